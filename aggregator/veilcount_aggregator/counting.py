@@ -1,0 +1,48 @@
+"""Reports to counters, which merge by addition. Reports are not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcount_shared import Collection
+from veilcount_shared.design import Subset
+
+Counters = NDArray[np.int64]
+Packed = NDArray[np.uint8]
+
+
+def tally(collection: Collection, messages: Iterable[int] | Packed) -> Counters:
+    """Return the counters of valid messages, given as integers or as rows of their wire bytes.
+
+    One counter an input for subsets (how many reports support it), one a message otherwise.
+    """
+    rows = messages if isinstance(messages, np.ndarray) else _rows(collection, messages)
+    design = collection.design
+    if not isinstance(design, Subset) or design.w == 1:
+        return np.bincount(_numbers(rows), minlength=design.messages).astype(np.int64)
+    bits = _low_bits_first(rows)[:, : design.bits]
+    if design.masked:
+        supports: Counters = bits.sum(axis=0, dtype=np.int64)
+        return supports
+    labels = bits.reshape(len(rows), design.w, design.label_bits)
+    weights = 1 << np.arange(design.label_bits)
+    return np.bincount((labels @ weights).ravel(), minlength=design.k).astype(np.int64)
+
+
+def _rows(collection: Collection, messages: Iterable[int]) -> Packed:
+    packed = b"".join(map(collection.pack, messages))
+    return np.frombuffer(packed, np.uint8).reshape(-1, collection.message_bytes)
+
+
+def _numbers(rows: Packed) -> NDArray[np.int64]:
+    numbers = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        numbers = numbers << 8 | column
+    return numbers
+
+
+def _low_bits_first(rows: Packed) -> Packed:
+    return np.unpackbits(rows[:, ::-1], axis=1, bitorder="little")

@@ -1,0 +1,21 @@
+"""For tests only; no module of the client imports this one."""
+
+from __future__ import annotations
+
+from random import Random
+
+from veilcount_shared.coins import WORD_BITS, Coins
+
+
+class SeededCoins(Coins):
+    """Coins that fall alike for one seed. Predictable, hence no privacy at all."""
+
+    __slots__ = ("_random",)
+
+    def __init__(self, seed: int) -> None:
+        """Begin the stream of this seed."""
+        self._random = Random(seed)  # noqa: S311 - for tests, which must not flake
+
+    def word(self) -> int:
+        """Return the stream's next 64 bits."""
+        return self._random.getrandbits(WORD_BITS)

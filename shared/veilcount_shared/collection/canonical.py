@@ -1,0 +1,64 @@
+"""The canonical form of a definition, and the fingerprint: its SHA-256.
+
+It holds everything that affects privacy or decoding, the resolved design included, and nothing
+else: a question may be reworded, an owner may change. JSON with sorted keys, no white space, UTF-8;
+numbers that could outgrow a double are decimal strings, fractions are "numerator/denominator".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .definition import Collection
+
+PROTOCOL = 1
+
+
+def form(collection: Collection) -> dict[str, Any]:
+    """Return what is fingerprinted, as JSON values."""
+    cohort = collection.cohort
+    return {
+        "protocol": PROTOCOL,
+        "app": collection.app,
+        "name": collection.name,
+        "domain": collection.domain.canonical(),
+        "measure": collection.measure,
+        "mechanism": collection.design.canonical(),
+        "model": collection.model,
+        "epsilon": _fraction(collection.epsilon),
+        "budget": _fraction(collection.budget),
+        "adjacency": collection.adjacency,
+        "unit": collection.unit,
+        "per_period": collection.per_period,
+        "takes": collection.takes,
+        "from": collection.start.isoformat(),
+        "until": collection.until.isoformat(),
+        "answers": collection.answering,
+        "late": collection.late,
+        "linkage": collection.linkage,
+        "presence": collection.presence,
+        "segments": [[name, list(labels)] for name, labels in collection.segments],
+        "cohort": [cohort.draw, cohort.of, cohort.number] if cohort else None,
+        "twin": collection.twin,
+    }
+
+
+def encode(collection: Collection) -> bytes:
+    """Return the canonical bytes."""
+    text = json.dumps(
+        form(collection), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+    return text.encode()
+
+
+def fingerprint(collection: Collection) -> str:
+    """Return the SHA-256 of the canonical bytes, in hex."""
+    return hashlib.sha256(encode(collection)).hexdigest()
+
+
+def _fraction(number: Fraction | None) -> str | None:
+    return None if number is None else f"{number.numerator}/{number.denominator}"

@@ -1,0 +1,251 @@
+"""One collection: valid from birth, with its design, its three epsilons and its slots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from fractions import Fraction
+from functools import cached_property
+from math import prod
+
+from .. import periods
+from ..coins import Coins
+from ..design import Distribution, Mean, Plain, Plane, Subset, plan
+from ..domain import GRID_BITS, Boolean, Choice, Cross, Label, Number
+from ..errors import MessageOutOfRange, TrueValueRefused, UnknownSegment
+from ..periods import Unit
+from . import canonical, rules
+
+
+class Measure(StrEnum):
+    """What is estimated of a number."""
+
+    MEAN = "mean"
+    DISTRIBUTION = "distribution"
+
+
+class Takes(StrEnum):
+    """What a period reports of the values recorded in it."""
+
+    FIRST = "first"
+    LAST = "last"
+    ANY = "any"
+    MAX = "max"
+    SUM = "sum"
+
+
+class Linkage(StrEnum):
+    """How far one pseudonym reaches: what the server can link, and so enforce."""
+
+    COLLECTION = "collection"
+    PERIOD = "period"
+    NONE = "none"
+
+
+class Presence(StrEnum):
+    """Whether the number of reports is public, or always the same."""
+
+    PUBLIC = "public"
+    HIDDEN = "hidden"
+
+
+class Model(StrEnum):
+    """Who adds the noise: the device, or a trusted curator."""
+
+    LOCAL = "local"
+    CENTRAL = "central"
+
+
+class Adjacency(StrEnum):
+    """What a central release hides: that someone took part, or what they said."""
+
+    ADD_REMOVE = "add-remove"
+    SUBSTITUTE = "substitute"
+
+
+@dataclass(frozen=True, slots=True)
+class Cohort:
+    """A share of the persons: of the `of` cohorts of one draw, this collection asks `number`."""
+
+    draw: str
+    of: int
+    number: int
+
+
+Segments = tuple[tuple[str, tuple[Label, ...]], ...]
+Design = Subset | Plane | Mean | Distribution | Plain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collection:
+    """One question put to the crowd. The README's table says what each key means."""
+
+    app: str
+    name: str
+    question: str
+    domain: Boolean | Choice | Number | Cross
+    unit: Unit
+    start: date
+    until: date
+    epsilon: Fraction | None = None
+    measure: Measure | None = None
+    per_period: int = 1
+    takes: Takes = Takes.FIRST
+    answers: int | None = None
+    late: int = 30
+    linkage: Linkage | None = None
+    presence: Presence = Presence.PUBLIC
+    segments: Segments = ()
+    cohort: Cohort | None = None
+    model: Model = Model.LOCAL
+    twin: str | None = None
+    budget: Fraction | None = None
+    adjacency: Adjacency | None = None
+    owner: str | None = None
+    purpose: str | None = None
+    replaces: str | None = None
+
+    def __post_init__(self) -> None:
+        """Fill in what depends on the unit, then refuse what no one could keep."""
+        object.__setattr__(self, "linkage", self.linkage or _default_linkage(self.unit))
+        rules.check(self)
+
+    # -- the promise ---------------------------------------------------------------------------
+
+    @property
+    def unit_epsilon(self) -> Fraction:
+        """What one unit reveals: of one answer, or of all releases of its period."""
+        given = self.budget if self.model is Model.CENTRAL else self.epsilon
+        assert given is not None, "rules.check has required it"  # noqa: S101 - told to the type checker
+        return given
+
+    @property
+    def epsilon_event(self) -> Fraction:
+        """What one event reveals: at most one answer."""
+        return self.unit_epsilon
+
+    @property
+    def epsilon_day(self) -> Fraction:
+        """What a UTC day reveals."""
+        return self.unit_epsilon * self.per_period
+
+    @property
+    def epsilon_user(self) -> Fraction:
+        """What the whole campaign reveals of one person: the plain sum."""
+        return self.epsilon_day * self.answering
+
+    @property
+    def answering(self) -> int:
+        """In how many periods a person answers."""
+        return self.answers or self.periods
+
+    # -- the design ----------------------------------------------------------------------------
+
+    @cached_property
+    def design(self) -> Design:
+        """The randomizer; for a trusted curator, none."""
+        if self.model is Model.CENTRAL:
+            return Plain(self.inputs)
+        if isinstance(self.domain, Number):
+            by_measure = Distribution if self.measure is Measure.DISTRIBUTION else Mean
+            return by_measure.at(self.unit_epsilon)
+        return plan(self.inputs, self.unit_epsilon).design
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs the design tells apart: the domain's, and `absent` where it is hidden."""
+        if isinstance(self.domain, Number):
+            return int(self.domain.high - self.domain.low) + 1  # used for integer grids only
+        return self.domain.size + (self.presence is Presence.HIDDEN)
+
+    @cached_property
+    def message_bits(self) -> int:
+        """A message lies below 2 ** message_bits."""
+        return self.design.bits
+
+    @property
+    def message_bytes(self) -> int:
+        """The fixed width of a message on the wire."""
+        return -(-self.message_bits // 8)
+
+    def randomize(self, value: object, coins: Coins) -> int:
+        """Return the message of any value whatever: epsilon-LDP, and never an error."""
+        return self._randomizer.randomize(self.domain.input(value, coins), coins)
+
+    def randomize_absent(self, coins: Coins) -> int:
+        """Return the message of a period without a record, where presence is hidden."""
+        if self.presence is not Presence.HIDDEN:
+            raise TrueValueRefused(self.name, "presence is public: a period without a record is")
+        return self._randomizer.randomize(self.inputs - 1, coins)
+
+    def reveal(self, value: object, coins: Coins) -> int:
+        """Return the true value's message, for a trusted curator and nobody else."""
+        if not isinstance(self.design, Plain):
+            raise TrueValueRefused(self.name, "the model is local: use randomize()")
+        place = self.domain.input(value, coins)
+        if isinstance(self.domain, Number):  # from the grid to the nearest integer of the range
+            place = (place * (self.inputs - 1) + (1 << GRID_BITS - 1)) >> GRID_BITS
+        return self.design.reveal(place)
+
+    def pack(self, message: int) -> bytes:
+        """Return the message at its fixed width, the highest byte first."""
+        return message.to_bytes(self.message_bytes, "big")
+
+    def unpack(self, packed: bytes) -> int:
+        """Return the message, or refuse what is none."""
+        message = int.from_bytes(packed, "big")
+        if len(packed) != self.message_bytes or not self.design.valid(message):
+            raise MessageOutOfRange(
+                f"message: give {self.message_bytes} bytes that are a message of this design"
+            )
+        return message
+
+    @cached_property
+    def _randomizer(self) -> Subset | Plane | Mean | Distribution:
+        if isinstance(self.design, Plain):
+            raise TrueValueRefused(self.name, "the model is central: use reveal()")
+        return self.design
+
+    # -- periods, slots, segments --------------------------------------------------------------
+
+    @cached_property
+    def periods(self) -> int:
+        """How many periods the campaign touches."""
+        return periods.count(self.unit, self.start, self.until)
+
+    @property
+    def slots(self) -> int:
+        """How many slots an epoch has."""
+        if self.linkage is Linkage.COLLECTION:
+            return self.periods * self.per_period
+        return self.per_period if self.linkage is Linkage.PERIOD else 1
+
+    @property
+    def cells(self) -> int:
+        """How many segments are told apart."""
+        return prod(len(labels) for _, labels in self.segments)
+
+    def segment(self, **given: object) -> int:
+        """Return the cell of the given segment values, the first segment as the highest digit."""
+        place = 0
+        for name, labels in self.segments:
+            label = given.pop(name, None)
+            if label not in labels:
+                raise UnknownSegment(self.name, name, tuple(map(str, labels)))
+            place = place * len(labels) + labels.index(label)
+        if given:
+            raise UnknownSegment(self.name, min(given), tuple(name for name, _ in self.segments))
+        return place
+
+    # -- the name ------------------------------------------------------------------------------
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256, in hex, of everything that affects privacy or decoding."""
+        return canonical.fingerprint(self)
+
+
+def _default_linkage(unit: Unit) -> Linkage:
+    """Long units have few periods: the server can enforce the user figure at little linkage."""
+    return Linkage.PERIOD if unit in {Unit.EVENT, Unit.DAY} else Linkage.COLLECTION

@@ -1,0 +1,95 @@
+"""Advice on a definition that is allowed: what its author may not have meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+
+from ..design import Mean, Plane, Subset
+from ..domain import Cross
+from .definition import Collection, Model
+
+MUCH = Fraction(10)
+MANY_CELLS = 8
+Z95 = 1.96
+
+#: words whose values, alone or with a few others, point at one person
+IDENTIFYING = frozenset(
+    (  # noqa: SIM905 - a list of words reads best as words
+        "address age birth birthday birthdate city country county device diagnosis dob email"
+        " employer gender host hostname imei ip job language lat latitude location lon longitude"
+        " mac model name nationality occupation phone postcode postal race region religion school"
+        " serial sex ssn street timezone town user username village zip zipcode"
+    ).split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """One piece of advice: the key it is about, and what to think of."""
+
+    key: str
+    text: str
+
+
+def lint(collection: Collection, answers: int = 100_000) -> list[Remark]:
+    """Return what deserves a second look, given how many answers are expected."""
+    return [
+        *_spends_much(collection),
+        *_sees_little(collection, answers),
+        *_identifies(collection),
+    ]
+
+
+def _spends_much(collection: Collection) -> Iterator[Remark]:
+    total = collection.epsilon_user
+    if collection.model is Model.LOCAL and total > MUCH:
+        yield Remark(
+            "epsilon",
+            f"over the campaign one person reveals epsilon {float(total):g}: above {MUCH} the user"
+            " level promises little; give answers, a longer unit or nearer dates",
+        )
+
+
+def _sees_little(collection: Collection, answers: int) -> Iterator[Remark]:
+    """Compare the predicted margin with what the domain needs: its values' average share."""
+    design = collection.design
+    if isinstance(design, Subset | Plane):
+        p, q = design.P, design.Q
+        margin = Z95 * sqrt(q * (1 - q) / answers) / float(p - q)
+        if margin > 1 / collection.inputs:
+            yield Remark(
+                "epsilon",
+                f"with {answers:,} answers a share is known to +/- {margin:.2%}, more than the"
+                f" average share of {collection.inputs:,} values: fewer values, more answers or a"
+                " larger epsilon, or look only at the most common values",
+            )
+    elif isinstance(design, Mean):
+        margin = Z95 * sqrt(design.variance / answers) / 2
+        if margin > 1 / 10:
+            yield Remark(
+                "epsilon",
+                f"with {answers:,} answers the mean is known to +/- {margin:.0%} of the range: a"
+                " narrower range, more answers or a larger epsilon",
+            )
+
+
+def _identifies(collection: Collection) -> Iterator[Remark]:
+    attributes = collection.domain.attributes if isinstance(collection.domain, Cross) else ()
+    for key, name in [
+        ("name", collection.name),
+        *(("cross", name) for name, _ in attributes),
+        *(("segments", name) for name, _ in collection.segments),
+    ]:
+        found = IDENTIFYING.intersection(re.split(r"[^a-z]+", name.lower()))
+        if found and key == "segments":
+            yield Remark(
+                key, f"{name} is sent in clear and may single people out: cross it instead"
+            )
+        elif found:
+            yield Remark(key, f"{name} may identify a person together with other answers")
+    if collection.cells > MANY_CELLS:
+        yield Remark("segments", f"{collection.cells} public cells: small ones single people out")

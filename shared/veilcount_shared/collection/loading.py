@@ -1,0 +1,38 @@
+"""The one place here that reads files: a definitions file and the value lists it names."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from ..domain import MAX_VALUES
+from ..errors import DefinitionError
+from .definition import Collection
+from .toml import parse_collections
+
+
+def load_collections(path: str | os.PathLike[str]) -> dict[str, Collection]:
+    """Return the collections of a TOML file, by name, in file order."""
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise _unreadable("file", file.name, error) from error
+    return parse_collections(text, partial(_values, file.parent), file.name)
+
+
+def _values(folder: Path, name: str) -> list[str]:
+    """Read a `values_file`, relative to the definitions file: one value a line."""
+    try:
+        with (folder / name).open(encoding="utf-8") as lines:
+            # One line too many is enough to be refused: a huge file is not read to its end.
+            return [line.rstrip("\n") for line in islice(lines, MAX_VALUES + 1)]
+    except (OSError, UnicodeError) as error:
+        raise _unreadable("values_file", name, error) from error
+
+
+def _unreadable(key: str, name: str, error: OSError | UnicodeError) -> DefinitionError:
+    why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+    return DefinitionError(key, name, f"cannot be read ({why}): check the path and its permissions")

@@ -1,0 +1,260 @@
+"""TOML to definitions: every key once, read exactly, refused with its name, its value and the fix.
+
+`0.7` is read as 7/10: no float exists between the file and the fingerprint.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime
+from difflib import get_close_matches
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+from ..domain import Boolean, Choice, Cross, Label, Number
+from ..errors import DefinitionError
+from ..periods import Unit
+from .definition import (
+    Adjacency,
+    Cohort,
+    Collection,
+    Linkage,
+    Measure,
+    Model,
+    Presence,
+    Segments,
+    Takes,
+)
+from .family import WRITTEN, linked
+
+LARGE = 10**50  # numbers from here on are no one's range
+ReadValues = Callable[[str], Iterable[str]]
+
+
+def parse_collections(text: str, read_values: ReadValues, file: str = "") -> dict[str, Collection]:
+    """Return the collections of a TOML text, by name, in file order.
+
+    `read_values` is given a `values_file` entry and returns its lines: this module does no I/O.
+    """
+    try:
+        tables = tomllib.loads(text, parse_float=_exact)
+        app = _text("app", tables.pop("app", None))
+        collections = {name: _named(app, name, tables[name], read_values) for name in tables}
+        return linked(collections)
+    except tomllib.TOMLDecodeError as error:
+        raise DefinitionError("file", file or "text", f"not TOML: {error}") from error
+    except DefinitionError as error:
+        raise error.within(file=file) from error
+
+
+class _Illegible(str):
+    """A number that TOML allows and a definition does not: inf, nan, or absurdly long."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+_DECIMAL = re.compile(r"[+-]?[0-9_]{1,25}(\.[0-9_]{1,25})?([eE][+-]?[0-9]{1,2})?")
+
+
+def _exact(text: str) -> Fraction | _Illegible:
+    return Fraction(text) if _DECIMAL.fullmatch(text) else _Illegible(text)
+
+
+# -- one table -------------------------------------------------------------------------------------
+
+
+def _named(app: str, name: str, table: object, read_values: ReadValues) -> Collection:
+    try:
+        return _collection(app, name, _table(name, table), read_values)
+    except DefinitionError as error:
+        raise error.within(collection=name) from error
+
+
+def _collection(app: str, name: str, table: dict[str, Any], read_values: ReadValues) -> Collection:
+    for key, value in table.items():
+        if key not in _READERS and key not in _DOMAIN_KEYS:
+            raise DefinitionError(key, value, _unknown(key, [*_READERS, *_DOMAIN_KEYS]))
+    for key in ("question", "unit", "from", "until"):
+        if key not in table:
+            raise DefinitionError(key, None, f"this key is missing: {_NEEDED[key]}")
+    fields = {
+        _FIELDS.get(key, key): _READERS[key](key, table[key]) for key in table if key in _READERS
+    }
+    if "per_day" in table and fields["unit"] is not Unit.EVENT:
+        raise DefinitionError(
+            "per_day",
+            table["per_day"],
+            f'a {fields["unit"]} has one answer: remove per_day, or set unit = "event"',
+        )
+    if fields.get("model") is Model.CENTRAL:
+        fields.setdefault("adjacency", Adjacency.ADD_REMOVE)
+    return Collection(app=app, name=name, domain=_domain(table, read_values), **fields)
+
+
+def _table(name: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise DefinitionError(name, value, "only app stands outside a [collection]")
+    return value
+
+
+def _unknown(key: str, known: Iterable[str]) -> str:
+    near = get_close_matches(key, list(known), 1)
+    return f"unknown key: did you mean {near[0]}?" if near else "unknown key: remove it"
+
+
+# -- the domain ------------------------------------------------------------------------------------
+
+_KINDS = ("values", "values_file", "boolean", "range")
+_DOMAIN_KEYS = (*_KINDS, "other", "cross")
+
+
+def _domain(table: Mapping[str, Any], read_values: ReadValues) -> Boolean | Choice | Number | Cross:
+    kinds = [kind for kind in _KINDS if kind in table]
+    if len(kinds) != 1:
+        raise DefinitionError(
+            "values",
+            kinds or None,
+            f"give exactly one of {', '.join(_KINDS)}: the possible answers",
+        )
+    kind = kinds[0]
+    given = table[kind]
+    for key in ("other", "cross"):
+        if key in table and (kind == "range" or (kind, key) == ("boolean", "other")):
+            raise DefinitionError(key, table[key], f"has no meaning for a {kind}: remove it")
+    if kind == "range":
+        return _range(given)
+    answer = _boolean(given) if kind == "boolean" else _choice(kind, table, read_values)
+    return _cross(answer, table["cross"]) if "cross" in table else answer
+
+
+def _boolean(given: object) -> Boolean:
+    if given is not True:
+        raise DefinitionError("boolean", given, "write boolean = true, or give values")
+    return Boolean()
+
+
+def _choice(kind: str, table: Mapping[str, Any], read_values: ReadValues) -> Choice:
+    other = _text("other", table["other"]) if "other" in table else None
+    if kind == "values":
+        return Choice(_labels("values", table["values"]), other)
+    return Choice(tuple(read_values(_text("values_file", table["values_file"]))), other)
+
+
+def _range(given: object) -> Number:
+    if not isinstance(given, list) or len(given) != 2:  # noqa: PLR2004 - two ends
+        raise DefinitionError("range", given, "give two numbers: range = [0, 240]")
+    low, high = (_number("range", end) for end in given)
+    return Number(low, high)
+
+
+def _cross(answer: Boolean | Choice, given: object) -> Cross:
+    if not isinstance(given, dict) or not given:
+        raise DefinitionError("cross", given, 'give a table: cross = {plan = ["free", "paid"]}')
+    attributes = []
+    for name, labels in given.items():
+        try:
+            attributes.append((name, Choice(_labels(f"cross.{name}", labels))))
+        except DefinitionError as error:
+            raise DefinitionError(f"cross.{name}", error.value, error.fix) from error
+    return Cross(answer, tuple(attributes))
+
+
+# -- values by type --------------------------------------------------------------------------------
+
+
+def _text(key: str, value: object) -> str:
+    if not isinstance(value, str) or isinstance(value, _Illegible):
+        raise DefinitionError(key, value, f'give a string: {key} = "..."')
+    return value
+
+
+def _number(key: str, value: object) -> Fraction:
+    if isinstance(value, int | Fraction) and not isinstance(value, bool):
+        number = Fraction(value)
+        if abs(number) < LARGE:
+            return number
+    raise DefinitionError(key, value, "give a number, finite and of ordinary length")
+
+
+def _whole(key: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise DefinitionError(key, value, "give a whole number")
+    return value
+
+
+def _day(key: str, value: object) -> date:
+    if isinstance(value, datetime) or not isinstance(value, date):
+        raise DefinitionError(key, value, f"give a UTC date without quotes: {key} = 2026-12-01")
+    return value
+
+
+def _labels(key: str, value: object) -> tuple[Label, ...]:
+    if not isinstance(value, list):
+        raise DefinitionError(key, value, f'give a list: {key} = ["A", "B"]')
+    return tuple(value)
+
+
+def _segments(key: str, value: object) -> Segments:
+    if not isinstance(value, dict) or not value:
+        raise DefinitionError(key, value, 'give a table: segments = {arm = ["A", "B"]}')
+    return tuple((name, _labels(f"{key}.{name}", labels)) for name, labels in value.items())
+
+
+def _cohort(key: str, value: object) -> Cohort:
+    if not isinstance(value, dict) or set(value) != {"draw", "of", "number"}:
+        raise DefinitionError(key, value, 'write cohort = {draw = "spring", of = 3, number = 0}')
+    return Cohort(
+        _text("cohort.draw", value["draw"]),
+        _whole("cohort.of", value["of"]),
+        _whole("cohort.number", value["number"]),
+    )
+
+
+def _one_of(kind: type[StrEnum]) -> Callable[[str, object], StrEnum]:
+    def read(key: str, value: object) -> StrEnum:
+        try:
+            return kind(_text(key, value))
+        except ValueError as error:
+            raise DefinitionError(
+                key, value, "give one of " + ", ".join(f'"{member}"' for member in kind)
+            ) from error
+
+    return read
+
+
+_READERS: dict[str, Callable[[str, object], Any]] = {
+    "question": _text,
+    "measure": _one_of(Measure),
+    "epsilon": _number,
+    "unit": _one_of(Unit),
+    "per_day": _whole,
+    "takes": _one_of(Takes),
+    "from": _day,
+    "until": _day,
+    "answers": _whole,
+    "late": _whole,
+    "linkage": _one_of(Linkage),
+    "presence": _one_of(Presence),
+    "segments": _segments,
+    "cohort": _cohort,
+    "model": _one_of(Model),
+    "twin": _text,
+    "budget": _number,
+    "adjacency": _one_of(Adjacency),
+    "owner": _text,
+    "purpose": _text,
+    "replaces": _text,
+}
+_FIELDS = {written: field for field, written in WRITTEN.items()}
+_NEEDED = {
+    "question": "the question in plain words",
+    "unit": 'what epsilon protects, "event", "day", "week", "month" or "user"',
+    "from": "the first day, such as 2026-12-01",
+    "until": "the first day after the campaign",
+}

@@ -1,0 +1,110 @@
+"""What several answers reveal together: exact, or rounded up. Never down.
+
+`Fraction` in, `Fraction` out. Where a logarithm is needed, decimals of 80 digits stand in, and what
+they could have lost is added to the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
+from fractions import Fraction
+from math import comb
+
+from .errors import EpsilonError
+
+_DIGITS = 80
+_LOST = Decimal("1e-60")  # far above what `_DIGITS` digits lose in any sum below
+_GRAIN = Decimal("1e-9")  # results are multiples of it, rounded up
+MAX_ANSWERS = 10_000
+
+
+def basic(epsilons: Iterable[Fraction]) -> Fraction:
+    """Return the plain sum: holds for any sequence, even one chosen on the way."""
+    return sum(epsilons, Fraction(0))
+
+
+def group(epsilon: Fraction, persons: int) -> Fraction:
+    """Return what is promised to a group that acts, or is asked about, as one."""
+    return epsilon * persons
+
+
+def optimal(epsilon: Fraction, answers: int, delta: Fraction) -> Fraction:
+    """Return the least epsilon at which `answers` equal answers are (epsilon, delta)-DP [KOV15].
+
+    For a number of answers fixed in advance. The exact tradeoff of the worst mechanism is
+    delta(x) = sum_i C(T, i) max(0, e^((T-i) eps) - e^(x + i eps)) / (1 + e^eps)^T.
+    """
+    _check(epsilon, delta)
+    if not 1 <= answers <= MAX_ANSWERS:
+        raise ValueError(f"answers = {answers}: give 1 to {MAX_ANSWERS:,}")
+    with localcontext(Context(prec=_DIGITS)):
+        step, most = _decimal(epsilon), _decimal(delta)
+        loss = _Tradeoff(step, answers)
+        low, high = Decimal(0), step * answers
+        while high - low > _GRAIN / 2:
+            middle = (low + high) / 2
+            if loss(middle) + _LOST <= most:
+                high = middle
+            else:
+                low = middle
+        return min(_up(high), epsilon * answers)
+
+
+def shuffled(epsilon: Fraction, reports: int, delta: Fraction) -> Fraction:
+    """Return the epsilon of reports behind an independent shuffler [FMT21, Thm 3.1].
+
+    The bound needs epsilon <= ln(n / (16 ln(2/delta))); beyond it, and wherever it would be no
+    gain, what is left is the local epsilon. It counts honest reporters only.
+    """
+    _check(epsilon, delta)
+    with localcontext(Context(prec=_DIGITS)):
+        n, small = Decimal(reports), _decimal(delta)
+        local = _decimal(epsilon)
+        e = local.exp()
+        if e * 16 * (2 / small).ln() > n * (1 - _LOST):
+            return epsilon
+        spread = 8 * (e * (4 / small).ln()).sqrt() / n.sqrt() + 8 * e / n
+        bound = (1 + (e - 1) / (e + 1) * spread).ln()
+        return min(_up(bound + _LOST), epsilon)
+
+
+class _Tradeoff:
+    """delta as a function of epsilon, for T answers of one epsilon.
+
+    A term is the probability of an outcome and the inverse of its likelihood ratio.
+    """
+
+    def __init__(self, step: Decimal, answers: int) -> None:
+        e = step.exp()
+        whole = (1 + e) ** answers
+        self._terms = [
+            (Decimal(comb(answers, i)) * e ** (answers - i) / whole, e ** (2 * i - answers))
+            for i in range(answers + 1)
+        ]
+
+    def __call__(self, epsilon: Decimal) -> Decimal:
+        """Return the sum of what each outcome's likelihood ratio exceeds e^epsilon by."""
+        bound = epsilon.exp()
+        total = Decimal(0)
+        for weight, inverse in self._terms:
+            gain = 1 - bound * inverse
+            if gain <= 0:
+                break  # the ratios fall from here on
+            total += weight * gain
+        return total
+
+
+def _check(epsilon: Fraction, delta: Fraction) -> None:
+    if epsilon <= 0:
+        raise EpsilonError(epsilon, "give a number above 0")
+    if not Fraction(1, 10**30) <= delta < 1:
+        raise ValueError(f"delta = {delta}: give at least 1e-30 and less than 1")
+
+
+def _decimal(number: Fraction) -> Decimal:
+    return Decimal(number.numerator) / Decimal(number.denominator)
+
+
+def _up(number: Decimal) -> Fraction:
+    return Fraction(number.quantize(_GRAIN, rounding=ROUND_CEILING))

@@ -1,0 +1,269 @@
+"""What a value may be: Boolean, Choice, Number, and their crossing.
+
+A domain turns any Python object at all into a design's input. It is *total*: whether a report
+exists must never depend on its value, so a number beyond its range clamps, an unknown choice is
+`other` where that is declared, and what fits nowhere is replaced by a uniformly drawn input. Such a
+draw keeps epsilon (it happens before the randomizer) and pulls the estimate toward uniform.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Protocol
+
+from .coins import Coins
+from .errors import DefinitionError
+
+MAX_VALUES = 1_000_000
+MAX_LABEL = 200
+GRID_BITS = 32
+GRID = 1 << GRID_BITS  # a number is handed to its design as a multiple of its range / 2^32
+
+Label = str | int
+
+
+class Domain(Protocol):
+    """What every domain offers."""
+
+    @property
+    def size(self) -> int:
+        """How many inputs there are: 0..size-1."""
+
+    def input(self, value: object, coins: Coins) -> int:
+        """Return the input of any value whatever."""
+
+    def canonical(self) -> dict[str, Any]:
+        """Return what is fingerprinted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """False and True, in this order."""
+
+    @property
+    def size(self) -> int:
+        """Two."""
+        return 2
+
+    @property
+    def labels(self) -> tuple[bool, ...]:
+        """Return the values in input order."""
+        return (False, True)
+
+    def input(self, value: object, coins: Coins) -> int:
+        """Return 0 or 1; anything not equal to False or True is drawn."""
+        found = _find(_BOOLEANS, value)
+        return coins.below(2) if found is None else found
+
+    def canonical(self) -> dict[str, Any]:
+        """Return what is fingerprinted."""
+        return {"type": "boolean"}
+
+
+_BOOLEANS: dict[Any, int] = {False: 0, True: 1}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A closed list of labels: all strings or all integers. `other`, if named, comes last."""
+
+    values: tuple[Label, ...]
+    other: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a list that is empty, too long, mixed, ambiguous or unreadable."""
+        if self.size < 2:  # noqa: PLR2004 - a question needs two answers
+            raise DefinitionError("values", list(self.values), "give at least two values")
+        check_labels("values", self.values)
+        if self.other is not None:
+            check_label("other", self.other)
+            if self.other in self.values:
+                raise DefinitionError("other", self.other, "give a label that is not in values")
+
+    @property
+    def size(self) -> int:
+        """The number of labels, `other` included."""
+        return len(self.values) + (self.other is not None)
+
+    @cached_property
+    def labels(self) -> tuple[Label, ...]:
+        """Return the labels in input order."""
+        return self.values if self.other is None else (*self.values, self.other)
+
+    def input(self, value: object, coins: Coins) -> int:
+        """Return the label's place; an unknown label is `other`, else drawn."""
+        found = _find(self._places, value)
+        if found is not None:
+            return found
+        return coins.below(self.size) if self.other is None else self.size - 1
+
+    def canonical(self) -> dict[str, Any]:
+        """Return what is fingerprinted."""
+        return {"type": "choice", "values": list(self.values), "other": self.other}
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        return {label: place for place, label in enumerate(self.labels)}
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number between two bounds, clamped, on a grid of 2^32 + 1 points from low to high."""
+
+    low: Fraction
+    high: Fraction
+
+    def __post_init__(self) -> None:
+        """Refuse an empty or reversed range."""
+        if not self.low < self.high:
+            raise DefinitionError(
+                "range", [self.low, self.high], "give [low, high] with low below high"
+            )
+
+    @property
+    def size(self) -> int:
+        """The number of grid points."""
+        return GRID + 1
+
+    def input(self, value: object, coins: Coins) -> int:
+        """Return the nearest grid point; NaN and what is no number are drawn."""
+        ratio = _ratio(value)
+        if ratio is None:
+            return coins.below(GRID + 1)
+        numerator, denominator = ratio
+        if not denominator:  # an infinity, by its sign
+            return GRID if numerator > 0 else 0
+        offset, scale = self._affine
+        doubled = 2 * (numerator * scale - offset * denominator) * GRID
+        span = self._span * denominator
+        return min(max((doubled + span) // (2 * span), 0), GRID)
+
+    def canonical(self) -> dict[str, Any]:
+        """Return what is fingerprinted."""
+        return {"type": "number", "low": _over(self.low), "high": _over(self.high)}
+
+    @cached_property
+    def _affine(self) -> tuple[int, int]:
+        """Return low and 1 over the bounds' common denominator."""
+        scale = math.lcm(self.low.denominator, self.high.denominator)
+        return int(self.low * scale), scale
+
+    @cached_property
+    def _span(self) -> int:
+        return int((self.high - self.low) * self._affine[1])
+
+
+@dataclass(frozen=True)
+class Cross:
+    """An answer and private attributes under one epsilon: every combination is one input.
+
+    The value is a sequence, the answer first, then the attributes in the order of the definition;
+    the input is the mixed-radix number with the answer's place as its highest digit. Each part is
+    total on its own.
+    """
+
+    answer: Boolean | Choice
+    attributes: tuple[tuple[str, Choice], ...]
+
+    def __post_init__(self) -> None:
+        """Refuse a crossing with too many combinations."""
+        if self.size > MAX_VALUES:
+            raise DefinitionError(
+                "cross", self.size, f"at most {MAX_VALUES:,} combinations: cross fewer attributes"
+            )
+
+    @property
+    def parts(self) -> tuple[Boolean | Choice, ...]:
+        """Return the answer's domain, then the attributes'."""
+        return (self.answer, *(choice for _, choice in self.attributes))
+
+    @cached_property
+    def size(self) -> int:
+        """The number of combinations."""
+        return math.prod(part.size for part in self.parts)
+
+    @property
+    def labels(self) -> tuple[tuple[Label, ...], ...]:
+        """Return the combinations in input order."""
+        combined: list[tuple[Label, ...]] = [()]
+        for part in self.parts:
+            combined = [(*head, label) for head in combined for label in part.labels]
+        return tuple(combined)
+
+    def input(self, value: object, coins: Coins) -> int:
+        """Return the combination's place; each part that is missing or unknown is drawn."""
+        given = value if isinstance(value, tuple | list) else (value,)
+        place = 0
+        for position, part in enumerate(self.parts):
+            piece = given[position] if position < len(given) else _MISSING
+            place = place * part.size + part.input(piece, coins)
+        return place
+
+    def canonical(self) -> dict[str, Any]:
+        """Return what is fingerprinted."""
+        attributes = [[name, choice.canonical()] for name, choice in self.attributes]
+        return {"type": "cross", "answer": self.answer.canonical(), "attributes": attributes}
+
+
+_MISSING = object()
+
+
+def check_labels(key: str, labels: tuple[Label, ...]) -> None:
+    """Refuse a list of labels that no one could answer from."""
+    if len(labels) > MAX_VALUES:
+        raise DefinitionError(key, f"{len(labels)} values", f"at most {MAX_VALUES:,} are possible")
+    if len({type(label) for label in labels}) > 1:
+        raise DefinitionError(key, list(labels[:5]), "give all strings or all integers")
+    for label in labels:
+        check_label(key, label)
+    repeated = [label for label, count in Counter(labels).items() if count > 1]
+    if repeated:
+        raise DefinitionError(key, repeated[0], "this value stands there twice: name it once")
+
+
+def check_label(key: str, label: object) -> None:
+    """Refuse a label that is empty, too long, unprintable or written in two ways."""
+    if isinstance(label, int) and not isinstance(label, bool):
+        if abs(label) >= 1 << 53:  # beyond it JSON readers in other languages round
+            raise DefinitionError(key, label, "integers must lie within +/- 2^53")
+        return
+    if not isinstance(label, str):
+        raise DefinitionError(key, label, "give a string or an integer")
+    if not 0 < len(label) <= MAX_LABEL or label != label.strip():
+        raise DefinitionError(key, label, f"give 1 to {MAX_LABEL} characters, no space around them")
+    if not label.isprintable():
+        raise DefinitionError(key, label, "control characters are not allowed")
+    if not unicodedata.is_normalized("NFC", label):
+        raise DefinitionError(key, label, "write it in Unicode normal form C")
+
+
+def _find(places: dict[Any, int], value: object) -> int | None:
+    """Look a value up, whatever its hash and equality do."""
+    try:
+        return places.get(value)
+    except Exception:  # noqa: BLE001 - a value's own code may raise anything: it is unknown
+        return None
+
+
+def _ratio(value: object) -> tuple[int, int] | None:
+    """Return a number as an exact ratio, (sign, 0) for an infinity, None for what is no number."""
+    try:
+        if isinstance(value, int | Fraction):
+            return value.numerator, value.denominator
+        if isinstance(value, str | bytes | bytearray):
+            return None
+        number = float(value)  # type: ignore[arg-type] # Decimal, numpy and others; the rest raises
+        if math.isinf(number):
+            return (1 if number > 0 else -1), 0
+        return number.as_integer_ratio()
+    except Exception:  # noqa: BLE001 - NaN has no ratio; a value's own code may raise anything
+        return None
+
+
+def _over(number: Fraction) -> str:
+    return f"{number.numerator}/{number.denominator}"

@@ -1,0 +1,163 @@
+"""What can be wrong, as one tree.
+
+VeilcountError
+  x InexactError             a float where an exact number is needed
+  x EpsilonError             an epsilon that cannot be claimed
+  x DefinitionError          a collections file: the key, its value, the fix
+  x UnknownSegment           a segment that the definition does not declare
+  x TrueValueRefused         an answer in clear where noise was asked for, or the reverse
+  + WireError                bytes that are no batch, and where
+    x UnknownVersion
+    x WrongLength            too short, too long, too many
+    x BadField               a field that is missing, unknown, of another type or out of range
+  + ReportError              a report that its definition refuses
+    x WrongSeries
+    x PeriodOutOfRange
+    x SegmentOutOfRange
+    x SlotOutOfRange
+    x MessageOutOfRange
+
+Each carries its data. None ever carries a person's value.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+
+class VeilcountError(Exception):
+    """The base of all errors that veilcount defines."""
+
+
+class InexactError(VeilcountError, TypeError):
+    """A float (or a bool) was given where only an exact number is one."""
+
+    def __init__(self, number: object) -> None:
+        """Say which number, and how to write it."""
+        super().__init__(
+            f"{number!r} is not exact: write an int, a Fraction or a string such as '0.7'"
+        )
+        self.number = number
+
+
+class EpsilonError(VeilcountError, ValueError):
+    """An epsilon that cannot be claimed."""
+
+    def __init__(self, epsilon: Fraction, fix: str) -> None:
+        """Say which epsilon, and what would do."""
+        super().__init__(f"epsilon = {show(epsilon)}: {fix}")
+        self.epsilon = epsilon
+        self.fix = fix
+
+
+class DefinitionError(VeilcountError, ValueError):
+    """A definition that cannot be used: which key, what stands there, what to write instead."""
+
+    def __init__(
+        self, key: str, value: object, fix: str, *, collection: str = "", file: str = ""
+    ) -> None:
+        """Say where, what and the fix."""
+        place = " ".join(part for part in (file, f"[{collection}]" if collection else "") if part)
+        super().__init__(f"{place + ': ' if place else ''}{key} = {show(value)}: {fix}")
+        self.key = key
+        self.value = value
+        self.fix = fix
+        self.collection = collection
+        self.file = file
+
+    def within(self, *, collection: str = "", file: str = "") -> DefinitionError:
+        """Return the same error with the place that only the caller knows."""
+        return DefinitionError(
+            self.key,
+            self.value,
+            self.fix,
+            collection=self.collection or collection,
+            file=self.file or file,
+        )
+
+
+class UnknownSegment(VeilcountError, ValueError):
+    """A segment name or value that the definition does not declare."""
+
+    def __init__(self, collection: str, name: str, declared: tuple[str, ...]) -> None:
+        """Say which segment, and what is declared."""
+        super().__init__(
+            f"{collection}: segment {name!r} is missing, unknown, or not one of its declared values"
+            f" ({', '.join(declared) or 'no segments are declared'})"
+        )
+        self.name = name
+        self.declared = declared
+
+
+class TrueValueRefused(VeilcountError, ValueError):
+    """The definition's model and the door that was used do not fit."""
+
+    def __init__(self, collection: str, fix: str) -> None:
+        """Say which collection, and which door is the right one."""
+        super().__init__(f"{collection}: {fix}")
+
+
+class WireError(VeilcountError, ValueError):
+    """Bytes that are no batch."""
+
+    def __init__(self, place: str, problem: str) -> None:
+        """Say where in the body, and what is wrong there."""
+        super().__init__(f"{place}: {problem}")
+        self.place = place
+        self.problem = problem
+
+
+class UnknownVersion(WireError):
+    """A protocol version that this code does not speak."""
+
+
+class WrongLength(WireError):
+    """Too short, too long, too many."""
+
+
+class BadField(WireError):
+    """A field that is missing, unknown, of another type or out of its range."""
+
+
+class ReportError(VeilcountError, ValueError):
+    """A report that its definition refuses."""
+
+    def __init__(self, problem: str) -> None:
+        """Say what the definition allows; never what the message said."""
+        super().__init__(problem)
+        self.problem = problem
+
+
+class WrongSeries(ReportError):
+    """The fingerprint is another series'."""
+
+
+class PeriodOutOfRange(ReportError):
+    """The collection has no such period."""
+
+
+class SegmentOutOfRange(ReportError):
+    """The collection has no such segment."""
+
+
+class SlotOutOfRange(ReportError):
+    """The period has no such slot."""
+
+
+class MessageOutOfRange(ReportError):
+    """Of the wrong width, or no message of the design."""
+
+
+def show(value: object, most: int = 80) -> str:
+    """Return a definition's value as its author wrote it, cut to a readable length."""
+    text = _plain(value) if isinstance(value, Fraction) else repr(value)
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def _plain(number: Fraction) -> str:
+    """Return a Fraction as a decimal where it is one."""
+    for places in range(7):
+        scaled = number * 10**places
+        if scaled.denominator == 1:
+            return f"{float(number):.{places}f}" if places else str(scaled)
+    return str(number)

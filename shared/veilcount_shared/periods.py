@@ -1,0 +1,59 @@
+"""Units and their periods: UTC calendar stretches, numbered from the one that contains `from`.
+
+An event's period is its day; a week is ISO's, Monday to Sunday; the user has one period, the
+campaign. The first and last stretch of a campaign may be cut by its dates.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from enum import StrEnum
+
+DAYS_A_WEEK = 7
+MONTHS_A_YEAR = 12
+
+
+class Unit(StrEnum):
+    """What epsilon protects."""
+
+    EVENT = "event"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+    USER = "user"
+
+
+def number(unit: Unit, start: date, day: date) -> int:
+    """Return the number of the period that contains a day; negative before the first."""
+    if unit is Unit.WEEK:
+        return (_monday(day) - _monday(start)).days // DAYS_A_WEEK
+    if unit is Unit.MONTH:
+        return _month(day) - _month(start)
+    if unit is Unit.USER:
+        return 0 if day >= start else -1
+    return (day - start).days
+
+
+def first_day(unit: Unit, start: date, period: int) -> date:
+    """Return the first day of a period (of the whole stretch, though the campaign may cut it)."""
+    if unit is Unit.WEEK:
+        return _monday(start) + timedelta(days=DAYS_A_WEEK * period)
+    if unit is Unit.MONTH:
+        year, month = divmod(_month(start) + period, MONTHS_A_YEAR)
+        return date(year, month + 1, 1)
+    if unit is Unit.USER:
+        return start
+    return start + timedelta(days=period)
+
+
+def count(unit: Unit, start: date, until: date) -> int:
+    """Return how many periods a campaign touches; `until` is the first day after it."""
+    return number(unit, start, until - timedelta(days=1)) + 1
+
+
+def _monday(day: date) -> date:
+    return day - timedelta(days=day.weekday())
+
+
+def _month(day: date) -> int:
+    return day.year * MONTHS_A_YEAR + day.month - 1

@@ -1,0 +1,130 @@
+"""Report and Batch: frozen, valid from birth; and the check of a report against its definition."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .collection import Collection, Linkage
+from .collection.rules import MAX_CELLS, MAX_SLOTS
+from .errors import (
+    BadField,
+    PeriodOutOfRange,
+    SegmentOutOfRange,
+    SlotOutOfRange,
+    WrongLength,
+    WrongSeries,
+)
+
+PSEUDONYM_BYTES = 16
+MAX_PERIODS = 1 << 16
+MAX_MESSAGE = 1024
+MAX_REPORTS = 1000
+MAX_SERIES = 255
+MAX_PADDING = 0xFFFF
+MAX_BUCKET = 4
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One randomized answer. The message has the fixed width of its series."""
+
+    fingerprint: str
+    period: int
+    segment: int
+    pseudonym: bytes
+    slot: int
+    message: bytes
+
+    def __post_init__(self) -> None:
+        """Refuse what no series could have."""
+        if not _FINGERPRINT.fullmatch(self.fingerprint):
+            raise BadField("fingerprint", "give 64 lower-case hexadecimal digits")
+        _within("period", self.period, MAX_PERIODS)
+        _within("segment", self.segment, MAX_CELLS)
+        _within("slot", self.slot, MAX_SLOTS)
+        if len(self.pseudonym) != PSEUDONYM_BYTES:
+            raise WrongLength("pseudonym", f"give {PSEUDONYM_BYTES} bytes")
+        if not 1 <= len(self.message) <= MAX_MESSAGE:
+            raise WrongLength("message", f"give 1 to {MAX_MESSAGE} bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """How many reports of a series one device lost on the way, by reason, coarsely.
+
+    A bucket is 0 for none, else the number of digits of the count, 4 at most.
+    """
+
+    fingerprint: str
+    aged: int = 0
+    evicted: int = 0
+    corrupt: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no bucket."""
+        if not _FINGERPRINT.fullmatch(self.fingerprint):
+            raise BadField("losses.fingerprint", "give 64 lower-case hexadecimal digits")
+        for reason in ("aged", "evicted", "corrupt"):
+            _within(f"losses.{reason}", getattr(self, reason), MAX_BUCKET + 1)
+
+    @staticmethod
+    def bucket(count: int) -> int:
+        """Return the bucket of a count."""
+        return min(len(str(count)), MAX_BUCKET) if count > 0 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one request carries: reports, or else the losses of one series."""
+
+    reports: tuple[Report, ...] = ()
+    losses: Losses | None = None
+    test: bool = False
+    padding: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse an empty batch, a crowded one, and one that says more than it should."""
+        if len(self.reports) > MAX_REPORTS:
+            raise WrongLength("reports", f"{len(self.reports)} in one batch: {MAX_REPORTS} at most")
+        if not self.reports and self.losses is None:
+            raise WrongLength("reports", "an empty batch: give at least one")
+        if self.reports and self.losses is not None:
+            # Losses depend on what a device did; beside a pseudonym they would describe it.
+            raise BadField("losses", "a body with losses carries no reports")
+        _within("padding", self.padding, MAX_PADDING + 1)
+        if len(self.series()) > MAX_SERIES:
+            raise WrongLength("reports", f"of more than {MAX_SERIES} series")
+
+    def series(self) -> dict[str, int]:
+        """Return each fingerprint in order of first use, with the width of its messages."""
+        widths: dict[str, int] = {}
+        for place, report in enumerate(self.reports):
+            width = widths.setdefault(report.fingerprint, len(report.message))
+            if width != len(report.message):
+                raise WrongLength(f"reports[{place}].message", "all of one series have one width")
+        return widths
+
+
+def check(report: Report, collection: Collection) -> int:
+    """Return the report's message, or refuse what the definition does not allow."""
+    if report.fingerprint != collection.fingerprint:
+        raise WrongSeries("fingerprint: of another series")
+    if report.period >= collection.periods:
+        raise PeriodOutOfRange(f"period: give 0 to {collection.periods - 1}")
+    if report.segment >= collection.cells:
+        raise SegmentOutOfRange(f"segment: give 0 to {collection.cells - 1}")
+    first = report.period * collection.per_period
+    if collection.linkage is not Linkage.COLLECTION:
+        first = 0
+    last = first + (0 if collection.linkage is Linkage.NONE else collection.per_period - 1)
+    if not first <= report.slot <= last:
+        raise SlotOutOfRange(f"slot: give {first} to {last} in period {report.period}")
+    return collection.unpack(report.message)
+
+
+def _within(place: str, number: int, end: int) -> None:
+    if not 0 <= number < end:
+        raise BadField(place, f"give 0 to {end - 1}")

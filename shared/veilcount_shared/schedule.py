@@ -1,0 +1,158 @@
+"""When a person answers, in which slot, under which pseudonym: functions of secret and calendar.
+
+Nothing here has ever seen a value. Every draw is uniform and comes from `SecretCoins`: HMAC-SHA256
+under the person's secret, so that a restart draws the same and a server cannot predict it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import struct
+from datetime import UTC, date, datetime, time, timedelta
+
+from . import periods
+from .coins import Coins
+from .collection import Collection, Linkage
+from .periods import Unit
+from .report import PSEUDONYM_BYTES
+
+SECRET_BYTES = 32
+
+
+class SecretCoins(Coins):
+    """Coins that one secret always throws alike for one purpose.
+
+    Word w of a purpose is the w-th 8 bytes of HMAC-SHA256(secret, purpose, 0), (..., 1), and so on.
+    """
+
+    __slots__ = ("_block", "_purpose", "_secret", "_words")
+
+    def __init__(self, secret: bytes, *purpose: str | int) -> None:
+        """Begin the stream of this purpose."""
+        self._secret = secret
+        self._purpose = _spell(*purpose)
+        self._block = 0
+        self._words: list[int] = []
+
+    def word(self) -> int:
+        """Return the stream's next 64 bits."""
+        if not self._words:
+            block = _hmac(self._secret, self._purpose + self._block.to_bytes(8, "big"))
+            self._words = list(struct.unpack(">4Q", block))[::-1]
+            self._block += 1
+        return self._words.pop()
+
+
+# -- the calendar ----------------------------------------------------------------------------------
+
+
+def period_of(collection: Collection, now: datetime) -> int | None:
+    """Return the number of the period that contains an instant; None outside the campaign."""
+    day = now.astimezone(UTC).date()
+    if not collection.start <= day < collection.until:
+        return None
+    return periods.number(collection.unit, collection.start, day)
+
+
+def opens(collection: Collection, period: int) -> datetime:
+    """Return the first instant of a period, not before the campaign's."""
+    first = periods.first_day(collection.unit, collection.start, period)
+    return _midnight(max(first, collection.start))
+
+
+def closes(collection: Collection, period: int) -> datetime:
+    """Return the first instant after a period, not after the campaign's end."""
+    if collection.unit is Unit.USER:
+        return _midnight(collection.until)
+    following = periods.first_day(collection.unit, collection.start, period + 1)
+    return _midnight(min(following, collection.until))
+
+
+# -- what is drawn before any data exists ----------------------------------------------------------
+
+
+def answering_periods(secret: bytes, collection: Collection) -> frozenset[int]:
+    """Return the periods in which this person answers: a uniform subset of the given size.
+
+    Floyd's algorithm [BF87], as in subset selection.
+    """
+    coins = SecretCoins(secret, "answers", collection.fingerprint)
+    drawn: set[int] = set()
+    for top in range(collection.periods - collection.answering, collection.periods):
+        period = coins.below(top + 1)
+        drawn.add(top if period in drawn else period)
+    return frozenset(drawn)
+
+
+def instant(secret: bytes, collection: Collection, period: int, answer: int = 0) -> datetime:
+    """Return the instant of a period's answer: uniform over the seconds of the period."""
+    coins = SecretCoins(secret, "instant", collection.fingerprint, period, answer)
+    start = opens(collection, period)
+    seconds = (closes(collection, period) - start) // timedelta(seconds=1)
+    return start + timedelta(seconds=coins.below(seconds))
+
+
+def slot(secret: bytes, collection: Collection, period: int, answer: int) -> int:
+    """Return the slot of a period's answer: the answers take the period's slots in random order.
+
+    So a slot number does not tell how many answers came before.
+    """
+    if collection.linkage is Linkage.NONE:
+        return 0
+    place = _order(secret, collection, period)[answer]
+    if collection.linkage is Linkage.PERIOD:
+        return place
+    return period * collection.per_period + place
+
+
+def pseudonym(secret: bytes, collection: Collection, period: int, coins: Coins) -> bytes:
+    """Return the 16 bytes a period's answers travel under; fresh ones where nothing may link."""
+    if collection.linkage is Linkage.NONE:
+        return b"".join(coins.below(256).to_bytes(1, "big") for _ in range(PSEUDONYM_BYTES))
+    epoch = period if collection.linkage is Linkage.PERIOD else 0
+    name = _spell("pseudonym", collection.fingerprint, epoch)
+    return _hmac(secret, name)[:PSEUDONYM_BYTES]
+
+
+def asked(secret: bytes, collection: Collection) -> bool:
+    """Whether this person is among those the collection asks: by its cohort, and by its twin."""
+    given = collection.cohort
+    if given and cohort(secret, collection.app, given.draw, given.of) != given.number:
+        return False
+    if collection.twin is None:
+        return True
+    pair = sorted((collection.name, collection.twin))
+    coins = SecretCoins(secret, "twin", collection.app, *pair)
+    return pair[coins.below(2)] == collection.name
+
+
+def cohort(secret: bytes, app: str, draw: str, of: int) -> int:
+    """Return which of the cohorts of one draw the person is in."""
+    return SecretCoins(secret, "cohort", app, draw, of).below(of)
+
+
+def _order(secret: bytes, collection: Collection, period: int) -> list[int]:
+    """Return a uniform permutation of the period's slots [Fisher-Yates]."""
+    coins = SecretCoins(secret, "slots", collection.fingerprint, period)
+    order = list(range(collection.per_period))
+    for last in range(collection.per_period - 1, 0, -1):
+        other = coins.below(last + 1)
+        order[last], order[other] = order[other], order[last]
+    return order
+
+
+def _spell(*fields: str | int) -> bytes:
+    """Return fields as bytes that no other fields spell: each behind its length."""
+    raw = [str(field).encode() for field in ("veilcount", 1, *fields)]
+    return b"".join(len(part).to_bytes(4, "big") + part for part in raw)
+
+
+def _hmac(secret: bytes, message: bytes) -> bytes:
+    if len(secret) != SECRET_BYTES:
+        raise ValueError(f"a secret has {SECRET_BYTES} bytes, not {len(secret)}")
+    return hmac.digest(secret, message, hashlib.sha256)
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)

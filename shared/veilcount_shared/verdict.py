@@ -1,0 +1,54 @@
+"""The closed list of outcomes of a report, and what each means to the device that sent it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from .errors import ReportError, SlotOutOfRange
+
+
+class Verdict(StrEnum):
+    """What the aggregator did with one report."""
+
+    #: counted, now durable
+    COUNTED = "counted"
+    #: its slot was spent before: this very report, or another for the same slot; success
+    DUPLICATE = "duplicate"
+    #: no such slot: the pseudonym has no budget for it
+    OVER_BUDGET = "over_budget"
+    #: its period closed longer ago than `late`
+    STALE = "stale"
+    #: the collection was closed by its operator
+    CLOSED = "closed"
+    #: no message of this series
+    MALFORMED = "malformed"
+    #: the collection's cap on new pseudonyms of this period is reached
+    FULL = "full"
+    #: the aggregator has no such definition (yet)
+    UNKNOWN_COLLECTION = "unknown_collection"
+    #: its period has not begun
+    EARLY = "early"
+
+    @property
+    def delivered(self) -> bool:
+        """Whether the answer is among the counted ones."""
+        return self in _DELIVERED
+
+    @property
+    def retry(self) -> bool:
+        """Whether the device keeps the report and tries again, until its age limit."""
+        return self in _RETRY
+
+    @property
+    def dropped(self) -> bool:
+        """Whether the device gives the report up, with this verdict as the reason."""
+        return not (self.delivered or self.retry)
+
+
+_DELIVERED = frozenset({Verdict.COUNTED, Verdict.DUPLICATE})
+_RETRY = frozenset({Verdict.UNKNOWN_COLLECTION, Verdict.EARLY})
+
+
+def refusal(error: ReportError) -> Verdict:
+    """Return the verdict of a report that its definition refuses."""
+    return Verdict.OVER_BUDGET if isinstance(error, SlotOutOfRange) else Verdict.MALFORMED

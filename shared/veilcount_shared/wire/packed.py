@@ -1,0 +1,157 @@
+"""The packed spelling, which our own client sends. Big-endian; nothing in it depends on a value.
+
+  2  "VC"
+  1  version, 1
+  1  flags: bit 0 a test batch; the others 0
+  1  number of series S
+S x  32 fingerprint, 2 width of its messages in bytes; in order of first use
+  1  number of losses, 0 or 1
+     32 fingerprint, 1 aged, 1 evicted, 1 corrupt
+  2  number of reports R
+R x  1 series, 16 pseudonym, 2 period, 2 slot, 1 segment, then the message at its series' width
+  2  length of the padding, then as many zero bytes
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any
+
+from ..errors import BadField, UnknownVersion, WireError, WrongLength
+from ..report import Batch, Losses, Report
+from .version import VERSION, check_size, check_version
+
+MAGIC = b"VC"
+TEST = 1
+
+_HEAD = Struct(">2sBB")
+_SERIES = Struct(">32sH")
+_LOSSES = Struct(">32sBBB")
+_REPORT = Struct(">B16sHHB")
+_SHORT = Struct(">H")
+_BYTE = Struct(">B")
+
+
+def encode_packed(batch: Batch) -> bytes:
+    """Return the one packed body of a batch."""
+    series = batch.series()
+    number = {fingerprint: place for place, fingerprint in enumerate(series)}
+    losses = [] if batch.losses is None else [batch.losses]
+    return b"".join(
+        [
+            _HEAD.pack(MAGIC, VERSION, TEST * batch.test),
+            _BYTE.pack(len(series)),
+            *(_SERIES.pack(bytes.fromhex(name), width) for name, width in series.items()),
+            _BYTE.pack(len(losses)),
+            *(
+                _LOSSES.pack(bytes.fromhex(lost.fingerprint), lost.aged, lost.evicted, lost.corrupt)
+                for lost in losses
+            ),
+            _SHORT.pack(len(batch.reports)),
+            *(
+                _REPORT.pack(
+                    number[report.fingerprint],
+                    report.pseudonym,
+                    report.period,
+                    report.slot,
+                    report.segment,
+                )
+                + report.message
+                for report in batch.reports
+            ),
+            _SHORT.pack(batch.padding),
+            bytes(batch.padding),
+        ]
+    )
+
+
+def decode_packed(body: bytes) -> Batch:
+    """Return the batch of a packed body, or say where it is none."""
+    check_size(body)
+    reader = _Reader(body)
+    magic, version, flags = reader.take(_HEAD, "head")
+    if magic != MAGIC:
+        raise UnknownVersion("head", "not a packed batch: it begins with the letters VC")
+    check_version(version)
+    if flags & ~TEST:
+        raise BadField("flags", "bit 0 is the only one")
+    series = _read_series(reader)
+    losses = _read_losses(reader)
+    reports = _read_reports(reader, series)
+    padding = _read_padding(reader)
+    reader.end()
+    return Batch(reports, losses, bool(flags & TEST), padding)
+
+
+class _Reader:
+    """A place in a body, which only moves forward."""
+
+    __slots__ = ("_body", "_place")
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._place = 0
+
+    def take(self, fields: Struct, name: str) -> tuple[Any, ...]:
+        return fields.unpack(self.take_bytes(fields.size, name))
+
+    def number(self, fields: Struct, name: str) -> int:
+        return int.from_bytes(self.take_bytes(fields.size, name), "big")
+
+    def take_bytes(self, size: int, name: str) -> bytes:
+        taken = self._body[self._place : self._place + size]
+        if len(taken) != size:
+            raise WrongLength(name, f"the body ends at byte {len(self._body)}, inside this")
+        self._place += size
+        return taken
+
+    def end(self) -> None:
+        if self._place != len(self._body):
+            raise WrongLength("body", f"{len(self._body) - self._place} bytes follow its end")
+
+
+def _read_series(reader: _Reader) -> list[tuple[str, int]]:
+    series = []
+    for place in range(reader.number(_BYTE, "series")):
+        name, width = reader.take(_SERIES, f"series[{place}]")
+        series.append((name.hex(), width))
+    if len({name for name, _ in series}) != len(series):
+        raise BadField("series", "a fingerprint stands there twice")
+    return series
+
+
+def _read_losses(reader: _Reader) -> Losses | None:
+    number = reader.number(_BYTE, "losses")
+    if number > 1:
+        raise BadField("losses", "of one series at most")
+    if not number:
+        return None
+    name, aged, evicted, corrupt = reader.take(_LOSSES, "losses")
+    return Losses(name.hex(), aged, evicted, corrupt)
+
+
+def _read_reports(reader: _Reader, series: list[tuple[str, int]]) -> tuple[Report, ...]:
+    reports = []
+    used = 0
+    for place in range(reader.number(_SHORT, "reports")):
+        where = f"reports[{place}]"
+        number, pseudonym, period, slot, segment = reader.take(_REPORT, where)
+        if number > used or number >= len(series):
+            raise BadField(f"{where}.series", "series are numbered in order of first use")
+        used = max(used, number + 1)
+        name, width = series[number]
+        message = reader.take_bytes(width, f"{where}.message")
+        try:
+            reports.append(Report(name, period, segment, pseudonym, slot, message))
+        except WireError as error:
+            raise type(error)(f"{where}.{error.place}", error.problem) from error
+    if used != len(series):
+        raise BadField("series", f"{len(series) - used} of them are not used")
+    return tuple(reports)
+
+
+def _read_padding(reader: _Reader) -> int:
+    size = reader.number(_SHORT, "padding")
+    if any(reader.take_bytes(size, "padding")):
+        raise BadField("padding", "only zero bytes")
+    return size

@@ -1,0 +1,193 @@
+"""The JSON spelling, for people and for other languages; and the verdicts, which have no other.
+
+Strict: every key once and known, whole numbers only, base64url without padding in its one spelling.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from ..errors import BadField, WireError, WrongLength
+from ..report import MAX_REPORTS, Batch, Losses, Report
+from ..verdict import Verdict
+from .version import VERSION, check_size, check_version
+
+_BATCH_KEYS = {"version", "test", "losses", "reports", "padding"}
+_BATCH_NEEDED = {"version", "reports"}
+_REPORT_KEYS = {"fingerprint", "period", "segment", "pseudonym", "slot", "message"}
+_LOSSES_KEYS = {"fingerprint", "aged", "evicted", "corrupt"}
+
+
+def encode_json(batch: Batch) -> bytes:
+    """Return a JSON body of a batch."""
+    losses = batch.losses
+    return _dump(
+        {
+            "version": VERSION,
+            "test": batch.test,
+            "losses": losses and {key: getattr(losses, key) for key in sorted(_LOSSES_KEYS)},
+            "reports": [
+                {
+                    "fingerprint": report.fingerprint,
+                    "period": report.period,
+                    "segment": report.segment,
+                    "pseudonym": _base64(report.pseudonym),
+                    "slot": report.slot,
+                    "message": _base64(report.message),
+                }
+                for report in batch.reports
+            ],
+            "padding": "0" * batch.padding,
+        }
+    )
+
+
+def decode_json(body: bytes) -> Batch:
+    """Return the batch of a JSON body, or say where it is none."""
+    fields = _object("body", _load(body))
+    check_version(fields.get("version"))  # first: another version has other keys
+    _check_keys("body", fields, _BATCH_KEYS, _BATCH_NEEDED)
+    reports = _list("reports", fields["reports"])
+    if len(reports) > MAX_REPORTS:
+        raise WrongLength("reports", f"{len(reports)} in one batch: {MAX_REPORTS} at most")
+    test = fields.get("test", False)
+    if not isinstance(test, bool):
+        raise BadField("test", "give true or false")
+    padding = _string("padding", fields.get("padding", ""))
+    if padding.strip("0"):
+        raise BadField("padding", "only the digit 0")
+    losses = fields.get("losses")
+    return Batch(
+        tuple(_report(f"reports[{place}]", report) for place, report in enumerate(reports)),
+        None if losses is None else _losses(losses),
+        test,
+        len(padding),
+    )
+
+
+def encode_verdicts(verdicts: Iterable[Verdict]) -> bytes:
+    """Return the reply to a batch: one verdict a report, in its order."""
+    return _dump({"verdicts": list(verdicts)})
+
+
+def decode_verdicts(body: bytes) -> tuple[Verdict, ...]:
+    """Return the verdicts of a reply, or say where it is none."""
+    fields = _object("body", _load(body))
+    _check_keys("body", fields, {"verdicts"}, {"verdicts"})
+    verdicts = []
+    for place, word in enumerate(_list("verdicts", fields["verdicts"])):
+        try:
+            verdicts.append(Verdict(_string(f"verdicts[{place}]", word)))
+        except ValueError as error:
+            raise BadField(f"verdicts[{place}]", "no verdict of this version") from error
+    return tuple(verdicts)
+
+
+# -- JSON, strictly --------------------------------------------------------------------------------
+
+
+def _dump(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _load(body: bytes) -> object:
+    check_size(body)
+    try:
+        return json.loads(
+            body.decode(),
+            object_pairs_hook=_unique,
+            parse_float=_no_fraction,
+            parse_constant=_no_fraction,
+        )
+    except WireError:
+        raise
+    except UnicodeDecodeError as error:
+        raise BadField("body", "not UTF-8") from error
+    except (ValueError, RecursionError) as error:  # also an integer of thousands of digits
+        raise BadField("body", "not JSON") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise BadField("body", "a key stands twice in one object")
+    return fields
+
+
+def _no_fraction(_: str) -> NoReturn:
+    raise BadField("body", "only whole numbers")
+
+
+def _object(place: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadField(place, "give an object")
+    return value
+
+
+def _list(place: str, value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise BadField(place, "give a list")
+    return value
+
+
+def _string(place: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise BadField(place, "give a string")
+    return value
+
+
+def _whole(place: str, value: object) -> int:
+    if type(value) is not int:  # a bool is an int to isinstance
+        raise BadField(place, "give a whole number")
+    return value
+
+
+def _check_keys(
+    place: str, fields: dict[str, Any], known: set[str], needed: set[str] | None = None
+) -> None:
+    if unknown := fields.keys() - known:
+        raise BadField(place, f"unknown key {min(unknown)[:40]!r}")
+    if missing := (needed or known) - fields.keys():
+        raise BadField(place, f"key {min(missing)!r} is missing")
+
+
+def _report(place: str, value: object) -> Report:
+    fields = _object(place, value)
+    _check_keys(place, fields, _REPORT_KEYS)
+    try:
+        return Report(
+            _string("fingerprint", fields["fingerprint"]),
+            _whole("period", fields["period"]),
+            _whole("segment", fields["segment"]),
+            _bytes("pseudonym", fields["pseudonym"]),
+            _whole("slot", fields["slot"]),
+            _bytes("message", fields["message"]),
+        )
+    except WireError as error:
+        raise type(error)(f"{place}.{error.place}", error.problem) from error
+
+
+def _losses(value: object) -> Losses:
+    fields = _object("losses", value)
+    _check_keys("losses", fields, _LOSSES_KEYS)
+    counts = {key: _whole(f"losses.{key}", fields[key]) for key in ("aged", "evicted", "corrupt")}
+    return Losses(_string("losses.fingerprint", fields["fingerprint"]), **counts)
+
+
+def _base64(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _bytes(place: str, value: object) -> bytes:
+    text = _string(place, value)
+    try:
+        raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError) as error:
+        raise BadField(place, "give base64url without padding") from error
+    if _base64(raw) != text:  # skipped characters, or bits that no byte holds
+        raise BadField(place, "give base64url without padding")
+    return raw

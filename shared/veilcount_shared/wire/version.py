@@ -1,0 +1,22 @@
+"""What both spellings of a batch have in common."""
+
+from __future__ import annotations
+
+from ..errors import UnknownVersion, WrongLength
+
+VERSION = 1
+PACKED_TYPE = "application/vnd.veilcount.batch"
+JSON_TYPE = "application/json"
+MAX_BODY = 2 << 20  # a thousand of the widest messages, in JSON, with room to spare
+
+
+def check_version(version: object) -> None:
+    """Refuse another version before anything else is looked at."""
+    if type(version) is not int or version != VERSION:
+        raise UnknownVersion("version", f"this aggregator speaks version {VERSION}")
+
+
+def check_size(body: bytes) -> None:
+    """Refuse a body that is too long to be looked at."""
+    if len(body) > MAX_BODY:
+        raise WrongLength("body", f"{len(body):,} bytes: {MAX_BODY:,} at most")

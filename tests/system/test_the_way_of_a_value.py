@@ -1,0 +1,258 @@
+"""The whole way, piece by piece: value, randomizer, packed batch, POST, store, estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from flask.testing import FlaskClient
+
+from veilcount_aggregator import estimate
+from veilcount_aggregator.app import create_app
+from veilcount_aggregator.estimating import Average, Frequencies
+from veilcount_aggregator.store import MemoryStore
+from veilcount_client.testing import SeededCoins
+from veilcount_shared import Collection, parse_collections
+from veilcount_shared.report import Batch, Report
+from veilcount_shared.schedule import SECRET_BYTES, period_of, pseudonym, slot
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import (
+    JSON_TYPE,
+    PACKED_TYPE,
+    decode_verdicts,
+    encode_json,
+    encode_packed,
+)
+
+NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
+FILE = """
+app = "acme-editor"
+
+[autosave]
+question = "Is autosave on?"
+boolean = true
+epsilon = 1
+unit = "month"
+from = 2026-12-01
+until = 2027-12-01
+
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark", "sepia", "contrast", "system"]
+other = "another"
+epsilon = 1
+unit = "day"
+from = 2026-12-01
+until = 2027-12-01
+
+[plugin]
+question = "Which plugin was opened last?"
+values_file = "plugins.txt"
+epsilon = 2
+unit = "day"
+from = 2026-12-01
+until = 2027-12-01
+
+[session_minutes]
+question = "How long was this session?"
+range = [0, 240]
+measure = "mean"
+epsilon = 1
+unit = "event"
+per_day = 4
+from = 2026-12-01
+until = 2027-12-01
+"""
+COLLECTIONS = parse_collections(FILE, lambda _: [f"plugin {place}" for place in range(300)])
+DEVICES = 2_000
+LEVEL = 1 - 1e-6  # of each figure; the coins are seeded, so a pass stays a pass
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """A store that lasts as long as the test."""
+    return MemoryStore()
+
+
+@pytest.fixture
+def aggregator(store: MemoryStore) -> FlaskClient:
+    """The aggregator on the third day of the campaign."""
+    return create_app(COLLECTIONS.values(), store, lambda: NOW).test_client()
+
+
+def reports(collection: Collection, values: Sequence[object], seed: int = 1) -> Iterator[Report]:
+    """Yield what a device each sends of these values, in the running period."""
+    coins = SeededCoins(seed)
+    period = period_of(collection, NOW)
+    assert period is not None
+    for value in values:
+        secret = b"".join(coins.word().to_bytes(8, "big") for _ in range(SECRET_BYTES // 8))
+        yield Report(
+            fingerprint=collection.fingerprint,
+            period=period,
+            segment=0,
+            pseudonym=pseudonym(secret, collection, period, coins),
+            slot=slot(secret, collection, period, 0),
+            message=collection.pack(collection.randomize(value, coins)),
+        )
+
+
+def send(aggregator: FlaskClient, batch: Batch) -> tuple[Verdict, ...]:
+    """Post a packed batch; return its verdicts."""
+    reply = aggregator.post(
+        "/v1/reports", data=encode_packed(batch), headers={"Content-Type": PACKED_TYPE}
+    )
+
+    assert reply.status_code == 200, reply.text
+    return decode_verdicts(reply.data)
+
+
+def send_all(aggregator: FlaskClient, collection: Collection, values: Sequence[object]) -> None:
+    """Send one report a value, five hundred to a batch, each counted."""
+    sent = list(reports(collection, values))
+    for first in range(0, len(sent), 500):
+        verdicts = send(aggregator, Batch(tuple(sent[first : first + 500])))
+
+        assert set(verdicts) == {Verdict.COUNTED}
+
+
+def frequencies(store: MemoryStore, collection: Collection) -> Frequencies:
+    """Return the estimate of a collection of shares."""
+    estimated = estimate(collection, store.counters(collection), LEVEL)
+    assert isinstance(estimated, Frequencies)
+    return estimated
+
+
+@pytest.mark.parametrize("name", ["autosave", "theme", "plugin"])
+def test_shares_come_back_near_the_truth(
+    name: str, aggregator: FlaskClient, store: MemoryStore
+) -> None:
+    """Values sent by devices come out as shares whose intervals hold the truth."""
+    collection = COLLECTIONS[name]
+    labels = collection.domain.labels  # type: ignore[union-attr] # none of these is a Number
+    values = [labels[place % 7 % len(labels)] for place in range(DEVICES)]
+    send_all(aggregator, collection, values)
+
+    estimated = frequencies(store, collection)
+
+    assert estimated.n == DEVICES
+    for place, label in enumerate(labels):
+        truth = values.count(label) / DEVICES
+        assert estimated.low[place] < truth < estimated.high[place], label
+    assert estimated.frequency[0] > estimated.frequency[-1]
+
+
+def test_a_mean_comes_back_near_the_truth(aggregator: FlaskClient, store: MemoryStore) -> None:
+    """Numbers sent by devices come out as a mean whose interval holds the truth."""
+    collection = COLLECTIONS["session_minutes"]
+    values: list[object] = [place % 61 for place in range(DEVICES)]
+    send_all(aggregator, collection, values)
+
+    estimated = estimate(collection, store.counters(collection), LEVEL)
+
+    assert isinstance(estimated, Average)
+    assert estimated.low < 30 < estimated.high
+    assert estimated.high - estimated.low < 60
+
+
+def test_a_wrong_law_would_be_noticed(aggregator: FlaskClient, store: MemoryStore) -> None:
+    """The same reports, debiased as if epsilon were 30 % higher, miss the truth."""
+    collection = COLLECTIONS["autosave"]
+    send_all(aggregator, collection, [True] * 20 * DEVICES)
+    claimed = parse_collections(FILE.replace("epsilon = 1", "epsilon = 1.3"), lambda _: ["a", "b"])
+
+    wrong = estimate(claimed["autosave"], store.counters(collection), LEVEL)
+
+    assert isinstance(wrong, Frequencies)
+    assert frequencies(store, collection).low[1] <= 1 <= frequencies(store, collection).high[1]
+    assert wrong.high[1] < 1
+
+
+def test_a_retry_counts_once(aggregator: FlaskClient, store: MemoryStore) -> None:
+    """The same bytes again are a duplicate, which is success to the sender."""
+    batch = Batch(tuple(reports(COLLECTIONS["theme"], ["dark", "light"])))
+    send(aggregator, batch)
+
+    again = send(aggregator, batch)
+
+    assert again == (Verdict.DUPLICATE, Verdict.DUPLICATE)
+    assert frequencies(store, COLLECTIONS["theme"]).n == 2
+
+
+def test_json_is_counted_like_packed(aggregator: FlaskClient, store: MemoryStore) -> None:
+    """A client in another language sends JSON."""
+    batch = Batch(tuple(reports(COLLECTIONS["plugin"], ["plugin 1"])))
+
+    reply = aggregator.post(
+        "/v1/reports", data=encode_json(batch), headers={"Content-Type": JSON_TYPE}
+    )
+
+    assert decode_verdicts(reply.data) == (Verdict.COUNTED,)
+    assert frequencies(store, COLLECTIONS["plugin"]).n == 1
+
+
+def test_a_bad_report_leaves_the_good_ones_counted(
+    aggregator: FlaskClient, store: MemoryStore
+) -> None:
+    """Unknown, early and malformed reports get their verdict; the rest of the batch counts."""
+    good, early, malformed = reports(COLLECTIONS["theme"], ["dark"] * 3)
+    batch = Batch(
+        (
+            replace(good, fingerprint="0" * 64),
+            replace(early, period=3),
+            good,
+            replace(malformed, message=b"\xff"),
+        )
+    )
+
+    verdicts = send(aggregator, batch)
+
+    assert verdicts == (
+        Verdict.UNKNOWN_COLLECTION,
+        Verdict.EARLY,
+        Verdict.COUNTED,
+        Verdict.MALFORMED,
+    )
+    assert frequencies(store, COLLECTIONS["theme"]).n == 1
+
+
+def test_a_late_retry_of_a_counted_report_is_told_so(store: MemoryStore) -> None:
+    """The slot is looked up before the age is judged; a late report that is new is stale."""
+    first, second = reports(COLLECTIONS["theme"], ["dark", "light"])
+    send(create_app(COLLECTIONS.values(), store, lambda: NOW).test_client(), Batch((first,)))
+    late = create_app(COLLECTIONS.values(), store, lambda: NOW + timedelta(days=40)).test_client()
+
+    assert send(late, Batch((first, second))) == (Verdict.DUPLICATE, Verdict.STALE)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "place"),
+    [
+        (b"{}", JSON_TYPE, "version"),
+        (b"VC", PACKED_TYPE, "head"),
+        (b"x", "text/plain", "Content-Type"),
+    ],
+)
+def test_a_malformed_body_is_refused_whole(
+    body: bytes, kind: str, place: str, aggregator: FlaskClient
+) -> None:
+    """What is no batch gets a problem document that names the place."""
+    reply = aggregator.post("/v1/reports", data=body, headers={"Content-Type": kind})
+
+    assert reply.status_code == 400
+    assert reply.content_type == "application/problem+json"
+    assert reply.get_json()["place"] == place
+
+
+def test_test_batches_are_refused(aggregator: FlaskClient, store: MemoryStore) -> None:
+    """A production aggregator counts no test reports."""
+    batch = Batch(tuple(reports(COLLECTIONS["theme"], ["dark"])), test=True)
+
+    reply = aggregator.post(
+        "/v1/reports", data=encode_packed(batch), headers={"Content-Type": PACKED_TYPE}
+    )
+
+    assert reply.status_code == 400
+    assert store.counters(COLLECTIONS["theme"]).sum() == 0
