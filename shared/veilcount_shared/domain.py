@@ -14,6 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from typing import Any, Protocol
 
 from .coins import Coins
@@ -25,6 +26,13 @@ GRID_BITS = 32
 GRID = 1 << GRID_BITS  # a number is handed to its design as a multiple of its range / 2^32
 
 Label = str | int
+
+#: controls, surrogates, line and paragraph separators: categories that no Unicode version changes;
+#: and marks of no width that turn the text after them or make two labels look alike
+_UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_HIDING = frozenset(
+    "\u061c\u200b\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
 
 
 class Domain(Protocol):
@@ -171,7 +179,13 @@ class Cross:
     attributes: tuple[tuple[str, Choice], ...]
 
     def __post_init__(self) -> None:
-        """Refuse a crossing with too many combinations."""
+        """Refuse a crossing with too many combinations, or that could be read in two ways."""
+        order = [name for name, _ in self.attributes]
+        if order != sorted(set(order)):
+            raise DefinitionError("cross", order, "give each name once, in the order of the names")
+        for name, choice in self.attributes:
+            if choice.other is not None:
+                raise DefinitionError(f"cross.{name}", choice.other, "an attribute has no other")
         if self.size > MAX_VALUES:
             raise DefinitionError(
                 "cross", self.size, f"at most {MAX_VALUES:,} combinations: cross fewer attributes"
@@ -197,7 +211,7 @@ class Cross:
 
     def input(self, value: object, coins: Coins) -> int:
         """Return the combination's place; each part that is missing or unknown is drawn."""
-        given = value if isinstance(value, tuple | list) else (value,)
+        given = _parts(value, len(self.parts))
         place = 0
         for position, part in enumerate(self.parts):
             piece = given[position] if position < len(given) else _MISSING
@@ -206,7 +220,7 @@ class Cross:
 
     def canonical(self) -> dict[str, Any]:
         """Return what is fingerprinted."""
-        attributes = [[name, choice.canonical()] for name, choice in self.attributes]
+        attributes = [[name, list(choice.values)] for name, choice in self.attributes]
         return {"type": "cross", "answer": self.answer.canonical(), "attributes": attributes}
 
 
@@ -226,6 +240,11 @@ def check_labels(key: str, labels: tuple[Label, ...]) -> None:
         raise DefinitionError(key, repeated[0], "this value stands there twice: name it once")
 
 
+def hides(text: str) -> bool:
+    """Whether a text holds what a reader cannot see."""
+    return not (_HIDING.isdisjoint(text) and _UNSEEN.isdisjoint(map(unicodedata.category, text)))
+
+
 def check_label(key: str, label: object) -> None:
     """Refuse a label that is empty, too long, unprintable or written in two ways."""
     if isinstance(label, int) and not isinstance(label, bool):
@@ -236,10 +255,18 @@ def check_label(key: str, label: object) -> None:
         raise DefinitionError(key, label, "give a string or an integer")
     if not 0 < len(label) <= MAX_LABEL or label != label.strip():
         raise DefinitionError(key, label, f"give 1 to {MAX_LABEL} characters, no space around them")
-    if not label.isprintable():
+    if hides(label):
         raise DefinitionError(key, label, "control characters are not allowed")
     if not unicodedata.is_normalized("NFC", label):
         raise DefinitionError(key, label, "write it in Unicode normal form C")
+
+
+def _parts(value: object, most: int) -> tuple[object, ...]:
+    """Return the parts of a crossed value, whatever its own code does."""
+    try:
+        return tuple(islice(value, most)) if isinstance(value, tuple | list) else (value,)
+    except Exception:  # noqa: BLE001 - a value's own code may raise anything: it is unknown
+        return ()
 
 
 def _find(places: dict[Any, int], value: object) -> int | None:
@@ -254,7 +281,7 @@ def _ratio(value: object) -> tuple[int, int] | None:
     """Return a number as an exact ratio, (sign, 0) for an infinity, None for what is no number."""
     try:
         if isinstance(value, int | Fraction):
-            return value.numerator, value.denominator
+            return int(value.numerator), int(value.denominator)
         if isinstance(value, str | bytes | bytearray):
             return None
         number = float(value)  # type: ignore[arg-type] # Decimal, numpy and others; the rest raises

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
+from numbers import Rational
 
 from .coins import WORDS
 from .errors import EpsilonError, InexactError
@@ -20,9 +21,12 @@ EXP_BITS = 96
 
 def exact(number: int | str | Fraction) -> Fraction:
     """Return a number exactly, or refuse it: a float is not the number that was written."""
-    if isinstance(number, bool | float):
+    if isinstance(number, bool) or not isinstance(number, Rational | str):
         raise InexactError(number)
-    return Fraction(number)
+    try:
+        return Fraction(number)
+    except (ValueError, ZeroDivisionError) as error:
+        raise InexactError(number) from error
 
 
 def epsilon_of(number: int | str | Fraction) -> Fraction:

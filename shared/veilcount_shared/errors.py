@@ -22,6 +22,8 @@ Each carries its data. None ever carries a person's value.
 
 from __future__ import annotations
 
+import json
+from datetime import date, time
 from fractions import Fraction
 
 
@@ -30,12 +32,12 @@ class VeilcountError(Exception):
 
 
 class InexactError(VeilcountError, TypeError):
-    """A float (or a bool) was given where only an exact number is one."""
+    """What was given is no exact number: a float, a bool, a text that is none."""
 
     def __init__(self, number: object) -> None:
         """Say which number, and how to write it."""
         super().__init__(
-            f"{number!r} is not exact: write an int, a Fraction or a string such as '0.7'"
+            f"{show(number)} is not exact: write an int, a Fraction or a string such as '0.7'"
         )
         self.number = number
 
@@ -101,10 +103,13 @@ class WireError(VeilcountError, ValueError):
     """Bytes that are no batch."""
 
     def __init__(self, place: str, problem: str) -> None:
-        """Say where in the body, and what is wrong there."""
-        super().__init__(f"{place}: {problem}")
+        """Say where in the body, and what is wrong there; never what stands there."""
+        super().__init__(place, problem)
         self.place = place
         self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.problem}"
 
 
 class UnknownVersion(WireError):
@@ -148,16 +153,50 @@ class MessageOutOfRange(ReportError):
     """Of the wrong width, or no message of the design."""
 
 
+MOST_SHOWN = 20
+
+
 def show(value: object, most: int = 80) -> str:
     """Return a definition's value as its author wrote it, cut to a readable length."""
-    text = _plain(value) if isinstance(value, Fraction) else repr(value)
+    text = _toml(value)
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def _plain(number: Fraction) -> str:
-    """Return a Fraction as a decimal where it is one."""
-    for places in range(7):
-        scaled = number * 10**places
-        if scaled.denominator == 1:
-            return f"{float(number):.{places}f}" if places else str(scaled)
-    return str(number)
+def _toml(value: object) -> str:  # noqa: PLR0911 - one return a type
+    try:
+        match value:
+            case None:
+                return "(missing)"
+            case bool():
+                return str(value).lower()
+            case Fraction():
+                return _decimal(value)
+            case str():
+                return _quoted(value[:1000])
+            case list() | tuple():
+                more = ["..."] if len(value) > MOST_SHOWN else []
+                return f"[{', '.join([*map(_toml, value[:MOST_SHOWN]), *more])}]"
+            case dict():
+                pairs = (f"{key} = {_toml(each)}" for key, each in list(value.items())[:MOST_SHOWN])
+                return f"{{{', '.join(pairs)}}}"
+            case date() | time():
+                return str(value)
+        return repr(value)
+    except ValueError:  # Python refuses to write integers of thousands of digits
+        return "(a number of thousands of digits)"
+
+
+def _quoted(text: str) -> str:
+    """Return a string in quotes, with what cannot be seen escaped."""
+    plain = json.dumps(text, ensure_ascii=False)
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in plain)
+
+
+def _decimal(number: Fraction) -> str:
+    """Return a Fraction as a decimal where six places hold it."""
+    millionths = number * 10**6
+    if millionths.denominator != 1:
+        return str(number)
+    whole, rest = divmod(abs(millionths.numerator), 10**6)
+    sign = "-" if number < 0 else ""
+    return f"{sign}{whole}" + f".{rest:06}".rstrip("0").rstrip(".")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .collection import Collection, Linkage
 from .collection.rules import MAX_CELLS, MAX_SLOTS
@@ -34,21 +34,18 @@ class Report:
     fingerprint: str
     period: int
     segment: int
-    pseudonym: bytes
+    pseudonym: bytes = field(repr=False)  # neither is for logs
     slot: int
-    message: bytes
+    message: bytes = field(repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what no series could have."""
-        if not _FINGERPRINT.fullmatch(self.fingerprint):
-            raise BadField("fingerprint", "give 64 lower-case hexadecimal digits")
+        _fingerprint("fingerprint", self.fingerprint)
         _within("period", self.period, MAX_PERIODS)
         _within("segment", self.segment, MAX_CELLS)
         _within("slot", self.slot, MAX_SLOTS)
-        if len(self.pseudonym) != PSEUDONYM_BYTES:
-            raise WrongLength("pseudonym", f"give {PSEUDONYM_BYTES} bytes")
-        if not 1 <= len(self.message) <= MAX_MESSAGE:
-            raise WrongLength("message", f"give 1 to {MAX_MESSAGE} bytes")
+        _bytes("pseudonym", self.pseudonym, PSEUDONYM_BYTES, PSEUDONYM_BYTES)
+        _bytes("message", self.message, 1, MAX_MESSAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +62,7 @@ class Losses:
 
     def __post_init__(self) -> None:
         """Refuse what is no bucket."""
-        if not _FINGERPRINT.fullmatch(self.fingerprint):
-            raise BadField("losses.fingerprint", "give 64 lower-case hexadecimal digits")
+        _fingerprint("losses.fingerprint", self.fingerprint)
         for reason in ("aged", "evicted", "corrupt"):
             _within(f"losses.{reason}", getattr(self, reason), MAX_BUCKET + 1)
 
@@ -95,6 +91,8 @@ class Batch:
             # Losses depend on what a device did; beside a pseudonym they would describe it.
             raise BadField("losses", "a body with losses carries no reports")
         _within("padding", self.padding, MAX_PADDING + 1)
+        if not isinstance(self.test, bool):
+            raise BadField("test", "give true or false")
         if len(self.series()) > MAX_SERIES:
             raise WrongLength("reports", f"of more than {MAX_SERIES} series")
 
@@ -126,5 +124,18 @@ def check(report: Report, collection: Collection) -> int:
 
 
 def _within(place: str, number: int, end: int) -> None:
-    if not 0 <= number < end:
+    if type(number) is not int or not 0 <= number < end:
         raise BadField(place, f"give 0 to {end - 1}")
+
+
+def _bytes(place: str, given: bytes, least: int, most: int) -> None:
+    if not isinstance(given, bytes):
+        raise BadField(place, "give bytes")
+    if not least <= len(given) <= most:
+        size = f"{least}" if least == most else f"{least} to {most}"
+        raise WrongLength(place, f"give {size} bytes")
+
+
+def _fingerprint(place: str, given: str) -> None:
+    if type(given) is not str or not _FINGERPRINT.fullmatch(given):
+        raise BadField(place, "give 64 lower-case hexadecimal digits")

@@ -49,6 +49,8 @@ class SecretCoins(Coins):
 
 def period_of(collection: Collection, now: datetime) -> int | None:
     """Return the number of the period that contains an instant; None outside the campaign."""
+    if now.utcoffset() is None:
+        raise ValueError("an instant needs its time zone: datetime.now(UTC)")
     day = now.astimezone(UTC).date()
     if not collection.start <= day < collection.until:
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,7 @@ def form(collection: Collection) -> dict[str, Any]:
         "linkage": collection.linkage,
         "presence": collection.presence,
         "segments": [[name, list(labels)] for name, labels in collection.segments],
-        "cohort": [cohort.draw, cohort.of, cohort.number] if cohort else None,
+        "cohort": asdict(cohort) if cohort else None,
         "twin": collection.twin,
     }
 

@@ -226,7 +226,7 @@ class Collection:
         """How many segments are told apart."""
         return prod(len(labels) for _, labels in self.segments)
 
-    def segment(self, **given: object) -> int:
+    def segment(self, /, **given: object) -> int:
         """Return the cell of the given segment values, the first segment as the highest digit."""
         place = 0
         for name, labels in self.segments:
@@ -237,6 +237,10 @@ class Collection:
         if given:
             raise UnknownSegment(self.name, min(given), tuple(name for name, _ in self.segments))
         return place
+
+    def __hash__(self) -> int:
+        """By the fingerprint: a tuple of a million values would be hashed anew at every look."""
+        return hash(self.fingerprint)
 
     # -- the name ------------------------------------------------------------------------------
 

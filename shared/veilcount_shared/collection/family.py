@@ -10,7 +10,12 @@ from .definition import Collection, Model
 
 Family = Mapping[str, Collection]
 
-WRITTEN = {"start": "from", "per_period": "per_day"}  # fields whose key in the file is another word
+#: fields whose key in the file is another word
+WRITTEN = {
+    "start": "from",
+    "per_period": "per_day",
+    "answering": "answers",
+}
 SHARED_BY_TWINS = (
     "domain",
     "unit",
@@ -18,7 +23,7 @@ SHARED_BY_TWINS = (
     "takes",
     "start",
     "until",
-    "answers",
+    "answering",
     "segments",
     "cohort",
 )
@@ -27,7 +32,7 @@ SHARED_BY_TWINS = (
 def linked(family: Family) -> dict[str, Collection]:
     """Return the collections with each twin told of the other, or refuse what does not fit."""
     for collection in family.values():
-        for rule in (_replaced, _cohorts, _twins):
+        for rule in (_named_alike, _replaced, _cohorts, _twins):
             _apply(rule, collection, family)
     twins = {collection.twin: name for name, collection in family.items() if collection.twin}
     return {
@@ -46,10 +51,26 @@ def _apply(
 
 
 def _replaced(collection: Collection, family: Family) -> None:
-    if collection.replaces in family:
+    if collection.replaces is None:
+        return
+    old = collection.replaces.lower()
+    if old in map(str.lower, family):
         raise DefinitionError(
             "replaces", collection.replaces, "that collection is still in this file: remove it"
         )
+    heirs = [each.name for each in family.values() if (each.replaces or "").lower() == old]
+    if heirs[0] != collection.name:
+        raise DefinitionError(
+            "replaces",
+            collection.replaces,
+            f"[{heirs[0]}] replaces it: one heir only",
+        )
+
+
+def _named_alike(collection: Collection, family: Family) -> None:
+    first = next(name for name in family if name.lower() == collection.name.lower())
+    if first != collection.name:
+        raise DefinitionError("name", collection.name, f"[{first}] differs in its capitals only")
 
 
 def _cohorts(collection: Collection, family: Family) -> None:

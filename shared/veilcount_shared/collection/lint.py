@@ -84,7 +84,8 @@ def _identifies(collection: Collection) -> Iterator[Remark]:
         *(("cross", name) for name, _ in attributes),
         *(("segments", name) for name, _ in collection.segments),
     ]:
-        found = IDENTIFYING.intersection(re.split(r"[^a-z]+", name.lower()))
+        words = re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()
+        found = IDENTIFYING.intersection(re.split(r"[^a-z]+", words))
         if found and key == "segments":
             yield Remark(
                 key, f"{name} is sent in clear and may single people out: cross it instead"

@@ -17,7 +17,7 @@ def load_collections(path: str | os.PathLike[str]) -> dict[str, Collection]:
     """Return the collections of a TOML file, by name, in file order."""
     file = Path(path)
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeError) as error:
         raise _unreadable("file", file.name, error) from error
     return parse_collections(text, partial(_values, file.parent), file.name)
@@ -26,13 +26,13 @@ def load_collections(path: str | os.PathLike[str]) -> dict[str, Collection]:
 def _values(folder: Path, name: str) -> list[str]:
     """Read a `values_file`, relative to the definitions file: one value a line."""
     try:
-        with (folder / name).open(encoding="utf-8") as lines:
+        with (folder / name).open(encoding="utf-8-sig") as lines:
             # One line too many is enough to be refused: a huge file is not read to its end.
             return [line.rstrip("\n") for line in islice(lines, MAX_VALUES + 1)]
-    except (OSError, UnicodeError) as error:
+    except (OSError, ValueError) as error:  # a name with a zero byte is no OSError
         raise _unreadable("values_file", name, error) from error
 
 
-def _unreadable(key: str, name: str, error: OSError | UnicodeError) -> DefinitionError:
-    why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+def _unreadable(key: str, name: str, error: OSError | ValueError) -> DefinitionError:
+    why = "not UTF-8" if isinstance(error, UnicodeError) else getattr(error, "strerror", error)
     return DefinitionError(key, name, f"cannot be read ({why}): check the path and its permissions")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..design.plan import MAX_INPUTS
-from ..domain import Boolean, Number, check_labels
+from ..domain import Boolean, Number, check_labels, hides
 from ..epsilon import epsilon_of
 from ..errors import DefinitionError, EpsilonError
 from ..periods import Unit
@@ -47,7 +47,7 @@ def names(collection: Collection) -> None:
             )
     for key in ("question", "owner", "purpose"):
         text = getattr(collection, key)
-        if text is not None and not (0 < len(text) <= MAX_TEXT and text.isprintable()):
+        if text is not None and not (0 < len(text) <= MAX_TEXT and not hides(text)):
             raise DefinitionError(key, text, f"give one line of 1 to {MAX_TEXT} characters")
 
 
@@ -74,15 +74,13 @@ def dates(collection: Collection) -> None:
     """A campaign starts, ends, and is not for ever."""
     for key, day in (("from", collection.start), ("until", collection.until)):
         if day.year not in YEARS:
-            raise DefinitionError(key, str(day), f"give a year {YEARS.start} to {YEARS.stop - 1}")
+            raise DefinitionError(key, day, f"give a year {YEARS.start} to {YEARS.stop - 1}")
     if not collection.start < collection.until:
         raise DefinitionError(
-            "until", str(collection.until), f"give a day after from = {collection.start}"
+            "until", collection.until, f"give a day after from = {collection.start}"
         )
     if (collection.until - collection.start).days > MAX_DAYS:
-        raise DefinitionError(
-            "until", str(collection.until), "give a campaign of 100 years at most"
-        )
+        raise DefinitionError("until", collection.until, "give a campaign of 100 years at most")
 
 
 def counts(collection: Collection) -> None:
@@ -179,7 +177,10 @@ def central(collection: Collection) -> None:
 
 
 def segments(collection: Collection) -> None:
-    """Segments are few, closed and public."""
+    """Segments are few, closed and public; in the order of their names, or cells would differ."""
+    order = [name for name, _ in collection.segments]
+    if order != sorted(set(order)):
+        raise DefinitionError("segments", order, "give each name once, in the order of the names")
     for name, labels in collection.segments:
         if len(labels) < 2:  # noqa: PLR2004 - one segment is everybody
             raise DefinitionError(f"segments.{name}", list(labels), "give at least two values")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
 from enum import StrEnum
@@ -28,7 +29,7 @@ from .definition import (
     Segments,
     Takes,
 )
-from .family import WRITTEN, linked
+from .family import linked
 
 LARGE = 10**50  # numbers from here on are no one's range
 ReadValues = Callable[[str], Iterable[str]]
@@ -44,19 +45,25 @@ def parse_collections(text: str, read_values: ReadValues, file: str = "") -> dic
         app = _text("app", tables.pop("app", None))
         collections = {name: _named(app, name, tables[name], read_values) for name in tables}
         return linked(collections)
-    except tomllib.TOMLDecodeError as error:
-        raise DefinitionError("file", file or "text", f"not TOML: {error}") from error
     except DefinitionError as error:
         raise error.within(file=file) from error
+    except (ValueError, RecursionError) as error:
+        # Not only TOMLDecodeError: Python refuses integers of thousands of digits and brackets
+        # within brackets without end, some only when the message that refuses them is written.
+        raise DefinitionError("file", file or "text", f"not readable TOML: {error}") from error
 
 
-class _Illegible(str):
-    """A number that TOML allows and a definition does not: inf, nan, or absurdly long."""
+@dataclass(frozen=True, slots=True)
+class _Illegible:
+    """A number that TOML allows and a definition does not: inf, nan, or absurdly long.
 
-    __slots__ = ()
+    Not a str, or it would pass for a label.
+    """
+
+    text: str
 
     def __repr__(self) -> str:
-        return str(self)
+        return self.text
 
 
 _DECIMAL = re.compile(r"[+-]?[0-9_]{1,25}(\.[0-9_]{1,25})?([eE][+-]?[0-9]{1,2})?")
@@ -86,12 +93,6 @@ def _collection(app: str, name: str, table: dict[str, Any], read_values: ReadVal
     fields = {
         _FIELDS.get(key, key): _READERS[key](key, table[key]) for key in table if key in _READERS
     }
-    if "per_day" in table and fields["unit"] is not Unit.EVENT:
-        raise DefinitionError(
-            "per_day",
-            table["per_day"],
-            f'a {fields["unit"]} has one answer: remove per_day, or set unit = "event"',
-        )
     if fields.get("model") is Model.CENTRAL:
         fields.setdefault("adjacency", Adjacency.ADD_REMOVE)
     return Collection(app=app, name=name, domain=_domain(table, read_values), **fields)
@@ -143,7 +144,11 @@ def _choice(kind: str, table: Mapping[str, Any], read_values: ReadValues) -> Cho
     other = _text("other", table["other"]) if "other" in table else None
     if kind == "values":
         return Choice(_labels("values", table["values"]), other)
-    return Choice(tuple(read_values(_text("values_file", table["values_file"]))), other)
+    try:
+        return Choice(tuple(read_values(_text("values_file", table["values_file"]))), other)
+    except DefinitionError as error:  # named after the key that stands in this file
+        key = "values_file" if error.key == "values" else error.key
+        raise DefinitionError(key, error.value, error.fix) from error
 
 
 def _range(given: object) -> Number:
@@ -157,9 +162,9 @@ def _cross(answer: Boolean | Choice, given: object) -> Cross:
     if not isinstance(given, dict) or not given:
         raise DefinitionError("cross", given, 'give a table: cross = {plan = ["free", "paid"]}')
     attributes = []
-    for name, labels in given.items():
+    for name in sorted(given):  # a TOML table has no order of its own
         try:
-            attributes.append((name, Choice(_labels(f"cross.{name}", labels))))
+            attributes.append((name, Choice(_labels(f"cross.{name}", given[name]))))
         except DefinitionError as error:
             raise DefinitionError(f"cross.{name}", error.value, error.fix) from error
     return Cross(answer, tuple(attributes))
@@ -169,7 +174,7 @@ def _cross(answer: Boolean | Choice, given: object) -> Cross:
 
 
 def _text(key: str, value: object) -> str:
-    if not isinstance(value, str) or isinstance(value, _Illegible):
+    if not isinstance(value, str):
         raise DefinitionError(key, value, f'give a string: {key} = "..."')
     return value
 
@@ -203,7 +208,8 @@ def _labels(key: str, value: object) -> tuple[Label, ...]:
 def _segments(key: str, value: object) -> Segments:
     if not isinstance(value, dict) or not value:
         raise DefinitionError(key, value, 'give a table: segments = {arm = ["A", "B"]}')
-    return tuple((name, _labels(f"{key}.{name}", labels)) for name, labels in value.items())
+    # In the order of their names: a TOML table has none of its own.
+    return tuple((name, _labels(f"{key}.{name}", value[name])) for name in sorted(value))
 
 
 def _cohort(key: str, value: object) -> Cohort:
@@ -251,7 +257,7 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "purpose": _text,
     "replaces": _text,
 }
-_FIELDS = {written: field for field, written in WRITTEN.items()}
+_FIELDS = {"from": "start", "per_day": "per_period"}
 _NEEDED = {
     "question": "the question in plain words",
     "unit": 'what epsilon protects, "event", "day", "week", "month" or "user"',

@@ -133,7 +133,7 @@ class Mean:
 
     def canonical(self) -> dict[str, Any]:
         """Return what is fingerprinted."""
-        return {**self.window.canonical(), "values": list(self.values)}
+        return {**self.window.canonical(), "design": "mean", "values": list(self.values)}
 
     def _grid_ends(self) -> tuple[int, ...]:
         """Return where the starts stand on the grid, as integers: the unit is the means' own.

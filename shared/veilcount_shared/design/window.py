@@ -147,4 +147,4 @@ class Distribution:
 
     def canonical(self) -> dict[str, Any]:
         """Return what is fingerprinted."""
-        return {**self.window.canonical(), "buckets": BUCKETS}
+        return {**self.window.canonical(), "design": "distribution", "buckets": BUCKETS}

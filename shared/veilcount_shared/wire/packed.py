@@ -24,7 +24,7 @@ from .version import VERSION, check_size, check_version
 MAGIC = b"VC"
 TEST = 1
 
-_HEAD = Struct(">2sBB")
+_HEAD = Struct(">2sB")
 _SERIES = Struct(">32sH")
 _LOSSES = Struct(">32sBBB")
 _REPORT = Struct(">B16sHHB")
@@ -39,7 +39,8 @@ def encode_packed(batch: Batch) -> bytes:
     losses = [] if batch.losses is None else [batch.losses]
     return b"".join(
         [
-            _HEAD.pack(MAGIC, VERSION, TEST * batch.test),
+            _HEAD.pack(MAGIC, VERSION),
+            _BYTE.pack(TEST * batch.test),
             _BYTE.pack(len(series)),
             *(_SERIES.pack(bytes.fromhex(name), width) for name, width in series.items()),
             _BYTE.pack(len(losses)),
@@ -69,10 +70,11 @@ def decode_packed(body: bytes) -> Batch:
     """Return the batch of a packed body, or say where it is none."""
     check_size(body)
     reader = _Reader(body)
-    magic, version, flags = reader.take(_HEAD, "head")
+    magic, version = reader.take(_HEAD, "head")
     if magic != MAGIC:
         raise UnknownVersion("head", "not a packed batch: it begins with the letters VC")
     check_version(version)
+    flags = reader.number(_BYTE, "flags")
     if flags & ~TEST:
         raise BadField("flags", "bit 0 is the only one")
     series = _read_series(reader)

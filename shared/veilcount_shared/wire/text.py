@@ -20,6 +20,7 @@ _BATCH_KEYS = {"version", "test", "losses", "reports", "padding"}
 _BATCH_NEEDED = {"version", "reports"}
 _REPORT_KEYS = {"fingerprint", "period", "segment", "pseudonym", "slot", "message"}
 _LOSSES_KEYS = {"fingerprint", "aged", "evicted", "corrupt"}
+_VERDICTS = frozenset(Verdict)
 
 
 def encode_json(batch: Batch) -> bytes:
@@ -74,17 +75,21 @@ def encode_verdicts(verdicts: Iterable[Verdict]) -> bytes:
     return _dump({"verdicts": list(verdicts)})
 
 
-def decode_verdicts(body: bytes) -> tuple[Verdict, ...]:
-    """Return the verdicts of a reply, or say where it is none."""
+def decode_verdicts(body: bytes, reports: int) -> tuple[Verdict, ...]:
+    """Return the verdicts of a reply to so many reports, or say where it is none."""
     fields = _object("body", _load(body))
     _check_keys("body", fields, {"verdicts"}, {"verdicts"})
-    verdicts = []
-    for place, word in enumerate(_list("verdicts", fields["verdicts"])):
-        try:
-            verdicts.append(Verdict(_string(f"verdicts[{place}]", word)))
-        except ValueError as error:
-            raise BadField(f"verdicts[{place}]", "no verdict of this version") from error
-    return tuple(verdicts)
+    words = _list("verdicts", fields["verdicts"])
+    if len(words) != reports:
+        raise WrongLength("verdicts", f"{len(words)} for {reports} reports")
+    return tuple(_verdict(f"verdicts[{place}]", word) for place, word in enumerate(words))
+
+
+def _verdict(place: str, value: object) -> Verdict:
+    word = _string(place, value)
+    if word not in _VERDICTS:
+        raise BadField(place, "no verdict of this version")
+    return Verdict(word)
 
 
 # -- JSON, strictly --------------------------------------------------------------------------------
@@ -105,10 +110,11 @@ def _load(body: bytes) -> object:
         )
     except WireError:
         raise
-    except UnicodeDecodeError as error:
-        raise BadField("body", "not UTF-8") from error
-    except (ValueError, RecursionError) as error:  # also an integer of thousands of digits
-        raise BadField("body", "not JSON") from error
+    except UnicodeDecodeError:
+        problem = "not UTF-8"
+    except (ValueError, RecursionError):  # also an integer of thousands of digits
+        problem = "not JSON"
+    raise BadField("body", problem)  # out here: the cause would carry the whole body along
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -149,8 +155,8 @@ def _whole(place: str, value: object) -> int:
 def _check_keys(
     place: str, fields: dict[str, Any], known: set[str], needed: set[str] | None = None
 ) -> None:
-    if unknown := fields.keys() - known:
-        raise BadField(place, f"unknown key {min(unknown)[:40]!r}")
+    if fields.keys() - known:  # not quoted: a client's mistake may put a message there
+        raise BadField(place, f"unknown key: known are {', '.join(sorted(known))}")
     if missing := (needed or known) - fields.keys():
         raise BadField(place, f"key {min(missing)!r} is missing")
 

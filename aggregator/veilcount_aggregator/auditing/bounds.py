@@ -1,0 +1,43 @@
+"""What counts prove: exact confidence bounds on a probability, and on epsilon.
+
+Clopper-Pearson bounds hold for every probability and every number of trials, however small [CP34];
+no normal approximation is made. All functions take single counts or whole arrays.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainccinv, betaincinv
+
+Floats = NDArray[np.float64]
+
+
+def lower(hits: ArrayLike, trials: int, alpha: float) -> Floats:
+    """Return what the probability is at least, wrong with probability at most alpha."""
+    n = np.asarray(hits)
+    bound = betaincinv(np.maximum(n, 1), trials - n + 1, alpha)  # of 0 hits the bound is 0
+    return np.where(n > 0, bound, 0.0)
+
+
+def upper(hits: ArrayLike, trials: int, alpha: float) -> Floats:
+    """Return what the probability is at most, wrong with probability at most alpha."""
+    n = np.asarray(hits)
+    bound = betainccinv(n + 1, np.maximum(trials - n, 1), alpha)  # of all hits the bound is 1
+    return np.where(n < trials, bound, 1.0)
+
+
+def epsilon(more: ArrayLike, less: ArrayLike, trials: int, alpha: float) -> Floats:
+    """Return what epsilon is at least, when an event happened so often from either input.
+
+    epsilon-LDP means Pr[E | one] <= e^epsilon Pr[E | two] for every event E and both orders. Each
+    of the two probabilities gets half of alpha, so both bounds hold at once except with alpha.
+    """
+    likely, unlikely = lower(more, trials, alpha / 2), upper(less, trials, alpha / 2)
+    with np.errstate(divide="ignore"):  # an event that never happened proves nothing: -inf
+        return np.asarray(np.log(likely / unlikely))
+
+
+def reach(trials: int, alpha: float) -> float:
+    """Return the most that so many trials can ever show: all of one input, none of the other."""
+    return float(epsilon(trials, 0, trials, alpha))

@@ -1,0 +1,212 @@
+"""What a report costs the device: microseconds, bits, and how far its accuracy is from the optimum.
+
+Every repetition times ours and each rival once, one after the other, and the median of the
+repetitions is shown: a machine that speeds up or slows down does so for all of them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from functools import lru_cache
+from statistics import median
+from typing import Any
+
+from veilcount_shared import Collection, SystemCoins
+from veilcount_shared.collection import Measure
+from veilcount_shared.design import Plain, Plane, Subset
+from veilcount_shared.domain import GRID, Boolean, Choice, Number
+from veilcount_shared.periods import Unit
+
+from .rivals import CLIENTS, Lap, Rivals, RivalsMissingError
+from .stopwatch import Stopwatch
+from .table import Row, Table
+from .variance import optimum, supported
+
+SIZES = (2, 64, 1024, 65536, 1_000_000)
+EPSILONS = (1, 4)
+INPUTS = 1000
+
+#: microseconds a report; a subset of w > 1 has its limit per element
+ALONE, ELEMENT, PLANE, WINDOW = 2.0, 1.5, 6.0, 8.0
+
+COLUMNS = {
+    "asked": "",
+    "eps": "d",
+    "randomizer": "",
+    "bits": "d",
+    "ratio": ".5g",
+    "design us": ".2f",
+    "us": ".2f",
+    "spread %": ".0f",
+    "x ours": ".2f",
+    "target": "",
+    "met": "",
+}
+NOTES = (
+    "us: CPU microseconds of collection.randomize(value, SystemCoins()), design us: of its design",
+    "  alone; the median of the repetitions, and the spread from the least to the greatest.",
+    "ratio: variance at the uniform distribution to the Ye-Barg optimum, from the P and Q in use.",
+    "pure-ldp: float probabilities and Mersenne Twisters, so these are times without that safety.",
+)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How often, and for how many seconds of CPU each time."""
+
+    repetitions: int
+    budget: float
+
+
+@dataclass(frozen=True)
+class Case:
+    """One collection and the values put to it."""
+
+    asked: str
+    k: int | None
+    epsilon: int
+    collection: Collection
+    values: list[Any]
+
+
+def run(*, quick: bool) -> Table:
+    """Measure every case, beside the rivals if they can be had."""
+    effort = Effort(5, 0.01) if quick else Effort(9, 0.05)
+    notes: tuple[str, ...] = NOTES
+    with ExitStack() as stack:
+        rivals: Rivals | None = None
+        try:
+            rivals = stack.enter_context(Rivals())
+            rivals.try_all(effort.budget)
+        except RivalsMissingError as error:
+            rivals, notes = None, (*NOTES, f"{error}: ours stand alone.")
+        rows = [row for case in _cases() for row in _measure(case, effort, rivals)]
+    return Table("randomize: what a report costs the device", COLUMNS, rows, notes)
+
+
+# -- the cases -------------------------------------------------------------------------------------
+
+
+def _cases() -> Iterator[Case]:
+    for k in SIZES:
+        draw = random.Random(k)
+        domain = _domain(k)
+        values = draw.choices(domain.labels, k=INPUTS)
+        for epsilon in EPSILONS:
+            yield Case(f"1 of {k}", k, epsilon, _collection(domain, epsilon), values)
+    draw = random.Random(0)
+    minutes = [draw.uniform(0, 240) for _ in range(INPUTS)]
+    for measure in Measure:
+        for epsilon in EPSILONS:
+            number = _collection(Number(Fraction(0), Fraction(240)), epsilon, measure)
+            yield Case(measure, None, epsilon, number, minutes)
+
+
+@lru_cache(maxsize=1)
+def _domain(k: int) -> Boolean | Choice:
+    return Boolean() if k == 2 else Choice(tuple(f"item {place}" for place in range(k)))
+
+
+def _collection(
+    domain: Boolean | Choice | Number, epsilon: int, measure: Measure | None = None
+) -> Collection:
+    return Collection(
+        app="bench",
+        name="bench",
+        question="How long does it take?",
+        domain=domain,
+        measure=measure,
+        epsilon=Fraction(epsilon),
+        unit=Unit.DAY,
+        start=date(2026, 1, 1),
+        until=date(2026, 2, 1),
+    )
+
+
+# -- the measurement -------------------------------------------------------------------------------
+
+
+def _measure(case: Case, effort: Effort, rivals: Rivals | None) -> Iterator[Row]:
+    whole, alone = _stopwatches(case)
+    ours: list[float] = []
+    inner: list[float] = []
+    laps: dict[str, list[Lap]] = {client: [] for client in CLIENTS if rivals and case.k}
+    for _ in range(effort.repetitions):
+        ours.append(whole.microseconds(effort.budget))
+        inner.append(alone.microseconds(effort.budget))
+        for client, made in laps.items():
+            assert rivals is not None
+            assert case.k is not None
+            made.append(rivals.lap(client, case.k, case.epsilon, effort.budget))
+    yield _our_row(case, ours, inner)
+    for client, made in laps.items():
+        yield _their_row(case, CLIENTS[client], made, median(ours))
+
+
+def _stopwatches(case: Case) -> tuple[Stopwatch, Stopwatch]:
+    """Return one for the whole way of a value, one for the design alone."""
+    coins, design = SystemCoins(), case.collection.design
+    assert not isinstance(design, Plain)
+    draw = random.Random(case.k)
+    places = GRID + 1 if case.k is None else case.k
+    inputs = [draw.randrange(places) for _ in range(INPUTS)]
+    return (
+        Stopwatch(case.collection.randomize, case.values, coins),
+        Stopwatch(design.randomize, inputs, coins),
+    )
+
+
+def _our_row(case: Case, ours: list[float], inner: list[float]) -> Row:
+    design = case.collection.design
+    name, limit, target = _target(design)
+    ratio = None
+    if isinstance(design, Subset | Plane):
+        variance = supported(design.k, float(design.P), float(design.Q))
+        ratio = variance / optimum(design.k, case.epsilon)
+    return {
+        "asked": case.asked,
+        "eps": case.epsilon,
+        "randomizer": name,
+        "bits": case.collection.message_bits,
+        "ratio": ratio,
+        "design us": median(inner),
+        **_timing(ours),
+        "target": target,
+        "met": median(ours) <= limit,
+    }
+
+
+def _their_row(case: Case, name: str, made: list[Lap], ours: float) -> Row:
+    assert case.k is not None
+    times = [lap.us for lap in made]
+    return {
+        "asked": case.asked,
+        "eps": case.epsilon,
+        "randomizer": name,
+        "bits": made[0].bits,
+        "ratio": made[0].variance / optimum(case.k, case.epsilon),
+        **_timing(times),
+        "x ours": median(times) / ours,
+    }
+
+
+def _timing(times: list[float]) -> dict[str, float]:
+    middle = median(times)
+    return {"us": middle, "spread %": (max(times) - min(times)) / middle * 100}
+
+
+def _target(design: object) -> tuple[str, float, str]:
+    """Return a design's name, its limit in microseconds, and the limit in words."""
+    if isinstance(design, Subset) and design.w > 1:
+        limit = ELEMENT * design.w
+        return f"subset w={design.w}", limit, f"<= {limit:g} ({ELEMENT} x {design.w})"
+    if isinstance(design, Subset):
+        return "subset w=1", ALONE, f"<= {ALONE:g}"
+    if isinstance(design, Plane):
+        return f"plane q={design.q} t={design.t}", PLANE, f"<= {PLANE:g}"
+    return "window", WINDOW, f"<= {WINDOW:g}"

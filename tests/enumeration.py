@@ -1,0 +1,90 @@
+"""The exact law of any function of coins: its real code, run over every way the coins can fall."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+
+from veilcount_shared.coins import WORDS, Coins
+
+Law = dict[int, Fraction]
+
+
+class EnumeratedCoins(Coins):
+    """Coins that fall as one branch says, and note which branches they open.
+
+    A branch is the list of (outcome, number of outcomes) of the draws so far; a draw beyond its end
+    takes outcome 0 and lengthens it. Draws with a single possible outcome open nothing.
+    """
+
+    __slots__ = ("_drawn", "branch", "weight")
+
+    def __init__(self, branch: list[tuple[int, int]]) -> None:
+        """Follow the branch from its start."""
+        self.branch = branch
+        self.weight = Fraction(1)
+        self._drawn = 0
+
+    def word(self) -> int:
+        """Refuse: whoever takes raw words has left the two exact draws."""
+        raise AssertionError("a randomizer draws by below() and bernoulli() only")
+
+    def below(self, n: int) -> int:
+        """Return this branch's outcome of n equally likely ones."""
+        self.weight /= n
+        return self._fall(n)
+
+    def bernoulli(self, numerator: int, denominator: int = WORDS) -> bool:
+        """Return this branch's side of the coin."""
+        assert 0 <= numerator <= denominator
+        if numerator in {0, denominator}:
+            return numerator > 0
+        heads = not self._fall(2)
+        self.weight *= Fraction(numerator if heads else denominator - numerator, denominator)
+        return heads
+
+    def _fall(self, outcomes: int) -> int:
+        if outcomes == 1:
+            return 0
+        if self._drawn == len(self.branch):
+            self.branch.append((0, outcomes))
+        fallen, expected = self.branch[self._drawn]
+        assert outcomes == expected, "the same coins must lead to the same draws"
+        self._drawn += 1
+        return fallen
+
+
+def law(function: Callable[[Coins], int]) -> Law:
+    """Return the probability of every result, depth first over all branches."""
+    found: Law = {}
+    branch: list[tuple[int, int]] | None = []
+    while branch is not None:
+        coins = EnumeratedCoins(branch)
+        result = function(coins)
+        found[result] = found.get(result, Fraction(0)) + coins.weight
+        branch = _next(coins.branch)
+    return found
+
+
+def worst_ratio(laws: Sequence[Law]) -> Fraction:
+    """Return the largest ratio of two inputs' probabilities of one message.
+
+    A message that one input can send and another cannot has no bound: it fails loudly.
+    """
+    messages = set().union(*laws)
+    assert all(messages == set(each) for each in laws), "an input has a message of its own"
+    return max(_spread(each[message] for each in laws) for message in messages)
+
+
+def _spread(probabilities: Iterable[Fraction]) -> Fraction:
+    listed = list(probabilities)
+    return max(listed) / min(listed)
+
+
+def _next(branch: list[tuple[int, int]]) -> list[tuple[int, int]] | None:
+    """Return the branch after this one, None after the last."""
+    while branch:
+        fallen, outcomes = branch.pop()
+        if fallen + 1 < outcomes:
+            return [*branch, (fallen + 1, outcomes)]
+    return None

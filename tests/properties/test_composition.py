@@ -1,0 +1,236 @@
+"""What several answers reveal together is never understated."""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from veilcount_shared.composition import MAX_ANSWERS, basic, group, optimal, shuffled
+from veilcount_shared.errors import EpsilonError
+
+HALF, ONE, TWO = Fraction(1, 2), Fraction(1), Fraction(2)
+DELTA = Fraction(1, 10**6)
+GRAIN = Fraction(1, 10**9)
+
+
+def power_of_e(exponent: Fraction) -> Fraction:
+    """e^exponent to 60 digits, by decimals: not the code under test."""
+    with localcontext(Context(prec=60)):
+        return Fraction((Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp())
+
+
+def delta_of(result: Fraction, epsilon: Fraction, answers: int) -> Fraction:
+    """The delta of `answers` randomized bits at a claimed epsilon, over every string they can send.
+
+    The worst mechanism reports the true bit with probability e / (1 + e) [KOV15, Thm 3.1]; the two
+    inputs are all zeros and all ones. The definition of (epsilon, delta), outcome by outcome.
+    """
+    e, bound = power_of_e(epsilon), power_of_e(result)
+    truth, lie = e / (1 + e), 1 / (1 + e)
+    total = Fraction(0)
+    for bits in product((0, 1), repeat=answers):
+        zeros = prod(lie if bit else truth for bit in bits)
+        ones = prod(truth if bit else lie for bit in bits)
+        total += max(Fraction(0), zeros - bound * ones)
+    return total
+
+
+# -- plain sums ------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.fractions(0, 16), max_size=20))
+def test_the_plain_sum_is_exact(epsilons: list[Fraction]) -> None:
+    """No float in between, whatever the order."""
+    assert basic(epsilons) == basic(reversed(epsilons)) == sum(epsilons)
+
+
+def test_a_group_is_promised_as_much_as_each_of_its_persons_together() -> None:
+    """Group privacy is linear for pure epsilon."""
+    assert group(Fraction("0.7"), 3) == Fraction("2.1")
+
+
+# -- optimal composition ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "answers", "expected"),
+    [
+        (ONE, 365, "244.634"),
+        (ONE, 30, "29.98786"),
+        (HALF, 365, "86.857"),
+        (HALF, 30, "13.95"),
+        (TWO, 365, "661.2"),
+    ],
+)
+def test_optimal_composition_gives_the_published_values(
+    epsilon: Fraction, answers: int, expected: str
+) -> None:
+    """The table of Kairouz, Oh and Viswanath's formula at delta = 1e-6, to the digits shown."""
+    places = len(expected.partition(".")[2])
+
+    assert abs(optimal(epsilon, answers, DELTA) - Fraction(expected)) < Fraction(
+        6, 10 ** (places + 1)
+    )
+
+
+@pytest.mark.parametrize("delta", [Fraction(1, 10), Fraction(1, 1000), Fraction(1, 10**9)])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), ONE, Fraction(3)])
+@pytest.mark.parametrize("answers", [1, 2, 3, 5, 8])
+def test_optimal_composition_is_the_least_that_holds(
+    answers: int, epsilon: Fraction, delta: Fraction
+) -> None:
+    """The exact delta at the result is within what was asked, and two grains below it is not."""
+    result = optimal(epsilon, answers, delta)
+    exact_at = delta_of(result, epsilon, answers)
+
+    assert exact_at <= delta
+    assert result <= epsilon * answers
+    if result > 2 * GRAIN:
+        assert delta_of(result - 2 * GRAIN, epsilon, answers) > delta
+
+
+def test_a_result_a_grain_too_low_is_caught() -> None:
+    """The check above is sharp enough to see a result that was rounded down."""
+    result = optimal(ONE, 5, DELTA)
+
+    assert delta_of(result - GRAIN, ONE, 5) > DELTA >= delta_of(result, ONE, 5)
+
+
+def test_results_are_whole_grains_unless_they_are_the_plain_sum() -> None:
+    """Rounding is by 1e-9, and up."""
+    for answers in (2, 7, 40):
+        result = optimal(HALF, answers, DELTA)
+
+        assert result == HALF * answers or (result / GRAIN).denominator == 1
+
+
+@given(
+    st.fractions(Fraction(1, 10), 3, max_denominator=10),
+    st.integers(1, 40),
+    st.integers(1, 12).map(lambda power: Fraction(1, 10**power)),
+)
+def test_optimal_composition_is_monotone(epsilon: Fraction, answers: int, delta: Fraction) -> None:
+    """More answers, a larger epsilon, a smaller delta: never less. The plain sum bounds all."""
+    result = optimal(epsilon, answers, delta)
+
+    assert 0 <= result <= epsilon * answers
+    assert result <= optimal(epsilon, answers + 1, delta)
+    assert result <= optimal(epsilon + Fraction(1, 10), answers, delta)
+    assert result <= optimal(epsilon, answers, delta / 10)
+
+
+@pytest.mark.parametrize("answers", [0, -1, MAX_ANSWERS + 1])
+def test_a_number_of_answers_that_is_none_is_refused(answers: int) -> None:
+    """The message names the limits."""
+    with pytest.raises(ValueError, match=r"give 1 to 10,000"):
+        optimal(ONE, answers, DELTA)
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(-1, 2), Fraction(1), Fraction(1, 10**31)])
+def test_a_delta_that_is_no_probability_is_refused(delta: Fraction) -> None:
+    """Zero is pure epsilon: the plain sum."""
+    with pytest.raises(ValueError, match=r"give at least 1e-30 and less than 1"):
+        optimal(ONE, 2, delta)
+    with pytest.raises(ValueError, match=r"give at least 1e-30 and less than 1"):
+        shuffled(ONE, 1000, delta)
+
+
+def test_an_epsilon_that_is_none_is_refused() -> None:
+    """As everywhere."""
+    with pytest.raises(EpsilonError, match=r"give a number above 0"):
+        optimal(Fraction(0), 2, DELTA)
+    with pytest.raises(EpsilonError, match=r"give a number above 0"):
+        shuffled(Fraction(-1), 1000, DELTA)
+
+
+# -- behind a shuffler -----------------------------------------------------------------------------
+
+
+def closed_form(epsilon: Fraction, reports: int, delta: Fraction) -> Fraction:
+    """FMT21, Thm 3.1, written down a second time, to 60 digits."""
+    with localcontext(Context(prec=60)):
+        e = (Decimal(epsilon.numerator) / Decimal(epsilon.denominator)).exp()
+        tail = (4 * Decimal(delta.denominator) / Decimal(delta.numerator)).ln()
+        spread = 8 * (e * tail / reports).sqrt() + 8 * e / reports
+        return Fraction((1 + (e - 1) / (e + 1) * spread).ln())
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "reports", "expected"),
+    [
+        (Fraction(4), 10**5, "0.5346"),
+        (HALF, 10**3, "0.273"),
+        (ONE, 10**3, "0.566"),
+        (ONE, 10**6, "0.0235"),
+        (TWO, 10**4, "0.501"),
+        (Fraction(4), 10**6, "0.201"),
+    ],
+)
+def test_shuffling_gives_the_published_values(
+    epsilon: Fraction, reports: int, expected: str
+) -> None:
+    """The closed form at delta = 1e-6, to the digits shown."""
+    places = len(expected.partition(".")[2])
+
+    assert abs(shuffled(epsilon, reports, DELTA) - Fraction(expected)) < Fraction(
+        6, 10 ** (places + 1)
+    )
+
+
+@pytest.mark.parametrize("reports", [1000, 12_345, 10**6, 10**9])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), ONE, Fraction("1.3")])
+def test_the_shuffled_figure_is_rounded_up(epsilon: Fraction, reports: int) -> None:
+    """By less than two grains."""
+    lost = shuffled(epsilon, reports, DELTA) - min(closed_form(epsilon, reports, DELTA), epsilon)
+
+    assert 0 <= lost < 2 * GRAIN
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "reports"),
+    [
+        (Fraction(4), 10**4),
+        (Fraction(2), 1000),
+        (ONE, 0),
+        (ONE, 1),
+        (ONE, 100),
+        (Fraction(16), 10**9),
+    ],
+)
+def test_where_the_theorem_does_not_apply_the_local_epsilon_is_left(
+    epsilon: Fraction, reports: int
+) -> None:
+    """Too few reports for this epsilon: shuffling is given no credit."""
+    assert shuffled(epsilon, reports, DELTA) == epsilon
+
+
+def test_the_theorem_applies_from_its_own_limit_on() -> None:
+    """epsilon <= ln(n / (16 ln(2/delta))): one report fewer, and there is no credit."""
+    with localcontext(Context(prec=60)):
+        least = int(Decimal(3).exp() * 16 * (2 * Decimal(10**6)).ln()) + 1
+
+    assert shuffled(Fraction(3), least - 1, DELTA) == 3
+    assert shuffled(Fraction(3), least, DELTA) < 3
+
+
+def test_where_the_theorem_is_no_gain_the_local_epsilon_is_left() -> None:
+    """Just beyond its limit the bound of a small epsilon is above that epsilon."""
+    small = Fraction(1, 100)
+
+    assert closed_form(small, 240, DELTA) > small
+    assert shuffled(small, 240, DELTA) == small
+
+
+@given(st.fractions(Fraction(1, 100), 16), st.integers(0, 10**9))
+def test_shuffling_never_costs(epsilon: Fraction, reports: int) -> None:
+    """The figure is never above the local one, and more reports never make it worse."""
+    result = shuffled(epsilon, reports, DELTA)
+
+    assert 0 < result <= epsilon
+    assert shuffled(epsilon, reports + 1000, DELTA) <= result

@@ -1,0 +1,183 @@
+"""Epsilon is exact: what cannot be claimed is refused, and e^epsilon is never rounded up."""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from veilcount_shared.coins import WORDS
+from veilcount_shared.epsilon import (
+    EPSILON_MAX,
+    EXP_BITS,
+    epsilon_of,
+    exact,
+    exp_lower,
+    exp_upper,
+    satisfies,
+    threshold,
+)
+from veilcount_shared.errors import EpsilonError, InexactError, VeilcountError
+
+MILLIONTH = Fraction(1, 10**6)
+CLAIMABLE = st.integers(1, 16 * 10**6).map(lambda millionths: millionths * MILLIONTH)
+
+
+def floor_exp(epsilon: Fraction) -> Fraction:
+    """floor(2^96 e^epsilon) / 2^96 by 60 decimal digits, of which at most 36 are needed."""
+    with localcontext(Context(prec=60)):
+        e = (Decimal(epsilon.numerator) / Decimal(epsilon.denominator)).exp()
+        return Fraction(int(e * 2**EXP_BITS), 2**EXP_BITS)
+
+
+# -- the exponential -------------------------------------------------------------------------------
+
+
+@given(CLAIMABLE)
+def test_exp_lower_is_the_exponential_cut_after_96_bits(epsilon: Fraction) -> None:
+    """It equals the floor that 60 decimal digits give."""
+    assert exp_lower(epsilon) == floor_exp(epsilon)
+
+
+@pytest.mark.parametrize("written", ["0.000001", "0.1", "0.7", "1", "2", "8", "15.999999", "16"])
+def test_exp_lower_at_the_ends_and_at_usual_epsilons(written: str) -> None:
+    """The claim holds at both ends of what can be claimed."""
+    assert exp_lower(Fraction(written)) == floor_exp(Fraction(written))
+
+
+@given(CLAIMABLE)
+def test_exp_upper_is_above_by_one_grain(epsilon: Fraction) -> None:
+    """Both sides enclose e^epsilon within 2^-96."""
+    assert exp_upper(epsilon) - exp_lower(epsilon) == Fraction(1, 2**EXP_BITS)
+    assert exp_upper(epsilon) > floor_exp(epsilon)
+
+
+# -- what can be claimed ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("0.7", Fraction(7, 10)), (1, Fraction(1)), ("7/10", Fraction(7, 10)), ("1e-6", MILLIONTH)],
+)
+def test_a_number_means_what_is_written(written: int | str, meant: Fraction) -> None:
+    """0.7 is seven tenths, not the float beside it."""
+    assert epsilon_of(written) == meant
+    assert epsilon_of(meant) == meant
+
+
+@pytest.mark.parametrize("number", [0.7, 1.0, float("nan"), float("inf"), True, False])
+def test_a_float_and_a_bool_are_refused(number: float) -> None:
+    """The message says what to write instead."""
+    with pytest.raises(
+        InexactError, match=r"not exact: write an int, a Fraction or a string"
+    ) as it:
+        exact(number)  # type: ignore[arg-type] # the point
+
+    assert it.value.number is number
+    assert isinstance(it.value, TypeError)
+
+
+@pytest.mark.parametrize("number", [0, "-0", "-1", -1, Fraction(-1, 2)])
+def test_an_epsilon_that_is_not_above_zero_is_refused(number: int | str | Fraction) -> None:
+    """It would claim more privacy than sending nothing."""
+    with pytest.raises(EpsilonError, match=r"give a number above 0 and at most 16"):
+        epsilon_of(number)
+
+
+@pytest.mark.parametrize("number", ["16.000001", 17, 10**400])
+def test_an_epsilon_above_sixteen_is_refused(number: int | str) -> None:
+    """It would claim next to nothing."""
+    with pytest.raises(EpsilonError, match=r"above 0 and at most 16") as it:
+        epsilon_of(number)
+
+    assert it.value.epsilon == Fraction(number)
+    assert len(str(it.value)) < 200
+
+
+@pytest.mark.parametrize("number", ["0.0000001", "1.2345678", Fraction(1, 3), Fraction(1, 7)])
+def test_more_than_six_decimals_are_refused(number: str | Fraction) -> None:
+    """Millionths keep every exponential small."""
+    with pytest.raises(EpsilonError, match=r"give at most six decimals"):
+        epsilon_of(number)
+
+
+@pytest.mark.parametrize("epsilon", [MILLIONTH, EPSILON_MAX, Fraction("1.234567")])
+def test_the_ends_of_the_range_can_be_claimed(epsilon: Fraction) -> None:
+    """One millionth and sixteen, both included."""
+    assert epsilon_of(epsilon) is epsilon or epsilon_of(epsilon) == epsilon
+
+
+def test_the_message_shows_the_number_as_it_was_written() -> None:
+    """An author looks for 16.5, not for 33/2."""
+    with pytest.raises(EpsilonError, match=r"^epsilon = 16\.5: "):
+        epsilon_of("16.5")
+
+
+def test_every_refusal_is_an_error_of_veilcount() -> None:
+    """One except clause is enough."""
+    assert issubclass(EpsilonError, VeilcountError)
+    assert issubclass(InexactError, VeilcountError)
+
+
+# -- thresholds ------------------------------------------------------------------------------------
+
+
+def sets_of(draw: st.DrawFn) -> tuple[int, int]:
+    messages = draw(st.integers(2, 1 << 22))
+    return draw(st.integers(1, messages - 1)), messages
+
+
+SETS = st.composite(sets_of)()
+
+
+@given(CLAIMABLE, SETS)
+def test_a_threshold_is_the_largest_that_keeps_epsilon(
+    epsilon: Fraction, sets: tuple[int, int]
+) -> None:
+    """It satisfies the integer check, and one more does not: never above, never wasteful."""
+    a = threshold(epsilon, *sets)
+
+    assert satisfies(a, epsilon, *sets)
+    assert not satisfies(a + 1, epsilon, *sets)
+
+
+@given(CLAIMABLE, SETS, st.integers(0, WORDS))
+def test_the_integer_check_is_the_ratio_of_the_two_levels(
+    epsilon: Fraction, sets: tuple[int, int], a: int
+) -> None:
+    """1 <= (P / r) / ((1 - P) / (M - r)) <= e^epsilon, written with Fractions."""
+    r, messages = sets
+    outside = Fraction(WORDS - a, messages - r)
+    expected = 0 < a < WORDS and 1 <= Fraction(a, r) / outside <= exp_lower(epsilon)
+
+    assert satisfies(a, epsilon, r, messages) == expected
+
+
+@pytest.mark.parametrize("a", [-1, 0, WORDS, WORDS + 1])
+def test_a_sure_coin_is_never_private(a: int) -> None:
+    """P = 0 and P = 1 tell everything."""
+    assert not satisfies(a, Fraction(1), 1, 2)
+
+
+@pytest.mark.parametrize(("r", "messages"), [(0, 2), (2, 2), (3, 2), (-1, 2)])
+def test_a_set_that_is_empty_or_everything_is_no_set(r: int, messages: int) -> None:
+    """There is nothing to tell apart."""
+    assert not satisfies(1 << 63, Fraction(1), r, messages)
+
+
+def test_a_coin_that_points_the_wrong_way_is_refused() -> None:
+    """An input's own set must be at least as likely as the rest, or the server would invert it."""
+    fair = WORDS // 2
+
+    assert satisfies(fair, Fraction(1), 1, 2)
+    assert not satisfies(fair - 1, Fraction(1), 1, 2)
+    assert not satisfies(WORDS - threshold(Fraction(1), 1, 2), Fraction(1), 1, 2)
+
+
+def test_a_threshold_that_no_word_can_express_is_refused() -> None:
+    """Among very many messages one set's share rounds to nothing."""
+    with pytest.raises(EpsilonError, match=r"no threshold exists for 1 of"):
+        threshold(Fraction(1), 1, 1 << 80)

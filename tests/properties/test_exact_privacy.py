@@ -1,0 +1,413 @@
+"""Given that a report is sent, its message keeps epsilon: all coin outcomes of the real code."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from datetime import date
+from fractions import Fraction
+from functools import cache
+from random import Random
+
+import pytest
+
+from tests.enumeration import Law, law, worst_ratio
+from veilcount_shared.coins import WORDS, Coins
+from veilcount_shared.collection.definition import Collection, Measure, Presence
+from veilcount_shared.design import Distribution, Mean, Plane, Subset, Window
+from veilcount_shared.design.mean import TABLES
+from veilcount_shared.design.plan import best_subset
+from veilcount_shared.domain import GRID, Boolean, Choice, Cross, Label, Number
+from veilcount_shared.epsilon import exp_lower, satisfies
+from veilcount_shared.periods import Unit
+
+EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(2), Fraction(8)]
+
+TwoLevel = Subset | Plane | Window
+Design = TwoLevel | Mean | Distribution
+
+SUBSETS = [(k, 0) for k in (2, 3, 5, 7)]  # the planner's own w
+MASKED, PACKED = (7, 3), (16, 2)
+ORDERS = [(2, 3), (2, 4), (3, 3), (4, 3), (5, 3), (8, 3)]
+PLANES = [(0, q, t) for q, t in ORDERS]  # every point is an input
+PADDED = [(2, 2, 3), (10, 2, 4), (8, 3, 3), (16, 4, 3), (26, 5, 3), (40, 8, 3)]
+WINDOWS = [(2, 1), (8, 4), (13, 5), (40, 11)]
+
+
+def subset(epsilon: Fraction, k: int, w: int) -> Subset:
+    return Subset.at(epsilon, k, w or best_subset(k, exp_lower(epsilon)))
+
+
+def plane(epsilon: Fraction, k: int, q: int, t: int) -> Plane:
+    return Plane.at(epsilon, k or (q**t - 1) // (q - 1), q, t)
+
+
+def two_level(epsilon: Fraction) -> list[TwoLevel]:
+    subsets = [subset(epsilon, *shape) for shape in (*SUBSETS, MASKED, PACKED)]
+    planes = [plane(epsilon, *shape) for shape in PLANES + PADDED]
+    return [*subsets, *planes, *(Window.at(epsilon, *shape) for shape in WINDOWS)]
+
+
+def named(design: Design) -> str:
+    keys = design.canonical()
+    return "-".join(str(keys[key]) for key in keys if key not in {"a", "values"})
+
+
+def with_epsilons() -> list[object]:
+    return [
+        pytest.param(design, id=f"{named(design)}-eps={epsilon}")
+        for epsilon in EPSILONS
+        for design in two_level(epsilon)
+    ]
+
+
+@cache
+def laws(design: Design, inputs: tuple[int, ...] = ()) -> list[Law]:
+    """The law of each input, by running `randomize` over every coin outcome."""
+    return [
+        law(lambda coins, x=x: design.randomize(x, coins))  # type: ignore[misc] # mypy infers no x
+        for x in inputs or range(design.inputs)
+    ]
+
+
+def supported(design: Subset | Plane) -> list[set[int]]:
+    """The messages that hold each input, as the server counts them."""
+    messages = laws(design)[0]
+    if isinstance(design, Plane):
+        return [{m for m in messages if design.supports(m, x)} for x in range(design.k)]
+    return [{m for m in messages if x in design.members(m)} for x in range(design.k)]
+
+
+def check_supports(design: Subset | Plane, found: list[Law]) -> None:
+    """Fail unless every input supports itself with P and any other with Q, exactly."""
+    holders, p, q = supported(design), design.P, design.Q
+    for x, each in enumerate(found):
+        for y, messages in enumerate(holders):
+            assert sum(each.get(m, Fraction(0)) for m in messages) == (p if x == y else q)
+
+
+def raised(design: TwoLevel) -> TwoLevel:
+    """The same design with its threshold one too high, past its own check."""
+    wrong = copy.copy(design)
+    object.__setattr__(wrong, "a", design.a + 1)
+    return wrong
+
+
+# -- every design, on every small domain -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("design", with_epsilons())
+def test_probabilities_sum_to_one_over_exactly_the_valid_messages(design: TwoLevel) -> None:
+    """Nothing is lost, nothing invalid is sent, and every input reaches every message."""
+    for each in laws(design):
+        assert sum(each.values()) == 1
+        assert len(each) == design.messages
+        assert all(design.valid(message) for message in each)
+
+
+@pytest.mark.parametrize("design", with_epsilons())
+def test_no_message_tells_two_inputs_apart_by_more_than_epsilon(design: TwoLevel) -> None:
+    """The worst ratio of two inputs' probabilities stays at or below e^epsilon, in Fractions."""
+    ratio = worst_ratio(laws(design))
+
+    assert 1 <= ratio <= exp_lower(design.epsilon)
+
+
+@pytest.mark.parametrize("design", with_epsilons())
+def test_the_threshold_wastes_nothing(design: TwoLevel) -> None:
+    """One more in 2^64 and epsilon is exceeded."""
+    owned = {Subset: "w", Plane: "owned", Window: "width"}[type(design)]
+    messages = {Subset: "k", Plane: "messages", Window: "levels"}[type(design)]
+    r, of = getattr(design, owned), getattr(design, messages)
+
+    assert satisfies(design.a, design.epsilon, r, of)
+    assert not satisfies(design.a + 1, design.epsilon, r, of)
+
+
+@pytest.mark.parametrize(
+    "design",
+    [d for e in EPSILONS for d in two_level(e) if isinstance(d, Subset | Plane)],
+    ids=named,
+)
+def test_support_probabilities_are_exactly_what_the_server_debiases_with(
+    design: Subset | Plane,
+) -> None:
+    """An input's own set is hit with P, any other input's with Q: no quantization is left over."""
+    check_supports(design, laws(design))
+
+
+@pytest.mark.parametrize("shape", WINDOWS)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_a_windows_rows_are_its_law(epsilon: Fraction, shape: tuple[int, int]) -> None:
+    """The server's transition rows are the probabilities the device draws from."""
+    window = Window.at(epsilon, *shape)
+
+    assert [dict(enumerate(row)) for row in window.rows] == laws(window)
+
+
+def test_both_spellings_of_a_subset_are_among_the_enumerated() -> None:
+    """The masked and the packed drawing are different code: each is run above."""
+    masked, packed = subset(Fraction(1), *MASKED), subset(Fraction(1), *PACKED)
+
+    assert masked.masked
+    assert not packed.masked
+    assert packed.k > packed.w * packed.label_bits
+    assert packed.w > 1
+
+
+@pytest.mark.parametrize(("k", "w"), [(16, 3), (7, 2), (7, 6), (33, 2)])
+def test_other_sizes_of_subsets_keep_their_law_too(k: int, w: int) -> None:
+    """Nearly all members, an odd k, labels that do not fill their bits."""
+    design = Subset.at(Fraction(3, 2), k, w)
+    some = (0, 1, k // 2, k - 1)
+    found = laws(design, some)
+
+    assert worst_ratio(found) <= exp_lower(design.epsilon)
+    assert all(len(each) == design.messages for each in found)
+    for x, each in zip(some, found, strict=True):
+        hits = [sum(p for m, p in each.items() if y in design.members(m)) for y in range(k)]
+
+        assert hits == [design.P if x == y else design.Q for y in range(k)]
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def grid_points() -> tuple[int, ...]:
+    random = Random(1)
+    drawn = (random.randrange(GRID + 1) for _ in range(5))
+    return (0, 1, GRID // 3, GRID // 2, GRID // 2 + 1, GRID - 1, GRID, *drawn)
+
+
+@pytest.mark.parametrize(
+    "epsilon", [*EPSILONS, Fraction(1, 10**6), Fraction(1, 4), Fraction(3), Fraction("6.5")]
+)
+def test_the_mean_is_exactly_unbiased_at_any_point_of_the_grid(epsilon: Fraction) -> None:
+    """The expectation of the decoded report is the number itself, as Fractions."""
+    design, points = Mean.at(epsilon), grid_points()
+    decoded = design.decoded
+    expected = [
+        sum(p * decoded[level] for level, p in each.items()) for each in laws(design, points)
+    ]
+
+    assert expected == [Fraction(point, GRID) for point in points]
+
+
+@pytest.mark.parametrize("row", range(len(TABLES)))
+def test_every_table_is_unbiased_at_an_epsilon_it_was_not_made_for(row: int) -> None:
+    """The levels decide the variance only: privacy and unbiasedness hold for any of them."""
+    levels, width, half = TABLES[row]
+    lower = tuple(-value for value in reversed(half) if value or levels % 2 == 0)
+    design = Mean(Window.at(Fraction("1.3"), levels, width), (*lower, *half))
+    points = (0, GRID // 7, GRID // 2, GRID)
+    found = laws(design, points)
+
+    assert worst_ratio(found) <= exp_lower(Fraction("1.3"))
+    for point, each in zip(points, found, strict=True):
+        assert sum(p * design.decoded[y] for y, p in each.items()) == Fraction(point, GRID)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_mean_keeps_epsilon_between_any_two_numbers(epsilon: Fraction) -> None:
+    """Rounding to a start mixes two rows; the mixture stays within the rows' own ratio."""
+    design = Mean.at(epsilon)
+    found = laws(design, grid_points())
+
+    assert worst_ratio(found) <= exp_lower(epsilon)
+    assert all(sum(each.values()) == 1 for each in found)
+    assert all(design.valid(message) for each in found for message in each)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_distribution_keeps_epsilon_between_buckets(epsilon: Fraction) -> None:
+    """The square wave's law is its rows, for the ends, the middle and both sides of an edge."""
+    design = Distribution.at(epsilon)
+    edge = 100 << 24
+    points = (0, edge - 1, edge, GRID // 2, GRID - 1, GRID)
+    buckets = (0, 99, 100, 128, 255, 255)
+    found = laws(design, points)
+
+    assert worst_ratio(found) <= exp_lower(epsilon)
+    assert found == [dict(enumerate(design.rows[bucket])) for bucket in buckets]
+
+
+# -- wrong laws are rejected -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("design", with_epsilons())
+def test_a_threshold_one_too_high_is_caught(design: TwoLevel) -> None:
+    """The checker above is sharp enough to see 1 in 2^64."""
+    ratio = worst_ratio(laws(raised(design)))
+
+    assert ratio > exp_lower(design.epsilon)
+
+
+class Shortcut(Subset):
+    """A mistake that keeps epsilon: tails draw from all inputs, the own one included."""
+
+    def randomize(self, x: int, coins: Coins) -> int:
+        return x if coins.bernoulli(self.a) else coins.below(self.k)
+
+
+class Leaky(Subset):
+    """A mistake that does not: tails move to the next input, so the others are never sent."""
+
+    def randomize(self, x: int, coins: Coins) -> int:
+        return x if coins.bernoulli(self.a) else (x + 1) % self.k
+
+
+class Tilted(Plane):
+    """A mistake in the law of the coins: the missing hyperplanes are not drawn evenly."""
+
+    def randomize(self, x: int, coins: Coins) -> int:
+        message = Plane.randomize(self, x, coins)
+        if self.supports(message, x) or coins.bernoulli(1, 2):
+            return message
+        return next(m for m in range(self.messages) if not self.supports(m, x))
+
+
+def test_a_subset_that_forgets_to_leave_the_input_out_is_caught() -> None:
+    """It keeps epsilon, but its support probabilities are not those the server divides by."""
+    design = Shortcut.at(Fraction(1), 5, 1)
+
+    with pytest.raises(AssertionError):
+        check_supports(design, laws(design))
+
+
+def test_a_subset_that_can_send_some_messages_for_some_inputs_only_is_caught() -> None:
+    """A message that excludes an input has an unbounded ratio."""
+    design = Leaky.at(Fraction(1), 5, 1)
+
+    with pytest.raises(AssertionError, match="a message of its own"):
+        worst_ratio(laws(design))
+
+
+def test_a_plane_that_favours_a_hyperplane_is_caught() -> None:
+    """P alone is right; the ratio is not."""
+    design = Tilted.at(Fraction(1), 7, 2, 3)
+
+    assert worst_ratio(laws(design)) > exp_lower(Fraction(1))
+    with pytest.raises(AssertionError):
+        check_supports(design, laws(design))
+
+
+def test_a_randomizer_that_takes_raw_words_is_refused() -> None:
+    """What the enumeration could not see, it does not let pass."""
+    with pytest.raises(AssertionError, match="below"):
+        law(lambda coins: coins.word())
+
+
+# -- whole collections, values and all -------------------------------------------------------------
+
+Domain = Boolean | Choice | Cross
+UNKNOWN = [None, "never heard of it", float("nan"), (), ("x", "y"), b"", 10**400]
+
+
+def collection(domain: Domain, epsilon: Fraction, *, hidden: bool = False) -> Collection:
+    return Collection(
+        app="acme",
+        name="asked",
+        question="Which one?",
+        domain=domain,
+        unit=Unit.DAY,
+        start=date(2026, 12, 1),
+        until=date(2026, 12, 8),
+        epsilon=epsilon,
+        presence=Presence.HIDDEN if hidden else Presence.PUBLIC,
+    )
+
+
+def choice(size: int, other: str | None = None) -> Choice:
+    return Choice(tuple("abcdefgh"[:size]), other)
+
+
+WHOLE: list[Domain] = [
+    Boolean(),
+    choice(2),
+    choice(3),
+    choice(5),
+    choice(4, "other"),
+    Choice((10, 20, 30)),
+    Cross(Boolean(), (("size", choice(3)),)),
+    Cross(choice(2, "other"), (("arm", choice(2)),)),
+]
+
+
+def values_of(domain: Domain) -> tuple[Label | tuple[Label, ...], ...]:
+    return domain.labels
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("domain", WHOLE, ids=lambda domain: type(domain).__name__)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_a_collection_keeps_epsilon_for_values_known_unknown_and_absent(
+    epsilon: Fraction, domain: Domain, *, hidden: bool
+) -> None:
+    """A value that fits nowhere is drawn before the randomizer: a mixture of its inputs' laws."""
+    asked = collection(domain, epsilon, hidden=hidden)
+    randomizers: list[Callable[[Coins], int]] = [
+        lambda coins, value=value: asked.randomize(value, coins)  # type: ignore[misc]
+        for value in [*values_of(domain), *UNKNOWN]
+    ]
+    if hidden:
+        randomizers.append(asked.randomize_absent)
+    found = [law(randomizer) for randomizer in randomizers]
+
+    assert worst_ratio(found) <= exp_lower(epsilon)
+    assert all(sum(each.values()) == 1 for each in found)
+    assert all(asked.design.valid(message) for each in found for message in each)
+
+
+def test_an_unknown_value_is_drawn_uniformly() -> None:
+    """Each label of a binary question is then equally likely, and so is each message."""
+    asked = collection(Boolean(), Fraction(1))
+
+    assert law(lambda coins: asked.randomize("?", coins)) == {0: Fraction(1, 2), 1: Fraction(1, 2)}
+
+
+def test_an_unknown_value_is_other_where_that_is_declared() -> None:
+    """Its law is that of the last label, not a mixture."""
+    asked = collection(choice(4, "other"), Fraction(1))
+
+    assert law(lambda coins: asked.randomize("?", coins)) == law(
+        lambda coins: asked.randomize("other", coins)
+    )
+
+
+@pytest.mark.parametrize("measure", list(Measure))
+def test_a_range_keeps_epsilon_for_any_two_numbers(measure: Measure) -> None:
+    """Clamped, infinite and huge numbers included."""
+    asked = Collection(
+        app="acme",
+        name="asked",
+        question="How long?",
+        domain=Number(Fraction(0), Fraction(240)),
+        measure=measure,
+        unit=Unit.DAY,
+        start=date(2026, 12, 1),
+        until=date(2026, 12, 8),
+        epsilon=Fraction(1),
+    )
+    values = [0, 240, 120, 33.3, -1, 1e300, float("inf"), -float("inf"), Fraction(1, 3), 10**400]
+    found = [law(lambda coins, v=v: asked.randomize(v, coins)) for v in values]  # type: ignore[misc]
+
+    assert worst_ratio(found) <= exp_lower(Fraction(1))
+
+
+def test_the_enumeration_weighs_every_branch() -> None:
+    """A die thrown again after a six, and a coin of 1 in 2^64."""
+
+    def thrown(coins: Coins) -> int:
+        first = coins.below(6)
+        if first == 5:
+            return coins.below(6)
+        return 7 if coins.bernoulli(1) else first
+
+    rare = Fraction(1, WORDS)
+    once = Fraction(1, 6) * (1 - rare)
+    again = Fraction(1, 36)
+
+    expected = {0: once + again, 4: once + again, 5: again, 7: Fraction(5, 6) * rare}
+    found = law(thrown)
+    assert {key: found[key] for key in expected} == expected
+    assert sum(found.values()) == 1

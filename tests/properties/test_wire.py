@@ -1,0 +1,416 @@
+"""Both spellings of a batch: pinned by vectors, one meaning each, or an error that says where.
+
+The vectors of tests/vectors/wire are for every language. A text in them is a string, or a list of
+strings and of [string, how many times]; pseudonyms and messages are in hexadecimal.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from traceback import format_exception
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.strategies import Shape, batches, json_values, of_shape, shapes
+from veilcount_shared import errors, plan
+from veilcount_shared.design import Plane
+from veilcount_shared.errors import WireError
+from veilcount_shared.report import (
+    MAX_MESSAGE,
+    MAX_PADDING,
+    MAX_REPORTS,
+    MAX_SERIES,
+    PSEUDONYM_BYTES,
+    Batch,
+    Losses,
+    Report,
+)
+from veilcount_shared.wire import (
+    MAX_BODY,
+    decode_json,
+    decode_packed,
+    encode_json,
+    encode_packed,
+)
+
+FOLDER = Path(__file__).parents[1] / "vectors" / "wire"
+SPELLINGS = {"json": (encode_json, decode_json), "packed": (encode_packed, decode_packed)}
+
+Runs = str | list[str | list[Any]]
+Vector = dict[str, Any]
+Encode = Callable[[Batch], bytes]
+Decode = Callable[[bytes], Batch]
+
+both = pytest.mark.parametrize(("encode", "decode"), SPELLINGS.values(), ids=SPELLINGS)
+
+
+def text(runs: Runs) -> str:
+    if isinstance(runs, str):
+        return runs
+    return "".join(run if isinstance(run, str) else run[0] * run[1] for run in runs)
+
+
+def batch_of(fields: Vector) -> Batch:
+    reports = [
+        Report(
+            report["fingerprint"],
+            report["period"],
+            report["segment"],
+            bytes.fromhex(report["pseudonym"]),
+            report["slot"],
+            bytes.fromhex(text(report["message"])),
+        )
+        for report in fields["reports"]
+        for _ in range(report.get("times", 1))
+    ]
+    losses = Losses(**fields["losses"]) if fields["losses"] else None
+    return Batch(tuple(reports), losses, fields["test"], fields["padding"])
+
+
+def body_of(vector: Vector) -> bytes:
+    """Return the body of a bad vector."""
+    if vector["kind"] == "packed":
+        return bytes.fromhex(text(vector["body"]))
+    return bytes.fromhex(vector["hex"]) if "hex" in vector else text(vector["body"]).encode()
+
+
+GOOD: dict[str, Vector] = {
+    path.stem: json.loads(path.read_text())
+    for path in sorted(FOLDER.glob("*.json"))
+    if not path.stem.startswith("bad_")
+}
+BAD: list[Vector] = [
+    vector for path in sorted(FOLDER.glob("bad_*.json")) for vector in json.loads(path.read_text())
+]
+
+good = pytest.mark.parametrize("vector", GOOD.values(), ids=GOOD)
+
+
+# -- vectors ---------------------------------------------------------------------------------------
+
+
+@good
+def test_a_batch_has_these_bytes_for_ever(vector: Vector) -> None:
+    """Both encoders write the pinned bytes."""
+    batch = batch_of(vector["batch"])
+
+    assert text(vector["json"]) == encode_json(batch).decode()
+    assert text(vector["packed"]) == encode_packed(batch).hex()
+
+
+@good
+def test_these_bytes_mean_this_batch_for_ever(vector: Vector) -> None:
+    """Both decoders read the pinned bytes, and every other JSON body that means the same."""
+    batch = batch_of(vector["batch"])
+
+    assert batch == decode_packed(bytes.fromhex(text(vector["packed"])))
+    for body in [vector["json"], *vector.get("also", [])]:
+        assert batch == decode_json(text(body).encode())
+
+
+@pytest.mark.parametrize("vector", BAD, ids=[f"{bad['kind']}: {bad['why']}" for bad in BAD])
+def test_a_bad_body_is_refused_where_it_is_bad(vector: Vector) -> None:
+    """The error is of the pinned class, neither wider nor narrower, and names the pinned place."""
+    decode = SPELLINGS[vector["kind"]][1]
+
+    with pytest.raises(WireError) as caught:
+        decode(body_of(vector))
+
+    assert (vector["error"], vector["place"]) == (type(caught.value).__name__, caught.value.place)
+    assert getattr(errors, vector["error"]) is type(caught.value)
+
+
+def test_no_two_bad_vectors_are_alike() -> None:
+    """Each pins something of its own."""
+    bodies = [(vector["kind"], body_of(vector)) for vector in BAD]
+
+    assert len(bodies) == len(set(bodies))
+
+
+# -- round trips -----------------------------------------------------------------------------------
+
+
+@both
+@given(batch=batches())
+def test_a_batch_survives_the_wire(encode: Encode, decode: Decode, batch: Batch) -> None:
+    """decode(encode(x)) == x."""
+    assert batch == decode(encode(batch))
+
+
+@given(batch=batches())
+def test_the_two_spellings_mean_the_same(batch: Batch) -> None:
+    """From JSON to packed and back there is nothing lost."""
+    packed = encode_packed(decode_json(encode_json(batch)))
+
+    assert encode_json(batch) == encode_json(decode_packed(packed))
+
+
+@both
+def test_the_largest_batch_is_taken(encode: Encode, decode: Decode) -> None:
+    """A thousand of the widest messages and all the padding fit within the limit of a body."""
+    report = Report("ab" * 32, 65535, 31, bytes(PSEUDONYM_BYTES), 1023, b"\xff" * MAX_MESSAGE)
+    batch = Batch((report,) * MAX_REPORTS, None, test=False, padding=MAX_PADDING)
+
+    assert len(encode(batch)) <= MAX_BODY
+    assert batch == decode(encode(batch))
+
+
+@both
+def test_as_many_series_as_a_byte_counts_are_taken(encode: Encode, decode: Decode) -> None:
+    """The last of 255 series is read as it was written."""
+    reports = tuple(
+        Report(f"{place:064x}", 0, 0, bytes(PSEUDONYM_BYTES), 0, bytes(place % 3 + 1))
+        for place in range(MAX_SERIES)
+    )
+
+    assert Batch(reports) == decode(encode(Batch(reports)))
+
+
+# -- hostile bytes ---------------------------------------------------------------------------------
+
+
+def read_or_refuse(decode: Decode, body: bytes) -> Batch | None:
+    """Return the batch, None where there is none; any error but a WireError goes through."""
+    try:
+        return decode(body)
+    except WireError:
+        return None
+
+
+@given(batch=batches(), place=st.integers(0), value=st.integers(0, 255))
+def test_a_changed_byte_is_refused_or_said_again(batch: Batch, place: int, value: int) -> None:
+    """Packed bodies have one spelling: what decodes at all re-encodes to the very same bytes."""
+    body = bytearray(encode_packed(batch))
+    body[place % len(body)] = value
+
+    read = read_or_refuse(decode_packed, bytes(body))
+
+    assert read is None or encode_packed(read) == body
+
+
+@given(batch=batches(), junk=st.binary(min_size=1, max_size=40))
+def test_no_packed_body_begins_another(batch: Batch, junk: bytes) -> None:
+    """Every truncation is refused, and every byte that follows."""
+    body = encode_packed(batch)
+
+    assert not any(read_or_refuse(decode_packed, body[:end]) for end in range(len(body)))
+    assert read_or_refuse(decode_packed, body + junk) is None
+
+
+@given(batch=batches(), place=st.integers(0), value=st.integers(0, 255))
+def test_a_changed_byte_of_json_is_refused_or_understood(
+    batch: Batch, place: int, value: int
+) -> None:
+    """What decodes means one batch, which both spellings carry."""
+    body = bytearray(encode_json(batch))
+    body[place % len(body)] = value
+
+    read = read_or_refuse(decode_json, bytes(body))
+
+    assert read is None or read == decode_json(encode_json(read)) == decode_packed(
+        encode_packed(read)
+    )
+
+
+@given(batch=batches())
+def test_truncated_json_is_refused(batch: Batch) -> None:
+    """A body that was cut anywhere is no batch."""
+    body = encode_json(batch)
+
+    assert not any(read_or_refuse(decode_json, body[:end]) for end in range(0, len(body), 7))
+
+
+@both
+@given(body=st.binary(max_size=200))
+@example(body=b"")
+def test_random_bytes_raise_nothing_but_wire_errors(
+    encode: Encode, decode: Decode, body: bytes
+) -> None:
+    """Nor do they ever spell a batch."""
+    assert read_or_refuse(decode, body) is None
+
+
+@given(tail=st.binary(max_size=200))
+def test_random_bytes_behind_a_true_head_raise_nothing_but_wire_errors(tail: bytes) -> None:
+    """Past the version, too, there is one spelling or an error."""
+    body = b"VC\x01\x00" + tail
+
+    read = read_or_refuse(decode_packed, body)
+
+    assert read is None or encode_packed(read) == body
+
+
+@given(value=json_values())
+def test_random_json_raises_nothing_but_wire_errors(value: object) -> None:
+    """Whatever json writes is refused in words, floats and surrogates included."""
+    assert read_or_refuse(decode_json, json.dumps(value).encode()) is None
+
+
+KEYS = ["version", "test", "losses", "reports", "padding"]
+REPORT_KEYS = ["fingerprint", "period", "segment", "pseudonym", "slot", "message"]
+
+
+@given(batch=batches(), key=st.sampled_from(KEYS + REPORT_KEYS), value=json_values())
+def test_random_json_in_any_field_raises_nothing_but_wire_errors(
+    batch: Batch, key: str, value: object
+) -> None:
+    """One field of a good body is replaced: it is refused, or means one batch."""
+    fields = json.loads(encode_json(batch))
+    for changed in [fields] if key in KEYS else fields["reports"][-1:]:
+        changed[key] = value
+
+    read = read_or_refuse(decode_json, json.dumps(fields).encode())
+
+    assert read is None or read == decode_json(encode_json(read))
+
+
+# -- lengths tell nothing --------------------------------------------------------------------------
+
+
+def digits(batch: Batch) -> int:
+    """Return how many digits the public numbers of the reports have in JSON."""
+    return sum(
+        len(str(number))
+        for report in batch.reports
+        for number in (report.period, report.segment, report.slot)
+    )
+
+
+@given(shape=shapes(), data=st.data())
+def test_the_length_of_a_packed_body_depends_on_its_shape_alone(
+    shape: Shape, data: st.DataObject
+) -> None:
+    """No fingerprint, period, segment, pseudonym, slot, message, bucket or flag makes it longer."""
+    one, two = (data.draw(of_shape(shape)) for _ in range(2))
+
+    assert len(encode_packed(one)) == len(encode_packed(replace(two, test=not two.test)))
+
+
+@given(shape=shapes(), data=st.data())
+def test_the_length_of_a_json_body_depends_on_nothing_else_but_public_digits(
+    shape: Shape, data: st.DataObject
+) -> None:
+    """Beside the shape: how many digits period, segment and slot have (and true is no false)."""
+    one, two = (data.draw(of_shape(shape)) for _ in range(2))
+
+    assert len(encode_json(one)) - digits(one) == len(encode_json(two)) - digits(two)
+
+
+@both
+@given(batch=batches(), data=st.data())
+def test_the_length_of_a_body_never_depends_on_a_message(
+    encode: Encode, decode: Decode, batch: Batch, data: st.DataObject
+) -> None:
+    """Other messages of the same series: the same length, whatever they say."""
+    others = tuple(
+        replace(report, message=data.draw(st.binary(min_size=width, max_size=width)))
+        for report in batch.reports
+        for width in [len(report.message)]
+    )
+
+    assert len(encode(batch)) == len(encode(replace(batch, reports=others)))
+
+
+@both
+@given(batch=batches(), padding=st.integers(0, 300))
+def test_padding_adds_its_own_length_and_nothing_else(
+    encode: Encode, decode: Decode, batch: Batch, padding: int
+) -> None:
+    """So a client reaches any length from the bare one on, to the byte."""
+    bare = len(encode(replace(batch, padding=0)))
+
+    assert bare + padding == len(encode(replace(batch, padding=padding)))
+
+
+# -- what a report costs ---------------------------------------------------------------------------
+
+
+def cost(width: int) -> int:
+    """Return what one more report of a series adds to a packed body."""
+    report = Report("ab" * 32, 65535, 31, bytes(PSEUDONYM_BYTES), 1023, bytes(width))
+    return len(encode_packed(Batch((report,) * 2))) - len(encode_packed(Batch((report,))))
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 32, MAX_MESSAGE])
+def test_a_packed_report_costs_at_most_24_bytes_beside_its_message(width: int) -> None:
+    """Whatever the message's width."""
+    assert cost(width) <= width + 24
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "4", "8", "12"])
+def test_a_packed_report_costs_at_most_32_bytes_up_to_a_million_values(epsilon: str) -> None:
+    """For every plane, and for the subsets of one, that the planner takes."""
+    designs = [
+        plan(k, epsilon).design
+        for k in (2, 3, 10, 100, 257, 1000, 10_000, 65_537, 100_000, 300_000, 1_000_000)
+    ]
+    short = [design for design in designs if isinstance(design, Plane) or design.w == 1]
+
+    assert short
+    assert max(cost(-(-design.bits // 8)) for design in short) <= 32
+
+
+def test_every_planned_message_fits() -> None:
+    """At epsilon 8, where the longest subsets stand, a million values still make a message."""
+    widest = max(plan(1 << 20, Fraction(tenths, 10)).bits for tenths in range(70, 91))
+
+    assert 256 * 8 < widest <= MAX_MESSAGE * 8
+
+
+# -- errors keep quiet -----------------------------------------------------------------------------
+
+PSEUDONYM, MESSAGE = b"\xfbPSEUDONYM-MARK\xff", b"\xfbMESSAGE-MARK\xff"
+MARKED = Batch((Report("ab" * 32, 3, 1, PSEUDONYM, 5, MESSAGE),) * 2, None, test=False, padding=4)
+
+
+def assert_quiet(error: WireError) -> None:
+    """Search all that a log would show of an error, its causes included."""
+    shown = "".join(format_exception(error)) + repr(error) + error.place + error.problem
+
+    for secret in (PSEUDONYM, MESSAGE):
+        assert secret[1:-1].decode() not in shown
+        assert secret.hex()[2:-2] not in shown
+        assert urlsafe_b64encode(secret).decode()[4:-4] not in shown
+
+
+@both
+@given(place=st.integers(0), value=st.integers(0, 255), cut=st.integers(0, 400))
+def test_an_error_tells_no_message_and_no_pseudonym(
+    encode: Encode, decode: Decode, place: int, value: int, cut: int
+) -> None:
+    """Whatever byte is wrong, and wherever the body ends."""
+    body = bytearray(encode(MARKED))
+    body[place % len(body)] = value
+
+    for bad in (body, body[: -1 - cut]):
+        try:
+            decode(bytes(bad))
+        except WireError as error:
+            assert_quiet(error)
+
+
+@given(
+    swap=st.tuples(st.sampled_from(REPORT_KEYS), st.sampled_from(REPORT_KEYS)), key=st.booleans()
+)
+def test_a_value_in_the_wrong_place_is_not_repeated(swap: tuple[str, str], key: bool) -> None:  # noqa: FBT001 - drawn
+    """Not even where a confused client makes a key of it."""
+    fields = json.loads(encode_json(MARKED))
+    one, two = swap
+    report = fields["reports"][0]
+    if key:
+        report[str(report.pop(one))] = two
+    else:
+        report[one], report[two] = report[two], report[one]
+
+    try:
+        decode_json(json.dumps(fields).encode())
+    except WireError as error:
+        assert_quiet(error)

@@ -1,0 +1,162 @@
+"""The audit of every design: none is found broken, and the audit sees nearly all that is there.
+
+Coins are seeded, so nothing flakes; with other seeds an honest design would be declared broken with
+probability at most alpha = 0.001 an audit. N below is drawn from each of two values, half of it for
+the search. It was chosen for measured >= 0.9 x claimed: the weaker side of the best event has
+probability q, and Clopper-Pearson costs about 3.3 (1 / sqrt(q N / 2) + 1 / sqrt(e^eps q N / 2)).
+The same audits find the same designs broken when they are built for 1.3 x the claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import count
+
+import numpy as np
+import pytest
+
+from veilcount_aggregator.auditing import Finding, audit, judge, rows
+from veilcount_client.testing import SeededCoins
+from veilcount_shared.design import Distribution, Mean, Plane, Subset, plan
+from veilcount_shared.domain import GRID
+
+Design = Subset | Plane | Mean | Distribution
+
+ALPHA = 0.001
+SEEN = 0.9  # of the claim, at least
+
+
+@dataclass(frozen=True)
+class Case:
+    """A design as a function of epsilon, and how it is audited."""
+
+    design: Callable[[Fraction], Design]
+    claimed: int
+    pair: tuple[int, int]
+    samples: int
+    symbol_bits: tuple[int, ...] = (1, 8)
+
+    def audit(self, epsilon: Fraction) -> Finding:
+        """Audit the design built for this epsilon, against the claim."""
+        design, coins = self.design(epsilon), SeededCoins(1)
+        width = -(-design.bits // 8)
+
+        def emit(value: object) -> bytes:
+            assert isinstance(value, int)
+            return design.randomize(value, coins).to_bytes(width, "big")
+
+        return audit(
+            emit, self.pair, self.claimed, samples=self.samples, symbol_bits=self.symbol_bits
+        )
+
+
+def packed(epsilon: Fraction) -> Subset:
+    """Return the subsets of 18 of 1,024, their sorted members packed end to end."""
+    return Subset.at(epsilon, 1024, 18)
+
+
+#: every pair of inputs of a subset or a plane is as telling as any other; of a window, the two ends
+CASES = {
+    "k=2, eps 1": Case(lambda eps: Subset.at(eps, 2, 1), 1, (0, 1), 40_000),
+    "k=2, eps 4": Case(lambda eps: Subset.at(eps, 2, 1), 4, (0, 1), 20_000),
+    "k=64 w=1, eps 1": Case(lambda eps: Subset.at(eps, 64, 1), 1, (3, 40), 600_000),
+    "k=64 w=1, eps 4": Case(lambda eps: Subset.at(eps, 64, 1), 4, (3, 40), 40_000),
+    "mask k=64 w=17, eps 1": Case(lambda eps: Subset.at(eps, 64, 17), 1, (3, 40), 60_000),
+    "packed k=1024 w=18, eps 4": Case(packed, 4, (5, 900), 40_000, (1, 8, 10)),
+    "plane k=1024 PG(5,4), eps 1": Case(
+        lambda eps: Plane.at(eps, 1024, 4, 6), 1, (5, 900), 150_000
+    ),
+    "plane k=1024 PG(2,53), eps 4": Case(
+        lambda eps: Plane.at(eps, 1024, 53, 3), 4, (5, 900), 40_000
+    ),
+    "mean, eps 1": Case(Mean.at, 1, (0, GRID), 40_000),
+    "mean, eps 4": Case(Mean.at, 4, (0, GRID), 40_000),
+    "distribution, eps 1": Case(Distribution.at, 1, (0, GRID), 40_000),
+    "distribution, eps 4": Case(Distribution.at, 4, (0, GRID), 40_000),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_design_keeps_its_claim_and_the_audit_sees_nearly_all_of_it(name: str) -> None:
+    """No design is found broken, though at least nine tenths of its epsilon are measured."""
+    case = CASES[name]
+    finding = case.audit(Fraction(case.claimed))
+    print(finding)
+
+    assert not finding.broken, finding
+    assert finding.measured >= SEEN * case.claimed, finding
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_design_with_a_third_more_epsilon_is_found_broken(name: str) -> None:
+    """The audits above are not blind: each refutes its claim when 1.3 x as much is spent."""
+    case = CASES[name]
+    finding = case.audit(Fraction(13, 10) * case.claimed)
+
+    assert finding.broken, finding
+
+
+def test_the_audited_designs_are_those_that_the_planner_takes() -> None:
+    """What is packed, masked or a plane above is so in a definition too."""
+    assert plan(1024, 4).design == packed(Fraction(4))
+    assert plan(64, 1).design == Subset.at(Fraction(1), 64, 17)
+    assert plan(1024, 1).design == Plane.at(Fraction(1), 1024, 4, 6)
+    assert (plan(64, 4).design, plan(2, 4).design) == (
+        Subset.at(Fraction(4), 64, 1),
+        Subset.at(Fraction(4), 2, 1),
+    )
+
+
+def test_an_honest_design_is_declared_broken_at_most_as_often_as_alpha_says() -> None:
+    """Of 300 audits of a tight design at alpha = 0.2, at most 60 + 4 sigma are false alarms."""
+    audits, alpha = 300, 0.2
+    alarms = sum(_coin_audit(seed, alpha, truth=1.0).broken for seed in range(audits))
+
+    assert alarms <= audits * alpha + 4 * (audits * alpha * (1 - alpha)) ** 0.5
+
+
+def test_a_dishonest_design_is_declared_broken_almost_always() -> None:
+    """The same audits of a design that spends 1.3 instead of 1 all sound the alarm."""
+    assert all(_coin_audit(seed, 0.2, truth=1.3).broken for seed in range(100))
+
+
+def test_two_audits_of_the_same_bytes_find_the_same() -> None:
+    """The audit draws nothing itself: a finding can be repeated from recorded messages."""
+    assert _coin_audit(1, ALPHA, truth=1.0) == _coin_audit(1, ALPHA, truth=1.0)
+
+
+def test_findings_make_a_table_that_states_n_and_alpha() -> None:
+    """One call returns rows of strings, the header first."""
+    header, row = rows({"coin": _coin_audit(1, ALPHA, truth=1.0)})
+
+    assert header == ("what", "claimed", "measured", "broken", "N", "alpha", "event")
+    assert row[0] == "coin"
+    assert row[3:6] == ("no", "8,000", "0.001")
+
+
+def test_values_are_emitted_in_pairs_of_equal_number() -> None:
+    """`audit` draws as many messages of either value as it says."""
+    calls = count()
+
+    def emit(value: object) -> bytes:
+        next(calls)
+        return bytes([value == "yes"])
+
+    finding = audit(emit, ("yes", "no"), 1, samples=1000)
+
+    assert next(calls) == 2 * finding.samples == 2000
+    assert finding.broken
+
+
+def _coin_audit(seed: int, alpha: float, *, truth: float) -> Finding:
+    """Audit Warner's coin of 8,000 devices, against a claim of 1."""
+    generator = np.random.default_rng(seed)
+    keep = 1 / (1 + np.exp(-truth))
+    first, second = (generator.random(8000) < share for share in (keep, 1 - keep))
+    return judge(_bytes(first), _bytes(second), 1, alpha=alpha, symbol_bits=(1,))
+
+
+def _bytes(bits: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[bytes]:
+    return [b"\1" if bit else b"\0" for bit in bits]

@@ -1,0 +1,328 @@
+"""Seeded reports follow the claimed law, and no law of an epsilon 30 % away.
+
+The enumeration proves the law of small designs; here the same code runs at the sizes shipped.
+All seeds are fixed, so nothing flakes; ALPHA is the probability that a right law would have been
+rejected by a fresh seed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from math import isqrt, sqrt
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import chi2, norm
+
+from veilcount_client.testing import SeededCoins
+from veilcount_shared.coins import Coins
+from veilcount_shared.design import Distribution, Mean, Plane, Subset, Window
+from veilcount_shared.domain import GRID
+from veilcount_shared.epsilon import exp_lower
+
+ALPHA = 1e-6
+LOWER, HIGHER = Fraction(7, 10), Fraction(13, 10)
+REPORTS = 60_000
+
+Design = Subset | Plane | Window | Mean | Distribution
+Floats = NDArray[np.float64]
+
+
+def at(design: Design, factor: Fraction) -> Design:
+    """The same design at another epsilon: the same messages, another threshold."""
+    epsilon = design.epsilon * factor
+    match design:
+        case Subset():
+            return Subset.at(epsilon, design.k, design.w)
+        case Plane():
+            return Plane.at(epsilon, design.k, design.q, design.t)
+        case Window():
+            return Window.at(epsilon, design.levels, design.width)
+        case Mean():
+            return Mean(Window.at(epsilon, design.messages, design.window.width), design.values)
+        case Distribution():
+            width = design.window.width
+            return Distribution(Window.at(epsilon, design.messages, width))
+
+
+# -- every message of one input: chi-square --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A design, an input, and the input as a row of the design's law, where it has rows."""
+
+    design: Design
+    x: int
+    row: int = 0
+
+    def owns(self, message: int) -> bool:
+        if isinstance(self.design, Subset):
+            return self.x in self.design.members(message)
+        if isinstance(self.design, Plane):
+            return self.design.supports(message, self.x)
+        window = self.design if isinstance(self.design, Window) else self.design.window
+        return self.row <= message < self.row + window.width
+
+    @property
+    def messages(self) -> list[int]:
+        if isinstance(self.design, Subset):
+            return [m for m in range(1 << self.design.bits) if self.design.valid(m)]
+        return list(range(self.design.messages))
+
+
+CLAIMS = {
+    "coin": Claim(Subset.at(Fraction(1), 2, 1), 1),
+    "response": Claim(Subset.at(Fraction(2), 10, 1), 7),
+    "mask": Claim(Subset.at(Fraction(1), 10, 3), 4),
+    "packed": Claim(Subset.at(Fraction(2), 16, 2), 15),
+    "plane of 2": Claim(Plane.at(Fraction("0.5"), 200, 2, 8), 123),
+    "plane of 4": Claim(Plane.at(Fraction(1), 300, 4, 5), 299),
+    "plane of 8": Claim(Plane.at(Fraction(2), 500, 8, 4), 77),
+    "plane of 17": Claim(Plane.at(Fraction(3), 300, 17, 3), 299),
+    "window": Claim(Window.at(Fraction(1), 40, 11), 17, 17),
+    "low end": Claim(Mean.at(Fraction(1)), 0, 0),
+    "high end": Claim(Mean.at(Fraction(4)), GRID, Mean.at(Fraction(4)).inputs - 1),
+    "bucket": Claim(Distribution.at(Fraction(1)), 100 << 24, 100),
+    "last bucket": Claim(Distribution.at(Fraction(4)), GRID, 255),
+}
+
+
+@cache
+def sent(name: str) -> Counter[int]:
+    """The seeded reports of one input, counted."""
+    claim, coins = CLAIMS[name], SeededCoins(len(name))
+    return Counter(claim.design.randomize(claim.x, coins) for _ in range(REPORTS))
+
+
+def fits(name: str, factor: Fraction) -> bool:
+    """Whether the counts of all messages pass for the law at epsilon x factor, at ALPHA."""
+    claim, counts = CLAIMS[name], sent(name)
+    p, messages = float(at(claim.design, factor).P), claim.messages
+    owned = np.array([claim.owns(message) for message in messages])
+    law = np.where(owned, p / owned.sum(), (1 - p) / (~owned).sum())
+    found = np.array([counts[message] for message in messages])
+    statistic = float((((found - REPORTS * law) ** 2) / (REPORTS * law)).sum())
+
+    assert found.sum() == REPORTS, "every report is a message"
+    assert REPORTS * law.min() >= 5, "enough of each for the chi-square"
+    return statistic <= float(chi2.isf(ALPHA, len(messages) - 1))
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_reports_follow_the_claimed_law(name: str) -> None:
+    """Chi-square over every message, alpha = 1e-6."""
+    assert fits(name, Fraction(1))
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+@pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
+def test_a_law_of_another_epsilon_is_rejected(name: str, factor: Fraction) -> None:
+    """30 % less and 30 % more are both seen by the same test."""
+    assert not fits(name, factor)
+
+
+# -- the supports at shipped sizes: exact z --------------------------------------------------------
+
+LARGE: dict[str, Subset | Plane] = {
+    "mask of 256": Subset.at(Fraction(1), 256, 69),
+    "packed 22 of 65536": Subset.at(Fraction(8), 65_536, 22),
+    "plane of 87381": Plane.at(Fraction(1), 65_536, 4, 9),
+    "plane of 151740": Plane.at(Fraction(4), 65_536, 53, 4),
+}
+
+
+@cache
+def hits(name: str) -> tuple[int, int, int]:
+    """How many reports of one input support it, how many another input, and how many there were."""
+    design, coins = LARGE[name], SeededCoins(7)
+    reports = 20_000
+    x, other = design.k - 1, design.k // 3
+    messages = [design.randomize(x, coins) for _ in range(reports)]
+    return supports(design, messages, x), supports(design, messages, other), reports
+
+
+def supports(design: Subset | Plane, messages: Iterable[int], x: int) -> int:
+    if isinstance(design, Plane):
+        return sum(design.supports(message, x) for message in messages)
+    return sum(x in design.members(message) for message in messages)
+
+
+def agrees(found: int, reports: int, probability: Fraction) -> bool:
+    """Whether a count passes for a binomial one, two-sided at ALPHA."""
+    p = float(probability)
+    deviation = (found - reports * p) / sqrt(reports * p * (1 - p))
+    return abs(deviation) <= float(norm.isf(ALPHA / 2))
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_design_supports_the_input_with_p_and_another_with_q(name: str) -> None:
+    """The two constants that the server debiases with, at alpha = 1e-6 each."""
+    own, other, reports = hits(name)
+
+    assert agrees(own, reports, LARGE[name].P)
+    assert agrees(other, reports, LARGE[name].Q)
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
+def test_a_large_design_at_another_epsilon_is_rejected(name: str, factor: Fraction) -> None:
+    """Its own P would not have given these counts."""
+    own, _, reports = hits(name)
+
+    assert not agrees(own, reports, at(LARGE[name], factor).P)
+
+
+# -- frequencies: mean squared error over rounds ---------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """R rounds of n reports of a skewed population over the design's k inputs."""
+
+    design: Subset | Plane
+    rounds: int
+    reports: int
+
+
+ROUNDS = {
+    "2 values": Rounds(Subset.at(Fraction(1), 2, 1), 300, 200),
+    "10 values": Rounds(Subset.at(Fraction(2), 10, 1), 50, 1000),
+    "16 values": Rounds(Subset.at(Fraction(1), 16, 4), 40, 800),
+    "64 values": Rounds(Subset.at(Fraction(1), 64, 17), 12, 400),
+    "85 points": Rounds(Plane.at(Fraction(1), 85, 4, 4), 20, 1500),
+    "585 points": Rounds(Plane.at(Fraction(2), 300, 8, 4), 10, 2000),
+}
+
+
+def population(k: int, reports: int) -> list[int]:
+    """Halves, thirds, quarters...: the first values are frequent, most are not."""
+    return [isqrt(place * place * k // (2 * reports)) % k for place in range(reports)]
+
+
+@cache
+def incidence(design: Plane) -> Floats:
+    """Which message supports which input."""
+    points = [design.point(x) for x in range(design.k)]
+    normals = [design.point(message) for message in range(design.messages)]
+    dot = design._field.minus_dot
+    return np.array([[not dot(normal, point) for point in points] for normal in normals], float)
+
+
+def supported(design: Subset | Plane, messages: list[int]) -> Floats:
+    if isinstance(design, Plane):
+        return np.bincount(messages, minlength=design.messages) @ incidence(design)
+    members = [x for message in messages for x in design.members(message)]
+    return np.bincount(members, minlength=design.k).astype(float)
+
+
+@cache
+def squared_error(name: str) -> float:
+    """The mean over rounds of the sum over inputs of (estimate - truth)^2."""
+    setting, coins = ROUNDS[name], SeededCoins(11)
+    design, truth = setting.design, population(setting.design.k, setting.reports)
+    shares = np.bincount(truth, minlength=design.k) / setting.reports
+    p, q = float(design.P), float(design.Q)
+    total = 0.0
+    for _ in range(setting.rounds):
+        counts = supported(design, [design.randomize(x, coins) for x in truth])
+        estimates = (counts / setting.reports - q) / (p - q)
+        total += float(((estimates - shares) ** 2).sum())
+    return total / setting.rounds
+
+
+def theory(setting: Rounds, factor: Fraction) -> float:
+    """The sum over inputs of the cohort variance, at epsilon x factor [MECHANISMS, section 1]."""
+    design = at(setting.design, factor)
+    assert isinstance(design, Subset | Plane)
+    p, q = float(design.P), float(design.Q)
+    return (p * (1 - p) + (design.k - 1) * q * (1 - q)) / (setting.reports * (p - q) ** 2)
+
+
+def within_the_bar(name: str, factor: Fraction) -> bool:
+    setting = ROUNDS[name]
+    bar = 4 * sqrt(2 / (setting.rounds * (setting.design.k - 1)))
+    return abs(squared_error(name) / theory(setting, factor) - 1) <= bar
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+def test_estimates_err_as_much_as_the_theory_says(name: str) -> None:
+    """|MSE / theory - 1| <= 4 sqrt(2 / (R (k - 1))): four standard errors, alpha about 1e-4."""
+    assert within_the_bar(name, Fraction(1))
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+@pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
+def test_the_error_of_another_epsilon_is_rejected(name: str, factor: Fraction) -> None:
+    """The bar is narrow enough to see 30 %."""
+    assert not within_the_bar(name, factor)
+
+
+# -- means -----------------------------------------------------------------------------------------
+
+
+@cache
+def decoded(epsilon: Fraction, point: int) -> tuple[float, float]:
+    """The mean and the variance of what seeded reports of one number say, in units of the range."""
+    design, coins = Mean.at(epsilon), SeededCoins(3)
+    values = np.array([float(value) for value in design.decoded])
+    reports = values[[design.randomize(point, coins) for _ in range(REPORTS)]]
+    return float(reports.mean()), float(reports.var())
+
+
+@pytest.mark.parametrize("point", [0, GRID // 3, GRID // 2, GRID])
+@pytest.mark.parametrize("epsilon", [Fraction("0.5"), Fraction(1), Fraction(4)], ids=str)
+def test_a_mean_is_unbiased_and_within_its_worst_variance(epsilon: Fraction, point: int) -> None:
+    """z at alpha = 1e-6; the variance is a quarter of that on [-1, 1], with 3 % for chance."""
+    mean, variance = decoded(epsilon, point)
+    z = (mean - point / GRID) / sqrt(variance / REPORTS)
+
+    assert abs(z) <= float(norm.isf(ALPHA / 2))
+    assert variance <= float(Mean.at(epsilon).variance) / 4 * 1.03
+
+
+@pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
+@pytest.mark.parametrize("epsilon", [Fraction("0.5"), Fraction(1), Fraction(4)], ids=str)
+def test_a_mean_decoded_at_another_epsilon_is_rejected(epsilon: Fraction, factor: Fraction) -> None:
+    """Its levels would say other numbers: at the ends of the range the bias is seen."""
+    own, other = Mean.at(epsilon), at(Mean.at(epsilon), factor)
+    assert isinstance(other, Mean)
+    mean, variance = decoded(epsilon, GRID)
+    level = own.means[0] + Fraction(mean) * (own.means[-1] - own.means[0])
+    shown = float((level - other.means[0]) / (other.means[-1] - other.means[0]))
+
+    assert abs(shown - 1) / sqrt(variance / REPORTS) > float(norm.isf(ALPHA / 2))
+
+
+# -- wrong randomizers are rejected ----------------------------------------------------------------
+
+
+class Lazy(Subset):
+    """A planted mistake: the coin is thrown with floats of 8 bits."""
+
+    def randomize(self, x: int, coins: Coins) -> int:
+        inside = coins.below(256) < round(float(self.P) * 256) + 4
+        return x if inside else (x + 1 + coins.below(self.k - 1)) % self.k
+
+
+def test_a_coin_that_is_off_by_one_in_sixty_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of 4 / 256 in P is far from 30 % in epsilon, and still seen."""
+    claim = Claim(Lazy.at(Fraction(1), 10, 1), 3)
+    monkeypatch.setitem(CLAIMS, "planted", claim)
+
+    assert not fits("planted", Fraction(1))
+
+
+def test_the_claimed_epsilon_is_what_the_tests_vary() -> None:
+    """The laws at 0.7 and 1.3 are laws of the same design, on both sides of the claimed one."""
+    for claim in CLAIMS.values():
+        lower, own, higher = (at(claim.design, f) for f in (LOWER, Fraction(1), HIGHER))
+
+        assert own == claim.design
+        assert lower.P < own.P < higher.P
+        assert exp_lower(lower.epsilon) < exp_lower(own.epsilon) < exp_lower(higher.epsilon)
