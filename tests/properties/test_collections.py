@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import UserString
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -1194,3 +1195,12 @@ def test_labels_that_look_alike_are_different_series() -> None:
     }
 
     assert len(prints) == 5
+
+
+@pytest.mark.parametrize(
+    "key", ["unit", "measure", "takes", "linkage", "presence", "model", "adjacency"]
+)
+def test_a_definition_made_in_python_uses_the_closed_lists(key: str) -> None:
+    """A plain string is none of their words, and would silently mean the default."""
+    with pytest.raises(DefinitionError, match=rf'{key} = "central": give one of \w+\.\w+'):
+        replace(one("boolean = true"), **{key: "central"})

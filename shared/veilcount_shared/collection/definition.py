@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 from math import prod
@@ -12,68 +11,21 @@ from math import prod
 from .. import periods
 from ..coins import Coins
 from ..design import Distribution, Mean, Plain, Plane, Subset, plan
-from ..domain import GRID_BITS, Boolean, Choice, Cross, Label, Number
+from ..domain import GRID_BITS, Boolean, Choice, Cross, Number
 from ..errors import MessageOutOfRange, TrueValueRefused, UnknownSegment
 from ..periods import Unit
 from . import canonical, rules
+from .words import (
+    Adjacency,
+    Cohort,
+    Linkage,
+    Measure,
+    Model,
+    Presence,
+    Segments,
+    Takes,
+)
 
-
-class Measure(StrEnum):
-    """What is estimated of a number."""
-
-    MEAN = "mean"
-    DISTRIBUTION = "distribution"
-
-
-class Takes(StrEnum):
-    """What a period reports of the values recorded in it."""
-
-    FIRST = "first"
-    LAST = "last"
-    ANY = "any"
-    MAX = "max"
-    SUM = "sum"
-
-
-class Linkage(StrEnum):
-    """How far one pseudonym reaches: what the server can link, and so enforce."""
-
-    COLLECTION = "collection"
-    PERIOD = "period"
-    NONE = "none"
-
-
-class Presence(StrEnum):
-    """Whether the number of reports is public, or always the same."""
-
-    PUBLIC = "public"
-    HIDDEN = "hidden"
-
-
-class Model(StrEnum):
-    """Who adds the noise: the device, or a trusted curator."""
-
-    LOCAL = "local"
-    CENTRAL = "central"
-
-
-class Adjacency(StrEnum):
-    """What a central release hides: that someone took part, or what they said."""
-
-    ADD_REMOVE = "add-remove"
-    SUBSTITUTE = "substitute"
-
-
-@dataclass(frozen=True, slots=True)
-class Cohort:
-    """A share of the persons: of the `of` cohorts of one draw, this collection asks `number`."""
-
-    draw: str
-    of: int
-    number: int
-
-
-Segments = tuple[tuple[str, tuple[Label, ...]], ...]
 Design = Subset | Plane | Mean | Distribution | Plain
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..errors import DefinitionError
-from .definition import Collection, Model
+from .definition import Collection
+from .words import Model
 
 Family = Mapping[str, Collection]
 

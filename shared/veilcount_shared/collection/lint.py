@@ -10,7 +10,8 @@ from math import sqrt
 
 from ..design import Mean, Plane, Subset
 from ..domain import Cross
-from .definition import Collection, Model
+from .definition import Collection
+from .words import Model
 
 MUCH = Fraction(10)
 MANY_CELLS = 8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from ..design.plan import MAX_INPUTS
@@ -11,6 +12,7 @@ from ..domain import Boolean, Number, check_labels, hides
 from ..epsilon import epsilon_of
 from ..errors import DefinitionError, EpsilonError
 from ..periods import Unit
+from .words import Adjacency, Linkage, Measure, Model, Presence, Takes
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -34,6 +36,15 @@ def check(collection: Collection) -> None:
         rule(collection)
 
 
+def words(collection: Collection) -> None:
+    """A definition made in Python uses the same closed lists as a file: "local" is Model.LOCAL."""
+    for key, kind in _WORDS.items():
+        given = getattr(collection, key)
+        if given is not None and not isinstance(given, kind):
+            members = ", ".join(f"{kind.__name__}.{member.name}" for member in kind)
+            raise DefinitionError(key, given, f"give one of {members}")
+
+
 def names(collection: Collection) -> None:
     """Names travel in URLs and file names; texts are read by people."""
     if not APP.fullmatch(collection.app):
@@ -53,7 +64,7 @@ def names(collection: Collection) -> None:
 
 def price(collection: Collection) -> None:
     """Each model has one figure, and needs it."""
-    central = collection.model == "central"
+    central = collection.model is Model.CENTRAL
     key, other = ("budget", "epsilon") if central else ("epsilon", "budget")
     given: Fraction | None = getattr(collection, key)
     if getattr(collection, other) is not None:
@@ -117,27 +128,27 @@ def slots(collection: Collection) -> None:
 def takes(collection: Collection) -> None:
     """What is reported must mean something for the domain."""
     given, domain = collection.takes, collection.domain
-    if given != "first" and collection.unit is Unit.EVENT:
+    if given is not Takes.FIRST and collection.unit is Unit.EVENT:
         raise DefinitionError("takes", str(given), "every event is reported: remove takes")
-    if given == "any" and not isinstance(domain, Boolean):
+    if given is Takes.ANY and not isinstance(domain, Boolean):
         raise DefinitionError("takes", "any", 'only for boolean = true: use "first" or "last"')
-    if given in {"max", "sum"} and not isinstance(domain, Number):
+    if given in {Takes.MAX, Takes.SUM} and not isinstance(domain, Number):
         raise DefinitionError("takes", str(given), 'only for a range: use "first" or "last"')
 
 
 def presence(collection: Collection) -> None:
     """An absent answer needs a cell of its own, under noise."""
-    if collection.presence != "hidden":
+    if collection.presence is not Presence.HIDDEN:
         return
     if isinstance(collection.domain, Number):
         raise DefinitionError("presence", "hidden", "a range has no cell for absent: use values")
-    if collection.model == "central":
+    if collection.model is Model.CENTRAL:
         raise DefinitionError("presence", "hidden", "a trusted curator sees presence: remove it")
 
 
 def numbers(collection: Collection) -> None:
     """A number is measured in one way."""
-    is_number, central = isinstance(collection.domain, Number), collection.model == "central"
+    is_number, central = isinstance(collection.domain, Number), collection.model is Model.CENTRAL
     wanted = is_number and not central
     if collection.measure is not None and not wanted:
         raise DefinitionError(
@@ -149,7 +160,7 @@ def numbers(collection: Collection) -> None:
 
 def central(collection: Collection) -> None:
     """A curator's noise is calibrated to a cap that the server itself can enforce."""
-    if collection.model != "central":
+    if collection.model is not Model.CENTRAL:
         if collection.adjacency is not None:
             raise DefinitionError(
                 "adjacency", str(collection.adjacency), 'only for model = "central": remove it'
@@ -157,7 +168,7 @@ def central(collection: Collection) -> None:
         return
     if collection.adjacency is None:
         raise DefinitionError("adjacency", None, 'give "add-remove" or "substitute"')
-    if collection.linkage == "none":
+    if collection.linkage is Linkage.NONE:
         raise DefinitionError(
             "linkage",
             "none",
@@ -211,7 +222,17 @@ def lineage(collection: Collection) -> None:
             raise DefinitionError(key, collection.name, "name another collection")
 
 
+_WORDS: dict[str, type[StrEnum]] = {
+    "unit": Unit,
+    "measure": Measure,
+    "takes": Takes,
+    "linkage": Linkage,
+    "presence": Presence,
+    "model": Model,
+    "adjacency": Adjacency,
+}
 _RULES = (
+    words,
     names,
     price,
     dates,

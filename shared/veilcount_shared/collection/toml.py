@@ -18,18 +18,9 @@ from typing import Any
 from ..domain import Boolean, Choice, Cross, Label, Number
 from ..errors import DefinitionError
 from ..periods import Unit
-from .definition import (
-    Adjacency,
-    Cohort,
-    Collection,
-    Linkage,
-    Measure,
-    Model,
-    Presence,
-    Segments,
-    Takes,
-)
+from .definition import Collection
 from .family import linked
+from .words import Adjacency, Cohort, Linkage, Measure, Model, Presence, Segments, Takes
 
 LARGE = 10**50  # numbers from here on are no one's range
 ReadValues = Callable[[str], Iterable[str]]

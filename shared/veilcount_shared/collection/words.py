@@ -1,0 +1,66 @@
+"""The words that a definition may use, each a closed list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..domain import Label
+
+
+class Measure(StrEnum):
+    """What is estimated of a number."""
+
+    MEAN = "mean"
+    DISTRIBUTION = "distribution"
+
+
+class Takes(StrEnum):
+    """What a period reports of the values recorded in it."""
+
+    FIRST = "first"
+    LAST = "last"
+    ANY = "any"
+    MAX = "max"
+    SUM = "sum"
+
+
+class Linkage(StrEnum):
+    """How far one pseudonym reaches: what the server can link, and so enforce."""
+
+    COLLECTION = "collection"
+    PERIOD = "period"
+    NONE = "none"
+
+
+class Presence(StrEnum):
+    """Whether the number of reports is public, or always the same."""
+
+    PUBLIC = "public"
+    HIDDEN = "hidden"
+
+
+class Model(StrEnum):
+    """Who adds the noise: the device, or a trusted curator."""
+
+    LOCAL = "local"
+    CENTRAL = "central"
+
+
+class Adjacency(StrEnum):
+    """What a central release hides: that someone took part, or what they said."""
+
+    ADD_REMOVE = "add-remove"
+    SUBSTITUTE = "substitute"
+
+
+@dataclass(frozen=True, slots=True)
+class Cohort:
+    """A share of the persons: of the `of` cohorts of one draw, this collection asks `number`."""
+
+    draw: str
+    of: int
+    number: int
+
+
+Segments = tuple[tuple[str, tuple[Label, ...]], ...]
