@@ -13,7 +13,7 @@ import pytest
 
 from tests.enumeration import Law, law, worst_ratio
 from veilcount_shared.coins import WORDS, Coins
-from veilcount_shared.collection.definition import Collection, Measure, Presence
+from veilcount_shared.collection import Collection, Measure, Presence
 from veilcount_shared.design import Distribution, Mean, Plane, Subset, Window
 from veilcount_shared.design.mean import TABLES
 from veilcount_shared.design.plan import best_subset
