@@ -9,10 +9,10 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from . import plan, randomize
+from . import client, plan, randomize
 from .table import Cell, as_json
 
-PARTS = {"randomize": randomize.run, "plan": plan.run}
+PARTS = {"randomize": randomize.run, "plan": plan.run, "client": client.run}
 
 
 def main() -> int:

@@ -11,6 +11,7 @@ import os
 import struct
 import weakref
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 WORD_BITS = 64
 WORDS = 1 << WORD_BITS  # a threshold `a` of a design means the probability a / WORDS
@@ -20,6 +21,9 @@ class Coins(ABC):
     """Exact coins made of uniform 64-bit words. Passed in explicitly, never reached for."""
 
     __slots__ = ()
+
+    #: whether someone else could know the words: what is made with such coins is for tests only
+    predictable: ClassVar[bool] = False
 
     @abstractmethod
     def word(self) -> int:

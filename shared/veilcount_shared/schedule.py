@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import struct
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 
 from . import periods
 from .coins import Coins
@@ -102,7 +103,7 @@ def slot(secret: bytes, collection: Collection, period: int, answer: int) -> int
     """
     if collection.linkage is Linkage.NONE:
         return 0
-    place = _order(secret, collection, period)[answer]
+    place = _order(secret, collection.fingerprint, period, collection.per_period)[answer]
     if collection.linkage is Linkage.PERIOD:
         return place
     return period * collection.per_period + place
@@ -134,14 +135,15 @@ def cohort(secret: bytes, app: str, draw: str, of: int) -> int:
     return SecretCoins(secret, "cohort", app, draw, of).below(of)
 
 
-def _order(secret: bytes, collection: Collection, period: int) -> list[int]:
+@lru_cache(maxsize=128)  # each of a day's answers asks for it
+def _order(secret: bytes, fingerprint: str, period: int, size: int) -> tuple[int, ...]:
     """Return a uniform permutation of the period's slots [Fisher-Yates]."""
-    coins = SecretCoins(secret, "slots", collection.fingerprint, period)
-    order = list(range(collection.per_period))
-    for last in range(collection.per_period - 1, 0, -1):
+    coins = SecretCoins(secret, "slots", fingerprint, period)
+    order = list(range(size))
+    for last in range(size - 1, 0, -1):
         other = coins.below(last + 1)
         order[last], order[other] = order[other], order[last]
-    return order
+    return tuple(order)
 
 
 def _spell(*fields: str | int) -> bytes:

@@ -129,6 +129,36 @@ def test_a_coin_of_any_ratio_is_exact(denominator: int, monkeypatch: pytest.Monk
         assert fallen[True] * denominator == fallen.total() * numerator
 
 
+@pytest.mark.parametrize(("n", "value"), [(3, 2), (5, 4), (200, 199), (WORDS - 5, WORDS - 7)])
+def test_what_is_drawn_after_a_rejection_is_served_alike(n: int, value: int) -> None:
+    """The top bits of the next word, not the bottom ones; of two rejected, the third."""
+    shift = WORD_BITS - (n - 1).bit_length()
+    coins = Words([WORDS - 1, n << shift, value << shift])
+
+    assert coins.below(n) == value
+    assert coins.taken == 3
+
+
+@pytest.mark.parametrize("heads", range(4))
+def test_a_coin_of_a_ratio_draws_below_its_denominator(heads: int) -> None:
+    """The first `heads` of three outcomes are True."""
+    thirds = [Words([outcome << WORD_BITS - 2]) for outcome in range(3)]
+
+    assert [coins.bernoulli(heads, 3) for coins in thirds] == [place < heads for place in range(3)]
+    assert [coins.taken for coins in thirds] == [1, 1, 1]
+
+
+def test_a_threshold_counts_words_of_64_bits() -> None:
+    """Part of the protocol: it is in every fingerprint."""
+    assert (WORD_BITS, WORDS) == (64, 1 << 64)
+
+
+def test_only_seeded_coins_are_predictable() -> None:
+    """A client marks what it sends with them as a test."""
+    assert SeededCoins(1).predictable
+    assert not SystemCoins().predictable
+
+
 def test_seeded_coins_repeat_and_differ_by_seed() -> None:
     """A failing test comes back."""
     one, same, other = SeededCoins(1), SeededCoins(1), SeededCoins(2)

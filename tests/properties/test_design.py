@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from hashlib import sha256
 from itertools import combinations, product
 from math import ceil, comb, log2
 from pathlib import Path
@@ -18,7 +19,7 @@ from veilcount_client.testing import SeededCoins
 from veilcount_shared.design import Distribution, Mean, Plain, Plane, Subset, Window, plan
 from veilcount_shared.design.field import POLYNOMIALS, Field, field_of, is_prime
 from veilcount_shared.design.mean import TABLES
-from veilcount_shared.design.plan import LONG_BITS, MAX_INPUTS, SHORT_BITS
+from veilcount_shared.design.plan import LONG_BITS, MAX_INPUTS, MAX_ORDER, SHORT_BITS, subset_bits
 from veilcount_shared.domain import GRID
 from veilcount_shared.errors import EpsilonError
 
@@ -45,6 +46,12 @@ def test_a_subset_is_sent_in_its_shortest_spelling(k: int, w: int) -> None:
     assert design.bits == (label if w == 1 else min(k, w * label))
     assert design.masked == (w > 1 and k <= w * label)
     assert design.messages == comb(k, w)
+
+
+@pytest.mark.parametrize(("k", "w"), SHAPES)
+def test_the_planner_knows_a_subsets_length(k: int, w: int) -> None:
+    """It compares lengths before it makes a design."""
+    assert subset_bits(k, w) == Subset.at(ONE, k, w).bits
 
 
 def test_at_a_tie_the_mask_is_taken() -> None:
@@ -303,6 +310,24 @@ def test_a_level_out_of_range_is_malformed(design: Window | Mean | Distribution 
     assert not any(design.valid(message) for message in (-1, count, count + 1, 1 << 64))
 
 
+@pytest.mark.parametrize("count", range(2, 18))
+def test_a_level_is_sent_in_as_few_bits_as_tell_it_apart(count: int) -> None:
+    """At every power of two and beside it."""
+    bits = ceil(log2(count))
+
+    assert (Plain(count).inputs, Plain(count).bits) == (count, bits)
+    assert (Window.at(ONE, count, 1).inputs, Window.at(ONE, count, 1).bits) == (count, bits)
+
+
+@pytest.mark.parametrize("design", [Mean.at(ONE), Distribution.at(ONE)])
+def test_a_numbers_design_is_as_private_as_its_window(design: Mean | Distribution) -> None:
+    """Inputs, epsilon, P and the law are the window's."""
+    window = design.window
+
+    assert (design.inputs, design.messages) == (window.inputs, window.levels)
+    assert (design.epsilon, design.P, design.rows) == (ONE, window.P, window.rows)
+
+
 def test_a_true_value_is_its_own_message() -> None:
     """And the class that sends it has no randomize."""
     assert [Plain(7).reveal(x) for x in range(7)] == list(range(7))
@@ -432,6 +457,19 @@ def test_a_plan_is_within_three_and_a_half_percent_everywhere(k: int) -> None:
     assert [e for e in epsilons if not close_to_the_optimum(k, e)] == []
 
 
+def test_the_planners_limits_never_change() -> None:
+    """A short message, a long one, the largest order: part of the protocol."""
+    assert (SHORT_BITS, LONG_BITS, MAX_ORDER, MAX_INPUTS) == (256, 8192, 3100, 1 << 20)
+
+
+def test_a_plane_may_be_full() -> None:
+    """Every one of its 1,365 points is an input."""
+    design = plan(1365, 1).design
+
+    assert isinstance(design, Plane)
+    assert (design.q, design.t, design.messages) == (4, 6, 1365)
+
+
 @pytest.mark.parametrize("k", [2, 1000, MAX_INPUTS])
 @pytest.mark.parametrize("epsilon", ["0.000001", "16"])
 def test_a_plan_exists_at_every_end(k: int, epsilon: str) -> None:
@@ -501,6 +539,13 @@ def test_a_mean_has_its_tables_worst_variance(
     assert f"{float(design.variance):.4f}" == worst
 
 
+def test_the_tables_never_change() -> None:
+    """Each level of each row: together they are part of the protocol."""
+    spelled = sha256(json.dumps(TABLES).encode()).hexdigest()
+
+    assert spelled == "658a8d17d85d9ea6be711d2283a834c0476e44a5f6272656b612a30eca333652"
+
+
 def variance_at(design: Mean, point: Fraction) -> Fraction:
     """The variance of a decoded report at one number, in the units of [-1, 1], from the rows."""
     means, decoded = design.means, design.decoded
@@ -551,6 +596,13 @@ def test_values_that_could_not_be_rounded_between_are_refused() -> None:
         Mean(window, (1, 1, 1, 1))
     with pytest.raises(ValueError, match=r"3 values for 4 levels"):
         Mean(window, (1, 2, 3))
+
+
+@pytest.mark.parametrize("values", [(0, 0, 3, -1), (3, -1, 0, 4), (0, 0, 0, 1)])
+def test_one_pair_that_does_not_ascend_is_enough(values: tuple[int, ...]) -> None:
+    """The last, the first, or two that are equal."""
+    with pytest.raises(ValueError, match=r"do not ascend"):
+        Mean(Window.at(ONE, 4, 2), values)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from veilcount_shared import epsilon as epsilon_module
 from veilcount_shared.coins import WORDS
 from veilcount_shared.epsilon import (
     EPSILON_MAX,
@@ -22,6 +23,7 @@ from veilcount_shared.epsilon import (
 )
 from veilcount_shared.errors import EpsilonError, InexactError, VeilcountError
 
+ONE = Fraction(1)
 MILLIONTH = Fraction(1, 10**6)
 CLAIMABLE = st.integers(1, 16 * 10**6).map(lambda millionths: millionths * MILLIONTH)
 
@@ -46,6 +48,25 @@ def test_exp_lower_is_the_exponential_cut_after_96_bits(epsilon: Fraction) -> No
 def test_exp_lower_at_the_ends_and_at_usual_epsilons(written: str) -> None:
     """The claim holds at both ends of what can be claimed."""
     assert exp_lower(Fraction(written)) == floor_exp(Fraction(written))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "bits"),
+    [("1", 0x2B7E151628AED2A6ABF715880), ("1.5", 0x47B4FF993F15055F6E4658D43)],
+)
+def test_the_exponential_is_pinned_to_its_last_bit(epsilon: str, bits: int) -> None:
+    """96 bits and no other number of them: every threshold follows from it."""
+    assert exp_lower(Fraction(epsilon)) == Fraction(bits, 2**96)
+
+
+@pytest.mark.parametrize("bits", range(11))
+def test_the_series_is_not_left_too_early(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a coarse grain, where few terms are added, a bound that is too low shows."""
+    monkeypatch.setattr(epsilon_module, "EXP_BITS", bits)
+    epsilons = [Fraction(step, 100) for step in range(1, 500)]
+    floors = [int(Decimal(step).scaleb(-2).exp() * 2**bits) for step in range(1, 500)]
+
+    assert [exp_lower.__wrapped__(e) * 2**bits for e in epsilons] == floors
 
 
 @given(CLAIMABLE)
@@ -166,6 +187,27 @@ def test_a_sure_coin_is_never_private(a: int) -> None:
 def test_a_set_that_is_empty_or_everything_is_no_set(r: int, messages: int) -> None:
     """There is nothing to tell apart."""
     assert not satisfies(1 << 63, Fraction(1), r, messages)
+
+
+def test_one_word_in_all_may_be_enough() -> None:
+    """Among 2^64 messages a set of one that has P = 1 / 2^64 is as likely as the rest."""
+    assert satisfies(1, ONE, 1, WORDS)
+    assert not satisfies(1, ONE, 1, WORDS - 1)
+
+
+@pytest.mark.parametrize(("a", "r"), [(0, 0), (WORDS, 2)])
+def test_two_wrongs_make_no_private_coin(a: int, r: int) -> None:
+    """A sure coin over an empty set, or over everything, has no ratio at all."""
+    assert not satisfies(a, ONE, r, 2)
+
+
+def test_the_bound_itself_is_within_epsilon() -> None:
+    """A ratio of exactly `exp_lower` is allowed, the least more is not."""
+    bound = exp_lower(ONE)
+    inside, outside = bound.denominator, bound.numerator
+
+    assert satisfies(WORDS // 2, ONE, inside, inside + outside)
+    assert not satisfies(WORDS // 2, ONE, inside, inside + outside + 1)
 
 
 def test_a_coin_that_points_the_wrong_way_is_refused() -> None:

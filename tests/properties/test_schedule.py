@@ -258,6 +258,11 @@ def test_an_instant_lies_within_its_period_on_a_whole_second() -> None:
             assert instant.microsecond == 0
 
 
+def test_the_first_answer_is_the_one_that_is_meant() -> None:
+    """Where a period has only one, no one writes its number."""
+    assert schedule.instant(SECRET, EVENTS, 3) == schedule.instant(SECRET, EVENTS, 3, 0)
+
+
 def test_answers_of_one_period_have_instants_of_their_own() -> None:
     """One does not tell another."""
     instants = {schedule.instant(SECRET, EVENTS, 3, answer) for answer in range(5)}
@@ -355,6 +360,13 @@ def test_a_fresh_pseudonym_does_not_depend_on_the_secret() -> None:
     assert names(collection) == names(collection, OTHER)
 
 
+def test_a_fresh_pseudonym_is_made_of_all_bytes() -> None:
+    """Of 4,096 drawn, each of the 256 comes up."""
+    drawn = b"".join(names(replace(DAILY, linkage=Linkage.NONE), times=26))
+
+    assert set(drawn) == set(range(256))
+
+
 # -- who is asked ----------------------------------------------------------------------------------
 
 NEAR = replace(MONTHLY, name="near", twin="far")
@@ -374,6 +386,13 @@ def test_a_person_is_asked_by_exactly_one_of_two_twins() -> None:
     asked = [(schedule.asked(one, NEAR), schedule.asked(one, FAR)) for one in SECRETS]
 
     assert set(asked) == {(True, False), (False, True)}
+
+
+def test_a_twins_coin_is_the_one_of_the_protocol() -> None:
+    """Its purpose is the word, the app and both names, sorted."""
+    coins = [schedule.SecretCoins(one, "twin", "acme", "far", "near") for one in SECRETS]
+
+    assert [schedule.asked(one, NEAR) for one in SECRETS] == [each.below(2) == 1 for each in coins]
 
 
 def test_a_person_is_asked_by_exactly_one_cohort_of_a_draw() -> None:

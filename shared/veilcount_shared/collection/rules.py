@@ -142,6 +142,10 @@ def presence(collection: Collection) -> None:
         return
     if isinstance(collection.domain, Number):
         raise DefinitionError("presence", "hidden", "a range has no cell for absent: use values")
+    if collection.segments:
+        raise DefinitionError(
+            "presence", "hidden", "an absence has no segment to name: cross it instead"
+        )
     if collection.model is Model.CENTRAL:
         raise DefinitionError("presence", "hidden", "a trusted curator sees presence: remove it")
 

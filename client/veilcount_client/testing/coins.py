@@ -1,8 +1,9 @@
-"""For tests only; no module of the client imports this one."""
+"""Coins that fall alike in every run."""
 
 from __future__ import annotations
 
 from random import Random
+from typing import ClassVar
 
 from veilcount_shared.coins import WORD_BITS, Coins
 
@@ -11,6 +12,8 @@ class SeededCoins(Coins):
     """Coins that fall alike for one seed. Predictable, hence no privacy at all."""
 
     __slots__ = ("_random",)
+
+    predictable: ClassVar[bool] = True
 
     def __init__(self, seed: int) -> None:
         """Begin the stream of this seed."""

@@ -1,0 +1,414 @@
+"""From what was recorded to what a period reports: one draw per slot, ever.
+
+`first` and events are drawn as they come and are frozen by the same commit that stores them. What
+takes the last, any, largest or summed value is held in memory until the person's pre-drawn instant
+of the period, or the process's end. Where presence is hidden, a period without a record is answered
+too, by a randomized `absent`, which is drawn before and leaves when a recorded answer would.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+from veilcount_shared import Coins, Collection, periods, schedule
+from veilcount_shared.collection import Model, Presence, Takes
+from veilcount_shared.report import Report
+from veilcount_shared.schedule import SECRET_BYTES
+
+from .clock import instant
+from .ledger import Claim, micro
+from .losses import Loss, Tally
+from .state import Draw, Fate, Person, State, StateError
+from .state.secrets import key_of
+
+JITTER_GRAIN = 1_000_000
+MINUTE = 60.0
+CLOCKLESS = (ValueError, OverflowError, OSError)  # what a broken clock's reading raises
+TRIES = 3  # other processes may take a slot between the look and the commit
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One call of `record`: lives in memory only."""
+
+    person: str
+    collection: Collection
+    value: object
+    segment: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrueValue:
+    """An answer for a trusted curator on its way: lives in memory only."""
+
+    person: bytes
+    report: Report
+    earliest: float
+    send_at: float
+    expires: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What is to be drawn: a record, or the absence of one."""
+
+    person: Person
+    collection: Collection
+    period: int
+    segment: int
+    value: object
+    at: float
+    absent: bool = False
+
+
+@dataclass
+class Answers:
+    """Turns records into stored reports."""
+
+    state: State
+    coins: Coins
+    claims: Mapping[str, Claim]
+    jitter: float
+    uncapped: bool = False
+    losses: Tally = field(default_factory=Tally)
+    true_values: list[TrueValue] = field(default_factory=list)
+    _held: dict[tuple[bytes, str, int], _Answer] = field(default_factory=dict)
+    _swept: float = -1.0  # the minute whose absences are drawn
+
+    # -- what comes in -------------------------------------------------------------------------
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Store what can be drawn now; hold the rest. All of it, or on a StateError nothing."""
+        judged = [(record, self._answer(record)) for record in records]
+        answers = [answer for _, answer in judged if isinstance(answer, _Answer)]
+        self._store(answer for answer in answers if not self._waits(answer))
+        for answer in answers:
+            if self._waits(answer):
+                self._hold(answer)
+        for record, loss in judged:
+            if isinstance(loss, Loss):
+                self.losses.add(loss, record.collection.name)
+
+    def sweep(self, now: float, collections: Iterable[Collection]) -> None:
+        """Draw held answers whose instant has come, and the absences that are due."""
+        due = {key: held for key, held in self._held.items() if self._instants(held)[0] <= now}
+        self._store(due.values())  # first, so that a StateError loses none of them
+        for key in due:
+            self._held.pop(key, None)
+        hidden = [each for each in collections if each.presence is Presence.HIDDEN]
+        minute = _minute(now)  # instants are whole minutes: nothing falls due within one
+        if hidden and minute != self._swept:
+            self._store(self._absences(now, hidden))
+            self._swept = minute
+
+    def finish(self) -> None:
+        """Draw everything that is held: the process ends."""
+        self._store(list(self._held.values()))
+        self._held = {}
+
+    def discard(self, person: bytes | None = None) -> None:
+        """Forget what is held in memory, of one person or (in a forked child) of all."""
+        held = list(self._held.items())  # in one step: the thread may be holding more
+        self._held = {key: answer for key, answer in held if person not in {None, key[0]}}
+        self.true_values[:] = [
+            value for value in self.true_values if person not in {None, value.person}
+        ]
+        if person is None:
+            self.losses.take()  # the parent counts its own
+
+    def burn(self, key: bytes, collections: Iterable[Collection], now: float) -> None:
+        """Let a person who comes back give no more answers of hidden presence in this period.
+
+        What was waiting was wiped and is not drawn again; an absence in its place would show it.
+        """
+        for collection in collections:
+            period = _period(collection, now)
+            if collection.presence is Presence.HIDDEN and period is not None:
+                last, answers = self.state.used(key, collection.fingerprint)
+                given = answers if last == period else 0
+                self.state.commit(
+                    [
+                        self._burnt(key, collection, period, answer)
+                        for answer in range(given, collection.per_period)
+                    ]
+                )
+
+    def _burnt(self, key: bytes, collection: Collection, period: int, answer: int) -> Draw:
+        """Return a draw that takes a slot, costs nothing and sends nothing."""
+        return Draw(
+            person=key,
+            lineage=self.claims[collection.name].lineage,
+            series=collection.fingerprint,
+            period=period,
+            answer=answer,
+            cost=0,
+            day=schedule.opens(collection, period).toordinal(),
+            day_cap=micro(collection.epsilon_day),
+            life_cap=micro(collection.epsilon_user),
+            report=None,
+            earliest=0.0,
+            send_at=0.0,
+            expires=0.0,
+        )
+
+    def next_instant(self, now: float, collections: Iterable[Collection]) -> float | None:
+        """Return when something here is next due."""
+        held = [self._instants(answer)[0] for answer in self._held.values()]
+        hidden = any(each.presence is Presence.HIDDEN for each in collections)
+        return min([*held, *([_minute(now) + MINUTE] if hidden else [])], default=None)
+
+    def write_losses(self) -> None:
+        """Add what was lost since the last time to the state's counts."""
+        losses = self.losses.take()
+        if not losses:
+            return
+        try:
+            self.state.lose(losses)
+        except StateError:
+            for (loss, collection), count in losses.items():
+                self.losses.add(loss, collection, count)  # another time
+            raise
+
+    # -- one record ----------------------------------------------------------------------------
+
+    def _answer(self, record: Record) -> _Answer | Loss:
+        collection = record.collection
+        person = self.state.person(key_of(self.state.root, record.person))
+        if not person.consented or collection.fingerprint not in person.covered:
+            return Loss.NO_CONSENT
+        period = _period(collection, record.at)
+        if period is None or not _answers(person.secret, collection, period):
+            return Loss.NOT_ASKED
+        if self.uncapped:  # each record as if of another person: nothing is frozen, nothing adds up
+            person = replace(person, secret=os.urandom(SECRET_BYTES))
+        return _Answer(person, collection, period, record.segment, record.value, record.at)
+
+    def _waits(self, answer: _Answer) -> bool:
+        takes = answer.collection.takes
+        return takes is not Takes.FIRST and answer.at < self._instants(answer)[0]
+
+    def _hold(self, answer: _Answer) -> None:
+        key = (answer.person.key, answer.collection.fingerprint, answer.period)
+        held = self._held.get(key)
+        if held is not None:
+            answer = _merged(held, answer)
+        self._held[key] = answer
+
+    def _instants(self, answer: _Answer) -> tuple[float, ...]:
+        return _instants(answer.person, answer.collection, answer.period)
+
+    # -- absences ------------------------------------------------------------------------------
+
+    def _absences(self, now: float, hidden: list[Collection]) -> Iterator[_Answer]:
+        for key in self.state.consenting():
+            person = self.state.person(key)
+            for collection in hidden:
+                if collection.fingerprint in person.covered:
+                    yield from self._missing(person, collection, now)
+
+    def _missing(self, person: Person, collection: Collection, now: float) -> Iterator[_Answer]:
+        """Yield an absence for each answer whose instant has passed without a record."""
+        last, answers = self.state.used(person.key, collection.fingerprint)
+        first = _period(collection, person.since) or 0
+        try:
+            today = instant(now).date()
+        except CLOCKLESS:
+            return
+        current = min(
+            periods.number(collection.unit, collection.start, today), collection.periods - 1
+        )
+        for period in range(max(first, last), current + 1):
+            if _expiry(collection, period) <= now or not _answers(
+                person.secret, collection, period
+            ):
+                continue
+            given = answers if period == last else 0
+            for due in _instants(person, collection, period)[given:]:
+                if due <= now:
+                    yield _Answer(person, collection, period, 0, None, now, absent=True)
+
+    # -- drawing -------------------------------------------------------------------------------
+
+    def _store(self, answers: Iterable[_Answer]) -> None:
+        """Draw and commit; what another process was faster with is looked at again.
+
+        A StateError in the first round means that nothing is stored. In a later one it must not
+        get out: whoever took the answers again would draw twice for those that are.
+        """
+        waiting = list(answers)
+        if waiting:
+            waiting = self._commit(waiting)
+        with suppress(StateError):
+            for _ in range(TRIES - 1):
+                if waiting:
+                    waiting = self._commit(waiting)
+        for answer in waiting:
+            self.losses.add(Loss.FROZEN, answer.collection.name)
+
+    def _commit(self, answers: list[_Answer]) -> list[_Answer]:
+        """Commit what has a free slot; return what another process was faster with."""
+        used: dict[tuple[bytes, str], tuple[int, int]] = {}
+        drawn: list[tuple[_Answer, Draw, Report]] = []
+        frozen: list[_Answer] = []
+        for answer in answers:
+            key = (answer.person.key, answer.collection.fingerprint)
+            if key not in used:
+                used[key] = self.state.used(*key)
+            number = 0 if self.uncapped else _next_answer(used[key], answer)
+            if number is None:
+                if not answer.absent:
+                    frozen.append(answer)
+                continue
+            used[key] = (answer.period, number + 1)
+            drawn.append((answer, *self._draw(answer, number)))
+        fates = self.state.commit([draw for _, draw, _ in drawn]) if drawn else []
+        for answer in frozen:
+            self.losses.add(Loss.FROZEN, answer.collection.name)
+        again = []
+        for (answer, draw, report), fate in zip(drawn, fates, strict=True):
+            if fate is Fate.FROZEN:
+                again.append(answer)
+            elif fate is not Fate.STORED:
+                self.losses.add(Loss(fate), answer.collection.name)
+            elif draw.report is None:
+                self._carry(answer, draw, report)
+        return again
+
+    def _draw(self, answer: _Answer, number: int) -> tuple[Draw, Report]:
+        """Randomize one answer. The result leaves this process only if it is committed."""
+        person, collection, period = answer.person, answer.collection, answer.period
+        report = Report(
+            fingerprint=collection.fingerprint,
+            period=period,
+            segment=answer.segment,
+            pseudonym=schedule.pseudonym(person.secret, collection, period, self.coins),
+            slot=schedule.slot(person.secret, collection, period, number),
+            message=collection.pack(self._message(answer)),
+        )
+        earliest, send_at = self._times(answer, number)
+        claim = self.claims[collection.name]
+        draw = Draw(
+            person=person.key,
+            lineage=claim.lineage,
+            series=collection.fingerprint,
+            period=period,
+            answer=number,
+            cost=micro(collection.unit_epsilon),
+            day=schedule.opens(collection, period).toordinal(),
+            day_cap=claim.day,
+            life_cap=claim.life,
+            report=None if collection.model is Model.CENTRAL else report,
+            earliest=earliest,
+            send_at=send_at,
+            expires=_expiry(collection, period),
+            free=self.uncapped,
+        )
+        return draw, report
+
+    def _times(self, answer: _Answer, number: int) -> tuple[float, float]:
+        """Return before when an answer must not leave, and when it does.
+
+        A hidden one leaves in the minute after the one in which its absence would be drawn: both
+        are stored before, and the odd second tells neither which it is nor how the clock is off.
+        """
+        share = self.coins.below(JITTER_GRAIN) / JITTER_GRAIN
+        if answer.collection.presence is Presence.HIDDEN:
+            leaves = self._instants(answer)[number] + MINUTE * (1 + share)
+            return leaves, leaves
+        return answer.at, answer.at + self.jitter * share
+
+    def _message(self, answer: _Answer) -> int:
+        if answer.absent:
+            return answer.collection.randomize_absent(self.coins)
+        if answer.collection.model is Model.CENTRAL:
+            return answer.collection.reveal(answer.value, self.coins)
+        return answer.collection.randomize(answer.value, self.coins)
+
+    def _carry(self, answer: _Answer, draw: Draw, report: Report) -> None:
+        """Keep a true value in memory. It counts as lost with the process until it is delivered."""
+        self.true_values.append(
+            TrueValue(draw.person, report, draw.earliest, draw.send_at, draw.expires)
+        )
+        self.losses.add(Loss.CRASHED, answer.collection.name)
+
+
+def _next_answer(used: tuple[int, int], answer: _Answer) -> int | None:
+    """Return which of its period's answers this would be; None if they are given, or past."""
+    last, answers = used
+    if answer.period < last:
+        return None
+    number = answers if answer.period == last else 0
+    return number if number < answer.collection.per_period else None
+
+
+def _merged(held: _Answer, new: _Answer) -> _Answer:
+    """Return what the period would report after another record.
+
+    Only the value depends on both values: time and segment are the latest record's, whichever
+    value stays, or they would tell which one that was.
+    """
+    try:
+        value = _MERGE[new.collection.takes](held.value, new.value)
+    except Exception:  # noqa: BLE001 - a value's own code may raise anything; what was held stays
+        value = held.value
+    return replace(new, value=value)
+
+
+_MERGE: dict[Takes, Callable[[Any, Any], object]] = {
+    Takes.LAST: lambda _, new: new,
+    Takes.ANY: lambda held, new: held if held is True else new,
+    Takes.MAX: max,
+    Takes.SUM: lambda held, new: held + new,
+}
+
+
+@lru_cache(maxsize=4096)
+def _answers(secret: bytes, collection: Collection, period: int) -> bool:
+    """Whether this person is asked in this period: drawn before any data exists."""
+    if not schedule.asked(secret, collection):
+        return False
+    if collection.answering == collection.periods:
+        return True
+    return period in schedule.answering_periods(secret, collection)
+
+
+def _instants(person: Person, collection: Collection, period: int) -> tuple[float, ...]:
+    """Return the instants of a period's answers, none before the person consented."""
+    since = math.ceil(person.since / MINUTE) * MINUTE
+    drawn = _drawn_instants(person.secret, collection, period)
+    return tuple(max(each, since) for each in drawn)
+
+
+@lru_cache(maxsize=4096)
+def _drawn_instants(secret: bytes, collection: Collection, period: int) -> tuple[float, ...]:
+    """Return the drawn instants of a period's answers, ascending, on whole minutes."""
+    drawn = (
+        schedule.instant(secret, collection, period, answer).timestamp()
+        for answer in range(collection.per_period)
+    )
+    return tuple(sorted(math.ceil(each / MINUTE) * MINUTE for each in drawn))
+
+
+def _minute(now: float) -> float:
+    return now // MINUTE * MINUTE
+
+
+def _period(collection: Collection, at: float) -> int | None:
+    """Return the period of an instant; none, too, of what no calendar has."""
+    try:
+        return schedule.period_of(collection, instant(at))
+    except CLOCKLESS:
+        return None
+
+
+def _expiry(collection: Collection, period: int) -> float:
+    """Return when the aggregator stops to accept a period."""
+    return (schedule.closes(collection, period) + timedelta(days=collection.late)).timestamp()

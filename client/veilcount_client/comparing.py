@@ -1,0 +1,95 @@
+"""What a new definitions file would change: `python -m veilcount_client check new --was old`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from veilcount_shared import Collection, lint
+from veilcount_shared.collection.canonical import form
+from veilcount_shared.errors import show
+
+from . import ledger
+from .finding import Finding
+from .looking import Notes
+
+FIGURES = (
+    ("event", "epsilon_event"),
+    ("day", "epsilon_day"),
+    ("user", "epsilon_user"),
+)
+NAMES = {"per_period": "per_day"}  # in the file it is called so
+DERIVED = "mechanism"  # follows from the other keys, and is named where none of them changed
+
+
+def compare(
+    new: Mapping[str, Collection], old: Mapping[str, Collection] | None
+) -> Iterator[Finding]:
+    """Yield what deserves a decision, collection by collection; then remarks, which may be left."""
+    for name, collection in new.items():
+        before = old and (old.get(name) or old.get(collection.replaces or ""))
+        yield from _one(collection, before or None, asked=old is not None)
+    if old is not None:
+        yield from _gone(new, old)
+        yield from _over(new, old)
+
+
+def _one(new: Collection, old: Collection | None, *, asked: bool) -> Iterator[Finding]:
+    if old is not None:
+        yield from _series(new, old)
+        yield from _spending(new, old)
+    else:
+        figures = ", ".join(f"{show(getattr(new, key))} per {unit}" for unit, key in FIGURES)
+        yield Finding(new.name, True, f"epsilon {figures}")
+        if asked:
+            says = "new: consent does not cover it, ask again where unasked() names it"
+            yield Finding(new.name, False, says)
+    for remark in lint(new):
+        yield Finding(new.name, True, f"remark on {remark.key}: {remark.text}")
+
+
+def _series(new: Collection, old: Collection) -> Iterator[Finding]:
+    """Yield whether answers go on in the same series, and whether they answer the same question."""
+    keys = changed(new, old)
+    if keys:
+        says = f"{', '.join(keys)} changed: a new series begins, never summed with the old;"
+        yield Finding(new.name, False, f"{says} consent does not cover it, ask again")
+    elif new.question != old.question:
+        says = "the question is worded anew, the series goes on, and so does consent: if it means"
+        yield Finding(new.name, False, f"{says} something else, give the collection another name")
+    else:
+        yield Finding(new.name, True, "the same series")
+
+
+def changed(new: Collection, old: Collection) -> list[str]:
+    """Return the fingerprinted keys in which two definitions differ, as the file calls them."""
+    before, after = form(old), form(new)
+    keys = [key for key in after if after[key] != before[key]]
+    told = [key for key in keys if key != DERIVED] or keys
+    return [NAMES.get(key, key) for key in told]
+
+
+def _spending(new: Collection, old: Collection) -> Iterator[Finding]:
+    more = [
+        f"{show(getattr(old, key))} -> {show(getattr(new, key))} per {unit}"
+        for unit, key in FIGURES
+        if getattr(new, key) > getattr(old, key)
+    ]
+    if more:
+        yield Finding(new.name, False, f"spends more, epsilon {', '.join(more)}: is it worth it?")
+
+
+def _gone(new: Mapping[str, Collection], old: Mapping[str, Collection]) -> Iterator[Finding]:
+    kept = {*new, *(each.replaces for each in new.values())}
+    for name in old:
+        if name not in kept:
+            says = "gone: what it reserved stays reserved (if renamed: replaces = "
+            yield Finding(name, True, f'{says}"{name}")')
+
+
+def _over(new: Mapping[str, Collection], old: Mapping[str, Collection]) -> Iterator[Finding]:
+    """Yield what a device that began with the old file would refuse to load."""
+    notes = Notes().as_state()
+    ledger.reserve(notes, old.values())
+    for name, why in ledger.reserve(notes, new.values()).refused.items():
+        says = f"refused at load by devices that began with the old file: {why}"
+        yield Finding(name, False, says)

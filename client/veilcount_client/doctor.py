@@ -1,0 +1,90 @@
+"""Why nothing left this machine: `python -m veilcount_client doctor`.
+
+It looks and changes nothing: no ceiling is set, no report is sent, and a state that is not there is
+not made. What it asks the aggregator is a test batch without a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from veilcount_shared import Collection, load_collections
+from veilcount_shared.errors import VeilcountError
+
+from .calling import call
+from .clock import SystemClock, instant
+from .finding import Finding
+from .looking import look
+from .settings import Settings, default_directory
+
+GRACE = 86_400.0  # seconds by which a device's clock may differ before periods go astray
+
+
+def examine(settings: Settings, now: Callable[[], float] = SystemClock.now) -> Iterator[Finding]:
+    """Yield what was found, in the order in which it would have to be mended."""
+    yield _switches(settings)
+    collections, loaded = _definitions(settings)
+    yield loaded
+    if collections:
+        yield from _dates(collections, now())
+        place = settings.state or default_directory(next(iter(collections.values())).app)
+        yield from look(place, settings, collections, now())
+    yield from _aggregator(settings, collections, now)
+
+
+def _switches(settings: Settings) -> Finding:
+    if settings.disabled:
+        return Finding(
+            "kill switch", False, f"{settings.disabled} is set: unset it to record anything"
+        )
+    return Finding("kill switch", True, "none is set")
+
+
+def _definitions(settings: Settings) -> tuple[Mapping[str, Collection], Finding]:
+    if settings.collections is None:
+        says = "none: give --collections or VEILCOUNT_COLLECTIONS the path of your file"
+        return {}, Finding("definitions", False, says)
+    try:
+        collections = load_collections(settings.collections)
+    except VeilcountError as error:
+        return {}, Finding("definitions", False, str(error))
+    if not collections:
+        says = f"{Path(settings.collections).name} has none: add a table for each question"
+        return {}, Finding("definitions", False, says)
+    return collections, Finding("definitions", True, ", ".join(collections))
+
+
+def _dates(collections: Mapping[str, Collection], now: float) -> Iterator[Finding]:
+    """Yield for each campaign whether it is running, as this machine's clock has it."""
+    today = instant(now).date()
+    for name, each in collections.items():
+        about = f"clock, {name}"
+        if today < each.start:
+            says = f"it is {today}, the campaign starts {each.start}: wait, or set the clock"
+            yield Finding(about, False, says)
+        elif today >= each.until:
+            says = f"it is {today}, the campaign ended {each.until}: ship new dates, or set the"
+            yield Finding(about, False, f"{says} clock")
+        else:
+            yield Finding(about, True, f"it is {today}, the campaign runs until {each.until}")
+
+
+def _aggregator(
+    settings: Settings, collections: Mapping[str, Collection], now: Callable[[], float]
+) -> Iterator[Finding]:
+    if settings.url is None:
+        says = "none: give --url or VEILCOUNT_URL its address"
+        yield Finding("aggregator", False, says)
+        return
+    fingerprint = next((each.fingerprint for each in collections.values()), "0" * 64)
+    called = call(settings.url, settings.key, fingerprint, now)
+    yield Finding("aggregator", called.well, called.says)
+    if called.time is None:
+        return
+    apart = now() - called.time
+    if abs(apart) > GRACE:
+        says = f"{apart / GRACE:+.0f} days from the aggregator's: set this machine's clock"
+        yield Finding("clock", False, says)
+    else:
+        yield Finding("clock", True, "as the aggregator's")

@@ -1,0 +1,132 @@
+"""Why nothing of a collection left this machine: every reason that holds now, the first first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from veilcount_shared import Collection, schedule
+from veilcount_shared.collection import Presence
+
+from .clock import instant
+from .ledger import Reservation
+from .losses import Loss
+from .settings import Settings
+from .state import Person, StateError
+from .worker import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Reasons, in the order in which they would have to be mended; none if all is well."""
+
+    collection: str
+    reasons: tuple[str, ...]
+    losses: Mapping[str, int]
+
+    def __str__(self) -> str:
+        told = self.reasons or ("all is well",)
+        lost = [f"{reason}: {count}" for reason, count in self.losses.items()]
+        return "\n".join([f"{self.collection}:", *(f"  {each}" for each in (*told, *lost))])
+
+
+def explain(
+    name: str,
+    *,
+    settings: Settings,
+    collections: Mapping[str, Collection],
+    reservation: Reservation,
+    complaints: Mapping[str, str],
+    worker: Worker | None,
+    key: bytes | None,
+    now: float,
+) -> Explanation:
+    """Return why nothing of a collection left."""
+    reasons = []
+    if settings.disabled:
+        reasons.append(f"kill switch: {settings.disabled} is set")
+    if collections and name not in collections:
+        reasons.append(f"definitions: no [{name}] in {', '.join(collections)}")
+    if name in reservation.refused:
+        reasons.append(f"ceiling: {reservation.refused[name]}")
+    reasons += [f"{about}: {why}" for about, why in complaints.items()]
+    losses: dict[str, int] = {}
+    if worker is not None and key is not None and name in collections:
+        try:
+            reasons += _of_the_state(worker, key, collections[name], now)
+            losses = _losses(worker, collections[name])
+        except StateError as error:
+            reasons.append(f"state: {error}")
+    return Explanation(name, tuple(reasons), losses)
+
+
+def _of_the_state(worker: Worker, key: bytes, collection: Collection, now: float) -> list[str]:
+    person = worker.state.person(key)
+    return [
+        *_consent(person, collection),
+        *_calendar(worker, person, collection, now),
+        *_on_the_way(worker, key, collection, now),
+    ]
+
+
+def _consent(person: Person, collection: Collection) -> list[str]:
+    if person.consented is None:
+        return ["consent: the person was not asked: consent(True) or consent(False)"]
+    if not person.consented:
+        return ["consent: the person said no"]
+    if collection.fingerprint not in person.covered:
+        return ["consent: given before this collection (or this form of it) existed: ask again"]
+    return []
+
+
+def _calendar(  # noqa: PLR0911 - one return a reason
+    worker: Worker, person: Person, collection: Collection, now: float
+) -> list[str]:
+    today = instant(now)
+    period = schedule.period_of(collection, today)
+    if period is None:
+        return [
+            f"clock: it is {today.date()}, the campaign is {collection.start} to {collection.until}"
+        ]
+    if not schedule.asked(person.secret, collection):
+        return ["schedule: this person is not among those asked (cohort or twin)"]
+    if period not in schedule.answering_periods(person.secret, collection):
+        return [f"schedule: this person does not answer in period {period}"]
+    last, answers = worker.state.used(person.key, collection.fingerprint)
+    if last > period:
+        return [f"clock: period {last} was answered already, and it is {period}: was it set back?"]
+    if last == period and answers >= collection.per_period:
+        return [f"frozen until {schedule.closes(collection, period)}: this period is answered"]
+    spent = {lineage: each.life for lineage, each in worker.state.spent(person.key).items()}
+    claim = worker.answers.claims.get(collection.name)
+    if claim and spent.get(claim.lineage, 0) >= claim.life:
+        return ["cap: everything this collection may spend is spent"]
+    return []
+
+
+def _on_the_way(worker: Worker, key: bytes, collection: Collection, now: float) -> list[str]:
+    waiting = sum(
+        each.status == "waiting" and each.report.fingerprint == collection.fingerprint
+        for each in worker.state.sent(key)
+    )
+    if not waiting:
+        return []
+    quiet = worker.courier.quiet_until()
+    if quiet > now:
+        why = worker.courier.last_failure or "it failed"
+        return [f"server: {waiting} reports wait until {instant(quiet)}, since {why}"]
+    hidden = collection.presence is Presence.HIDDEN
+    return [
+        f"on the way: {waiting} reports wait for {'their instants' if hidden else 'their time'}"
+    ]
+
+
+def _losses(worker: Worker, collection: Collection) -> dict[str, int]:
+    """Return what was lost of a collection: kept by its name, on the way by its series."""
+    worker.answers.write_losses()
+    lost: Counter[str] = Counter()
+    for (reason, where), count in worker.state.losses().items():
+        if where in {collection.name, collection.fingerprint, ""} and reason is not Loss.CRASHED:
+            lost[reason.value] += count
+    return dict(+lost)

@@ -1,0 +1,1 @@
+"""Hooks for frameworks. Each imports its framework only when it is used."""

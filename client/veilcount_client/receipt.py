@@ -1,0 +1,190 @@
+"""What left this device, and what it cost: for the person, in plain words and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Model, Presence
+from veilcount_shared.design import Distribution, Mean, Plane, Subset
+from veilcount_shared.epsilon import EPSILON_GRAIN
+from veilcount_shared.errors import show
+
+from .ledger import Reservation
+from .state import Sent, Spent, State
+
+NOT_COVERED = (
+    "That you answered, and when, can be seen by the receiver (where presence is not hidden).",
+    "Whoever sees your network address can connect what you send.",
+    "What you have in common with others is learnt from them, with or without you.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one collection learnt of one person."""
+
+    name: str
+    question: str
+    model: str
+    spent: float
+    event: str
+    day: str
+    life: str
+    frozen: int  # answers that are given and will not be drawn again
+    sent: tuple[Mapping[str, Any], ...]
+
+    def lines(self) -> list[str]:
+        """Return the entry in plain words."""
+        how = "a true value, to a trusted curator" if self.model == "central" else "randomized"
+        return [
+            f"{self.question} [{self.name}]",
+            f"  {how}; epsilon {self.event} an answer, {self.day} a day, {self.life} in all",
+            f"  spent {self.spent:g} of {self.life}; {self.frozen} answers given",
+            *(f"  {each['status']}: period {each['period']}, {each['says']}" for each in self.sent),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """All collections of one person."""
+
+    entries: tuple[Entry, ...]
+    spent: float
+    ceiling: float
+    losses: Mapping[str, int]
+
+    def text(self) -> str:
+        """Return the receipt for a person to read."""
+        lines = [line for entry in self.entries for line in (*entry.lines(), "")]
+        lines.append(f"Over all collections: epsilon {self.spent:g} of at most {self.ceiling:g}.")
+        lines += [f"Not recorded, {reason}: {count}" for reason, count in self.losses.items()]
+        return "\n".join([*lines, "", "What this does not cover:", *NOT_COVERED])
+
+    def json(self) -> dict[str, Any]:
+        """Return the receipt as JSON values."""
+        return {
+            "collections": [
+                {field: getattr(entry, field) for field in Entry.__slots__}
+                for entry in self.entries
+            ],
+            "spent": self.spent,
+            "ceiling": self.ceiling,
+            "losses": dict(self.losses),
+            "not_covered": list(NOT_COVERED),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What a report of a collection looks like, and by which law its message is drawn."""
+
+    collection: str
+    design: Mapping[str, Any]
+    message_bits: int
+    message_bytes: int
+    dummy: str  # of a fixed message that nobody recorded
+    law: str
+
+
+def receipt(
+    state: State, key: bytes, collections: Mapping[str, Collection], reservation: Reservation
+) -> Receipt:
+    """Return what a person's state says, over all collections."""
+    spent, sent = state.spent(key), state.sent(key)
+    entries = [
+        _entry(collection, reservation, spent, sent, state.used(key, collection.fingerprint))
+        for collection in collections.values()
+    ]
+    names = {each.fingerprint: name for name, each in collections.items()}
+    losses: Counter[str] = Counter()
+    for (reason, where), count in state.losses().items():
+        name = names.get(where, where)  # on the way, losses are kept by series
+        losses[f"{reason.value}{f' ({name})' if name else ''}"] += count
+    total = sum(each.life for each in spent.values())
+    return Receipt(
+        tuple(entries),
+        total / EPSILON_GRAIN,
+        reservation.ceilings.life / EPSILON_GRAIN,
+        dict(+losses),
+    )
+
+
+def example(collection: Collection) -> Example:
+    """Return the format and the law of a collection's reports."""
+    dummy = next(m for m in range(1 << collection.message_bits) if collection.design.valid(m))
+    return Example(
+        collection.name,
+        collection.design.canonical(),
+        collection.message_bits,
+        collection.message_bytes,
+        collection.pack(dummy).hex(),
+        _law(collection),
+    )
+
+
+def _entry(
+    collection: Collection,
+    reservation: Reservation,
+    spent: Mapping[str, Spent],
+    sent: list[Sent],
+    used: tuple[int, int],
+) -> Entry:
+    claim = reservation.claims.get(collection.name)
+    life = spent[claim.lineage].life if claim and claim.lineage in spent else 0
+    return Entry(
+        collection.name,
+        collection.question,
+        collection.model.value,
+        life / EPSILON_GRAIN,
+        show(collection.epsilon_event),
+        show(collection.epsilon_day),
+        show(collection.epsilon_user),
+        used[1],
+        tuple(
+            _told(collection, each)
+            for each in sent
+            if each.report.fingerprint == collection.fingerprint
+        ),
+    )
+
+
+def _told(collection: Collection, sent: Sent) -> dict[str, Any]:
+    message = collection.unpack(sent.report.message)
+    return {
+        "status": sent.status,
+        "period": sent.report.period,
+        "segment": sent.report.segment,
+        "message": sent.report.message.hex(),
+        "says": _says(collection, message),
+    }
+
+
+def _says(collection: Collection, message: int) -> str:
+    """Return a randomized answer as a person can read it."""
+    design = collection.design
+    if not isinstance(design, Subset):
+        return f"randomized answer {message} of {design.messages}"
+    labels = list(getattr(collection.domain, "labels", range(design.k)))
+    if collection.presence is Presence.HIDDEN:
+        labels.append("absent")
+    return "randomized answer " + " or ".join(str(labels[x]) for x in design.members(message))
+
+
+def _law(collection: Collection) -> str:
+    design = collection.design
+    if collection.model is Model.CENTRAL:
+        return "the true value itself, for a trusted curator"
+    if isinstance(design, Subset | Plane):
+        return (
+            f"holds the true value with probability {float(design.P):.6f}, any given other value"
+            f" with {float(design.Q):.6f}"
+        )
+    assert isinstance(design, Mean | Distribution)  # noqa: S101 - the other two
+    return (
+        f"lies in the true value's window of {design.window.width} of {design.messages} levels"
+        f" with probability {float(design.P):.6f}"
+    )

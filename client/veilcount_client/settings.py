@@ -1,0 +1,87 @@
+"""How a client is set up: by its arguments, else by the environment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from veilcount_shared.epsilon import exact
+
+JITTER = 3600.0
+KILL_SWITCHES = ("VEILCOUNT_DISABLED", "DO_NOT_TRACK")
+_OFF = frozenset({"", "0", "false", "no", "off"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What was asked for. Ceilings are exact: 0.7 as the string or Fraction, never the float."""
+
+    url: str | None = None
+    collections: str | None = None
+    state: str | None = None
+    key: str | None = None
+    ceiling: Fraction | None = None
+    daily_ceiling: Fraction | None = None
+    persons: bool = False
+    trust_curator: bool = False
+    development: bool = False
+    strict: bool = False
+    jitter: float = JITTER
+    disabled: str | None = None
+
+
+def read_settings(
+    environment: Mapping[str, str] = os.environ, **given: str | Fraction | float | None
+) -> Settings:
+    """Return the settings: an argument that is not None wins over its VEILCOUNT_ variable."""
+
+    def text(name: str) -> str | None:
+        found = given.get(name)
+        return environment.get(f"VEILCOUNT_{name.upper()}") if found is None else str(found)
+
+    def flag(name: str) -> bool:
+        return (text(name) or "").strip().lower() not in _OFF
+
+    def amount(name: str) -> Fraction | None:
+        found = given.get(name)
+        chosen = environment.get(f"VEILCOUNT_{name.upper()}") if found is None else found
+        return None if chosen is None else exact(chosen)  # type: ignore[arg-type] # refuses floats
+
+    return Settings(
+        url=text("url"),
+        collections=text("collections"),
+        state=text("state") or text("state_dir"),
+        key=text("key"),
+        ceiling=amount("ceiling"),
+        daily_ceiling=amount("daily_ceiling"),
+        persons=flag("persons"),
+        trust_curator=flag("trust_curator"),
+        development=flag("development"),
+        strict=flag("strict"),
+        jitter=float(text("jitter") or JITTER),
+        disabled=_switch(environment),
+    )
+
+
+def default_directory(app: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """Return where this machine keeps the state of an app's user."""
+    home = Path(environment.get("HOME") or Path.home())
+    if sys.platform == "win32":
+        base = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Application Support"
+    else:
+        base = Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state")
+    return base / "veilcount" / app
+
+
+def _switch(environment: Mapping[str, str]) -> str | None:
+    """Return the kill switch that is on."""
+    for name in KILL_SWITCHES:
+        if environment.get(name, "").strip().lower() not in _OFF:
+            return name
+    return None

@@ -1,0 +1,278 @@
+"""A state in one Redis: several hosts share persons and their ledgers.
+
+Every write is one script, hence one step. Redis has it on the disk when it answers, if it says
+`appendonly yes` and `appendfsync always`; a Redis that would evict or does not persist is refused.
+A step whose answer was lost is asked for once more: it then has been taken already and says what it
+did, or it changes nothing to take it twice. If that fails too, the step may or may not have been
+taken; a slot is charged once all the same.
+
+What is not seen here: that the whole Redis was copied, or put back from a backup.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from ..losses import Loss
+from .contract import KEY_BYTES, Bounds, Draw, Fate, Parcel, Person, Sent, Spent, StateError
+from .redis_scripts import BUCKETS, SCRIPTS, TURN, pack_draws, unpack_report
+from .secrets import new_root, new_salt, secret_of
+
+log = logging.getLogger("veilcount")
+
+TIMEOUT = 3.0  # seconds for one answer
+AT_ONCE = 1000  # reports that one step drops, so that others get their turn
+BUCKETS_AT_ONCE = 256
+NEEDED = {"maxmemory-policy": "noeviction", "appendonly": "yes"}
+
+_SET = "see to it that it has " + ", ".join(f"{name} {value}" for name, value in NEEDED.items())
+_FATES = {b"s": Fate.STORED, b"f": Fate.FROZEN, b"o": Fate.OVER_CAP, b"n": Fate.NO_CONSENT}
+_CONSENTED = {0: None, 1: True, 2: False}
+_SPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class RedisState:
+    """The state of one key space: that of the URL's #fragment."""
+
+    def __init__(self, url: str) -> None:
+        """Open the state, or make it; StateError says what to set if Redis could lose it."""
+        space = urlsplit(url).fragment or "state"
+        if not _SPACE.fullmatch(space):
+            raise StateError(f"#{space}: give letters, digits, and _ . -")
+        self._url = url.split("#", 1)[0]
+        self._space = f"veilcount:{{{space}}}:"
+        self._redis = self._connect()
+        self._scripts = {name: self._redis.register_script(text) for name, text in SCRIPTS.items()}
+        self._refuse_forgetful()
+        self.root = self._begin()
+
+    # -- persons -------------------------------------------------------------------------------
+
+    def person(self, key: bytes) -> Person:
+        """Return a person, made with a fresh secret if new."""
+        row = self._run("person", key)
+        if row is None:
+            self._run("add_person", key, new_salt())
+            row = self._run("person", key)
+        if row is None:
+            raise StateError("the person was forgotten just now")
+        consented, since, salt, covered = row
+        return Person(
+            key,
+            secret_of(self.root, key, salt),
+            _CONSENTED[consented],
+            frozenset(name.decode() for name in covered),
+            struct.unpack(">d", since)[0],
+        )
+
+    def consenting(self) -> list[bytes]:
+        """Return the keys of all persons who have consented."""
+        firsts = range(0, BUCKETS, BUCKETS_AT_ONCE)
+        return [
+            key
+            for first in firsts
+            for key in self._run("consenting", first, first + BUCKETS_AT_ONCE - 1)
+        ]
+
+    def consent(self, key: bytes, given: bool, covered: frozenset[str], now: float) -> None:  # noqa: FBT001
+        """Keep a person's answer; a withdrawal wipes the outbox and keeps the ledger."""
+        self._run("consent", key, 1 if given else 2, float(now), new_salt(), *sorted(covered))
+
+    def forget(self, key: bytes) -> list[tuple[str, bytes]]:
+        """Wipe secret, answers and outbox, keep what was spent; return the pseudonyms used."""
+        rows = self._run_once("forget", key)
+        ends = range(80, len(rows) + 1, 80)
+        return [(rows[end - 80 : end - 16].decode(), rows[end - 16 : end]) for end in ends]
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def used(self, key: bytes, series: str) -> tuple[int, int]:
+        """Return the last answered period of a series, -1 for none, and its number of answers."""
+        period, answers = self._run("used", key, series)
+        return period, answers
+
+    def spent(self, key: bytes) -> Mapping[str, Spent]:
+        """Return what a person has revealed, by lineage."""
+        rows = self._run("spent", key)
+        return {lineage.decode(): Spent(*figures) for lineage, *figures in rows}
+
+    def commit(self, draws: Sequence[Draw]) -> list[Fate]:
+        """Charge, freeze and store each draw whose slot is free and whose cost fits; in order."""
+        fates = self._run_once("commit", *pack_draws(draws))
+        return [_FATES[fates[place : place + 1]] for place in range(len(fates))]
+
+    # -- the outbox ----------------------------------------------------------------------------
+
+    def lease(self, now: float, until: float, most: int, *, hurry: bool = False) -> list[Parcel]:
+        """Take reports that are due (hurry: that may leave), for oneself until the lease ends."""
+        rows = self._run("lease", float(now), float(until), most, int(hurry))
+        return [
+            Parcel(number, person, unpack_report(series, report), *TURN.unpack(turn))
+            for number, person, turn, series, report in rows
+        ]
+
+    def next_due(self) -> float | None:
+        """Return when the next report is due."""
+        first = self._ask(lambda server: server.zrange(self._space + "due", 0, 0, withscores=True))
+        return float(first[0][1]) if first else None
+
+    def waiting(self, now: float) -> int:
+        """Return how many stored reports may leave now."""
+        return int(self._ask(lambda server: server.zcount(self._space + "early", "-inf", now)))
+
+    def settle(self, delivered: Iterable[int], dropped: Mapping[int, Loss]) -> None:
+        """Take reports off the outbox: delivered ones stay in the receipt, dropped ones count."""
+        ends = [part for number in delivered for part in (number, "delivered")]
+        ends += [part for number, loss in dropped.items() for part in (number, loss.value)]
+        if ends:
+            self._run("settle", *ends)
+
+    def retry(self, numbers: Mapping[int, float]) -> None:
+        """Put reports back, each due at its time."""
+        if numbers:
+            turns = [part for number, due in numbers.items() for part in (number, float(due))]
+            self._run_once("retry", *turns)
+
+    def expire(self, now: float, bounds: Bounds) -> None:
+        """Drop what is too old, then the oldest beyond the bounds; count both."""
+        left = 0
+        while not left:
+            left = self._run("expire", float(now), bounds.reports, bounds.message_bytes, AT_ONCE)
+
+    def sent(self, key: bytes) -> list[Sent]:
+        """Return a person's reports: on their way, delivered or dropped."""
+        return [
+            Sent(unpack_report(series, report), status.decode())
+            for _, status, series, report in sorted(self._run("sent", key))
+        ]
+
+    # -- losses and notes ----------------------------------------------------------------------
+
+    def lose(self, losses: Mapping[tuple[Loss, str], int]) -> None:
+        """Add to the count of losses, by reason and collection."""
+        counts = [
+            part
+            for (loss, collection), count in losses.items()
+            for part in (f"{loss.value} {collection}", count)
+        ]
+        self._run_once("lose", *counts)
+
+    def losses(self) -> Mapping[tuple[Loss, str], int]:
+        """Return the counts of losses."""
+        counts = self._ask(lambda server: server.hgetall(self._space + "loss"))
+        return {
+            (Loss(reason), collection): int(count)
+            for name, count in counts.items()
+            for reason, collection in [name.decode().split(" ", 1)]
+        }
+
+    def note(self, name: str) -> str | None:
+        """Return a small thing that was kept under a name."""
+        value = self._ask(lambda server: server.hget(self._space + "note", name))
+        return None if value is None else value.decode()
+
+    def keep(self, name: str, value: str) -> None:
+        """Keep a small thing under a name."""
+        self._ask(lambda server: server.hset(self._space + "note", name, value))
+
+    # -- the server ----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._redis.close()
+
+    def after_fork(self) -> None:
+        """Leave the parent's connections to the parent."""
+        self._redis = self._connect()
+
+    def _connect(self) -> redis.Redis:
+        options: dict[str, Any] = (
+            {} if self._url.startswith("unix:") else {"socket_connect_timeout": TIMEOUT}
+        )
+        try:
+            return redis.Redis.from_url(
+                self._url,
+                protocol=2,
+                socket_timeout=TIMEOUT,
+                retry=Retry(NoBackoff(), 0),  # what was sent may have been done: see _ask
+                **options,
+            )
+        except (ValueError, redis.RedisError) as error:
+            raise StateError(f"the state's URL: {error}") from error
+
+    def _refuse_forgetful(self) -> None:
+        """Refuse a Redis that would evict a ledger, or forget it with its process."""
+        try:
+            set_to = self._redis.config_get(*NEEDED, "appendfsync")
+        except redis.ConnectionError as error:
+            raise StateError(str(error)) from error
+        except redis.RedisError as error:
+            log.warning("veilcount: this Redis does not tell how it is set (%s); %s", error, _SET)
+            return
+        for name, value in NEEDED.items():
+            if _setting(set_to, name) != value:
+                raise StateError(f"Redis would lose the ledger: set {name} {value}")
+        if _setting(set_to, "appendfsync") != "always":
+            log.warning("veilcount: a power cut may lose the last answers: set appendfsync always")
+
+    def _begin(self) -> bytes:
+        """Return the root secret of all who share this Redis."""
+        name = self._space + "root"
+        self._ask(lambda server: server.set(name, new_root(), nx=True))
+        root: bytes | None = self._ask(lambda server: server.get(name))
+        if root is None:
+            raise StateError("the Redis was emptied just now")
+        return root
+
+    def _run_once(self, name: str, *given: Any) -> Any:
+        """Take a step that must not be taken twice: its result is remembered for a while."""
+        return self._run(name, os.urandom(KEY_BYTES), *given)
+
+    def _run(self, name: str, *given: Any) -> Any:
+        """Take a step."""
+        script, arguments = self._scripts[name], [self._mark(), *given]
+        return self._ask(
+            lambda server: script(keys=[self._space + "root"], args=arguments, client=server)
+        )
+
+    def _ask(self, question: Callable[[redis.Redis], Any]) -> Any:
+        """Ask Redis, once more if the connection broke; every question may be put twice."""
+        try:
+            try:
+                return question(self._redis)
+            except (redis.ConnectionError, redis.TimeoutError):
+                self._redis.connection_pool.disconnect(inuse_connections=False)
+                return question(self._redis)
+        except redis.ResponseError as error:
+            if str(error).startswith("ANEW"):
+                self._begin_anew()
+            raise StateError(f"Redis: {error}") from error
+        except (redis.RedisError, OSError) as error:
+            raise StateError(f"Redis: {error}") from error
+
+    def _begin_anew(self) -> None:
+        """The Redis was emptied, and with it the ledgers: counted by the first who sees it."""
+        name = f"{self._space}lost:{self._mark()}"
+        self.root = self._begin()
+        if self._ask(lambda server: server.set(name, 1, nx=True)):
+            self.lose({(Loss.CORRUPT, ""): 1})
+
+    def _mark(self) -> str:
+        """Return what tells the root from another, and does not tell the root."""
+        return hashlib.sha1(self.root, usedforsecurity=False).hexdigest()
+
+
+def _setting(settings: Mapping[Any, Any], name: str) -> str:
+    value = settings.get(name, settings.get(name.encode(), b""))
+    return value.decode() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,536 @@
+"""The steps that Redis takes as one, in Lua; and the records that both sides pack.
+
+Lua does not roll back. So a script reads and decides first, and writes only what cannot fail any
+more; what would make Redis grow is refused by Redis itself, before the first line, when memory is
+out. Each script sees the root's key (all others stand beside it, in one hash slot) and its digest:
+a Redis that was emptied meanwhile takes nothing for a root it does not have.
+
+Persons, ledgers and finished reports lie in hashes of some dozens of persons each, which Redis
+keeps as one packed list up to 128 entries of at most 64 bytes [Redis, memory optimization]: hence
+the binary records, the numbers instead of names, and the 4,096 buckets.
+
+    person  consented, since, salt, covered series; last answered period and answers of each series
+    ledger  of each lineage: life, day, spent that day
+    past    of each finished report: its number, its status, itself
+    out     the waiting reports, each with its number as score; `due`, `early` (never before) and
+            `late` (expires) order the same numbers; `turn` has what a lease or a retry changed
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+
+from veilcount_shared.report import Report
+
+from .contract import KEPT, Draw
+
+BUCKETS = 4096
+REMEMBERED = 60  # seconds for which a lost reply can be asked for again
+
+#: person, series, lineage (as places in a list of names), period, answer; cost, day, the caps;
+#: earliest, send_at, expires; free, has a report; then of the report: series, and itself
+DRAW = struct.Struct(">16sHHHHQIQQdddBBH")
+#: period, segment, slot, pseudonym; then the message
+REPORT = struct.Struct(">HBH16s")
+#: send_at, tries
+TURN = struct.Struct(">dH")
+
+
+def pack_report(report: Report) -> bytes:
+    """Return a report without its series."""
+    return (
+        REPORT.pack(report.period, report.segment, report.slot, report.pseudonym) + report.message
+    )
+
+
+def unpack_report(series: bytes, packed: bytes) -> Report:
+    """Return the report of a series."""
+    period, segment, slot, pseudonym = REPORT.unpack_from(packed)
+    return Report(series.decode(), period, segment, pseudonym, slot, packed[REPORT.size :])
+
+
+def pack_draws(draws: Sequence[Draw]) -> Iterator[bytes]:
+    """Yield the number of names, the names, and each draw."""
+    names: dict[str, int] = {}
+    packed = [_pack_draw(draw, names) for draw in draws]
+    yield str(len(names)).encode()
+    yield from (name.encode() for name in names)
+    yield from packed
+
+
+def _pack_draw(draw: Draw, names: dict[str, int]) -> bytes:
+    def place(name: str) -> int:
+        return names.setdefault(name, len(names) + 1)
+
+    report = draw.report
+    return DRAW.pack(
+        draw.person,
+        place(draw.series),
+        place(draw.lineage),
+        draw.period,
+        draw.answer,
+        draw.cost,
+        draw.day,
+        draw.day_cap,
+        draw.life_cap,
+        draw.earliest,
+        draw.send_at,
+        draw.expires,
+        draw.free,
+        report is not None,
+        place(report.fingerprint if report else draw.series),
+    ) + (pack_report(report) if report else b"")
+
+
+#: What all scripts know. KEYS[1] is the root's, ARGV[1] its digest.
+_COMMON = """
+if redis.sha1hex(redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then
+  return redis.error_reply('ANEW another root')
+end
+
+local space = string.sub(KEYS[1], 1, -5) -- without 'root'
+
+local function place(kind, key)
+  return space .. kind .. bit.rshift(struct.unpack('>H', key), 4), string.sub(key, 2)
+end
+
+local function get(kind, key)
+  return redis.call('HGET', place(kind, key))
+end
+
+local function put(kind, key, value)
+  local bucket, field = place(kind, key)
+  if value == '' then
+    redis.call('HDEL', bucket, field)
+  else
+    redis.call('HSET', bucket, field, value)
+  end
+end
+
+-- Names are long and few: each gets a number, for good.
+local function id_of(name)
+  return tonumber(redis.call('HGET', space .. 'id', name) or 0)
+end
+
+local function new_id(name)
+  local id = id_of(name)
+  if id == 0 then
+    id = redis.call('HLEN', space .. 'id') + 1
+    redis.call('HSET', space .. 'id', name, id)
+    redis.call('HSET', space .. 'name', id, name)
+  end
+  return id
+end
+
+local function name_of(id)
+  return redis.call('HGET', space .. 'name', id)
+end
+
+-- Where the entry that begins with this id stands, in a list of entries of one width.
+local function find(list, width, id)
+  for at = 1, #list, width do
+    if struct.unpack('>H', list, at) == id then return at end
+  end
+end
+
+local function replaced(list, width, id, entry)
+  local at = find(list, width, id) or #list + 1
+  return string.sub(list, 1, at - 1) .. entry .. string.sub(list, at + width)
+end
+
+local function person_of(key)
+  local packed = get('person:', key)
+  if not packed then return nil end
+  local consented, since, salt, covered, at = struct.unpack('>Bdc16H', packed)
+  return {
+    consented = consented, since = since, salt = salt,
+    covered = string.sub(packed, at, at + 2 * covered - 1),
+    used = string.sub(packed, at + 2 * covered),
+  }
+end
+
+local function put_person(key, person)
+  put('person:', key, struct.pack(
+    '>Bdc16H', person.consented, person.since, person.salt, #person.covered / 2
+  ) .. person.covered .. person.used)
+end
+
+-- In `due`, `early` and `late`: equals stand in the order of their numbers.
+local function member(number)
+  return struct.pack('>I6', number)
+end
+
+-- A step that must not be taken twice leaves its result, for whoever did not hear it.
+local function before()
+  return redis.call('GET', space .. 'done:' .. ARGV[2])
+end
+
+local function done(result)
+  redis.call('SET', space .. 'done:' .. ARGV[2], result, 'EX', REMEMBERED)
+  return result
+end
+"""
+
+#: What takes reports off the outbox.
+_OUTBOX = """
+-- An entry of `out`: number, person, series, report.
+local function take_off(number)
+  local entry = redis.call('ZRANGEBYSCORE', space .. 'out', number, number)[1]
+  if not entry then return nil end
+  local person = string.sub(entry, 7, 22)
+  redis.call('ZREM', space .. 'out', entry)
+  redis.call('ZREM', space .. 'due', member(number))
+  redis.call('ZREM', space .. 'early', member(number))
+  redis.call('ZREM', space .. 'late', member(number))
+  redis.call('HDEL', space .. 'turn', number)
+  redis.call('SREM', space .. 'waiting:' .. person, number)
+  redis.call('HINCRBY', space .. 'figures', 'bytes', 45 - #entry)
+  return person, string.sub(entry, 23)
+end
+
+local function past_of(key)
+  local packed, entries, at = get('past:', key) or '', {}, 1
+  while at <= #packed do
+    local number, _, length = struct.unpack('>I6HH', packed, at)
+    entries[#entries + 1] = {number, string.sub(packed, at, at + 9 + length)}
+    at = at + 10 + length
+  end
+  return entries
+end
+
+-- The persons' finished reports, read once and written once.
+local pasts = {}
+
+local function finish(number, status)
+  local person, report = take_off(number)
+  if not person then return end
+  pasts[person] = pasts[person] or past_of(person)
+  local head = struct.pack('>I6HH', number, new_id(status), #report)
+  table.insert(pasts[person], {tonumber(number), head .. report})
+  if status ~= 'delivered' then
+    local series = name_of(struct.unpack('>H', report))
+    redis.call('HINCRBY', space .. 'loss', status .. ' ' .. series, 1)
+  end
+end
+
+local function put_pasts()
+  for person, entries in pairs(pasts) do
+    table.sort(entries, function(a, b) return a[1] < b[1] end)
+    local kept = {}
+    for place = math.max(1, #entries - KEPT + 1), #entries do
+      kept[#kept + 1] = entries[place][2]
+    end
+    put('past:', person, table.concat(kept))
+  end
+end
+"""
+
+PERSON = """
+local person = person_of(ARGV[2])
+if not person then return false end
+local names = {}
+for at = 1, #person.covered, 2 do
+  names[#names + 1] = name_of(struct.unpack('>H', person.covered, at))
+end
+return {person.consented, struct.pack('>d', person.since), person.salt, names}
+"""
+
+ADD_PERSON = """
+if not get('person:', ARGV[2]) then
+  put_person(ARGV[2], {consented = 0, since = 0, salt = ARGV[3], covered = '', used = ''})
+end
+"""
+
+CONSENTING = """
+local keys = {}
+for bucket = tonumber(ARGV[2]), tonumber(ARGV[3]) do
+  local first = string.char(bit.rshift(bucket, 4))
+  local entries = redis.call('HGETALL', space .. 'person:' .. bucket)
+  for place = 1, #entries, 2 do
+    if string.byte(entries[place + 1]) == 1 then keys[#keys + 1] = first .. entries[place] end
+  end
+end
+return keys
+"""
+
+CONSENT = """
+local key, given, now = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local person = person_of(key)
+  or {since = 0, salt = ARGV[5], used = ''}
+local covered = {}
+for place = 6, #ARGV do covered[#covered + 1] = struct.pack('>H', new_id(ARGV[place])) end
+person.covered = table.concat(covered)
+person.consented = given
+if given == 1 and person.since == 0 then person.since = now end
+put_person(key, person)
+if given ~= 1 then
+  for _, number in ipairs(redis.call('SMEMBERS', space .. 'waiting:' .. key)) do
+    take_off(number)
+  end
+end
+"""
+
+FORGET = """
+local result = before()
+if result then return result end
+local key, rows, seen = ARGV[3], {}, {}
+local function row(report)
+  local id, _, _, _, pseudonym = struct.unpack('>HHBHc16', report)
+  local name = name_of(id) .. pseudonym
+  if not seen[name] then
+    seen[name] = true
+    rows[#rows + 1] = name
+  end
+end
+for _, entry in ipairs(past_of(key)) do row(string.sub(entry[2], 11)) end
+for _, number in ipairs(redis.call('SMEMBERS', space .. 'waiting:' .. key)) do
+  local left = redis.call('HEXISTS', space .. 'turn', number) == 1
+  local _, report = take_off(number)
+  if left then row(report) end
+end
+put('past:', key, '')
+put('person:', key, '')
+return done(table.concat(rows))
+"""
+
+USED = """
+local person = person_of(ARGV[2])
+local at = person and find(person.used, 6, id_of(ARGV[3]))
+if not at then return {-1, 0} end
+local _, period, answers = struct.unpack('>HHH', person.used, at)
+return {period, answers}
+"""
+
+SPENT = """
+local ledger, rows = get('ledger:', ARGV[2]) or '', {}
+for at = 1, #ledger, 18 do
+  local id, life, day, spent = struct.unpack('>HI6I4I6', ledger, at)
+  rows[#rows + 1] = {name_of(id), life, day, spent}
+end
+return rows
+"""
+
+COMMIT = """
+local result = before()
+if result then return result end
+
+-- All of it is decided first, and only then written.
+local names, last = {}, 3 + tonumber(ARGV[3])
+for place = 4, last do names[#names + 1] = ARGV[place] end
+
+local ids, fresh = {}, redis.call('HLEN', space .. 'id')
+local function id(place)
+  if not ids[place] then
+    local known = id_of(names[place])
+    if known == 0 then
+      fresh = fresh + 1
+      known = fresh
+    end
+    ids[place] = known
+  end
+  return ids[place]
+end
+
+local people, ledgers, stored, fates = {}, {}, {}, {}
+
+local function person(key)
+  if people[key] == nil then people[key] = person_of(key) or false end
+  return people[key]
+end
+
+local function ledger(key)
+  ledgers[key] = ledgers[key] or get('ledger:', key) or ''
+  return ledgers[key]
+end
+
+local function slot(used, series, period, answer)
+  local at, last_period, answers, _ = find(used, 6, series), -1, 0
+  if at then _, last_period, answers = struct.unpack('>HHH', used, at) end
+  -- Periods only move forward: a clock set back finds its slots spent.
+  if period > last_period then return answer == 0 end
+  return period == last_period and answer == answers
+end
+
+local function charged(key, lineage, cost, day, day_cap, life_cap)
+  local entries = ledger(key)
+  local at, life, last_day, spent, _ = find(entries, 18, lineage), 0, day, 0
+  if at then _, life, last_day, spent = struct.unpack('>HI6I4I6', entries, at) end
+  if day > last_day then last_day, spent = day, 0 end
+  life, spent = life + cost, spent + cost
+  if life > life_cap or spent > day_cap then return false end
+  local entry = struct.pack('>HI6I4I6', lineage, life, last_day, spent)
+  ledgers[key] = replaced(entries, 18, lineage, entry)
+  return true
+end
+
+local function fate(packed)
+  local key, series, lineage, period, answer, cost, day, day_cap, life_cap,
+    earliest, send_at, expires, free, has_report, of, at =
+    struct.unpack('>c16HHHHI8I4I8I8dddBBH', packed)
+  local who = person(key)
+  if not who or who.consented ~= 1 then return 'n' end
+  if free == 0 then
+    series = id(series)
+    if not slot(who.used, series, period, answer) then return 'f' end
+    if not charged(key, id(lineage), cost, day, day_cap, life_cap) then return 'o' end
+    who.used = replaced(who.used, 6, series, struct.pack('>HHH', series, period, answer + 1))
+    who.changed = true
+  end
+  if has_report == 1 then
+    local report = struct.pack('>H', id(of)) .. string.sub(packed, at)
+    stored[#stored + 1] = {key, report, earliest, send_at, expires}
+  end
+  return 's'
+end
+
+for place = last + 1, #ARGV do fates[#fates + 1] = fate(ARGV[place]) end
+
+local known = {}
+for place in pairs(ids) do known[#known + 1] = place end
+table.sort(known, function(a, b) return ids[a] < ids[b] end)
+for _, place in ipairs(known) do new_id(names[place]) end
+for key, who in pairs(people) do
+  if who and who.changed then put_person(key, who) end
+end
+for key, entries in pairs(ledgers) do put('ledger:', key, entries) end
+
+local number, bytes = 0, 0
+if #stored > 0 then
+  number = redis.call('HINCRBY', space .. 'figures', 'number', #stored) - #stored
+end
+for _, each in ipairs(stored) do
+  local key, report, earliest, send_at, expires = unpack(each)
+  number, bytes = number + 1, bytes + #report - 23
+  redis.call('ZADD', space .. 'out', number, member(number) .. key .. report)
+  redis.call('ZADD', space .. 'due', send_at, member(number))
+  redis.call('ZADD', space .. 'early', earliest, member(number))
+  redis.call('ZADD', space .. 'late', expires, member(number))
+  redis.call('SADD', space .. 'waiting:' .. key, number)
+end
+redis.call('HINCRBY', space .. 'figures', 'bytes', bytes)
+return done(table.concat(fates))
+"""
+
+LEASE = """
+local now, till, most, hurry =
+  tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
+
+local function turn_of(number)
+  local turn = redis.call('HGET', space .. 'turn', number)
+  if turn then return struct.unpack('>ddH', turn) end
+  return 0, tonumber(redis.call('ZSCORE', space .. 'due', member(number))), 0
+end
+
+-- `due` knows of leases, `early` does not: in a hurry those that are on their way are passed over.
+local index, at, rows = hurry and 'early' or 'due', 0, {}
+local page
+local taken = {}
+repeat
+  page = redis.call('ZRANGEBYSCORE', space .. index, '-inf', now, 'LIMIT', at, most)
+  for _, found in ipairs(page) do
+    local number = struct.unpack('>I6', found)
+    local leased, send_at, tries = turn_of(number)
+    if leased <= now and #taken < most then taken[#taken + 1] = {number, send_at, tries} end
+  end
+  at = at + #page
+until #page < most or #taken >= most
+
+for _, each in ipairs(taken) do
+  local number, send_at, tries = unpack(each)
+  redis.call('HSET', space .. 'turn', number, struct.pack('>ddH', till, send_at, tries))
+  redis.call('ZADD', space .. 'due', math.max(send_at, till), member(number))
+  local entry = redis.call('ZRANGEBYSCORE', space .. 'out', number, number)[1]
+  rows[#rows + 1] = {
+    number, string.sub(entry, 7, 22), struct.pack('>dH', send_at, tries),
+    name_of(struct.unpack('>H', entry, 23)), string.sub(entry, 25),
+  }
+end
+return rows
+"""
+
+SETTLE = """
+for place = 2, #ARGV, 2 do finish(ARGV[place], ARGV[place + 1]) end
+put_pasts()
+"""
+
+RETRY = """
+if before() then return end
+for place = 3, #ARGV, 2 do
+  local number, due = ARGV[place], tonumber(ARGV[place + 1])
+  if redis.call('ZSCORE', space .. 'due', member(number)) then
+    local turn, tries, _ = redis.call('HGET', space .. 'turn', number), 0
+    if turn then _, _, tries = struct.unpack('>ddH', turn) end
+    tries = math.min(tries + 1, 65535)
+    redis.call('HSET', space .. 'turn', number, struct.pack('>ddH', 0, due, tries))
+    redis.call('ZADD', space .. 'due', due, member(number))
+  end
+end
+done('')
+"""
+
+EXPIRE = """
+local now, reports, size, most =
+  tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local old = redis.call('ZRANGEBYSCORE', space .. 'late', '-inf', now, 'LIMIT', 0, most)
+for _, found in ipairs(old) do finish(struct.unpack('>I6', found), 'aged') end
+local left = most - #old
+while left > 0 and (
+  redis.call('ZCARD', space .. 'out') > reports
+  or tonumber(redis.call('HGET', space .. 'figures', 'bytes') or 0) > size
+) do
+  local entry = redis.call('ZRANGE', space .. 'out', 0, 0)[1]
+  finish(struct.unpack('>I6', entry), 'evicted')
+  left = left - 1
+end
+put_pasts()
+return left
+"""
+
+SENT = """
+local rows = {}
+for _, entry in ipairs(past_of(ARGV[2])) do
+  local number, status, _, series = struct.unpack('>I6HHH', entry[2])
+  rows[#rows + 1] = {number, name_of(status), name_of(series), string.sub(entry[2], 13)}
+end
+for _, number in ipairs(redis.call('SMEMBERS', space .. 'waiting:' .. ARGV[2])) do
+  local entry = redis.call('ZRANGEBYSCORE', space .. 'out', number, number)[1]
+  local series = name_of(struct.unpack('>H', entry, 23))
+  rows[#rows + 1] = {tonumber(number), 'waiting', series, string.sub(entry, 25)}
+end
+return rows
+"""
+
+LOSE = """
+if before() then return end
+for place = 3, #ARGV, 2 do
+  redis.call('HINCRBY', space .. 'loss', ARGV[place], ARGV[place + 1])
+end
+done('')
+"""
+
+
+def _script(flags: str, *parts: str) -> str:
+    numbers = f"\nlocal REMEMBERED, KEPT = {REMEMBERED}, {KEPT}\n"
+    return "".join([f"#!lua {flags}".strip(), numbers, _COMMON, *parts])
+
+
+# Out of memory, Redis goes on reading, and takes what makes room; nothing else.
+_READS, _GROWS, _FREES = "flags=no-writes", "", "flags=allow-oom"
+
+SCRIPTS = {
+    "person": _script(_READS, PERSON),
+    "add_person": _script(_GROWS, ADD_PERSON),
+    "consenting": _script(_READS, CONSENTING),
+    "consent": _script(_FREES, _OUTBOX, CONSENT),
+    "forget": _script(_FREES, _OUTBOX, FORGET),
+    "used": _script(_READS, USED),
+    "spent": _script(_READS, SPENT),
+    "commit": _script(_GROWS, COMMIT),
+    "lease": _script(_FREES, LEASE),
+    "settle": _script(_FREES, _OUTBOX, SETTLE),
+    "retry": _script(_FREES, RETRY),
+    "expire": _script(_FREES, _OUTBOX, EXPIRE),
+    "sent": _script(_READS, _OUTBOX, SENT),
+    "lose": _script(_GROWS, LOSE),
+}

@@ -1,0 +1,36 @@
+"""Keys and secrets of persons, made from the state's root secret. No id is ever stored."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+
+from .contract import KEY_BYTES
+
+ROOT_BYTES = 32
+SALT_BYTES = 16
+
+
+def new_root() -> bytes:
+    """Return a fresh root secret."""
+    return os.urandom(ROOT_BYTES)
+
+
+def new_salt() -> bytes:
+    """Return what makes a person's secret another one after it was forgotten."""
+    return os.urandom(SALT_BYTES)
+
+
+def key_of(root: bytes, person: str) -> bytes:
+    """Return the key under which a person is kept; without the root it cannot be guessed."""
+    return _derive(root, b"key", person.encode(errors="surrogatepass"))[:KEY_BYTES]
+
+
+def secret_of(root: bytes, key: bytes, salt: bytes) -> bytes:
+    """Return a person's secret, which all their pseudonyms and schedules come from."""
+    return _derive(root, b"secret", key + salt)
+
+
+def _derive(root: bytes, purpose: bytes, what: bytes) -> bytes:
+    return hmac.digest(root, b"veilcount state " + purpose + b"\0" + what, hashlib.sha256)

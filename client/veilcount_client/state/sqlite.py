@@ -1,0 +1,317 @@
+"""A state in one SQLite file: what each promise of the contract means in SQL."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from veilcount_shared.report import Report
+
+from ..losses import Loss
+from .contract import KEPT, Bounds, Draw, Fate, Parcel, Person, Sent, Spent
+from .secrets import new_salt, secret_of
+from .sqlite_file import SqliteFile, keep, lose
+
+_DUE = (
+    "select number, person, series, period, segment, pseudonym, slot, message, send_at, tries"
+    " from report where status = 'waiting' and {} <= ? and leased <= ?"
+    " order by send_at, number limit ?"
+)
+
+
+class SqliteState(SqliteFile):
+    """The state of one directory."""
+
+    # -- persons -------------------------------------------------------------------------------
+
+    def person(self, key: bytes) -> Person:
+        """Return a person, made with a fresh secret if new."""
+        row = self._read("select salt, consented, covered, since from person where key = ?", key)
+        if not row:
+            with self._writing() as database:
+                _add_person(database, key)
+            return self.person(key)
+        salt, consented, covered, since = row[0]
+        return Person(
+            key,
+            secret_of(self.root, key, salt),
+            None if consented is None else bool(consented),
+            frozenset(covered.split()),
+            since,
+        )
+
+    def consenting(self) -> list[bytes]:
+        """Return the keys of all persons who have consented."""
+        return [key for (key,) in self._read("select key from person where consented")]
+
+    def consent(self, key: bytes, given: bool, covered: frozenset[str], now: float) -> None:  # noqa: FBT001
+        """Keep a person's answer; a withdrawal wipes the outbox and keeps the ledger."""
+        with self._writing() as database:
+            _add_person(database, key)
+            database.execute(
+                "update person set consented = ?, covered = ?,"
+                " since = case when ? and since = 0 then ? else since end where key = ?",
+                (given, " ".join(sorted(covered)), given, now, key),
+            )
+            if not given:
+                database.execute(
+                    "delete from report where person = ? and status = 'waiting'", (key,)
+                )
+
+    def forget(self, key: bytes) -> list[tuple[str, bytes]]:
+        """Wipe secret, answers and outbox, keep what was spent; return the pseudonyms that left."""
+        with self._writing() as database:
+            used = database.execute(
+                "select distinct series, pseudonym from report where person = ?"
+                " and (status != 'waiting' or tries > 0 or leased > 0)",
+                (key,),
+            ).fetchall()
+            database.execute("delete from report where person = ?", (key,))
+            database.execute("delete from used where person = ?", (key,))
+            database.execute("delete from person where key = ?", (key,))
+        return [(series.hex(), pseudonym) for series, pseudonym in used]
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def used(self, key: bytes, series: str) -> tuple[int, int]:
+        """Return the last answered period of a series, -1 for none, and its number of answers."""
+        with self._reading() as database:
+            return _used(database, key, bytes.fromhex(series))
+
+    def spent(self, key: bytes) -> Mapping[str, Spent]:
+        """Return what a person has revealed, by lineage."""
+        rows = self._read("select lineage, life, day, day_spent from ledger where person = ?", key)
+        return {lineage: Spent(*figures) for lineage, *figures in rows}
+
+    def commit(self, draws: Sequence[Draw]) -> list[Fate]:
+        """Charge, freeze and store each draw whose slot is free and whose cost fits; in order."""
+        with self._writing() as database:
+            return [_commit(database, draw) for draw in draws]
+
+    # -- the outbox ----------------------------------------------------------------------------
+
+    def lease(self, now: float, until: float, most: int, *, hurry: bool = False) -> list[Parcel]:
+        """Take reports that are due (hurry: that may leave), for oneself until the lease ends."""
+        with self._writing() as database:
+            rows = database.execute(
+                _DUE.format("earliest" if hurry else "send_at"), (now, now, most)
+            )
+            taken = [_parcel(row) for row in rows.fetchall()]
+            database.executemany(
+                "update report set leased = ? where number = ?",
+                [(until, parcel.number) for parcel in taken],
+            )
+        return taken
+
+    def next_due(self) -> float | None:
+        """Return when the next report is due."""
+        rows = self._read("select min(max(send_at, leased)) from report where status = 'waiting'")
+        due: float | None = rows[0][0]
+        return due
+
+    def waiting(self, now: float) -> int:
+        """Return how many stored reports may leave now."""
+        rows = self._read(
+            "select count(*) from report where status = 'waiting' and earliest <= ?", now
+        )
+        return int(rows[0][0])
+
+    def settle(self, delivered: Iterable[int], dropped: Mapping[int, Loss]) -> None:
+        """Take reports off the outbox: delivered ones stay in the receipt, dropped ones count."""
+        ends = [("delivered", number) for number in delivered]
+        ends += [(loss.value, number) for number, loss in dropped.items()]
+        with self._writing() as database:
+            for status, number in ends:
+                _finish(database, number, status)
+
+    def retry(self, numbers: Mapping[int, float]) -> None:
+        """Put reports back, each due at its time."""
+        with self._writing() as database:
+            database.executemany(
+                "update report set leased = 0, tries = tries + 1, send_at = ?"
+                " where number = ? and status = 'waiting'",
+                [(due, number) for number, due in numbers.items()],
+            )
+
+    def expire(self, now: float, bounds: Bounds) -> None:
+        """Drop what is too old, then the oldest beyond the bounds; count both."""
+        with self._reading() as database:
+            if not (_aged(database, now) or _beyond(database, bounds)):
+                return
+        with self._writing() as database:
+            for number in _aged(database, now):
+                _finish(database, number, Loss.AGED.value)
+            for number in _beyond(database, bounds):
+                _finish(database, number, Loss.EVICTED.value)
+
+    def sent(self, key: bytes) -> list[Sent]:
+        """Return a person's reports: on their way, delivered or dropped."""
+        with self._reading() as database:
+            rows = database.execute(
+                "select status, series, period, segment, pseudonym, slot, message from report"
+                " where person = ? order by number",
+                (key,),
+            )
+            return [Sent(_report(*row), status) for status, *row in rows]
+
+    # -- losses and notes ----------------------------------------------------------------------
+
+    def lose(self, losses: Mapping[tuple[Loss, str], int]) -> None:
+        """Add to the count of losses, by reason and collection."""
+        with self._writing() as database:
+            for (loss, collection), count in losses.items():
+                lose(database, loss, collection, count)
+
+    def losses(self) -> Mapping[tuple[Loss, str], int]:
+        """Return the counts of losses."""
+        rows = self._read("select reason, collection, count from loss")
+        return {(Loss(reason), collection): count for reason, collection, count in rows}
+
+    def note(self, name: str) -> str | None:
+        """Return a small thing that was kept under a name."""
+        rows = self._read("select value from note where name = ?", name)
+        return rows[0][0] if rows else None
+
+    def keep(self, name: str, value: str) -> None:
+        """Keep a small thing under a name."""
+        with self._writing() as database:
+            keep(database, name, value)
+
+
+def _add_person(database: sqlite3.Connection, key: bytes) -> None:
+    database.execute(
+        "insert into person values (?, ?, null, '', 0) on conflict do nothing", (key, new_salt())
+    )
+
+
+def _used(database: sqlite3.Connection, key: bytes, series: bytes) -> tuple[int, int]:
+    row = database.execute(
+        "select period, answers from used where person = ? and series = ?", (key, series)
+    ).fetchone()
+    return (row[0], row[1]) if row else (-1, 0)
+
+
+def _commit(database: sqlite3.Connection, draw: Draw) -> Fate:
+    if not _consented(database, draw.person):
+        return Fate.NO_CONSENT
+    if not draw.free and (fate := _spend(database, draw)) is not Fate.STORED:
+        return fate
+    if draw.report is not None:
+        _store(database, draw, draw.report)
+    return Fate.STORED
+
+
+def _consented(database: sqlite3.Connection, key: bytes) -> bool:
+    row = database.execute("select consented from person where key = ?", (key,)).fetchone()
+    return bool(row and row[0])
+
+
+def _spend(database: sqlite3.Connection, draw: Draw) -> Fate:
+    series = bytes.fromhex(draw.series)
+    period, answers = _used(database, draw.person, series)
+    # Periods only move forward: a clock set back finds its slots spent.
+    free = draw.answer == 0 if draw.period > period else draw.answer == answers
+    if draw.period < period or not free:
+        return Fate.FROZEN
+    if not _charge(database, draw):
+        return Fate.OVER_CAP
+    database.execute(
+        "insert into used values (?, ?, ?, ?) on conflict do update"
+        " set period = excluded.period, answers = excluded.answers",
+        (draw.person, series, draw.period, draw.answer + 1),
+    )
+    return Fate.STORED
+
+
+def _charge(database: sqlite3.Connection, draw: Draw) -> bool:
+    row = database.execute(
+        "select life, day, day_spent from ledger where person = ? and lineage = ?",
+        (draw.person, draw.lineage),
+    ).fetchone()
+    life, day, day_spent = row or (0, draw.day, 0)
+    if draw.day > day:
+        day, day_spent = draw.day, 0
+    life, day_spent = life + draw.cost, day_spent + draw.cost
+    if life > draw.life_cap or day_spent > draw.day_cap:
+        return False
+    database.execute(
+        "insert into ledger values (?, ?, ?, ?, ?) on conflict do update"
+        " set life = excluded.life, day = excluded.day, day_spent = excluded.day_spent",
+        (draw.person, draw.lineage, life, day, day_spent),
+    )
+    return True
+
+
+def _store(database: sqlite3.Connection, draw: Draw, report: Report) -> None:
+    database.execute(
+        "insert into report (person, series, period, segment, pseudonym, slot, message, earliest,"
+        " send_at, expires) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            draw.person,
+            bytes.fromhex(report.fingerprint),
+            report.period,
+            report.segment,
+            report.pseudonym,
+            report.slot,
+            report.message,
+            draw.earliest,
+            draw.send_at,
+            draw.expires,
+        ),
+    )
+
+
+def _parcel(row: tuple[Any, ...]) -> Parcel:
+    number, person, *fields, send_at, tries = row
+    return Parcel(number, person, _report(*fields), send_at, tries)
+
+
+def _report(series: bytes, *fields: Any) -> Report:
+    return Report(series.hex(), *fields)
+
+
+def _finish(database: sqlite3.Connection, number: int, status: str) -> None:
+    """End a report's way once, count it if it was lost, and keep the person's last few."""
+    row = database.execute(
+        "update report set status = ?, leased = 0 where number = ? and status = 'waiting'"
+        " returning person, series",
+        (status, number),
+    ).fetchone()
+    if row is None:
+        return
+    person, series = row
+    if status != "delivered":
+        lose(database, Loss(status), series.hex(), 1)
+    database.execute(
+        "delete from report where person = ?1 and status != 'waiting' and number <= ("
+        " select number from report where person = ?1 and status != 'waiting'"
+        " order by number desc limit 1 offset ?2)",
+        (person, KEPT),
+    )
+
+
+def _aged(database: sqlite3.Connection, now: float) -> list[int]:
+    rows = database.execute(
+        "select number from report where status = 'waiting' and expires <= ?", (now,)
+    )
+    return [number for (number,) in rows]
+
+
+def _beyond(database: sqlite3.Connection, bounds: Bounds) -> list[int]:
+    """Return the oldest waiting reports that do not fit in count or in bytes."""
+    count, size = database.execute(
+        "select count(*), coalesce(sum(length(message)), 0) from report where status = 'waiting'"
+    ).fetchone()
+    if count <= bounds.reports and size <= bounds.message_bytes:
+        return []
+    rows = database.execute(
+        "select number, length(message) from report where status = 'waiting' order by number desc"
+    )
+    kept = held = 0
+    over = []
+    for number, length in rows:
+        kept, held = kept + 1, held + length
+        if kept > bounds.reports or held > bounds.message_bytes:
+            over.append(number)
+    return over

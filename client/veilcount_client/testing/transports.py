@@ -1,0 +1,98 @@
+"""Transports without a network: one that remembers, one that calls an app in the same process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from io import BytesIO
+from typing import Any
+from wsgiref.types import WSGIApplication
+from wsgiref.util import setup_testing_defaults
+
+from veilcount_shared.report import Batch, Report
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import PACKED_TYPE, decode_packed
+
+from ..clock import SystemClock
+from ..transport import Delivered, HttpTransport, Later, Outcome, Refused, Transport, _Reply
+
+
+class RecordingTransport:
+    """Remembers every batch and says that each of its reports was counted.
+
+    With `onward` it hands everything on and remembers it too; with `outcome` it answers that:
+    `transport.outcome = Later("offline")`.
+    """
+
+    def __init__(self, onward: Transport | None = None, batches: list[Batch] | None = None) -> None:
+        """Remember in a list of its own, or in one that several share."""
+        self.batches: list[Batch] = [] if batches is None else batches
+        self.closed: list[tuple[str, str]] = []
+        self.outcome: Later | Refused | None = None
+        self._onward = onward
+
+    @property
+    def reports(self) -> list[Report]:
+        """Return every report that was handed over and not turned away, in order."""
+        return [report for batch in self.batches for report in batch.reports]
+
+    def send(self, body: bytes, reports: int) -> Outcome:
+        """Take a batch."""
+        if self.outcome is not None:
+            return self.outcome
+        self.batches.append(decode_packed(body))
+        if self._onward is not None:
+            return self._onward.send(body, reports)
+        return Delivered((Verdict.COUNTED,) * reports)
+
+    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
+        """Take the wish that a pseudonym's row be closed."""
+        if self.outcome is not None:
+            return False
+        self.closed.append((fingerprint, pseudonym))
+        return self._onward is None or self._onward.close_row(fingerprint, pseudonym)
+
+
+class WsgiTransport(HttpTransport):
+    """The real transport, its requests answered by a WSGI app in the same process."""
+
+    def __init__(
+        self,
+        app: WSGIApplication,
+        key: str | None = None,
+        now: Callable[[], float] = SystemClock.now,
+    ) -> None:
+        """Remember the app, and the key to show it."""
+        super().__init__("", key, now)
+        self._app = app
+
+    def _request(self, method: str, path: str, body: bytes) -> _Reply:
+        answer: list[Any] = []
+
+        def start(status: str, headers: Iterable[tuple[str, str]], *_: object) -> Any:
+            answer[:] = [int(status[:3]), dict(headers)]
+            return _no_writing
+
+        pieces = self._app(self._environ(method, path, body), start)
+        try:
+            content = b"".join(pieces)
+        finally:
+            getattr(pieces, "close", lambda: None)()
+        status, headers = answer
+        return _Reply(status, headers, content)
+
+    def _environ(self, method: str, path: str, body: bytes) -> dict[str, Any]:
+        environ: dict[str, Any] = {
+            "REQUEST_METHOD": method,
+            "PATH_INFO": path,
+            "CONTENT_TYPE": PACKED_TYPE,
+            "CONTENT_LENGTH": str(len(body)),
+            "wsgi.input": BytesIO(body),
+        }
+        if self._key:
+            environ["HTTP_AUTHORIZATION"] = f"Bearer {self._key}"
+        setup_testing_defaults(environ)
+        return environ
+
+
+def _no_writing(_: bytes) -> None:
+    raise NotImplementedError("answer with pieces: write() is of WSGI's first days")

@@ -1,0 +1,155 @@
+"""One request, one of three outcomes. The policy is elsewhere.
+
+No connection outlives its request, no cookie is kept, no redirect is followed, nothing of the
+machine is named, and a reply is read only as far as a reply can be long.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from veilcount_shared.errors import WireError
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import PACKED_TYPE, decode_verdicts
+
+from . import backoff
+
+if TYPE_CHECKING:
+    import requests
+
+TIMEOUT = (5.0, 10.0)  # to connect, to hear the next byte
+MAX_REPLY = 64 << 10
+MAX_SECONDS = 30.0
+OK = 200
+PROBLEM_TYPE = "application/problem+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The aggregator answered with a verdict a report."""
+
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Not now: try the same bytes again, after at least so many seconds."""
+
+    why: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Never: the aggregator says that these bytes are no batch."""
+
+    why: str
+
+
+Outcome = Delivered | Later | Refused
+
+
+class Transport(Protocol):
+    """What the courier hands a body to."""
+
+    def send(self, body: bytes, reports: int) -> Outcome:
+        """Post a batch of so many reports."""
+
+    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
+        """Ask for a pseudonym's row to be closed; whether it is done."""
+
+
+class HttpTransport:
+    """Posts to an aggregator by HTTP."""
+
+    def __init__(self, url: str, key: str | None, now: Callable[[], float]) -> None:
+        """Remember where to, and under which key of the app."""
+        self._url = url.rstrip("/")
+        self._key = key
+        self._now = now
+        # Half of the time that an import of this package would take. Here, because a thread that is
+        # importing it when the process forks leaves the child a locked module for ever.
+        import requests  # noqa: PLC0415
+
+        self._session = requests.Session
+
+    def send(self, body: bytes, reports: int) -> Outcome:
+        """Post a batch of so many reports."""
+        try:
+            return self._read(self._request("POST", "/v1/reports", body), reports)
+        except Exception as error:  # noqa: BLE001 - whatever went wrong on the way, it is no verdict
+            return Later(type(error).__name__)
+
+    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
+        """Ask for a pseudonym's row to be closed; whether it is done (or never was)."""
+        try:
+            reply = self._request("DELETE", f"/v1/pseudonyms/{fingerprint}/{pseudonym}", b"")
+        except Exception:  # noqa: BLE001 - likewise
+            return False
+        return reply.status in {200, 204, 404, 410}
+
+    def _request(self, method: str, path: str, body: bytes) -> _Reply:
+        with (
+            self._session() as session,
+            session.request(
+                method,
+                self._url + path,
+                data=body,
+                headers={
+                    "Content-Type": PACKED_TYPE,
+                    "User-Agent": "veilcount",
+                    "Accept-Encoding": "identity",
+                    "Connection": "close",
+                },
+                auth=self._authorize,  # given always, so that no .netrc adds a name
+                timeout=TIMEOUT,
+                allow_redirects=False,
+                stream=True,
+            ) as reply,
+        ):
+            return _Reply(reply.status_code, reply.headers, _bounded(reply))
+
+    def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        if self._key:
+            request.headers["Authorization"] = f"Bearer {self._key}"
+        return request
+
+    def _read(self, reply: _Reply, reports: int) -> Outcome:
+        if reply.status == OK:
+            return _verdicts(reply.content, reports)
+        problem = reply.headers.get("Content-Type", "").startswith(PROBLEM_TYPE)
+        if problem and reply.status in {400, 413, 415, 422}:
+            return Refused(f"{reply.status}")
+        # Any other answer may be a proxy's, a portal's or an operator's mistake: the reports wait.
+        seconds = backoff.asked(reply.headers.get("Retry-After"), self._now())
+        return Later(f"{reply.status}", seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+def _bounded(reply: requests.Response) -> bytes:
+    """Read a reply as far as one can be long, and no longer than one can take."""
+    content = b""
+    ends = time.monotonic() + MAX_SECONDS
+    for piece in reply.iter_content(16):  # small, so that a trickle is noticed in time
+        content += piece
+        if len(content) > MAX_REPLY or time.monotonic() > ends:
+            break
+    return content
+
+
+def _verdicts(content: bytes, reports: int) -> Outcome:
+    if len(content) > MAX_REPLY:
+        return Later("a reply too long to be one")
+    try:
+        return Delivered(decode_verdicts(content, reports))
+    except WireError:
+        return Later("a reply that is none")

@@ -1,0 +1,271 @@
+"""Real servers on the loopback, one for each way in which an aggregator, or a stranger, acts.
+
+A `Server` reads a request, keeps everything of it, and hands it to a behaviour, which answers on
+the bare socket: what a well-made server library would never send is sent here.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from veilcount_shared.report import Batch, Report
+from veilcount_shared.wire import decode_packed
+
+HOST = "127.0.0.1"
+BLOCK = bytes(1 << 20)
+
+Slot = tuple[str, bytes, int, int]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one request said, and on which connection."""
+
+    method: str
+    path: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    connection: int
+    at: float
+
+    def header(self, name: str) -> str | None:
+        """Return a header, by its name in lower case."""
+        return dict(self.headers).get(name)
+
+    def batch(self) -> Batch:
+        """Return the batch of the body."""
+        return decode_packed(self.body)
+
+
+Behaviour = Callable[["Server", socket.socket, Request], None]
+
+
+@dataclass
+class Server:
+    """Listens, keeps what it hears, and behaves as it was told to."""
+
+    behaviour: Behaviour
+    requests: list[Request] = field(default_factory=list)
+    connections: int = 0
+    _open: list[socket.socket] = field(default_factory=list)
+    seen: dict[Slot, set[bytes]] = field(default_factory=dict)
+    stopped: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._socket = socket.create_server((HOST, 0), backlog=128)
+        self.port: int = self._socket.getsockname()[1]
+        self._threads = [threading.Thread(target=self._listen, daemon=True)]
+        self._threads[0].start()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def posts(self) -> list[Request]:
+        """The batches that came."""
+        return [each for each in self.requests if each.path == "/v1/reports"]
+
+    @property
+    def reports(self) -> list[Report]:
+        """All reports that came, as often as they came."""
+        return [report for each in self.posts for report in each.batch().reports]
+
+    def wait_for(self, requests: int, seconds: float = 20.0) -> bool:
+        """Whether so many requests came in time."""
+        return wait_until(lambda: len(self.requests) >= requests, seconds)
+
+    def count(self, report: Report) -> bool:
+        """Note a report; whether its slot was free."""
+        slot = (report.fingerprint, report.pseudonym, report.period, report.slot)
+        with self._lock:
+            known = slot in self.seen
+            self.seen.setdefault(slot, set()).add(report.message)
+        return not known
+
+    def stop(self) -> None:
+        """Let every connection end, and wait for it."""
+        self.stopped.set()
+        self._socket.close()
+        for connection in self._open:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(10)
+
+    def _listen(self) -> None:
+        while not self.stopped.is_set():
+            try:
+                if not select.select([self._socket], [], [], 0.05)[0]:
+                    continue
+                connection, _ = self._socket.accept()
+            except (OSError, ValueError):
+                return
+            self.connections += 1
+            self._open.append(connection)
+            thread = threading.Thread(
+                target=self._serve, args=(connection, self.connections), daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, connection: socket.socket, number: int) -> None:
+        with connection, suppress(OSError):
+            connection.settimeout(20)
+            with connection.makefile("rb") as reader:
+                while request := _read(reader.readline, reader.read, number):
+                    self.requests.append(request)
+                    self.behaviour(self, connection, request)
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 20.0) -> bool:
+    """Whether something became true in time."""
+    ends = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > ends:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+@contextmanager
+def serving(behaviour: Behaviour) -> Iterator[Server]:
+    """Yield a server that behaves like this, and stop it."""
+    server = Server(behaviour)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def nobody() -> Iterator[str]:
+    """Yield the URL of a port that refuses: bound, so that nobody else listens there."""
+    with socket.socket() as bound:
+        bound.bind((HOST, 0))
+        yield f"http://{HOST}:{bound.getsockname()[1]}"
+
+
+# -- behaviours ------------------------------------------------------------------------------------
+
+
+def counting(server: Server, connection: socket.socket, request: Request) -> None:
+    """Count each report, once a slot, as an aggregator does."""
+    if request.path != "/v1/reports":
+        connection.sendall(reply(204))
+        return
+    fresh = [server.count(report) for report in request.batch().reports]
+    words = ["counted" if each else "duplicate" for each in fresh]
+    connection.sendall(verdicts(words))
+
+
+def silent(server: Server, connection: socket.socket, request: Request) -> None:
+    """Accept everything and never answer."""
+    server.stopped.wait()
+
+
+def dropping(server: Server, connection: socket.socket, request: Request) -> None:
+    """Count, and lose the reply."""
+    for report in request.batch().reports:
+        server.count(report)
+    raise ConnectionAbortedError
+
+
+def slow_head(server: Server, connection: socket.socket, request: Request) -> None:
+    """Send a reply's head, one byte now and then, for ever."""
+    connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+    while not server.stopped.wait(0.05):
+        connection.sendall(b"x")
+
+
+def dripping(server: Server, connection: socket.socket, request: Request) -> None:
+    """Send a body, one byte now and then, for ever."""
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n")
+    while not server.stopped.wait(0.05):
+        connection.sendall(b" ")
+
+
+def huge(server: Server, connection: socket.socket, request: Request) -> None:
+    """Send 100 MB."""
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 104857600\r\n\r\n")
+    for _ in range(100):
+        connection.sendall(BLOCK)
+
+
+def answering(status: int, body: bytes = b"", **headers: str) -> Behaviour:
+    """Return what always answers the same; `_` in a header's name stands for `-`."""
+    sent = reply(status, body, {name.replace("_", "-"): each for name, each in headers.items()})
+
+    def behave(server: Server, connection: socket.socket, request: Request) -> None:
+        connection.sendall(sent)
+
+    return behave
+
+
+def saying(raw: bytes) -> Behaviour:
+    """Return what answers with these very bytes, and hangs up."""
+
+    def behave(server: Server, connection: socket.socket, request: Request) -> None:
+        connection.sendall(raw)
+        raise ConnectionAbortedError
+
+    return behave
+
+
+def judging(*words: str) -> Behaviour:
+    """Return what answers with these verdicts."""
+    return saying(verdicts(list(words)))
+
+
+def in_turn(*behaviours: Behaviour) -> Behaviour:
+    """Return what behaves like each in turn, and from then on like the last."""
+
+    def behave(server: Server, connection: socket.socket, request: Request) -> None:
+        turn = min(server.requests.index(request), len(behaviours) - 1)
+        behaviours[turn](server, connection, request)
+
+    return behave
+
+
+def problem(status: int) -> Behaviour:
+    """Return what answers as an aggregator that does not like a body."""
+    return answering(status, b'{"title": "no batch"}', Content_Type="application/problem+json")
+
+
+def verdicts(words: list[str]) -> bytes:
+    """Return a reply with verdicts."""
+    body = json.dumps({"verdicts": words}).encode()
+    return reply(200, body, {"Content-Type": "application/json", "Set-Cookie": "who=you; Path=/"})
+
+
+def reply(status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> bytes:
+    """Return a whole reply. Keep-alive is offered, so that a client that reuses would reuse."""
+    fields = {"Content-Length": len(body), "Connection": "keep-alive", **(headers or {})}
+    lines = [f"{name}: {value}" for name, value in fields.items()]
+    return "\r\n".join([f"HTTP/1.1 {status} X", *lines, "", ""]).encode() + body
+
+
+def _read(
+    line: Callable[[], bytes], read: Callable[[int], bytes], connection: int
+) -> Request | None:
+    first = line().decode("latin-1").split()
+    if len(first) != 3:
+        return None
+    headers = []
+    while header := line().decode("latin-1").strip():
+        name, _, value = header.partition(":")
+        headers.append((name.lower(), value.strip()))
+    length = int(dict(headers).get("content-length", "0"))
+    body = read(length)
+    if len(body) < length:  # the sender was killed
+        return None
+    return Request(first[0], first[1], tuple(headers), body, connection, time.monotonic())

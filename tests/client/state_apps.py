@@ -1,0 +1,108 @@
+"""Processes that share a state: `python -m tests.client.state_apps NAME PLACE ...`."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.client.state_contract import ANN, COST, NOW, OTHER, SERIES, agree, draw, spent, statuses
+from veilcount_client.state import Draw, Fate, State, StateError
+from veilcount_client.state.opening import open_state
+
+
+def race(place: str, periods: str) -> None:
+    """Commit a draw for every slot; say how many were stored, and how often a period went back."""
+    state, last, back = open_state(place), -1, 0
+    stored = charged = 0
+    for period in range(int(periods)):
+        stored += state.commit([draw(period, message=os.urandom(8))]) == [Fate.STORED]
+        charged += state.commit(_events()).count(Fate.STORED)
+        now = state.used(ANN, SERIES)[0]
+        back, last = back + (now < last), now
+    state.close()
+    print(stored, charged, back)
+
+
+def _events() -> list[Draw]:
+    return [
+        draw(0, at, lineage="event", series=OTHER, day_cap=5 * COST, life_cap=7 * COST)
+        for at in range(7)
+    ]
+
+
+def take(place: str) -> None:
+    """Lease until nothing is left; say what was taken."""
+    state = open_state(place)
+    taken = []
+    while parcels := state.lease(NOW, NOW + 600, 3):
+        taken += [parcel.number for parcel in parcels]
+    state.close()
+    print(*taken)
+
+
+def store(place: str) -> None:
+    """Store without an end, and say each period after it was stored."""
+    state = open_state(place)
+    for period in range(state.used(ANN, SERIES)[0] + 1, 60_000):
+        if state.commit([draw(period, life_cap=1 << 40)]) == [Fate.STORED]:
+            os.write(1, b"%d\n" % period)
+
+
+def fill(place: str) -> None:
+    """Store until the disk is full, then after there is room again; say what was stored."""
+    state = open_state(place)
+    agree(state)
+    size, hard = 300_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    stored, refused = _fill(state), 0
+    for _ in range(3):
+        try:
+            state.commit([draw(50_000 + refused, message=bytes(1000))] * 100)
+        except StateError:
+            refused += 1
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    stored += state.commit([draw(60_000)]).count(Fate.STORED)
+    print(stored, refused, spent(state), len(statuses(state)))
+
+
+def _fill(state: State) -> int:
+    stored = 0
+    for period in range(5000):
+        try:
+            stored += len(state.commit([draw(period, message=bytes(1000), life_cap=1 << 50)]))
+        except StateError:
+            return stored
+    return -1
+
+
+def part(place: str, folder: str) -> None:
+    """Fork, let the parent end first, and go on in the child."""
+    state = open_state(place)
+    agree(state)
+    state.commit([draw(0)])
+    reader, writer = os.pipe()
+    if os.fork():
+        os.read(reader, 1)
+        state.commit([draw(2)])
+        state.close()
+        os._exit(0)
+    state.commit([draw(1)])
+    parent = os.getppid()  # before it may end
+    os.write(writer, b".")
+    while os.getppid() == parent:
+        time.sleep(0.01)
+    state.commit([draw(3)])
+    (Path(folder) / "parted").touch()
+    os.kill(os.getpid(), 9)
+
+
+if __name__ == "__main__":
+    name, *given = sys.argv[1:]
+    apps: dict[str, Callable[..., None]] = {
+        app.__name__: app for app in (race, take, store, fill, part)
+    }
+    apps[name](*given)

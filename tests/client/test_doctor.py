@@ -1,0 +1,568 @@
+"""doctor and check: each line says what to do, and neither changes anything."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from werkzeug.serving import make_server
+from werkzeug.wrappers import Request, Response
+
+from veilcount_aggregator.app import create_app
+from veilcount_aggregator.store import MemoryStore
+from veilcount_client import Client
+from veilcount_client.__main__ import main
+from veilcount_client.comparing import compare
+from veilcount_client.doctor import examine
+from veilcount_client.finding import Finding
+from veilcount_client.settings import Settings, read_settings
+from veilcount_client.testing import RecordingTransport, SettableClock
+from veilcount_client.transport import Later
+from veilcount_shared import parse_collections
+
+FILE = """
+app = "acme-editor"
+
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark", "system"]
+epsilon = 1
+unit = "month"
+from = 2026-11-01
+until = 2027-05-01
+
+[saved]
+question = "Was the file saved?"
+boolean = true
+epsilon = 0.5
+unit = "event"
+per_day = 2
+from = 2026-11-01
+until = 2027-05-01
+answers = 2
+"""
+COLLECTIONS = parse_collections(FILE, lambda _: [])
+NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
+CLOSED = "http://127.0.0.1:9"
+App = Callable[..., object]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The app's definitions."""
+    path = tmp_path / "collections.toml"
+    path.write_text(FILE, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def settings(file: Path, tmp_path: Path) -> Settings:
+    """What the app gives its client."""
+    return settings_of(collections=file, state=tmp_path / "state", url=CLOSED)
+
+
+def settings_of(environment: Mapping[str, str] | None = None, **given: object) -> Settings:
+    """Return settings as from the command line, of a machine with this environment."""
+    texts = {name: str(value) for name, value in given.items()}
+    return read_settings(environment or {}, **texts)
+
+
+def found(settings: Settings, now: datetime = NOW) -> dict[str, Finding]:
+    """Return what the doctor finds, by subject."""
+    return {each.about: each for each in examine(settings, now.timestamp)}
+
+
+def client(settings: Settings, transport: RecordingTransport | None = None) -> Client:
+    """Return the app's client, in the middle of its campaign."""
+    return Client(
+        settings.url,
+        collections=settings.collections,
+        state_dir=settings.state,
+        persons=settings.persons,
+        transport=transport or RecordingTransport(),
+        clock=SettableClock(NOW),
+        threaded=False,
+    )
+
+
+# -- the machine -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("switch", ["VEILCOUNT_DISABLED", "DO_NOT_TRACK"])
+def test_a_kill_switch_is_named(switch: str) -> None:
+    """Nothing is recorded while one is set."""
+    told = found(settings_of({switch: "1"}))["kill switch"]
+
+    assert not told.well
+    assert switch in told.says
+
+
+def test_definitions_are_missing() -> None:
+    """Without a file there is nothing to record."""
+    assert "--collections" in found(settings_of())["definitions"].says
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [("app = 3", "app"), ('app = "a"\n[b]\nepsilon = 99', "[b]")]
+)
+def test_definitions_that_do_not_load_say_why(file: Path, text: str, word: str) -> None:
+    """The key and the fix are the loader's."""
+    file.write_text(text, encoding="utf-8")
+    told = found(settings_of(collections=file))["definitions"]
+
+    assert not told.well
+    assert word in told.says
+
+
+@pytest.mark.parametrize(
+    ("now", "word"),
+    [
+        (datetime(2026, 10, 31, tzinfo=UTC), "starts 2026-11-01"),
+        (datetime(2027, 5, 1, tzinfo=UTC), "ended 2027-05-01"),
+    ],
+)
+def test_a_clock_outside_the_campaign_is_named(
+    settings: Settings, now: datetime, word: str
+) -> None:
+    """Either the clock is wrong, or the dates are."""
+    told = found(settings, now)["clock, theme"]
+
+    assert not told.well
+    assert word in told.says
+
+
+def test_a_clock_inside_the_campaign_is_well(settings: Settings) -> None:
+    """The campaign runs."""
+    assert found(settings)["clock, theme"].well
+
+
+def test_a_place_that_cannot_be_written_is_named(settings: Settings, tmp_path: Path) -> None:
+    """No durable place: nothing is recorded."""
+    (tmp_path / "file").write_text("in the way", encoding="ascii")
+    blocked = settings_of(collections=settings.collections, state=tmp_path / "file" / "state")
+
+    assert found(settings)["directory"].well
+    assert "Not a directory" in found(blocked)["directory"].says
+
+
+def test_a_directory_that_refuses_is_named(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The probe is a real file; here the disk says no."""
+
+    def refuse(**_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    told = found(settings)["directory"]
+
+    assert not told.well
+    assert "make it writable" in told.says
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs a directory in memory")  # noqa: S108
+def test_a_state_in_memory_is_named(settings: Settings) -> None:
+    """What was spent must outlast a restart."""
+    told = found(settings_of(collections=settings.collections, state="/dev/shm/veilcount"))  # noqa: S108
+
+    assert not told["directory"].well
+    assert "in memory" in told["directory"].says
+
+
+# -- the state -------------------------------------------------------------------------------------
+
+
+def test_the_doctor_makes_no_state(settings: Settings, tmp_path: Path) -> None:
+    """A machine on which the app never ran stays as it is; the file alone sets the ceiling."""
+    told = found(settings)
+
+    assert not (tmp_path / "state").exists()
+    assert not told["consent"].well
+    assert "8 in all, 2 a day" in told["ceiling"].says
+
+
+def test_the_doctor_sets_no_ceiling(settings: Settings, file: Path) -> None:
+    """A look with a larger file does not make the app's own file the second."""
+    with client(settings) as app:
+        before = app.reservation.ceilings
+    file.write_text(FILE.replace("epsilon = 1\n", "epsilon = 2\n"), encoding="utf-8")
+    told = found(settings)["ceiling, theme"]
+    file.write_text(FILE, encoding="utf-8")
+
+    assert not told.well
+    assert "raise it" in told.says
+    with client(settings) as app:
+        assert app.reservation.ceilings == before
+        assert not app.reservation.refused
+
+
+@pytest.mark.parametrize(
+    ("answer", "well", "word"), [(None, False, "not asked"), (False, True, "said no")]
+)
+def test_consent_that_is_not_given_is_named(
+    settings: Settings, answer: Any, well: object, word: str
+) -> None:
+    """Unasked is something to do; a no is an answer."""
+    with client(settings) as app:
+        if answer is not None:
+            app.consent(answer)
+    told = found(settings)["consent"]
+
+    assert told.well is well
+    assert word in told.says
+
+
+def test_a_collection_that_consent_does_not_cover_is_named(settings: Settings, file: Path) -> None:
+    """A later form of a collection takes another question to the person."""
+    with client(settings) as app:
+        app.consent(True)
+    covered = found(settings)["consent"]
+    file.write_text(FILE.replace("epsilon = 0.5", "epsilon = 0.25"), encoding="utf-8")
+    told = found(settings)["consent"]
+
+    assert covered.well
+    assert not told.well
+    assert "saved" in told.says
+    assert "theme" not in told.says
+
+
+@pytest.mark.parametrize("consented", [0, 2])
+def test_persons_are_counted(settings: Settings, consented: int) -> None:
+    """Of many persons only the number of those who consented is told."""
+    many = settings_of(
+        collections=settings.collections, state=settings.state, url=CLOSED, persons=1
+    )
+    with client(many) as app:
+        for person in range(consented):
+            app.person(person).consent(True)
+
+    assert found(many)["consent"] == Finding(
+        "consent",
+        bool(consented),
+        "2 persons consented" if consented else "0 persons consented: call consent(...)",
+    )
+
+
+def recorded(settings: Settings, *, away: bool) -> dict[str, Finding]:
+    """Record a value, try to send it to an aggregator that is away; return what is found."""
+    transport = RecordingTransport()
+    with client(settings, transport) as app:
+        app.consent(True)
+        app.record("theme", "dark")
+        app.flush(until="stored")
+        if away:
+            transport.outcome = Later("offline", 60)
+            app.flush()
+    return found(settings)
+
+
+def test_what_waits_for_its_time_is_well(settings: Settings) -> None:
+    """Reports leave at a random time: no reason to worry."""
+    told = recorded(settings, away=False)["outbox"]
+
+    assert told.well
+    assert "1 waiting for their time" in told.says
+
+
+def test_what_waits_after_a_failure_is_named(settings: Settings) -> None:
+    """The aggregator was away: until when it is left alone, and after how many failures."""
+    told = recorded(settings, away=True)["outbox"]
+
+    assert not told.well
+    assert "failed tries: 1" in told.says
+
+
+def test_what_is_overdue_leaves_with_the_app(settings: Settings) -> None:
+    """The app has not run since."""
+    recorded(settings, away=False)
+    told = found(settings, datetime(2026, 12, 9, tzinfo=UTC))["outbox"]
+
+    assert "and due" in told.says
+
+
+def test_losses_come_with_advice(settings: Settings) -> None:
+    """What could be mended is told; a frozen answer is as it should be."""
+    with client(settings) as app:
+        app.consent(True)
+        app.record("colour", "red")
+        app.record("theme", "dark")
+        app.record("theme", "dark")
+    told = [each for each in examine(settings, NOW.timestamp) if each.about == "lost"]
+
+    assert [each.says for each in told] == [
+        "1 unknown of colour: a name that the definitions do not have: see the app's log"
+    ]
+
+
+def test_a_state_of_another_kind_is_named(settings: Settings) -> None:
+    """An address that is no state says which are."""
+    told = found(settings_of(collections=settings.collections, state="ftp://host"))["state"]
+
+    assert not told.well
+    assert "redis://" in told.says
+
+
+# -- the aggregator --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[App], str]]:
+    """What serves an app on the loopback and returns its address."""
+    servers = []
+
+    def start(app: App) -> str:
+        server = make_server("127.0.0.1", 0, app)  # type: ignore[arg-type] # any WSGI app
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.port}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def asked(url: str, now: datetime | None = None) -> dict[str, Finding]:
+    """Return what is found of an aggregator."""
+    return found(settings_of(url=url), now or datetime.now(UTC))
+
+
+def test_no_address_is_named() -> None:
+    """Without one nothing can leave."""
+    assert "--url" in found(settings_of())["aggregator"].says
+
+
+def test_an_aggregator_that_is_away_is_named() -> None:
+    """The address is in the line."""
+    told = asked(CLOSED)["aggregator"]
+
+    assert not told.well
+    assert CLOSED in told.says
+
+
+def test_an_aggregator_in_production_is_well(serve: Callable[[App], str]) -> None:
+    """It refuses the test batch by name, counts nothing, and its clock is ours."""
+    store = MemoryStore()
+    url = serve(create_app(COLLECTIONS.values(), store, lambda: NOW))
+    told = asked(url)
+
+    assert told["aggregator"] == Finding("aggregator", True, f"{url} speaks version 1")
+    assert told["clock"].well
+    assert not any(store.counters(each).sum() for each in COLLECTIONS.values())
+
+
+def test_a_clock_far_from_the_aggregators_is_named(serve: Callable[[App], str]) -> None:
+    """Days apart, reports arrive early or stale."""
+    url = serve(create_app([], MemoryStore(), lambda: NOW))
+
+    assert not asked(url, datetime(2020, 1, 1, tzinfo=UTC))["clock"].well
+
+
+PROBLEM = "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "body", "word"),
+    [
+        (401, "text/plain", "", "VEILCOUNT_KEY"),
+        (404, "text/html", "<html>", "no aggregator"),
+        (503, "text/plain", "", "busy or down"),
+        (302, "text/html", "", "proxy"),
+        (400, PROBLEM, '{"type": "urn:veilcount:problem:unknown-version"}', "same release"),
+        (400, PROBLEM, "not JSON", "proxy"),
+        (400, PROBLEM, "[]", "proxy"),
+    ],
+)
+def test_other_answers_say_what_to_do(
+    status: int, kind: str, body: str, word: str, serve: Callable[[App], str]
+) -> None:
+    """A key, a path, a version, a proxy: each has its line."""
+
+    @Request.application
+    def answer(_: Request) -> Response:
+        return Response(body, status, content_type=kind)
+
+    told = asked(serve(answer))["aggregator"]
+
+    assert not told.well
+    assert word in told.says
+
+
+def test_an_aggregator_in_development_says_so(serve: Callable[[App], str]) -> None:
+    """It takes test batches."""
+
+    @Request.application
+    def answer(_: Request) -> Response:
+        return Response('{"verdicts": []}', content_type="application/json")
+
+    told = asked(serve(answer))["aggregator"]
+
+    assert told.well
+    assert "development" in told.says
+
+
+# -- check -----------------------------------------------------------------------------------------
+
+
+def changes(new: str, old: str = FILE) -> list[tuple[str, str]]:
+    """Return what is to be decided about a new file, by collection."""
+    files = [parse_collections(text, lambda _: []) for text in (new, old)]
+    return [(each.about, each.says) for each in compare(*files) if not each.well]
+
+
+def test_the_same_file_changes_nothing() -> None:
+    """The series go on."""
+    assert changes(FILE) == []
+
+
+def test_a_fingerprinted_key_breaks_the_series() -> None:
+    """The keys are named as in the file; what only follows from them is not."""
+    told = changes(FILE.replace("per_day = 2", "per_day = 1"))
+
+    assert [about for about, _ in told] == ["saved"]
+    assert told[0][1].startswith("per_day changed: a new series")
+
+
+def test_a_longer_list_of_values_breaks_the_series() -> None:
+    """The domain is in the fingerprint, the mechanism follows from it."""
+    told = changes(FILE.replace('"system"]', '"system", "sepia"]'))
+
+    assert told[0][1].startswith("domain changed")
+
+
+def test_more_epsilon_is_spelled_out_and_held_to_the_ceiling() -> None:
+    """Event, day and user before and after; and the sum of the old file is the ceiling."""
+    told = dict(changes(FILE.replace("epsilon = 0.5", "epsilon = 2")))
+    says = " ".join(text for _, text in changes(FILE.replace("epsilon = 0.5", "epsilon = 2")))
+
+    assert told.keys() == {"saved"}
+    assert "0.5 -> 2 per event, 1 -> 4 per day, 2 -> 8 per user" in says
+    assert "refused at load" in says
+
+
+def test_less_epsilon_needs_no_ceiling() -> None:
+    """Only the series breaks."""
+    told = changes(FILE.replace("epsilon = 0.5", "epsilon = 0.25"))
+
+    assert len(told) == 1
+
+
+def test_a_reworded_question_is_a_warning() -> None:
+    """The fingerprint stays, and with it a consent that was given to other words."""
+    told = changes(FILE.replace("Was the file saved?", "Did you save?"))
+
+    assert [about for about, _ in told] == ["saved"]
+    assert "worded anew" in told[0][1]
+
+
+def test_a_new_collection_is_not_covered_by_consent() -> None:
+    """It is asked for, and it does not fit under the old file's ceiling."""
+    first = FILE[: FILE.index("[saved]")]
+    told = changes(FILE, first)
+
+    assert [about for about, _ in told] == ["saved", "saved"]
+    assert "consent does not cover it" in told[0][1]
+    assert "ceiling" in told[1][1]
+
+
+def test_a_renamed_collection_goes_on_from_its_old_name() -> None:
+    """replaces carries what was spent; the series is a new one all the same."""
+    renamed = FILE.replace("[saved]", '[stored]\nreplaces = "saved"')
+    told = changes(renamed)
+
+    assert [about for about, _ in told] == ["stored"]
+    assert told[0][1].startswith("name changed")
+
+
+def test_a_collection_that_is_gone_is_told() -> None:
+    """It is no decision: what it reserved stays reserved."""
+    files = [
+        parse_collections(text, lambda _: []) for text in (FILE[: FILE.index("[saved]")], FILE)
+    ]
+    told = [each for each in compare(*files) if each.about == "saved"]
+
+    assert [each.well for each in told] == [True]
+    assert 'replaces = "saved"' in told[0].says
+
+
+def test_without_an_old_file_the_figures_and_remarks_are_told() -> None:
+    """A first file is checked alike."""
+    much = parse_collections(FILE.replace("until = 2027-05-01", "until = 2027-11-01"), lambda _: [])
+    told = list(compare(much, None))
+
+    assert all(each.well for each in told)
+    assert "epsilon 1 per event, 1 per day, 12 per user" in told[0].says
+    assert "remark on epsilon" in told[1].says
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_check_exits_by_what_it_found(file: Path, tmp_path: Path) -> None:
+    """0 nothing to decide, 1 something, 2 a file that cannot be used."""
+    changed, broken = tmp_path / "changed.toml", tmp_path / "broken.toml"
+    changed.write_text(FILE.replace("epsilon = 0.5", "epsilon = 2"), encoding="utf-8")
+    broken.write_text("app", encoding="utf-8")
+
+    assert main(["check", str(file), "--was", str(file)]) == 0
+    assert main(["check", str(changed), "--was", str(file)]) == 1
+    assert main(["check", str(broken)]) == 2
+
+
+def test_a_variable_that_is_no_number_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The doctor does not fall ill itself."""
+    monkeypatch.setenv("VEILCOUNT_JITTER", "soon")
+
+    assert main(["doctor"]) == 2
+    assert "soon" in capsys.readouterr().err
+
+
+def test_json_is_for_programs(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same findings, as one object."""
+    main(["check", str(file), "--json"])
+    told = json.loads(capsys.readouterr().out)
+
+    assert told["well"] is True
+    assert {each["about"] for each in told["findings"]} == {"theme", "saved"}
+
+
+def test_the_doctor_is_a_command(file: Path, tmp_path: Path) -> None:
+    """It runs from the base install, tells a line each, and exits 1 with something to do."""
+    command = [sys.executable, "-m", "veilcount_client", "doctor", "--collections", str(file)]
+    run = subprocess.run(
+        [*command, "--url", CLOSED, "--state-dir", str(tmp_path / "state")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.returncode == 1
+    assert "TODO  aggregator:" in run.stdout
+    assert "ok    definitions: theme, saved" in run.stdout
+    assert run.stderr == ""
+
+
+def test_all_well_exits_with_nothing(
+    file: Path, settings: Settings, serve: Callable[[App], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An app that was started, a person who consented, an aggregator that answers."""
+    today = datetime.now(UTC).date()
+    file.write_text(
+        FILE.replace("2026-11-01", f"{today}").replace("2027-05-01", f"{today.year + 2}-01-01"),
+        encoding="utf-8",
+    )
+    with client(settings) as app:
+        app.consent(True)
+    monkeypatch.setenv("VEILCOUNT_URL", serve(create_app([], MemoryStore(), lambda: NOW)))
+    monkeypatch.delenv("DO_NOT_TRACK", raising=False)
+
+    assert main(["doctor", "--collections", str(file), "--state-dir", str(settings.state)]) == 0

@@ -1,0 +1,339 @@
+"""No joiner: someone who sees all that the server sees, but addresses, cannot pair a person's rows.
+
+The joiner has every body with its length, its contents and its instant of arrival, and tries every
+way it knows to say which row of one collection (or period) belongs to which row of another. It is
+right about as often as with a blind guess; planted bugs hand it nearly everybody.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import poisson
+
+from veilcount_client import answers as answering
+from veilcount_client import courier
+from veilcount_client.answers import Answers
+from veilcount_client.state import Parcel
+from veilcount_client.testing import SeededCoins
+from veilcount_shared import Coins, Collection
+from veilcount_shared.report import Batch
+from veilcount_shared.wire import encode_packed
+
+from .world import (
+    HOUR,
+    MINUTE,
+    Device,
+    Wire,
+    at,
+    clock_at,
+    file,
+    minutes_of,
+    number,
+    pass_time,
+    quick,
+    secrets,
+)
+
+DEVICES = 200
+ALPHA = 1e-6  # of one way of joining two kinds of rows; all coins are seeded
+COLLECTIONS = file(
+    a={"values": ["x", "y", "z"]},
+    b={"range": [0, 9], "measure": "mean"},
+    c={"unit": "event", "per_day": 1},
+)
+HIDDEN = file(a={"presence": "hidden"}, b={"presence": "hidden"})
+Name = tuple[str, int]  # a collection and a period
+Plant = Callable[[], AbstractContextManager[object]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One pseudonym's body, as the joiner has it, and whose it is, which the joiner has not."""
+
+    instant: float
+    length: int
+    body: bytes
+    person: int
+
+
+Rows = Mapping[Name, Sequence[Row]]
+Join = Callable[[Sequence[Row], Sequence[Row]], Iterable[tuple[Row, Row]]]
+
+
+# -- ways of joining -------------------------------------------------------------------------------
+
+
+def nearest(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+    """Take the one that arrived nearest."""
+    for one in ones:
+        yield one, min(others, key=lambda other: abs(other.instant - one.instant))
+
+
+def following(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+    """Take the next that arrived."""
+    for one in ones:
+        later = [other for other in others if other.instant >= one.instant]
+        if later:
+            yield one, min(later, key=lambda other: other.instant)
+
+
+def in_order(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+    """Take the first for the first, the second for the second."""
+
+    def key(row: Row) -> float:
+        return row.instant
+
+    yield from zip(sorted(ones, key=key), sorted(others, key=key), strict=False)
+
+
+def all_together(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+    """Pair everybody so that all the distances in time, taken together, are the smallest."""
+    distance = np.abs(np.subtract.outer(_instants(ones) % _DAY, _instants(others) % _DAY))
+    yield from _assigned(distance, ones, others)
+
+
+def by_seconds(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+    """Take the one whose second of the minute is nearest: a clock that is off is off for all."""
+    distance = np.abs(np.subtract.outer(_instants(ones) % MINUTE, _instants(others) % MINUTE))
+    yield from _assigned(np.minimum(distance, MINUTE - distance), ones, others)
+
+
+def by_length(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+    """Take one of the same length, the nearest of them."""
+    for one in ones:
+        alike = [other for other in others if other.length == one.length]
+        if alike:
+            yield one, min(alike, key=lambda other: abs(other.instant - one.instant))
+
+
+def in_one_body(ones: Sequence[Row], others: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+    """Take what came in the same body."""
+    known = {other.body: other for other in others}
+    for one in ones:
+        if one.body in known:
+            yield one, known[one.body]
+
+
+_DAY = 24 * HOUR
+WAYS: tuple[Join, ...] = (
+    nearest,
+    following,
+    in_order,
+    all_together,
+    by_seconds,
+    by_length,
+    in_one_body,
+)
+
+
+def _instants(rows: Sequence[Row]) -> np.ndarray:
+    return np.array([row.instant for row in rows])
+
+
+def _assigned(
+    cost: np.ndarray, ones: Sequence[Row], others: Sequence[Row]
+) -> Iterator[tuple[Row, Row]]:
+    for place, other in zip(*linear_sum_assignment(cost), strict=True):
+        yield ones[int(place)], others[int(other)]
+
+
+def best(rows: Rows, one: Name, other: Name) -> int:
+    """Return how many persons the best way of joining pairs rightly."""
+    return max(sum(a.person == b.person for a, b in way(rows[one], rows[other])) for way in WAYS)
+
+
+def chance() -> int:
+    """Return how many persons a blind guess pairs rightly at most, but for one case in a million.
+
+    A blind matching has one fixed point on the average, as good as Poisson distributed.
+    """
+    return int(poisson.isf(ALPHA, 1))
+
+
+# -- the crowd -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Days:
+    """What the days of a crowd are like."""
+
+    collections: Mapping[str, Collection] = field(default_factory=lambda: COLLECTIONS)
+    number: int = 1
+    outage: bool = False
+    jitter: float | None = None
+
+
+def crowd(days: Days, plant: Plant = nullcontext) -> Rows:
+    """Return what arrives of many devices, all used once in the same hour of the day."""
+    rows: dict[Name, list[Row]] = {}
+    names = {each.fingerprint: name for name, each in days.collections.items()}
+    with plant(), minutes_of(HOUR), tempfile.TemporaryDirectory(dir=quick()) as places:
+        for person in range(DEVICES):
+            with secrets(person):
+                arrivals = life(Path(places) / str(person), person, days)
+            for instant, body, batch in arrivals:
+                for name in {(names[each.fingerprint], each.period) for each in batch.reports}:
+                    rows.setdefault(name, []).append(Row(instant, len(body), body, person))
+    order = Random(1)
+    for found in rows.values():
+        order.shuffle(found)  # the place in a list says nothing
+    return rows
+
+
+def life(place: Path, person: int, days: Days) -> list[tuple[float, bytes, Batch]]:
+    """Return what arrives of one device, by the server's clock."""
+    chances = Random(number("life", person))
+    error = chances.uniform(-30, 30)  # the device's clock is off by as much
+    clock = clock_at(at(0, 0, error))
+    wire = Wire(clock)
+    coins = SeededCoins(person)
+    device = Device(place, days.collections, clock, wire, coins=coins, jitter=days.jitter)
+    if days.outage:
+        wire.offline()
+    for day in range(days.number):
+        pass_time(clock, at(day, 9, chances.uniform(0, HOUR)), device)
+        for name in days.collections:
+            device.client.record(name, True)
+        device.work()
+    if days.outage:
+        pass_time(clock, at(days.number, 9), device)
+        wire.online()
+    pass_time(clock, at(days.number, 20), device)
+    device.stop()
+    return [(each.instant - error, each.body, each.batch) for each in wire.arrivals]
+
+
+def test_nobody_joins_a_persons_collections() -> None:
+    """What one person records in one moment, in three collections, cannot be paired."""
+    rows = crowd(Days())
+
+    assert all(len(found) == DEVICES for found in rows.values())
+    for one, other in (("a", "b"), ("a", "c"), ("b", "c")):
+        assert best(rows, (one, 0), (other, 0)) <= chance()
+
+
+def test_nobody_joins_a_persons_periods() -> None:
+    """What one person records in the same hour of two days cannot be paired."""
+    rows = crowd(Days({"a": COLLECTIONS["a"]}, number=2))
+
+    assert len(rows["a", 0]) == len(rows["a", 1]) == DEVICES
+    assert best(rows, ("a", 0), ("a", 1)) <= chance()
+
+
+def test_a_backlog_does_not_come_in_step() -> None:
+    """After a day in which nothing got through, a person's reports do not arrive together."""
+    rows = crowd(Days(outage=True))
+
+    assert all(len(found) == DEVICES for found in rows.values())
+    for one, other in (("a", "b"), ("a", "c"), ("b", "c")):
+        assert best(rows, (one, 0), (other, 0)) <= chance()
+
+
+def test_a_clock_that_is_off_does_not_mark_its_owner() -> None:
+    """Hidden reports leave at an odd second: how far a clock is off does not pair them."""
+    rows = crowd(Days(HIDDEN))
+
+    assert best(rows, ("a", 0), ("b", 0)) <= chance()
+
+
+# -- many persons of one client --------------------------------------------------------------------
+
+
+def test_a_body_of_many_persons_has_one_row_of_each_in_no_order(tmp_path: Path) -> None:
+    """Persons are mixed: no body has two pseudonyms of one, no order is that of another body."""
+    wire = Wire(clock_at(at(0, 9)))
+    device = Device(
+        tmp_path, COLLECTIONS, wire.clock, wire, coins=SeededCoins(1), consent=None, persons=True
+    )
+    owners: dict[tuple[str, bytes], int] = {}
+    for person in range(DEVICES):
+        here = device.client.person(person)
+        here.consent(True)
+        for name in COLLECTIONS:
+            here.record(name, True)
+        device.worker.store()
+        rows = device.worker.state.sent(device.client._key(here._id))
+        owners |= {(each.report.fingerprint, each.report.pseudonym): person for each in rows}
+    device.client.flush()
+    bodies = [
+        [owners[each.fingerprint, each.pseudonym] for each in arrival.batch.reports]
+        for arrival in wire.arrivals
+    ]
+
+    assert sorted(map(len, bodies)) == [DEVICES] * len(COLLECTIONS)
+    assert all(len(set(body)) == len(body) for body in bodies)
+    for body, other in zip(bodies, [*bodies[1:], list(range(DEVICES))], strict=True):
+        assert sum(a == b for a, b in zip(body, other, strict=True)) <= chance()
+
+
+# -- planted bugs ----------------------------------------------------------------------------------
+
+
+def one_body() -> AbstractContextManager[object]:
+    """Wrong: what is due goes into one body, whatever its pseudonyms."""
+
+    def together(parcels: list[Parcel], _: Coins, *, persons: bool) -> list[list[Parcel]]:
+        return [parcels] if parcels else []
+
+    return patch.object(courier, "bodies", together)
+
+
+@contextmanager
+def telling_length() -> Iterator[None]:
+    """Wrong: the length of a body depends on the device, as that of a name or a version would."""
+    original = Device.__init__
+    padding = 0
+
+    def born(device: Device, place: Path, *given: Any, **more: Any) -> None:
+        nonlocal padding
+        padding = 1000 + int(place.name)
+        original(device, place, *given, **more)
+
+    def padded(batch: Batch) -> bytes:
+        return encode_packed(replace(batch, padding=padding))
+
+    with patch.object(courier, "_padded", padded), patch.object(Device, "__init__", born):
+        yield
+
+
+def on_the_minute() -> AbstractContextManager[object]:
+    """Wrong, and once so: hidden reports leave on the device's full minute."""
+
+    def times(answers: Answers, answer: answering._Answer, place: int) -> tuple[float, float]:
+        instant = answers._instants(answer)[place]
+        return instant, instant
+
+    return patch.object(Answers, "_times", times)
+
+
+def in_step() -> AbstractContextManager[object]:
+    """Wrong, and once so: what falls due in an outage leaves when it ends."""
+    return patch.object(courier.Courier, "_postpone", lambda _, parcels: parcels)
+
+
+PLANTED: dict[str, Callable[[], Rows]] = {
+    "sent back to back": lambda: crowd(Days(jitter=1e-9)),
+    "one body of two pseudonyms": lambda: crowd(Days(jitter=1e-9), one_body),
+    "a length that tells the person": lambda: crowd(Days(), telling_length),
+    "a clock that tells the person": lambda: crowd(Days(HIDDEN), on_the_minute),
+    "a backlog in step": lambda: crowd(Days(outage=True), in_step),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_the_joiner_succeeds_against(bug: str) -> None:
+    """The same joiner, on a planted bug, pairs far more persons than chance allows."""
+    found = best(PLANTED[bug](), ("a", 0), ("b", 0))
+
+    assert found > 2 * chance(), f"{found} of {DEVICES}"

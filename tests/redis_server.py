@@ -1,0 +1,114 @@
+"""A real Redis on the loopback, durable as the README asks for; and a proxy that loses replies."""
+
+from __future__ import annotations
+
+import select
+import signal
+import socket
+import subprocess
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import redis
+
+HOST = "127.0.0.1"
+SETTINGS = {
+    "appendonly": "yes",
+    "appendfsync": "always",
+    "maxmemory-policy": "noeviction",
+    "save": "",
+}
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class RedisServer:
+    """One redis-server and its folder: killed, it can be started there again."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        """Start it."""
+        self.folder = folder
+        self.port = free_port()
+        self._settings = SETTINGS | {name.replace("_", "-"): v for name, v in settings.items()}
+        self.start()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"redis://{HOST}:{self.port}/0"
+
+    def start(self) -> None:
+        """Start it, on what the folder holds."""
+        given = {"bind": HOST, "port": str(self.port), "dir": str(self.folder)} | self._settings
+        options = [part for name, value in given.items() for part in (f"--{name}", value)]
+        with (self.folder / "log").open("ab") as told:
+            self._process = subprocess.Popen(["redis-server", *options], stdout=told, stderr=told)
+        self._wait()
+
+    def kill(self) -> None:
+        """End it as a power cut ends a process."""
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+    def ask(self, *command: str) -> object:
+        """Ask it something, on a connection of its own."""
+        with redis.Redis(host=HOST, port=self.port, protocol=2) as connection:
+            return connection.execute_command(*command)
+
+    def _wait(self) -> None:
+        ends = time.monotonic() + 20
+        while True:
+            try:
+                self.ask("PING")
+            except redis.RedisError:
+                if time.monotonic() > ends or self._process.poll() is not None:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+
+class LosingProxy:
+    """Passes everything on; of the next few scripts it lets the server do them, and hangs up."""
+
+    def __init__(self, port: int) -> None:
+        """Listen, for the server at this port."""
+        self.lose = 0
+        self.lost = 0
+        self._port = port
+        self._socket = socket.create_server((HOST, 0))
+        self.url = f"redis://{HOST}:{self._socket.getsockname()[1]}/0"
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def close(self) -> None:
+        """Take no more connections."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _listen(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._socket.accept()
+                threading.Thread(target=self._pass_on, args=(client,), daemon=True).start()
+
+    def _pass_on(self, client: socket.socket) -> None:
+        with client, socket.create_connection((HOST, self._port)) as server, suppress(OSError):
+            losing = False
+            while True:
+                for ready in select.select([client, server], [], [])[0]:
+                    block = ready.recv(1 << 20)
+                    if ready is client and self.lose and b"EVALSHA" in block:
+                        self.lose, losing = self.lose - 1, True
+                    if not block or (ready is server and losing):
+                        self.lost += losing
+                        return
+                    (server if ready is client else client).sendall(block)
