@@ -317,6 +317,55 @@ def test_no_long_life_breaks_a_promise() -> None:
     run(2000, 40)
 
 
+# -- regressions, by name --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def life() -> Iterator[Life]:
+    """One life, whose promises are checked at its end."""
+    life = Life()
+    yield life
+    life.what_is_charged_is_what_was_stored()
+    life.no_cap_is_exceeded()
+    life.teardown()
+
+
+def test_a_lost_reply_and_a_crash_send_the_same_again(life: Life) -> None:
+    """Executed, the reply lost, the process cut before it noted so: a duplicate, not a draw."""
+    life.record("event", True)
+    life.server("well", loses_reply=True)
+    life.crash_soon(3)
+    life.flush()
+    life.server("well", loses_reply=False)
+    life.advance(24)
+
+    event = COLLECTIONS["event"].fingerprint
+
+    assert sum(each.fingerprint == event for each in life.messages.values()) == 1
+
+
+def test_who_is_forgotten_and_comes_back_answers_hidden_presence_once_a_period(life: Life) -> None:
+    """Answered, forgotten, back on the same day: the day is closed and costs nothing more."""
+    life.flush()
+    life.forget()
+    life.consent(given=True)
+    life.advance(11)
+
+    assert [draw.cost for draw in life.stored if draw.lineage == "kept"] == [10**6, 0]
+
+
+@pytest.mark.parametrize("steps", range(1, 13))
+def test_a_cut_between_any_two_steps_breaks_no_promise(life: Life, steps: int) -> None:
+    """Wherever a round is cut, what was durable arrives once and what was not costs nothing."""
+    life.crash_soon(steps)
+    life.record("event", True)
+    life.flush()
+    life.record("alone", False)
+    life.advance(3)
+
+    assert not life.wrong
+
+
 # -- planted bugs ----------------------------------------------------------------------------------
 
 

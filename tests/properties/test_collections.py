@@ -1041,7 +1041,7 @@ CHANGES = [
     (FULL, "late", "31"),
     (FULL, "linkage", '"period"'),
     (FULL, "linkage", '"none"'),
-    (FULL, "presence", '"hidden"'),
+    (FULL.replace('segments = {arm = ["A", "B"]}\n', ""), "presence", '"hidden"'),
     (FULL, "segments", '{arm = ["B", "A"]}'),
     (FULL, "segments", '{leg = ["A", "B"]}'),
     (FULL, "segments", None),

@@ -177,6 +177,12 @@ WRONG_LINES = [
     (f'{BOOLEAN}\ntakes = "all"', "takes", '"all"', '"first", "last", "any", "max", "sum"'),
     # presence
     (f'{RANGE}\npresence = "hidden"', "presence", '"hidden"', "no cell for absent"),
+    (
+        'boolean = true\npresence = "hidden"\nsegments = {arm = ["A", "B"]}',
+        "presence",
+        '"hidden"',
+        "an absence has no segment",
+    ),
     (f'{CURATED}\npresence = "hidden"', "presence", '"hidden"', "curator sees presence"),
     (f'{BOOLEAN}\npresence = "secret"', "presence", '"secret"', '"public", "hidden"'),
     # central
