@@ -6,9 +6,11 @@ logged once, counted, and told by `explain`. Values never appear in any of the t
 
 from __future__ import annotations
 
+import atexit
 import logging
 import math
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -457,11 +459,23 @@ def _forgotten(key: bytes) -> str:
 
 def _place(settings: Settings, app: str) -> str | Path:
     if settings.development:
-        return Path(tempfile.mkdtemp(prefix="veilcount-"))
+        return _throwaway()
     if settings.state is None:
         return default_directory(app)
     shared = "://" in settings.state and "#" not in settings.state
     return f"{settings.state}#{app}" if shared else settings.state
+
+
+def _throwaway() -> Path:
+    """Return a directory that goes with this process, and not with a child of it."""
+    directory, maker = tempfile.mkdtemp(prefix="veilcount-"), os.getpid()
+
+    def throw_away() -> None:
+        if os.getpid() == maker:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    atexit.register(throw_away)  # before the worker's, so it runs after the last is stored
+    return Path(directory)
 
 
 def _text(path: str | os.PathLike[str] | None) -> str | None:

@@ -1,0 +1,95 @@
+"""Development: a throwaway state, no caps, sent at once, each outcome logged; a test batch."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from veilcount_aggregator.app import create_app
+from veilcount_aggregator.store import MemoryStore
+from veilcount_client import Client
+from veilcount_client.testing.transports import RecordingTransport, WsgiTransport
+from veilcount_shared import load_collections
+
+FILE = Path(__file__).parents[2] / "docs" / "collections.toml"
+NOON = datetime(2026, 12, 3, 12, tzinfo=UTC)
+
+
+class Noon:
+    """A clock that stands at noon inside the campaign."""
+
+    @staticmethod
+    def now() -> float:
+        """Return noon."""
+        return NOON.timestamp()
+
+
+def developing(transport: RecordingTransport) -> Client:
+    """Return a client in development, of someone who consents."""
+    client = Client(
+        "http://127.0.0.1:9",
+        collections=FILE,
+        development=True,
+        strict=True,
+        transport=transport,
+        clock=Noon(),
+        threaded=False,
+    )
+    client.consent(True)
+    return client
+
+
+def test_every_record_is_sent_at_once_under_a_pseudonym_of_its_own() -> None:
+    """Nothing is frozen and no cap is reached: to see what is sent costs no period."""
+    transport = RecordingTransport()
+    with developing(transport) as client:
+        for _ in range(20):
+            client.record("theme", "dark")
+        flushed = client.flush()
+
+    assert flushed
+    assert len(transport.reports) == 20
+    assert len({report.pseudonym for report in transport.reports}) == 20
+    assert all(batch.test for batch in transport.batches)
+
+
+def test_each_outcome_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """With the verdict, and never with a value."""
+    with caplog.at_level(logging.INFO, "veilcount"), developing(RecordingTransport()) as client:
+        client.record("theme", "dark")
+        client.flush()
+
+    assert "1 reports: counted" in caplog.text
+    assert "dark" not in caplog.text
+
+
+def test_an_aggregator_in_production_refuses_it() -> None:
+    """Its batches are marked as test batches, which are not counted there."""
+    collections = load_collections(FILE)
+    store = MemoryStore()
+    app = create_app(collections.values(), store, lambda: NOON)
+    with developing(RecordingTransport(WsgiTransport(app))) as client:
+        client.record("theme", "dark")
+        flushed = client.flush()
+
+    assert not flushed
+    assert not store.counters(collections["theme"]).any()
+
+
+def test_its_state_goes_with_the_process(tmp_path: Path) -> None:
+    """Nothing is left in the folder for temporary files, and the app's own state is not touched."""
+    script = f"""
+from veilcount_client import Client
+client = Client("http://127.0.0.1:9", collections={str(FILE)!r}, development=True)
+client.consent(True)
+client.record("theme", "dark")
+"""
+    environment = {"TMPDIR": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state"), "PATH": ""}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=60)
+
+    assert list(tmp_path.iterdir()) == []
