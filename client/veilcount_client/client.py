@@ -230,6 +230,7 @@ class Client:
             if given:
                 self._begin(worker, person)
             else:
+                self._depart(worker, self._key(person))
                 worker.discard(self._key(person))
                 worker.state.consent(self._key(person), False, frozenset(), self._now())
         except StateError as error:
@@ -239,20 +240,32 @@ class Client:
             return
         if person == SELF:
             self._consents[SELF] = given
-        self._go_on(worker, given=given)
+        self._go_on(worker)
 
     def _begin(self, worker: Worker, person: str) -> None:
         key, now = self._key(person), self._now()
         covered = frozenset(each.fingerprint for each in self._accepted.values())
-        known = worker.state.person(key)
         worker.state.consent(key, True, covered, now)
-        if (known.since and not known.consented) or worker.state.note(_forgotten(key)):
-            worker.answers.burn(key, self._accepted.values(), now)
+        self._come_back(worker, key)
 
-    def _go_on(self, worker: Worker, *, given: bool | None) -> None:
+    def _hides(self) -> bool:
+        return any(each.presence is Presence.HIDDEN for each in self._accepted.values())
+
+    def _depart(self, worker: Worker, key: bytes) -> None:
+        """Note that a person leaves, before anything is wiped."""
+        if self._hides() and worker.state.person(key).since:
+            worker.state.keep(_departed(key), "yes")
+
+    def _come_back(self, worker: Worker, key: bytes) -> None:
+        """Let who had left answer from the next period on; what was wiped would show otherwise."""
+        if self._hides() and worker.state.note(_departed(key)):
+            worker.answers.burn(key, self._accepted.values(), self._now())
+            worker.state.keep(_departed(key), "")
+
+    def _go_on(self, worker: Worker) -> None:
         """Start before the first record only for what must not depend on one."""
-        hidden = any(each.presence is Presence.HIDDEN for each in self._accepted.values())
-        if (given and hidden) or worker.state.next_due() is not None:
+        state = worker.state
+        if state.next_due() is not None or (self._hides() and state.consenting()):
             worker.wake()
 
     def _unasked(self, person: str) -> list[str]:
@@ -265,9 +278,9 @@ class Client:
         if self._worker is None:
             return
         key = self._key(person)
+        self._depart(self._worker, key)
         self._worker.discard(key)
         self._worker.courier.farewell(self._worker.state.forget(key))
-        self._worker.state.keep(_forgotten(key), "yes")
         if person == SELF:
             self._consents[SELF] = None
         self._worker.wake()
@@ -331,7 +344,9 @@ class Client:
         worker = self._employ(state, transport)
         self._consents[SELF] = state.person(key_of(state.root, SELF)).consented
         self._worker = worker  # last: from here on it is usable
-        self._go_on(worker, given=self._consents[SELF])
+        if self._consents[SELF]:
+            self._come_back(worker, self._key(SELF))
+        self._go_on(worker)
 
     def _accept(self, collections: Mapping[str, Collection]) -> Mapping[str, Collection]:
         accepted = {}
@@ -453,8 +468,8 @@ class Person:
         return self._client._explain(self._id, name)  # noqa: SLF001 - the same room
 
 
-def _forgotten(key: bytes) -> str:
-    return f"forgotten {key.hex()}"
+def _departed(key: bytes) -> str:
+    return f"departed {key.hex()}"
 
 
 def _place(settings: Settings, app: str) -> str | Path:

@@ -424,13 +424,7 @@ def test_an_outage_is_felt_by_all_collections_alike_and_hidden_presence_shows_no
         assert emissions(collections, busy, life) == emissions(collections, others, life)
 
 
-# -- what is not kept yet --------------------------------------------------------------------------
-
-
-def not_yet(why: str) -> pytest.MarkDecorator:
-    """Mark what the product should keep, and where it does not; gone once it does."""
-    kinds = (AssertionError, pytest.fail.Exception)
-    return pytest.mark.xfail(strict=True, raises=kinds, reason=why)
+# -- what does not wait for a record, and what a withdrawal does not show -----------------
 
 
 def test_hidden_presence_does_not_wait_for_a_record_to_begin() -> None:
@@ -460,6 +454,33 @@ def test_a_withdrawal_taken_back_does_not_show_hidden_presence(verb: str) -> Non
     stream = recording("mood", True, True, hours=0.05)
 
     assert emissions(collections, stream, life) == emissions(collections, NEVER, life)
+
+
+def test_who_was_forgotten_once_shows_nothing_when_asked_again_later() -> None:
+    """Days after a return, another consent in the middle of a period closes no open answer."""
+    collections = asking("mood", presence="hidden")
+    life = Life(
+        "asked again",
+        ((at(0, 7.1), "forget"), (at(0, 7.2), "consent"), (at(2, 0.1), "consent")),
+    )
+    stream = recording("mood", True, True, True, hours=0.05)
+
+    assert emissions(collections, stream, life) == emissions(collections, NEVER, life)
+
+
+def test_hidden_presence_of_many_persons_does_not_wait_for_a_record(tmp_path: Path) -> None:
+    """After a restart, absences of persons who consented earlier need no record to leave."""
+    clock = clock_at(FIRST)
+    device = Device(
+        tmp_path, asking("mood", presence="hidden"), clock, Wire(clock), persons=True, consent=None
+    )
+    device.client.person(1).consent(True)
+    pass_time(clock, at(0, 8), device)
+    device.client.flush()
+    device.lazy = True
+    device.restart()
+
+    assert device.awake
 
 
 def test_hidden_presence_with_segments_is_refused() -> None:
