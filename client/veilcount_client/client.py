@@ -6,35 +6,33 @@ logged once, counted, and told by `explain`. Values never appear in any of the t
 
 from __future__ import annotations
 
-import atexit
 import logging
 import math
 import os
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
 from veilcount_shared import Coins, Collection, SystemCoins, load_collections
-from veilcount_shared.collection import Model, Presence
+from veilcount_shared.collection import Model
 from veilcount_shared.errors import UnknownSegment, VeilcountError
 
 from . import ledger
 from .answers import Answers, Record
 from .clock import BoundedClock, Clock, SystemClock
 from .courier import Courier
+from .deciding import Decisions
 from .errors import NotUsable, UnknownCollection
 from .explaining import Explanation, explain
 from .ledger import Reservation
 from .losses import Loss, Tally
+from .places import place_of
 from .receipt import Example, Receipt, example, receipt
-from .settings import Settings, default_directory, read_settings
+from .settings import Settings, read_settings
 from .state import State, StateError
 from .state.opening import open_state
 from .state.secrets import key_of
@@ -81,6 +79,7 @@ class Client:
         self._closed = False
         self._unstored = Tally()
         self._worker: Worker | None = None
+        self._decisions: Decisions | None = None
         self.collections: Mapping[str, Collection] = {}
         self.reservation = Reservation({}, {}, ledger.Ceilings(0, 0))
         self.settings = Settings(strict=bool(strict))
@@ -209,30 +208,21 @@ class Client:
                 raise
 
     def _consented(self, person: str) -> bool | None:
-        if person not in self._consents or person != SELF:
-            return self._look_up_consent(person)
-        return self._consents[person]
-
-    def _look_up_consent(self, person: str) -> bool | None:
-        if self._worker is None:
+        if person == SELF and SELF in self._consents:
+            return self._consents[SELF]
+        if self._decisions is None:
             return None
         try:
-            return self._worker.state.person(self._key(person)).consented
+            return self._decisions.consented(self._key(person))
         except StateError as error:
             self._complain("state", str(error))
             return None
 
     def _consent(self, person: str, *, given: bool) -> None:
-        worker = self._worker
-        if worker is None:
+        if self._decisions is None:
             return
         try:
-            if given:
-                self._begin(worker, person)
-            else:
-                self._depart(worker, self._key(person))
-                worker.discard(self._key(person))
-                worker.state.consent(self._key(person), False, frozenset(), self._now())
+            self._decisions.consent(self._key(person), given=given)
         except StateError as error:
             self._complain("state", str(error))
             if self.settings.strict:
@@ -240,50 +230,16 @@ class Client:
             return
         if person == SELF:
             self._consents[SELF] = given
-        self._go_on(worker)
-
-    def _begin(self, worker: Worker, person: str) -> None:
-        key, now = self._key(person), self._now()
-        covered = frozenset(each.fingerprint for each in self._accepted.values())
-        worker.state.consent(key, True, covered, now)
-        self._come_back(worker, key)
-
-    def _hides(self) -> bool:
-        return any(each.presence is Presence.HIDDEN for each in self._accepted.values())
-
-    def _depart(self, worker: Worker, key: bytes) -> None:
-        """Note that a person leaves, before anything is wiped."""
-        if self._hides() and worker.state.person(key).since:
-            worker.state.keep(_departed(key), "yes")
-
-    def _come_back(self, worker: Worker, key: bytes) -> None:
-        """Let who had left answer from the next period on; what was wiped would show otherwise."""
-        if self._hides() and worker.state.note(_departed(key)):
-            worker.answers.burn(key, self._accepted.values(), self._now())
-            worker.state.keep(_departed(key), "")
-
-    def _go_on(self, worker: Worker) -> None:
-        """Start before the first record only for what must not depend on one."""
-        state = worker.state
-        if state.next_due() is not None or (self._hides() and state.consenting()):
-            worker.wake()
 
     def _unasked(self, person: str) -> list[str]:
-        if self._worker is None:
-            return []
-        covered = self._worker.state.person(self._key(person)).covered
-        return [name for name, each in self._accepted.items() if each.fingerprint not in covered]
+        return [] if self._decisions is None else self._decisions.unasked(self._key(person))
 
     def _forget(self, person: str) -> None:
-        if self._worker is None:
+        if self._decisions is None:
             return
-        key = self._key(person)
-        self._depart(self._worker, key)
-        self._worker.discard(key)
-        self._worker.courier.farewell(self._worker.state.forget(key))
+        self._decisions.forget(self._key(person))
         if person == SELF:
             self._consents[SELF] = None
-        self._worker.wake()
 
     def _receipt(self, person: str) -> Receipt:
         if self._worker is None:
@@ -335,18 +291,16 @@ class Client:
         if not collections or (settings.url is None and self._transport is None):
             raise NotUsable("no aggregator: give url= or VEILCOUNT_URL, and a file of collections")
         app = next(iter(collections.values())).app
-        state = open_state(_place(settings, app))
+        state = open_state(place_of(settings, app))
         self.reservation = ledger.reserve(
             state, collections.values(), settings.ceiling, settings.daily_ceiling
         )
         self._accepted = self._accept(collections)
         transport = self._transport or HttpTransport(settings.url or "", settings.key, self._now)
         worker = self._employ(state, transport)
-        self._consents[SELF] = state.person(key_of(state.root, SELF)).consented
+        self._decisions = Decisions(worker, self._accepted, self._now)
+        self._consents[SELF] = self._decisions.resume(key_of(state.root, SELF))
         self._worker = worker  # last: from here on it is usable
-        if self._consents[SELF]:
-            self._come_back(worker, self._key(SELF))
-        self._go_on(worker)
 
     def _accept(self, collections: Mapping[str, Collection]) -> Mapping[str, Collection]:
         accepted = {}
@@ -466,31 +420,6 @@ class Person:
     def explain(self, name: str) -> Explanation:
         """Return why nothing of a collection left, or that all is well."""
         return self._client._explain(self._id, name)  # noqa: SLF001 - the same room
-
-
-def _departed(key: bytes) -> str:
-    return f"departed {key.hex()}"
-
-
-def _place(settings: Settings, app: str) -> str | Path:
-    if settings.development:
-        return _throwaway()
-    if settings.state is None:
-        return default_directory(app)
-    shared = "://" in settings.state and "#" not in settings.state
-    return f"{settings.state}#{app}" if shared else settings.state
-
-
-def _throwaway() -> Path:
-    """Return a directory that goes with this process, and not with a child of it."""
-    directory, maker = tempfile.mkdtemp(prefix="veilcount-"), os.getpid()
-
-    def throw_away() -> None:
-        if os.getpid() == maker:
-            shutil.rmtree(directory, ignore_errors=True)
-
-    atexit.register(throw_away)  # before the worker's, so it runs after the last is stored
-    return Path(directory)
 
 
 def _text(path: str | os.PathLike[str] | None) -> str | None:

@@ -16,7 +16,8 @@ from .calling import call
 from .clock import SystemClock, instant
 from .finding import Finding
 from .looking import look
-from .settings import Settings, default_directory
+from .places import place_of
+from .settings import Settings
 
 GRACE = 86_400.0  # seconds by which a device's clock may differ before periods go astray
 
@@ -28,7 +29,7 @@ def examine(settings: Settings, now: Callable[[], float] = SystemClock.now) -> I
     yield loaded
     if collections:
         yield from _dates(collections, now())
-        place = settings.state or default_directory(next(iter(collections.values())).app)
+        place = place_of(settings, next(iter(collections.values())).app)
         yield from look(place, settings, collections, now())
     yield from _aggregator(settings, collections, now)
 

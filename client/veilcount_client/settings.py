@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 
 from veilcount_shared.epsilon import exact
 
@@ -65,18 +63,6 @@ def read_settings(
         jitter=float(text("jitter") or JITTER),
         disabled=_switch(environment),
     )
-
-
-def default_directory(app: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """Return where this machine keeps the state of an app's user."""
-    home = Path(environment.get("HOME") or Path.home())
-    if sys.platform == "win32":
-        base = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = home / "Library" / "Application Support"
-    else:
-        base = Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state")
-    return base / "veilcount" / app
 
 
 def _switch(environment: Mapping[str, str]) -> str | None:

@@ -17,6 +17,7 @@ from veilcount_shared import Coins
 from .. import client as made_here
 from ..answers import Record
 from ..client import Client, Person
+from ..places import place_of
 from ..settings import KILL_SWITCHES, Settings
 from ..state import sqlite, sqlite_file
 from ..worker import Worker
@@ -56,13 +57,13 @@ def records(see: Callable[[Worker, Record], None]) -> Replacement:
 
 def places(directory: str) -> Replacement:
     """Put each state that the app asks for, wherever it wants it, under this directory."""
-    original = made_here._place  # noqa: SLF001 - the same room
+    original = place_of
 
     def place(settings: Settings, app: str) -> Path:
         asked = str(original(settings, app))
         return Path(directory) / hashlib.sha256(asked.encode()).hexdigest()[:16]
 
-    return patch.object(made_here, "_place", place)
+    return patch.object(made_here, "place_of", place)
 
 
 @contextmanager
