@@ -26,7 +26,8 @@ from redis.retry import Retry
 
 from ..losses import Loss
 from .contract import KEY_BYTES, Bounds, Draw, Fate, Parcel, Person, Sent, Spent, StateError
-from .redis_scripts import BUCKETS, SCRIPTS, TURN, pack_draws, unpack_report
+from .redis_records import TURN, pack_draws, unpack_report
+from .redis_scripts import BUCKETS, SCRIPTS
 from .secrets import new_root, new_salt, secret_of
 
 log = logging.getLogger("veilcount")
