@@ -16,7 +16,7 @@ class Finding:
     says: str
 
     def __str__(self) -> str:
-        return f"{'ok  ' if self.well else 'TODO'}  {self.about}: {self.says}"
+        return f"{'ok  ' if self.well else 'mend'}  {self.about}: {self.says}"
 
 
 def tell(findings: Iterable[Finding], *, as_json: bool) -> str:
