@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
+from typing import TypeVar
 
 from veilcount_shared.coins import WORDS, Coins
 
 Law = dict[int, Fraction]
+Result = TypeVar("Result", bound=Hashable)
 
 
 class EnumeratedCoins(Coins):
@@ -54,9 +56,9 @@ class EnumeratedCoins(Coins):
         return fallen
 
 
-def law(function: Callable[[Coins], int]) -> Law:
+def law(function: Callable[[Coins], Result]) -> dict[Result, Fraction]:
     """Return the probability of every result, depth first over all branches."""
-    found: Law = {}
+    found: dict[Result, Fraction] = {}
     branch: list[tuple[int, int]] | None = []
     while branch is not None:
         coins = EnumeratedCoins(branch)

@@ -50,7 +50,7 @@ def bodies(parcels: list[Parcel], coins: Coins, *, persons: bool) -> list[list[P
         for row in rows.values()
         for first in range(0, len(row), MOST_IN_BODY)
     ]
-    shuffled = _shuffle(pieces, coins)
+    shuffled = coins.shuffled(pieces)
     if not persons:
         return shuffled
     mixed: list[list[Parcel]] = []
@@ -64,7 +64,7 @@ def bodies(parcels: list[Parcel], coins: Coins, *, persons: bool) -> list[list[P
             mixed.append([])
         mixed[place] += row
         turn[person] = place + 1
-    return [_shuffle(body, coins) for body in mixed]
+    return [coins.shuffled(body) for body in mixed]
 
 
 def pack(reports: Iterable[Report], *, test: bool) -> bytes:
@@ -77,14 +77,6 @@ def _padded(batch: Batch) -> bytes:
     long = -(-bare // (MAX_PADDING + 1)) * (MAX_PADDING + 1)
     size = next((size for size in SIZES if size >= bare), long)
     return encode_packed(replace(batch, padding=size - bare))
-
-
-def _shuffle(items: list, coins: Coins) -> list:  # type: ignore[type-arg] # of whatever
-    """Return the items in a uniform order [Fisher-Yates]."""
-    for last in range(len(items) - 1, 0, -1):
-        other = coins.below(last + 1)
-        items[last], items[other] = items[other], items[last]
-    return items
 
 
 @dataclass
@@ -293,7 +285,7 @@ class Courier:
 
     def _say_farewell(self, now: float, *, hurry: bool) -> None:
         rows = json.loads(self.state.note(FAREWELLS) or "[]")
-        due = _shuffle([row for row in rows if hurry or row[2] <= now], self.coins)
+        due = self.coins.shuffled(row for row in rows if hurry or row[2] <= now)
         while due and self.transport.close_row(*due[-1][:2]):
             rows.remove(due.pop())
             self.state.keep(FAREWELLS, json.dumps(rows))

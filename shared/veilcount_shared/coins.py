@@ -11,7 +11,10 @@ import os
 import struct
 import weakref
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import ClassVar, TypeVar
+
+Item = TypeVar("Item")
 
 WORD_BITS = 64
 WORDS = 1 << WORD_BITS  # a threshold `a` of a design means the probability a / WORDS
@@ -49,6 +52,23 @@ class Coins(ABC):
         if denominator == WORDS:
             return self.word() < numerator
         return self.below(denominator) < numerator
+
+    def sample(self, n: int, size: int) -> set[int]:
+        """Return a uniform subset of 0..n-1 of this size, by Floyd's algorithm [BF87]."""
+        below = self.below
+        drawn: set[int] = set()
+        for top in range(n - size, n):
+            member = below(top + 1)
+            drawn.add(top if member in drawn else member)
+        return drawn
+
+    def shuffled(self, items: Iterable[Item]) -> list[Item]:
+        """Return the items in a uniform order [Fisher-Yates]."""
+        order = list(items)
+        for last in range(len(order) - 1, 0, -1):
+            other = self.below(last + 1)
+            order[last], order[other] = order[other], order[last]
+        return order
 
     def _below_wide(self, n: int, bits: int) -> int:
         words = -(-bits // WORD_BITS)

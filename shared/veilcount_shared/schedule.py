@@ -76,16 +76,9 @@ def closes(collection: Collection, period: int) -> datetime:
 
 
 def answering_periods(secret: bytes, collection: Collection) -> frozenset[int]:
-    """Return the periods in which this person answers: a uniform subset of the given size.
-
-    Floyd's algorithm [BF87], as in subset selection.
-    """
+    """Return the periods in which this person answers: a uniform subset of the given size."""
     coins = SecretCoins(secret, "answers", collection.fingerprint)
-    drawn: set[int] = set()
-    for top in range(collection.periods - collection.answering, collection.periods):
-        period = coins.below(top + 1)
-        drawn.add(top if period in drawn else period)
-    return frozenset(drawn)
+    return frozenset(coins.sample(collection.periods, collection.answering))
 
 
 def instant(secret: bytes, collection: Collection, period: int, answer: int = 0) -> datetime:
@@ -137,13 +130,8 @@ def cohort(secret: bytes, app: str, draw: str, of: int) -> int:
 
 @lru_cache(maxsize=128)  # each of a day's answers asks for it
 def _order(secret: bytes, fingerprint: str, period: int, size: int) -> tuple[int, ...]:
-    """Return a uniform permutation of the period's slots [Fisher-Yates]."""
-    coins = SecretCoins(secret, "slots", fingerprint, period)
-    order = list(range(size))
-    for last in range(size - 1, 0, -1):
-        other = coins.below(last + 1)
-        order[last], order[other] = order[other], order[last]
-    return tuple(order)
+    """Return a uniform permutation of the period's slots."""
+    return tuple(SecretCoins(secret, "slots", fingerprint, period).shuffled(range(size)))
 
 
 def _spell(*fields: str | int) -> bytes:

@@ -7,12 +7,11 @@ once more; here each draw has coins of its own, named after what they are for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from veilcount_client import courier
 from veilcount_client.answers import Answers, _Answer
 from veilcount_client.state import Parcel
 from veilcount_client.testing import SeededCoins
@@ -40,7 +39,7 @@ def coupled(seed: int) -> Iterator[None]:
     with ExitStack() as stack:
         for step in ("_draw", "_message", "_times"):
             stack.enter_context(patch.object(Answers, step, _own_coins(step, seed)))
-        stack.enter_context(patch.object(courier, "_shuffle", _order(seed)))
+        stack.enter_context(patch.object(SteadyCoins, "shuffled", _order(seed)))
         yield
 
 
@@ -79,7 +78,7 @@ def _own_coins(step: str, seed: int) -> Callable[..., Any]:
 def _order(seed: int) -> Callable[..., Any]:
     """Return an order that is as random as any: by a hash of what is ordered."""
 
-    def ordered(items: list[Any], _coins: Coins) -> list[Any]:
+    def ordered(_coins: Coins, items: Iterable[Any]) -> list[Any]:
         return sorted(items, key=lambda item: number(seed, _name(item)))
 
     return ordered

@@ -7,12 +7,15 @@ import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from math import comb, factorial
 from threading import Barrier
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.enumeration import law
 from veilcount_client.testing import SeededCoins
 from veilcount_shared import coins as coins_module
 from veilcount_shared.coins import WORD_BITS, WORDS, Coins, SystemCoins
@@ -314,3 +317,20 @@ def test_nothing_is_drawn_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -
 
     assert handed == []
     assert coins._pool == []
+
+
+@pytest.mark.parametrize(("n", "size"), [(5, 0), (5, 2), (5, 5), (6, 3)])
+def test_a_sample_is_every_subset_of_its_size_alike(n: int, size: int) -> None:
+    """Over every outcome of the coins."""
+    subsets = law(lambda coins: frozenset(coins.sample(n, size)))
+
+    assert set(subsets.values()) == {Fraction(1, comb(n, size))}
+    assert {len(subset) for subset in subsets} == {size}
+
+
+@pytest.mark.parametrize("items", ["", "a", "abc", "abcd"])
+def test_a_shuffle_is_every_order_alike(items: str) -> None:
+    """Over every outcome of the coins; the items themselves are left as they were."""
+    orders = law(lambda coins: "".join(coins.shuffled(items)))
+
+    assert set(orders.values()) == {Fraction(1, factorial(len(items)))}

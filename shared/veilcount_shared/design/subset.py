@@ -100,8 +100,8 @@ class Subset:
         """Return what is fingerprinted."""
         return {"design": "subset", "k": self.k, "w": self.w, "a": str(self.a)}
 
-    # Both draw a uniform subset of the k - 1 inputs that are not x by Floyd's algorithm [BF87]:
-    # numbered 0..k-2, then moved up by one from x on.
+    # Both draw a uniform subset of the k - 1 inputs that are not x: numbered 0..k-2, then moved up
+    # by one from x on. A mask is drawn as `Coins.sample` draws a set, with bits for members.
 
     def _draw_mask(self, x: int, others: int, *, inside: bool, coins: Coins) -> int:
         below, mask = coins.below, 0
@@ -112,12 +112,7 @@ class Subset:
         return (mask ^ upper << x) | (upper << 1 | inside) << x
 
     def _draw_members(self, x: int, others: int, *, inside: bool, coins: Coins) -> int:
-        below = coins.below
-        drawn: set[int] = set()
-        for top in range(self.k - 1 - others, self.k - 1):
-            member = below(top + 1)
-            drawn.add(top if member in drawn else member)
-        members = [member + (member >= x) for member in drawn]
+        members = [member + (member >= x) for member in coins.sample(self.k - 1, others)]
         if inside:
             members.append(x)
         members.sort(reverse=True)
