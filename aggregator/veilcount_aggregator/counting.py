@@ -13,6 +13,8 @@ from veilcount_shared.design import Subset
 Counters = NDArray[np.int64]
 Packed = NDArray[np.uint8]
 
+BLOCK = 1 << 20  # bytes of messages that are spread out to bits together
+
 
 def tally(collection: Collection, messages: Iterable[int] | Packed) -> Counters:
     """Return the counters of valid messages, given as integers or as rows of their wire bytes.
@@ -22,14 +24,22 @@ def tally(collection: Collection, messages: Iterable[int] | Packed) -> Counters:
     rows = messages if isinstance(messages, np.ndarray) else _rows(collection, messages)
     design = collection.design
     if not isinstance(design, Subset) or design.w == 1:
-        return np.bincount(_numbers(rows), minlength=design.messages).astype(np.int64)
-    bits = _low_bits_first(rows)[:, : design.bits]
+        return np.bincount(_numbers(rows), minlength=design.counters).astype(np.int64)
+    supports = np.zeros(design.counters, np.int64)
+    step = max(1, BLOCK // collection.message_bytes)
+    for first in range(0, len(rows), step):
+        supports += _supports(design, rows[first : first + step])
+    return supports
+
+
+def _supports(design: Subset, rows: Packed) -> Counters:
+    bits = np.unpackbits(rows[:, ::-1], axis=1, count=design.bits, bitorder="little")
     if design.masked:
         supports: Counters = bits.sum(axis=0, dtype=np.int64)
         return supports
-    labels = bits.reshape(len(rows), design.w, design.label_bits)
-    weights = 1 << np.arange(design.label_bits)
-    return np.bincount((labels @ weights).ravel(), minlength=design.k).astype(np.int64)
+    labels = bits.reshape(-1, design.label_bits)
+    weights = 1 << np.arange(design.label_bits, dtype=np.int32)  # an input is below 2^20
+    return np.bincount(labels @ weights, minlength=design.k).astype(np.int64)
 
 
 def _rows(collection: Collection, messages: Iterable[int]) -> Packed:
@@ -42,7 +52,3 @@ def _numbers(rows: Packed) -> NDArray[np.int64]:
     for column in rows.T:
         numbers = numbers << 8 | column
     return numbers
-
-
-def _low_bits_first(rows: Packed) -> Packed:
-    return np.unpackbits(rows[:, ::-1], axis=1, bitorder="little")

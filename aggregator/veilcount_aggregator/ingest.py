@@ -1,65 +1,116 @@
-"""A batch and an instant to verdicts. No web in here.
+"""A body and a day to verdicts. No web in here.
 
-A bad report in a good batch gets its verdict and the rest count; a slot that is spent already is
-looked up before the report's age is judged, so that a late retry is told it had succeeded.
+A bad report in a good batch gets its verdict and the rest count. A report's age is judged here, but
+a spent slot is looked up first (in the store): a late retry is told that it had succeeded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 
-from veilcount_shared import Collection
-from veilcount_shared.collection import Linkage
-from veilcount_shared.errors import ReportError
-from veilcount_shared.report import Batch, Report, check
-from veilcount_shared.schedule import closes, opens
-from veilcount_shared.verdict import Verdict, refusal
+import numpy as np
 
-from .store import Spend, Store
+from veilcount_shared.report import Losses
+from veilcount_shared.verdict import Verdict
 
+from .bodies import Body, Sheet
+from .checking import valid
+from .notebook import Notebook
+from .series import Series
+from .store import CODES, COUNTED, ROW_BYTES, VERDICT, VERDICTS, Codes, Note, Spends
 
-def ingest(
-    batch: Batch, series: Mapping[str, Collection], store: Store, now: datetime
-) -> list[Verdict]:
-    """Return one verdict a report, in the batch's order; what is counted is committed."""
-    judged = [_judge(report, series, store, now) for report in batch.reports]
-    counted = iter(store.commit([spend for spend in judged if isinstance(spend, Spend)]))
-    return [
-        spend
-        if isinstance(spend, Verdict)
-        else (Verdict.COUNTED if next(counted) else Verdict.DUPLICATE)
-        for spend in judged
-    ]
+Commit = Callable[[Sequence[Spends]], list[Codes]]
+
+LOSS = "loss"
 
 
-def _judge(
-    report: Report, series: Mapping[str, Collection], store: Store, now: datetime
-) -> Spend | Verdict:
-    collection = series.get(report.fingerprint)
-    if collection is None:
-        return Verdict.UNKNOWN_COLLECTION
-    try:
-        message = check(report, collection)
-    except ReportError as error:
-        return refusal(error)
-    spend = Spend(
-        collection,
-        report.period,
-        report.segment,
-        0 if collection.linkage is Linkage.COLLECTION else report.period,
-        report.pseudonym,
-        report.slot,
-        message,
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What turns bodies into verdicts: where they are committed, and what is counted beside."""
+
+    commit: Commit
+    notebook: Notebook
+    room: int  # how many new pseudonyms a collection's period may bring
+
+    def take(self, body: Body, known: Mapping[str, Series], day: date) -> list[Verdict]:
+        """Return one verdict a report, in the batch's order; what is counted is durable."""
+        if body.losses is not None:
+            self._note_losses(body.losses, known)
+        verdicts = np.full(body.reports, CODES[Verdict.UNKNOWN_COLLECTION], np.uint8)
+        asked: list[tuple[np.ndarray[tuple[int], np.dtype[np.intp]], Spends]] = []
+        for sheet in body.sheets:
+            series = known.get(sheet.fingerprint)
+            if series is None:
+                self._note("", Verdict.UNKNOWN_COLLECTION, len(sheet))
+                continue
+            codes = judge(series, sheet)
+            verdicts[sheet.places] = codes
+            self._note_refused(series, codes)
+            fit = codes == COUNTED
+            if fit.any():
+                asked.append((sheet.places[fit], spends(series, sheet, fit, day, self.room)))
+        for (places, _), codes in zip(
+            asked, self.commit([each for _, each in asked]) if asked else (), strict=True
+        ):
+            verdicts[places] = codes
+        return [VERDICTS[code] for code in verdicts.tolist()]
+
+    def _note_refused(self, series: Series, codes: Codes) -> None:
+        for code, number in enumerate(np.bincount(codes).tolist()):
+            if number and code != COUNTED:
+                self._note(series.fingerprint, VERDICTS[code], number)
+
+    def _note(self, fingerprint: str, verdict: Verdict, number: int) -> None:
+        self.notebook.note(Note(VERDICT, fingerprint, -1, verdict), number)
+
+    def _note_losses(self, losses: Losses, known: Mapping[str, Series]) -> None:
+        """Count one device's losses by reason and bucket; of unknown series none are kept."""
+        if losses.fingerprint not in known:
+            return
+        for reason in ("aged", "evicted", "corrupt"):
+            if bucket := getattr(losses, reason):
+                self.notebook.note(Note(LOSS, losses.fingerprint, -1, f"{reason}:{bucket}"))
+
+
+def judge(series: Series, sheet: Sheet) -> Codes:
+    """Return what the definition says of each report, as `veilcount_shared.report.check` does."""
+    collection = series.collection
+    width = collection.per_period
+    first = sheet.periods * width if series.linked else 0
+    size = width if collection.slots >= width else 1
+    codes = np.where(valid(collection, sheet.messages), COUNTED, CODES[Verdict.MALFORMED])
+    fits = (sheet.slots >= first) & (sheet.slots < first + size)
+    codes[~fits] = CODES[Verdict.OVER_BUDGET]
+    outside = (sheet.periods >= collection.periods) | (sheet.segments >= collection.cells)
+    codes[outside] = CODES[Verdict.MALFORMED]
+    return codes.astype(np.uint8)
+
+
+def spends(
+    series: Series,
+    sheet: Sheet,
+    fit: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    day: date,
+    room: int,
+) -> Spends:
+    """Return the reports that fit their definition as the store wants them, their ages judged."""
+    periods = sheet.periods[fit]
+    oldest, newest = series.taken(day)
+    otherwise = np.full(len(periods), COUNTED)
+    otherwise[periods > newest] = CODES[Verdict.EARLY]
+    otherwise[periods < oldest] = CODES[Verdict.STALE]
+    if series.closed:
+        otherwise[:] = CODES[Verdict.CLOSED]
+    return Spends(
+        series,
+        sheet.pseudonyms[fit, :ROW_BYTES],
+        np.zeros_like(periods) if series.linked else periods,
+        periods,
+        sheet.segments[fit],
+        sheet.slots[fit],
+        sheet.messages[fit],
+        otherwise,
+        room,
     )
-    if store.spent(spend):
-        return Verdict.DUPLICATE
-    return _age(collection, report.period, now) or spend
-
-
-def _age(collection: Collection, period: int, now: datetime) -> Verdict | None:
-    if now < opens(collection, period):
-        return Verdict.EARLY
-    if now >= closes(collection, period) + timedelta(days=collection.late):
-        return Verdict.STALE
-    return None

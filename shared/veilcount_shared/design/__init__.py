@@ -1,5 +1,6 @@
 """The two-level designs: how a value's input becomes a message, and the exact law of it."""
 
+from .hierarchy import Hierarchy as Hierarchy
 from .mean import Mean as Mean
 from .plain import Plain as Plain
 from .plan import Plan as Plan

@@ -73,6 +73,11 @@ class Mean:
         return self.window.inputs
 
     @property
+    def counters(self) -> int:
+        """How many counters a tally of its reports keeps: one a message."""
+        return self.messages
+
+    @property
     def messages(self) -> int:
         """How many levels there are."""
         return self.window.levels

@@ -26,6 +26,11 @@ class Plain:
         return self.k
 
     @property
+    def counters(self) -> int:
+        """How many counters a tally of its reports keeps."""
+        return self.k
+
+    @property
     def bits(self) -> int:
         """The length of a message."""
         return (self.k - 1).bit_length()

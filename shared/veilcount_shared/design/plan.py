@@ -54,7 +54,7 @@ def plan(k: int, epsilon: int | str | Fraction) -> Plan:
 def _plan(k: int, epsilon: Fraction) -> Plan:
     e = exp_lower(epsilon)
     w = best_subset(k, e)
-    optimum = _subset_variance(k, w, e)
+    optimum = subset_variance(k, w, e)
     bits = subset_bits(k, w)
     if w > 1 and bits > SHORT_BITS:
         best = _best_plane(k, e)
@@ -68,7 +68,7 @@ def best_subset(k: int, e: Fraction) -> int:
     """Return the size w of the optimal subset: next to k / (e^epsilon + 1) [YB18, sec. 4]."""
     near = max(1, int(k / (e + 1)))
     sizes = [w for w in (near - 1, near, near + 1) if 1 <= w < k]
-    return min(sizes, key=lambda w: _subset_variance(k, w, e))
+    return min(sizes, key=lambda w: subset_variance(k, w, e))
 
 
 def subset_bits(k: int, w: int) -> int:
@@ -82,12 +82,12 @@ def _priced(design: Subset | Plane, ratio: Fraction) -> Plan:
     return Plan(design, float(q * (1 - q) / (p - q) ** 2), float(ratio))
 
 
-def _subset_variance(k: int, w: int, e: Fraction) -> Fraction:
+def subset_variance(k: int, w: int, e: Fraction) -> Fraction:
     """Return n times the variance of subset selection at the uniform distribution."""
     return (k - 1) ** 2 * (w * e + k - w) ** 2 / (k * k * w * (k - w) * (e - 1) ** 2)
 
 
-def _plane_variance(k: int, q: int, t: int, e: Fraction) -> Fraction:
+def plane_variance(k: int, q: int, t: int, e: Fraction) -> Fraction:
     """Return n times the variance of a plane at the uniform distribution over k of its points."""
     v, r, shared = points(q, t), points(q, t - 1), points(q, t - 2)
     whole = e * r + v - r
@@ -98,7 +98,7 @@ def _plane_variance(k: int, q: int, t: int, e: Fraction) -> Fraction:
 
 def _best_plane(k: int, e: Fraction) -> tuple[Fraction, int, int] | None:
     """Return (variance, q, t): of the planes close to the least variance, the smallest."""
-    found = [(_plane_variance(k, q, t, e), q, t) for q, t in _planes(k, e)]
+    found = [(plane_variance(k, q, t, e), q, t) for q, t in planes(k, e)]
     if not found:
         return None
     least = min(found)[0]
@@ -108,7 +108,7 @@ def _best_plane(k: int, e: Fraction) -> tuple[Fraction, int, int] | None:
     )
 
 
-def _planes(k: int, e: Fraction) -> Iterator[tuple[int, int]]:
+def planes(k: int, e: Fraction, cells: int = MAX_CELLS) -> Iterator[tuple[int, int]]:
     """Yield each order q worth a look, with the least t that has room for k points."""
     for q in _orders():
         if q > Fraction("2.2") * (e + 1) + 1:
@@ -116,7 +116,7 @@ def _planes(k: int, e: Fraction) -> Iterator[tuple[int, int]]:
         t = 3
         while points(q, t) < k:
             t += 1
-        if points(q, t) <= MAX_CELLS:
+        if points(q, t) <= cells:
             yield q, t
 
 

@@ -53,6 +53,11 @@ class Plane:
         if not satisfies(self.a, self.epsilon, self.owned, self.messages):
             raise EpsilonError(self.epsilon, f"plane q={self.q} t={self.t} a={self.a} exceeds it")
 
+    @property
+    def counters(self) -> int:
+        """How many counters a tally of its reports keeps: one a message."""
+        return self.messages
+
     @classmethod
     def at(cls, epsilon: Fraction, k: int, q: int, t: int) -> Plane:
         """Return the configuration that uses all of epsilon."""

@@ -54,6 +54,11 @@ class Subset:
         return self.k
 
     @property
+    def counters(self) -> int:
+        """How many counters a tally of its reports keeps."""
+        return self.k
+
+    @property
     def P(self) -> Fraction:
         """The probability that a report's subset contains the input."""
         return Fraction(self.a, WORDS)

@@ -114,6 +114,11 @@ class Distribution:
         return BUCKETS
 
     @property
+    def counters(self) -> int:
+        """How many counters a tally of its reports keeps: one a message."""
+        return self.messages
+
+    @property
     def messages(self) -> int:
         """How many levels there are."""
         return self.window.levels

@@ -1,0 +1,65 @@
+"""The reports of one series in a batch, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcount_shared.report import Losses, Report
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Columns of one length: what the wire says of each report of one series."""
+
+    fingerprint: str
+    places: NDArray[np.intp]  # where in the batch each stands
+    pseudonyms: NDArray[np.uint8]  # (n, 16)
+    periods: NDArray[np.int64]
+    segments: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    messages: NDArray[np.uint8]  # (n, width)
+
+    def __len__(self) -> int:
+        """How many reports."""
+        return len(self.places)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A batch as the intake wants it."""
+
+    reports: int
+    sheets: tuple[Sheet, ...]
+    losses: Losses | None = None
+    test: bool = False
+
+
+def sheets_of(reports: Sequence[Report]) -> tuple[Sheet, ...]:
+    """Return the sheets of a batch's reports."""
+    by_series: dict[str, list[int]] = {}
+    for place, report in enumerate(reports):
+        by_series.setdefault(report.fingerprint, []).append(place)
+    return tuple(
+        _sheet(fingerprint, places, [reports[place] for place in places])
+        for fingerprint, places in by_series.items()
+    )
+
+
+def _sheet(fingerprint: str, places: list[int], reports: list[Report]) -> Sheet:
+    return Sheet(
+        fingerprint,
+        np.array(places, np.intp),
+        _matrix([report.pseudonym for report in reports]),
+        np.array([report.period for report in reports], np.int64),
+        np.array([report.segment for report in reports], np.int64),
+        np.array([report.slot for report in reports], np.int64),
+        _matrix([report.message for report in reports]),
+    )
+
+
+def _matrix(rows: list[bytes]) -> NDArray[np.uint8]:
+    return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
