@@ -1,0 +1,69 @@
+"""What one protected unit can change: the sensitivities that noise is calibrated to.
+
+A unit is an event, or one person's day, week, month or campaign. It lies in one period and gives
+`contributions` answers there, which the server's slots enforce; so a release over many periods
+holds no more of a unit than a release over one. What differs is the person, who is many units:
+`person_answers` times the release's epsilon is what it reveals of all of them together.
+
+Neighbouring data differ in one unit: under "add-remove" it answers or does not; under "substitute"
+it gives other answers, as many. With c contributions, each between low and high:
+
+| the numbers asked            | add-remove                 | substitute           |
+|------------------------------|----------------------------|----------------------|
+| how many hold each value, L1 | c                          | 2 c                  |
+| how many fulfil a condition  | c                          | c                    |
+| the sum of the answers       | c max(abs low, abs high)   | c (high - low)       |
+| the sum of 2 x - low - high  | c (high - low)             | 2 c (high - low)     |
+
+The last is the sum from the middle of the range, doubled to stay whole: its terms lie between
+-(high - low) and high - low, so that an answer weighs least whatever it is. A condition that every
+answer fulfils is counted like any other: no substitute changes that number, but where a person is
+many units it says how often they answered, and leaves under noise only.
+"""
+
+from __future__ import annotations
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Adjacency
+from veilcount_shared.periods import Unit
+
+
+def contributions(collection: Collection) -> int:
+    """Return how many answers one unit gives at most: an event is one of its day's answers."""
+    return 1 if collection.unit is Unit.EVENT else collection.per_period
+
+
+def person_answers(collection: Collection, periods: range) -> int:
+    """Return how many answers one person gives at most in these periods."""
+    return collection.per_period * min(collection.answering, len(periods))
+
+
+def publishes_n(collection: Collection, periods: range) -> bool:
+    """Whether the exact number of answers in these periods may be told.
+
+    Only where a person's neighbour is another person's answer, and each person has given one: then
+    the number is the same in all neighbouring data. Where persons may come, go, or answer more
+    often, the number itself would say something of them.
+    """
+    substitute = collection.adjacency is Adjacency.SUBSTITUTE
+    return substitute and person_answers(collection, periods) == 1
+
+
+def of_histogram(collection: Collection) -> int:
+    """Return the L1 sensitivity of how many hold each value."""
+    return contributions(collection) * (2 if _substitute(collection) else 1)
+
+
+def of_count(collection: Collection) -> int:
+    """Return the sensitivity of how many fulfil a condition."""
+    return contributions(collection)
+
+
+def of_sum(collection: Collection, low: int, high: int) -> int:
+    """Return the sensitivity of the sum of answers between low and high."""
+    span = high - low if _substitute(collection) else max(abs(low), abs(high))
+    return contributions(collection) * span
+
+
+def _substitute(collection: Collection) -> bool:
+    return collection.adjacency is Adjacency.SUBSTITUTE

@@ -1,0 +1,51 @@
+"""The discrete Laplace law: integers, P(X = x) = (1 - q) / (1 + q) q^|x|, q = e^(-1/scale).
+
+It is epsilon-DP for a vector of integers whose L1 sensitivity is at most epsilon x scale. Its tails
+have a closed form, so an interval is a statement about this very law and not about a normal one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, exp, expm1, log, log1p, sinh, sqrt
+
+from numpy.random import Generator
+
+SAFE = 1e-12  # what floats may be off by, relatively, is put on the side of coverage
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplace:
+    """The noise on each number of a release."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no scale."""
+        if not 0 < self.scale < float("inf"):
+            raise ValueError(f"scale = {self.scale}: give a number above 0")
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation."""
+        return 1 / (sqrt(2) * sinh(1 / (2 * self.scale)))
+
+    def beyond(self, width: int) -> float:
+        """Return P(|X| > width) = 2 q^(width + 1) / (1 + q)."""
+        return 2 * exp(-(width + 1) / self.scale) / (1 + exp(-1 / self.scale))
+
+    def half_width(self, alpha: float) -> int:
+        """Return the least width that noise exceeds with probability alpha at most."""
+        enough = log(2 / alpha) - log1p(exp(-1 / self.scale)) + SAFE
+        return max(0, ceil(self.scale * enough * (1 + SAFE)) - 1)
+
+    def log_moment(self, t: float) -> float:
+        """Return log E exp(t X), for |t| < 1 / scale."""
+        rate = 1 / self.scale
+        # (1 - q)^2 / ((1 - q e^t) (1 - q e^-t)), each factor without cancellation
+        return 2 * log(-expm1(-rate)) - log(-expm1(t - rate)) - log(-expm1(-t - rate))
+
+    def draw(self, size: int, generator: Generator) -> list[int]:
+        """Return noise for simulations: the difference of two geometric draws, in floats inside."""
+        one, two = generator.geometric(-expm1(-1 / self.scale), size=(2, size))
+        return [int(each) for each in one - two]

@@ -1,0 +1,74 @@
+"""Quantiles of a number, from a histogram that is already released: free.
+
+The p-quantile of n answers is the least number v with at least p n answers up to it. With
+
+    T(v) = (1 - p) (answers up to v) - p (answers above v)
+
+that is the least v with T(v) >= 0, whatever n. A noised T(v) is off by a weighted sum of the
+histogram's noises, and Chernoff's bound with the exact moments of their law says how far. A number
+is kept unless its own T, or that of the number before, speaks against it. Only its own two T can
+drop the true quantile, and they do with probability 1 - level at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .laplace import DiscreteLaplace
+from .release import LEVEL, Release
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """A number at or below which a share of the answers lies, and its interval."""
+
+    share: Fraction
+    value: int
+    low: int
+    high: int
+    level: float
+
+
+def quantile(release: Release, share: Fraction, level: float = LEVEL) -> Quantile:
+    """Return a quantile of a number's released histogram, 1/2 for the median."""
+    numbers = np.array(release.labels)
+    if release.kind != "histogram" or numbers.dtype.kind != "i":
+        raise ValueError("a quantile is read from the histogram of a number")
+    if not 0 < share < 1:
+        raise ValueError(f"share = {share}: give a fraction between 0 and 1")
+    order = np.argsort(numbers)
+    up_to = np.cumsum(np.array(release.noised[0])[order])
+    a, b = share.numerator, share.denominator
+    statistic = b * up_to - a * up_to[-1]  # whole numbers: b T
+    law = DiscreteLaplace(release.noise[0].scale)
+    reach = b * _reach(law, len(numbers), float(share), (1 - level) / 2)
+    before, reach_before = np.append(-1, statistic[:-1]), np.append(0, reach[:-1])
+    crossing = np.flatnonzero((statistic >= 0) & (before < 0))
+    kept = np.flatnonzero((statistic >= -reach) & (before < reach_before))
+    if not len(crossing):  # no answers are left under the noise
+        crossing = kept = np.arange(len(numbers))
+    place = crossing[len(crossing) // 2]
+    low, high = min(kept.min(initial=place), place), max(kept.max(initial=place), place)
+    value, least, most = (int(numbers[order[each]]) for each in (place, low, high))
+    return Quantile(share, value, least, most, level)
+
+
+def _reach(law: DiscreteLaplace, size: int, p: float, alpha: float) -> Floats:
+    """Return for each place how far T's noise goes to either side, but with probability alpha.
+
+    For any t, P(noise >= b) <= exp(M(t) - t b) with M the log moment of the weighted sum; the best
+    of a row of t is taken, each of which holds.
+    """
+    places = np.arange(size)
+    best = np.full(size, np.inf)
+    for t in np.geomspace(1e-3, 0.999, 100) / (law.scale * max(p, 1 - p)):
+        at_or_below, above = law.log_moment((1 - p) * t), law.log_moment(p * t)
+        moment = (places + 1) * at_or_below + (size - 1 - places) * above
+        best = np.minimum(best, (moment - np.log(alpha)) / t)
+    return best

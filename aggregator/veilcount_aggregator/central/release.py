@@ -1,0 +1,208 @@
+"""Releases: the true counts under the noise that was paid for, with intervals that hold.
+
+All that a release says beside public constants follows from its noised integers. Intervals are of
+the exact law of the noise: each covers what the true counts say with at least the stated level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from veilcount_shared.domain import Number
+
+from ..counting import Counters
+from .laplace import DiscreteLaplace
+from .noise import Noise, noised, scale_of
+from .query import Count, Histogram, Mean, Query
+from .question import Part, Question
+
+LEVEL = 0.95
+
+Label = str | int | bool | tuple[str | int, ...]
+Figure = tuple[float, float, float]  # a value, and the ends of its interval
+
+
+@dataclass(frozen=True, slots=True)
+class PartNoise:
+    """The noise on one part: what it is calibrated to, and how far it goes."""
+
+    name: str
+    sensitivity: int
+    scale: float
+    deviation: float
+    half_width: int  # each number's noise is beyond it with probability 1 - level at most
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a release would cost and how far it would be off: from declared constants alone."""
+
+    canonical: str
+    micro_epsilon: int
+    charges: dict[int, int]
+    level: float
+    noise: tuple[PartNoise, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """An answer of the central path. Counts and sums are unbiased, and may be negative."""
+
+    canonical: str
+    asked: Any  # the query as it was written first
+    kind: str
+    labels: tuple[Label, ...]
+    values: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    level: float  # of each interval
+    n: int | None  # the exact number of answers, where it is public
+    noise: tuple[PartNoise, ...]
+    noised: tuple[tuple[int, ...], ...]  # what came out of the noise, part by part
+    adjacency: str
+    micro_epsilon: int
+    person_epsilon: str  # of all units of one person together, exact
+    first_period: int
+    last_period: int
+
+    def written(self) -> dict[str, Any]:
+        """Return the release as JSON holds it."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> Release:
+        """Return the release that was written down."""
+        return cls(
+            **{name: _tuples(value) for name, value in told.items() if name != "noise"},
+            noise=tuple(PartNoise(**part) for part in told["noise"]),
+        )
+
+
+def _tuples(value: Any) -> Any:
+    """Return JSON's lists, and those within, as the tuples that they were."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def forecast(question: Question, level: float = LEVEL) -> Forecast:
+    """Return the price of a release and its noise, before any data is looked at."""
+    return Forecast(
+        question.canonical,
+        question.micro_epsilon,
+        question.charges,
+        level,
+        _noise(question.parts, level),
+    )
+
+
+def answer(
+    question: Question, counters: Counters, level: float = LEVEL, *, noise: Noise = noised
+) -> Release:
+    """Draw the release. `counters` are the true ones of all its periods, summed, and not kept.
+
+    Whoever calls this has charged the question, and writes charge and release down together. Other
+    noise than OpenDP's is for simulations alone.
+    """
+    collection, query = question.collection, question.query
+    if counters.shape != (collection.inputs,) or (counters < 0).any():
+        raise ValueError(f"{collection.name}: give {collection.inputs} counts of true answers")
+    n = int(counters.sum()) if question.publishes_n else None
+    parts = _noise(question.parts, level)
+    true = _true(question, counters)
+    drawn = tuple(
+        tuple(noise(numbers, part.scale)) for numbers, part in zip(true, parts, strict=True)
+    )
+    figures = _figures(query, drawn, parts, n)
+    return Release(
+        canonical=question.canonical,
+        asked=question.asked,
+        kind=type(query).__name__.lower(),
+        labels=_labels(question),
+        values=tuple(value for value, _, _ in figures),
+        low=tuple(low for _, low, _ in figures),
+        high=tuple(high for _, _, high in figures),
+        level=level,
+        n=n,
+        noise=parts,
+        noised=drawn,
+        adjacency=str(collection.adjacency),
+        micro_epsilon=question.micro_epsilon,
+        person_epsilon=str(question.person_epsilon),
+        first_period=question.periods[0],
+        last_period=question.periods[-1],
+    )
+
+
+def _noise(parts: tuple[Part, ...], level: float) -> tuple[PartNoise, ...]:
+    """Return each part's noise; two parts share what their intervals may miss together."""
+    if not 0 < level < 1:
+        raise ValueError(f"level = {level}: give a probability between 0 and 1")
+    alpha = (1 - level) / len(parts)
+    found = []
+    for part in parts:
+        law = DiscreteLaplace(scale_of(part.sensitivity, part.epsilon))
+        width = law.half_width(alpha)
+        found.append(PartNoise(part.name, part.sensitivity, law.scale, law.deviation, width))
+    return tuple(found)
+
+
+def _true(question: Question, counters: Counters) -> list[list[int]]:
+    """Return the true integers of each part."""
+    query = question.query
+    if isinstance(query, Histogram):
+        return [counters.tolist()]
+    if isinstance(query, Count):
+        return [[query.of(counters)]]
+    numbers, (low, high) = np.asarray(query.numbers, np.int64), query.ends
+    if len(question.parts) == 1:
+        return [[int(counters @ numbers)]]
+    return [[int(counters @ (2 * numbers - low - high))], [int(counters.sum())]]
+
+
+def _figures(
+    query: Query, drawn: tuple[tuple[int, ...], ...], noise: tuple[PartNoise, ...], n: int | None
+) -> list[Figure]:
+    """Return each value with its interval; no count is said to be below 0."""
+    off = noise[0].half_width
+    if isinstance(query, Histogram | Count):
+        return [(each, max(0, each - off), max(0, each + off)) for each in drawn[0]]
+    total = drawn[0][0]
+    ends = (total, total - off, total + off)
+    if not isinstance(query, Mean):
+        return [ends]
+    low, high = query.ends
+    if n is None:
+        ratios = _ratio(ends, drawn[1][0], noise[1].half_width)
+        return [_within(low, high, *((ratio + low + high) / 2 for ratio in ratios))]
+    # Of no answers nothing is known: the middle of the range, and all of it.
+    means = (end / n for end in ends) if n else ((low + high) / 2, low, high)
+    return [_within(low, high, *means)]
+
+
+def _ratio(ends: tuple[int, int, int], count: int, off: int) -> Iterator[float]:
+    """Yield a sum over a count, and the ends of what both intervals leave possible.
+
+    If there is any answer at all, the true count is 1 or more.
+    """
+    total, low, high = ends
+    least, most = max(1, count - off), max(1, count + off)
+    yield total / max(1, count)
+    yield low / (least if low < 0 else most)
+    yield high / (most if high < 0 else least)
+
+
+def _within(low: int, high: int, *figures: float) -> Figure:
+    value, least, most = (min(max(each, low), high) for each in figures)
+    return value, least, most
+
+
+def _labels(question: Question) -> tuple[Label, ...]:
+    if not isinstance(question.query, Histogram):
+        return (type(question.query).__name__.lower(),)
+    domain = question.collection.domain
+    if isinstance(domain, Number):
+        return tuple(range(int(domain.low), int(domain.high) + 1))
+    return tuple(domain.labels)

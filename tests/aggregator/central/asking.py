@@ -1,0 +1,59 @@
+"""Central collections to ask, and small databases of their answers."""
+
+from __future__ import annotations
+
+from datetime import date
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcount_aggregator.central import Question, prepare
+from veilcount_shared import Collection
+from veilcount_shared.collection import Adjacency, Model
+from veilcount_shared.domain import Boolean, Choice, Cross, Number
+from veilcount_shared.periods import Unit
+
+ADD_REMOVE, SUBSTITUTE = Adjacency.ADD_REMOVE, Adjacency.SUBSTITUTE
+
+Counters = NDArray[np.int64]
+
+
+def collection(
+    domain: Boolean | Choice | Cross | Number,
+    adjacency: Adjacency = ADD_REMOVE,
+    *,
+    unit: Unit = Unit.MONTH,
+    budget: Fraction = Fraction(2),
+    per_period: int = 1,
+    answers: int | None = None,
+) -> Collection:
+    """A question called `age`, asked by a curator from January to March."""
+    return Collection(
+        app="acme",
+        name="age",
+        question="Which?",
+        domain=domain,
+        unit=unit,
+        start=date(2026, 1, 10),
+        until=date(2026, 4, 1),
+        per_period=per_period,
+        answers=answers,
+        model=Model.CENTRAL,
+        budget=budget,
+        adjacency=adjacency,
+    )
+
+
+def whole(low: int, high: int) -> Number:
+    """Whole numbers from low to high."""
+    return Number(Fraction(low), Fraction(high))
+
+
+def ask(
+    asked: Collection, query: object, epsilon: object = 1, *, month: int | None = None
+) -> Question:
+    """The question, of all three months or of one."""
+    days = {1: ("2026-01-10", "2026-01-31"), 2: ("2026-02-01", "2026-02-28")}
+    dates = dict(zip(("from", "to"), days[month], strict=True)) if month else {}
+    return prepare({"query": query, "epsilon": epsilon, **dates}, asked)

@@ -1,0 +1,272 @@
+"""Releases: intervals that cover by the exact law, and nothing told that was not paid for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tests.aggregator.central.asking import (
+    ADD_REMOVE,
+    SUBSTITUTE,
+    Counters,
+    ask,
+    collection,
+    whole,
+)
+
+from veilcount_aggregator.central import DiscreteLaplace, Release, answer, forecast, quantile
+from veilcount_shared.domain import Boolean, Choice
+
+AGES: Counters = np.array([0, 3, 0, 5, 2, 0, 7, 1])  # of 0..7; n = 18, sum = 71
+
+
+def off_by(*steps: int) -> Callable[[Sequence[int], float], list[int]]:
+    """Noise that is known: one step a part."""
+    left = list(steps)
+
+    def noise(true: Sequence[int], scale: float) -> list[int]:
+        step = left.pop(0)
+        return [each + step for each in true]
+
+    return noise
+
+
+def exact_law(scale: float, edge: int) -> dict[int, float]:
+    q = np.exp(-1 / scale)
+    return {x: float((1 - q) / (1 + q) * q ** abs(x)) for x in range(-edge, edge + 1)}
+
+
+# -- what is said ----------------------------------------------------------------------------------
+
+
+def test_values_are_the_true_ones_and_their_noise() -> None:
+    """Histogram, condition, sum: in the order of the inputs, with a label each."""
+    ages = collection(whole(0, 7))
+    every = answer(ask(ages, "histogram"), AGES, noise=off_by(-2))
+    some = answer(ask(ages, "age >= 4"), AGES, noise=off_by(3))
+    total = answer(ask(ages, "sum"), AGES, noise=off_by(-5))
+
+    assert every.labels == tuple(range(8))
+    assert every.values == (-2, 1, -2, 3, 0, -2, 5, -1)
+    assert (some.labels, some.values) == (("count",), (13,))
+    assert total.values == (3 + 15 + 8 + 42 + 7 - 5,)
+
+
+def test_a_mean_of_public_n_is_a_noised_sum_over_it() -> None:
+    """All of epsilon for the sum; n beside it."""
+    released = answer(
+        ask(collection(whole(0, 7), SUBSTITUTE), "mean", month=1), AGES, noise=off_by(9)
+    )
+
+    assert released.n == 18
+    assert released.values == pytest.approx((84 / 18,))
+    assert released.noised == ((84,),)
+
+
+def test_a_mean_of_unknown_n_is_a_noised_sum_over_a_noised_count() -> None:
+    """From the middle of the range, so that noise on the count moves little."""
+    released = answer(ask(collection(whole(0, 7)), "mean"), AGES, noise=off_by(4, 2))
+    centred = 2 * 75 - 18 * 7 + 4
+
+    assert released.n is None
+    assert released.noised == ((centred,), (20,))
+    assert released.values == pytest.approx(((centred / 20 + 7) / 2,))
+
+
+def test_no_mean_leaves_the_range_whatever_the_noise() -> None:
+    """Nor does its interval; of no answers, all of the range."""
+    asked = collection(whole(-3, 7))
+    none: Counters = np.zeros(11, np.int64)
+    for steps in ((900, 0), (-900, 0), (0, -50), (5, 0)):
+        released = answer(ask(asked, "mean"), none, noise=off_by(*steps))
+
+        assert -3 <= released.low[0] <= released.values[0] <= released.high[0] <= 7
+    empty = answer(ask(collection(whole(-3, 7), SUBSTITUTE), "mean", month=1), none)
+    assert (empty.low, empty.values, empty.high) == ((-3,), (2,), (7,))
+
+
+def test_under_add_remove_nothing_says_how_many_answered() -> None:
+    """A release of two databases that differ in one unit is the same but for noised numbers."""
+    for query in ("histogram", "count", "sum", "mean", "age < 3"):
+        question = ask(collection(whole(0, 7)), query)
+        one, two = (
+            answer(question, counters, noise=lambda true, scale: [4] * len(true))
+            for counters in (AGES, AGES + np.eye(8, dtype=np.int64)[7])
+        )
+
+        assert one == two
+        assert one.n is None
+
+
+def test_a_release_is_plain_data() -> None:
+    """It can be written down as JSON, with its price and its periods."""
+    released = answer(ask(collection(Choice(("a", "b")), SUBSTITUTE), "histogram", "0.7"), AGES[:2])
+    told = json.loads(json.dumps(released.written()))
+
+    assert Release.read(told) == released
+    assert told["labels"] == ["a", "b"]
+    assert told["micro_epsilon"] == 700_000
+    assert told["person_epsilon"] == "21/10"
+    assert told["adjacency"] == "substitute"
+    assert told["noise"][0]["sensitivity"] == 2
+    assert (told["first_period"], told["last_period"]) == (0, 2)
+
+
+def test_a_forecast_is_the_noise_of_the_release_and_needs_no_data() -> None:
+    """The same scale, deviation, half width and price."""
+    for query in ("histogram", "mean", "sum"):
+        question = ask(collection(whole(0, 7)), query, "0.3")
+        expected = forecast(question)
+        released = answer(question, AGES)
+
+        assert expected.noise == released.noise
+        assert expected.charges == question.charges
+        assert expected.canonical == released.canonical
+
+
+@pytest.mark.parametrize("counters", [AGES[:7], AGES - 1, AGES.reshape(2, 4)])
+def test_counters_that_are_none_are_refused(counters: Counters) -> None:
+    """Another length, or below 0."""
+    with pytest.raises(ValueError, match="8 counts"):
+        answer(ask(collection(whole(0, 7)), "sum"), counters)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 95.0])
+def test_a_level_is_a_probability(level: float) -> None:
+    """95 % is 0.95."""
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        forecast(ask(collection(Boolean()), "sum"), level)
+
+
+# -- coverage, by the exact law --------------------------------------------------------------------
+
+
+def covers(released: Release, true: float) -> bool:
+    return released.low[0] <= true <= released.high[0]
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.7", "2"])
+@pytest.mark.parametrize(("query", "true"), [("age >= 6", 8), ("sum", 75), ("age < 1", 0)])
+def test_the_interval_of_a_count_or_sum_covers_with_95_percent(
+    query: str, true: float, epsilon: str
+) -> None:
+    """Summed over every noise."""
+    question = ask(collection(whole(0, 7)), query, epsilon)
+    scale = forecast(question).noise[0].scale
+    law = exact_law(scale, int(30 * scale) + 30)
+    coverage = sum(
+        chance
+        for noise, chance in law.items()
+        if covers(answer(question, AGES, noise=off_by(noise)), true)
+    )
+
+    assert coverage >= 0.95
+
+
+@pytest.mark.parametrize(("adjacency", "month"), [(ADD_REMOVE, None), (SUBSTITUTE, 1)])
+@pytest.mark.parametrize(
+    "counters",
+    [AGES, AGES[::-1], AGES * 40, np.array([0, 0, 0, 0, 0, 0, 0, 2]), np.array([9, 1] + [0] * 6)],
+    ids=["high", "low", "many", "top", "bottom"],
+)
+def test_a_mean_s_interval_covers_with_95_percent(
+    adjacency: object, month: int | None, counters: Counters
+) -> None:
+    """Summed over every pair of noises, few answers included."""
+    asked = collection(whole(0, 7), ADD_REMOVE if adjacency is ADD_REMOVE else SUBSTITUTE)
+    question = ask(asked, "mean", month=month)
+    true = float(counters @ np.arange(8)) / int(counters.sum())
+    laws = [exact_law(part.scale, int(9 * part.scale)) for part in forecast(question).noise]
+    if len(laws) == 1:
+        laws.append({0: 1.0})
+    coverage = sum(
+        chance * other_chance
+        for noise, chance in laws[0].items()
+        for other, other_chance in laws[1].items()
+        if covers(answer(question, counters, noise=off_by(noise, other)), true)
+    )
+
+    assert coverage >= 0.95
+
+
+def test_the_parts_of_a_mean_share_what_an_interval_may_miss() -> None:
+    """Each of two is wide enough for half of the 5 %, and no wider."""
+    for part in forecast(ask(collection(whole(0, 7)), "mean")).noise:
+        law = DiscreteLaplace(part.scale)
+
+        assert law.beyond(part.half_width) <= 0.025 < law.beyond(part.half_width - 1)
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_mean_s_interval_holds_all_that_its_two_intervals_leave_possible(
+    *, mirrored: bool
+) -> None:
+    """At the four corners of sum and count: the largest sum over the least count, and so on."""
+    question = ask(collection(whole(0, 7)), "mean")
+    released = answer(question, AGES[::-1] if mirrored else AGES, noise=off_by(0, 0))
+    (total,), (count,) = released.noised
+    offs = [part.half_width for part in released.noise]
+    corners = [
+        ((total + one * offs[0]) / max(1, count + two * offs[1]) + 7) / 2
+        for one in (-1, 1)
+        for two in (-1, 1)
+    ]
+
+    assert released.low == pytest.approx((max(0, min(corners)),))
+    assert released.high == pytest.approx((min(7, max(corners)),))
+
+
+# -- quantiles -------------------------------------------------------------------------------------
+
+
+def test_quantiles_of_exact_counts_are_the_quantiles() -> None:
+    """Without noise, the least number with so many answers up to it."""
+    released = answer(ask(collection(whole(0, 7)), "histogram"), AGES, noise=off_by(0))
+    wanted = {"1/100": 1, "1/6": 1, "1/4": 3, "4/9": 3, "1/2": 4, "3/4": 6, "99/100": 7}
+
+    assert {share: quantile(released, Fraction(share)).value for share in wanted} == wanted
+
+
+@pytest.mark.parametrize("share", [Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)])
+def test_a_quantile_s_interval_covers_with_95_percent(share: Fraction) -> None:
+    """2,000 seeded releases; Chernoff's bound leaves room, so misses stay well below 5 %."""
+    counters: Counters = np.random.default_rng(7).multinomial(300, np.full(30, 1 / 30))
+    question = ask(collection(whole(10, 39)), "histogram", "0.4")
+    true = 10 + int(np.argmax(counters.cumsum() * share.denominator >= 300 * share.numerator))
+    generator = np.random.default_rng(8)
+
+    def noise(exact: Sequence[int], scale: float) -> list[int]:
+        drawn = DiscreteLaplace(scale).draw(len(exact), generator)
+        return [one + two for one, two in zip(exact, drawn, strict=True)]
+
+    found = [quantile(answer(question, counters, noise=noise), share) for _ in range(2000)]
+    covered = sum(each.low <= true <= each.high for each in found)
+    widths = [each.high - each.low for each in found]
+
+    assert covered >= 0.95 * 2000
+    assert all(each.low <= each.value <= each.high for each in found)
+    assert np.median(widths) < 15
+
+
+def test_a_quantile_needs_the_histogram_of_a_number_and_a_share() -> None:
+    """Of labels there is no order."""
+    themes = collection(Choice(("a", "b")))
+    ages = collection(whole(0, 1))
+
+    with pytest.raises(ValueError, match="histogram of a number"):
+        quantile(answer(ask(themes, "histogram"), AGES[:2]), Fraction(1, 2))
+    with pytest.raises(ValueError, match="histogram of a number"):
+        quantile(answer(ask(ages, "sum"), AGES[:2]), Fraction(1, 2))
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        quantile(answer(ask(ages, "histogram"), AGES[:2]), Fraction(1))
+
+
+def test_a_histogram_that_noise_has_emptied_knows_no_quantile() -> None:
+    """Any number may be it."""
+    released = answer(ask(collection(whole(0, 7)), "histogram"), 0 * AGES, noise=off_by(-1))
+    median = quantile(released, Fraction(1, 2))
+
+    assert (median.low, median.high) == (0, 7)

@@ -1,0 +1,284 @@
+"""A simulated crowd and the client's own reports follow one law, and both reject a wrong one.
+
+Each path gives rounds of tallies of one skewed population. What is tested is the sum over rounds of
+(C - mean)' covariance^+ (C - mean), whose law is chi-square where counts are large: it sees the
+mean of every counter and every covariance at once. In directions in which the law does not spread
+at all (the number of members of all subsets together) nothing may be off. All seeds are fixed;
+ALPHA is the probability that a right law would have been rejected by a fresh seed, on either side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from veilcount_aggregator import tally
+from veilcount_aggregator.simulating import simulate, simulate_messages
+from veilcount_client.testing import SeededCoins
+from veilcount_shared import Collection
+from veilcount_shared.collection import Measure
+from veilcount_shared.design import Distribution, Hierarchy, Mean, Plain, Plane, Subset
+from veilcount_shared.domain import GRID, Choice, Number
+from veilcount_shared.periods import Unit
+
+ALPHA = 1e-6
+LOWER, HIGHER = Fraction(7, 10), Fraction(13, 10)
+ROUNDS = 400  # of a simulation
+FEWER = 150  # of the client, which draws each report by itself
+DEVICES = 600
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def asked(k: int, epsilon: Fraction, measure: Measure | None = None) -> Collection:
+    """A question with k answers, or one for a number."""
+    number = Number(Fraction(0), Fraction(1))
+    return Collection(
+        app="acme",
+        name="q",
+        question="Which?",
+        domain=number if measure else Choice(tuple(range(k))),
+        unit=Unit.DAY,
+        start=date(2026, 1, 1),
+        until=date(2026, 1, 2),
+        epsilon=epsilon,
+        measure=measure,
+    )
+
+
+CASES = {
+    "coin": asked(2, Fraction(1)),
+    "response": asked(8, Fraction(2)),
+    "mask": asked(12, Fraction(1)),
+    "packed": asked(100, Fraction("3.2")),
+    "mean": asked(0, Fraction(1), Measure.MEAN),
+    "wide mean": asked(0, Fraction(4), Measure.MEAN),
+}
+
+
+def held(collection: Collection) -> Ints:
+    """Two thirds of the devices on the first input, two ninths on the next, the rest last."""
+    inputs = collection.design.inputs
+    counts: Ints = np.floor(DEVICES * 2 / 3.0 ** np.arange(1, inputs + 1)).astype(np.int64)
+    counts[-1] += DEVICES - counts.sum()
+    return counts
+
+
+def grid(collection: Collection) -> Ints:
+    """The inputs of the same devices; a mean's starts as the points of the grid that they are."""
+    each = np.repeat(np.arange(collection.design.inputs), held(collection))
+    design = collection.design
+    if not isinstance(design, Mean):
+        return each
+    low, high = design.means[0], design.means[-1]
+    points = [round((mean - low) / (high - low) * GRID) for mean in design.means]
+    return np.array(points)[each]
+
+
+# -- the law in numbers ----------------------------------------------------------------------------
+
+
+def moments(design: Subset | Mean, x: int) -> tuple[Floats, Floats]:
+    """The mean of one report's counters, and of their products, for input x."""
+    if isinstance(design, Mean):
+        row = np.array([float(chance) for chance in design.rows[x]])
+        return row, np.diag(row)
+    k, w, p = design.k, design.w, float(design.P)
+    others = (p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)) / ((k - 1) * max(k - 2, 1))
+    products = np.full((k, k), others)
+    products[x, :] = products[:, x] = p * (w - 1) / (k - 1)
+    mean = np.full(k, float(design.Q))
+    mean[x] = p
+    np.fill_diagonal(products, mean)
+    return mean, products
+
+
+def at(design: Subset | Mean, factor: Fraction) -> Subset | Mean:
+    epsilon = design.epsilon * factor
+    if isinstance(design, Subset):
+        return Subset.at(epsilon, design.k, design.w)
+    window = design.window
+    return Mean(type(window).at(epsilon, window.levels, window.width), design.values)
+
+
+def law(collection: Collection, factor: Fraction = Fraction(1)) -> tuple[Floats, Floats]:
+    """The mean and the covariance of the tally, at epsilon x factor."""
+    design = collection.design
+    assert isinstance(design, Subset | Mean)
+    size = design.inputs if isinstance(design, Subset) else design.messages
+    mean, covariance = np.zeros(size), np.zeros((size, size))
+    for x, devices in enumerate(held(collection).tolist()):
+        one, products = moments(at(design, factor), x)
+        mean += devices * one
+        covariance += devices * (products - np.outer(one, one))
+    return mean, covariance
+
+
+def fits(rounds: Ints, mean: Floats, covariance: Floats) -> bool:
+    """Whether the rounds pass for this law, at ALPHA on two sides."""
+    off = rounds - mean
+    spread, directions = np.linalg.eigh(covariance)
+    spreads = spread > 1e-9 * spread.max()
+    along = off @ directions
+    found = float((along[:, spreads] ** 2 / spread[spreads]).sum())
+    freedom = int(spreads.sum()) * len(rounds)
+    low, high = (float(chi2.isf(tail, freedom)) for tail in (1 - ALPHA / 2, ALPHA / 2))
+    return bool(low <= found <= high) and bool((abs(along[:, ~spreads]) < 1e-6).all())
+
+
+# -- the paths -------------------------------------------------------------------------------------
+
+
+def at_once(collection: Collection) -> Ints:
+    generator = np.random.default_rng(1)
+    return np.array([simulate(collection, held(collection), generator) for _ in range(ROUNDS)])
+
+
+def by_messages(collection: Collection) -> Ints:
+    generator, inputs = np.random.default_rng(2), grid(collection)
+    return np.array(
+        [tally(collection, simulate_messages(collection, inputs, generator)) for _ in range(ROUNDS)]
+    )
+
+
+def by_the_client(collection: Collection) -> Ints:
+    coins, inputs, design = SeededCoins(3), grid(collection).tolist(), collection.design
+    assert not isinstance(design, Plain)
+    return np.array(
+        [
+            tally(collection, [design.randomize(each, coins) for each in inputs])
+            for _ in range(FEWER)
+        ]
+    )
+
+
+PATHS: dict[str, Callable[[Collection], Ints]] = {
+    "at once": at_once,
+    "messages": by_messages,
+    "client": by_the_client,
+}
+
+
+@cache
+def rounds(path: str, name: str) -> Ints:
+    return PATHS[path](CASES[name])
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("path", PATHS)
+def test_every_path_follows_the_joint_law(path: str, name: str) -> None:
+    """Means and covariances together, chi-square at alpha = 1e-6."""
+    assert fits(rounds(path, name), *law(CASES[name]))
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
+def test_the_law_of_another_epsilon_is_rejected(path: str, name: str, factor: Fraction) -> None:
+    """30 % less and 30 % more are both seen by the same test."""
+    assert not fits(rounds(path, name), *law(CASES[name], factor))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_counters_drawn_one_by_one_are_rejected(name: str) -> None:
+    """The right mean and variance of each counter by itself: only the covariances are wrong."""
+    mean, covariance = law(CASES[name])
+    generator = np.random.default_rng(4)
+    alone = generator.normal(mean, np.sqrt(np.diag(covariance)), size=(ROUNDS, len(mean)))
+
+    assert not fits(np.rint(alone).astype(np.int64), mean, covariance)
+
+
+# -- large designs, one input: every message ------------------------------------------------------
+
+REPORTS = 60_000
+LARGE = {
+    "plane of 1365": asked(600, Fraction(1)),
+    "plane of 4681": asked(1024, Fraction(2)),
+    "distribution": asked(0, Fraction(1), Measure.DISTRIBUTION),
+    "ranges": asked(0, Fraction(1), Measure.RANGES),
+}
+
+
+def owned(design: Plane | Distribution | Hierarchy, x: int) -> NDArray[np.bool_]:
+    """Which messages are of the input's own set."""
+    messages = range(design.messages)
+    if isinstance(design, Distribution):
+        return np.array([x <= message < x + design.window.width for message in messages])
+    return np.array([design.supports(message, x) for message in messages])
+
+
+def row(design: Plane | Distribution | Hierarchy, x: int, factor: Fraction) -> Floats:
+    """The law of a message of input x, at epsilon x factor."""
+    epsilon = design.epsilon * factor
+    match design:
+        case Plane():
+            own, p = owned(design, x), float(Plane.at(epsilon, design.k, design.q, design.t).P)
+            chances: Floats = np.where(own, p / own.sum(), (1 - p) / (~own).sum())
+            return chances
+        case Distribution():
+            window = design.window
+            other = type(window).at(epsilon, window.levels, window.width)
+            return np.array([float(chance) for chance in other.rows[x]])
+    parts = [
+        level_row(level, design.node(place, x), factor) / len(design.levels)
+        for place, level in enumerate(design.levels)
+    ]
+    return np.concatenate(parts)
+
+
+def level_row(level: Subset | Plane, node: int, factor: Fraction) -> Floats:
+    if isinstance(level, Plane):
+        return row(level, node, factor)
+    p = float(Subset.at(level.epsilon * factor, level.k, 1).P)
+    return np.where(np.arange(level.k) == node, p, (1 - p) / (level.k - 1))
+
+
+@cache
+def one_input(path: str, name: str) -> Ints:
+    """The tally of devices that all hold the same input, a third of the way."""
+    collection = LARGE[name]
+    design, generator = collection.design, np.random.default_rng(5)
+    x = design.inputs // 3
+    if path == "at once":
+        return simulate(
+            collection, np.bincount([x], [REPORTS], design.inputs).astype(int), generator
+        )
+    point = x if isinstance(design, Plane) else x * GRID // design.inputs
+    return tally(collection, simulate_messages(collection, np.full(REPORTS, point), generator))
+
+
+def passes(path: str, name: str, factor: Fraction) -> bool:
+    """Chi-square of all messages."""
+    design = LARGE[name].design
+    assert isinstance(design, Plane | Distribution | Hierarchy)
+    expected = REPORTS * row(design, design.inputs // 3, factor)
+    found = float(((one_input(path, name) - expected) ** 2 / expected).sum())
+
+    assert expected.min() >= 5, "enough of each for the chi-square"
+    return found <= float(chi2.isf(ALPHA, len(expected) - 1))
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("path", ["at once", "messages"])
+def test_the_messages_of_a_large_design_follow_its_law(path: str, name: str) -> None:
+    """Every message by itself, alpha = 1e-6."""
+    assert passes(path, name, Fraction(1))
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("path", ["at once", "messages"])
+@pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
+def test_the_messages_of_another_epsilon_are_rejected(
+    path: str, name: str, factor: Fraction
+) -> None:
+    """30 % less and 30 % more are both seen by the same test."""
+    assert not passes(path, name, factor)
