@@ -1,16 +1,19 @@
 """What several answers reveal together: exact, or rounded up. Never down.
 
 `Fraction` in, `Fraction` out. Where a logarithm is needed, decimals of 80 digits stand in, and what
-they could have lost is added to the result.
+they could have lost is added to the result. `Overlap` says in exact numbers how one report tells
+two inputs apart: all that a bound for one particular design has to know.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from math import comb
 
+from .design import Distribution, Hierarchy, Mean, Plane, Subset
 from .errors import EpsilonError
 
 _DIGITS = 80
@@ -22,6 +25,11 @@ MAX_ANSWERS = 10_000
 def basic(epsilons: Iterable[Fraction]) -> Fraction:
     """Return the plain sum: holds for any sequence, even one chosen on the way."""
     return sum(epsilons, Fraction(0))
+
+
+def parallel(epsilons: Iterable[Fraction]) -> Fraction:
+    """Return what is left where each person answers one of several only: the largest."""
+    return max(epsilons, default=Fraction(0))
 
 
 def group(epsilon: Fraction, persons: int) -> Fraction:
@@ -36,8 +44,7 @@ def optimal(epsilon: Fraction, answers: int, delta: Fraction) -> Fraction:
     delta(x) = sum_i C(T, i) max(0, e^((T-i) eps) - e^(x + i eps)) / (1 + e^eps)^T.
     """
     _check(epsilon, delta)
-    if not 1 <= answers <= MAX_ANSWERS:
-        raise ValueError(f"answers = {answers}: give 1 to {MAX_ANSWERS:,}")
+    _check_answers(answers)
     with localcontext(Context(prec=_DIGITS)):
         step, most = _decimal(epsilon), _decimal(delta)
         loss = _Tradeoff(step, answers)
@@ -49,6 +56,19 @@ def optimal(epsilon: Fraction, answers: int, delta: Fraction) -> Fraction:
             else:
                 low = middle
         return min(_up(high), epsilon * answers)
+
+
+def guessed(epsilon: Fraction, answers: int) -> Fraction:
+    """Return the greatest chance to guess a yes or no, even before, from so many fresh answers.
+
+    It is (1 + delta) / 2 with the delta that is left at epsilon 0, the distance in total variation;
+    no mechanism exceeds that of the randomized bit [KOV15, Thm 3.1].
+    """
+    _check_epsilon(epsilon)
+    _check_answers(answers)
+    with localcontext(Context(prec=_DIGITS)):
+        distance = _Tradeoff(_decimal(epsilon), answers)(Decimal(0)) + _LOST
+        return min(_up((1 + distance) / 2), Fraction(1))
 
 
 def shuffled(epsilon: Fraction, reports: int, delta: Fraction) -> Fraction:
@@ -67,6 +87,56 @@ def shuffled(epsilon: Fraction, reports: int, delta: Fraction) -> Fraction:
         spread = 8 * (e * (4 / small).ln()).sqrt() / n.sqrt() + 8 * e / n
         bound = (1 + (e - 1) / (e + 1) * spread).ln()
         return min(_up(bound + _LOST), epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """The sets of the two inputs that are told apart best, as shares of all messages, exactly.
+
+    For subsets and planes every two inputs overlap alike. For windows it is the two ends; any other
+    two tell less, since theirs is this law with some reports moved to where they tell nothing.
+    """
+
+    own: Fraction  # the messages that an input owns
+    alone: Fraction  # those of them that the other input does not own
+    P: Fraction  # the probability that a report lies in its input's set
+
+    def __post_init__(self) -> None:
+        """Refuse what is no pair of sets."""
+        if not (0 < self.alone <= min(self.own, 1 - self.own) and self.own <= self.P < 1):
+            raise ValueError(f"no two sets overlap like {self}")
+
+    @property
+    def ratio(self) -> Fraction:
+        """How much likelier a message is for an input that owns it: at most e^epsilon."""
+        return self.P * (1 - self.own) / (self.own * (1 - self.P))
+
+    @property
+    def blanket(self) -> Fraction:
+        """At least this share of reports looks alike whatever the input: a uniform message each."""
+        return (1 - self.P) / (1 - self.own)
+
+
+def overlaps(design: Subset | Plane | Mean | Distribution | Hierarchy) -> tuple[Overlap, ...]:
+    """Return how a design's two most different inputs overlap.
+
+    Of several, a report draws one uniformly, whatever its input, and says which.
+    """
+    if isinstance(design, Hierarchy):
+        return tuple(overlap for level in design.levels for overlap in overlaps(level))
+    return (_overlap(design),)
+
+
+def _overlap(design: Subset | Plane | Mean | Distribution) -> Overlap:
+    if isinstance(design, Subset):
+        k, w = design.k, design.w
+        return Overlap(Fraction(w, k), Fraction(w * (k - w), k * (k - 1)), design.P)
+    if isinstance(design, Plane):
+        v, r = design.messages, design.owned
+        return Overlap(Fraction(r, v), Fraction(r - design.shared, v), design.P)
+    levels, width = design.window.levels, design.window.width
+    apart = min(width, levels - width)
+    return Overlap(Fraction(width, levels), Fraction(apart, levels), design.P)
 
 
 class _Tradeoff:
@@ -96,10 +166,19 @@ class _Tradeoff:
 
 
 def _check(epsilon: Fraction, delta: Fraction) -> None:
-    if epsilon <= 0:
-        raise EpsilonError(epsilon, "give a number above 0")
+    _check_epsilon(epsilon)
     if not Fraction(1, 10**30) <= delta < 1:
         raise ValueError(f"delta = {delta}: give at least 1e-30 and less than 1")
+
+
+def _check_epsilon(epsilon: Fraction) -> None:
+    if epsilon <= 0:
+        raise EpsilonError(epsilon, "give a number above 0")
+
+
+def _check_answers(answers: int) -> None:
+    if not 1 <= answers <= MAX_ANSWERS:
+        raise ValueError(f"answers = {answers}: give 1 to {MAX_ANSWERS:,}")
 
 
 def _decimal(number: Fraction) -> Decimal:

@@ -1,0 +1,54 @@
+"""The other way round: how loud each device may answer for a given guarantee of the whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import nextafter
+
+from veilcount_shared.composition import overlaps
+from veilcount_shared.epsilon import EPSILON_MAX, exp_upper
+
+from .blanket import blanket_delta
+from .bounds import Randomizer
+from .clones import clones_delta
+
+Family = Callable[[Fraction], Randomizer]
+GRAIN = 1000  # local epsilons are tried in thousandths
+
+
+def holds(design: Randomizer, reports: int, epsilon: Fraction, delta: Fraction) -> bool:
+    """Whether the shuffled batch is (epsilon, delta)-DP, by the blanket or by the clones."""
+    if design.epsilon <= epsilon:
+        return True
+    if reports < 2:  # noqa: PLR2004 - alone
+        return False
+    at = nextafter(float(epsilon), 0)
+    if blanket_delta(overlaps(design), reports, at) <= delta:
+        return True
+    ratio = nextafter(float(exp_upper(design.epsilon)), float("inf"))
+    return clones_delta(ratio, reports, at) <= delta
+
+
+def loudest(
+    family: Family,
+    reports: int | Callable[[Fraction], int],
+    epsilon: Fraction,
+    delta: Fraction,
+) -> Fraction:
+    """Return a local epsilon that keeps the batch's, such that a thousandth more does not.
+
+    Of so many reports, or of as many as that local epsilon would need: the louder each, the fewer
+    and the worse hidden. At least the batch's own epsilon: a shuffler never costs.
+    """
+    low = int(epsilon * GRAIN)
+    high = int(EPSILON_MAX * GRAIN) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        local = Fraction(middle, GRAIN)
+        needed = reports if isinstance(reports, int) else reports(local)
+        if holds(family(local), needed, epsilon, delta):
+            low = middle
+        else:
+            high = middle
+    return max(epsilon, Fraction(low, GRAIN))

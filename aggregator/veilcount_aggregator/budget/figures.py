@@ -1,0 +1,113 @@
+"""The three figures that stand together, what they are figures of, and who enforces the cap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Linkage, Model, Presence
+from veilcount_shared.periods import Unit
+
+VALUES_ONLY = "values only; counts and times are public"
+HIDDEN = "values, and whether there was one: hides use of the feature while the app runs, no more"
+DAY = "a UTC day; any 24 hours touch two"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Epsilon per event, per day and per user, and the cap behind them.
+
+    `device` and `server` say what each of them enforces; the server's part is a number where it can
+    refuse an answer by itself, and counts within one `stretch`.
+    """
+
+    unit: Unit
+    model: Model
+    event: Fraction
+    day: Fraction
+    user: Fraction
+    scope: str
+    day_is: str
+    answers: int
+    device: str
+    server: str
+    server_cap: Fraction | None
+    stretch: str
+
+
+def figures(collection: Collection) -> Figures:
+    """Return a collection's figures."""
+    cap = _server_cap(collection)
+    return Figures(
+        unit=collection.unit,
+        model=collection.model,
+        event=collection.epsilon_event,
+        day=collection.epsilon_day,
+        user=collection.epsilon_user,
+        scope=scope(collection),
+        day_is=DAY,
+        answers=answers(collection),
+        device=_device(collection),
+        server=_server(collection, cap),
+        server_cap=cap,
+        stretch=_stretch(collection),
+    )
+
+
+def answers(collection: Collection) -> int:
+    """Return how many answers a person gives at most."""
+    return collection.answering * collection.per_period
+
+
+def scope(collection: Collection) -> str:
+    """Return what the figures protect, and so what they do not."""
+    if collection.presence is Presence.HIDDEN:
+        return HIDDEN
+    if collection.unit is Unit.EVENT:
+        return VALUES_ONLY
+    if collection.unit is Unit.USER:
+        return "values only; whether a person answered is public"
+    return f"values only; in which {collection.unit}s a person answered is public"
+
+
+def _server_cap(collection: Collection) -> Fraction | None:
+    """Return what the server enforces by its bitmap of spent slots, of one pseudonym's epoch."""
+    if collection.linkage is Linkage.COLLECTION:
+        return collection.epsilon_user
+    return collection.epsilon_day if collection.linkage is Linkage.PERIOD else None
+
+
+def _stretch(collection: Collection) -> str:
+    """Return what one pseudonym reaches over."""
+    if collection.linkage is Linkage.COLLECTION:
+        return "campaign"
+    if collection.linkage is Linkage.NONE:
+        return "report"
+    return {Unit.EVENT: "day", Unit.USER: "campaign"}.get(collection.unit, str(collection.unit))
+
+
+def _device(collection: Collection) -> str:
+    most = f"at most {answers(collection):,} answers"
+    if collection.model is Model.CENTRAL:
+        return f"the device sends {most}, each a true value, to a trusted curator"
+    drawn = f" in {collection.answers:,} periods drawn beforehand" if collection.answers else ""
+    return (
+        f"the device refuses before it draws: {most}{drawn}, epsilon"
+        f" {float(collection.epsilon_user):g} a person"
+    )
+
+
+def _server(collection: Collection, cap: Fraction | None) -> str:
+    if collection.model is Model.CENTRAL:
+        return (
+            f"the curator charges every release: at most epsilon"
+            f" {float(collection.epsilon_day):g} a period of one {collection.unit}"
+        )
+    stretch = _stretch(collection)
+    if cap is None:
+        return "the server cannot join two reports: beyond replays, the device alone enforces"
+    enforced = f"the server refuses beyond epsilon {float(cap):g} a pseudonym and {stretch}"
+    if collection.linkage is Linkage.COLLECTION:
+        return enforced
+    return f"{enforced}; across {stretch}s, under new pseudonyms, the device alone enforces"
