@@ -1,70 +1,94 @@
-"""The web application: bytes in, verdicts out."""
+"""The web application: an aggregator behind its doors, as plain WSGI."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
-from datetime import datetime
+import time
+from collections.abc import Callable
 
-from flask import Flask, Response, request
+from flask import Flask, Response, g, request
+from werkzeug.exceptions import HTTPException
 
-from veilcount_shared import Collection
-from veilcount_shared.errors import BadField, UnknownVersion, WireError, WrongLength
-from veilcount_shared.report import Batch
-from veilcount_shared.wire import (
-    JSON_TYPE,
-    MAX_BODY,
-    PACKED_TYPE,
-    decode_json,
-    decode_packed,
-    encode_verdicts,
-)
+from veilcount_shared.errors import VeilcountError
 
-from .ingest import ingest
-from .store import Store
+from .aggregator import Aggregator
+from .errors import StoreError
+from .logs import Faults
+from .web import audit, collections, docs, health, keys, metrics, pseudonyms, releases
+from .web.answering import answer_problem
+from .web.authority import Authority
+from .web.figures import Figures
+from .web.problems import problem_of, problem_of_status
+from .web.reports import ReportsDoor
 
-_DECODERS: dict[str, Callable[[bytes], Batch]] = {
-    JSON_TYPE: decode_json,
-    PACKED_TYPE: decode_packed,
-}
-_PROBLEMS = {
-    UnknownVersion: ("unknown-version", "This version of the protocol is not spoken here"),
-    WrongLength: ("wrong-length", "Too short, too long or too many"),
-    BadField: ("bad-field", "A field is missing, unknown or out of range"),
+MOST_BODY = 32 << 20  # a file of definitions with a million values; devices' doors have their own
+OTHER = "other"
+UNCOUNTED = frozenset({"health", "metrics"})  # asked by machines, all the time
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
 
 
-def create_app(
-    collections: Iterable[Collection], store: Store, clock: Callable[[], datetime]
-) -> Flask:
-    """Return an aggregator of these collections."""
-    app = Flask(__name__)
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
-    series = {collection.fingerprint: collection for collection in collections}
-
-    @app.post("/v1/reports")
-    def reports() -> Response:
-        """Answer a batch with one verdict a report."""
-        decode = _DECODERS.get(request.mimetype)
-        if decode is None:
-            raise BadField("Content-Type", f"give {' or '.join(_DECODERS)}")
-        batch = decode(request.get_data())
-        if batch.test:
-            raise BadField("test", "test batches are for an aggregator in development mode")
-        return Response(encode_verdicts(ingest(batch, series, store, clock())), mimetype=JSON_TYPE)
-
-    app.register_error_handler(WireError, _problem)
+def create_app(aggregator: Aggregator, seconds: Callable[[], float] = time.monotonic) -> Flask:
+    """Return the doors of an aggregator; `seconds` is a clock that never goes back."""
+    app = Flask(__name__, static_folder=None)
+    app.config.update(MAX_CONTENT_LENGTH=MOST_BODY, PROVIDE_AUTOMATIC_OPTIONS=False)
+    app.url_map.merge_slashes = False  # a redirect would repeat the path, and no device follows one
+    authority, figures = Authority(aggregator, seconds), Figures(aggregator.notebook)
+    faults = Faults(seconds)
+    app.register_blueprint(pseudonyms.doors(aggregator, authority))
+    app.register_blueprint(collections.doors(aggregator, authority))
+    app.register_blueprint(releases.doors(aggregator, authority))
+    app.register_blueprint(keys.doors(aggregator, authority))
+    app.register_blueprint(audit.doors(aggregator, authority))
+    app.register_blueprint(health.doors(aggregator))
+    app.register_blueprint(metrics.doors(aggregator, authority))
+    app.register_blueprint(docs.doors())
+    _answer_errors(app, faults)
+    _count(app, figures, seconds)
+    app.wsgi_app = ReportsDoor(  # type: ignore[method-assign] # as Flask's own documentation does it
+        app.wsgi_app,
+        aggregator,
+        authority=authority,
+        figures=figures,
+        faults=faults,
+        seconds=seconds,
+    )
     return app
 
 
-def _problem(error: WireError) -> Response:
-    """Return a refused body as RFC 9457 says."""
-    kind, title = _PROBLEMS[type(error)]
-    problem = {
-        "type": f"urn:veilcount:problem:{kind}",
-        "title": title,
-        "status": 400,
-        "detail": str(error),
-        "place": error.place,
-    }
-    return Response(json.dumps(problem), 400, mimetype="application/problem+json")
+def _answer_errors(app: Flask, faults: Faults) -> None:
+    @app.errorhandler(Exception)
+    def refuse(error: Exception) -> Response:
+        """Answer with a problem document, whatever went wrong."""
+        if isinstance(error, HTTPException):
+            given = error.get_response().headers
+            allow = {"Allow": given["Allow"]} if "Allow" in given else {}
+            return answer_problem(problem_of_status(error.code or 500, allow))
+        if isinstance(error, StoreError):
+            faults.tell("store", _door(), error, why=str(error))
+        elif not isinstance(error, VeilcountError):
+            faults.tell("failed", _door(), error)
+        return answer_problem(problem_of(error))
+
+
+def _count(app: Flask, figures: Figures, seconds: Callable[[], float]) -> None:
+    @app.before_request
+    def begin() -> None:
+        g.begun = seconds()
+
+    @app.after_request
+    def end(response: Response) -> Response:
+        for name, value in _HEADERS.items():
+            response.headers.setdefault(name, value)
+        if _door() not in UNCOUNTED:
+            figures.answered(_door(), response.status_code, seconds() - g.begun)
+        return response
+
+
+def _door() -> str:
+    """Return the name of the door that was asked for, of a closed list."""
+    return request.blueprint or OTHER

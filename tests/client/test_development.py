@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.app import create_app
-from veilcount_aggregator.store import MemoryStore
+from tests.aggregator.web.world import world
 from veilcount_client import Client
 from veilcount_client.testing.transports import RecordingTransport, WsgiTransport
-from veilcount_shared import load_collections
 
 FILE = Path(__file__).parents[2] / "docs" / "collections.toml"
 NOON = datetime(2026, 12, 3, 12, tzinfo=UTC)
@@ -68,17 +66,15 @@ def test_each_outcome_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert "dark" not in caplog.text
 
 
-def test_an_aggregator_in_production_refuses_it() -> None:
+def test_an_aggregator_in_production_refuses_it(tmp_path: Path) -> None:
     """Its batches are marked as test batches, which are not counted there."""
-    collections = load_collections(FILE)
-    store = MemoryStore()
-    app = create_app(collections.values(), store, lambda: NOON)
-    with developing(RecordingTransport(WsgiTransport(app))) as client:
-        client.record("theme", "dark")
-        flushed = client.flush()
+    with world(tmp_path, FILE.read_text(encoding="utf-8"), now=NOON) as aggregator:
+        with developing(RecordingTransport(WsgiTransport(aggregator.app))) as client:
+            client.record("theme", "dark")
+            flushed = client.flush()
 
-    assert not flushed
-    assert not store.counters(collections["theme"]).any()
+        assert not flushed
+        assert aggregator.counted("theme") == 0
 
 
 def test_its_state_goes_with_the_process(tmp_path: Path) -> None:

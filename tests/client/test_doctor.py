@@ -15,8 +15,7 @@ import pytest
 from werkzeug.serving import make_server
 from werkzeug.wrappers import Request, Response
 
-from veilcount_aggregator.app import create_app
-from veilcount_aggregator.store import MemoryStore
+from tests.aggregator.web.world import world
 from veilcount_client import Client
 from veilcount_client.__main__ import main
 from veilcount_client.comparing import compare
@@ -347,22 +346,25 @@ def test_an_aggregator_that_is_away_is_named() -> None:
     assert CLOSED in told.says
 
 
-def test_an_aggregator_in_production_is_well(serve: Callable[[App], str]) -> None:
+def test_an_aggregator_in_production_is_well(serve: Callable[[App], str], tmp_path: Path) -> None:
     """It refuses the test batch by name, counts nothing, and its clock is ours."""
-    store = MemoryStore()
-    url = serve(create_app(COLLECTIONS.values(), store, lambda: NOW))
-    told = asked(url)
+    with world(tmp_path, FILE, now=NOW) as aggregator:
+        url = serve(aggregator.app)
+        told = asked(url)
 
-    assert told["aggregator"] == Finding("aggregator", True, f"{url} speaks version 1")
-    assert told["clock"].well
-    assert not any(store.counters(each).sum() for each in COLLECTIONS.values())
+        assert told["aggregator"] == Finding("aggregator", True, f"{url} speaks version 1")
+        assert told["clock"].well
+        assert not any(aggregator.counted(name) for name in COLLECTIONS)
 
 
-def test_a_clock_far_from_the_aggregators_is_named(serve: Callable[[App], str]) -> None:
+def test_a_clock_far_from_the_aggregators_is_named(
+    serve: Callable[[App], str], tmp_path: Path
+) -> None:
     """Days apart, reports arrive early or stale."""
-    url = serve(create_app([], MemoryStore(), lambda: NOW))
+    with world(tmp_path, now=NOW) as aggregator:
+        url = serve(aggregator.app)
 
-    assert not asked(url, datetime(2020, 1, 1, tzinfo=UTC))["clock"].well
+        assert not asked(url, datetime(2020, 1, 1, tzinfo=UTC))["clock"].well
 
 
 PROBLEM = "application/problem+json"
@@ -552,7 +554,11 @@ def test_the_doctor_is_a_command(file: Path, tmp_path: Path) -> None:
 
 
 def test_all_well_exits_with_nothing(
-    file: Path, settings: Settings, serve: Callable[[App], str], monkeypatch: pytest.MonkeyPatch
+    file: Path,
+    settings: Settings,
+    serve: Callable[[App], str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """An app that was started, a person who consented, an aggregator that answers."""
     today = datetime.now(UTC).date()
@@ -562,7 +568,8 @@ def test_all_well_exits_with_nothing(
     )
     with client(settings) as app:
         app.consent(True)
-    monkeypatch.setenv("VEILCOUNT_URL", serve(create_app([], MemoryStore(), lambda: NOW)))
     monkeypatch.delenv("DO_NOT_TRACK", raising=False)
+    with world(tmp_path, now=NOW) as aggregator:
+        monkeypatch.setenv("VEILCOUNT_URL", serve(aggregator.app))
 
-    assert main(["doctor", "--collections", str(file), "--state-dir", str(settings.state)]) == 0
+        assert main(["doctor", "--collections", str(file), "--state-dir", str(settings.state)]) == 0

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.app import create_app
-from veilcount_aggregator.store import MemoryStore
+from tests.aggregator.web.world import world
 from veilcount_client import Client, NotUsable, UnknownCollection
 from veilcount_client.testing import (
     Kit,
@@ -391,16 +390,15 @@ def test_forgetting_can_be_seen(veilcount: Kit) -> None:
     assert [row[0] for row in veilcount.transport.closed] == [THEME["theme"].fingerprint]
 
 
-def test_a_production_aggregator_refuses_seeded_coins(veilcount: Kit) -> None:
+def test_a_production_aggregator_refuses_seeded_coins(veilcount: Kit, tmp_path: Path) -> None:
     """What the kit sends to a real aggregator is refused, through its real web application."""
-    store = MemoryStore()
-    app = create_app(COLLECTIONS.values(), store, lambda: datetime(2026, 12, 2, tzinfo=UTC))
-    client = veilcount.client(COLLECTIONS, transport=WsgiTransport(app))
-    client.record("theme", "dark")
-    veilcount.flush()
+    with world(tmp_path, FILE, now=datetime(2026, 12, 2, tzinfo=UTC)) as aggregator:
+        client = veilcount.client(COLLECTIONS, transport=WsgiTransport(aggregator.app))
+        client.record("theme", "dark")
+        veilcount.flush()
 
-    assert len(veilcount.sent) == 1
-    assert store.counters(COLLECTIONS["theme"]).sum() == 0
+        assert len(veilcount.sent) == 1
+        assert aggregator.counted("theme") == 0
     assert client.explain("theme").losses == {"malformed": 1}
 
 
@@ -425,29 +423,29 @@ def test_seeded_coins_alone_make_test_batches(tmp_path: Path) -> None:
 
 def test_a_device_reaches_an_app_in_process(tmp_path: Path) -> None:
     """With the system's coins the whole way is real, but for the socket: the answer is counted."""
-    store = MemoryStore()
     now = datetime(2026, 12, 2, tzinfo=UTC)
-    app = create_app(COLLECTIONS.values(), store, lambda: now)
-    with Client(
-        URL,
-        collections=COLLECTIONS,
-        state_dir=tmp_path,
-        transport=WsgiTransport(app, key="k"),
-        clock=SettableClock(now),
-        threaded=False,
-    ) as client:
+    with (
+        world(tmp_path, FILE, now=now) as aggregator,
+        Client(
+            URL,
+            collections=COLLECTIONS,
+            state_dir=tmp_path,
+            transport=WsgiTransport(aggregator.app, key="k"),
+            clock=SettableClock(now),
+            threaded=False,
+        ) as client,
+    ):
         client.consent(True)
         client.record("theme", "dark")
 
         assert client.flush()
-    assert store.counters(COLLECTIONS["theme"]).sum() > 0
+        assert aggregator.counted("theme") == 1
 
 
-def test_an_app_in_process_may_know_no_rows() -> None:
+def test_an_app_in_process_may_know_no_rows(tmp_path: Path) -> None:
     """A row that no one knows is as good as closed."""
-    app = create_app(THEME.values(), MemoryStore(), lambda: datetime(2026, 12, 2, tzinfo=UTC))
-
-    assert WsgiTransport(app).close_row("0" * 64, "A" * 22)
+    with world(tmp_path, FILE) as aggregator:
+        assert WsgiTransport(aggregator.app).close_row("0" * 64, "A" * 22)
 
 
 def test_a_transport_remembers_what_it_hands_on() -> None:

@@ -1,0 +1,79 @@
+"""Is the process alive, and can it keep a promise: for whoever runs it."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+
+from flask import Blueprint, Response
+
+from veilcount_shared.errors import VeilcountError
+
+from ..aggregator import Aggregator
+from ..store import Health, Store
+from .answering import answer
+from .messages import Alive, Readiness
+
+SECONDS = 2.0
+
+
+class Probe:
+    """Asks the store how it is, for as long as a probe should wait and no longer.
+
+    One question at a time: while a store hangs, those who ask share one thread that waits for it.
+    """
+
+    def __init__(self, store: Store) -> None:
+        """Ask this store."""
+        self._store = store
+        self._lock = threading.Lock()
+        self._asked: Future[Health] | None = None
+
+    def ask(self) -> Health:
+        """Return how the store is, or raise why that is not known."""
+        with self._lock:
+            if self._asked is None or self._asked.done():
+                self._asked = Future()
+                threading.Thread(target=self._look, args=(self._asked,), daemon=True).start()
+            asked = self._asked
+        return asked.result(SECONDS)
+
+    def _look(self, asked: Future[Health]) -> None:
+        try:
+            asked.set_result(self._store.health())
+        except Exception as error:  # noqa: BLE001 - raised again, by whoever asked
+            asked.set_exception(error)
+
+
+def doors(aggregator: Aggregator) -> Blueprint:
+    """Return the doors."""
+    blueprint = Blueprint("health", __name__)
+    probe = Probe(aggregator.store)
+
+    @blueprint.get("/healthz")
+    def alive() -> Response:
+        """The process answers: nothing else is asked."""
+        return answer(Alive("ok"))
+
+    @blueprint.get("/readyz")
+    def ready() -> Response:
+        """Whether reports can be taken and kept."""
+        said = readiness(probe)
+        return answer(said, 200 if said.ready else 503)
+
+    return blueprint
+
+
+def readiness(probe: Probe) -> Readiness:
+    """Return whether reports can be taken and kept, and why not."""
+    try:
+        health = probe.ask()
+    except FutureTimeoutError:
+        return Readiness(False, "", f"the store did not answer within {SECONDS:g} s")
+    except VeilcountError as error:
+        # The class, not the words: those may hold an address, and anyone may ask here.
+        return Readiness(False, "", f"the store cannot be used: {type(error).__name__}")
+    if health.fenced:
+        return Readiness(False, health.durable, "the store is fenced: its reports belong elsewhere")
+    return Readiness(True, health.durable, health.why)

@@ -1,0 +1,139 @@
+"""The figures of the service as Prometheus reads them, summed over all workers by the store.
+
+Behind a key, since they tell how many reports there are. Where a trusted curator's collection must
+not tell that, its own figures are left out, and so are those of the intake as a whole, which would
+tell it by subtraction.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from flask import Blueprint, Response
+
+from ..aggregator import Aggregator
+from ..commit import GROUP
+from ..keys import Role
+from ..store import Health, Note
+from .authority import Authority
+from .counts import Counts, counts_by_series
+from .figures import ANSWERED, MICROSECONDS, REFUSED, WORDS
+from .promises import counts_are_public
+from .reports import DOOR
+
+TYPE = "text/plain; version=0.0.4"
+UNKNOWN = "(unknown)"  # no collection can be named so
+PREFIX = "veilcount_"
+
+Labels = tuple[tuple[str, str], ...]
+Words = Mapping[str, Mapping[str, int]]
+
+
+def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
+    """Return the door."""
+    blueprint = Blueprint("metrics", __name__)
+
+    @blueprint.get("/metrics")
+    @authority.opens_to(Role.ANALYST)
+    def show() -> Response:
+        """All figures, as of now."""
+        aggregator.flush()
+        return Response("".join(exposition(aggregator)), content_type=TYPE)
+
+    return blueprint
+
+
+def exposition(aggregator: Aggregator) -> Iterator[str]:
+    """Yield the lines; the intake as a whole only where it tells nothing of a secret count."""
+    noted = aggregator.store.noted()
+    series = aggregator.known().catalogue.series
+    secret = [each for each in series.values() if not counts_are_public(each.collection)]
+    yield from _store(aggregator.store.health())
+    yield from _reports(aggregator, counts_by_series(noted))
+    yield from _service(_by_what(noted), intake=not secret)
+
+
+def _by_what(noted: Mapping[Note, int]) -> dict[str, Counter[str]]:
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for note, number in noted.items():
+        found[note.what][note.word] += number
+    return found
+
+
+def _store(health: Health) -> Iterator[str]:
+    labels = (("engine", health.engine), ("durable", health.durable))
+    yield from _metric("store", "gauge", "The store, 1.", [(labels, 1)])
+
+
+def _reports(aggregator: Aggregator, counts: Mapping[str, Counts]) -> Iterator[str]:
+    """Yield what is said of reports, by collection: the sum over its series."""
+    verdicts: Counter[Labels] = Counter()
+    losses: Counter[Labels] = Counter()
+    series = aggregator.known().catalogue.series
+    for fingerprint, each in series.items():
+        if not counts_are_public(each.collection):
+            continue
+        reports = sum(aggregator.store.sizes(each).values())
+        found = counts.get(fingerprint, Counts())
+        collection = ("collection", each.collection.name)
+        for verdict, number in found.with_counted(reports).items():
+            verdicts[collection, ("verdict", verdict)] += number
+        for word, number in found.losses.items():
+            reason, _, digits = word.partition(":")
+            losses[collection, ("reason", reason), ("digits", digits)] += number
+    for fingerprint, found in counts.items():  # one label, or anyone could make as many as he likes
+        if fingerprint not in series:
+            for verdict, number in found.verdicts.items():
+                verdicts[("collection", UNKNOWN), ("verdict", verdict)] += number
+    yield from _metric("verdicts_total", "counter", "Reports by verdict.", verdicts.items())
+    yield from _metric("losses_total", "counter", "Devices that lost reports.", losses.items())
+
+
+def _service(words: Words, *, intake: bool) -> Iterator[str]:
+    """Yield what is counted of the service itself."""
+    requests: Counter[Labels] = Counter()
+    took: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for word, number in words.get(ANSWERED, {}).items():
+        door, status, end = word.split(":")
+        if intake or door != DOOR:
+            requests[("door", door), ("status", status)] += number
+            took[door][end] += number
+    yield from _metric("requests_total", "counter", "Answered requests.", requests.items())
+    yield from _histogram(took, words.get(MICROSECONDS, {}))
+    if intake:
+        refused = [((("problem", word),), n) for word, n in words.get(REFUSED, {}).items()]
+        groups = [((("up_to", word),), n) for word, n in words.get(GROUP, {}).items()]
+        yield from _metric("refused_total", "counter", "Batches refused whole.", refused)
+        yield from _metric("groups_total", "counter", "Commits, by their requests.", groups)
+
+
+def _histogram(took: Words, microseconds: Mapping[str, int]) -> Iterator[str]:
+    """Yield how long requests took, by door: buckets that hold all below them too."""
+    yield from _head("request_seconds", "histogram", "Seconds from request to answer.")
+    for door, held in sorted(took.items()):
+        label = ("door", door)
+        below = 0
+        for end in WORDS:
+            below += held.get(end, 0)
+            yield _line("request_seconds_bucket", (label, ("le", end)), below)
+        yield _line("request_seconds_sum", (label,), microseconds.get(door, 0) / 1e6)
+        yield _line("request_seconds_count", (label,), below)
+
+
+def _metric(
+    name: str, kind: str, says: str, values: Iterable[tuple[Labels, float]]
+) -> Iterator[str]:
+    yield from _head(name, kind, says)
+    for labels, number in sorted(values):
+        yield _line(name, labels, number)
+
+
+def _head(name: str, kind: str, says: str) -> Iterator[str]:
+    yield f"# HELP {PREFIX}{name} {says}\n# TYPE {PREFIX}{name} {kind}\n"
+
+
+def _line(name: str, labels: Labels, number: float) -> str:
+    # No label needs an escape: names of collections are letters, digits, - and _.
+    told = ",".join(f'{label}="{value}"' for label, value in labels)
+    return f"{PREFIX}{name}{{{told}}} {number}\n"

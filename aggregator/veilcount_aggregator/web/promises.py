@@ -1,0 +1,72 @@
+"""What a definition promises, in plain words; and whether its exact counts may leave at all."""
+
+from __future__ import annotations
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Adjacency, Linkage, Model, Presence
+from veilcount_shared.errors import show
+
+from .messages import Epsilons
+
+_LINKED = {
+    Linkage.COLLECTION: "One pseudonym for the whole campaign: the aggregator refuses what is over"
+    " the figure for a user, and can tell which answers are one person's.",
+    Linkage.PERIOD: "A new pseudonym each period: the aggregator refuses what is over the period's"
+    " cap; the figure for a user is kept by the device.",
+    Linkage.NONE: "A new pseudonym each report: the aggregator refuses what comes twice; all caps"
+    " are kept by the device.",
+}
+_SEEN = {
+    Presence.PUBLIC: "Values only: that somebody answered, when and how often, is public.",
+    Presence.HIDDEN: "Whether the feature was used is hidden while the app runs: every person sends"
+    " the same number of reports.",
+}
+_WATCHED = (
+    "Whoever sees network addresses can join more than a pseudonym does: the figure for a user"
+    " holds even then."
+)
+
+
+def epsilons(collection: Collection) -> Epsilons:
+    """Return the three figures, exactly."""
+    return Epsilons(
+        show(collection.epsilon_event),
+        show(collection.epsilon_day),
+        show(collection.epsilon_user),
+    )
+
+
+def promise(collection: Collection) -> list[str]:
+    """Return what is promised to a person, and what is not."""
+    figures = epsilons(collection)
+    spent = (
+        f"Epsilon {figures.event} an event, {figures.day} a UTC day, {figures.user} a user"
+        f" ({collection.answering} of {collection.periods} periods)."
+    )
+    linked = _LINKED[collection.linkage or Linkage.PERIOD]
+    return [_how(collection), spent, linked, _SEEN[collection.presence], _WATCHED]
+
+
+def _how(collection: Collection) -> str:
+    if collection.model is Model.LOCAL:
+        return "Each answer is randomized on the device: no true value ever leaves it."
+    neighbours = {
+        Adjacency.ADD_REMOVE: "with or without one unit",
+        Adjacency.SUBSTITUTE: "with one unit's answers exchanged for others",
+    }
+    return (
+        "True values, to a trusted curator: what is released of a period looks nearly the same"
+        f" {neighbours[collection.adjacency or Adjacency.ADD_REMOVE]}."
+    )
+
+
+def counts_are_public(collection: Collection) -> bool:
+    """Whether an exact number of reports may be told.
+
+    Under add-remove it would tell whether one person took part. With substitution it is the same
+    for all neighbours only where a person contributes exactly one answer.
+    """
+    if collection.model is Model.LOCAL:
+        return True
+    once = collection.answering * collection.per_period == 1
+    return collection.adjacency is Adjacency.SUBSTITUTE and once

@@ -1,0 +1,220 @@
+"""Group commit: many requests, one transaction; one request's trouble is nobody else's."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from tests.aggregator.asking import asked
+
+from veilcount_aggregator.commit import GROUP, MOST_AT_ONCE, Committer
+from veilcount_aggregator.errors import Busy, StoreError, StoreFull, StoreUnavailable
+from veilcount_aggregator.notebook import Notebook
+from veilcount_aggregator.series import Series
+from veilcount_aggregator.store import COUNTED, Codes, Note, Notes, Spends, Store
+
+SERIES = Series(asked())
+POISON = 77
+
+
+def spends(reports: int, slot: int = 0) -> Spends:
+    """Return so many reports; their slot tells them apart."""
+    column = np.zeros(reports, np.int64)
+    return Spends(
+        SERIES,
+        np.zeros((reports, 12), np.uint8),
+        column,
+        column,
+        column,
+        column + slot,
+        np.zeros((reports, 1), np.uint8),
+        np.full(reports, COUNTED),
+        1,
+    )
+
+
+class Recording:
+    """A store that counts everything, slowly if told so, and remembers its groups."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        """Take so long for each commit."""
+        self.groups: list[list[Spends]] = []
+        self.notes: list[Notes] = []
+        self.begun, self.go = threading.Event(), threading.Event()
+        self.go.set()
+        self.error: BaseException | None = None
+        self._seconds = seconds
+
+    def commit(self, group: Sequence[Spends], notes: Notes) -> list[Codes]:
+        """Answer each report with its slot, so that mixed-up answers would show."""
+        self.begun.set()
+        self.go.wait(20)
+        time.sleep(self._seconds)
+        if any((each.slots == POISON).any() for each in group):
+            raise ValueError("poison")
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        self.groups.append(list(group))
+        self.notes.append(notes)
+        return [each.slots.astype(np.uint8) for each in group]
+
+
+def committer(store: Recording, **named: Any) -> Committer:
+    """Return a queue in front of it; notes are written with each group."""
+    return Committer(cast("Store", store), Notebook(iter(range(10**6)).__next__), **named)
+
+
+class Request(threading.Thread):
+    """One request, on a thread of its own."""
+
+    def __init__(self, ask: Callable[[], list[Codes]]) -> None:
+        """Begin."""
+        super().__init__(daemon=True)
+        self._ask = ask
+        self.codes: list[list[int]] = []
+        self.error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Ask, and keep what comes back."""
+        try:
+            self.codes = [each.tolist() for each in self._ask()]
+        except BaseException as error:  # noqa: BLE001 - looked at by the test
+            self.error = error
+
+    def done(self) -> Request:
+        """Wait for it."""
+        self.join(20)
+        assert not self.is_alive()
+        return self
+
+
+def behind_one(queue: Committer, store: Recording, wanted: Sequence[Spends]) -> list[Request]:
+    """Hold a first commit up, let these arrive meanwhile, then let go; the first one is first."""
+    store.begun.clear()
+    store.go.clear()
+    requests = [Request(lambda: queue.commit([spends(1, 9)]))]
+    assert store.begun.wait(20)
+    for each in wanted:
+        waiting = queue._waiting
+        requests.append(Request(lambda each=each: queue.commit([each])))  # type: ignore[misc] # bound
+        while queue._waiting == waiting and requests[-1].is_alive():
+            time.sleep(0.001)
+    store.go.set()
+    return [each.done() for each in requests]
+
+
+def test_a_request_that_is_alone_is_committed_alone() -> None:
+    """At once, by itself: there is no timer."""
+    store = Recording()
+
+    assert [each.tolist() for each in committer(store).commit([spends(2, 3), spends(1, 4)])] == [
+        [3, 3],
+        [4],
+    ]
+    assert len(store.groups) == 1
+
+
+def test_those_who_come_meanwhile_are_the_next_group() -> None:
+    """And each gets its own answers."""
+    store = Recording()
+    requests = behind_one(committer(store), store, [spends(place + 1, place) for place in range(8)])
+
+    assert [len(group) for group in store.groups] == [1, 8]
+    assert [each.codes for each in requests] == [[[9]], *([[p] * (p + 1)] for p in range(8))]
+
+
+def test_a_slow_store_is_asked_seldom() -> None:
+    """Thirty-two requests, 20 ms a commit: a few groups, not thirty-two."""
+    store = Recording(0.02)
+    queue = committer(store)
+    requests = [Request(lambda: queue.commit([spends(1)])) for _ in range(32)]
+
+    assert all(each.done().codes == [[0]] for each in requests)
+    assert len(store.groups) <= 8
+    assert sum(map(len, store.groups)) == 32
+
+
+def test_a_group_has_a_largest_size() -> None:
+    """What is over waits for the next, in order."""
+    store = Recording()
+    behind_one(committer(store), store, [spends(900, place) for place in range(5)])
+
+    assert [sum(map(len, group)) for group in store.groups] == [1, 1800, 1800, 900]
+    assert MOST_AT_ONCE == 2000
+
+
+def test_a_store_that_fails_fails_the_whole_group_and_not_the_next() -> None:
+    """Nothing was written: all of them may ask again."""
+    store = Recording()
+    queue = committer(store)
+    store.error = StoreFull("full")
+    requests = behind_one(queue, store, [spends(1)])
+
+    assert isinstance(requests[0].error, StoreFull)
+    assert requests[1].codes == [[0]]
+    store.error = StoreUnavailable("away")
+    with pytest.raises(StoreUnavailable):
+        queue.commit([spends(1)])
+    assert [each.tolist() for each in queue.commit([spends(1)])] == [[0]]
+
+
+def test_one_poisoned_request_spoils_nobody_elses() -> None:
+    """The others of its group are committed without it."""
+    store = Recording()
+    wanted = [spends(1, 1), spends(1, POISON), spends(1, 2)]
+    first, one, poisoned, two = behind_one(committer(store), store, wanted)
+
+    assert (first.codes, one.codes, two.codes) == ([[9]], [[1]], [[2]])
+    assert isinstance(poisoned.error, ValueError)
+
+
+def test_a_leader_that_is_stopped_leaves_nobody_waiting() -> None:
+    """Its followers are told to ask again, none that it counted; whoever comes next leads."""
+    store = Recording()
+    queue = committer(store)
+    original = store.commit
+
+    def stop_the_second(group: Sequence[Spends], notes: Notes) -> list[Codes]:
+        if len(group) > 1:
+            raise SystemExit
+        return original(group, notes)
+
+    store.commit = stop_the_second  # type: ignore[method-assign] # for this one
+    _, leader, *followers = behind_one(queue, store, [spends(1, place) for place in range(3)])
+
+    assert isinstance(leader.error, SystemExit)
+    assert [type(each.error) for each in followers] == [StoreUnavailable] * 2
+    assert [each.tolist() for each in queue.commit([spends(1, 6)])] == [[6]]
+
+
+def test_what_waits_is_bounded() -> None:
+    """Beyond it a request is told to come back, and when; an empty queue takes any request."""
+    store = Recording()
+    queue = committer(store, most_waiting=10)
+    _, fits, over = behind_one(queue, store, [spends(9), spends(1)])
+
+    assert fits.codes == [[0] * 9]
+    assert isinstance(over.error, Busy)
+    assert over.error.seconds > 0
+    assert len(queue.commit([spends(50)])[0]) == 50
+
+
+def test_notes_are_written_with_a_group() -> None:
+    """Its size class among them; what could not be written is written with the next."""
+    store = Recording()
+    notebook = Notebook(iter(range(10**6)).__next__)
+    queue = Committer(cast("Store", store), notebook)
+    notebook.note(Note("x", "", -1, "y"), 3)
+    store.error = StoreError("no")
+    with pytest.raises(StoreError):
+        queue.commit([spends(1)])
+    queue.commit([spends(1)])
+
+    assert store.notes[0][Note("x", "", -1, "y")] == 3
+    assert store.notes[0][Note(GROUP, "", -1, "1")] >= 1

@@ -1,0 +1,63 @@
+"""A device that answers about ranges does all that any other does; only its messages are new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from veilcount_client.testing import Kit
+from veilcount_shared.design import Hierarchy
+
+from .world import asking
+
+MINUTES = {"range": [0, 240], "measure": "ranges", "epsilon": 2}
+
+
+@pytest.fixture
+def veilcount() -> Iterator[Kit]:
+    """An open kit."""
+    with Kit() as kit:
+        yield kit
+
+
+def test_a_number_leaves_as_a_message_of_the_hierarchy(veilcount: Kit) -> None:
+    """One report a day, at its fixed width, that the definition accepts."""
+    asked = asking("minutes", **MINUTES)
+    minutes = asked["minutes"]
+    client = veilcount.client(asked)
+    for value in (33.3, -5, 10**400, "no number", float("nan")):
+        client.record("minutes", value)
+        veilcount.advance(days=1)
+    veilcount.advance(days=2)
+
+    assert isinstance(minutes.design, Hierarchy)
+    assert len(veilcount.sent) == 5
+    assert {report.fingerprint for report in veilcount.sent} == {minutes.fingerprint}
+    assert {len(report.message) for report in veilcount.sent} == {2}
+    assert all(minutes.design.valid(minutes.unpack(report.message)) for report in veilcount.sent)
+
+
+def test_the_receipt_shows_what_left_and_its_cost(veilcount: Kit) -> None:
+    """A number and of how many; the figures are those of any collection with this epsilon."""
+    client = veilcount.client(asking("minutes", **MINUTES))
+    client.record("minutes", 20)
+    veilcount.advance(days=2)
+    (entry,) = client.receipt().entries
+
+    assert (entry.event, entry.day, entry.life) == ("2", "2", "60")
+    assert entry.spent == 2
+    assert [told["says"].split(" of ")[1] for told in entry.sent] == ["678"]
+
+
+def test_the_same_coins_send_the_same_message_for_numbers_of_one_bucket() -> None:
+    """Nothing finer than a 256th of the range reaches the coins."""
+
+    def sent(value: float) -> list[bytes]:
+        with Kit(seed=7) as kit:
+            kit.client(asking("minutes", **MINUTES)).record("minutes", value)
+            kit.advance(days=2)
+            return [report.message for report in kit.sent]
+
+    assert len(sent(100)) == 1
+    assert sent(100) == sent(100.3)

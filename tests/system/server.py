@@ -1,0 +1,141 @@
+"""A real `veilcount serve` on a free port of the loopback: started, asked, ended by its id."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import requests
+
+HOST = "127.0.0.1"
+STARTING_SECONDS = 60.0
+ENDING_SECONDS = 30.0
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Server:
+    """One server with its workers. Its log is the file `log`."""
+
+    def __init__(
+        self,
+        store: str,
+        folder: Path,
+        *flags: str,
+        port: int | None = None,
+        environ: dict[str, str] | None = None,
+    ) -> None:
+        """Start it, and wait until it takes requests; `flags` are those of `veilcount serve`."""
+        self.port = port or free_port()
+        self.log = folder / f"server-{self.port}.log"
+        self._session = requests.Session()
+        self._session.trust_env = False
+        command = [sys.executable, "-m", "veilcount_aggregator", "serve", "--json"]
+        place = ["--store", store, "--bind", f"{HOST}:{self.port}"]
+        given = {name: v for name, v in os.environ.items() if not name.startswith("VEILCOUNT_")}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, *place, *flags],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=given | {"PYTHONPATH": os.pathsep.join(sys.path)} | (environ or {}),
+                start_new_session=True,
+            )
+        self.ready = self._ready()
+
+    @property
+    def url(self) -> str:
+        """Where it serves."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process that watches over the workers."""
+        return self.process.pid
+
+    def workers(self) -> list[int]:
+        """Return the ids of its workers."""
+        listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii")
+        return [int(each) for each in listed.split()]
+
+    def ask(self, method: str, path: str, **given: Any) -> requests.Response:
+        """Send a request, on a connection that is kept."""
+        return self._session.request(method, self.url + path, timeout=30, **given)
+
+    def said(self) -> str:
+        """Return what it wrote to its log."""
+        return self.log.read_text(encoding="utf-8")
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """Ask it to end, and return its exit code."""
+        self._session.close()
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        code = self.process.wait(ENDING_SECONDS)
+        self._close()
+        return code
+
+    def kill(self) -> None:
+        """End it and its workers as a power cut ends processes."""
+        for pid in (self.pid, *self.workers()):
+            os.kill(pid, signal.SIGKILL)
+        self.process.wait(ENDING_SECONDS)
+        self._session.close()
+        self._close()
+        wait_until(lambda: not listens(self.port))
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.process.poll() is None:
+            self.stop()
+        self._close()
+
+    def _ready(self) -> dict[str, Any]:
+        """Return what it says at its start, or fail with what it complains about."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            code = self.process.wait(ENDING_SECONDS)
+            raise RuntimeError(f"no server, exit code {code}: {self.said()}")
+        facts: dict[str, Any] = json.loads(line)
+        return facts
+
+    def _close(self) -> None:
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+def listens(port: int) -> bool:
+    """Whether somebody takes connections at a port of the loopback."""
+    with socket.socket() as probe:
+        return probe.connect_ex((HOST, port)) == 0
+
+
+def wait_until(claim: Any, seconds: float = 20.0) -> float:
+    """Wait until something is so; return how long it took, or fail."""
+    begun = time.monotonic()
+    while not claim():
+        assert time.monotonic() - begun < seconds, "it never came true"
+        time.sleep(0.02)
+    return time.monotonic() - begun
