@@ -9,7 +9,7 @@ from typing import Any
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model, Presence
-from veilcount_shared.design import Distribution, Mean, Plane, Subset
+from veilcount_shared.design import Distribution, Hierarchy, Mean, Plane, Subset
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import show
 
@@ -182,6 +182,11 @@ def _law(collection: Collection) -> str:
         return (
             f"holds the true value with probability {float(design.P):.6f}, any given other value"
             f" with {float(design.Q):.6f}"
+        )
+    if isinstance(design, Hierarchy):
+        return (
+            f"names a node of a tree over {design.inputs} stretches of the range, on one of"
+            f" {len(design.levels)} levels drawn beforehand: by that level's own randomizer"
         )
     assert isinstance(design, Mean | Distribution)  # noqa: S101 - the other two
     return (

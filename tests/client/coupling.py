@@ -16,7 +16,7 @@ from veilcount_client.answers import Answers, _Answer
 from veilcount_client.state import Parcel
 from veilcount_client.testing import SeededCoins
 from veilcount_shared import Coins
-from veilcount_shared.design import Distribution, Mean, Plain, Plane, Subset
+from veilcount_shared.design import Distribution, Hierarchy, Mean, Plain, Plane, Subset
 
 from .world import number
 
@@ -47,7 +47,7 @@ def coupled(seed: int) -> Iterator[None]:
 def constant_randomizers() -> Iterator[None]:
     """Replace every randomizer by a constant."""
     with ExitStack() as stack:
-        for design in (Subset, Plane, Mean, Distribution):
+        for design in (Subset, Plane, Mean, Distribution, Hierarchy):
             stack.enter_context(patch.object(design, "randomize", _constant))
         stack.enter_context(patch.object(Plain, "reveal", lambda design, _: 0))
         yield

@@ -61,3 +61,10 @@ def test_the_same_coins_send_the_same_message_for_numbers_of_one_bucket() -> Non
 
     assert len(sent(100)) == 1
     assert sent(100) == sent(100.3)
+
+
+def test_an_example_says_what_a_message_would_be(veilcount: Kit) -> None:
+    """Before anything is recorded: the level is drawn beforehand, the node is randomized."""
+    told = str(veilcount.client(asking("minutes", **MINUTES)).example("minutes"))
+
+    assert "4 levels drawn beforehand" in told

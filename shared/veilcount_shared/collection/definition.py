@@ -10,7 +10,7 @@ from math import prod
 
 from .. import periods
 from ..coins import Coins
-from ..design import Distribution, Mean, Plain, Plane, Subset, plan
+from ..design import Distribution, Hierarchy, Mean, Plain, Plane, Subset, plan
 from ..domain import GRID_BITS, Boolean, Choice, Cross, Number
 from ..errors import MessageOutOfRange, TrueValueRefused, UnknownSegment
 from ..periods import Unit
@@ -26,7 +26,13 @@ from .words import (
     Takes,
 )
 
-Design = Subset | Plane | Mean | Distribution | Plain
+_BY_MEASURE: dict[Measure, type[Mean | Distribution | Hierarchy]] = {
+    Measure.MEAN: Mean,
+    Measure.DISTRIBUTION: Distribution,
+    Measure.RANGES: Hierarchy,
+}
+
+Design = Subset | Plane | Mean | Distribution | Hierarchy | Plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +106,8 @@ class Collection:
         if self.model is Model.CENTRAL:
             return Plain(self.inputs)
         if isinstance(self.domain, Number):
-            by_measure = Distribution if self.measure is Measure.DISTRIBUTION else Mean
-            return by_measure.at(self.unit_epsilon)
+            assert self.measure is not None, "rules.check has required it"  # noqa: S101 - told to the type checker
+            return _BY_MEASURE[self.measure].at(self.unit_epsilon)
         return plan(self.inputs, self.unit_epsilon).design
 
     @property
@@ -154,7 +160,7 @@ class Collection:
         return message
 
     @cached_property
-    def _randomizer(self) -> Subset | Plane | Mean | Distribution:
+    def _randomizer(self) -> Subset | Plane | Mean | Distribution | Hierarchy:
         if isinstance(self.design, Plain):
             raise TrueValueRefused(self.name, "the model is central: use reveal()")
         return self.design

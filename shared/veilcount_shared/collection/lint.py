@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
-from ..design import Mean, Plane, Subset
+from ..design import Hierarchy, Mean, Plane, Subset
 from ..domain import Cross
 from .definition import Collection
 from .words import Model
@@ -59,8 +59,7 @@ def _sees_little(collection: Collection, answers: int) -> Iterator[Remark]:
     """Compare the predicted margin with what the domain needs: its values' average share."""
     design = collection.design
     if isinstance(design, Subset | Plane):
-        p, q = design.P, design.Q
-        margin = Z95 * sqrt(q * (1 - q) / answers) / float(p - q)
+        margin = _margin(design, answers)
         if margin > 1 / collection.inputs:
             yield Remark(
                 "epsilon",
@@ -76,6 +75,21 @@ def _sees_little(collection: Collection, answers: int) -> Iterator[Remark]:
                 f"with {answers:,} answers the mean is known to +/- {margin:.0%} of the range: a"
                 " narrower range, more answers or a larger epsilon",
             )
+    elif isinstance(design, Hierarchy):
+        top = design.levels[0]  # its nodes are quarters; a level has its share of the answers
+        margin = _margin(top, answers / len(design.levels))
+        if margin > 1 / 10:
+            yield Remark(
+                "epsilon",
+                f"with {answers:,} answers the share of a quarter of the range is known to"
+                f" +/- {margin:.0%}: more answers or a larger epsilon",
+            )
+
+
+def _margin(design: Subset | Plane, answers: float) -> float:
+    """Return half the interval of a share near 0."""
+    p, q = design.P, design.Q
+    return Z95 * sqrt(q * (1 - q) / answers) / float(p - q)
 
 
 def _identifies(collection: Collection) -> Iterator[Remark]:

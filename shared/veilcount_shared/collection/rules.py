@@ -159,7 +159,7 @@ def numbers(collection: Collection) -> None:
             "measure", str(collection.measure), "only for a range under the local model: remove it"
         )
     if wanted and collection.measure is None:
-        raise DefinitionError("measure", None, 'give measure = "mean" or "distribution"')
+        raise DefinitionError("measure", None, 'give measure = "mean", "distribution" or "ranges"')
 
 
 def central(collection: Collection) -> None:

@@ -13,6 +13,7 @@ class Measure(StrEnum):
 
     MEAN = "mean"
     DISTRIBUTION = "distribution"
+    RANGES = "ranges"
 
 
 class Takes(StrEnum):

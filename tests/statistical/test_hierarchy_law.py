@@ -1,0 +1,84 @@
+"""Seeded reports of ranges follow the claimed law, and no law of an epsilon 30 % away.
+
+All seeds are fixed, so nothing flakes; ALPHA is the probability that a right law would have been
+rejected by a fresh seed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from veilcount_client.testing import SeededCoins
+from veilcount_shared.design import Hierarchy, Plane, Subset
+
+ALPHA = 1e-6
+REPORTS = 60_000
+BUCKETS = {"the first bucket": 0, "an inner bucket": 100, "the last bucket": 255}
+EPSILONS = (Fraction(1), Fraction(2))
+
+
+@cache
+def sent(bucket: int, epsilon: Fraction) -> NDArray[np.int64]:
+    """The seeded reports of a number, counted."""
+    design, coins = Hierarchy.at(epsilon), SeededCoins(bucket)
+    drawn = Counter(design.randomize(bucket << 24, coins) for _ in range(REPORTS))
+    assert drawn.total() == REPORTS
+    return np.array([drawn[message] for message in range(design.messages)])
+
+
+def at(level: Subset | Plane, epsilon: Fraction) -> Subset | Plane:
+    """The same messages at another epsilon."""
+    if isinstance(level, Subset):
+        return Subset.at(epsilon, level.k, level.w)
+    return Plane.at(epsilon, level.k, level.q, level.t)
+
+
+def fits(bucket: int, epsilon: Fraction, factor: Fraction, weights: tuple[int, ...]) -> bool:
+    """Whether the counts pass for the law at epsilon x factor, levels drawn by these weights."""
+    honest = Hierarchy.at(epsilon)
+    claimed = Hierarchy(tuple(at(level, epsilon * factor) for level in honest.levels))
+    chances = []
+    for message in range(claimed.messages):
+        place = claimed.level(message)
+        level = claimed.levels[place]
+        owned = level.owned if isinstance(level, Plane) else 1
+        own = claimed.supports(message, bucket)
+        share = level.P / owned if own else (1 - level.P) / (level.messages - owned)
+        chances.append(float(share) * weights[place] / sum(weights))
+    law = np.array(chances)
+    statistic = float((((sent(bucket, epsilon) - REPORTS * law) ** 2) / (REPORTS * law)).sum())
+
+    assert REPORTS * law.min() >= 5, "enough of each for the chi-square"
+    return statistic <= float(chi2.isf(ALPHA, len(law) - 1))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
+@pytest.mark.parametrize("bucket", BUCKETS.values(), ids=BUCKETS)
+def test_reports_follow_the_claimed_law(bucket: int, epsilon: Fraction) -> None:
+    """Chi-square over every message, alpha = 1e-6."""
+    assert fits(bucket, epsilon, Fraction(1), (1, 1, 1, 1))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
+@pytest.mark.parametrize("bucket", BUCKETS.values(), ids=BUCKETS)
+@pytest.mark.parametrize("factor", [Fraction(7, 10), Fraction(13, 10)], ids=["lower", "higher"])
+def test_a_law_of_another_epsilon_is_rejected(
+    bucket: int, epsilon: Fraction, factor: Fraction
+) -> None:
+    """30 % less and 30 % more are both seen by the same test."""
+    assert not fits(bucket, epsilon, factor, (1, 1, 1, 1))
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_a_level_drawn_a_tenth_more_often_is_rejected(place: int) -> None:
+    """The coin of the levels is part of the law."""
+    weights = tuple(11 if level == place else 10 for level in range(4))
+
+    assert not fits(100, Fraction(1), Fraction(1), weights)
