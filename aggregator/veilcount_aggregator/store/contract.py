@@ -175,7 +175,7 @@ class Store(Protocol):
     # -- the shelf -----------------------------------------------------------------------------
 
     def generation(self) -> int:
-        """Return the number of changes of the shelf so far; cheap: each worker asks all the time."""
+        """Return the number of changes of the shelf so far; cheap: workers ask all the time."""
 
     def records(self, kind: str) -> Records:
         """Return all records of a kind, by key."""
@@ -188,13 +188,16 @@ class Store(Protocol):
     # -- moving, and the operator --------------------------------------------------------------
 
     def fence(self, *, on: bool) -> None:
-        """Refuse (or take) reports and changes from now on, in every process."""
+        """Refuse (or take) whatever would change something from now on, in every process."""
 
     def pieces(self) -> Iterator[Piece]:
         """Return everything, in one order, for another store; meant for a fenced one."""
 
     def absorb(self, pieces: Sequence[Piece]) -> None:
-        """Take over pieces of another store, in place of what stands there under their names."""
+        """Take over pieces of another store, in place of what stands there under their names.
+
+        Records are changes of the shelf: the generation grows.
+        """
 
     def health(self) -> Health:
         """Return how it is, or raise."""

@@ -1,18 +1,18 @@
 """How the parts of a store are written on their way to another: the same bytes in every engine.
 
-| kind    | key                               | body                                                 |
-|---------|-----------------------------------|------------------------------------------------------|
-| record  | kind/key of the shelf             | its value                                            |
-| dropped | fingerprint                       | the first epoch that was not dropped                 |
-| fresh   | fingerprint/period                | how many new rows                                    |
-| note    | what/fingerprint/period/word      | how many                                             |
-| spread  | fingerprint/epoch                 | how many rows have spent 1, 2, .. slots              |
-| tally   | fingerprint/period/segment        | n, then the counters                                 |
-| rows    | fingerprint/epoch/width/first byte | each row's 12 bytes and its bitmap, ascending; the   |
-|         | of the row, two hex digits        | bitmap has `width` bytes, slot 0 in the lowest bit   |
-|         |                                   | of the first                                         |
+| kind    | key                          | body                                               |
+|---------|------------------------------|----------------------------------------------------|
+| record  | kind/key of the shelf        | its value                                          |
+| dropped | fingerprint                  | the first epoch that was not dropped               |
+| fresh   | fingerprint/period           | how many new rows                                  |
+| note    | what/fingerprint/period/word | how many                                           |
+| spread  | fingerprint/epoch            | how many rows have spent 1, 2, .. slots            |
+| tally   | fingerprint/period/segment   | n, then the counters                               |
+| rows    | fingerprint/epoch/width/byte | each row's 12 bytes and its bitmap, ascending      |
 
-Numbers in bodies are 64-bit, little-endian; in keys decimal.
+`byte` is the rows' first, as two hex digits; a bitmap has `width` bytes, slot 0 in the lowest bit of
+the first. Numbers in bodies are 64-bit, little-endian; in keys decimal. Zeros at the end of a spread
+or a tally are cut: what was never counted has no length, so no definition is needed to write it.
 """
 
 from __future__ import annotations

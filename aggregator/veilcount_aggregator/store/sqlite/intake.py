@@ -1,0 +1,203 @@
+"""The intake in SQL: what a group finds, what it leaves, and how rows are closed and dropped."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...series import Series
+from ..contract import VERDICT, VERDICTS, Codes, Note, Notes, Spends
+from ..judging import Page, Row, judge, moved, rows_of
+from ..pieces import numbers, parse, width
+from .parts import padded
+from .tallies import Tally
+
+#: so many rows are deleted in one transaction: a few milliseconds, for which a commit may wait
+SWEEP = 2_000
+
+_SPENT = "select spent from ledger where series = ? and epoch = ? and row = ?"
+#: so many rows are asked for at once, at most; and at least: fewer are asked for one by one
+MOST, LEAST = 100, 8
+#: one statement for each number of rows, so that each is prepared once
+_SPENT_MANY = [
+    f"select row, spent from ledger where series = ? and epoch = ? and row in ({marks})"  # noqa: S608 - question marks
+    for marks in (", ".join("?" * many) for many in range(MOST + 1))
+]
+_SPEND = (
+    "insert into ledger (series, epoch, row, spent) values (?, ?, ?, ?)"
+    " on conflict do update set spent = excluded.spent"
+)
+_FRESH = "select rows from fresh where series = ? and period = ?"
+_GROW = (
+    "insert into fresh (series, period, rows) values (?, ?, ?)"
+    " on conflict do update set rows = excluded.rows"
+)
+_SPREAD = "select rows from spread where series = ? and epoch = ?"
+_MOVE = (
+    "insert into spread (series, epoch, rows) values (?, ?, ?)"
+    " on conflict do update set rows = excluded.rows"
+)
+_NOTE = (
+    "insert into note (what, fingerprint, period, word, times) values (?, ?, ?, ?, ?)"
+    " on conflict do update set times = times + excluded.times"
+)
+
+
+class _Rows(dict[Row, int]):
+    """The rows of a series: looked up many at once, or else when one is first asked for."""
+
+    def __init__(self, database: sqlite3.Connection, number: int) -> None:
+        """Say where, and of which series."""
+        self._database = database
+        self._number = number
+
+    def __missing__(self, key: Row) -> int:
+        """Return what a row has spent: nothing, if there is none."""
+        found = self._database.execute(_SPENT, (self._number, *key)).fetchone()
+        spent = int.from_bytes(found[0], "little") if found else 0
+        self[key] = spent
+        return spent
+
+    def look_up(self, keys: Iterable[Row]) -> None:
+        """Learn what rows have spent, where there are enough of one epoch."""
+        epochs = defaultdict(list)
+        for epoch, row in keys:
+            epochs[epoch].append(row)
+        for epoch, wanted in epochs.items():
+            for first in range(0, len(wanted), MOST):
+                self._look_up(epoch, wanted[first : first + MOST])
+
+    def _look_up(self, epoch: int, wanted: list[bytes]) -> None:
+        if len(wanted) < LEAST:
+            return
+        query = _SPENT_MANY[len(wanted)]
+        found = dict(self._database.execute(query, (self._number, epoch, *wanted)).fetchall())
+        for row in wanted:
+            if (epoch, row) not in self:  # or it has spent something in this very group
+                self[epoch, row] = int.from_bytes(found.get(row, b""), "little")
+
+
+class _Periods(dict[int, int]):
+    """The new rows of each period of a series, looked up likewise."""
+
+    def __init__(self, database: sqlite3.Connection, number: int) -> None:
+        """Say where, and of which series."""
+        self._database = database
+        self._number = number
+
+    def __missing__(self, period: int) -> int:
+        """Return how many there were."""
+        found = self._database.execute(_FRESH, (self._number, period)).fetchone()
+        self[period] = found[0] if found else 0
+        return self[period]
+
+
+def find(database: sqlite3.Connection, fingerprint: str) -> tuple[int, int] | None:
+    """Return the number of a series and its first epoch that was not dropped."""
+    found: tuple[int, int] | None = database.execute(
+        "select number, dropped from series where fingerprint = ?", (fingerprint,)
+    ).fetchone()
+    return found
+
+
+def know(database: sqlite3.Connection, fingerprint: str) -> tuple[int, int]:
+    """Return the same; a series that is new here gets a number."""
+    found = find(database, fingerprint)
+    if found is not None:
+        return found
+    made = database.execute("insert into series (fingerprint) values (?)", (fingerprint,))
+    return made.lastrowid or 0, 0
+
+
+def take(database: sqlite3.Connection, group: Sequence[Spends], notes: Notes) -> list[Codes]:
+    """Judge and count a group."""
+    pages: dict[str, tuple[int, Page, _Rows]] = {}
+    verdicts = []
+    for spends in group:
+        name = spends.series.fingerprint
+        if name not in pages:
+            pages[name] = _turn(database, spends.series)
+        _, page, held = pages[name]
+        rows = rows_of(spends)
+        held.look_up(rows)
+        verdicts.append(judge(page, spends, rows))
+    noted = Counter(notes)
+    for number, page, _ in pages.values():
+        _write(database, number, page)
+        for (period, code), times in page.refused.items():
+            noted[Note(VERDICT, page.series.fingerprint, period, VERDICTS[code])] += times
+    database.executemany(_NOTE, [(*note, times) for note, times in noted.items() if times])
+    return verdicts
+
+
+def close_row(
+    database: sqlite3.Connection, series: Series, epochs: Iterable[int], row: bytes
+) -> bool:
+    """Set all slots of a row, wherever it stands."""
+    number, dropped = know(database, series.fingerprint)
+    spent = ((1 << series.bits) - 1).to_bytes(width(series.bits), "little")
+    closed = [
+        database.execute(
+            "update ledger set spent = ? where series = ? and epoch = ? and row = ?",
+            (spent, number, epoch, row),
+        ).rowcount
+        for epoch in epochs
+        if epoch >= dropped
+    ]
+    return any(closed)
+
+
+def mark(database: sqlite3.Connection, series: Series, epochs: int) -> None:
+    """Say which epochs are dropped, from now on."""
+    number, _ = know(database, series.fingerprint)
+    database.execute(
+        "update series set dropped = max(dropped, ?) where number = ?", (epochs, number)
+    )
+
+
+def marked(database: sqlite3.Connection) -> list[int]:
+    """Return the series that have rows of dropped epochs left."""
+    left = database.execute(
+        "select number from series where dropped > 0 and exists"
+        " (select 1 from ledger where series = number and epoch < dropped)"
+    )
+    return [number for (number,) in left]
+
+
+def sweep(database: sqlite3.Connection, number: int) -> bool:
+    """Delete some rows of dropped epochs; say whether there may be more."""
+    deleted = database.execute(
+        "delete from ledger where (series, epoch, row) in ("
+        " select l.series, l.epoch, l.row from series s"
+        " join ledger l on l.series = s.number and l.epoch < s.dropped"
+        " where s.number = ? limit ?)",
+        (number, SWEEP),
+    ).rowcount
+    return deleted == SWEEP
+
+
+def _turn(database: sqlite3.Connection, series: Series) -> tuple[int, Page, _Rows]:
+    number, dropped = know(database, series.fingerprint)
+    held = _Rows(database, number)
+    return number, Page(series, dropped, held, _Periods(database, number)), held
+
+
+def _write(database: sqlite3.Connection, number: int, page: Page) -> None:
+    size = width(page.series.bits)
+    spent = [(number, *row, page.spent[row].to_bytes(size, "little")) for row in page.changed]
+    database.executemany(_SPEND, spent)
+    database.executemany(_GROW, [(number, period, page.fresh[period]) for period in page.grown])
+    for epoch in {epoch for epoch, _ in page.steps}:
+        _move(database, number, epoch, moved(page, epoch))
+    for cell, found in page.counted.items():
+        Tally(database, number, cell).add(page.series, found)
+
+
+def _move(database: sqlite3.Connection, number: int, epoch: int, change: Mapping[int, int]) -> None:
+    """Change how many rows have spent how many slots."""
+    found = database.execute(_SPREAD, (number, epoch)).fetchone()
+    held = padded(parse(found[0] if found else b""), max(change))
+    for spent, by in change.items():
+        held[spent - 1] += by
+    database.execute(_MOVE, (number, epoch, numbers(held)))

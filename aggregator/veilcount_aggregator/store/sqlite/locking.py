@@ -1,0 +1,83 @@
+"""One writer at a time among processes, first come, first served.
+
+SQLite's own lock is asked for again and again until it is free, which the newest wins as often as
+the oldest: with two busy processes one of them waits for many of the other's transactions. The
+kernel's queue of flock(2) is fair. It has no time limit, so a thread waits in it, and who asked
+waits for the thread.
+"""
+
+from __future__ import annotations
+
+import os
+from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
+from pathlib import Path
+from threading import Event, Lock, Thread
+
+from ...errors import StoreUnavailable
+
+
+class FileLock:
+    """A lock on a file beside the store; held by one process at a time, gone with it."""
+
+    def __init__(self, path: Path) -> None:
+        """Name the file; it is made when it is first wanted."""
+        self._path = path
+        self._descriptor: int | None = None
+
+    def take(self, seconds: float) -> None:
+        """Wait for it, so long at most."""
+        if self._descriptor is None:
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            flock(self._descriptor, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            self._queue(self._descriptor, seconds)
+
+    def release(self) -> None:
+        """Let the next one in."""
+        if self._descriptor is not None:
+            flock(self._descriptor, LOCK_UN)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _queue(self, descriptor: int, seconds: float) -> None:
+        turn = _Turn(descriptor)
+        Thread(target=turn.wait, daemon=True, name="veilcount-store-lock").start()
+        if not turn.came(seconds):
+            self._descriptor = None  # the thread closes it
+            raise StoreUnavailable(
+                f"{self._path}: another process has been writing for {seconds:g} s: look whether it"
+                " hangs"
+            )
+
+
+class _Turn:
+    """A place in the kernel's queue, which its owner may give up."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._came = Event()
+        self._deciding = Lock()
+        self._given_up = False
+
+    def wait(self) -> None:
+        """Wait for the turn, and pass it on if nobody wants it any more."""
+        flock(self._descriptor, LOCK_EX)
+        with self._deciding:
+            if not self._given_up:
+                self._came.set()
+                return
+        flock(self._descriptor, LOCK_UN)  # before closing: a forked child may have it open as well
+        os.close(self._descriptor)
+
+    def came(self, seconds: float) -> bool:
+        """Whether the turn came in time; if not, it is given up."""
+        if self._came.wait(seconds):
+            return True
+        with self._deciding:
+            self._given_up = not self._came.is_set()
+            return not self._given_up

@@ -1,0 +1,91 @@
+"""The tables of a store, and how an older store becomes a newer one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from ...errors import StoreUnfit
+
+#: "veil": what tells a store from another program's database
+APPLICATION = 0x7665696C
+
+_FIRST = """
+create table state (generation integer not null, fenced integer not null) strict;
+insert into state values (0, 0);
+
+create table record (
+    kind text, key text, value blob not null, primary key (kind, key)
+) strict, without rowid;
+
+create table series (
+    number integer primary key, fingerprint text not null unique, dropped integer not null default 0
+) strict;
+
+-- one bit a slot, slot 0 in the lowest of the first byte
+create table ledger (
+    series integer, epoch integer, row blob, spent blob not null,
+    primary key (series, epoch, row)
+) strict, without rowid;
+
+create table fresh (
+    series integer, period integer, rows integer not null, primary key (series, period)
+) strict, without rowid;
+
+-- how many rows have spent 1, 2, .. slots
+create table spread (
+    series integer, epoch integer, rows blob not null, primary key (series, epoch)
+) strict;
+
+-- n, and the counters of a small tally; those of a large one are the sum of its parts
+create table tally (
+    series integer, period integer, segment integer, n integer not null, counters blob not null,
+    waiting integer not null default 0, primary key (series, period, segment)
+) strict;
+
+create table part (
+    number integer primary key, series integer not null, period integer not null,
+    segment integer not null, level integer not null, dense integer not null, body blob not null
+) strict;
+create index part_of on part (series, period, segment, level);
+
+create table note (
+    what text, fingerprint text, period integer, word text, times integer not null,
+    primary key (what, fingerprint, period, word)
+) strict, without rowid
+"""
+
+#: from each version to the next; a step that was released never changes
+STEPS = (_FIRST,)
+
+
+def bring_up(database: sqlite3.Connection, name: str, steps: Sequence[str], *, make: bool) -> None:
+    """Make the tables of a new store, or bring an older one up to date; refuse a newer one."""
+    version = _version(database, name, make=make)
+    if version > len(steps):
+        raise StoreUnfit(
+            f"{name} was written by a newer veilcount (schema {version}, this one knows"
+            f" {len(steps)}): upgrade this one"
+        )
+    for number in range(version, len(steps)):
+        _step(database, steps[number], number + 1)
+
+
+def _version(database: sqlite3.Connection, name: str, *, make: bool) -> int:
+    version = int(database.execute("pragma user_version").fetchone()[0])
+    application = int(database.execute("pragma application_id").fetchone()[0])
+    empty = not database.execute("select count(*) from sqlite_schema").fetchone()[0]
+    if not (make and empty) and application != APPLICATION:
+        what = "is empty" if empty else "is no store of veilcount"
+        raise StoreUnfit(f"{name} {what}: make one with `veilcount init`")
+    return version
+
+
+def _step(database: sqlite3.Connection, step: str, version: int) -> None:
+    """One step is one transaction: who is interrupted goes on from the last whole one."""
+    database.execute("begin immediate")
+    for statement in step.split(";\n"):
+        database.execute(statement)
+    database.execute(f"pragma application_id = {APPLICATION}")
+    database.execute(f"pragma user_version = {version}")
+    database.execute("commit")

@@ -1,0 +1,141 @@
+"""Counters in SQL: small tallies as one blob, large ones as parts that are folded as they grow.
+
+A large tally (up to four million counters) is never rewritten for a few reports. Each group adds a
+part, the counters it touched and by how much; `FAN` parts of one level become one part of the next,
+and the last level holds one part only. So a tally is the sum of a few dozen parts at most, and each
+number in it was written once a level.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ...counting import tally
+from ...series import Series
+from ..contract import Bytes, Cell, Counters
+from ..pieces import numbers
+from .parts import Part
+
+#: so many counters are one blob, read and written whole
+SMALL = 512
+#: so many parts of a level become one of the next
+FAN = 32
+#: the level that holds one part
+TOP = 3
+
+_ADD = (
+    "insert into tally (series, period, segment, n, counters) values (?, ?, ?, ?, ?)"
+    " on conflict do update set n = n + excluded.n, counters = excluded.counters"
+)
+_ADD_PART = (
+    "insert into tally (series, period, segment, n, counters, waiting) values (?, ?, ?, ?, x'', 1)"
+    " on conflict do update set n = n + excluded.n, waiting = waiting + 1 returning waiting"
+)
+_WHOLE = "select counters from tally where series = ? and period = ? and segment = ?"
+_FOLDED = "update tally set waiting = 0 where series = ? and period = ? and segment = ?"
+_CLEAR = "delete from tally where series = ? and period = ? and segment = ?"
+
+_PART = "insert into part (series, period, segment, level, dense, body) values (?, ?, ?, ?, ?, ?)"
+_COUNT = "select count(*) from part where series = ? and period = ? and segment = ? and level = ?"
+_PARTS = (
+    "select dense, body from part where series = ? and period = ? and segment = ? and level <= ?"
+)
+_CLEAR_PARTS = "delete from part where series = ? and period = ? and segment = ? and level <= ?"
+
+
+class Tally:
+    """The tally of one cell, inside a transaction."""
+
+    def __init__(self, database: sqlite3.Connection, number: int, cell: Cell) -> None:
+        """Say where, of which series and which cell."""
+        self._database = database
+        self._here = (number, *cell)
+
+    def add(self, series: Series, found: Sequence[Bytes]) -> None:
+        """Count messages."""
+        messages = found[0] if len(found) == 1 else np.concatenate(found)
+        if series.counters <= SMALL:
+            total = tally(series.collection, messages)
+            self._add_whole(total)
+            self._database.execute(_ADD, (*self._here, len(messages), numbers(total)))
+            return
+        self._append(0, Part.touched(series.collection, messages))
+        row = self._database.execute(_ADD_PART, (*self._here, len(messages))).fetchone()
+        if row[0] >= FAN:
+            self._fold(series.counters)
+
+    def add_to(self, total: Counters) -> None:
+        """Add the counters to a total."""
+        self._add_whole(total)
+        for part in self._parts(TOP):
+            part.add_to(total)
+
+    def read(self) -> Counters:
+        """Return the counters as far as any was touched, without knowing how many there are."""
+        whole = [Part(True, held) for (held,) in self._whole()]
+        parts = [*whole, *self._parts(TOP)]
+        total = np.zeros(max((part.reach for part in parts), default=0), np.int64)
+        for part in parts:
+            part.add_to(total)
+        return total
+
+    def put(self, n: int, counters: Counters) -> None:
+        """Set n and the counters, whatever stood here."""
+        self._database.execute(_CLEAR, self._here)
+        self._database.execute(_CLEAR_PARTS, (*self._here, TOP))
+        small = len(counters) <= SMALL
+        self._database.execute(_ADD, (*self._here, n, numbers(counters) if small else b""))
+        if not small:
+            self._append(TOP, Part.of(counters))
+
+    def finish(self, size: int) -> None:
+        """Make one part of all: it is read fastest, and nothing comes any more."""
+        self._merge(TOP, size)
+
+    def _whole(self) -> sqlite3.Cursor:
+        return self._database.execute(_WHOLE, self._here)
+
+    def _add_whole(self, total: Counters) -> None:
+        for (held,) in self._whole():
+            Part(True, held).add_to(total)
+
+    def _parts(self, level: int) -> Iterator[Part]:
+        return (Part(*row) for row in self._database.execute(_PARTS, (*self._here, level)))
+
+    def _append(self, level: int, part: Part) -> None:
+        self._database.execute(_PART, (*self._here, level, *part))
+
+    def _fold(self, size: int) -> None:
+        """Make one part of each full level, from the lowest up."""
+        for level in range(TOP):
+            if self._database.execute(_COUNT, (*self._here, level)).fetchone()[0] < FAN:
+                break
+            self._merge(level, size)
+        self._database.execute(_FOLDED, self._here)
+
+    def _merge(self, level: int, size: int) -> None:
+        """Make one part of all up to a level; half full, it goes where whole tallies are."""
+        total = self._sum(level, size)
+        if level + 1 >= TOP or 2 * np.count_nonzero(total) >= size:
+            level, total = TOP, self._sum(TOP, size)
+        self._database.execute(_CLEAR_PARTS, (*self._here, level))
+        self._append(min(level + 1, TOP), Part.of(total))
+
+    def _sum(self, level: int, size: int) -> Counters:
+        total = np.zeros(size, np.int64)
+        for part in self._parts(level):
+            part.add_to(total)
+        return total
+
+
+def unfinished(database: sqlite3.Connection, number: int, last: int) -> list[Cell]:
+    """Return the cells up to a period that are kept in several parts."""
+    rows = database.execute(
+        "select period, segment from part where series = ? and period <= ?"
+        " group by period, segment having min(level) < ? or count(*) > 1",
+        (number, last, TOP),
+    )
+    return [Cell(*row) for row in rows]

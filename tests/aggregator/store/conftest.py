@@ -1,0 +1,50 @@
+"""A store of each engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.aggregator.store.engines import ENGINES, Empty
+from veilcount_aggregator.store import Store, open_store
+
+
+@pytest.fixture(scope="session", params=ENGINES)
+def empty(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Empty]:
+    """An engine: called, it gives the URL of an empty store."""
+    with ENGINES[request.param](tmp_path_factory.mktemp(request.param)) as serving:
+        yield serving
+
+
+@pytest.fixture(scope="session", params=ENGINES)
+def another(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Empty]:
+    """A second engine, that runs beside the first and may be of another kind."""
+    with ENGINES[request.param](tmp_path_factory.mktemp(f"{request.param}-beside")) as serving:
+        yield serving
+
+
+@pytest.fixture
+def url(empty: Empty) -> str:
+    """Where an empty store is."""
+    return empty()
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    """A new store."""
+    opened = open_store(url, make=True)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def target(another: Empty) -> Iterator[Store]:
+    """A second new store, of the second engine."""
+    opened = open_store(another(), make=True)
+    yield opened
+    opened.close()

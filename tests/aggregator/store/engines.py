@@ -1,0 +1,63 @@
+"""The engines that the battery runs over: each serves empty stores, as often as it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import count
+from pathlib import Path
+
+from tests.redis_cluster import RedisCluster
+from tests.redis_server import RedisServer
+
+#: gives the URL of an empty store; the one before may be gone by then
+Empty = Callable[[], str]
+
+
+@contextmanager
+def sqlite(folder: Path) -> Iterator[Empty]:
+    """A new file for each store."""
+    numbers = count()
+    yield lambda: f"sqlite:///{folder}/{next(numbers)}.db"
+
+
+@contextmanager
+def redis(folder: Path) -> Iterator[Empty]:
+    """One server, emptied for each store."""
+    server = RedisServer(folder)
+
+    def empty() -> str:
+        server.ask("FLUSHALL")
+        return server.url
+
+    try:
+        yield empty
+    finally:
+        server.kill()
+
+
+@contextmanager
+def redis_cluster(folder: Path) -> Iterator[Empty]:
+    """Three masters, likewise. One shard: several divide a period's room between them.
+
+    What is true of several is in redis/test_shards.py.
+    """
+    cluster = RedisCluster(folder)
+
+    def empty() -> str:
+        for node in cluster.nodes:
+            node.ask("FLUSHALL")
+        return f"{cluster.url}?shards=1"
+
+    try:
+        yield empty
+    finally:
+        cluster.close()
+
+
+#: by name: started once for a run, in a folder of its own
+ENGINES: dict[str, Callable[[Path], AbstractContextManager[Empty]]] = {
+    "sqlite": sqlite,
+    "redis": redis,
+    "redis-cluster": redis_cluster,
+}

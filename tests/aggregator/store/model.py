@@ -1,0 +1,122 @@
+"""What a store does, in the plainest words: sets of slots and lists of messages, in one process."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from tests.aggregator.store.series import Asked, slot_of
+from veilcount_aggregator.errors import StoreFenced
+from veilcount_aggregator.series import Series
+from veilcount_aggregator.store import VERDICT, Cell, Note, Record
+from veilcount_shared.design import Subset
+from veilcount_shared.verdict import Verdict
+
+
+class Model:
+    """The store as it should be."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.slots: dict[tuple[str, int, bytes], set[int]] = {}
+        self.closed: set[tuple[str, int, bytes]] = set()
+        self.messages: dict[str, dict[Cell, list[int]]] = defaultdict(lambda: defaultdict(list))
+        self.received: dict[str, dict[int, Counter[bytes]]] = defaultdict(
+            lambda: defaultdict(Counter)
+        )
+        self.new: dict[str, Counter[int]] = defaultdict(Counter)
+        self.dropped: Counter[str] = Counter()
+        self.notes: Counter[Note] = Counter()
+        self.shelf: dict[str, dict[str, bytes]] = defaultdict(dict)
+        self.changes = 0
+        self.fenced = False
+
+    def commit(self, series: Series, reports: Sequence[Asked], room: int) -> list[Verdict]:
+        """Judge and count."""
+        self._open()
+        return [self._judge(series, asked, room) for asked in reports]
+
+    def forget(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
+        """Close a row."""
+        self._open()
+        name = series.fingerprint
+        found = {
+            (name, epoch, row)
+            for epoch in epochs
+            if epoch >= self.dropped[name] and (name, epoch, row) in self.slots
+        }
+        self.closed |= found
+        return bool(found)
+
+    def drop(self, series: Series, epochs: int) -> None:
+        """Drop rows."""
+        self._open()
+        name = series.fingerprint
+        self.dropped[name] = max(self.dropped[name], epochs)
+
+    def change(self, generation: int, records: Sequence[Record]) -> bool:
+        """Change the shelf."""
+        self._open()
+        if generation != self.changes:
+            return False
+        for kind, key, value in records:
+            if value is None:
+                self.shelf[kind].pop(key, None)
+            else:
+                self.shelf[kind][key] = value
+        self.changes += 1
+        return True
+
+    def sizes(self, series: Series) -> dict[Cell, int]:
+        """Return how many reports each cell holds."""
+        return {cell: len(held) for cell, held in self.messages[series.fingerprint].items()}
+
+    def counters(self, series: Series, cells: Sequence[Cell]) -> list[int]:
+        """Return the sum of what the messages of these cells support."""
+        design = series.collection.design
+        total = [0] * series.counters
+        for cell in cells:
+            for message in self.messages[series.fingerprint].get(cell, ()):
+                for x in design.members(message) if isinstance(design, Subset) else (message,):
+                    total[x] += 1
+        return total
+
+    def spread(self, series: Series) -> dict[int, list[int]]:
+        """Return how many rows of each epoch have spent 1, 2, .. slots."""
+        return {
+            epoch: [list(rows.values()).count(j) for j in range(1, series.most + 1)]
+            for epoch, rows in self.received[series.fingerprint].items()
+        }
+
+    def _open(self) -> None:
+        if self.fenced:
+            raise StoreFenced
+
+    def _judge(self, series: Series, asked: Asked, room: int) -> Verdict:
+        verdict = self._verdict(series, asked, room)
+        name, epoch = series.fingerprint, series.epoch(asked.period)
+        if verdict is not Verdict.COUNTED:
+            self.notes[Note(VERDICT, name, asked.period, verdict)] += 1
+            return verdict
+        key = (name, epoch, asked.row)
+        self.new[name][asked.period] += key not in self.slots
+        self.slots.setdefault(key, set()).add(slot_of(series, asked))
+        self.received[name][epoch][asked.row] += 1
+        self.messages[name][Cell(asked.period, asked.segment)].append(asked.message)
+        return verdict
+
+    def _verdict(self, series: Series, asked: Asked, room: int) -> Verdict:
+        name, epoch = series.fingerprint, series.epoch(asked.period)
+        key = (name, epoch, asked.row)
+        spent = self.slots.get(key, set())
+        if epoch < self.dropped[name]:
+            return Verdict.STALE
+        if slot_of(series, asked) in spent or key in self.closed:
+            return Verdict.DUPLICATE
+        if asked.otherwise is not Verdict.COUNTED:
+            return asked.otherwise
+        if not spent and self.new[name][asked.period] >= room:
+            return Verdict.FULL
+        if len(spent) >= series.most:
+            return Verdict.OVER_BUDGET
+        return Verdict.COUNTED

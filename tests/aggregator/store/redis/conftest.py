@@ -1,0 +1,50 @@
+"""Real servers: one, and a cluster of three; each test finds them empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.redis_cluster import RedisCluster
+from tests.redis_server import RedisServer
+from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """One server for a module."""
+    started = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield started
+    started.kill()
+
+
+@pytest.fixture
+def server(running: RedisServer) -> RedisServer:
+    """The same, empty."""
+    running.ask("FLUSHALL")
+    return running
+
+
+@pytest.fixture
+def store(server: RedisServer) -> Iterator[RedisStore]:
+    """A new store in it."""
+    opened = open_redis(server.url, make=True)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
+    """A cluster for a run."""
+    started = RedisCluster(tmp_path_factory.mktemp("cluster"))
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def cluster(together: RedisCluster) -> RedisCluster:
+    """The same, empty."""
+    for node in together.nodes:
+        node.ask("FLUSHALL")
+    return together

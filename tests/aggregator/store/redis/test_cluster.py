@@ -1,0 +1,160 @@
+"""A cluster: shards are spread, keys stay together, and what is moving is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from redis.crc import key_slot
+from redis.exceptions import ClusterCrossSlotError
+
+from tests.aggregator.store.redis.crowd import answers, count, rows
+from tests.aggregator.store.series import LINKED
+from tests.redis_cluster import RedisCluster
+from tests.redis_server import HOST, RedisServer
+from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit
+from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
+from veilcount_aggregator.store.redis.library import LIBRARY
+from veilcount_aggregator.store.redis.root import SLOTS, Root
+from veilcount_aggregator.store.redis.scatter import Scatter
+
+
+@pytest.fixture
+def store(cluster: RedisCluster) -> Iterator[RedisStore]:
+    """A new store in the cluster."""
+    opened = open_redis(cluster.url, make=True)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 12, 100])
+def test_shards_are_spread_over_all_slots_evenly(shards: int) -> None:
+    bases = Root(b"store", Scatter.new(), shards).bases
+    ends = [SLOTS * shard // shards for shard in range(shards + 1)]
+
+    assert all(ends[at] <= key_slot(base) < ends[at + 1] for at, base in enumerate(bases))
+
+
+def test_each_master_has_a_third(cluster: RedisCluster, store: RedisStore) -> None:
+    """As many shards as masters, unless it is told otherwise; four standard deviations."""
+    count(store, rows(3_000, 1))
+    held = [_rows(node) for node in cluster.nodes]
+
+    assert sum(held) == 3_000
+    assert all(abs(each - 1_000) < 4 * 26 for each in held)
+
+
+def test_figures_of_all_shards_are_added_up(store: RedisStore) -> None:
+    count(store, rows(3_000, 1))
+    count(store, rows(1_000, 1), 1)
+
+    assert sum(store.sizes(LINKED).values()) == 4_000
+    assert store.counters(LINKED, list(store.sizes(LINKED))).sum() == 4_000
+    assert store.spread(LINKED)[0].tolist()[:3] == [2_000, 1_000, 0]
+    assert store.fresh(LINKED) == {0: 3_000}
+
+
+def test_each_shard_has_its_share_of_a_period_s_room(store: RedisStore) -> None:
+    """Together as many as there is room for, but for what chance leaves free."""
+    codes = store.commit([replace(answers(rows(2_000, 1)), room=900)], {})[0]
+
+    assert (codes == 0).sum() == 900
+    assert store.fresh(LINKED) == {0: 900}
+
+
+def test_the_number_of_shards_is_for_good(cluster: RedisCluster) -> None:
+    made = open_redis(f"{cluster.url}?shards=5", make=True)
+    count(made, rows(100, 1))
+
+    with pytest.raises(StoreUnfit, match=r"5 shards, for good.*veilcount store copy"):
+        open_redis(f"{cluster.url}?shards=6", make=True)
+    again = open_redis(cluster.url, make=False)
+    assert count(again, rows(100, 1)) == 0
+    made.close()
+    again.close()
+
+
+def test_a_function_cannot_reach_the_keys_of_another_slot(cluster: RedisCluster) -> None:
+    """Redis refuses what the library would never ask."""
+    store = open_redis(cluster.url, make=True)
+    base, other, _ = store.root.bases
+    words = ("FCALL", f"{LIBRARY}_commit", 2, base, other, store.root.store, "")
+    with cluster.nodes[0].connection() as asked, pytest.raises(ClusterCrossSlotError):
+        asked.execute_command(*words)
+    store.close()
+
+
+def test_while_a_slot_moves_its_reports_wait_and_nothing_is_written(
+    cluster: RedisCluster, store: RedisStore
+) -> None:
+    """The other shards go on; when the slot is back, everything is counted once."""
+    first, second, _ = cluster.nodes
+    count(store, rows(300, 1))
+    slot = str(key_slot(store.root.bases[0]))
+    second.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", _name(first))
+    first.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", _name(second))
+    before = first.ask("DBSIZE")
+    with pytest.raises(StoreUnavailable):
+        count(store, rows(300, 2))
+
+    assert first.ask("DBSIZE") == before
+    for node in (first, second):
+        node.ask("CLUSTER", "SETSLOT", slot, "STABLE")
+    counted = count(store, rows(300, 2))
+    assert 150 < 300 - counted < 250  # those of the other two shards
+    assert sum(store.sizes(LINKED).values()) == 600
+
+
+def test_a_shard_that_has_moved_is_found_again(cluster: RedisCluster, store: RedisStore) -> None:
+    """Moved as an operator moves it, key by key, while the store is open."""
+    count(store, rows(300, 1))
+    slot = key_slot(store.root.bases[0])
+    _move(cluster, slot, 0, 1)
+
+    assert count(store, rows(300, 1)) == 0
+    assert count(store, rows(300, 2)) == 300
+    assert cluster.nodes[1].ask("CLUSTER", "COUNTKEYSINSLOT", str(slot)) != 0
+    _move(cluster, slot, 1, 0)
+    assert sum(store.sizes(LINKED).values()) == 600
+
+
+def test_a_master_that_is_killed_stops_its_shard_alone_and_comes_back(tmp_path: Path) -> None:
+    """Without a replica its shard waits; once it is back, every report is there."""
+    cluster = RedisCluster(tmp_path)
+    store = open_redis(cluster.url, make=True)
+    count(store, rows(300, 1))
+    cluster.nodes[2].kill()
+    with pytest.raises(StoreError):
+        count(store, rows(300, 1))
+    cluster.nodes[2].start()
+    cluster.wait()
+
+    assert count(store, rows(300, 1)) == 0
+    assert sum(store.sizes(LINKED).values()) == 300
+    store.close()
+    cluster.close()
+
+
+def _rows(node: RedisServer) -> int:
+    """Return how many rows a node has."""
+    with node.connection() as asked:
+        return sum(asked.hlen(key) for key in asked.keys("veilcount:{*}:[0-9]*:*"))
+
+
+def _name(node: RedisServer) -> str:
+    with node.connection() as asked:
+        return str(asked.execute_command("CLUSTER", "MYID").decode())
+
+
+def _move(cluster: RedisCluster, slot: int, source: int, target: int) -> None:
+    """Move a slot and its keys."""
+    nodes = cluster.nodes
+    nodes[target].ask("CLUSTER", "SETSLOT", str(slot), "IMPORTING", _name(nodes[source]))
+    nodes[source].ask("CLUSTER", "SETSLOT", str(slot), "MIGRATING", _name(nodes[target]))
+    with nodes[source].connection() as asked:
+        for key in asked.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100_000):
+            asked.migrate(HOST, nodes[target].port, key, 0, 5_000)
+    for number in (target, source, 3 - source - target):
+        nodes[number].ask("CLUSTER", "SETSLOT", str(slot), "NODE", _name(nodes[target]))

@@ -1,0 +1,121 @@
+"""Linear hashing in Redis: every row is found, every bucket small, and all of it in few bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.aggregator.store.redis.crowd import GROUP, answers, count, rows
+from tests.aggregator.store.series import LINKED, UNLINKED, series
+from tests.redis_server import RedisServer
+from veilcount_aggregator.store.contract import Bytes
+from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
+
+MOST_BYTES = 32  # a row of up to 64 slots, all keys and what Redis wastes included
+PACKED = 128  # entries up to which a hash is one packed list
+LOAD = 40
+
+HUNDREDS = series("three", "per_day = 16", unit="event", linkage="collection")  # 1,008 slots
+
+
+def buckets(server: RedisServer) -> dict[bytes, int]:
+    """Return how many entries each bucket has."""
+    with server.connection() as asked:
+        keys = asked.keys("veilcount:{*}:[0-9]*:*")
+        return {key: asked.hlen(key) for key in keys}
+
+
+def unpacked(server: RedisServer) -> list[bytes]:
+    """Return the buckets that take more memory than they should."""
+    with server.connection() as asked:
+        return [key for key in buckets(server) if asked.object("ENCODING", key) != b"listpack"]
+
+
+def used(server: RedisServer) -> int:
+    """Return how much memory is taken."""
+    with server.connection() as asked:
+        return int(asked.info("memory")["used_memory"])
+
+
+@pytest.mark.parametrize("many", [1, 40, 41, 1_000, 20_011])
+def test_every_row_is_found_again_and_every_bucket_is_packed(
+    server: RedisServer, store: RedisStore, many: int
+) -> None:
+    who = rows(many, many)
+
+    assert count(store, who) == many
+    assert count(store, who) == 0
+
+    found = buckets(server).values()
+
+    assert sum(found) == many
+    assert max(found) <= PACKED
+    assert len(found) >= many / (3 * LOAD)
+    assert unpacked(server) == []
+
+
+def test_a_ledger_that_grows_row_by_row_is_one_that_came_at_once(
+    server: RedisServer, store: RedisStore
+) -> None:
+    """The same rows, in other groups: the same buckets."""
+    who = rows(500, 1)
+    count(store, who)
+    at_once = sorted(buckets(server).values())
+    store.drop(LINKED, 1)
+    for one in who:
+        count(store, one.reshape(1, -1), 0, UNLINKED)
+
+    assert sorted(buckets(server).values()) == at_once
+
+
+def test_rows_chosen_to_share_a_bucket_do_not(server: RedisServer, store: RedisStore) -> None:
+    """Their bytes are the same but for those that a plain ledger would not look at."""
+    who: Bytes = np.zeros((5_000, 12), np.uint8)
+    who[:, 2:4] = np.arange(5_000, dtype=">u2").view(np.uint8).reshape(-1, 2)
+    who[:, 11] = 7
+    count(store, who)
+
+    assert max(buckets(server).values()) <= PACKED
+
+
+def test_bitmaps_of_a_thousand_slots_are_kept(store: RedisStore) -> None:
+    who = rows(50, 3)
+    for slot in (0, 1_007, 512, 7, 8):
+        spends = answers(who, 0, HUNDREDS)
+        spends.slots[:] = slot
+        spends.periods[:] = slot // 16
+
+        assert not store.commit([spends], {})[0].any()
+
+    assert store.spread(HUNDREDS)[0].tolist()[:6] == [0, 0, 0, 0, 50, 0]
+
+
+@pytest.mark.parametrize("slots", [1, 63])
+@pytest.mark.parametrize(
+    "many",
+    [
+        1_000,
+        100_000,
+        pytest.param(1_000_000, marks=pytest.mark.full),
+        pytest.param(10_000_000, marks=[pytest.mark.full, pytest.mark.timeout(3600)]),
+    ],
+)
+def test_a_pseudonym_takes_few_bytes(server: RedisServer, many: int, slots: int) -> None:
+    """At a million, at most 32, with one slot spent or all of them; below, keys weigh more."""
+    if slots > 1 and many > 1_000_000:
+        pytest.skip("as at a million")
+    server.ask("CONFIG", "SET", "appendfsync", "no")
+    server.ask("CONFIG", "SET", "appendonly", "no")
+    store = open_redis(f"{server.url}?durability=relaxed", make=True)
+    count(store, rows(GROUP, 1), 0, UNLINKED)  # what is allocated once, for whatever comes
+    store.drop(UNLINKED, 1)
+    before = used(server)
+    for first in range(0, many, 100_000):
+        who = rows(min(many, 100_000), first)
+        count(store, who, LINKED.bits - 1 if slots > 1 else 0)
+    server.ask("CONFIG", "SET", "appendonly", "yes")
+    server.ask("CONFIG", "SET", "appendfsync", "always")
+    each = (used(server) - before) / many
+    store.close()
+
+    assert each <= (MOST_BYTES if many >= 1_000_000 else 1.4 * MOST_BYTES)

@@ -1,0 +1,37 @@
+"""The battery over a store of three shards: all of it but what says how many are a full period."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.aggregator.store.engines import Empty
+from tests.aggregator.store.test_battery import *  # noqa: F403
+from tests.redis_cluster import RedisCluster
+from veilcount_aggregator.store import Store, open_store
+
+
+@pytest.fixture
+def empty(cluster: RedisCluster) -> Empty:
+    """A cluster, with as many shards as it has masters."""
+
+    def emptied() -> str:
+        for node in cluster.nodes:
+            node.ask("FLUSHALL")
+        return cluster.url
+
+    return emptied
+
+
+@pytest.fixture
+def store(empty: Empty) -> Iterator[Store]:
+    """A new store."""
+    opened = open_store(empty(), make=True)
+    yield opened
+    opened.close()
+
+
+# They say how many rows are a full period, to the row; of shards, see test_cluster.py.
+del test_a_period_has_room_for_so_many_new_rows  # noqa: F821
+del test_the_first_rule_that_holds_decides  # noqa: F821

@@ -1,0 +1,159 @@
+"""Any sequence of calls, on every engine: what comes back is what the plainest store would say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from tests.aggregator.store.engines import Empty
+from tests.aggregator.store.model import Model
+from tests.aggregator.store.series import (
+    ARMS,
+    DAILY,
+    LINKED,
+    SPARING,
+    UNLINKED,
+    Asked,
+    row,
+    series,
+    spends,
+    told,
+)
+from veilcount_aggregator.errors import StoreFenced
+from veilcount_aggregator.series import Series
+from veilcount_aggregator.store import Note, Record, open_store
+from veilcount_aggregator.store.pieces import digest
+from veilcount_shared.verdict import Verdict
+
+PERIODS = 4
+BUSY = series("three", "per_day = 9", unit="event")
+WIDE = series("wide")
+KINDS = (DAILY, LINKED, SPARING, UNLINKED, ARMS, BUSY, WIDE)
+ROWS = st.sampled_from([row(n) for n in range(4)])
+JUDGED = st.sampled_from([Verdict.COUNTED] * 4 + [Verdict.STALE, Verdict.EARLY, Verdict.CLOSED])
+
+
+@st.composite
+def given_reports(draw: st.DrawFn) -> tuple[Series, list[Asked], int]:
+    """Return reports of one series, and the room there is."""
+    which = draw(st.sampled_from(KINDS))
+    report = st.builds(
+        Asked,
+        row=ROWS,
+        period=st.integers(0, PERIODS - 1),
+        slot=st.integers(0, which.bits - 1) if which is BUSY else st.none(),
+        message=st.integers(0, 2),
+        segment=st.integers(0, which.collection.cells - 1),
+        otherwise=JUDGED,
+    )
+    return which, draw(st.lists(report, max_size=12)), draw(st.sampled_from([0, 1, 3, 100]))
+
+
+class Machine(RuleBasedStateMachine):
+    """A store beside its model."""
+
+    empty: Empty
+
+    def __init__(self) -> None:
+        """Begin with a new store."""
+        super().__init__()
+        self.url = self.empty()
+        self.store = open_store(self.url, make=True)
+        self.model = Model()
+
+    @rule(group=st.lists(given_reports(), min_size=1, max_size=4), noted=st.integers(0, 2))
+    def commit(self, group: list[tuple[Series, list[Asked], int]], noted: int) -> None:
+        """A group of several requests is judged as one after the other."""
+        columns = [spends(*each) for each in group]
+        note = Note("request", "", -1, "200")
+        if self.model.fenced:
+            self._refused(lambda: self.store.commit(columns, {note: noted}))
+            return
+        found = [told(codes) for codes in self.store.commit(columns, {note: noted})]
+
+        assert found == [self.model.commit(*each) for each in group]
+
+        self.model.notes[note] += noted
+
+    @rule(which=st.sampled_from(KINDS), first=st.integers(0, PERIODS - 1), who=ROWS)
+    def forget(self, which: Series, first: int, who: bytes) -> None:
+        """A row is closed."""
+        epochs = sorted({which.epoch(period) for period in range(first, PERIODS)})
+        if self.model.fenced:
+            self._refused(lambda: self.store.forget(which, epochs, who))
+        else:
+            assert self.store.forget(which, epochs, who) == self.model.forget(which, epochs, who)
+
+    @rule(which=st.sampled_from(KINDS), epochs=st.integers(1, 2))
+    def drop(self, which: Series, epochs: int) -> None:
+        """Epochs are over; a fenced store says so unless they are over already."""
+        epochs = min(epochs, which.epoch(PERIODS) or 1)
+        if not self.model.fenced:
+            self.store.drop(which, epochs)
+            self.model.drop(which, epochs)
+
+    @rule(
+        behind=st.sampled_from([0, 0, 0, 1]),
+        key=st.sampled_from("ab"),
+        value=st.none() | st.binary(max_size=3),
+    )
+    def change(self, behind: int, key: str, value: bytes | None) -> None:
+        """The shelf is changed by who knows its generation."""
+        generation, records = self.model.changes - behind, [Record("kind", key, value)]
+        if self.model.fenced:
+            self._refused(lambda: self.store.change(generation, records))
+        else:
+            done = self.store.change(generation, records)
+            assert done == self.model.change(generation, records)
+
+    @rule(on=st.booleans())
+    def fence(self, on: bool) -> None:  # noqa: FBT001 - hypothesis names it
+        """The fence is raised or lifted."""
+        self.store.fence(on=on)
+        self.model.fenced = on
+
+    @rule()
+    def open_again(self) -> None:
+        """The process ends, and another begins."""
+        self.store.close()
+        self.store = open_store(self.url)
+
+    @invariant()
+    def everything_agrees(self) -> None:
+        """Whatever can be read."""
+        model, store = self.model, self.store
+        for which in KINDS:
+            cells = list(model.sizes(which))
+            assert store.sizes(which) == model.sizes(which)
+            assert store.counters(which, cells).tolist() == model.counters(which, cells)
+            spread = {epoch: rows.tolist() for epoch, rows in store.spread(which).items()}
+            assert spread == model.spread(which)
+            assert store.fresh(which) == +model.new[which.fingerprint]
+        assert store.noted() == +model.notes
+        assert store.generation() == model.changes
+        assert store.records("kind") == model.shelf["kind"]
+        assert store.health().fenced == model.fenced
+
+    def teardown(self) -> None:
+        """Leave nothing open."""
+        self.store.close()
+
+    def _refused(self, act: Any) -> None:
+        before = digest(self.store.pieces())
+        try:
+            act()
+        except StoreFenced:
+            assert digest(self.store.pieces()) == before
+        else:
+            raise AssertionError("a fenced store took it")
+
+
+def test_a_store_is_what_the_model_says(empty: Empty) -> None:
+    """After any calls, in any order."""
+    machine = type("Machine", (Machine,), {"empty": staticmethod(empty)})
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=25, stateful_step_count=12, deadline=None)
+    )
