@@ -33,10 +33,10 @@ def free_port() -> int:
 class RedisServer:
     """One redis-server and its folder: killed, it can be started there again."""
 
-    def __init__(self, folder: Path, **settings: str) -> None:
+    def __init__(self, folder: Path, *, port: int = 0, **settings: str) -> None:
         """Start it."""
         self.folder = folder
-        self.port = free_port()
+        self.port = port or free_port()
         self._settings = SETTINGS | {name.replace("_", "-"): v for name, v in settings.items()}
         self.start()
 
@@ -58,10 +58,22 @@ class RedisServer:
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
+    def freeze(self) -> None:
+        """Stop it in its tracks: connections stay, nothing answers."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._process.send_signal(signal.SIGCONT)
+
     def ask(self, *command: str) -> object:
         """Ask it something, on a connection of its own."""
-        with redis.Redis(host=HOST, port=self.port, protocol=2) as connection:
+        with self.connection() as connection:
             return connection.execute_command(*command)
+
+    def connection(self) -> redis.Redis:
+        """Return a connection to it."""
+        return redis.Redis(host=HOST, port=self.port, protocol=2)
 
     def _wait(self) -> None:
         ends = time.monotonic() + 20
@@ -77,10 +89,14 @@ class RedisServer:
 
 
 class LosingProxy:
-    """Passes everything on; of the next few scripts it lets the server do them, and hangs up."""
+    """Passes everything on; of the next few calls it lets the server do them, and hangs up.
 
-    def __init__(self, port: int) -> None:
+    A call is what carries one of these words, in one piece of what is sent.
+    """
+
+    def __init__(self, port: int, words: tuple[bytes, ...] = (b"EVALSHA",)) -> None:
         """Listen, for the server at this port."""
+        self._words = words
         self.lose = 0
         self.lost = 0
         self._port = port
@@ -106,9 +122,12 @@ class LosingProxy:
             while True:
                 for ready in select.select([client, server], [], [])[0]:
                     block = ready.recv(1 << 20)
-                    if ready is client and self.lose and b"EVALSHA" in block:
+                    if ready is client and self.lose and self._calls(block):
                         self.lose, losing = self.lose - 1, True
                     if not block or (ready is server and losing):
                         self.lost += losing
                         return
                     (server if ready is client else client).sendall(block)
+
+    def _calls(self, block: bytes) -> bool:
+        return any(word in block for word in self._words)

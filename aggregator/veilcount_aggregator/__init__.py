@@ -1,4 +1,24 @@
-"""The aggregator's side of veilcount: it counts randomized answers and says what they mean."""
+"""The aggregator's side of veilcount: it counts randomized answers and says what they mean.
 
-from .counting import tally as tally
-from .estimating import estimate as estimate
+Its public names are looked up when they are first used: neither the command line nor the reader has
+to wait for scipy, and where an extra is missing, whoever needs it says so.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .counting import tally as tally
+    from .estimating import estimate as estimate
+
+__all__ = ["estimate", "tally"]
+
+_ROOMS = {"estimate": "estimating", "tally": "counting"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_ROOMS[name]}", __name__), name)

@@ -1,15 +1,16 @@
 """Leader/follower group commit: many requests, one durable transaction.
 
 The first request in leads and commits alone; those that arrive meanwhile form the next group, whose
-first then leads. So a group is as large as the store is slow, with no timer and no thread. What
-waits is bounded: beyond it a request is told to come back.
+first then leads. So a group is as large as the store is slow, with no timer and no thread. Where a
+store has several lanes (the shards of a cluster), each has a queue of its own, and a group is one
+transaction of one lane. What waits is bounded: beyond it a request is told to come back.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 from .errors import Busy, StoreError, StoreUnavailable
@@ -42,37 +43,75 @@ class _Ticket:
 
 
 class Committer:
-    """A queue in front of a store."""
+    """A queue in front of each lane of a store."""
 
     def __init__(self, store: Store, notebook: Notebook, most_waiting: int = MOST_WAITING) -> None:
         """Stand in front of this store."""
         self._store = store
         self._notebook = notebook
         self._most = most_waiting
-        self._lock = threading.Lock()
-        self._queue: deque[_Ticket] = deque()
-        self._waiting = 0
-        self._led = False
+        self._lanes: dict[int, _Lane] = {}
 
     def commit(self, spends: Sequence[Spends]) -> list[Codes]:
         """Return each report's verdict once its group is durable."""
         ticket = _Ticket(spends)
-        if not self._join(ticket):
-            ticket.turn.acquire()  # woken when settled, or to lead the next group
-        if not ticket.settled:
-            self._lead()
+        self._admit(ticket)
+        self._lane(self._store.lane(spends)).pass_through(ticket)
         if ticket.error is not None:
             raise ticket.error
         assert ticket.codes is not None  # noqa: S101 - a ticket is settled with one of the two
         return ticket.codes
 
+    @property
+    def waiting(self) -> int:
+        """How many reports wait for the store."""
+        return sum(lane.waiting for lane in list(self._lanes.values()))
+
+    def _lane(self, number: int) -> _Lane:
+        # One step, so that two threads never have a lane each of one number.
+        return self._lanes.get(number) or self._lanes.setdefault(number, _Lane(self._write))
+
+    def _admit(self, ticket: _Ticket) -> None:
+        """Turn a request away where too much waits; a lone one is never too large."""
+        waiting = self.waiting
+        if waiting and waiting + ticket.reports > self._most:
+            raise Busy(RETRY_SECONDS, f"{waiting:,} reports wait for the store already")
+
+    def _write(self, group: list[_Ticket]) -> None:
+        self._notebook.note(Note(GROUP, "", -1, str(_size(len(group)))))
+        notes = self._notebook.take()
+        try:
+            codes = self._store.commit([each for ticket in group for each in ticket.spends], notes)
+        except BaseException:
+            self._notebook.put_back(notes)
+            raise
+        given = iter(codes)
+        for ticket in group:
+            ticket.codes = list(islice(given, len(ticket.spends)))
+
+
+class _Lane:
+    """One queue, led by whoever stands first in it."""
+
+    def __init__(self, write: Callable[[list[_Ticket]], None]) -> None:
+        self.waiting = 0
+        self._write = write
+        self._lock = threading.Lock()
+        self._queue: deque[_Ticket] = deque()
+        self._led = False
+
+    def pass_through(self, ticket: _Ticket) -> None:
+        """Return when the ticket is settled."""
+        if not self._join(ticket):
+            ticket.turn.acquire()  # woken when settled, or to lead the next group
+        if not ticket.settled:
+            self._lead()
+
     def _join(self, ticket: _Ticket) -> bool:
         """Stand in the queue; say whether this request leads."""
         with self._lock:
-            if self._waiting and self._waiting + ticket.reports > self._most:
-                raise Busy(RETRY_SECONDS, f"{self._waiting:,} reports wait for the store already")
             self._queue.append(ticket)
-            self._waiting += ticket.reports
+            self.waiting += ticket.reports
             leads, self._led = not self._led, True
             return leads
 
@@ -85,7 +124,7 @@ class Committer:
             with self._lock:
                 for ticket in group:
                     self._queue.popleft()
-                    self._waiting -= ticket.reports
+                    self.waiting -= ticket.reports
                 following = self._queue[0] if self._queue else None
                 self._led = following is not None
             for ticket in group[1:]:
@@ -118,18 +157,6 @@ class Committer:
                 return
             for ticket in group:
                 self._settle([ticket])
-
-    def _write(self, group: list[_Ticket]) -> None:
-        self._notebook.note(Note(GROUP, "", -1, str(_size(len(group)))))
-        notes = self._notebook.take()
-        try:
-            codes = self._store.commit([each for ticket in group for each in ticket.spends], notes)
-        except BaseException:
-            self._notebook.put_back(notes)
-            raise
-        given = iter(codes)
-        for ticket in group:
-            ticket.codes = list(islice(given, len(ticket.spends)))
 
 
 def _size(requests: int) -> int:

@@ -47,7 +47,12 @@ class Recording:
         self.begun, self.go = threading.Event(), threading.Event()
         self.go.set()
         self.error: BaseException | None = None
+        self.lanes = 1
         self._seconds = seconds
+
+    def lane(self, group: Sequence[Spends]) -> int:
+        """Have two lanes: of even slots and of odd ones."""
+        return int(group[0].slots[0]) % self.lanes if group else 0
 
     def commit(self, group: Sequence[Spends], notes: Notes) -> list[Codes]:
         """Answer each report with its slot, so that mixed-up answers would show."""
@@ -101,9 +106,9 @@ def behind_one(queue: Committer, store: Recording, wanted: Sequence[Spends]) -> 
     requests = [Request(lambda: queue.commit([spends(1, 9)]))]
     assert store.begun.wait(20)
     for each in wanted:
-        waiting = queue._waiting
+        waiting = queue.waiting
         requests.append(Request(lambda each=each: queue.commit([each])))  # type: ignore[misc] # bound
-        while queue._waiting == waiting and requests[-1].is_alive():
+        while queue.waiting == waiting and requests[-1].is_alive():
             time.sleep(0.001)
     store.go.set()
     return [each.done() for each in requests]
@@ -138,6 +143,21 @@ def test_a_slow_store_is_asked_seldom() -> None:
     assert all(each.done().codes == [[0]] for each in requests)
     assert len(store.groups) <= 8
     assert sum(map(len, store.groups)) == 32
+
+
+def test_lanes_commit_side_by_side() -> None:
+    """While one lane's transaction runs, another's begins: neither waits for the other."""
+    store = Recording()
+    store.lanes = 2
+    queue = committer(store)
+    store.go.clear()
+    requests = [Request(lambda slot=slot: queue.commit([spends(1, slot)])) for slot in (0, 1)]  # type: ignore[misc] # bound
+    while queue.waiting < 2 or len(queue._lanes) < 2:
+        time.sleep(0.001)
+    store.go.set()
+
+    assert [each.done().codes for each in requests] == [[[0]], [[1]]]
+    assert [len(group) for group in store.groups] == [1, 1]
 
 
 def test_a_group_has_a_largest_size() -> None:

@@ -18,7 +18,8 @@ epoch is dropped; its message is added to counters and gone. No time, no order, 
 on one generation number, so that their logic is written once, above the engines.
 
 An engine raises `StoreError`s only; after one, nothing of the call was written, or (the reply was
-lost) all of it: asking again is safe for every method here.
+lost) all of it, lane by lane: asking again is safe for every method here. Notes alone may then be
+counted twice. Where rows are spread over shards, each has its share of a period's room.
 """
 
 from __future__ import annotations
@@ -139,6 +140,13 @@ class Store(Protocol):
 
     def commit(self, group: Sequence[Spends], notes: Notes) -> list[Codes]:
         """Judge and count a group in one durable transaction; return each report's verdict."""
+
+    def lane(self, group: Sequence[Spends]) -> int:
+        """Return which of the store's lanes a group belongs to; -1: to several.
+
+        Groups of one lane are committed one after the other, those of two lanes side by side. A
+        group of several lanes is one transaction in each of them, and may fail in some of them.
+        """
 
     def forget(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         """Close a row wherever it stands in these epochs: what it spent is gone, no slot is free.

@@ -10,9 +10,9 @@
 | tally   | fingerprint/period/segment   | n, then the counters                               |
 | rows    | fingerprint/epoch/width/byte | each row's 12 bytes and its bitmap, ascending      |
 
-`byte` is the rows' first, as two hex digits; a bitmap has `width` bytes, slot 0 in the lowest bit of
-the first. Numbers in bodies are 64-bit, little-endian; in keys decimal. Zeros at the end of a spread
-or a tally are cut: what was never counted has no length, so no definition is needed to write it.
+`byte` is the rows' first, as two hex digits; a bitmap has `width` bytes, slot 0 in the lowest bit
+of the first. Numbers in bodies are 64-bit, little-endian; in keys decimal. Zeros at the end of a
+spread or a tally are cut: what was never counted has no length, so no definition is needed here.
 """
 
 from __future__ import annotations

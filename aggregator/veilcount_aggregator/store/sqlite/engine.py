@@ -63,6 +63,10 @@ class SqliteStore:
         with self._changing() as database:
             return intake.take(database, group, notes)
 
+    def lane(self, group: Sequence[Spends]) -> int:  # noqa: ARG002 - one file has one writer
+        """Return the only lane."""
+        return 0
+
     def forget(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         """Close a row wherever it stands in these epochs."""
         with self._changing() as database:

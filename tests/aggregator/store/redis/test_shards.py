@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.aggregator.store.engines import Empty
+from tests.aggregator.store.redis.crowd import answers, rows
 from tests.aggregator.store.test_battery import *  # noqa: F403
 from tests.redis_cluster import RedisCluster
 from veilcount_aggregator.store import Store, open_store
@@ -35,3 +36,12 @@ def store(empty: Empty) -> Iterator[Store]:
 # They say how many rows are a full period, to the row; of shards, see test_cluster.py.
 del test_a_period_has_room_for_so_many_new_rows  # noqa: F821
 del test_the_first_rule_that_holds_decides  # noqa: F821
+
+
+def test_one_pseudonyms_reports_are_of_one_lane(store: Store) -> None:
+    """A device's body is one transaction on one server; many persons' is one on each."""
+    crowd = rows(60, seed=5)
+    lanes = {store.lane([answers(crowd[[place, place, place]])]) for place in range(60)}
+
+    assert lanes == {0, 1, 2}
+    assert store.lane([answers(crowd)]) == -1

@@ -1,0 +1,91 @@
+"""Where a store in Redis is, and how it is kept: what its URL says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from ...errors import SettingsError
+
+FORM = (
+    "give redis://host:port/0 (rediss:// with TLS) or redis-cluster://host:port,host:port,"
+    " with user:password@ before the host where one is needed"
+)
+PORT = 6379
+MOST_SHARDS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Servers to begin with, and what they ask for."""
+
+    hosts: tuple[tuple[str, int], ...]
+    cluster: bool = False
+    tls: bool = False
+    database: int = 0
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    durable: bool = True  # refuse a Redis that acknowledges before the disk has it
+    shards: int | None = None  # None: as there are
+
+    @classmethod
+    def of(cls, url: str) -> Address:
+        """Read a URL, or say what is wrong with it. A password is never repeated."""
+        parts = urlsplit(url)
+        shown = url.replace(parts.netloc, parts.netloc.rpartition("@")[2])
+        try:
+            return _read(parts)
+        except ValueError as error:
+            raise SettingsError("store", shown, str(error)) from None
+
+    def __str__(self) -> str:
+        """Return what may be shown."""
+        return ",".join(f"{host}:{port}" for host, port in self.hosts)
+
+
+def _read(parts: SplitResult) -> Address:
+    login, _, hosts = parts.netloc.rpartition("@")
+    username, _, password = login.partition(":")
+    cluster = parts.scheme == "redis-cluster"
+    given = _parameters(parts.query, {"durability", "shards", "tls"} if cluster else {"durability"})
+    if parts.fragment or (cluster and parts.path not in {"", "/"}):
+        raise ValueError(FORM)
+    return Address(
+        hosts=tuple(_host(host) for host in hosts.split(",")),
+        cluster=cluster,
+        tls=parts.scheme == "rediss" or "tls" in given,
+        database=_number(parts.path.removeprefix("/") or "0", 0, 1 << 16, FORM),
+        username=unquote(username) or None,
+        password=unquote(password) or None,
+        durable="durability" not in given,
+        shards=_shards(given),
+    )
+
+
+def _parameters(query: str, known: set[str]) -> Mapping[str, str]:
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    if not given.keys() <= known:
+        raise ValueError(f"the parameters are {', '.join(sorted(known))}")
+    if given.get("durability", "relaxed") != "relaxed" or given.get("tls", "on") != "on":
+        raise ValueError("write durability=relaxed and tls=on, or leave them out")
+    return given
+
+
+def _host(host: str) -> tuple[str, int]:
+    parts = urlsplit(f"//{host}")
+    if not parts.hostname:
+        raise ValueError(FORM)
+    return parts.hostname, PORT if parts.port is None else parts.port
+
+
+def _shards(given: Mapping[str, str]) -> int | None:
+    if "shards" not in given:
+        return None
+    return _number(given["shards"], 1, MOST_SHARDS + 1, f"shards: give 1 to {MOST_SHARDS}")
+
+
+def _number(text: str, least: int, end: int, fix: str) -> int:
+    if not text.isdecimal() or not least <= int(text) < end:
+        raise ValueError(fix)
+    return int(text)

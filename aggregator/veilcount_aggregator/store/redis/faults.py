@@ -1,0 +1,59 @@
+"""What Redis answers when it does not do what it was asked, as the store's errors."""
+
+from __future__ import annotations
+
+import redis
+from redis.exceptions import (
+    AuthenticationError,
+    MovedError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ResponseError,
+)
+
+from ...errors import StoreError, StoreFenced, StoreFull, StoreUnavailable, StoreUnfit
+
+#: how an error begins: Redis sends the library's own words on
+_FENCED = "FENCED"
+_ANEW = "ANEW"
+_NO_FUNCTION = "Function not found"
+_NO_CLUSTER = "This instance has cluster support disabled"
+
+
+def moved(error: object) -> bool:
+    """Whether another server of the cluster should have been asked."""
+    return isinstance(error, MovedError)
+
+
+def forgotten(error: object) -> bool:
+    """Whether the server has no function library: it was emptied, or is new in the cluster."""
+    return isinstance(error, ResponseError) and str(error).startswith(_NO_FUNCTION)
+
+
+def said(place: str, error: Exception) -> StoreError:
+    """Return what an answer means. In each case nothing was written."""
+    text = str(error)
+    if isinstance(error, OutOfMemoryError):
+        return StoreFull(f"Redis at {place} has no memory left: raise maxmemory, or free some")
+    if text.startswith(_FENCED):
+        return StoreFenced("the store is fenced: it was copied, or is being copied, to another")
+    if text.startswith(_ANEW):
+        return StoreUnfit(
+            f"Redis at {place} is not the store that was opened: it was emptied or replaced"
+        )
+    if isinstance(error, AuthenticationError | NoPermissionError):
+        return StoreUnfit(f"Redis at {place} refuses this user: {text}")
+    if text.startswith(_NO_CLUSTER):
+        return StoreUnfit(f"Redis at {place} is no cluster: write redis://{place}/0")
+    return StoreUnavailable(f"Redis at {place}: {type(error).__name__}: {text}")
+
+
+def gone(error: BaseException) -> StoreError:
+    """Return what it means that a connection failed: whether anything was written is not known."""
+    if isinstance(error, AuthenticationError):
+        return StoreUnfit(f"Redis refuses this user: {error}")
+    return StoreUnavailable(f"Redis does not answer: {error}")
+
+
+#: what a connection raises while it is opened, written to or read from
+BROKEN = (redis.ConnectionError, redis.TimeoutError, OSError)

@@ -1,0 +1,36 @@
+-- Small records, changed by whoever saw the latest generation; and the root of the store.
+
+local function write_records(base, records)
+  for at = 1, #records, 3 do
+    local kind, key, value = records[at], records[at + 1], records[at + 2]
+    if value then
+      call('SADD', base .. ':kinds', kind)
+      call('HSET', base .. ':records:' .. kind, key, value)
+    else
+      call('HDEL', base .. ':records:' .. kind, key)
+    end
+  end
+  call('INCR', base .. ':generation')
+end
+
+local function change(base, generation, packed)
+  if tonumber(call('GET', base .. ':generation') or 0) ~= tonumber(generation) then
+    return 0
+  end
+  write_records(base, cmsgpack.unpack(packed))
+  return 1
+end
+
+local function shelve(base, packed)
+  write_records(base, cmsgpack.unpack(packed))
+  return 1
+end
+
+-- Whoever is first lays the root; all others get it as it is.
+local function root(keys, args)
+  local key = keys[1] .. ':root'
+  if call('EXISTS', key) == 0 then
+    call('HSET', key, unpack(args))
+  end
+  return call('HGETALL', key)
+end

@@ -1,0 +1,212 @@
+"""A store's content on its way to another: each kind of piece is read and written here.
+
+A figure that is the sum of its shards' parts is written to one of them, and taken from the others.
+The rows of one epoch are held in memory together while they are read, some 20 bytes each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from ...errors import StoreFenced
+from ..contract import ROW_BYTES, Bytes, Counters, Piece, Record
+from ..pieces import name, numbers, parse
+from . import shelf
+from .library import call, pack, raw
+from .reading import BIG_ENDIAN, Reader, key
+from .root import SHELF, Root
+from .scatter import shards
+from .servers import Command, Servers, Words
+
+BUCKETS_AT_ONCE = 64  # some 2,500 rows: a millisecond of Redis's time
+ROWS_AT_ONCE = 1000
+
+
+class Mover:
+    """The way in and the way out of one store."""
+
+    def __init__(self, servers: Servers, root: Root) -> None:
+        """Move what these servers have."""
+        self._servers = servers
+        self._root = root
+        self._reader = Reader(servers, root)
+        self._writers: dict[str, Callable[[Piece], None]] = {
+            "dropped": self._put_dropped,
+            "fresh": self._put_fresh,
+            "note": self._put_note,
+            "spread": self._put_spread,
+            "tally": self._put_tally,
+            "rows": self._put_rows,
+        }
+
+    # -- the way out ---------------------------------------------------------------------------
+
+    def pieces(self) -> Iterator[Piece]:
+        """Return everything, kind by kind."""
+        known = self._reader.series()
+        yield from self._records()
+        for kind in (self._dropped, self._fresh):
+            for series in known:
+                yield from kind(series)
+        for note, times in sorted(self._reader.noted().items()):
+            yield Piece("note", name(*note), numbers([times]))
+        for kind in (self._spread, self._tallies, self._rows):
+            for series in known:
+                yield from kind(series)
+
+    def _records(self) -> Iterator[Piece]:
+        for kind in shelf.kinds(self._servers):
+            for record, value in sorted(shelf.records(self._servers, kind).items()):
+                yield Piece("record", name(kind, record), value)
+
+    def _dropped(self, series: str) -> Iterator[Piece]:
+        dropped = self._reader.dropped(series)
+        if dropped:
+            yield Piece("dropped", series, numbers([dropped]))
+
+    def _fresh(self, series: str) -> Iterator[Piece]:
+        for period, rows in sorted(self._reader.fresh(series).items()):
+            yield Piece("fresh", name(series, period), numbers([rows]))
+
+    def _spread(self, series: str) -> Iterator[Piece]:
+        for epoch, rows in sorted(self._reader.spread(series, 0).items()):
+            yield Piece("spread", name(series, epoch), numbers(_used(rows)))
+
+    def _tallies(self, series: str) -> Iterator[Piece]:
+        for cell, reports in sorted(self._reader.sizes(series).items()):
+            counters = self._reader.counters(series, [cell], 0)
+            body = numbers(_used(np.concatenate([[reports], counters])))
+            yield Piece("tally", name(series, *cell), body)
+
+    def _rows(self, series: str) -> Iterator[Piece]:
+        dropped = self._reader.dropped(series)
+        for epoch in self._reader.epochs(series):
+            if epoch >= dropped:
+                yield from self._rows_of(series, epoch)
+
+    def _rows_of(self, series: str, epoch: int) -> Iterator[Piece]:
+        wide, width = self._held(series, epoch)
+        rows = self._root.scatter.rows(wide[:, :ROW_BYTES])
+        order = np.lexsort(rows.view(">u4").T[::-1])
+        ordered = np.concatenate([rows, wide[:, ROW_BYTES:]], axis=1)[order]
+        ends = np.searchsorted(ordered[:, 0], np.arange(257))
+        for first in range(256):
+            body = ordered[ends[first] : ends[first + 1]]
+            if len(body):
+                yield Piece("rows", name(series, epoch, width, f"{first:02x}"), body.tobytes())
+
+    def _held(self, series: str, epoch: int) -> tuple[Bytes, int]:
+        """Return all rows of an epoch as they are kept, each with its bitmap, and its width."""
+        found, width = [b""], 0
+        for base in self._root.bases:
+            state = self._ask(base, "HGET", key(base, "epochs", series), epoch)
+            if state:
+                *_, buckets, width = map(int, state.split())
+                for first in range(0, buckets, BUCKETS_AT_ONCE):
+                    last = first + BUCKETS_AT_ONCE - 1
+                    found.append(self._ask(base, *call("rows", base, series, epoch, first, last)))
+        held = np.frombuffer(b"".join(found), np.uint8)
+        return held.reshape(-1, ROW_BYTES + width), width
+
+    # -- the way in ----------------------------------------------------------------------------
+
+    def absorb(self, pieces: Sequence[Piece]) -> None:
+        """Write pieces in place of what stands there; rows are only ever added to."""
+        if shelf.fenced(self._servers):
+            raise StoreFenced("the store is fenced: nothing is copied into it")
+        records = [piece for piece in pieces if piece.kind == "record"]
+        if records:
+            given = [_record(piece) for piece in records]
+            self._ask(SHELF, *call("shelve", SHELF, self._root.store, shelf.packed(given)))
+        for piece in pieces:
+            if piece.kind != "record":
+                self._writers[piece.kind](piece)
+
+    def _put_dropped(self, piece: Piece) -> None:
+        (epochs,) = parse(piece.body).tolist()
+        self._each(lambda base: call("drop", base, self._root.store, piece.key, epochs))
+
+    def _put_fresh(self, piece: Piece) -> None:
+        """Divide them evenly, as devices would: each shard has its share of the room."""
+        series, period = piece.key.split("/")
+        (rows,) = parse(piece.body).tolist()
+        shards = self._root.shards
+        for shard, base in enumerate(self._root.bases):
+            share = rows * (shard + 1) // shards - rows * shard // shards
+            self._ask(base, "HSET", key(base, "fresh", series), period, share)
+        self._know(series)
+
+    def _put_note(self, piece: Piece) -> None:
+        (times,) = parse(piece.body).tolist()
+        self._put_field(piece.key, ("notes",), piece.key, times)
+
+    def _put_spread(self, piece: Piece) -> None:
+        series, epoch = piece.key.split("/")
+        self._put_string(piece.key, ("spread", series, epoch), parse(piece.body))
+        self._each(lambda base: ("HSETNX", key(base, "epochs", series), epoch, ""))
+        self._know(series)
+
+    def _put_tally(self, piece: Piece) -> None:
+        series, cell = piece.key.split("/", 1)
+        reports, *_ = held = parse(piece.body)
+        self._put_string(piece.key, ("tally", series, cell), held[1:])
+        self._put_field(piece.key, ("sizes", series), cell, int(reports))
+        self._know(series)
+
+    def _put_rows(self, piece: Piece) -> None:
+        series, epoch, width, _ = piece.key.split("/")
+        step = ROW_BYTES + int(width)
+        wide = np.frombuffer(piece.body, np.uint8).reshape(-1, step)
+        names = self._root.scatter.names(wide[:, :ROW_BYTES])
+        homes = shards(names.places, self._root.shards)
+        for shard, base in enumerate(self._root.bases):
+            here = np.flatnonzero(homes == shard)
+            for first in range(0, len(here), ROWS_AT_ONCE):
+                some = here[first : first + ROWS_AT_ONCE]
+                bitmaps = [raw(each.tobytes().rstrip(b"\0")) for each in wide[some, ROW_BYTES:]]
+                given = [raw(names.fields[some].tobytes()), names.places[some].tolist(), bitmaps]
+                words = call("settle", base, self._root.store, series, epoch, width, pack(given))
+                self._ask(base, *words)
+
+    def _put_field(self, home: str, words: tuple[str, ...], field: str, number: int) -> None:
+        def one(base: bytes) -> Words:
+            if base == self._home(home):
+                return ("HSET", key(base, *words), field, number)
+            return ("HDEL", key(base, *words), field)
+
+        self._each(one)
+
+    def _put_string(self, home: str, words: tuple[str, ...], held: Counters) -> None:
+        def one(base: bytes) -> Words:
+            if base == self._home(home):
+                return ("SET", key(base, *words), held.astype(BIG_ENDIAN).tobytes())
+            return ("DEL", key(base, *words))
+
+        self._each(one)
+
+    def _home(self, of: str) -> bytes:
+        return self._root.bases[crc32(of.encode()) % self._root.shards]
+
+    def _know(self, series: str) -> None:
+        self._each(lambda base: ("SADD", key(base, "series"), series))
+
+    def _each(self, words: Callable[[bytes], Words]) -> None:
+        self._servers.ask([Command(base, words(base)) for base in self._root.bases])
+
+    def _ask(self, base: bytes, *words: bytes | str | int) -> Any:
+        return self._servers.ask_one(Command(base, words))
+
+
+def _record(piece: Piece) -> Record:
+    kind, record = piece.key.split("/", 1)
+    return Record(kind, record, piece.body)
+
+
+def _used(given: Counters) -> Counters:
+    """Return numbers without the zeros at their end, which say nothing."""
+    places = np.flatnonzero(given)
+    return given[: places[-1] + 1 if len(places) else 0]

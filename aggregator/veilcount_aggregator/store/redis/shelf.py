@@ -1,0 +1,57 @@
+"""The shelf of small records, and the fence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..contract import Record, Records
+from .library import call, pack, raw
+from .root import SHELF, Root
+from .servers import Command, Servers
+
+
+def generation(servers: Servers) -> int:
+    """Return how often the shelf has changed."""
+    return int(servers.ask_one(Command(SHELF, ("GET", SHELF + b":generation"))) or 0)
+
+
+def records(servers: Servers, kind: str) -> Records:
+    """Return the records of a kind."""
+    key = SHELF + b":records:" + kind.encode()
+    answer = servers.ask_one(Command(SHELF, ("HGETALL", key)))
+    return {name.decode(): value for name, value in zip(answer[::2], answer[1::2], strict=True)}
+
+
+def kinds(servers: Servers) -> list[str]:
+    """Return the kinds of which there are records."""
+    return sorted(
+        kind.decode() for kind in servers.ask_one(Command(SHELF, ("SMEMBERS", SHELF + b":kinds")))
+    )
+
+
+def change(servers: Servers, root: Root, expected: int, given: Sequence[Record]) -> bool:
+    """Write or remove records, unless the shelf has changed since."""
+    words = call("change", SHELF, root.store, expected, packed(given))
+    return bool(servers.ask_one(Command(SHELF, words)))
+
+
+def packed(given: Iterable[Record]) -> bytes:
+    """Return records as the library takes them: a value that is false removes one."""
+    parts = [
+        part
+        for kind, key, value in given
+        for part in (kind, key, False if value is None else raw(value))
+    ]
+    return pack(parts)
+
+
+def fence(servers: Servers, root: Root, *, on: bool) -> None:
+    """Close the store for what would change it, or open it; the shelf closes first, opens last."""
+    bases = (SHELF, *root.bases) if on else (*root.bases, SHELF)
+    for base in bases:
+        servers.ask_one(Command(base, call("fence", base, int(on))))
+
+
+def fenced(servers: Servers) -> bool:
+    """Whether it is closed."""
+    return bool(servers.ask_one(Command(SHELF, ("EXISTS", SHELF + b":fence"))))
