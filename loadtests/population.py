@@ -1,0 +1,121 @@
+"""A population that answers: what each device holds, what it sends of it, and in which order.
+
+Everything is drawn before the run, so that the generator of the load has nothing left to do but
+send. The coins are seeded: a run that fails can be had again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from random import Random
+
+from veilcount_client.courier import pack
+from veilcount_client.testing import SeededCoins
+from veilcount_shared import Coins, Collection
+from veilcount_shared.collection import Linkage
+from veilcount_shared.domain import Boolean
+from veilcount_shared.report import Report
+from veilcount_shared.schedule import SECRET_BYTES, answering_periods, period_of, pseudonym, slot
+
+from .questions import LAWS
+
+REPLAYED = 0.05  # of all bodies: sent once more
+REACH = 64  # a replay comes at most so many sends after: sometimes both are on their way at once
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """What one body carries: reports under one pseudonym, and what is true of each."""
+
+    collection: Collection
+    reports: tuple[Report, ...]
+    held: tuple[int, ...]  # the place of the value, or the number
+
+    @property
+    def body(self) -> bytes:
+        """The packed body, padded as the client pads it."""
+        return pack(self.reports, test=False)
+
+
+def draw(
+    collections: Mapping[str, Collection], now: datetime, devices: int, seed: int
+) -> list[Parcel]:
+    """Return what so many devices would send by now, shuffled."""
+    coins, chance = SeededCoins(seed), Random(seed + 1)
+    parcels: list[Parcel] = []
+    for _ in range(devices):
+        secret = chance.randbytes(SECRET_BYTES)
+        for collection in collections.values():
+            parcels.extend(_of_device(collection, secret, now, coins, chance))
+    chance.shuffle(parcels)
+    return parcels
+
+
+def order(bodies: int, seed: int) -> list[int]:
+    """Return which body is sent when: each once, some once more a little later."""
+    chance = Random(seed)
+    again = [
+        (body + chance.random() * REACH, body)
+        for body in range(bodies)
+        if chance.random() < REPLAYED
+    ]
+    return [body for _, body in sorted([(body, body) for body in range(bodies)] + again)]
+
+
+def _of_device(
+    collection: Collection, secret: bytes, now: datetime, coins: Coins, chance: Random
+) -> Iterator[Parcel]:
+    """Yield what one device has to say of one question: a parcel for each of its pseudonyms."""
+    newest = period_of(collection, now)
+    assert newest is not None, "a run is inside of every campaign"
+    answers = [
+        (period, answer)
+        for period in sorted(answering_periods(secret, collection))
+        if period <= newest
+        for answer in range(collection.per_period)
+    ]
+    segment = chance.randrange(collection.cells)
+    make = partial(_report, collection, secret, coins, segment=segment)
+    for group in _under_one_pseudonym(collection, answers):
+        held = tuple(LAWS[collection.name](chance) for _ in group)
+        each = zip(group, held, strict=True)
+        reports = tuple(make(place=place, held=value) for place, value in each)
+        yield Parcel(collection, reports, held)
+
+
+def _under_one_pseudonym(
+    collection: Collection, answers: Sequence[tuple[int, int]]
+) -> list[list[tuple[int, int]]]:
+    """Return the answers (period, number) that may travel together."""
+    if collection.linkage is Linkage.COLLECTION:
+        return [list(answers)]
+    if collection.linkage is Linkage.NONE:
+        return [[each] for each in answers]
+    return [list(group) for _, group in groupby(answers, key=itemgetter(0))]
+
+
+def _report(
+    collection: Collection,
+    secret: bytes,
+    coins: Coins,
+    *,
+    segment: int,
+    place: tuple[int, int],
+    held: int,
+) -> Report:
+    """Return the report of one answer, as the client makes it."""
+    period, answer = place
+    value = bool(held) if isinstance(collection.domain, Boolean) else held
+    return Report(
+        fingerprint=collection.fingerprint,
+        period=period,
+        segment=segment,
+        pseudonym=pseudonym(secret, collection, period, coins),
+        slot=slot(secret, collection, period, answer),
+        message=collection.pack(collection.randomize(value, coins)),
+    )

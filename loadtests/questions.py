@@ -1,0 +1,86 @@
+"""What the population is asked, and what its people hold: one question of each design."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date, timedelta
+from random import Random
+from typing import NoReturn
+
+from veilcount_shared import Collection, parse_collections
+
+THEMES = 64
+PLUGINS = 2_000
+MINUTES = 240
+
+_FILE = """
+app = "load"
+
+[autosave]                       # a coin; one pseudonym for the campaign, twenty answers in a body
+question = "Is autosave on?"
+boolean = true
+epsilon = 1
+unit = "day"
+linkage = "collection"
+answers = 20
+from = {month_ago}
+until = {tomorrow}
+
+[theme]                          # subsets; nothing links, so a body carries one report
+question = "Which theme is active?"
+values = {themes}
+epsilon = 2
+unit = "day"
+linkage = "none"
+from = {today}
+until = {tomorrow}
+
+[plugin]                         # a plane; two public segments
+question = "Which plugin was opened last?"
+values = {plugins}
+epsilon = 3
+unit = "day"
+segments = {{arm = ["A", "B"]}}
+from = {today}
+until = {tomorrow}
+
+[minutes]                        # a mean; sixteen answers a day under one pseudonym
+question = "How long was this session?"
+range = [0, {minutes}]
+measure = "mean"
+epsilon = 1
+unit = "event"
+per_day = 16
+from = {today}
+until = {tomorrow}
+"""
+
+#: what a person holds, drawn by chance: the place of a value, or a number
+LAWS: Mapping[str, Callable[[Random], int]] = {
+    "autosave": lambda chance: int(chance.random() < 0.3),
+    "theme": lambda chance: min(int(chance.expovariate(1 / 3)), THEMES - 1),
+    "plugin": lambda chance: min(int(chance.expovariate(1 / 5)), PLUGINS - 1),
+    "minutes": lambda chance: min(int(chance.expovariate(1 / 40)), MINUTES),
+}
+
+
+def definitions(today: date) -> str:
+    """Return the definitions file of a run on this day: every period of it takes reports."""
+    day = timedelta(days=1)
+    return _FILE.format(
+        month_ago=today - 27 * day,
+        today=today,
+        tomorrow=today + day,
+        themes=list(range(THEMES)),
+        plugins=list(range(PLUGINS)),
+        minutes=MINUTES,
+    )
+
+
+def questions(today: date) -> dict[str, Collection]:
+    """Return the collections of that file."""
+    return parse_collections(definitions(today), _no_file)
+
+
+def _no_file(name: str) -> NoReturn:
+    raise FileNotFoundError(name)

@@ -1,0 +1,253 @@
+"""The load test: a sound run passes, and whatever a server could do wrong fails it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from loadtests.errand import Diary
+from loadtests.judging import judge
+from loadtests.population import Parcel, draw, order
+from loadtests.questions import definitions, questions
+from loadtests.told import Told
+
+from veilcount_aggregator.aggregator import Aggregator
+from veilcount_aggregator.bodies.sheet import Body, sheets_of
+from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.store import Piece
+from veilcount_aggregator.store.pieces import numbers, parse
+from veilcount_shared import Collection
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import encode_verdicts
+
+ROOT = Path(__file__).parents[2]
+NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
+QUESTIONS = questions(NOW.date())
+PARCELS = draw(QUESTIONS, NOW, devices=60, seed=1)
+MANY = 1_500  # devices: enough that the intervals are narrow
+SEND = 40  # parcels in one transaction: nothing here is about batches
+
+
+@contextmanager
+def loaded(folder: Path, parcels: Sequence[Parcel]) -> Iterator[tuple[Aggregator, Told]]:
+    """An aggregator that took every parcel, and some twice; and what it said."""
+    file = folder / "collections.toml"
+    file.write_text(definitions(NOW.date()), encoding="utf-8")
+    settings = Settings(f"sqlite:///{folder}/load.db", (file,), dev=True)
+    aggregator = Aggregator.open(settings, lambda: NOW)
+    try:
+        yield aggregator, Told.of(parcels, sent(aggregator, parcels))
+    finally:
+        aggregator.close()
+
+
+def sent(aggregator: Aggregator, parcels: Sequence[Parcel]) -> Diary:
+    """Send the parcels in a run's order; return what was replied to each."""
+    places = order(len(parcels), seed=1)
+    replies: list[bytes] = []
+    for first in range(0, len(places), SEND):
+        chosen = [parcels[place] for place in places[first : first + SEND]]
+        reports = [report for parcel in chosen for report in parcel.reports]
+        verdicts = iter(aggregator.take(Body(len(reports), sheets_of(reports))))
+        replies.extend(encode_verdicts(islice(verdicts, len(each.reports))) for each in chosen)
+    return Diary(places, replies, [0.0] * len(places), lasted=1.0, cpu=1.0)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[tuple[Aggregator, Told]]:
+    """A sound run of sixty devices."""
+    with loaded(tmp_path, PARCELS) as each:
+        yield each
+
+
+def first_tally(aggregator: Aggregator, name: str) -> Piece:
+    """Return the first tally of a collection: its n, then its counters."""
+    start = QUESTIONS[name].fingerprint
+    pieces = aggregator.store.pieces()
+    return next(each for each in pieces if each.kind == "tally" and each.key.startswith(start))
+
+
+def tamper(aggregator: Aggregator, name: str, more: int, *, n: int) -> None:
+    """Add to the first counter of a tally that is not 0, and to its n."""
+    tally = first_tally(aggregator, name)
+    body = parse(tally.body)
+    body[0] += n
+    body[1 + np.flatnonzero(body[1:])[0]] += more
+    aggregator.store.absorb([tally._replace(body=numbers(body))])
+
+
+def test_a_sound_run_has_nothing_wrong(run: tuple[Aggregator, Told]) -> None:
+    """Every report once, duplicates as told, every estimate around its truth."""
+    aggregator, told = run
+
+    assert judge(aggregator.store, told) == []
+    assert told.verdicts[Verdict.COUNTED] == sum(len(parcel.reports) for parcel in PARCELS)
+    assert told.verdicts[Verdict.DUPLICATE] > 0
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_one_lost_report_fails_the_run(name: str, run: tuple[Aggregator, Told]) -> None:
+    """Acknowledged, and not in the store."""
+    aggregator, told = run
+    tamper(aggregator, name, -1, n=-1)
+
+    assert f"{name}: lost 1 of " in "\n".join(judge(aggregator.store, told))
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_one_doubled_report_fails_the_run(name: str, run: tuple[Aggregator, Told]) -> None:
+    """In the store twice."""
+    aggregator, told = run
+    tamper(aggregator, name, 1, n=1)
+
+    assert f"{name}: 1 reports more than the " in "\n".join(judge(aggregator.store, told))
+
+
+def test_a_counter_that_is_off_fails_the_run(run: tuple[Aggregator, Told]) -> None:
+    """Though n is right."""
+    aggregator, told = run
+    tamper(aggregator, "minutes", 1, n=0)
+
+    assert "minutes: the counters are off those of the acknowledged messages by 1" in judge(
+        aggregator.store, told
+    )
+
+
+def test_a_message_counted_under_another_pseudonym_fails_the_run(
+    run: tuple[Aggregator, Told],
+) -> None:
+    """As by a server that forgets who has spent what: nobody was told, n and slots are more."""
+    aggregator, told = run
+    parcel = next(each for each in PARCELS if each.collection.name == "minutes")
+    forged = [replace(each, pseudonym=bytes(16)) for each in parcel.reports]
+    aggregator.take(Body(len(forged), sheets_of(forged)))
+
+    assert "minutes: 16 reports more than the 960 acknowledged ones" in judge(
+        aggregator.store, told
+    )
+
+
+def test_a_duplicate_that_nobody_was_told_of_fails_the_run(run: tuple[Aggregator, Told]) -> None:
+    """What the store notes of replays is what the devices heard."""
+    aggregator, told = run
+    heard = told.verdicts[Verdict.DUPLICATE]
+    again = next(each for each in PARCELS if each.collection.name == "theme").reports
+    aggregator.take(Body(1, sheets_of(again)))
+
+    assert judge(aggregator.store, told) == [
+        f"{heard} duplicates were told, and {heard + 1} are noted"
+    ]
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_run_of_another_population_fails(name: str, tmp_path: Path) -> None:
+    """Estimates that miss what the counted devices hold, of every kind of question."""
+    parcels = draw({name: QUESTIONS[name]}, NOW, MANY, seed=1)
+    with loaded(tmp_path, parcels) as (aggregator, told):
+        other = replace(told, parcels=[_mirrored(each) for each in parcels])
+
+        assert judge(aggregator.store, told) == []
+        assert "miss the truth of what was counted" in "".join(judge(aggregator.store, other))
+
+
+def _mirrored(parcel: Parcel) -> Parcel:
+    """Return what people at the other end of the scale would have sent."""
+    ends = {"autosave": 1, "theme": 63, "plugin": 1_999, "minutes": 240}
+    return replace(parcel, held=tuple(ends[parcel.collection.name] - held for held in parcel.held))
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(7, 10), Fraction(13, 10)])
+def test_devices_of_another_law_fail_the_run(epsilon: Fraction, tmp_path: Path) -> None:
+    """Messages drawn at an epsilon 30 % off, counted as if they were not."""
+    parcels = draw({"autosave": replace(QUESTIONS["autosave"], epsilon=epsilon)}, NOW, MANY, 1)
+    with loaded(tmp_path, [_relabelled(each) for each in parcels]) as (aggregator, told):
+        failures = judge(aggregator.store, told)
+
+    assert failures == ["autosave: 2 of 2 estimates miss the truth of what was counted"]
+
+
+def _relabelled(parcel: Parcel) -> Parcel:
+    asked: Collection = QUESTIONS[parcel.collection.name]
+    reports = (replace(each, fingerprint=asked.fingerprint) for each in parcel.reports)
+    return Parcel(asked, tuple(reports), parcel.held)
+
+
+# -- what a server says ----------------------------------------------------------------------------
+
+ONE = [next(each for each in PARCELS if each.collection.name == "theme")]
+COUNTED = encode_verdicts([Verdict.COUNTED])
+DUPLICATE = encode_verdicts([Verdict.DUPLICATE])
+
+
+@pytest.mark.parametrize(
+    ("replies", "failure"),
+    [
+        ([COUNTED, COUNTED, DUPLICATE], "1 reports were told more than once that they are counted"),
+        ([DUPLICATE, DUPLICATE], "1 reports were told that they are duplicates, of nothing"),
+        ([COUNTED, DUPLICATE, encode_verdicts([Verdict.STALE])], "1 reports were refused as stale"),
+        ([COUNTED], "no replay was acknowledged: nothing was tried twice"),
+        ([b"", b"not a reply"], "1 bodies were never acknowledged"),
+    ],
+)
+def test_what_no_server_may_say_fails_the_run(replies: list[bytes], failure: str) -> None:
+    """Each in words of its own."""
+    told = Told.of(ONE, Diary([0] * len(replies), replies, [0.0] * len(replies), 1.0, 1.0))
+
+    assert failure in list(told.failures())
+
+
+def test_a_lost_reply_is_no_failure() -> None:
+    """The send that counted was not heard of; the next one is told so."""
+    told = Told.of(ONE, Diary([0, 0], [b"", DUPLICATE], [0.0, 0.0], 1.0, 1.0))
+
+    assert list(told.failures()) == []
+    assert told.unsure == 1
+
+
+# -- the whole of it -------------------------------------------------------------------------------
+
+
+def load(*flags: str) -> subprocess.CompletedProcess[str]:
+    """Run it as `./dev load` does, for a second or two: locust must not be imported here."""
+    few = ["--devices", "60", "--users", "8", "--seconds", "2"]
+    return subprocess.run(
+        [sys.executable, str(ROOT / "loadtests" / "run.py"), *few, *flags],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_locust_stays_out_of_this_process() -> None:
+    """It would patch everything that waits, for all other tests too."""
+    assert "locust" not in sys.modules
+
+
+def test_a_real_server_passes() -> None:
+    """Locust, a server, two workers, a file: everything is what the devices sent."""
+    ended = load("--workers", "2")
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "sound: every figure is what the devices sent" in ended.stdout
+    assert "requests/s" in ended.stdout
+
+
+def test_a_promise_of_speed_is_in_the_exit_code() -> None:
+    """On Redis: sound, but nobody answers within a microsecond."""
+    ended = load("--store", "redis", "--p99", "0.001")
+
+    failures = [line for line in ended.stdout.splitlines() if line.startswith("FAILED")]
+
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert len(failures) == 1
+    assert failures[0].endswith("0.001 ms were promised")
