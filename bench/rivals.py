@@ -19,6 +19,7 @@ from typing import Self
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = Path(__file__).with_name("rivals.lock")
 PLACE = ROOT / ".venv-rivals"
+BUILT = "multi-freq-ldpy"  # from hashed source, by a hashed setuptools; all others are wheels
 CLIENTS = {
     "direct_encoding": "pure-ldp DE",
     "local_hashing": "pure-ldp OLH",
@@ -95,10 +96,11 @@ def _python() -> Path:
 
 
 def _fill(python: Path) -> None:
-    pip = [str(python), "-m", "pip", "-qq", "--disable-pip-version-check", "install"]
+    uv = [sys.executable, "-m", "uv", "--quiet", "pip", "install", "--python", str(python)]
+    wheels = ["--only-binary", ":all:", "--no-binary", BUILT, "--build-constraints", str(LOCK)]
     try:
-        venv.create(PLACE, clear=True, with_pip=True)
-        locked = ["--require-hashes", "--only-binary", ":all:", "--requirement", str(LOCK)]
-        subprocess.run([*pip, *locked], check=True, stdout=subprocess.DEVNULL)
+        venv.create(PLACE, clear=True)
+        locked = ["--require-hashes", "--requirement", str(LOCK)]
+        subprocess.run([*uv, *wheels, *locked], check=True, stdout=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError):
-        raise RivalsMissingError("pure-ldp could not be installed") from None
+        raise RivalsMissingError("the rivals could not be installed") from None

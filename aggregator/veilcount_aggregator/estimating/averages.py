@@ -1,0 +1,100 @@
+"""Averages: figures that are means of what each report says, from the counters of messages.
+
+The interval is Agresti and Coull's for shares, carried over to means: z^2 further answers are
+added, half of them the least and half the most that a report can say [AC98]. So one answer has an
+interval, identical answers have one, and rare answers that have not come yet are reckoned with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from veilcount_shared.design import Mean
+from veilcount_shared.domain import Number
+
+from .evidence import Target, honest
+from .intervals import Bools, Counts, Ends, Floats, quantile
+
+
+def plus(mean: Floats, variance: Floats, n: int, reach: tuple[Floats, Floats], z: float) -> Ends:
+    """Return intervals for means of n reports, from the variance and the reach of one."""
+    least, most = reach
+    middle, half = (least + most) / 2, (most - least) / 2
+    total = n + z * z
+    centre = (n * mean + z * z * middle) / total
+    square = n * (variance + (mean - centre) ** 2) + z * z * (half**2 + (middle - centre) ** 2)
+    spread = z * np.sqrt(square) / total
+    return centre - spread, centre + spread
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decoded:
+    """The decoded levels of a mean's reports, in the units of its range."""
+
+    n: int
+    mean: float
+    variance: float
+    reach: tuple[float, float]
+    noise: float
+
+    @classmethod
+    def of(cls, design: Mean, domain: Number, counters: Counts) -> Decoded:
+        """Return what the counters of the levels say."""
+        said, quietest, noise = _levels(design, domain)
+        n = int(counters.sum())
+        mean = float(counters @ said) / n
+        variance = max(float(counters @ (said - mean) ** 2) / n, quietest)
+        return cls(n, mean, variance, (float(said.min()), float(said.max())), noise)
+
+    @property
+    def points(self) -> Floats:
+        """The unbiased mean."""
+        return np.array([self.mean])
+
+    @property
+    def families(self) -> int:
+        """One figure."""
+        return 1
+
+    def error(self, target: Target) -> Floats:
+        """Return the standard error."""
+        variance = self.variance if target.sampled else self.noise
+        return np.array([np.sqrt(variance / self.n)])
+
+    def interval(self, alpha: float, target: Target) -> Ends:
+        """Return the interval: what was received shows noise and sampling together.
+
+        Of these answers only the noise is uncertain. Its variance depends on the answers, and is
+        at most the design's, which every interval takes.
+        """
+        z = quantile(alpha)
+        if not target.sampled:
+            half = z * self.error(target)
+            return self.points - half, self.points + half
+        least, most = (np.array([end]) for end in self.reach)
+        return plus(self.points, np.array([self.variance]), self.n, (least, most), z)
+
+    def few(self, _alpha: float, _target: Target) -> Bools:
+        """Further answers at the ends, z^2 of them, stand in for what small counts lack."""
+        return np.array([False])
+
+    def poisoned(self, fakes: float) -> Ends:
+        """Return what the honest answers may say: a report says one of the levels."""
+        least, most = (np.array([end]) for end in self.reach)
+        return honest(self.points, (least, most), fakes)
+
+
+@lru_cache(maxsize=256)
+def _levels(design: Mean, domain: Number) -> tuple[Floats, float, float]:
+    """Return what each level says, and the least and the worst variance of one report.
+
+    Between two starts the variance is concave in the number, so the least is at a start.
+    """
+    low, span = domain.low, domain.high - domain.low
+    said = np.array([float(low + level * span) for level in design.decoded])
+    rows = np.array([[float(chance) for chance in row] for row in design.rows])
+    quietest = float((rows @ said**2 - (rows @ said) ** 2).min())
+    return said, quietest, float(design.variance * span**2 / 4)

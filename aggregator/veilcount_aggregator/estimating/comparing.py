@@ -1,0 +1,153 @@
+"""Two estimates side by side: segments, ranges of periods, or series of one question.
+
+The interval of a difference is put together from the two intervals, so it holds where they do, at
+small counts too [New98]; p is one less the level at which it would touch 0, so the two never
+disagree. Several values at once are a family, and Holm's p says which differences hold together
+[Hol79]. Beside what was seen stands the smallest difference that would have been.
+
+The two must not share reports. If the same persons answered in both, their answers agree more than
+chance would have them, and for a population the interval is wider than it need be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from .evidence import Evidence, Target
+from .intervals import Ends, Floats, quantile
+from .results import OF, Average, Frequencies
+
+POWER = 0.8
+POWER_QUANTILE = 0.8416212335729143  # the normal's at 0.8
+STEPS = np.linspace(0, 8, 21)  # of z, between which the interval is taken as linear: p to 1e-15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """First less second, value by value.
+
+    `low` and `high` are each value's own interval, `p` its own, `holm` the family's; a difference
+    of `detectable` would have been found, in the family, four times out of five.
+    """
+
+    difference: Floats
+    low: Floats
+    high: Floats
+    p: Floats
+    holm: Floats
+    detectable: Floats
+    level: float
+    family: int
+    of: str
+    percent: bool
+
+    @property
+    def differs(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """Which differences hold in the family, at the level."""
+        return self.holm <= 1 - self.level
+
+    def sentence(self, place: int, label: str, first: str, second: str) -> str:
+        """Return what one value's row says, in words."""
+        span = f"{self._told(self.low[place])} to {self._told(self.high[place])}"
+        seen = f"{label}: {first} less {second} is {self._told(self.difference[place])}"
+        interval = f"{100 * self.level:.4g} % interval {span}, {self.of}"
+        detectable = self._told(self.detectable[place]).removeprefix("+")
+        found = f"a difference of {detectable} would have been found in 4 of 5 such comparisons"
+        if self.differs[place]:
+            return f"{seen} ({interval}): a difference, p = {self._p(place)}."
+        if self.low[place] <= 0 <= self.high[place]:
+            return f"{seen} ({interval}): none at all is possible too; {found}."
+        among = f"among {self.family} compared values such an interval can be chance"
+        return f"{seen} ({interval}), but {among}, p = {self._p(place)}; {found}."
+
+    def _told(self, number: float) -> str:
+        return f"{100 * number:+.3g} points" if self.percent else f"{number:+.4g}"
+
+    def _p(self, place: int) -> str:
+        return f"{self.holm[place]:.2g}" if self.holm[place] > 1e-14 else "below 1e-14"  # noqa: PLR2004 - what a float resolves
+
+
+def compare(first: Frequencies | Average, second: Frequencies | Average) -> Comparison:
+    """Return how the first differs from the second, at the first's level."""
+    if isinstance(first, Frequencies) != isinstance(second, Frequencies) or (
+        isinstance(first, Frequencies)
+        and isinstance(second, Frequencies)
+        and not np.array_equal(first.places, second.places)
+    ):
+        raise ValueError("compare estimates of the same values")
+    both = {first.terms.target, second.terms.target}
+    target = Target.POPULATION if both == {Target.POPULATION} else Target.COHORT
+    one, two, alpha = first.evidence, second.evidence, 1 - first.level
+    low, high = _interval(one, two, alpha, target)
+    p = _p(one, two, alpha, target)
+    family = max(one.families, two.families)
+    error = np.hypot(one.error(target), two.error(target))
+    return Comparison(
+        difference=one.points - two.points,
+        low=low,
+        high=high,
+        p=p,
+        holm=holm(p, family),
+        detectable=(quantile(alpha / family) + POWER_QUANTILE) * error,
+        level=first.level,
+        family=family,
+        of=OF[target],
+        percent=isinstance(first, Frequencies),
+    )
+
+
+def holm(p: Floats, family: int) -> Floats:
+    """Return each p as Holm's procedure sees it: the i-th smallest times the figures left."""
+    order = np.argsort(p, kind="stable")
+    left = np.maximum(family - np.arange(len(p)), 1)
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * left), 1.0)
+    return adjusted
+
+
+def _interval(one: Evidence, two: Evidence, alpha: float, target: Target) -> Ends:
+    """Return the difference's interval: the two distances to an end, as those of a right angle.
+
+    Where counts are small the distances are no normal's: what is possible within the two intervals,
+    each with half the error probability, is the difference's.
+    """
+    (low_one, high_one), (low_two, high_two) = (each.interval(alpha, target) for each in (one, two))
+    points_one, points_two = one.points, two.points
+    difference = points_one - points_two
+    low = difference - np.hypot(points_one - low_one, high_two - points_two)
+    high = difference + np.hypot(high_one - points_one, points_two - low_two)
+    few = one.few(alpha, target) | two.few(alpha, target)
+    if few.any():
+        (low_one, high_one), (low_two, high_two) = (
+            each.interval(alpha / 2, target) for each in (one, two)
+        )
+        low = np.where(few, low_one - high_two, low)
+        high = np.where(few, high_one - low_two, high)
+    return low, high
+
+
+def _p(one: Evidence, two: Evidence, alpha: float, target: Target) -> Floats:
+    """Return for each row the error probability at which its interval touches 0.
+
+    Between two steps the interval is taken as linear; where counts are small it may jump, and p is
+    that of the step before.
+    """
+    steps = np.sort(np.append(STEPS, quantile(alpha)))
+    difference, rows = one.points - two.points, np.arange(len(one.points))
+    gaps, few = [], []  # from 0 to the near end, below 0 if the interval holds 0
+    for z in steps:
+        chance = 2 * float(ndtr(-z))
+        low, high = _interval(one, two, chance, target)
+        gaps.append(np.where(difference > 0, low, -high))
+        few.append(one.few(chance, target) | two.few(chance, target))
+        if (gaps[-1] <= 0).all():
+            break
+    narrowing = np.minimum.accumulate(np.array(gaps), axis=0)
+    last = np.maximum((narrowing > 0).sum(axis=0) - 1, 0)
+    after = np.minimum(last + 1, len(gaps) - 1)
+    jumps = np.array(few)[after, rows]
+    touched = [np.interp(0, -column, steps[: len(gaps)]) for column in narrowing.T]
+    return np.asarray(2 * ndtr(-np.where(jumps, steps[last], touched)))

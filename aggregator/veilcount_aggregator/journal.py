@@ -1,0 +1,106 @@
+"""The journal of central releases: one line each in a file beside the store, never changed.
+
+It remembers what a store that came back from an old backup has forgotten: that part of a budget was
+spent. A line is on the disk before its answer leaves. Each carries a digest of itself, so that one
+that was damaged, or edited, is noticed and not believed. A line without an end is none: whoever was
+writing it died, and its answer never left. Lines of other hosts may stand among one's own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import StoreFull, StoreUnavailable, StoreUnfit
+from .settings import Settings
+from .store.sqlite.place import Place
+
+ENDING = ".releases.jsonl"
+
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """A file of lines. For any process of one machine."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, settings: Settings) -> Journal | None:
+        """Return a deployment's: beside a SQLite store, unless another place is set."""
+        if settings.journal is not None:
+            return cls(settings.journal)
+        if not settings.store.startswith("sqlite:"):
+            return None  # a store that many hosts share has no place beside it
+        path = Place.of(settings.store).path
+        return cls(path.with_name(path.name + ENDING))
+
+    def lines(self) -> list[Line]:
+        """Return what it holds, the oldest first; nothing, where there is no such file."""
+        try:
+            text = self.path.read_bytes()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreUnavailable(f"{self.path}: the journal cannot be read: {error}") from error
+        return [self._line(place, line) for place, line in enumerate(_whole(text), 1)]
+
+    def keep(self, lines: Iterable[Line]) -> None:
+        """Add those that are not there yet, and return once they are on the disk."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "rb+") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                known = _whole(file.read())
+                file.seek(sum(map(len, known)))
+                file.truncate()
+                file.writelines(_missing(known, lines))
+                file.flush()
+                os.fsync(file.fileno())
+            _settle(self.path.parent)
+        except OSError as error:
+            raise StoreFull(f"{self.path}: the journal cannot be written: {error}") from error
+
+    def _line(self, place: int, text: bytes) -> Line:
+        try:
+            line: Line = json.loads(text)["release"]
+        except (ValueError, LookupError, TypeError):
+            line = {}
+        if _spelled(line) != text:
+            raise StoreUnfit(f"{self.path}, line {place}: damaged, edited, or no release")
+        return line
+
+
+def _whole(text: bytes) -> list[bytes]:
+    """Return the lines of a text, but a last one that has no end."""
+    return [line + b"\n" for line in text.split(b"\n")[:-1]]
+
+
+def _missing(known: Iterable[bytes], lines: Iterable[Line]) -> list[bytes]:
+    there = set(known)
+    return [line for line in map(_spelled, lines) if line not in there]
+
+
+def _spelled(line: Line) -> bytes:
+    digest = hashlib.sha256(_json(line)).hexdigest()
+    return _json({"release": line, "sha256": digest}) + b"\n"
+
+
+def _json(value: Line) -> bytes:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False).encode()
+
+
+def _settle(folder: Path) -> None:
+    """Wait until a folder's list of names is on the disk: a new file is lost without it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,250 @@
+"""How far estimates are from the truth: ours against their targets, and beside others' libraries.
+
+The targets are for 100,000 answers. The rivals take minutes for that many, so the libraries are
+compared on smaller crowds, the same for all of them, drawn from one law: the i-th value as likely
+as i^-1.3.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from functools import lru_cache
+from math import sqrt
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcount_aggregator import estimate
+from veilcount_aggregator.estimating import Frequencies
+from veilcount_aggregator.estimating.law import Law
+from veilcount_aggregator.simulating import simulate
+from veilcount_shared import Collection
+from veilcount_shared.design import Mean, Plane, Subset, plan
+from veilcount_shared.domain import Choice
+from veilcount_shared.periods import Unit
+
+from .rivals import ROOT, RivalsMissingError, _python
+from .table import Cell, Row, Table
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+View = Literal["raw", "consistent"]
+
+N = 100_000
+ADULT, AGES = 48_842, 73  # persons, and the years from the youngest to the oldest
+RAW = (
+    *((2, 1, 0.31), (10, 1, 0.54), (256, 1, 0.61), (65_536, 1, 0.61)),
+    *((2, 2, 0.135), (10, 2, 0.195), (256, 2, 0.27), (65_536, 2, 0.27), (256, 4, 0.083)),
+)
+CONSISTENT = ((64, 1, 1.9e-5), (1024, 1, 2.5e-6), (1024, 4, 2.0e-7), (65_536, 1, 5.0e-8))
+MEANS = ((1, 4.05), (2, 0.88), (4, 0.135))
+AGE = 0.335
+ROUNDS = 40
+BESIDE = ((10, 1), (64, 1), (64, 4), (256, 1), (256, 4))
+#: the libraries' own names for what they do, and which of our views does the same
+NAMES: dict[str, tuple[str, View]] = {
+    "pure_oue": ("pure-ldp OUE", "raw"),
+    "pure_olh": ("pure-ldp OLH", "raw"),
+    "pure_hr": ("pure-ldp HR", "raw"),
+    "multi_ss": ("multi-freq-ldpy SS", "consistent"),
+    "multi_oue": ("multi-freq-ldpy OUE", "consistent"),
+    "multi_olh": ("multi-freq-ldpy OLH", "consistent"),
+}
+
+COLUMNS = {
+    "what": "",
+    "k": "d",
+    "eps": "d",
+    "n": ",d",
+    "whose": "",
+    "value": ".4g",
+    "x ours": ".2f",
+    "target": "",
+    "met": "",
+}
+NOTES = (
+    "rare share, rmse %: of a value that next to nobody holds, exactly, by the law in use.",
+    "raw and consistent mse: mean squared error of all shares; x ours is the ratio of two of them.",
+    "multi-freq-ldpy only gives consistent shares (negative ones cut, the rest scaled to 1).",
+)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How many crowds the rivals are given, and how large they are."""
+
+    crowds: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is asked of how many."""
+
+    k: int | None
+    epsilon: int
+    n: int
+
+    @property
+    def row(self) -> dict[str, Cell]:
+        """What of it stands in a row."""
+        return {"k": self.k, "eps": self.epsilon, "n": self.n}
+
+
+class Crowds:
+    """The process that runs the rivals. It only works while it is asked."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [_python(), "-m", "bench.accuracy_side"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def shares(self, rival: str, epsilon: int, people: Ints, seed: int) -> Floats | None:
+        """Return what a rival makes of a crowd; None if it is not there."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        asked = {"rival": rival, "k": len(people), "epsilon": epsilon, "seed": seed}
+        try:
+            print(json.dumps(asked | {"people": people.tolist()}), file=self._process.stdin)
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise RivalsMissingError("the rivals do not run") from None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RivalsMissingError(f"{rival} stopped")
+        answer = json.loads(line)
+        return np.array(answer["shares"]) if "shares" in answer else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()  # closes its input, which ends it
+
+
+def run(*, quick: bool) -> Table:
+    """Measure ours, and the others beside it if they can be had."""
+    effort = Effort(2, 2_000) if quick else Effort(5, 10_000)
+    rows = [*_raw(), *_consistent(), *_means()]
+    notes: tuple[str, ...] = NOTES
+    try:
+        with ExitStack() as stack:
+            crowds = stack.enter_context(Crowds())
+            beside = [row for case in BESIDE for row in _beside(*case, effort, crowds)]
+            rows += beside
+    except RivalsMissingError as error:
+        notes = (*NOTES, f"{error}: ours stand alone.")
+    missing = {str(row["whose"]) for row in rows if row["value"] is None}
+    notes = (*notes, *(f"{name} could not be installed." for name in sorted(missing)))
+    return Table("accuracy: how far estimates are from the truth", COLUMNS, rows, notes)
+
+
+# -- ours against the targets ----------------------------------------------------------------------
+
+
+def _raw() -> Iterator[Row]:
+    for k, epsilon, most in RAW:
+        variance = Law.of(plan(k, epsilon).design).variance(np.zeros(1), sampled=False)[0]
+        yield _row("rare share, rmse %", Case(k, epsilon, N), 100 * sqrt(variance / N), most)
+
+
+def _consistent() -> Iterator[Row]:
+    for k, epsilon, most in CONSISTENT:
+        crowds = (_crowd(k, N, seed) for seed in range(ROUNDS))
+        errors = [
+            _error(people, _ours(epsilon, people, seed, "consistent"))
+            for seed, people in enumerate(crowds)
+        ]
+        yield _row("consistent mse", Case(k, epsilon, N), float(np.mean(errors)), most)
+
+
+def _means() -> Iterator[Row]:
+    for epsilon, most in MEANS:
+        worst = float(Mean.at(Fraction(epsilon)).variance)
+        yield _row("mean of [-1, 1], n x variance, worst", Case(None, epsilon, N), worst, most)
+    worst = sqrt(float(Mean.at(Fraction(1)).variance) * (AGES / 2) ** 2 / ADULT)
+    yield _row("mean age of Adult, rmse years, worst", Case(None, 1, ADULT), worst, AGE)
+
+
+def _row(what: str, case: Case, value: float, most: float) -> Row:
+    met = value <= most
+    return {
+        "what": what,
+        **case.row,
+        "whose": "ours",
+        "value": value,
+        "target": f"<= {most:g}",
+        "met": met,
+    }
+
+
+# -- ours beside others ----------------------------------------------------------------------------
+
+
+def _beside(k: int, epsilon: int, effort: Effort, crowds: Crowds) -> Iterator[Row]:
+    """Estimate the same crowds with all of them."""
+    case = Case(k, epsilon, effort.size)
+    people = [_crowd(k, effort.size, seed) for seed in range(effort.crowds)]
+    ours: dict[View, float] = {}
+    for view in ("raw", "consistent"):
+        found = [_ours(epsilon, each, seed, view) for seed, each in enumerate(people)]
+        ours[view] = float(np.mean([*map(_error, people, found)]))
+        yield _shown(view, case, "ours", ours[view], None)
+    for rival, (name, view) in NAMES.items():
+        given = [crowds.shares(rival, epsilon, each, seed) for seed, each in enumerate(people)]
+        errors = [
+            _error(each, shares)
+            for each, shares in zip(people, given, strict=True)
+            if shares is not None
+        ]
+        value = float(np.mean(errors)) if errors else None
+        yield _shown(view, case, name, value, ours[view])
+
+
+def _shown(view: View, case: Case, whose: str, value: float | None, ours: float | None) -> Row:
+    times = value / ours if value is not None and ours is not None else None
+    return {"what": f"{view} mse", **case.row, "whose": whose, "value": value, "x ours": times}
+
+
+def _ours(epsilon: int, people: Ints, seed: int, view: View) -> Floats:
+    collection = _collection(len(people), epsilon)
+    counters = simulate(collection, people, np.random.default_rng([seed, len(people)]))
+    shown = estimate(collection, counters, view=view)
+    assert isinstance(shown, Frequencies)
+    return shown.frequency
+
+
+def _crowd(k: int, n: int, seed: int) -> Ints:
+    law = np.arange(1, k + 1, dtype=np.float64) ** -1.3
+    return np.random.default_rng(seed).multinomial(n, law / law.sum())
+
+
+def _error(people: Ints, shares: Floats) -> float:
+    return float(((shares - people / people.sum()) ** 2).mean())
+
+
+@lru_cache(maxsize=8)
+def _collection(k: int, epsilon: int) -> Collection:
+    collection = Collection(
+        app="bench",
+        name="bench",
+        question="How many?",
+        domain=Choice(tuple(range(k))),
+        epsilon=Fraction(epsilon),
+        unit=Unit.USER,
+        start=date(2026, 1, 1),
+        until=date(2026, 2, 1),
+    )
+    assert isinstance(collection.design, Subset | Plane)
+    return collection

@@ -1,0 +1,161 @@
+"""How far estimates are from the truth: no further than the best mechanisms reach.
+
+Errors of raw shares and of means follow from the exact law and are compared without any chance;
+that simulated rounds err so much is checked besides (ALPHA: how often a right law would fail).
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections import Counter
+from math import sqrt
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from tests.aggregator.estimating.questions import of_number, of_values
+from tests.statistical.test_coverage import level_laws
+from veilcount_aggregator.estimating import Average, Frequencies, estimate
+from veilcount_aggregator.estimating.law import Law
+from veilcount_aggregator.simulating import simulate
+from veilcount_shared.design import Mean, Plane, Subset
+
+Floats = NDArray[np.float64]
+
+ADULT = Path(__file__).parents[1] / "data" / "adult.csv.gz"
+ALPHA = 1e-6
+N = 100_000
+
+#: k, epsilon, the root mean squared error in percent of a rare share, of 100,000 answers
+RAW = [
+    (2, "1", 0.31),
+    (10, "1", 0.54),
+    (256, "1", 0.61),
+    (65_536, "1", 0.61),
+    (2, "2", 0.135),
+    (10, "2", 0.195),
+    (256, "2", 0.27),
+    (65_536, "2", 0.27),
+    (256, "4", 0.083),
+]
+#: k, epsilon, the mean squared error of a consistent share, of 100,000 answers falling as i^-1.3
+CONSISTENT = [
+    (64, "1", 1.9e-5),
+    (1024, "1", 2.5e-6),
+    (1024, "4", 2.0e-7),
+    (65_536, "1", 5.0e-8),
+]
+
+
+def exact_error(design: Subset | Plane, shares: Floats) -> float:
+    """The root mean squared error of shares of a cohort of 100,000, by the law."""
+    squares = Law.of(design).variance(shares, sampled=False) / N
+    return float(np.sqrt(squares.mean()))
+
+
+def zipf(k: int) -> Floats:
+    """The i-th value's share falls as i^-1.3."""
+    law = np.arange(1, k + 1, dtype=np.float64) ** -1.3
+    shares: Floats = law / law.sum()
+    return shares
+
+
+def errors(k: int, epsilon: str, seed: int, view: Literal["raw", "consistent"] = "raw") -> Floats:
+    """What the shares of 100,000 persons were estimated as, less what they were."""
+    collection, rng = of_values(k, epsilon), np.random.default_rng(seed)
+    people = rng.multinomial(N, zipf(k))
+    shown = estimate(collection, simulate(collection, people, rng), view=view)
+    assert isinstance(shown, Frequencies)
+    return shown.frequency - people / N
+
+
+@pytest.mark.parametrize(("k", "epsilon", "most"), RAW)
+def test_shares_err_no_more_than_they_may(k: int, epsilon: str, most: float) -> None:
+    design = of_values(k, epsilon).design
+    assert isinstance(design, Subset | Plane)
+
+    assert 100 * exact_error(design, np.zeros(1)) <= most
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "rounds"), [(2, "1", 300), (10, "2", 60), (256, "1", 4), (65_536, "2", 1)]
+)
+def test_simulated_shares_err_as_the_law_says(k: int, epsilon: str, rounds: int) -> None:
+    """Chi-square, alpha = 1e-6; the law of an epsilon 30 % away would be rejected."""
+    design = of_values(k, epsilon).design
+    assert isinstance(design, Subset | Plane)
+    squares = sum(float((errors(k, epsilon, seed) ** 2).sum()) for seed in range(rounds))
+    free = rounds * (k - 1)  # the shares of one round have a fixed sum, or next to one
+    expected = exact_error(design, zipf(k)) ** 2 * rounds * k
+    low, high = np.asarray(chi2.ppf([ALPHA / 2, 1 - ALPHA / 2], free)) / free
+    found = squares / expected
+
+    assert low < found < high
+    assert not low < found * 0.7**2 < high
+    assert not low < found * 1.3**2 < high
+
+
+@pytest.mark.parametrize(("k", "epsilon", "most"), CONSISTENT)
+def test_consistent_shares_err_no_more_than_they_may(k: int, epsilon: str, most: float) -> None:
+    """Ten seeded rounds; plain Norm-Sub would miss each of these."""
+    found = [float((errors(k, epsilon, seed, "consistent") ** 2).mean()) for seed in range(10)]
+
+    assert np.mean(found) <= most
+
+
+@pytest.mark.parametrize(("epsilon", "most"), [("1", 4.05), ("2", 0.88), ("4", 0.135)])
+def test_the_mean_of_any_crowd_has_at_most_this_variance(epsilon: str, most: float) -> None:
+    """Of numbers on [-1, 1], n times; the error of a cohort's mean is the root of it over n."""
+    collection = of_number(-1, 1, epsilon)
+    design = collection.design
+    assert isinstance(design, Mean)
+    shown = estimate(collection, np.ones(design.counters, np.int64), target="cohort")
+    assert isinstance(shown, Average)
+
+    half = (shown.high - shown.low) / 2
+
+    assert design.variance <= most
+    assert half == pytest.approx(1.959964 * sqrt(float(design.variance) / design.counters))
+
+
+def ages() -> Counter[int]:
+    """How many persons of Adult have each age."""
+    with gzip.open(ADULT, "rt", encoding="utf-8") as file:
+        return Counter(int(row["age"]) for row in csv.DictReader(file))
+
+
+def test_the_copy_of_adult_is_whole() -> None:
+    counted = ages()
+
+    assert counted.total() == 48_842
+    assert (min(counted), max(counted)) == (17, 90)
+    assert sum(age * n for age, n in counted.items()) / 48_842 == pytest.approx(38.644, abs=5e-4)
+
+
+def test_the_mean_age_of_adult_is_known_to_a_third_of_a_year() -> None:
+    """At epsilon 1: the exact error of these ages, and 300 simulated rounds that agree."""
+    collection, counted = of_number(17, 90), ages()
+    design = collection.design
+    assert isinstance(design, Mean)
+    people = np.array([counted[age] for age in range(17, 91)])
+    laws = level_laws(design, np.linspace(0, 1, 74))
+    said = 17 + 73 * np.array([float(level) for level in design.decoded])
+    variances = laws @ said**2 - (laws @ said) ** 2
+    error = sqrt(float(people @ variances)) / 48_842
+
+    rng, squares, held = np.random.default_rng(4), 0.0, 0
+    true = float(people @ np.arange(17, 91)) / 48_842
+    for _ in range(300):
+        shown = estimate(collection, rng.multinomial(people, laws).sum(axis=0), target="cohort")
+        assert isinstance(shown, Average)
+        squares += (shown.mean - true) ** 2 / error**2
+        held += shown.low <= true <= shown.high
+
+    assert error <= 0.335
+    assert chi2.ppf(ALPHA / 2, 300) < squares < chi2.ppf(1 - ALPHA / 2, 300)
+    assert held >= 270

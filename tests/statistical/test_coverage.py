@@ -1,0 +1,356 @@
+"""Every interval covers what it says, as often as it says.
+
+The support of one value has an exact law, binomial for a sample and a sum of two binomials for a
+cohort, so its coverage is a sum of probabilities and no simulation. Whatever has no such law is
+simulated, seeded; a setting fails only if its true coverage is below the target with a confidence
+of 99.99 % (ALPHA, Clopper-Pearson).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Literal
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from tests.aggregator.estimating.questions import falling, of_number, of_values, question
+from veilcount_aggregator.auditing.bounds import upper
+from veilcount_aggregator.estimating import Average, Frequencies, Target, estimate, estimate_sums
+from veilcount_aggregator.estimating.law import Law
+from veilcount_aggregator.estimating.supported import Supports
+from veilcount_aggregator.simulating import simulate
+from veilcount_shared.design import Mean, Plane, Subset, plan
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LEVEL = 0.95
+LEAST = 0.935
+MOST = 0.985
+LARGE = 100  # expected counts, of either outcome, from which an interval must not be too wide
+ALPHA = 1e-4
+SEEN = 1e-12  # probabilities below are left out of sums
+
+EPSILONS = ("0.5", "1", "2", "4", "8")
+SIZES = (2, 10, 256, 65_536)
+SHARES = (0.0, 0.0003, 0.002, 0.01, 0.05, 0.3, 0.5, 0.97, 1.0)
+
+
+# -- exactly, from the law of a support ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Support:
+    """All values that a support takes, and how likely each is."""
+
+    counts: Ints
+    chances: Floats
+
+    @classmethod
+    def of(cls, trials: int, p: float) -> Support:
+        """A binomial's, as far as it has any probability."""
+        first, last = np.asarray(binom.ppf([SEEN, 1 - SEEN], trials, p)).astype(int)
+        counts = np.arange(max(first, 0), last + 1)
+        return cls(counts, binom.pmf(counts, trials, p))
+
+    def __add__(self, other: Support) -> Support:
+        first = self.counts[0] + other.counts[0]
+        chances = np.convolve(self.chances, other.chances)
+        return Support(first + np.arange(len(chances)), chances)
+
+
+def support(law: Law, n: int, share: float, target: Target) -> tuple[Support, float]:
+    """The support of a value, and the share that is true of what the interval is of."""
+    if target is Target.POPULATION:
+        return Support.of(n, law.Q + share * law.gap), share
+    holders = round(share * n)
+    return Support.of(holders, law.P) + Support.of(n - holders, law.Q), holders / n
+
+
+def coverage(law: Law, n: int, share: float, target: Target, truly: Law | None = None) -> float:
+    """The probability that the interval of a value holds its true share."""
+    likely, true = support(truly or law, n, share, target)
+    low, high = Supports(n, likely.counts, law, 1).interval(1 - LEVEL, target)
+    return float(likely.chances @ ((low <= true + 1e-12) & (true - 1e-12 <= high)))
+
+
+def expected(law: Law, n: int, share: float, target: Target) -> float:
+    """The count that makes the interval: the rarer outcome, or, in a cohort, what is noise."""
+    if target is Target.POPULATION:
+        mean = law.Q + share * law.gap
+        return n * min(mean, 1 - mean)
+    return n * (share * law.P * (1 - law.P) + (1 - share) * law.Q * (1 - law.Q))
+
+
+@pytest.mark.parametrize("target", Target)
+@pytest.mark.parametrize("k", SIZES)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_an_interval_covers_as_it_says(epsilon: str, k: int, target: Target) -> None:
+    """From a single answer to 30,000, from nobody to everyone."""
+    law = Law.of(plan(k, epsilon).design)
+    for n in (1, 12, 150, 2_000, 30_000):
+        for share in SHARES:
+            covers = coverage(law, n, share, target)
+
+            assert covers >= LEAST, (n, share)
+            assert covers <= MOST or expected(law, n, share, target) < LARGE, (n, share)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("target", Target)
+@pytest.mark.parametrize("k", [*SIZES, 3, 64, 1024])
+@pytest.mark.parametrize("epsilon", ["0.1", *EPSILONS, "12"])
+def test_an_interval_covers_at_every_size(epsilon: str, k: int, target: Target) -> None:
+    """Around the counts at which the exact tails take over, too."""
+    law = Law.of(plan(k, epsilon).design)
+    turns = {round(count / law.Q) for count in (30, 50, 70, 100, 150) if count / law.Q < 3e5}
+    for n in sorted({2, 5, 25, 60, 400, 1_000, 8_000, 100_000} | turns):
+        for share in np.concatenate([SHARES, np.linspace(0, 1, 41)]):
+            covers = coverage(law, n, float(share), target)
+
+            assert covers >= LEAST, (n, share)
+            assert covers <= MOST or expected(law, n, share, target) < LARGE, (n, share)
+
+
+@pytest.mark.parametrize("k", SIZES)
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "4"])
+def test_thirty_answers_of_devices_that_never_change_are_a_cohort(epsilon: str, k: int) -> None:
+    """400 devices, 30 periods: each device's value is drawn once, its noise thirty times."""
+    law = Law.of(plan(k, epsilon).design)
+    for share in SHARES:
+        covers = coverage(law, 30 * 400, round(400 * share) / 400, Target.COHORT)
+
+        assert covers >= LEAST
+        assert covers <= MOST or expected(law, 12_000, share, Target.COHORT) < LARGE
+
+
+def test_as_a_sample_of_the_population_they_would_be_covered_too_seldom() -> None:
+    """At epsilon 4 the same 400 persons, asked thirty times, are taken for 12,000."""
+    law = Law.of(plan(10, "4").design)
+    devices = Support.of(400, 0.3)
+    covers = 0.0
+    for holders, chance in zip(devices.counts, devices.chances, strict=True):
+        likely, _ = support(law, 12_000, holders / 400, Target.COHORT)
+        low, high = Supports(12_000, likely.counts, law, 1).interval(0.05, Target.POPULATION)
+        covers += chance * float(likely.chances @ ((low <= 0.3) & (high >= 0.3)))
+
+    assert covers < 0.5
+
+
+@pytest.mark.parametrize("target", Target)
+@pytest.mark.parametrize("factor", ["0.7", "1.3"])
+def test_a_law_of_another_epsilon_is_not_covered(factor: str, target: Target) -> None:
+    """The check rejects what it should: devices that use 30 % less or more than was claimed."""
+    for k in (2, 10):
+        design = plan(k, "1").design
+        assert isinstance(design, Subset)
+        truly = Law.of(Subset.at(Fraction(factor), k, design.w))
+
+        assert coverage(Law.of(design), 30_000, 0.9, target, truly) < 0.6
+
+
+@pytest.mark.parametrize("level", [0.8, 0.99, 0.9999])
+@pytest.mark.parametrize("target", Target)
+def test_other_levels_are_kept_too(level: float, target: Target) -> None:
+    """A far tail errs no more than half again as often as it may."""
+    for epsilon, n in (("1", 12), ("8", 2_000), ("4", 30_000), ("0.5", 30_000)):
+        law = Law.of(plan(256, epsilon).design)
+        for share in SHARES[::3]:
+            likely, true = support(law, n, share, target)
+            low, high = Supports(n, likely.counts, law, 1).interval(1 - level, target)
+            missed = likely.chances @ ((low > true + 1e-12) | (high < true - 1e-12))
+
+            assert missed <= 1.5 * (1 - level), (epsilon, n, share)
+
+
+# -- simulated -------------------------------------------------------------------------------------
+
+
+def holds_often_enough(held: Ints | int, rounds: int, least: float = LEAST) -> bool:
+    """Whether the rounds leave room for the least coverage, for every figure."""
+    return bool((upper(held, rounds, ALPHA / 2) >= least).all())
+
+
+Mode = Literal["population", "cohort"]
+MODES: tuple[Mode, ...] = ("population", "cohort")
+
+
+def asked(people: Ints, mode: Mode, rng: np.random.Generator) -> Ints:
+    """Who answers: a sample of the population with these shares, or exactly these people."""
+    n = int(people.sum())
+    return people if mode == "cohort" else rng.multinomial(n, people / n)
+
+
+def held(
+    people: Ints, mode: Mode, rounds: int, look: Callable[[Ints], Frequencies], true: Floats
+) -> Ints:
+    """How often each interval held the truth."""
+    rng, total = np.random.default_rng(11), np.zeros(len(true), np.int64)
+    for _ in range(rounds):
+        shown = look(asked(people, mode, rng))
+        total += (shown.low <= true + 1e-12) & (true - 1e-12 <= shown.high)
+    return total
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """A question, who answers, and groups of values; `given` those within another."""
+
+    k: int
+    epsilon: str
+    n: int
+    groups: tuple[range, ...]
+    given: range | None = None
+
+
+CROWDS = {
+    "subset": Crowd(20, "1", 2_000, (range(5), range(10, 20))),
+    "subset, few": Crowd(20, "1", 25, (range(5), range(10, 20))),
+    "one input": Crowd(3_000, "8", 300, (range(1), range(1, 30), range(1_000, 2_000))),
+    "rare subset": Crowd(8_000, "8", 400, (range(1), range(5, 20), range(4_000, 8_000))),
+    "plane": Crowd(500, "1", 3_000, (range(1), range(5), range(5, 500, 3))),
+    "plane, few": Crowd(500, "1", 40, (range(1), range(5), range(5, 500, 3))),
+    "of a group": Crowd(20, "1", 2_000, (range(1), range(1, 5)), range(5)),
+    "of a group, one input": Crowd(6, "4", 200, (range(1), range(1, 3)), range(3)),
+    "of a group of a plane": Crowd(300, "2", 4_000, (range(1), range(1, 5)), range(5)),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", CROWDS)
+def test_sums_over_groups_are_covered(name: str, mode: Mode) -> None:
+    crowd, rounds, rng = CROWDS[name], 250, np.random.default_rng(5)
+    collection, people = of_values(crowd.k, crowd.epsilon), falling(crowd.k, crowd.n)
+    whole = people[crowd.given].sum() if crowd.given else crowd.n
+    true = np.array([people[group].sum() for group in crowd.groups]) / whole
+
+    def look(answering: Ints) -> Frequencies:
+        counters = simulate(collection, answering, rng)
+        shown = estimate_sums(collection, counters, crowd.groups, given=crowd.given, target=mode)
+        assert isinstance(shown, Frequencies)
+        return shown
+
+    assert holds_often_enough(held(people, mode, rounds, look, true), rounds)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("size", [60, 2_000])
+def test_shares_of_those_who_answered_are_covered(size: int, mode: Mode) -> None:
+    """Seven of ten devices had nothing to say, and are not known."""
+    collection = question('values = ["a", "b", "c", "d"]\npresence = "hidden"', "2")
+    people, rounds, rng = np.array([3, 2, 1, 0, 14]) * size // 20, 400, np.random.default_rng(6)
+
+    def look(answering: Ints) -> Frequencies:
+        counters = simulate(collection, answering, rng)
+        shown = estimate(collection, counters, among="answered", target=mode)
+        assert isinstance(shown, Frequencies)
+        return shown
+
+    true = people[:-1] / people[:-1].sum()
+
+    assert holds_often_enough(held(people, mode, rounds, look, true), rounds)
+
+
+@pytest.mark.parametrize("k", [3, 12, 300])
+def test_simultaneous_intervals_hold_all_at_once(k: int) -> None:
+    """And not by being far too wide: singly they are, together they are not."""
+    collection, people, rounds = of_values(k, "1"), falling(k, 8_000), 400
+    rng, together = np.random.default_rng(8), 0
+    for _ in range(rounds):
+        counters = simulate(collection, people, rng)
+        shown = estimate(collection, counters, simultaneous=True, target="cohort")
+        assert isinstance(shown, Frequencies)
+        true = people / 8_000
+        together += bool(((shown.low <= true) & (true <= shown.high)).all())
+
+    assert holds_often_enough(together, rounds)
+    assert together < rounds
+
+
+# -- means -----------------------------------------------------------------------------------------
+
+#: numbers from 0 to 1, and how many of 1,000 persons have each
+CROWDS_OF_NUMBERS: dict[str, dict[float, int]] = {
+    "all at the low end": {0.0: 1000},
+    "all in the middle": {0.47: 1000},
+    "one in a hundred far off": {0.0: 990, 1.0: 10},
+    "two halves": {0.1: 500, 0.9: 500},
+    "spread": dict.fromkeys(np.linspace(0, 1, 20).tolist(), 50),
+}
+
+
+def level_laws(design: Mean, numbers: Floats) -> Floats:
+    """The probability of each level for each number, its start drawn as the device draws it."""
+    rows = np.array([[float(chance) for chance in row] for row in design.rows])
+    means = np.array([float(mean) for mean in design.means])
+    place = np.interp(numbers, (means - means[0]) / (means[-1] - means[0]), np.arange(len(means)))
+    below = np.minimum(place.astype(int), len(means) - 2)
+    up = (place - below)[:, None]
+    laws: Floats = (1 - up) * rows[below] + up * rows[below + 1]
+    return laws
+
+
+def counters_of(laws: Floats, counts: Ints, mode: Mode, rng: np.random.Generator) -> Iterator[Ints]:
+    """Counters without end: of persons drawn from the crowd, or of exactly these."""
+    n = int(counts.sum())
+    while True:
+        answering = counts if mode == "cohort" else rng.multinomial(n, counts / n)
+        yield rng.multinomial(answering, laws).sum(axis=0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("epsilon", ["0.5", "2", "8"])
+@pytest.mark.parametrize("crowd", CROWDS_OF_NUMBERS)
+def test_means_are_covered_from_the_first_answers_on(crowd: str, epsilon: str, mode: Mode) -> None:
+    """Answers of 20 and of 1,000 persons of each crowd, in the units of the range."""
+    collection, rounds = of_number(-40, 60, epsilon), 400
+    design = collection.design
+    assert isinstance(design, Mean)
+    numbers = np.array(list(CROWDS_OF_NUMBERS[crowd]))
+    thousand = np.array(list(CROWDS_OF_NUMBERS[crowd].values()))
+    for counts in (thousand // 50, thousand):
+        n, covered = counts.sum(), 0
+        if not n:
+            continue
+        true = -40 + 100 * float(counts @ numbers) / n
+        drawn = counters_of(level_laws(design, numbers), counts, mode, np.random.default_rng(9))
+        for _, counters in zip(range(rounds), drawn, strict=False):
+            shown = estimate(collection, counters, target=mode)
+            assert isinstance(shown, Average)
+            covered += shown.low <= true <= shown.high
+
+        assert holds_often_enough(covered, rounds), (n, covered / rounds)
+
+
+def test_a_mean_of_devices_with_another_epsilon_is_not_covered() -> None:
+    """The same levels, sent with 30 % less epsilon: pulled to the middle, and seen to be."""
+    collection, rng, covered = of_number(), np.random.default_rng(10), 0
+    claimed = collection.design
+    assert isinstance(claimed, Mean)
+    truly = _at(claimed, Fraction("0.7"))
+    drawn = counters_of(level_laws(truly, np.array([0.9])), np.array([30_000]), "cohort", rng)
+    for _, counters in zip(range(200), drawn, strict=False):
+        shown = estimate(collection, counters, target="cohort")
+        assert isinstance(shown, Average)
+        covered += shown.low <= 0.9 <= shown.high
+
+    assert not holds_often_enough(covered, 200)
+
+
+@cache
+def _at(mean: Mean, epsilon: Fraction) -> Mean:
+    window = mean.window
+    return Mean(type(window).at(epsilon, window.levels, window.width), mean.values)
+
+
+def test_what_is_asserted_of_planes_is_asked_of_planes() -> None:
+    """The grid above has every design in it."""
+    designs = {type(plan(k, epsilon).design) for k in SIZES for epsilon in EPSILONS}
+
+    assert designs == {Subset, Plane}

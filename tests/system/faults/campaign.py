@@ -1,0 +1,97 @@
+"""What is asked in these tests: two collections that run today, by the server's own clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tests.system.server import Server
+from veilcount_aggregator.series import Series
+from veilcount_client.testing import SeededCoins
+from veilcount_shared import Collection, parse_collections
+from veilcount_shared.report import PSEUDONYM_BYTES, Report
+
+WORDS = """
+app = "acme-editor"
+
+[opened]
+question = "How was it opened?"
+values = ["menu", "key", "mouse"]
+epsilon = 1
+unit = "event"
+per_day = 4
+from = {begins}
+until = {ends}
+segments = {{arm = ["A", "B"]}}
+
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark", "system"]
+epsilon = 2
+unit = "day"
+linkage = "collection"
+from = {begins}
+until = {ends}
+"""
+DAYS_BEFORE, DAYS_AFTER = 3, 20
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """Definitions, in a file and in memory."""
+
+    file: Path
+    collections: tuple[Collection, ...]
+
+    @classmethod
+    def write(cls, folder: Path) -> Campaign:
+        """Write a file of definitions that run since some days."""
+        today = cls.now().date()
+        begins, ends = today - timedelta(DAYS_BEFORE), today + timedelta(DAYS_AFTER)
+        text = WORDS.format(begins=begins, ends=ends)
+        file = folder / "collections.toml"
+        file.write_text(text, encoding="utf-8")
+        return cls(file, tuple(parse_collections(text, lambda _: []).values()))
+
+    @staticmethod
+    def now() -> datetime:
+        """Return the instant, as servers see it."""
+        return datetime.now(UTC)
+
+    @property
+    def series(self) -> list[Series]:
+        """The same, as a store knows them."""
+        return [Series(collection) for collection in self.collections]
+
+    def person(self, coins: SeededCoins) -> list[Report]:
+        """Return everything that a person answers in the periods that have begun."""
+        return [
+            report for collection in self.collections for report in self._answers(collection, coins)
+        ]
+
+    def serve(self, store: str, *flags: str, port: int | None = None) -> Server:
+        """Start a server on a store, which is made if there is none."""
+        given = ("--collections", str(self.file), "--dev", *flags)
+        return Server(store, self.file.parent, *given, port=port)
+
+    def _answers(self, collection: Collection, coins: SeededCoins) -> list[Report]:
+        linked = Series(collection).linked
+        periods = range(DAYS_BEFORE + 1)
+        names = {epoch: _pseudonym(coins) for epoch in ([0] if linked else periods)}
+        return [
+            Report(
+                fingerprint=collection.fingerprint,
+                period=period,
+                segment=coins.below(collection.cells),
+                pseudonym=names[0 if linked else period],
+                slot=answer + (period * collection.per_period if linked else 0),
+                message=collection.pack(collection.randomize("menu", coins)),
+            )
+            for period in periods
+            for answer in range(collection.per_period)
+        ]
+
+
+def _pseudonym(coins: SeededCoins) -> bytes:
+    return b"".join(coins.word().to_bytes(8, "big") for _ in range(PSEUDONYM_BYTES // 8))

@@ -1,0 +1,82 @@
+"""The client that people install, against the server that they run, over a network that fails.
+
+What it says has left was counted once, and it gives up nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import datetime, timedelta
+from datetime import time as time_of_day
+from pathlib import Path
+
+from tests.proxy import HOST, Mood
+from tests.system.faults.books import spent
+from tests.system.faults.campaign import DAYS_BEFORE, Campaign
+from tests.system.faults.deployments import OnSqlite
+from veilcount_aggregator.store import open_store
+from veilcount_client import Client
+from veilcount_client.testing import SettableClock
+from veilcount_shared.verdict import Verdict
+
+PERSONS = 12
+MOODS = [Mood.REFUSE, Mood.LOSE_REPLY, Mood.HALF_REQUEST, Mood.LOSE_REPLY]
+
+
+def record(client: Client, clock: SettableClock, campaign: Campaign) -> int:
+    """Have everyone answer all of the first days; return how many reports that makes."""
+    today = campaign.now().date()
+    for day in range(DAYS_BEFORE):
+        morning = datetime.combine(today - timedelta(DAYS_BEFORE - day), time_of_day(12))
+        clock.set(morning.replace(tzinfo=campaign.now().tzinfo))
+        for number in range(PERSONS):
+            person = client.person(f"person {number}")
+            person.consent(True)
+            person.record("theme", "dark")
+            for _ in range(4):
+                person.record("opened", "key", arm="A")
+        assert client.flush(until="stored")
+    clock.set(campaign.now())
+    return PERSONS * DAYS_BEFORE * 5
+
+
+def delivered(client: Client, clock: SettableClock) -> bool:
+    """Whether everything leaves in time; a device that failed waits for hours between two tries."""
+    for _ in range(10):
+        if client.flush(timeout=2):
+            return True
+        clock.advance(hours=1)
+    return False
+
+
+def test_what_a_client_delivers_through_a_bad_network_is_counted_once(tmp_path: Path) -> None:
+    campaign, clock = Campaign.write(tmp_path), SettableClock(Campaign.now())
+    deployment = OnSqlite(campaign, tmp_path)
+    client = Client(
+        f"http://{HOST}:{deployment.way.port}",
+        collections=campaign.file,
+        state_dir=tmp_path / "state",
+        persons=True,
+        development=True,
+        jitter=0,
+        clock=clock,
+        strict=True,
+    )
+    try:
+        reports = record(client, clock, campaign)
+        for mood in MOODS:
+            deployment.way.mood = mood
+            client.flush(timeout=0.5)
+            clock.advance(hours=1)
+        deployment.way.mood = Mood.PASS
+        assert delivered(client, clock)
+    finally:
+        client.close()
+        deployment.close()
+
+    with closing(open_store(deployment.store)) as store:
+        counted = sum(n for series in campaign.series for n in store.sizes(series).values())
+        lost = sum(n for note, n in store.noted().items() if note.word == Verdict.DUPLICATE)
+
+        assert lost, "no reply was lost: the network was too good"
+        assert counted == len(list(spent(store.pieces()))) == reports

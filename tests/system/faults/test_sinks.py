@@ -1,0 +1,125 @@
+"""What a device says beside its answer is in no file of a real deployment, nor in its words.
+
+Marked values go in at the socket, in headers, queries, paths and bodies, with and without a good
+batch; then the store's files, a dump of Redis, the log, the metrics and a backup are searched.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests.redis_server import RedisServer
+from tests.system.faults.campaign import Campaign
+from tests.system.server import Server
+from veilcount_aggregator.keys import Role, create
+from veilcount_aggregator.store import ROW_BYTES, open_store
+from veilcount_aggregator.store.backup import backup
+from veilcount_client.testing import SeededCoins
+from veilcount_shared.report import Batch
+from veilcount_shared.wire import JSON_TYPE, PACKED_TYPE, encode_json, encode_packed
+
+MARK = "MaRkEdVaLuE"
+ADDRESS = "203.0.113.77"
+PSEUDONYM = b"twelve bytes" + b"TAIL"
+SPELLED = base64.urlsafe_b64encode(PSEUDONYM).decode().rstrip("=")
+MARKED = (
+    *("User-Agent", "X-Forwarded-For", "X-Real-IP", "Forwarded", "Via", "Referer", "Cookie"),
+    *("Accept-Language", "Origin", "X-Request-ID", "Traceparent", "From", "X-Marked"),
+)
+HEADERS = dict.fromkeys(MARKED, f"{MARK} {ADDRESS}")
+#: which may stand nowhere at all; beside them, only the first bytes of a pseudonym are kept
+MARKS = [
+    *(MARK.encode(), MARK.lower().encode(), MARK.upper().encode(), MARK.encode().hex().encode()),
+    *(ADDRESS.encode(), PSEUDONYM, PSEUDONYM[ROW_BYTES - 1 :], SPELLED.encode()),
+    PSEUDONYM.hex().encode(),
+]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A store, and where its files are."""
+
+    url: str
+    folder: Path
+    redis: RedisServer | None = None
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """An empty store."""
+    folder = tmp_path / "store"
+    folder.mkdir()
+    if request.param == "sqlite":
+        yield Place(f"sqlite:///{folder}/store.db", folder)
+        return
+    redis = RedisServer(folder, rdbcompression="no")
+    yield Place(redis.url, folder, redis)
+    redis.kill()
+
+
+def bodies(campaign: Campaign) -> Iterator[tuple[str, bytes]]:
+    """Yield good and bad bodies; the good ones bear a marked pseudonym."""
+    report = replace(campaign.person(SeededCoins(1))[0], pseudonym=PSEUDONYM)
+    good = Batch((report,))
+    yield PACKED_TYPE, encode_packed(good)
+    yield JSON_TYPE, encode_json(good)
+    yield PACKED_TYPE, encode_packed(good) + MARK.encode()
+    yield JSON_TYPE, json.dumps(json.loads(encode_json(good)) | {MARK: MARK}).encode()
+    yield JSON_TYPE, json.dumps({"version": 1, "reports": [{"fingerprint": MARK}]}).encode()
+    yield MARK, MARK.encode()
+
+
+def knock(server: Server, campaign: Campaign) -> list[int]:
+    """Go to the doors, with marks wherever they fit; return what was answered."""
+    told = []
+    for kind, body in bodies(campaign):
+        for query in ("", f"?q={MARK}&{MARK}={ADDRESS}"):
+            headers = HEADERS | {"Content-Type": kind}
+            reply = server.ask("POST", f"/v1/reports{query}", data=body, headers=headers)
+            told.append(reply.status_code)
+    series = campaign.collections[0].fingerprint
+    for path in (f"{series}/{SPELLED}", f"{series}/{MARK}", f"{MARK}/{SPELLED}"):
+        reply = server.ask("DELETE", f"/v1/pseudonyms/{path}?q={MARK}", headers=HEADERS)
+        told.append(reply.status_code)
+    for path in (f"/{MARK}", f"/v1/{MARK}?{MARK}", f"/docs/{MARK}", f"/v1/collections/{MARK}"):
+        asked = [server.ask(method, path, headers=HEADERS) for method in ("GET", MARK)]
+        told += [reply.status_code for reply in asked]
+    return told
+
+
+def sinks(server: Server, place: Place, key: str) -> dict[str, bytes]:
+    """Return everything that a deployment leaves anywhere, while it still runs."""
+    metrics = server.ask("GET", "/metrics", headers={"Authorization": f"Bearer {key}"})
+    assert metrics.status_code == 200
+    left = {"metrics": metrics.content, "log": server.log.read_bytes()}
+    if place.redis is not None:
+        place.redis.ask("SAVE")
+    else:
+        copy = place.folder / "backup"
+        backup(place.url, copy)
+    files = [path for path in place.folder.rglob("*") if path.is_file()]
+    return left | {path.name: path.read_bytes() for path in files}
+
+
+def test_no_mark_is_in_any_sink(place: Place, tmp_path: Path) -> None:
+    campaign = Campaign.write(tmp_path)
+    with closing(open_store(place.url, make=True)) as store:
+        _, key = create(store, Role.ADMIN, "test", campaign.now())
+    with campaign.serve(place.url, "--workers", "2") as server:
+        told = knock(server, campaign)
+        left = sinks(server, place, key)
+    left["log at the end"] = server.log.read_bytes()
+    series = campaign.collections[0].fingerprint.encode()
+
+    assert 200 in told
+    assert {status // 100 for status in told} <= {2, 4}
+    assert {name for name, held in left.items() for mark in MARKS if mark in held} == set()
+    assert series in left["dump.rdb" if place.redis else "backup"], "the search finds what is there"
+    assert b"opened" in left["metrics"]
