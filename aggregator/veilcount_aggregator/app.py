@@ -13,7 +13,7 @@ from veilcount_shared.errors import VeilcountError
 from .aggregator import Aggregator
 from .errors import StoreError
 from .logs import Faults
-from .web import audit, collections, docs, health, keys, metrics, pseudonyms, releases
+from .web import answers, audit, collections, docs, health, keys, metrics, pseudonyms, releases
 from .web.answering import answer_problem
 from .web.authority import Authority
 from .web.figures import Figures
@@ -41,6 +41,7 @@ def create_app(aggregator: Aggregator, seconds: Callable[[], float] = time.monot
     faults = Faults(seconds)
     app.register_blueprint(pseudonyms.doors(aggregator, authority))
     app.register_blueprint(collections.doors(aggregator, authority))
+    app.register_blueprint(answers.doors(aggregator, authority))
     app.register_blueprint(releases.doors(aggregator, authority))
     app.register_blueprint(keys.doors(aggregator, authority))
     app.register_blueprint(audit.doors(aggregator, authority))

@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from veilcount_shared.wire import JSON_TYPE, MAX_BODY, PACKED_TYPE
 
+from ..answers import BudgetAnswer, CompareAnswer, ContrastAnswer, EstimateAnswer
+from ..answers.formats import WRITERS
+from ..answers.spelling import schema_of
 from ..bodies.text import BatchText
 from ..keys import Role
+from ..planning import Planned
 from . import messages
 from .metrics import TYPE as METRICS_TYPE
+from .parameters import BUDGET, COMPARE, CONTRAST, ESTIMATE, PLAN, described
 from .problems import KINDS, PROBLEM_TYPE
 
 VERSION = "3.1.0"
@@ -23,7 +27,7 @@ TOML_TYPE = "application/toml"
 HTML_TYPE = "text/html"
 
 Schema = dict[str, Any]
-Bodies = Mapping[str, type[Struct] | None]  # by media type; None: bytes that are no JSON
+Bodies = Mapping[str, type | None]  # by media type; None: bytes that are no JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +41,21 @@ class Door:
     refuses: tuple[str, ...] = ()
     takes: Bodies | None = None
     role: Role | None = None
+    asks: tuple[str, ...] = ()  # behind the question mark
 
 
-def _json(kind: type[Struct]) -> Bodies:
+def _json(kind: type) -> Bodies:
     return {JSON_TYPE: kind}
+
+
+def _table(kind: type) -> Bodies:
+    return {JSON_TYPE: kind, **dict.fromkeys(WRITERS)}
 
 
 _DEVICE = ("no-key", "wrong-role", "too-many", "failed", "unavailable")
 _GUARDED = ("no-key", "wrong-role", "too-many", "failed", "unavailable")
 _READ = ("bad-field", "bad-request", "unsupported", "too-large")
+_ASKED = (*_GUARDED, "bad-field", "not-acceptable")
 
 DOORS = (
     Door(
@@ -99,6 +109,56 @@ DOORS = (
         {200: _json(messages.Closed)},
         (*_GUARDED, "not-found"),
         role=Role.ADMIN,
+    ),
+    Door(
+        "get",
+        "/v1/collections/{name}/estimate",
+        "The answers of a local collection, debiased, each figure with its interval; series side by"
+        " side. Days are widened to whole periods. As a table, a row a figure.",
+        {200: _table(EstimateAnswer)},
+        (*_ASKED, "not-found"),
+        role=Role.ANALYST,
+        asks=ESTIMATE,
+    ),
+    Door(
+        "get",
+        "/v1/collections/{name}/compare",
+        "Two sides that share no answers: segments, ranges of days or series. Each difference with"
+        " its interval, p in the family of all values, and what would have been found.",
+        {200: _table(CompareAnswer)},
+        (*_ASKED, "not-found"),
+        role=Role.ANALYST,
+        asks=COMPARE,
+    ),
+    Door(
+        "get",
+        "/v1/collections/{name}/budget",
+        "What a person reveals of an event, a day and a life: promised, counted, and what it means."
+        " How many pseudonyms spent how much, an admin sees.",
+        {200: _json(BudgetAnswer)},
+        (*_ASKED, "not-found"),
+        role=Role.ANALYST,
+        asks=BUDGET,
+    ),
+    Door(
+        "get",
+        "/v1/collections/{name}/contrast",
+        "The same question locally, behind a shuffler, and by a trusted curator: errors, guarantees"
+        " and how many devices each takes.",
+        {200: _json(ContrastAnswer)},
+        (*_ASKED, "not-found"),
+        role=Role.ANALYST,
+        asks=CONTRAST,
+    ),
+    Door(
+        "get",
+        "/v1/plan",
+        "Any of devices, epsilon and error from the other two; with what it means, and the"
+        " definition to paste.",
+        {200: _json(Planned)},
+        _ASKED,
+        role=Role.ANALYST,
+        asks=PLAN,
     ),
     Door(
         "post",
@@ -183,7 +243,9 @@ DOORS = (
 def document(version: str) -> dict[str, Any]:
     """Return the document of this version of the aggregator."""
     kinds = sorted(_kinds(), key=lambda kind: kind.__name__)
-    _, schemas = msgspec.json.schema_components(kinds, ref_template=PREFIX + "{name}")
+    _, schemas = msgspec.json.schema_components(
+        kinds, schema_hook=schema_of, ref_template=PREFIX + "{name}"
+    )
     paths: dict[str, Any] = {}
     for door in DOORS:
         paths.setdefault(door.path, {})[door.method] = _operation(door)
@@ -202,7 +264,7 @@ def document(version: str) -> dict[str, Any]:
     }
 
 
-def _kinds() -> set[type[Struct]]:
+def _kinds() -> set[type]:
     bodies = [body for door in DOORS for body in (door.takes or {}, *door.answers.values())]
     named = {kind for body in bodies for kind in body.values() if kind is not None}
     return named | {messages.ProblemDocument}
@@ -212,7 +274,10 @@ def _operation(door: Door) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": _name(door),
         "description": door.says,
-        "parameters": [_parameter(name) for name in _parameters(door.path)],
+        "parameters": [
+            *(_parameter(name) for name in _parameters(door.path)),
+            *described(door.asks),
+        ],
         "responses": dict(_responses(door)),
     }
     if door.takes:
@@ -260,7 +325,7 @@ def _content(bodies: Bodies) -> dict[str, Any]:
     return {media: {"schema": _schema(media, kind)} for media, kind in bodies.items()}
 
 
-def _schema(media: str, kind: type[Struct] | None) -> Schema:
+def _schema(media: str, kind: type | None) -> Schema:
     if kind is not None:
         return {"$ref": f"{PREFIX}{kind.__name__}"}
     if media == JSON_TYPE:

@@ -108,6 +108,12 @@ KINDS = _table(
         "use a method that the Allow header names",
     ),
     Kind(
+        "not-acceptable",
+        HTTPStatus.NOT_ACCEPTABLE,
+        "None of the types that are asked for is given here",
+        "name one that is given in the Accept header",
+    ),
+    Kind(
         "incomplete",
         HTTPStatus.REQUEST_TIMEOUT,
         "The body ended before its length",

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.aggregator.web.world import CENTRAL, FILE, ONCE, World
 
+from tests.aggregator.web.world import CENTRAL, FILE, ONCE, World
 from veilcount_aggregator.definitions import SOURCE
 from veilcount_aggregator.keys import Role
 from veilcount_aggregator.web.openapi import DOORS

@@ -16,9 +16,9 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
+
 from tests.aggregator.test_bodies import mutated
 from tests.aggregator.web.world import World
-
 from veilcount_aggregator.keys import Role
 from veilcount_aggregator.web.openapi import DOORS, Door
 from veilcount_shared.report import Batch, Report

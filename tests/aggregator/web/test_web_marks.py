@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.aggregator.web.world import FILE, NOW, World, world
 from tests.redis_server import RedisServer
 from tests.system.server import Server
-
 from veilcount_aggregator import logs
 from veilcount_aggregator.definitions import Source, catalogue, push
 from veilcount_aggregator.keys import Role
@@ -213,6 +213,10 @@ def test_faults_leave_no_mark_either(tmp_path: Path, written: io.StringIO) -> No
 
 class Failing:
     """A store whose error repeats all it was given."""
+
+    def lane(self, group: Any) -> int:  # noqa: ARG002
+        """Have one."""
+        return 0
 
     def commit(self, group: Any, notes: Any) -> Any:
         """Fail, loudly."""

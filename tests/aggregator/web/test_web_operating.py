@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from openapi_spec_validator import validate
-from tests.aggregator.web.world import FILE, World, open_again, world
 
+from tests.aggregator.web.world import FILE, World, open_again, world
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
 from veilcount_aggregator.keys import Role
 from veilcount_aggregator.store import Durable, Health

@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.aggregator.web.world import NOW, World, open_again
 
+from tests.aggregator.web.world import NOW, World, open_again
 from veilcount_aggregator.keys import Role
 from veilcount_client.testing.transports import WsgiTransport
 from veilcount_shared.report import Report

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.aggregator.web.world import FILE, Reply, World, world
 
+from tests.aggregator.web.world import FILE, Reply, World, world
 from veilcount_aggregator.errors import (
     Busy,
     StoreError,

@@ -1,0 +1,123 @@
+"""The doors to answers: estimates, comparisons, budgets, contrasts, plans.
+
+What they say is made elsewhere; here a request becomes a question, and an answer the type that was
+asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import wraps
+from typing import ParamSpec
+
+from flask import Blueprint, Response, g, request
+
+from veilcount_shared.wire import JSON_TYPE
+
+from .. import answers
+from ..aggregator import Aggregator
+from ..answers.formats import WRITERS, NoArrow
+from ..errors import StoreError
+from ..keys import Role
+from .authority import Authority
+from .problems import refusal
+
+Given = ParamSpec("Given")
+
+
+def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
+    """Return the doors."""
+    blueprint = Blueprint("answers", __name__)
+
+    @blueprint.get("/v1/collections/<name>/estimate")
+    @authority.opens_to(Role.ANALYST)
+    @_named
+    def estimate(name: str) -> Response:
+        """A collection's answers, debiased, series by series."""
+        given = _given()
+        return _told(answers.estimate(_holdings(), name, answers.Question.read(given)), WRITERS)
+
+    @blueprint.get("/v1/collections/<name>/compare")
+    @authority.opens_to(Role.ANALYST)
+    @_named
+    def compare(name: str) -> Response:
+        """Two sides of a collection, value by value."""
+        asked = answers.CompareQuestion.read(_given())
+        return _told(answers.compare(_holdings(), name, asked), WRITERS)
+
+    @blueprint.get("/v1/collections/<name>/budget")
+    @authority.opens_to(Role.ANALYST)
+    @_named
+    def budget(name: str) -> Response:
+        """What a person reveals, promised and counted."""
+        asked = answers.BudgetQuestion.read(_given())
+        bars = g.key.role is Role.ADMIN
+        return _told(answers.budget(_holdings(), name, asked, bars=bars))
+
+    @blueprint.get("/v1/collections/<name>/contrast")
+    @authority.opens_to(Role.ANALYST)
+    @_named
+    def contrast(name: str) -> Response:
+        """The same question under the models of trust."""
+        asked = answers.ContrastQuestion.read(_given())
+        return _told(answers.contrast(_holdings(), name, asked))
+
+    @blueprint.get("/v1/plan")
+    @authority.opens_to(Role.ANALYST)
+    def plan() -> Response:
+        """Any of devices, epsilon and error from the other two."""
+        asked = answers.PlanQuestion.read(_given(), aggregator.today())
+        return _told(answers.plan(asked))
+
+    def _holdings() -> answers.Holdings:
+        with suppress(StoreError):  # of a store that is fenced, what is written can be read
+            aggregator.flush()
+        catalogue = aggregator.known().catalogue
+        return answers.Holdings(catalogue, aggregator.store, aggregator.today())
+
+    return blueprint
+
+
+def _named(answer: Callable[Given, Response]) -> Callable[Given, Response]:
+    """Refuse a name that no definition has, and say which are like it."""
+
+    @wraps(answer)
+    def named(*args: Given.args, **given: Given.kwargs) -> Response:
+        try:
+            return answer(*args, **given)
+        except answers.UnknownCollection as error:
+            raise refusal("not-found", f"{error} (GET /v1/collections lists all)") from error
+
+    return named
+
+
+def _given() -> dict[str, list[str]]:
+    return dict(request.args.lists())
+
+
+def _told(
+    answer: object, writers: Mapping[str, Callable[[object], bytes]] | None = None
+) -> Response:
+    """Return an answer in the type that the request prefers."""
+    kinds = [JSON_TYPE, *(writers or ())]
+    kind = _preferred(kinds)
+    if writers is None or kind == JSON_TYPE:
+        return _varying(answers.encode(answer), JSON_TYPE)
+    try:
+        return _varying(writers[kind](answer), kind)
+    except NoArrow as error:
+        raise refusal("not-acceptable", str(error), "Accept") from error
+
+
+def _preferred(kinds: Sequence[str]) -> str:
+    if not request.accept_mimetypes.provided:
+        return kinds[0]
+    found = request.accept_mimetypes.best_match(kinds)
+    if found is None:
+        raise refusal("not-acceptable", f"give one of {', '.join(kinds)}", "Accept")
+    return str(found)
+
+
+def _varying(body: bytes, kind: str) -> Response:
+    return Response(body, mimetype=kind, headers={"Vary": "Accept"})

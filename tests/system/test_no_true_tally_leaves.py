@@ -1,0 +1,310 @@
+"""A trusted curator's true tallies, and how many answered, leave by no door, to nobody.
+
+Marked tallies go in as devices send them; then every door is opened with every key, every command
+of the operator is run, and all that came out is searched, with the logs and the journal. The noise
+stands still here, so that no figure is a mark by chance.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from tests.aggregator.web.world import CENTRAL, FILE, ONCE, Reply, World, world
+from veilcount_aggregator import curator
+from veilcount_aggregator.central import answer
+from veilcount_aggregator.cli.running import WELL, run, veilcount
+from veilcount_aggregator.keys import Role, create
+from veilcount_aggregator.logs import set_up
+from veilcount_aggregator.web.openapi import DOORS, Door
+from veilcount_shared.report import Batch, Report
+from veilcount_shared.verdict import Verdict
+
+SECRET = """
+app = "acme-editor"
+
+[age]
+question = "How old?"
+range = [0, 2]
+unit = "day"
+linkage = "collection"
+model = "central"
+budget = 1
+adjacency = "add-remove"
+from = 2026-12-01
+until = 2026-12-31
+"""
+TRUTH = (4241, 2203, 1475)  # of age, on one day: 7919 answers
+TOGETHER = 6  # reports a batch
+AGAIN = 1327  # of them are sent twice
+PUBLIC = 1693  # answers to `once`, of whom everybody gives one: under substitution all have as many
+OVER = datetime(2027, 3, 1, tzinfo=UTC)
+MOVED = 100_003  # what the noise is
+
+COLLECTIONS = ("age", "visits", "once", "theme", "opened")
+ASKED = (
+    "",
+    "?from=2026-12-03&to=2026-12-03",
+    "?from=2026-12-01&to=2026-12-30&by=day",
+    "?view=raw&level=0.95&top=3&by=all",
+    "?values=0,1,2&segment=&view=consistent",
+    "?a=age&b=visits&left=age&right=visits&with=theme",
+    "?devices=1000&epsilon=1&error=0.01&values=3&model=central&n=1000",
+)
+ACCEPTED = ("application/json", "text/csv", "application/vnd.apache.arrow.stream", "text/html")
+QUERIES = ("histogram", "count", "age >= 1", {"count": [2]}, "sum", "mean")
+
+
+def marks(*numbers: int) -> re.Pattern[bytes]:
+    """Return what finds these numbers: in digits, with separators, or as 8 bytes of a table."""
+    digits = "|".join(f"{each}|{each:,}|{each:_}" for each in numbers)
+    packed = b"|".join(
+        re.escape(struct.pack(order, each)) for each in numbers for order in ("<q", ">q")
+    )
+    return re.compile(rb"(?<![\w.])(?:" + digits.encode() + rb")(?!\w)|" + packed, re.DOTALL)
+
+
+@dataclass
+class Crowd:
+    """A deployment that a crowd has answered, and everything that ever came out of it."""
+
+    deployed: World
+    keys: dict[str, str]
+    spare: str  # the id of a key that may be taken back
+    folder: Path
+    log: io.StringIO
+    batches: int = 0
+    out: dict[str, bytes] = field(default_factory=dict)
+
+    def told(self, where: str, reply: Reply) -> None:
+        """Keep what a door said."""
+        self.out[where] = str(reply.headers).encode() + reply.body
+
+    def found(self, pattern: re.Pattern[bytes]) -> list[str]:
+        """Return where a mark came out."""
+        return [where for where, said in self.out.items() if pattern.search(said)]
+
+    def send(self, reports: Sequence[Report], together: int = TOGETHER) -> list[Verdict]:
+        """Post reports, some to a batch."""
+        verdicts: list[Verdict] = []
+        for first in range(0, len(reports), together):
+            reply = self.deployed.send(Batch(tuple(reports[first : first + together])))
+            verdicts += map(Verdict, reply.json["verdicts"])
+            self.batches += 1
+        return verdicts
+
+
+@pytest.fixture
+def crowd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Crowd]:
+    """Marked answers of a day that is long over."""
+    monkeypatch.setattr(curator, "answer", partial(answer, noise=_still))
+    log = io.StringIO()
+    set_up(log)
+    with world(tmp_path, FILE, SECRET, CENTRAL, ONCE) as deployed:
+        keys = {str(role): deployed.key(role) for role in (Role.ANALYST, Role.ADMIN)}
+        keys |= {"nobody": "", "wrong": "veilcount_admin_x"}
+        spare, _ = create(deployed.aggregator.store, Role.ANALYST, "spare", deployed.clocks.now)
+        made = Crowd(deployed, keys, spare.id, tmp_path, log)
+        _answer(made)
+        made.keys["device"] = deployed.key(Role.DEVICE)  # from now on, devices need one
+        deployed.clocks.now = OVER
+        deployed.clocks.passed += 10
+        yield made
+
+
+def _still(true: Sequence[int], scale: float) -> list[int]:
+    return [each + MOVED for each in true]
+
+
+def _answer(crowd: Crowd) -> None:
+    deployed = crowd.deployed
+    first, collection = deployed.report("age"), deployed.series("age").collection
+    names = (number.to_bytes(16, "big") for number in count(1 << 100, 1 << 50))
+    ages = [
+        replace(first, pseudonym=next(names), message=collection.pack(age))
+        for age, answers in enumerate(TRUTH)
+        for _ in range(answers)
+    ]
+    once = deployed.report("once")
+    assert set(crowd.send(ages)) == {Verdict.COUNTED}
+    assert set(crowd.send(ages[:AGAIN], 1000)) == {Verdict.DUPLICATE}
+    everybody = [replace(once, pseudonym=next(names)) for _ in range(PUBLIC)]
+    assert set(crowd.send(everybody, 1000)) == {Verdict.COUNTED}
+    for name in ("theme", "opened", "visits"):
+        deployed.verdicts(deployed.report(name))
+
+
+# -- opening every door ----------------------------------------------------------------------------
+
+
+def open_all(crowd: Crowd) -> None:
+    """Open every door there is, as everyone, in many ways; those that destroy, last."""
+    order = {"get": 0, "post": 1, "delete": 2}
+    for door in sorted(DOORS, key=lambda door: (order[door.method], "close" in door.path)):
+        for path, body in _ways(crowd, door):
+            for who, accept in _askers(crowd, door, path):
+                environ = {"HTTP_ACCEPT": accept}
+                reply = crowd.deployed.ask(
+                    door.method.upper(), path, body, key=crowd.keys[who], environ=environ
+                )
+                crowd.told(f"{door.method} {path} {body!r} as {who}, {accept}", reply)
+
+
+def _askers(crowd: Crowd, door: Door, path: str) -> Iterator[tuple[str, str]]:
+    """Yield who asks, and for which type: those who are let in for every type, in all ways."""
+    for who in crowd.keys:
+        let_in = who in {Role.ANALYST, Role.ADMIN}
+        if let_in or "?" not in path:
+            yield from ((who, accept) for accept in ACCEPTED[: 4 if door.method == "get" else 1])
+
+
+def _ways(crowd: Crowd, door: Door) -> Iterator[tuple[str, bytes]]:
+    """Yield the paths of a door, with what is asked, and the bodies it may be sent."""
+    paths = {door.path.replace("{name}", name) for name in COLLECTIONS}
+    series = crowd.deployed.series("age")
+    for path in sorted(paths):
+        filled = path.replace("{fingerprint}", series.fingerprint).replace(
+            "{identity}", crowd.spare
+        )
+        filled = filled.replace("{pseudonym}", "A" * 22)
+        assert "{" not in filled, f"{door.path}: say what stands there"
+        if door.method == "get":
+            yield from ((filled + query, b"") for query in ASKED)
+        else:
+            yield from ((filled, body) for body in _bodies(door))
+
+
+def _bodies(door: Door) -> Iterator[bytes]:
+    yield b""
+    yield b"{}"
+    if door.path.endswith("/releases"):
+        for query in QUERIES:
+            for dry in (True, False):
+                yield _json(query=query, epsilon="0.01", dry_run=dry)
+        yield _json(query="count", epsilon="0.01", **{"from": "2026-12-03", "to": "2026-12-03"})
+        yield _json(query="count", epsilon="1")
+    if door.path == "/v1/collections":
+        yield _json(text=SECRET)
+
+
+def _json(**fields: Any) -> bytes:
+    return json.dumps(fields).encode()
+
+
+def test_no_true_tally_and_no_n_comes_out_of_any_door(crowd: Crowd) -> None:
+    """To analyst, admin, device, anyone; as JSON, table or page; in lists, metrics, errors."""
+    open_all(crowd)
+    every = marks(*TRUTH, sum(TRUTH), AGAIN, sum(TRUTH) + AGAIN, crowd.batches)
+    released = [where for where, said in crowd.out.items() if b'"charged":true' in said]
+
+    assert crowd.found(every) == []
+    assert crowd.found(marks(PUBLIC))  # what may be told is found: the search sees
+    assert len(released) >= len(QUERIES)
+    assert {where.split()[0] for where in crowd.out} == {"get", "post", "delete"}
+
+
+def test_each_figure_is_the_true_one_under_noise(crowd: Crowd) -> None:
+    """Which stands still here: so true tallies were there to leak."""
+    body = _json(query="histogram", epsilon="0.01")
+    told = crowd.deployed.ask(
+        "POST", "/v1/collections/age/releases", body, key=crowd.keys["analyst"]
+    ).json
+
+    assert [each["figure"] for each in told["figures"]] == [true + MOVED for true in TRUTH]
+
+
+def test_logs_journal_and_shelf_hold_no_true_tally(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does a fault between the counts and the noise leave one behind."""
+    open_all(crowd)
+    monkeypatch.setattr(curator, "answer", _fail)
+    failed = crowd.deployed.ask(
+        "POST",
+        "/v1/collections/age/releases",
+        _json(query="sum", epsilon="0.02"),
+        key=crowd.keys["analyst"],
+    )
+    store = crowd.deployed.aggregator.store
+    kinds = ("release", "audit", "lock", "key", "source", "closed")
+    sinks = {kind: b"".join(store.records(kind).values()) for kind in kinds}
+    sinks["journal"] = (crowd.folder / "store.db.releases.jsonl").read_bytes()
+    sinks["log"] = crowd.log.getvalue().encode()
+    sinks["answer"] = failed.body
+    every = marks(*TRUTH, sum(TRUTH), AGAIN, crowd.batches)
+
+    assert failed.problem == "failed"
+    assert b"DrawFailed" in sinks["log"]
+    assert len(sinks["journal"].splitlines()) == len(store.records("release")) >= len(QUERIES)
+    assert [name for name, held in sinks.items() if every.search(held)] == []
+
+
+def _fail(_: object, counters: object) -> None:
+    raise ValueError(f"no noise for {counters}")
+
+
+# -- running every command -------------------------------------------------------------------------
+
+SERVING = {"serve", "demo"}  # no answers, but doors
+
+
+def commands(group: click.Group, *words: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield every command that is given a store, with its words."""
+    context = click.Context(group)
+    for word in group.list_commands(context):
+        command = group.get_command(context, word) if word not in SERVING else None
+        if isinstance(command, click.Group):
+            yield from commands(command, *words, word)
+        elif command is not None and any("--store" in each.opts for each in command.params):
+            yield (*words, word), command
+
+
+def typed(words: Sequence[str], command: click.Command, store: str, name: str) -> list[str]:
+    """Return a command as it is typed, of a collection wherever it takes a word."""
+    flags = {flag for each in command.params for flag in each.opts}
+    given = [name for each in command.params if isinstance(each, click.Argument)]
+    return [*words, *given, "--store", store, *(["--json"] if "--json" in flags else [])]
+
+
+def test_no_command_tells_what_no_door_tells(
+    crowd: Crowd, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The operator's either, who has the store itself: a terminal is read over a shoulder."""
+    monkeypatch.chdir(crowd.folder)  # a backup is a file
+    crowd.deployed.aggregator.flush()
+    store = crowd.deployed.aggregator.settings.store
+    ran = []
+    for words, command in commands(veilcount):
+        for name in COLLECTIONS:
+            line = typed(words, command, store, name)
+            code = run(line)
+            said = capsys.readouterr()
+            crowd.out[" ".join(line)] = f"{said.out}{said.err}".encode()
+            ran += [words] if code == WELL else []
+    every = marks(*TRUTH, sum(TRUTH), AGAIN, sum(TRUTH) + AGAIN, crowd.batches)
+
+    assert crowd.found(every) == []
+    assert {("keys", "list"), ("collections", "list")} <= set(ran)
+
+
+def test_the_search_finds_what_it_looks_for() -> None:
+    """In digits and in bytes; and no other number, nor a part of one."""
+    sought = marks(7919)
+
+    assert all(
+        sought.search(said)
+        for said in (b'{"n":7919}', b"n 7919.0", b"7,919 answers", b"x" + struct.pack("<q", 7919))
+    )
+    assert not any(sought.search(said) for said in (b"17919", b"79190", b"0.7919", b"a7919b"))
