@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from types import EllipsisType
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from .series import Series
 from .store import CODES, COUNTED, ROW_BYTES, VERDICT, VERDICTS, Codes, Note, Spends
 
 Commit = Callable[[Sequence[Spends]], list[Codes]]
+Fit = np.ndarray[tuple[int], np.dtype[np.bool_]] | EllipsisType  # `...`: all, and no copies
 
 LOSS = "loss"
 
@@ -47,8 +49,11 @@ class Intake:
                 continue
             codes = judge(series, sheet)
             verdicts[sheet.places] = codes
-            self._note_refused(series, codes)
             fit = codes == COUNTED
+            if fit.all():  # nearly always
+                asked.append((sheet.places, spends(series, sheet, ..., day, self.room)))
+                continue
+            self._note_refused(series, codes)
             if fit.any():
                 asked.append((sheet.places[fit], spends(series, sheet, fit, day, self.room)))
         for (places, _), codes in zip(
@@ -80,18 +85,22 @@ def judge(series: Series, sheet: Sheet) -> Codes:
     width = collection.per_period
     first = sheet.periods * width if series.linked else 0
     size = width if collection.slots >= width else 1
-    codes = np.where(valid(collection, sheet.messages), COUNTED, CODES[Verdict.MALFORMED])
-    fits = (sheet.slots >= first) & (sheet.slots < first + size)
-    codes[~fits] = CODES[Verdict.OVER_BUDGET]
-    outside = (sheet.periods >= collection.periods) | (sheet.segments >= collection.cells)
-    codes[outside] = CODES[Verdict.MALFORMED]
-    return codes.astype(np.uint8)
+    sound = (sheet.periods < collection.periods) & (sheet.segments < collection.cells)
+    granted = (sheet.slots >= first) & (sheet.slots < first + size)
+    messages = valid(collection, sheet.messages)
+    codes = np.full(len(sheet), COUNTED)
+    if (sound & granted & messages).all():  # nearly always
+        return codes
+    codes[~messages] = CODES[Verdict.MALFORMED]
+    codes[~granted] = CODES[Verdict.OVER_BUDGET]
+    codes[~sound] = CODES[Verdict.MALFORMED]
+    return codes
 
 
 def spends(
     series: Series,
     sheet: Sheet,
-    fit: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    fit: Fit,
     day: date,
     room: int,
 ) -> Spends:
@@ -105,7 +114,7 @@ def spends(
         otherwise[:] = CODES[Verdict.CLOSED]
     return Spends(
         series,
-        sheet.pseudonyms[fit, :ROW_BYTES],
+        sheet.pseudonyms[fit][:, :ROW_BYTES],
         np.zeros_like(periods) if series.linked else periods,
         periods,
         sheet.segments[fit],

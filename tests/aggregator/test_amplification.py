@@ -8,8 +8,8 @@ from itertools import combinations_with_replacement, permutations
 from math import isclose
 
 import pytest
-from tests.aggregator.exact_rows import Row, rows_of
 
+from tests.aggregator.exact_rows import Row, rows_of
 from veilcount_aggregator.amplification import (
     Amplified,
     amplified,

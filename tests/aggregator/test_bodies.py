@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tests.properties.test_wire import BAD, GOOD, KEYS, REPORT_KEYS, Vector, body_of, text
 from tests.strategies import batches, json_values
-
 from veilcount_aggregator.bodies import Body, TooLarge, Unsupported, read_body
 from veilcount_aggregator.bodies.packed import read_packed
 from veilcount_aggregator.bodies.sheet import sheets_of

@@ -9,9 +9,9 @@ from math import isclose, prod
 
 import numpy as np
 import pytest
+
 from tests.aggregator.asking import asked, family
 from tests.aggregator.exact_rows import rows_of
-
 from veilcount_aggregator.budget import (
     Bar,
     across,

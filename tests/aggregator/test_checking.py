@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.aggregator.asking import asked
 
+from tests.aggregator.asking import asked
 from veilcount_aggregator.checking import valid
 from veilcount_shared import Collection
 from veilcount_shared.design import Subset

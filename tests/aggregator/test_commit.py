@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from tests.aggregator.asking import asked
 
+from tests.aggregator.asking import asked
 from veilcount_aggregator.commit import GROUP, MOST_AT_ONCE, Committer
 from veilcount_aggregator.errors import Busy, StoreError, StoreFull, StoreUnavailable
 from veilcount_aggregator.notebook import Notebook

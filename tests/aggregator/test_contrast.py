@@ -7,9 +7,9 @@ from itertools import pairwise
 from math import exp, isclose, log, sqrt
 
 import pytest
+
 from tests.aggregator.asking import asked
 from tests.aggregator.exact_rows import rows_of
-
 from veilcount_aggregator.amplification import amplified, holds
 from veilcount_aggregator.contrast import (
     Contrast,

@@ -9,8 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import pytest
-from tests.aggregator.asking import asked
 
+from tests.aggregator.asking import asked
 from veilcount_aggregator.bodies import Body
 from veilcount_aggregator.bodies.sheet import sheets_of
 from veilcount_aggregator.ingest import LOSS, Intake, judge

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
-from tests.enumeration import law
 
+from tests.enumeration import law
 from veilcount_aggregator import tally
 from veilcount_aggregator.simulating import (
     Population,

@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.aggregator.asking import asked
 
+from tests.aggregator.asking import asked
 from veilcount_aggregator.aggregator import Aggregator
 from veilcount_aggregator.definitions import Source, close, push
 from veilcount_aggregator.errors import StoreFenced, StoreUnavailable

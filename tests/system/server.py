@@ -9,9 +9,10 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import requests
 
@@ -98,7 +99,7 @@ class Server:
         self._close()
         wait_until(lambda: not listens(self.port))
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -117,6 +118,7 @@ class Server:
         line = self.process.stdout.readline()
         if not line:
             code = self.process.wait(ENDING_SECONDS)
+            self._close()
             raise RuntimeError(f"no server, exit code {code}: {self.said()}")
         facts: dict[str, Any] = json.loads(line)
         return facts
@@ -132,7 +134,7 @@ def listens(port: int) -> bool:
         return probe.connect_ex((HOST, port)) == 0
 
 
-def wait_until(claim: Any, seconds: float = 20.0) -> float:
+def wait_until(claim: Callable[[], object], seconds: float = 20.0) -> float:
     """Wait until something is so; return how long it took, or fail."""
     begun = time.monotonic()
     while not claim():

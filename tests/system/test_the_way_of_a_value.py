@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.aggregator.web.world import Reply, World, world
 
+from tests.aggregator.web.world import Reply, World, world
 from veilcount_aggregator import estimate
 from veilcount_aggregator.estimating import Average, Frequencies
 from veilcount_client.testing import SeededCoins

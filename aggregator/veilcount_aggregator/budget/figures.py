@@ -88,7 +88,8 @@ def _stretch(collection: Collection) -> str:
 
 
 def _device(collection: Collection) -> str:
-    most = f"at most {answers(collection):,} answers"
+    number = answers(collection)
+    most = f"at most {number:,} answer{'s' if number > 1 else ''}"
     if collection.model is Model.CENTRAL:
         return f"the device sends {most}, each a true value, to a trusted curator"
     drawn = f" in {collection.answers:,} periods drawn beforehand" if collection.answers else ""

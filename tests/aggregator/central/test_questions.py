@@ -8,8 +8,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from tests.aggregator.central.asking import ADD_REMOVE, SUBSTITUTE, ask, collection, whole
 
+from tests.aggregator.central.asking import ADD_REMOVE, SUBSTITUTE, ask, collection, whole
 from veilcount_aggregator.central import QueryError, person_answers, prepare, publishes_n
 from veilcount_shared import Collection
 from veilcount_shared.collection import Measure

@@ -8,6 +8,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
+
 from tests.aggregator.central.asking import (
     ADD_REMOVE,
     SUBSTITUTE,
@@ -16,7 +17,6 @@ from tests.aggregator.central.asking import (
     collection,
     whole,
 )
-
 from veilcount_aggregator.central import Question, answer
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.domain import Boolean, Choice, Number

@@ -214,7 +214,7 @@ def test_faults_leave_no_mark_either(tmp_path: Path, written: io.StringIO) -> No
 class Failing:
     """A store whose error repeats all it was given."""
 
-    def lane(self, group: Any) -> int:  # noqa: ARG002
+    def lane(self, group: Any) -> int:
         """Have one."""
         return 0
 

@@ -1,0 +1,27 @@
+"""The command line of operators and analysts: `veilcount`.
+
+This module needs the standard library alone: the base install has the command too, and says what is
+missing.
+"""
+
+from __future__ import annotations
+
+import sys
+
+WRONG_USAGE = 2
+
+
+def main() -> None:
+    """Run what was typed, and exit."""
+    try:
+        from .running import run  # noqa: PLC0415 - what it needs may not be there
+
+        code = run(sys.argv[1:])
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").startswith("veilcount"):
+            raise  # a defect, and no extra mends it
+        sys.stderr.write(
+            f"veilcount: needs {missing.name}: pip install 'veilcount[aggregator]'\n",
+        )
+        code = WRONG_USAGE
+    sys.exit(code)

@@ -1,0 +1,170 @@
+"""`veilcount audit`: epsilon as claimed, and as measured on this machine's own bytes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import track
+
+from veilcount_shared import Collection, SystemCoins, load_collections
+
+from ..auditing import Finding
+from ..auditing.catching import BUGS
+from ..auditing.definitions import audit_definition, why_not
+from . import given, options
+from .running import NotSo
+from .telling import tell_json, tell_lines, tell_table
+
+COLUMNS = ("collection", "claimed", "measured", "broken", "N", "most telling event")
+BUG_COLUMNS = ("planted bug (what it loses)", "claimed", "measured", "caught", "repaired")
+LIMIT = (
+    "measured is a lower bound, wrong with probability alpha each: an audit can show that a claim"
+    " is broken, never that it holds"
+)
+SELF_TEST_ALPHA = 0.0001  # the bugs' samples are enough for it
+Item = TypeVar("Item")
+
+
+@click.command("audit")
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.argument("name", required=False)
+@click.option("--self-test", is_flag=True, help="Show that planted bugs are caught.")
+@click.option(
+    "--samples",
+    type=click.IntRange(1_000, 10**7),
+    default=40_000,
+    show_default=True,
+    help="Messages of each of two values.",
+)
+@click.option(
+    "--alpha",
+    type=given.SHARE,
+    default="0.0001",
+    show_default=True,
+    help="How often an honest design may be called broken.",
+)
+@options.as_json
+def command(
+    file: Path | None,
+    name: str | None,
+    *,
+    self_test: bool,
+    samples: int,
+    alpha: Fraction,
+    as_json: bool,
+) -> None:
+    """Run the client's randomizer of each collection of FILE, and measure what its bytes tell.
+
+    Of collection NAME alone, if one is given. Exits with 1 if a claim is broken, or if the
+    self-test misses a bug.
+    """
+    if file is None and not self_test:
+        raise click.UsageError("give FILE, or --self-test, or both")
+    facts: dict[str, Any] = {"alpha": float(alpha)}
+    if file is not None:
+        family = load_collections(file)
+        chosen = family if name is None else {name: given.one_of(family, name)}
+        facts["collections"] = [_audited(each, samples, alpha) for each in _watched(chosen)]
+    if self_test:
+        facts["self_test"] = [_caught(bug) for bug in _listed(BUGS, "planted bugs")]
+    if as_json:
+        tell_json(facts)
+    else:
+        _tell(facts)
+    _judge(facts)
+
+
+def _watched(chosen: Mapping[str, Collection]) -> Iterator[Collection]:
+    yield from _listed(chosen.values(), "collections")
+
+
+def _listed(items: Iterable[Item], what: str) -> Iterable[Item]:
+    """Return the items, with a bar on stderr while a person waits."""
+    waiting = sys.stderr.isatty()
+    listed = list(items)
+    return track(listed, what, console=Console(stderr=True), transient=True, disable=not waiting)
+
+
+def _audited(collection: Collection, samples: int, alpha: Fraction) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "name": collection.name,
+        "claimed": float(collection.unit_epsilon),
+        "measured": None,
+        "broken": None,
+        "samples": samples,
+        "event": why_not(collection),
+    }
+    if facts["event"]:
+        return facts
+    try:
+        found = audit_definition(collection, SystemCoins(), samples=samples, alpha=float(alpha))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}: give more", param_hint="--samples") from error
+    return facts | {"event": found.event, "measured": found.measured, "broken": found.broken}
+
+
+def _caught(name: str) -> dict[str, Any]:
+    bug, coins = BUGS[name], SystemCoins()
+    with_bug: Finding = bug.audit(coins, repaired=False, alpha=SELF_TEST_ALPHA)
+    without: Finding = bug.audit(coins, repaired=True, alpha=SELF_TEST_ALPHA)
+    return {
+        "bug": name,
+        "claimed": with_bug.claimed,
+        "measured": with_bug.measured,
+        "caught": with_bug.broken,
+        "repaired": {"measured": without.measured, "broken": without.broken},
+        "samples": with_bug.samples,
+        "alpha": with_bug.alpha,
+        "event": with_bug.event,
+    }
+
+
+# -- what is shown ---------------------------------------------------------------------------------
+
+
+def _tell(facts: Mapping[str, Any]) -> None:
+    if "collections" in facts:
+        tell_table(COLUMNS, map(_row, facts["collections"]))
+        tell_lines(["", f"{LIMIT} (alpha = {facts['alpha']:g})"])
+    if "self_test" in facts:
+        tell_table(BUG_COLUMNS, map(_bug_row, facts["self_test"]))
+
+
+def _row(each: Mapping[str, Any]) -> tuple[str, ...]:
+    claimed, count = f"{each['claimed']:g}", f"{each['samples']:,}"
+    if each["measured"] is None:
+        return each["name"], claimed, "not audited", "", "", each["event"]
+    measured = f"at least {each['measured']:.3f}"
+    return each["name"], claimed, measured, _word(yes=each["broken"]), count, each["event"]
+
+
+def _bug_row(each: Mapping[str, Any]) -> tuple[str, ...]:
+    repaired = f"{each['repaired']['measured']:.3f}"
+    if each["repaired"]["broken"]:
+        repaired += ", called broken"
+    measured = f"{each['measured']:.3f}"
+    return each["bug"], f"{each['claimed']:g}", measured, _word(yes=each["caught"]), repaired
+
+
+def _word(*, yes: bool) -> str:
+    return "yes" if yes else "no"
+
+
+def _judge(facts: Mapping[str, Any]) -> None:
+    """Refuse what is broken, and a blind audit."""
+    broken = [each["name"] for each in facts.get("collections", ()) if each["broken"]]
+    if broken:
+        raise NotSo(f"broken: {', '.join(broken)}: do not ask before this is understood")
+    failed = [
+        each["bug"]
+        for each in facts.get("self_test", ())
+        if not each["caught"] or each["repaired"]["broken"]
+    ]
+    if failed:
+        raise NotSo(f"the self-test failed: {'; '.join(failed)}")

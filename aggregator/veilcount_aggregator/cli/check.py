@@ -1,0 +1,112 @@
+"""`veilcount check`: what a definitions file promises, what it will know, what to look at again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from veilcount_shared import Collection, lint, load_collections
+from veilcount_shared.collection import Model
+from veilcount_shared.design import Plain
+
+from ..answers import plain
+from ..budget import figures
+from ..contrast import Error, Quantity
+from ..planning.plan import describe
+from . import given, options, wording
+from .running import NotSo
+from .telling import tell_json, tell_lines, tell_table
+
+LEVEL = 0.95
+TRUE = "true values, to a trusted curator"
+COLUMNS = ("collection", "event", "day", "user", "design", "bits")
+
+
+@click.command("check")
+@given.file
+@click.option(
+    "--n",
+    "n",
+    type=given.COUNT,
+    default=100_000,
+    show_default=True,
+    help="How many answers are expected.",
+)
+@click.option("--strict", is_flag=True, help="Exit with 1 if there are remarks.")
+@options.as_json
+def command(file: Path, *, n: int, strict: bool, as_json: bool) -> None:
+    """Show what each collection of FILE reveals and what it will know.
+
+    The three epsilons stand together, then the design and its message in bits, the error that is
+    to be expected, and remarks on what the author may not have meant.
+    """
+    found = [_facts(collection, n) for collection in load_collections(file).values()]
+    if as_json:
+        tell_json({"file": file.name, "n": n, "level": LEVEL, "collections": found})
+    else:
+        _tell(found, n)
+    remarks = sum(len(each["remarks"]) for each in found)
+    if strict and remarks:
+        raise NotSo(f"{file.name}: {remarks} remark{'s' * (remarks > 1)}: mend or accept them")
+
+
+def _facts(collection: Collection, n: int) -> dict[str, Any]:
+    quantity, error = _expected(collection, n)
+    design = collection.design
+    facts: dict[str, Any] = plain(
+        {
+            "name": collection.name,
+            "fingerprint": collection.fingerprint,
+            "question": collection.question,
+            "model": collection.model,
+            "unit": collection.unit,
+            "figures": figures(collection),
+            "design": TRUE if isinstance(design, Plain) else describe(design),
+            "message_bits": collection.message_bits,
+            "quantity": quantity.name,
+            "of_shares": quantity.inputs is not None,
+            "error": error,
+            "remarks": lint(collection, n),
+        }
+    )
+    return facts
+
+
+def _expected(collection: Collection, n: int) -> tuple[Quantity, Error]:
+    """Return how far off n answers are of the truth about themselves.
+
+    A curator spends a period's whole budget on one release; who answers several times in it moves
+    it by several answers.
+    """
+    quantity, epsilon = Quantity.of(collection), collection.unit_epsilon
+    if collection.model is Model.CENTRAL:
+        return quantity, quantity.central(epsilon / collection.per_period, n, LEVEL)
+    return quantity, quantity.local(epsilon, n, LEVEL)
+
+
+def _tell(found: list[dict[str, Any]], n: int) -> None:
+    tell_lines([f"epsilon of each collection, and what {n:,} answers will know (95 %)", ""])
+    tell_table(COLUMNS, [_row(each) for each in found])
+    for each in found:
+        tell_lines(["", f"{each['name']}: {each['question']}", *map(_indented, _says(each, n))])
+
+
+def _row(each: dict[str, Any]) -> list[object]:
+    epsilons = [wording.epsilon(float(each["figures"][key])) for key in ("event", "day", "user")]
+    return [each["name"], *epsilons, each["design"], each["message_bits"]]
+
+
+def _says(each: dict[str, Any], n: int) -> list[str]:
+    error = wording.around(each["error"]["half_width"], of_shares=each["of_shares"])
+    scope = each["figures"]["scope"]
+    return [
+        f"protects {scope}",
+        f"{each['quantity']} of n = {n:,} answers: {error}, noise alone",
+        *(f"look again: {remark['key']}: {remark['text']}" for remark in each["remarks"]),
+    ]
+
+
+def _indented(line: str) -> str:
+    return f"  {line}"

@@ -1,0 +1,75 @@
+"""`veilcount collections push | list | close`: in a store, or at a running server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..definitions import read_source
+from . import options
+from .places import place
+from .source import place_options
+from .telling import tell_json, tell_lines, tell_table
+
+
+@click.group("collections")
+def command() -> None:
+    """Definitions: what is asked, and until when."""
+
+
+@command.command("push")
+@click.argument("file", type=click.Path(path_type=Path))
+@place_options
+@options.as_json
+def push(file: Path, *, url: str | None, server: str | None, key: str, as_json: bool) -> None:
+    """Take reports for a definitions file, in every worker within a second."""
+    source = read_source(file)
+    with place(url, server, key) as there:
+        new = there.push(source)
+    if as_json:
+        tell_json({"new": new})
+    elif new:
+        tell_table(("new", "fingerprint"), (each.values() for each in new))
+    else:
+        tell_lines(["nothing new: each of its series was known"])
+
+
+@command.command("list")
+@place_options
+@options.as_json
+def list_all(*, url: str | None, server: str | None, key: str, as_json: bool) -> None:
+    """Show all collections, each by its newest definition."""
+    with place(url, server, key) as there:
+        lines = there.collections()
+    if as_json:
+        tell_json(lines)
+        return
+    columns = ("name", "fingerprint", "unit", "from", "until", "event", "day", "user", "state")
+    tell_table(
+        columns,
+        (
+            (
+                line["name"],
+                line["fingerprint"][:12],
+                *(line[field] for field in ("unit", "from", "until")),
+                *line["epsilon"].values(),
+                "closed" if line["closed"] else "open",
+            )
+            for line in lines
+        ),
+    )
+
+
+@command.command("close")
+@click.argument("name")
+@place_options
+@options.as_json
+def close(name: str, *, url: str | None, server: str | None, key: str, as_json: bool) -> None:
+    """Take no more reports for a collection, under any of its definitions."""
+    with place(url, server, key) as there:
+        closed = there.close(name)
+    if as_json:
+        tell_json({"closed": closed})
+    else:
+        tell_lines([f"{name} is closed" if closed else f"{name} was closed already"])

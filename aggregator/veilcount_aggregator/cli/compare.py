@@ -1,0 +1,110 @@
+"""`veilcount compare`: how two segments, ranges of days or series differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from ..answers import CompareQuestion, compare, plain
+from ..reader.columns import spelled
+from . import options, source, wording
+from .telling import tell_json, tell_lines, tell_table
+
+
+@click.command("compare")
+@click.argument("name")
+@click.argument("a")
+@click.argument("b")
+@click.option("--from", "first", metavar="DAY", help="The first UTC day of both.")
+@click.option("--to", "last", metavar="DAY", help="The last UTC day of both.")
+@click.option("--level", help="With which chance an interval covers; unless told, 0.95.")
+@click.option("--segment", multiple=True, metavar="NAME:VALUE", help="What both have in common.")
+@click.option("--series", multiple=True, metavar="FINGERPRINT", help="One definition of several.")
+@click.option("--top", metavar="N", help="The most frequent values alone.")
+@click.option("--values", multiple=True, metavar="VALUE,...", help="These values alone.")
+@source.place_options
+@options.as_json
+def command(
+    *,
+    name: str,
+    url: str | None,
+    server: str | None,
+    key: str,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Compare side A of collection NAME with side B.
+
+    A side is a segment, a range of days or a series: arm:A, 2026-12-01..2026-12-31 or
+    series:FINGERPRINT; several of these with commas between.
+    """
+    document = _document(name, url, server, key, _given(asked))
+    if as_json:
+        tell_json(document)
+    else:
+        _tell(document)
+
+
+def _given(asked: Mapping[str, Any]) -> dict[str, list[str]]:
+    a, b = (asked[side].split(",") for side in ("a", "b"))
+    rest = {name: word for name, word in asked.items() if name not in {"a", "b", "first", "last"}}
+    days = {"from": asked["first"], "to": asked["last"]}
+    return source.given(a=a, b=b, **days, **rest)
+
+
+def _document(
+    name: str, url: str | None, server: str | None, key: str, given: dict[str, list[str]]
+) -> dict[str, Any]:
+    there = source.server_of(url, server, key)
+    if there is not None:
+        return there.ask(name, "compare", given)
+    with source.holdings(url) as holdings:
+        document: dict[str, Any] = plain(compare(holdings, name, CompareQuestion.read(given)))
+        return document
+
+
+def _tell(document: Mapping[str, Any]) -> None:
+    tell_lines(_head(document))
+    if document["rows"]:
+        columns = ("value", "a", "b", "a - b", "interval", "p (Holm)", "could be seen")
+        tell_table(columns, map(_row, document["rows"]))
+    tell_lines(["", document["sentence"], *filter(None, [document["note"]])])
+
+
+def _head(document: Mapping[str, Any]) -> Iterator[str]:
+    for side in ("a", "b"):
+        of = document[side]
+        filling = " (takes answers still)" if of["filling"] else ""
+        yield (
+            f"{side} = {of['label']}: n = {of['n']:,} {of['counts']},"
+            f" {of['from']} to {of['to']}{filling}; epsilon {of['epsilon']['event']} an event,"
+            f" {of['epsilon']['day']} a day, {of['epsilon']['user']} a user"
+        )
+    yield f"intervals at {document['level']:.4g}, {document['of']}"
+    yield ""
+
+
+def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
+    shares = row["value"] is not None
+    high = wording.difference(row["high"], of_shares=shares)
+    return (
+        (spelled(row["value"]) or "") if shares else "mean",
+        _side(row["a"], shares=shares),
+        _side(row["b"], shares=shares),
+        wording.difference(row["difference"], of_shares=shares),
+        f"{_bare(row['low'], shares=shares)} to {high}",
+        f"{row['holm']:.3g}",
+        wording.around(row["detectable"], of_shares=shares),
+    )
+
+
+def _bare(difference: float, *, shares: bool) -> str:
+    """Return the lower end: the unit follows with the upper one."""
+    return wording.difference(difference, of_shares=shares).removesuffix(wording.POINTS)
+
+
+def _side(side: Mapping[str, float], *, shares: bool) -> str:
+    interval = wording.interval(side["low"], side["high"], of_shares=shares)
+    return f"{wording.figure(side['figure'], of_shares=shares)} ({interval})"

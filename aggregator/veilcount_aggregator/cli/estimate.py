@@ -1,0 +1,109 @@
+"""`veilcount estimate`: a collection's answers, debiased, each figure with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+import msgspec
+
+from ..answers import Alert, By, EstimateAnswer, Question, estimate, plain
+from ..answers.alert import MEAN
+from ..answers.formats import as_csv
+from ..estimating import View
+from . import source
+from .estimated import tell_estimate
+from .running import NOT_SO
+from .telling import tell_json, tell_lines
+
+TABLE, JSON, CSV = "table", "json", "csv"
+
+
+@click.command("estimate")
+@click.argument("name")
+@click.option("--from", "first", metavar="DAY", help="The first UTC day, such as 2026-12-01.")
+@click.option("--to", "last", metavar="DAY", help="The last UTC day. Whole periods are covered.")
+@click.option(
+    "--by", type=click.Choice([each.value for each in By]), default=By.ALL.value, show_default=True
+)
+@click.option(
+    "--view",
+    type=click.Choice([each.value for each in View]),
+    default=View.RAW.value,
+    show_default=True,
+    help="raw is unbiased, consistent adds up to 100 %.",
+)
+@click.option("--level", help="With which chance an interval covers; unless told, 0.95.")
+@click.option("--segment", multiple=True, metavar="NAME:VALUE", help="One part of the crowd.")
+@click.option("--series", multiple=True, metavar="FINGERPRINT", help="One definition of several.")
+@click.option("--top", metavar="N", help="The largest shares, with intervals that hold together.")
+@click.option("--values", multiple=True, metavar="VALUE,...", help="These values alone.")
+@click.option("--group", multiple=True, metavar="NAME:VALUE,...", help="Sums of values.")
+@click.option("--page", metavar="N", help="Of many values, the page.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([TABLE, JSON, CSV]),
+    default=TABLE,
+    show_default=True,
+)
+@click.option("--json", "as_json", is_flag=True, help="For programs: --format json.")
+@click.option(
+    "--alert",
+    metavar="'VALUE > BOUND'",
+    help="Exit with 1 if the whole interval is beyond the bound.",
+)
+@source.place_options
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    *,
+    name: str,
+    url: str | None,
+    server: str | None,
+    key: str,
+    form: str,
+    alert: str | None,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Show what the crowd answered to collection NAME, and how sure that is.
+
+    From a --store, or from a server's --url with a --key. Definitions that were changed are
+    listed side by side. An --alert looks at the last stretch of the newest one.
+    """
+    alarm = None if alert is None else Alert.read(alert)
+    document = _document(name, url, server, key, _given(asked, alarm))
+    if as_json or form == JSON:
+        tell_json(document)
+    elif form == CSV:
+        click.echo(as_csv(document), nl=False)
+    else:
+        tell_estimate(document)
+    if alarm is not None:
+        looked = alarm.look(msgspec.convert(document, EstimateAnswer))
+        tell_lines([looked.sentence], err=form != TABLE or as_json)
+        context.exit(NOT_SO if looked.sounds else 0)
+
+
+def _given(asked: Mapping[str, Any], alarm: Alert | None) -> dict[str, list[str]]:
+    """Return the parameters; of many values, an alert asks for its own alone."""
+    given = source.given(**{"from" if name == "first" else name: asked[name] for name in asked})
+    given["to"] = given.pop("last", [])
+    chosen = any(given.get(way) for way in ("top", "values", "group", "page"))
+    if alarm is not None and not chosen and alarm.value != MEAN:
+        given["values"] = [alarm.value]
+    return {parameter: words for parameter, words in given.items() if words}
+
+
+def _document(
+    name: str, url: str | None, server: str | None, key: str, given: dict[str, list[str]]
+) -> dict[str, Any]:
+    there = source.server_of(url, server, key)
+    if there is not None:
+        return there.ask(name, "estimate", given)
+    with source.holdings(url) as holdings:
+        document: dict[str, Any] = plain(estimate(holdings, name, Question.read(given)))
+        return document

@@ -1,0 +1,54 @@
+"""`veilcount notice`: the privacy notice of a definitions file, for the people who are asked."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from veilcount_shared import load_collections
+
+from ..answers import plain
+from ..notice import Notice, notice
+from . import given, options
+from .telling import tell_json, tell_lines
+
+WIDEST = 88  # a line that is read
+
+
+@click.command("notice")
+@given.file
+@click.argument("name", required=False)
+@options.as_json
+def command(file: Path, name: str | None, *, as_json: bool) -> None:
+    """Write what the people who are asked should know, for each collection of FILE.
+
+    In plain words, as Markdown: what is asked and why, what leaves the device, what it gives
+    away, what is not hidden, how long what is kept, whom to ask.
+    """
+    family = load_collections(file)
+    chosen = list(family.values()) if name is None else [given.one_of(family, name)]
+    notices = [notice(each) for each in chosen]
+    if as_json:
+        tell_json(plain(notices))
+        return
+    for each in notices:
+        tell_lines(_lines(each, _width()))
+
+
+def _width() -> int | None:
+    """Return where to break lines: for a person's terminal alone, a file has its own reader."""
+    return min(shutil.get_terminal_size().columns, WIDEST) if sys.stdout.isatty() else None
+
+
+def _lines(told: Notice, width: int | None) -> Iterator[str]:
+    yield f"## {told.app}: {told.collection}"
+    yield ""
+    for part in told.parts:
+        text = f"**{part.title}.** {part.text}"
+        yield from [text] if width is None else textwrap.wrap(text, width)
+        yield ""

@@ -1,0 +1,129 @@
+"""`veilcount plan`: any of devices, epsilon and error from the other two, and what to paste."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, datetime
+from fractions import Fraction
+
+import click
+
+from veilcount_shared.collection import Measure
+from veilcount_shared.periods import Unit
+
+from ..answers import plain
+from ..planning import Planned, Question, Trust, plan
+from ..planning.question import MOST_ARMS
+from . import given, options, wording
+from .asking import domain_options, domain_question
+from .telling import tell_json, tell_lines, tell_table
+
+
+@click.command("plan")
+@click.option("--devices", type=given.COUNT, help="How many will answer.")
+@click.option("--epsilon", type=given.EPSILON, help="What one answer may reveal.")
+@click.option(
+    "--error",
+    type=given.EXACT,
+    help="Half an interval: of a share 0.02 is 2 points; of a number, its own units.",
+)
+@domain_options
+@click.option(
+    "--arms", type=click.IntRange(1, MOST_ARMS), default=1, help="2: the error of a difference."
+)
+@click.option(
+    "--model",
+    type=click.Choice([each.value for each in Trust]),
+    default=Trust.LOCAL.value,
+    show_default=True,
+    help="Who is trusted: nobody, an independent shuffler, a curator.",
+)
+@click.option(
+    "--unit",
+    type=click.Choice([each.value for each in Unit]),
+    default=Unit.MONTH.value,
+    show_default=True,
+)
+@click.option("--periods", type=given.COUNT, help="In how many of them it is asked.")
+@click.option("--from", "start", type=click.DateTime(["%Y-%m-%d"]), help="Its first day.")
+@given.level
+@click.option(
+    "--delta", type=given.SHARE, default="0.000001", show_default=True, help="Behind a shuffler."
+)
+@options.as_json
+def command(
+    *,
+    devices: int | None,
+    epsilon: Fraction | None,
+    error: Fraction | None,
+    values: int | None,
+    bounds: tuple[Fraction, Fraction] | None,
+    measure: Measure,
+    arms: int,
+    model: Trust,
+    unit: Unit,
+    periods: int | None,
+    start: datetime | None,
+    level: Fraction,
+    delta: Fraction,
+    as_json: bool,
+) -> None:
+    """Find devices, epsilon or error: give two of the three.
+
+    A yes or no unless --values or --range says otherwise. Ends with the definition to paste.
+    """
+    first: date = (start or options.now()).date()
+    question = Question(
+        start=first,
+        **domain_question(values, bounds),
+        measure=Measure(measure),
+        unit=Unit(unit),
+        periods=periods,
+        arms=arms,
+        level=float(level),
+        delta=delta,
+    )
+    planned = plan(
+        question,
+        trust=Trust(model),
+        devices=devices,
+        epsilon=epsilon,
+        error=None if error is None else float(error),
+    )
+    if as_json:
+        tell_json(plain(planned))
+        return
+    tell_table(("what", "figure", ""), _rows(planned))
+    tell_lines(["", f"{planned.sentence}.", "", planned.toml.rstrip()])
+
+
+def _rows(planned: Planned) -> Iterator[tuple[str, str, str]]:
+    """Yield what belongs together; the one that was found is marked."""
+    shares = planned.values is not None
+    yield _marked(planned, "devices", f"{planned.devices:,}")
+    yield _marked(planned, "epsilon", wording.epsilon(planned.epsilon))
+    if planned.device not in {None, planned.epsilon}:
+        yield "", wording.epsilon(planned.device or 0), "of each device, behind the shuffler"
+    yield _marked(planned, "error", wording.around(planned.error.half_width, of_shares=shares))
+    population = wording.around(planned.population.half_width, of_shares=shares)
+    yield "", population, "as a sample of all who could be asked"
+    yield "level", f"{planned.level:.4g}", f"of the {planned.quantity}'s interval"
+    if planned.detectable is not None:
+        yield "stands out", wording.share(planned.detectable), "the least share that can be seen"
+    push = wording.figure(planned.headroom.push, of_shares=shares)
+    yield "fakes", push, f"what {wording.share(float(planned.headroom.fakes))} of fakes can add"
+    together = planned.together
+    yield "in all", wording.epsilon(together.plain), _all(planned)
+    yield "design", planned.design, f"{planned.bits} bit{'s' * (planned.bits != 1)} a message"
+
+
+def _marked(planned: Planned, name: str, text: str) -> tuple[str, str, str]:
+    return name, text, "found" if planned.found == name else "given"
+
+
+def _all(planned: Planned) -> str:
+    together = planned.together
+    each = f"epsilon of {together.answers:,} answers, one a {planned.unit}"
+    if together.specific is None or together.specific == together.plain:
+        return each
+    return f"{each} ({wording.epsilon(together.specific)} at delta {float(together.delta):g})"

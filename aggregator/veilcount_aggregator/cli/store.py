@@ -1,0 +1,152 @@
+"""`veilcount store check | copy | backup | restore | unlock | unfence`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..addresses import shown
+from ..journal import Journal
+from ..releases import Filter
+from ..settings import PREFIX, Settings
+from ..store import Durable
+from ..store.backup import backup, restore
+from ..store.copying import Progress, copy, leaving
+from ..store.lock import locked
+from . import options
+from .progress import counting
+from .running import NOT_SO, WELL
+from .telling import Facts, tell_json, tell_lines, tell_table
+
+
+@click.group("store")
+def command() -> None:
+    """The store: look at it, move it, keep it."""
+
+
+@command.command("check")
+@options.store
+@options.as_json
+@click.pass_context
+def check(context: click.Context, *, url: str | None, as_json: bool) -> None:
+    """Say whether reports can be taken and kept; exit 1 if not."""
+    with options.opened(url) as store:
+        health, left, lock = store.health(), leaving(store), locked(store)
+    facts: Facts = {
+        "engine": health.engine,
+        "durable": health.durable.value,
+        "why": health.why,
+        "fenced": health.fenced,
+        "copied_to": left.where if left else None,
+        "releases_locked": lock,
+    }
+    if as_json:
+        tell_json(facts)
+    else:
+        tell_table(
+            ("store", shown(options.given(url))),
+            ((name, _plain(value)) for name, value in facts.items()),
+        )
+    context.exit(NOT_SO if health.fenced or health.durable is Durable.NO else WELL)
+
+
+@command.command("copy")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@options.as_json
+def copy_store(source: str, target: str, *, as_json: bool) -> None:
+    """Copy a store into a new one, of any engine. FROM takes no reports from then on.
+
+    Interrupted, it goes on when it is typed again.
+    """
+    told = Progress(0, 0)
+    with (
+        options.opened(source) as old,
+        options.opened(target, make=True) as new,
+        counting() as count,
+    ):
+
+        def progress(now: Progress) -> None:
+            nonlocal told
+            told = now
+            count(f"{now.pieces:,} pieces, {now.bytes:,} bytes")
+
+        digest = copy(old, new, where=shown(target), progress=progress)
+    if as_json:
+        tell_json({"digest": digest, "pieces": told.pieces, "bytes": told.bytes})
+        return
+    tell_lines(
+        [
+            f"{told.pieces:,} pieces, {told.bytes:,} bytes; both have the digest {digest[:16]}",
+            f"{shown(source)} is fenced: start the servers on {shown(target)}",
+        ]
+    )
+
+
+@command.command("backup")
+@click.argument("to", type=click.Path(path_type=Path))
+@options.store
+@options.as_json
+def back_up(to: Path, *, url: str | None, as_json: bool) -> None:
+    """Write a SQLite store's present state to a new file, while it serves."""
+    backup(options.given(url), to)
+    facts = {"file": str(to), "bytes": to.stat().st_size}
+    if as_json:
+        tell_json(facts)
+    else:
+        tell_lines([f"{to}: {facts['bytes']:,} bytes"])
+
+
+@command.command("restore")
+@click.argument("backed_up", metavar="FILE", type=click.Path(path_type=Path))
+@options.store
+@options.as_json
+def bring_back(backed_up: Path, *, url: str | None, as_json: bool) -> None:
+    """Make a store of a backup, where there is none. Central releases stay locked."""
+    restore(backed_up, options.given(url))
+    if as_json:
+        tell_json({"store": shown(options.given(url)), "releases_locked": True})
+    else:
+        tell_lines([f"{shown(options.given(url))} is restored; releases are locked"])
+
+
+@command.command("unlock")
+@options.store
+@click.option(
+    "--journal",
+    type=click.Path(path_type=Path),
+    envvar=f"{PREFIX}JOURNAL",
+    metavar="FILE",
+    help="What releases were written to, of several hosts one after the other in one file"
+    " (default: the file beside a SQLite store).",
+)
+@options.as_json
+def let_release(*, url: str | None, journal: Path | None, as_json: bool) -> None:
+    """Enter again what the store forgot of central releases, and let them go on."""
+    settings = Settings(options.given(url), journal=journal)
+    with options.opened(url) as store:
+        entered = Filter(store, Journal.of(settings)).reenter(options.now(), "cli")
+    if as_json:
+        tell_json({"entered": len(entered), "releases_locked": None})
+    else:
+        tell_lines([f"{len(entered)} releases are entered again; releases go on"])
+
+
+@command.command("unfence")
+@options.store
+@options.as_json
+def unfence(*, url: str | None, as_json: bool) -> None:
+    """Take reports again in a store whose copy was given up. The copy must not be used then."""
+    with options.opened(url) as store:
+        was = store.health().fenced
+        store.fence(on=False)
+    if as_json:
+        tell_json({"was_fenced": was})
+    else:
+        tell_lines(["the fence is lifted" if was else "there was no fence"])
+
+
+def _plain(value: object) -> object:
+    words = {None: "", True: "yes", False: "no"}
+    return words[value] if value is None or isinstance(value, bool) else value

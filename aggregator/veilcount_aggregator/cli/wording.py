@@ -1,0 +1,48 @@
+"""How figures are written: an error in points of a share or in a number's own units."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from ..planning.definition import decimal
+
+POINTS = " points"
+LEAST_SHOWN = 1e-4  # of a share: below, two decimals would show zeros
+
+
+def epsilon(number: Fraction | float) -> str:
+    """Return an epsilon, short."""
+    return f"{float(number):.6g}"
+
+
+def share(part: float) -> str:
+    """Return a share as a percentage."""
+    small = 0 < abs(part) < LEAST_SHOWN
+    return f"{part * 100:.2g}%" if small else f"{part:.2%}"
+
+
+def figure(value: float, *, of_shares: bool) -> str:
+    """Return a share as a percentage, a number in its own units."""
+    return share(value) if of_shares else f"{value:,.6g}"
+
+
+def around(half_width: float, *, of_shares: bool) -> str:
+    """Return half an interval: of a share in points."""
+    if of_shares:
+        return f"+/- {half_width * 100:.2g}{POINTS}"
+    return f"+/- {half_width:.3g}"
+
+
+def difference(number: float, *, of_shares: bool) -> str:
+    """Return what one figure is above another: of shares in points."""
+    return f"{number * 100:+.2f}{POINTS}" if of_shares else f"{number:+,.6g}"
+
+
+def interval(low: float, high: float, *, of_shares: bool) -> str:
+    """Return the two ends."""
+    return f"{figure(low, of_shares=of_shares)} to {figure(high, of_shares=of_shares)}"
+
+
+def exact(number: Fraction) -> str:
+    """Return a number of at most six decimals without loss."""
+    return decimal(number)

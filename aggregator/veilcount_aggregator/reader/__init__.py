@@ -1,0 +1,14 @@
+"""Reads answers over HTTP, for notebooks: `Reader(url, key).estimate("theme").to_pandas()`.
+
+Needs requests and numpy; pandas or pyarrow only where their tables are asked for.
+"""
+
+from .answers import Answer as Answer
+from .answers import Comparison as Comparison
+from .answers import Estimate as Estimate
+from .errors import AnswerRefused as AnswerRefused
+from .errors import KeyRefused as KeyRefused
+from .errors import NotFound as NotFound
+from .errors import ReaderError as ReaderError
+from .errors import Unreachable as Unreachable
+from .reader import Reader as Reader

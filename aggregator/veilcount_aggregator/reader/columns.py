@@ -1,0 +1,177 @@
+"""An answer's figures as columns: the same for a notebook, for CSV and for Arrow.
+
+One row a figure. Empty cells (None) have no meaning for the row's kind.
+
+| column | what |
+|---|---|
+| collection, series, question | what was asked, and the fingerprint of its definition |
+| from, to, filling | first and last UTC day of the periods; whether they take reports still |
+| unit, epsilon_event, epsilon_day, epsilon_user | what the answers protect |
+| n, counts, contributions | how many reports, what n counts, how many may be one person's |
+| of, level, view, simultaneous | what the interval is of and how sure, alone or all at once |
+| kind | share, absent, mean, bucket, curve or quantile |
+| value | the value, as it is spelled in a parameter |
+| value.PART | of crossed values: each part by its name |
+| number | of a mean its figure; of a curve the edge, of a quantile the number, of a bucket |
+| frequency | the share; of a curve that below its edge, of a quantile the one asked for |
+| answers | the share of n |
+| low, high | the interval; of a quantile in the units of the number |
+| fake_low, fake_high | what the honest may say, if the share `fakes` of the reports is fake |
+
+A comparison has a row a value: `a` and `b` (the sides), a_n, a_figure, a_low, a_high, the same of
+b, difference, low, high, p, holm (p in the family of so many values), detectable, differs,
+sentence.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Document = Mapping[str, Any]
+Row = dict[str, Any]
+
+PART = "value."  # in front of the names of a crossed value's parts
+TEXTS = (
+    "collection", "series", "question", "from", "to", "unit", "epsilon_event", "epsilon_day",
+    "epsilon_user", "counts", "of", "view", "kind", "value", "a", "b", "sentence",
+)  # fmt: skip
+WHOLES = ("n", "contributions", "a_n", "b_n", "family")
+FLAGS = ("filling", "simultaneous", "differs")
+ESTIMATE = (
+    "collection", "series", "question", "from", "to", "filling", "unit", "epsilon_event",
+    "epsilon_day", "epsilon_user", "n", "counts", "contributions", "of", "level", "view",
+    "simultaneous", "kind", "value", "number", "frequency", "answers", "low", "high", "fakes",
+    "fake_low", "fake_high",
+)  # fmt: skip
+COMPARISON = (
+    "collection", "unit", "epsilon_event", "epsilon_day", "epsilon_user", "of", "level", "family",
+    "value", "a", "a_n", "a_figure", "a_low", "a_high", "b", "b_n", "b_figure", "b_low", "b_high",
+    "difference", "low", "high", "p", "holm", "detectable", "differs", "sentence",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Names in order, and as many values under each."""
+
+    names: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    def __getitem__(self, name: str) -> list[Any]:
+        """Return one column."""
+        return [row.get(name) for row in self.rows]
+
+    def as_dict(self) -> dict[str, list[Any]]:
+        """Return all columns by name."""
+        return {name: self[name] for name in self.names}
+
+
+def columns_of(answer: Document) -> Columns:
+    """Return the columns of an answer to an estimate or a comparison, as JSON has it."""
+    estimate = "series" in answer
+    rows = tuple(_estimate(answer) if estimate else _comparison(answer))
+    parts = dict.fromkeys(name for row in rows for name in row if name.startswith(PART))
+    names = ESTIMATE if estimate else COMPARISON
+    after = names.index("value") + 1
+    return Columns((*names[:after], *parts, *names[after:]), rows)
+
+
+def kind_of(name: str) -> type:
+    """Return the type of a column."""
+    if name in TEXTS or name.startswith(PART):
+        return str
+    return int if name in WHOLES else bool if name in FLAGS else float
+
+
+def spelled(value: object) -> str:
+    """Return a value as it is spelled in a parameter: text as it is, the rest as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict) and set(value) == {"from", "below"}:
+        return f"{value['from']:.15g}..{value['below']:.15g}"
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _valued(value: object) -> Row:
+    """Return the cells of a value: as a whole, and by its parts."""
+    if not isinstance(value, dict) or set(value) == {"from", "below"}:
+        return {"value": spelled(value) or None}
+    parts = {PART + name: spelled(part) for name, part in value.items()}
+    return {"value": spelled(value)} | parts
+
+
+# -- estimates -------------------------------------------------------------------------------------
+
+
+def _estimate(answer: Document) -> Iterator[Row]:
+    common = {
+        name: answer[name] for name in ("collection", "level", "view", "simultaneous", "fakes")
+    }
+    for series in answer["series"]:
+        of_series = common | _of_series(series)
+        for stretch in series["stretches"]:
+            of_stretch = of_series | {
+                name: stretch[name]
+                for name in ("from", "to", "filling", "n", "contributions", "of")
+            }
+            for row in _figures(stretch):
+                yield of_stretch | row
+
+
+def _of_series(series: Document) -> Row:
+    return {
+        "series": series["fingerprint"],
+        "question": series["question"],
+        "unit": series["unit"],
+        "counts": series["counts"],
+    } | _epsilons(series["epsilon"])
+
+
+def _epsilons(epsilon: Document) -> Row:
+    return {f"epsilon_{name}": epsilon[name] for name in ("event", "day", "user")}
+
+
+def _figures(stretch: Document) -> Iterator[Row]:
+    for row in stretch["values"]:
+        yield {"kind": "share", **row, **_valued(row["value"])}
+    if stretch["absent"]:
+        yield {"kind": "absent", **stretch["absent"]}
+    if stretch["mean"]:
+        mean = dict(stretch["mean"])
+        yield {"kind": "mean", "number": mean.pop("mean"), **mean}
+    if stretch["spread"]:
+        yield from _spread(stretch["spread"])
+
+
+def _spread(spread: Document) -> Iterator[Row]:
+    for bucket in spread["buckets"]:
+        yield {"kind": "bucket", "number": bucket["from"], "frequency": bucket["frequency"]}
+    for point in spread["curve"]:
+        ends = {"low": point["low"], "high": point["high"]}
+        yield {"kind": "curve", "number": point["at"], "frequency": point["share"], **ends}
+    for each in spread["quantiles"]:
+        ends = {"low": each["low"], "high": each["high"]}
+        yield {"kind": "quantile", "number": each["value"], "frequency": each["share"], **ends}
+
+
+# -- comparisons -----------------------------------------------------------------------------------
+
+
+def _comparison(answer: Document) -> Iterator[Row]:
+    common = {name: answer[name] for name in ("collection", "level", "of", "family")}
+    common |= {"unit": answer["a"]["unit"]} | _epsilons(answer["a"]["epsilon"])
+    for side in ("a", "b"):
+        common |= {side: answer[side]["label"], f"{side}_n": answer[side]["n"]}
+    for row in answer["rows"]:
+        yield (
+            common
+            | {**row, **_valued(row["value"]), **_side("a", row), **_side("b", row)}
+            | {side: common[side] for side in ("a", "b")}
+        )
+
+
+def _side(side: str, row: Document) -> Row:
+    return {f"{side}_{name}": row[side][name] for name in ("figure", "low", "high")}

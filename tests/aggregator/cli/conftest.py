@@ -1,0 +1,70 @@
+"""For the commands: a store of one's own, and a way to type."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from veilcount_aggregator.cli.running import run
+
+FILE = """
+app = "acme-editor"
+
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark", "system"]
+epsilon = 1
+unit = "month"
+from = 2026-11-01
+until = 2027-11-01
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What came of a command."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """What it told programs."""
+        return json.loads(self.out)
+
+
+Type = Callable[..., Typed]
+
+
+@pytest.fixture
+def typed(capfd: pytest.CaptureFixture[str]) -> Type:
+    """Type a command; get what came of it."""
+
+    def type_it(*words: str) -> Typed:
+        capfd.readouterr()
+        code = run(words)
+        return Typed(code, *capfd.readouterr())
+
+    return type_it
+
+
+@pytest.fixture
+def store(tmp_path: Path, typed: Type) -> str:
+    """Where a new store is."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    assert typed("init", "--store", url).code == 0
+    return url
+
+
+@pytest.fixture
+def definitions(tmp_path: Path) -> Path:
+    """A file with one collection."""
+    file = tmp_path / "collections.toml"
+    file.write_text(FILE, encoding="utf-8")
+    return file

@@ -1,0 +1,123 @@
+"""`veilcount audit`: claimed against measured, with this machine's own coins (alpha 1e-4 each)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from veilcount_aggregator.auditing import catching
+from veilcount_aggregator.cli import audit as command
+from veilcount_shared import Coins, Collection
+
+from .conftest import Type
+from .filled import written
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """A file with a choice, a number and a central collection."""
+    return str(written(tmp_path))
+
+
+def test_honest_designs_are_not_broken_and_most_of_their_claim_is_seen(
+    typed: Type, file: str
+) -> None:
+    audited = typed("audit", file, "--json")
+    theme, minutes, crash = audited.json["collections"]
+
+    assert audited.code == 0
+    assert 0.7 < theme["measured"] <= theme["claimed"] == 1
+    assert 0.3 < minutes["measured"] <= minutes["claimed"] == 0.5
+    assert crash["measured"] is None
+    assert "true values" in crash["event"]
+
+
+def test_a_design_that_spends_more_than_it_claims_is_broken(
+    typed: Type, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every tenth answer is sent as it is: 1 is claimed, and 1.18 lost."""
+
+    def leaking(collection: Collection, value: object, coins: Coins) -> int:
+        place = collection.domain.input(value, coins)
+        return place if coins.below(10) == 0 else honest(collection, value, coins)
+
+    honest = Collection.randomize
+    monkeypatch.setattr(Collection, "randomize", leaking)
+
+    broken = typed("audit", file, "theme")
+
+    assert broken.code == 1
+    assert "broken: theme" in broken.err
+    assert "yes" in broken.out
+
+
+def test_the_table_says_that_an_audit_proves_no_claim(typed: Type, file: str) -> None:
+    said = typed("audit", file, "theme").out
+
+    assert "at least 0." in said
+    assert "never that it holds" in said
+    assert "alpha = 0.0001" in said
+
+
+def some_bugs(*names: str) -> Mapping[str, catching.Bug]:
+    """Return some of the planted bugs."""
+    return {name: catching.BUGS[name] for name in names}
+
+
+QUICK = ("last bit in clear (infinite)", "true value first, k=1024 (6.9)")
+
+
+def test_the_self_test_catches_planted_bugs_and_not_their_repairs(
+    typed: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "BUGS", some_bugs(*QUICK))
+    tested = typed("audit", "--self-test", "--json")
+
+    assert tested.code == 0
+    assert [each["bug"] for each in tested.json["self_test"]] == list(QUICK)
+    assert all(each["caught"] for each in tested.json["self_test"])
+    assert not any(each["repaired"]["broken"] for each in tested.json["self_test"])
+
+
+def test_a_self_test_that_misses_a_bug_fails(typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A blind audit: it is given the repaired device in both places."""
+
+    def repaired(coins: Coins, *, repaired: bool) -> object:
+        return bug.plant(coins, repaired=True)
+
+    bug = catching.BUGS[QUICK[0]]
+    blind = catching.Bug(repaired, bug.pair, 1, 5_000, bug.shown)  # type: ignore[arg-type] # so
+    monkeypatch.setattr(command, "BUGS", {"missed": blind})
+    tested = typed("audit", "--self-test")
+
+    assert tested.code == 1
+    assert "the self-test failed: missed" in tested.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "--self-test"),
+        (["--samples", "3"], "--samples"),
+        (["--alpha", "2"], "between 0 and 1"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_audited_is_2(typed: Type, words: list[str], says: str) -> None:
+    refused = typed("audit", *words)
+
+    assert refused.code == 2
+    assert says in refused.err
+
+
+def test_too_few_samples_for_the_claim_are_refused(typed: Type, file: str) -> None:
+    refused = typed("audit", file, "theme", "--samples", "1000", "--alpha", "1e-300")
+
+    assert refused.code == 2
+    assert "give more" in refused.err
+
+
+def test_a_wrong_name_suggests_a_near_one(typed: Type, file: str) -> None:
+    assert "did you mean theme?" in typed("audit", file, "tehme").err

@@ -1,0 +1,97 @@
+"""`veilcount check`: what a file promises, what it will know, what to look at again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Type
+from .filled import written
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file with a choice, a number and a central collection."""
+    return written(tmp_path)
+
+
+def test_the_three_epsilons_stand_together(typed: Type, file: Path) -> None:
+    checked = typed("check", str(file), "--json")
+    (minutes,) = (each for each in checked.json["collections"] if each["name"] == "minutes")
+    row = next(line for line in typed("check", str(file)).out.splitlines() if "window" in line)
+
+    assert checked.code == 0
+    assert [minutes["figures"][key] for key in ("event", "day", "user")] == ["0.5", "2", "14"]
+    assert row.split()[:4] == ["minutes", "0.5", "2", "14"]
+
+
+def test_the_error_is_that_of_n_answers(typed: Type, file: Path) -> None:
+    few, many = (
+        typed("check", str(file), "--n", n, "--json").json["collections"][0]["error"]["half_width"]
+        for n in ("1000", "100000")
+    )
+
+    assert few == pytest.approx(10 * many)
+    assert 0.005 < many < 0.01
+
+
+def test_a_central_collection_says_that_it_takes_true_values(typed: Type, file: Path) -> None:
+    checked = typed("check", str(file))
+
+    assert "true values, to a trusted curator" in checked.out
+
+
+def test_every_figure_stands_with_its_n(typed: Type, file: Path) -> None:
+    said = [line for line in typed("check", str(file)).out.splitlines() if "+/-" in line]
+
+    assert len(said) >= 3
+    assert all("n = 100,000 answers" in line for line in said if "look again" not in line)
+
+
+def test_remarks_fail_a_strict_check_only(typed: Type, file: Path) -> None:
+    loose, strict = typed("check", str(file)), typed("check", str(file), "--strict")
+
+    assert loose.code == 0
+    assert "look again: epsilon:" in loose.out
+    assert strict.code == 1
+    assert strict.out == loose.out
+    assert "remark" in strict.err
+
+
+def test_without_remarks_a_strict_check_passes(typed: Type, tmp_path: Path) -> None:
+    file = tmp_path / "small.toml"
+    file.write_text(
+        'app = "a"\n[b]\nquestion = "?"\nboolean = true\nepsilon = 1\nunit = "user"\n'
+        "from = 2026-01-01\nuntil = 2026-02-01\n",
+        encoding="utf-8",
+    )
+
+    assert typed("check", str(file), "--strict").code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("app = ", "not readable TOML"),
+        ('app = "a"\n[b]\nquestoin = "?"', "did you mean question?"),
+        ('app = "a"\n[b]\nquestion = "?"', "this key is missing"),
+    ],
+)
+def test_a_broken_file_is_one_line_and_2(typed: Type, tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "broken.toml"
+    file.write_text(text, encoding="utf-8")
+
+    broken = typed("check", str(file))
+
+    assert broken.code == 2
+    assert says in broken.err
+    assert len(broken.err.splitlines()) == 1
+    assert broken.out == ""
+
+
+def test_a_file_that_is_not_there_is_2(typed: Type, tmp_path: Path) -> None:
+    missing = typed("check", str(tmp_path / "none.toml"))
+
+    assert missing.code == 2
+    assert "none.toml" in missing.err

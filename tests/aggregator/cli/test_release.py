@@ -1,0 +1,103 @@
+"""`veilcount release`: dry run, request and journal, at a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.system.server import Server
+from veilcount_aggregator.keys import Role, create
+from veilcount_aggregator.store import Store
+
+from .conftest import Type
+from .filled import filled_in_secret
+
+MONTH = ("--from", "2026-01-01", "--to", "2026-01-31")
+ASKED = ("--query", "histogram", "--epsilon", "0.5", *MONTH)
+
+
+def analyst(store: Store) -> str:
+    """Make an analyst's key."""
+    return create(store, Role.ANALYST, "test", datetime.now(UTC))[1]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
+    """The words that ask a server whose central campaign is over."""
+    folder = tmp_path_factory.mktemp("past")
+    url, key = filled_in_secret(folder, analyst)
+    with Server(url, folder) as server:
+        yield "--url", server.url, "--key", key
+
+
+def test_from_dry_run_to_journal(typed: Type, place: tuple[str, ...]) -> None:
+    """One walk: a dry run is free, an answer is paid once, the journal keeps it."""
+    dry = typed("release", "crashed", *ASKED, "--dry-run", *place)
+    first, again = (typed("release", "crashed", *ASKED, *place, "--json").json for _ in "ab")
+    table = typed("release", "crashed", *ASKED, *place)
+    journal = typed("release", "crashed", *place)
+    kept = typed("release", "crashed", *place, "--json").json["series"][0]
+
+    assert dry.code == 0
+    assert "would cost epsilon 0.5 of each period" in dry.out
+    assert "half an interval" in dry.out
+    assert again["charged"] is False
+    assert first["figures"] == again["figures"]
+    assert all(each["low"] <= each["figure"] <= each["high"] for each in first["figures"])
+    assert (first["spent"], first["remaining"]) == ("0.5", "0.5")
+    assert "free now" in table.out
+    assert "0.5 is spent and 0.5 remains" in table.out
+    assert first["figures"] in [each["figures"] for each in kept["releases"]]
+    assert '"histogram"' in journal.out
+
+
+def test_a_budget_that_does_not_pay_is_1_and_says_all_three(
+    typed: Type, place: tuple[str, ...]
+) -> None:
+    typed("release", "crashed", *ASKED, *place)
+    refused = typed("release", "crashed", "--query", "count", "--epsilon", "0.75", *MONTH, *place)
+
+    assert refused.code == 1
+    assert "0.75 is requested" in refused.err
+    assert "0.5 left" in refused.err
+    assert len(refused.err.splitlines()) == 1
+
+
+def test_a_condition_on_values_may_be_written_in_json(typed: Type, place: tuple[str, ...]) -> None:
+    """Of a month in which nobody answered: noise alone, beyond 40 with chance e^-40."""
+    february = ("--from", "2026-02-01", "--to", "2026-02-28")
+    asked = ("--query", '{"count": [true]}', "--epsilon", "1", *february)
+    counted = typed("release", "crashed", *asked, *place, "--json")
+
+    assert counted.code == 0
+    assert counted.json["query"] == {"count": [True]}
+    assert abs(counted.json["figures"][0]["figure"]) < 40
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--query", "count"], "--epsilon"),
+        (["--epsilon", "1"], "--query"),
+        (["--dry-run"], "--query"),
+        (["--query", "{count", "--epsilon", "1"], "JSON"),
+        (["--query", "count", "--epsilon", "0"], "--epsilon"),
+    ],
+    ids=str,
+)
+def test_half_a_request_is_2(typed: Type, words: list[str], says: str) -> None:
+    """Refused before anything is sent."""
+    refused = typed("release", "crashed", *words, "--url", "http://127.0.0.1:9", "--key", "k")
+
+    assert refused.code == 2
+    assert says in refused.err
+
+
+def test_it_takes_a_running_server(typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VEILCOUNT_URL", raising=False)
+    refused = typed("release", "crashed")
+
+    assert refused.code == 2
+    assert "it alone charges" in refused.err

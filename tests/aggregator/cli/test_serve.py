@@ -1,0 +1,146 @@
+"""`veilcount serve`: what is wrong is said before anything is served, in one line."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.system.server import HOST, free_port
+from veilcount_aggregator import serving
+from veilcount_aggregator.binding import Bind
+from veilcount_aggregator.serving import Ready
+
+from .conftest import FILE, Type
+
+
+def test_a_port_that_is_taken_is_refused(typed: Type, store: str) -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        place = f"{HOST}:{taken.getsockname()[1]}"
+
+        refused = typed("serve", "--store", store, "--bind", place)
+
+    assert refused.code == 2
+    assert f"{place}'" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--bind", "8420"], "host:port"),
+        (["--bind", "nowhere.invalid:8420"], "no such host"),
+        (["--workers", "0"], "workers"),
+        (["--workers", "many"], "--workers"),
+        (["--room", "0"], "room"),
+        (["--rate", "-1"], "rate"),
+        (["--collections", "/nowhere.toml"], "cannot be read"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_settings_that_nobody_can_run_with_are_refused(
+    typed: Type, store: str, words: list[str], says: str
+) -> None:
+    refused = typed("serve", "--store", store, "--bind", f"{HOST}:{free_port()}", *words)
+
+    assert refused.code == 2
+    assert says in refused.err
+    assert len(refused.err.splitlines()) == 1
+
+
+def test_definitions_that_are_wrong_are_refused_with_their_key(
+    typed: Type, store: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "wrong.toml"
+    file.write_text(FILE.replace("epsilon = 1", "epsilon = 99"))
+
+    refused = typed(
+        "serve", "--store", store, "--bind", f"{HOST}:{free_port()}", "--collections", str(file)
+    )
+
+    assert refused.code == 2
+    assert "theme" in refused.err
+    assert "epsilon" in refused.err
+
+
+def test_no_store_is_made_unless_for_development(typed: Type, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/none.db"
+
+    refused = typed("serve", "--store", url, "--bind", f"{HOST}:{free_port()}")
+
+    assert refused.code == 2
+    assert "veilcount init" in refused.err
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_file_that_is_no_store_is_refused(typed: Type, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine, and long enough to be looked at as a database" * 9)
+
+    refused = typed(
+        "serve", "--store", f"sqlite:///{tmp_path}/notes.txt", "--bind", f"{HOST}:{free_port()}"
+    )
+
+    assert refused.code == 2
+
+
+def test_a_store_that_does_not_answer_is_exit_code_3(typed: Type) -> None:
+    away = typed(
+        "serve", "--store", f"redis://{HOST}:{free_port()}/0", "--bind", f"{HOST}:{free_port()}"
+    )
+
+    assert away.code == 3
+    assert len(away.err.splitlines()) == 1
+
+
+def test_people_are_told_in_one_line_what_serves(store: str, tmp_path: Path) -> None:
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "veilcount_aggregator", "serve"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ
+        | {
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "VEILCOUNT_STORE": store,
+            "VEILCOUNT_BIND": f"{HOST}:{port}",
+            "VEILCOUNT_DEV": "",
+        },
+    )
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    process.terminate()
+    rest = process.communicate(timeout=20)[1]
+
+    assert line == (
+        f"veilcount: serving at http://{HOST}:{port} from {store}"
+        " (durable: WAL, synchronous=FULL), 1 worker, intake open\n"
+    )
+    assert rest == ""
+    assert process.returncode == 0
+
+
+def test_what_is_told_holds_no_password() -> None:
+    ready = Ready(Bind(HOST, 1), "redis://:***@host/0", "durable", 2, "keyed")
+
+    assert str(ready).endswith("(durable), 2 workers, intake keyed")
+    assert ready.facts["bind"] == f"http://{HOST}:1"
+
+
+def test_a_worker_is_replaced_again_and_again_until_none_seems_to_live(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The server looks when it replaced a worker last, and ends if that was just now."""
+    monkeypatch.setattr(serving, "RESPAWN_SECONDS", 0.02)
+    respawns = serving._Respawns()
+
+    seen = []
+    for _ in range(serving.MOST_IN_A_ROW + 2):
+        respawns.clear()
+        respawns[0] = time.monotonic()
+        seen.append(0 in respawns)
+
+    assert seen == [False] * (serving.MOST_IN_A_ROW + 1) + [True]

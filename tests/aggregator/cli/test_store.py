@@ -1,0 +1,96 @@
+"""`veilcount store`, typed for real."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from veilcount_aggregator.addresses import shown
+from veilcount_aggregator.keys import keyring
+from veilcount_aggregator.store import open_store
+from veilcount_aggregator.store.lock import locked
+
+from .conftest import Type
+
+
+def test_a_store_that_takes_and_keeps_reports_is_well(typed: Type, store: str) -> None:
+    checked = typed("store", "check", "--store", store, "--json")
+
+    assert checked.code == 0
+    assert (checked.json["durable"], checked.json["fenced"]) == ("yes", False)
+
+
+def test_a_store_that_a_power_cut_empties_is_not(typed: Type, store: str) -> None:
+    checked = typed("store", "check", "--store", f"{store}?durability=relaxed")
+
+    assert checked.code == 1
+    assert "no" in checked.out
+
+
+def test_a_copy_has_everything_and_its_source_is_closed(
+    typed: Type, store: str, tmp_path: Path, definitions: Path
+) -> None:
+    typed("collections", "push", str(definitions), "--store", store)
+    target = f"sqlite:///{tmp_path}/target.db"
+
+    copied = typed("store", "copy", store, target, "--json")
+    source, there = (typed("store", "check", "--store", url, "--json") for url in (store, target))
+    listed = typed("collections", "list", "--store", target, "--json").json
+    refused = typed("keys", "create", "--role", "analyst", "--store", store)
+
+    assert copied.code == 0
+    assert copied.json["pieces"] >= 3
+    assert (source.code, source.json["fenced"], source.json["copied_to"]) == (1, True, target)
+    assert (there.code, there.json["fenced"]) == (0, False)
+    assert [each["name"] for each in listed] == ["theme"]
+    assert refused.code == 3
+
+
+def test_a_fence_is_lifted_where_a_copy_was_given_up(
+    typed: Type, store: str, tmp_path: Path
+) -> None:
+    typed("store", "copy", store, f"sqlite:///{tmp_path}/given-up.db")
+
+    lifted = typed("store", "unfence", "--store", store)
+    again = typed("store", "unfence", "--store", store)
+
+    assert lifted.out == "the fence is lifted\n"
+    assert again.out == "there was no fence\n"
+    assert typed("keys", "create", "--role", "analyst", "--store", store).code == 0
+
+
+def test_a_backup_comes_back_with_its_releases_locked(
+    typed: Type, store: str, tmp_path: Path
+) -> None:
+    file, url = tmp_path / "backup.db", f"sqlite:///{tmp_path}/back.db"
+
+    saved = typed("store", "backup", str(file), "--store", store, "--json")
+    restored = typed("store", "restore", str(file), "--store", url)
+    opened = open_store(url)
+    keys, lock = keyring(opened).keys, locked(opened)
+    opened.close()
+
+    assert saved.json == {"file": str(file), "bytes": file.stat().st_size}
+    assert restored.code == 0
+    assert "locked" in restored.out
+    assert len(keys) == 1
+    assert lock is not None
+
+
+def test_nothing_is_overwritten(typed: Type, store: str, tmp_path: Path) -> None:
+    file = tmp_path / "precious"
+    file.write_text("mine")
+
+    backed_up = typed("store", "backup", str(file), "--store", store)
+    restored = typed("store", "restore", str(file), "--store", store)
+    copied = typed("store", "copy", store, store)
+
+    assert (backed_up.code, restored.code) == (2, 2)
+    assert copied.code in {2, 3}
+    assert file.read_text() == "mine"
+
+
+def test_no_password_is_shown() -> None:
+    assert shown("redis://me:secret@host:1/0") == "redis://me:***@host:1/0"
+    assert shown("redis://:s%40e@host:1/0") == "redis://:***@host:1/0"
+    assert shown("redis://host/0?password=secret&db=1") == "redis://host/0?password=***&db=1"
+    assert shown("sqlite:////var/lib/x.db") == "sqlite:////var/lib/x.db"

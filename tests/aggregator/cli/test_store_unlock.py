@@ -1,0 +1,68 @@
+"""`veilcount store unlock`: what a store forgot of central releases is entered again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.aggregator.cli.conftest import Type
+from tests.aggregator.curating import AGE, OVER, curator, wanted
+from veilcount_aggregator.ledger import releases
+from veilcount_aggregator.store import open_store
+
+
+def release(url: str, journal: Path, query: str) -> None:
+    """Have something released, as a server would."""
+    store = open_store(url)
+    curator(store, journal).answer(AGE, wanted(query, "0.5"), OVER, "a key")
+    store.close()
+
+
+def held(url: str) -> int:
+    """Return how many releases a store knows."""
+    store = open_store(url)
+    known = len(releases(store))
+    store.close()
+    return known
+
+
+def test_a_restored_store_is_unlocked_from_the_journal(
+    store: str, typed: Type, tmp_path: Path
+) -> None:
+    """Backup, release, restore: locked; unlocked, it knows the release."""
+    journal, again = tmp_path / "store.db.releases.jsonl", f"sqlite:///{tmp_path}/again.db"
+    release(store, journal, "count")
+    typed("store", "backup", str(tmp_path / "backup.db"), "--store", store)
+    release(store, journal, "sum")
+    typed("store", "restore", str(tmp_path / "backup.db"), "--store", again)
+    before = typed("store", "check", "--store", again, "--json").json["releases_locked"]
+    done = typed("store", "unlock", "--store", again, "--journal", str(journal), "--json")
+    after = typed("store", "check", "--store", again, "--json").json["releases_locked"]
+
+    assert "journal" in before
+    assert (done.code, done.json) == (0, {"entered": 1, "releases_locked": None})
+    assert after is None
+    assert held(again) == held(store) == 2
+
+
+def test_the_journal_beside_a_store_is_found(store: str, typed: Type, tmp_path: Path) -> None:
+    """Nothing was forgotten: nothing is entered, and people are told so."""
+    release(store, tmp_path / "store.db.releases.jsonl", "count")
+    done = typed("store", "unlock", "--store", store)
+
+    assert done.code == 0
+    assert done.out == "0 releases are entered again; releases go on\n"
+
+
+def test_a_journal_that_is_not_there_or_not_whole_unlocks_nothing(
+    store: str, typed: Type, tmp_path: Path
+) -> None:
+    """Exit code 2, with what to do."""
+    missing = typed("store", "unlock", "--store", store)
+    edited = tmp_path / "edited.jsonl"
+    edited.write_text(json.dumps({"release": {}, "sha256": "0"}) + "\n")
+    damaged = typed("store", "unlock", "--store", store, "--journal", str(edited))
+
+    assert (missing.code, damaged.code) == (2, 2)
+    assert "no such file" in missing.err
+    assert "line 1: damaged" in damaged.err

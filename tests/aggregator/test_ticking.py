@@ -1,0 +1,123 @@
+"""What a worker does beside its requests, tick by tick, on a real store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from veilcount_aggregator.aggregator import Aggregator
+from veilcount_aggregator.definitions import Source, push
+from veilcount_aggregator.logs import Faults
+from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.store import Note
+from veilcount_aggregator.ticking import SECONDS, TENDING_SECONDS, Ticker
+
+NOTE = Note("answered", "", -1, "reports:2xx:0.01")
+FILE = """
+app = "acme-editor"
+[autosave]
+question = "Is autosave on?"
+boolean = true
+epsilon = 1
+unit = "day"
+from = 2026-11-01
+until = 2026-12-01
+"""
+
+
+@dataclass
+class Clocks:
+    """The time of the day, and seconds since some start."""
+
+    now: datetime = datetime(2026, 11, 10, tzinfo=UTC)
+    seconds: float = 1_000.0
+
+
+@pytest.fixture
+def clocks() -> Clocks:
+    return Clocks()
+
+
+@pytest.fixture
+def aggregator(tmp_path: Path, clocks: Clocks) -> Iterator[Aggregator]:
+    """An aggregator of an empty store."""
+    settings = Settings(f"sqlite:///{tmp_path}/store.db", dev=True)
+    opened = Aggregator.open(settings, lambda: clocks.now, lambda: clocks.seconds)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def ticker(aggregator: Aggregator, clocks: Clocks) -> Ticker:
+    return Ticker(aggregator, Faults(), lambda: clocks.seconds)
+
+
+def test_a_tick_writes_the_figures_that_are_in_memory(
+    aggregator: Aggregator, ticker: Ticker
+) -> None:
+    aggregator.notebook.note(NOTE, 3)
+
+    ticker.tick()
+
+    assert aggregator.store.noted() == {NOTE: 3}
+
+
+def test_a_tick_looks_at_the_shelf(aggregator: Aggregator, ticker: Ticker, clocks: Clocks) -> None:
+    push(aggregator.store, Source(FILE), clocks.now, "test")
+    clocks.seconds += SECONDS
+
+    ticker.tick()
+
+    assert aggregator.watch.known().catalogue.named.keys() == {"autosave"}
+
+
+def dropped(aggregator: Aggregator) -> int:
+    """Return how many epochs were dropped."""
+    return sum(piece.kind == "dropped" for piece in aggregator.store.pieces())
+
+
+def test_what_is_over_is_dropped_at_the_start_and_then_every_ten_minutes(
+    aggregator: Aggregator, ticker: Ticker, clocks: Clocks
+) -> None:
+    push(aggregator.store, Source(FILE), clocks.now, "test")
+    clocks.seconds += SECONDS
+    ticker.tick()
+    at_start = dropped(aggregator)
+    clocks.now += timedelta(days=60)
+    clocks.seconds += TENDING_SECONDS - 1
+    ticker.tick()
+    too_early = dropped(aggregator)
+    clocks.seconds += 1
+    ticker.tick()
+
+    assert (at_start, too_early, dropped(aggregator)) == (0, 0, 1)
+
+
+def test_a_store_that_takes_nothing_loses_no_figures(
+    aggregator: Aggregator, ticker: Ticker
+) -> None:
+    aggregator.notebook.note(NOTE, 2)
+    aggregator.store.fence(on=True)
+    ticker.tick()
+    aggregator.store.fence(on=False)
+    ticker.tick()
+
+    assert aggregator.store.noted() == {NOTE: 2}
+
+
+def test_its_thread_ticks_at_once_and_ends_when_told_to(
+    aggregator: Aggregator, ticker: Ticker
+) -> None:
+    aggregator.notebook.note(NOTE)
+    before = threading.active_count()
+
+    ticker.start()
+    ticker.stop()
+
+    assert aggregator.store.noted() == {NOTE: 1}
+    assert threading.active_count() == before
