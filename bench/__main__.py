@@ -9,10 +9,17 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from . import client, plan, randomize
+from . import accuracy, client, estimate, ingest, plan, randomize
 from .table import Cell, as_json
 
-PARTS = {"randomize": randomize.run, "plan": plan.run, "client": client.run}
+PARTS = {
+    "randomize": randomize.run,
+    "plan": plan.run,
+    "client": client.run,
+    "ingest": ingest.run,
+    "estimate": estimate.run,
+    "accuracy": accuracy.run,
+}
 
 
 def main() -> int:

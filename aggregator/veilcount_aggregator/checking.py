@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from veilcount_shared import Collection
 from veilcount_shared.design import Subset
 
+from .counting import numbers
+
 Flags = NDArray[np.bool_]
 Rows = NDArray[np.uint8]
 
@@ -26,14 +28,7 @@ def valid(collection: Collection, rows: Rows) -> Flags:
         return _masks(design, rows) if design.masked else _members(design, rows)
     if rows.shape[1] > _NUMBER_BYTES or not isinstance(getattr(design, "messages", None), int):
         return _one_by_one(collection, rows)
-    return _numbers(rows) < design.messages
-
-
-def _numbers(rows: Rows) -> NDArray[np.int64]:
-    numbers = rows[:, 0].astype(np.int64)
-    for column in rows.T[1:]:
-        numbers = numbers << 8 | column
-    return numbers
+    return numbers(rows) < design.messages
 
 
 def _masks(design: Subset, rows: Rows) -> Flags:

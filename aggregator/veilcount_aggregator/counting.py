@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -24,12 +25,34 @@ def tally(collection: Collection, messages: Iterable[int] | Packed) -> Counters:
     rows = messages if isinstance(messages, np.ndarray) else _rows(collection, messages)
     design = collection.design
     if not isinstance(design, Subset) or design.w == 1:
-        return np.bincount(_numbers(rows), minlength=design.counters).astype(np.int64)
+        return np.bincount(numbers(rows), minlength=design.counters).astype(np.int64)
     supports = np.zeros(design.counters, np.int64)
     step = max(1, BLOCK // collection.message_bytes)
     for first in range(0, len(rows), step):
         supports += _supports(design, rows[first : first + step])
     return supports
+
+
+def touched(collection: Collection, rows: Packed) -> tuple[list[int], list[int]]:
+    """Return the places of the counters that messages touch, and what they add to each.
+
+    A tally without its zeros: where a design has millions of counters, a group touches a few.
+    """
+    design = collection.design
+    if isinstance(design, Subset) and design.w > 1:  # one message touches many of few
+        counters = tally(collection, rows)
+        places = np.flatnonzero(counters)
+        return places.tolist(), counters[places].tolist()
+    found = Counter(numbers(rows).tolist())
+    return list(found), list(found.values())
+
+
+def numbers(rows: Packed) -> NDArray[np.int64]:
+    """Return rows of at most seven bytes as numbers, the highest byte first."""
+    found = rows[:, 0].astype(np.int64)
+    for column in rows.T[1:]:
+        found = found << 8 | column
+    return found
 
 
 def _supports(design: Subset, rows: Packed) -> Counters:
@@ -45,10 +68,3 @@ def _supports(design: Subset, rows: Packed) -> Counters:
 def _rows(collection: Collection, messages: Iterable[int]) -> Packed:
     packed = b"".join(map(collection.pack, messages))
     return np.frombuffer(packed, np.uint8).reshape(-1, collection.message_bytes)
-
-
-def _numbers(rows: Packed) -> NDArray[np.int64]:
-    numbers = np.zeros(len(rows), np.int64)
-    for column in rows.T:
-        numbers = numbers << 8 | column
-    return numbers

@@ -8,7 +8,8 @@
 | --room        | VEILCOUNT_ROOM        | new pseudonyms that a period of a collection may bring   |
 | --rate        | VEILCOUNT_RATE        | requests a second that each key may send; 0: any number  |
 | --workers     | VEILCOUNT_WORKERS     | processes that share the rate                            |
-| --journal     | VEILCOUNT_JOURNAL     | where central releases are also written, line by line    |
+| --journal     | VEILCOUNT_JOURNAL     | where central releases are also written, line by line:   |
+|               |                       | beside a SQLite file unless told; needed with Redis      |
 """
 
 from __future__ import annotations

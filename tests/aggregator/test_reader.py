@@ -188,6 +188,13 @@ def test_another_server_is_no_aggregator(url: str) -> None:
         Reader(f"{url}/docs?", "key").collections()
 
 
+@pytest.mark.parametrize("url_", ["http://stats.example.org", "http://10.0.0.7:8420"])
+def test_a_key_does_not_travel_in_clear(url_: str) -> None:
+    """Beyond this machine, only behind TLS."""
+    with pytest.raises(ValueError, match="in clear"):
+        Reader(url_, "key")
+
+
 @pytest.mark.parametrize("url_", ["stats.example.org", "ftp://x", ""])
 def test_an_address_that_is_none_is_refused_at_once(url_: str) -> None:
     with pytest.raises(ValueError, match="give an address"):

@@ -15,8 +15,8 @@ from ..budget import budget as account
 from ..budget.spent import Spent
 from ..budget.together import DELTA
 from ..errors import QueryError
+from ..promises import counts_are_public
 from ..series import Series
-from ..web.promises import counts_are_public
 from . import parameters as of
 from .holdings import Holdings, chosen
 from .parameters import Parameters

@@ -9,7 +9,8 @@ from msgspec import Meta, Struct
 
 from veilcount_shared.periods import Unit
 
-from ..web.messages import Count, Epsilons
+from ..promises import Epsilons
+from ..schema import Count
 from .said import Named
 
 

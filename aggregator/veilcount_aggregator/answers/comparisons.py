@@ -21,8 +21,8 @@ from ..estimating.estimates import target_of
 from ..estimating.evidence import Target
 from ..estimating.intervals import Counts
 from ..estimating.results import OF
+from ..promises import epsilons
 from ..reader.columns import spelled
-from ..web.promises import epsilons
 from . import parameters as of
 from .compared import CompareAnswer, ComparisonRow, SideFigure, SideView
 from .estimates import ANSWERS, REPORTS, chosen_series

@@ -21,9 +21,8 @@ from ..errors import QueryError
 from ..estimating import Frequencies
 from ..estimating import estimate as estimated
 from ..estimating.curve import Histogram
+from ..promises import Epsilons, counts_are_public, epsilons
 from ..series import Series
-from ..web.messages import Epsilons
-from ..web.promises import counts_are_public, epsilons
 from . import parameters as of
 from .budgets import ASSUMED, LEAST_DELTA, MOST_PERSONS
 from .estimates import counters_of

@@ -14,9 +14,9 @@ from veilcount_shared.domain import Number
 from ..errors import QueryError
 from ..estimating import View, suspect
 from ..estimating.intervals import Counts
+from ..promises import epsilons, promise
 from ..series import Series
 from ..store import Cell, Note
-from ..web.promises import epsilons, promise
 from .beside import Beside
 from .cells import cells
 from .holdings import Holdings

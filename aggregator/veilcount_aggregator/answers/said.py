@@ -10,7 +10,8 @@ from msgspec import Meta, Struct
 from veilcount_shared.periods import Unit
 
 from ..estimating import View
-from ..web.messages import Count, Counts, Epsilons
+from ..promises import Epsilons
+from ..schema import Count, Counts
 from .question import Among, By
 from .values import Value
 

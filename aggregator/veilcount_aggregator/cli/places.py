@@ -16,9 +16,9 @@ from veilcount_shared import Collection
 
 from ..definitions import Source, catalogue, close, push
 from ..errors import SettingsError
+from ..promises import epsilons
 from ..series import Series
 from ..store import Store
-from ..web.promises import epsilons
 from . import options
 from .server import Server
 from .source import server_of

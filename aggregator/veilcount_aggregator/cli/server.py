@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import click
 import requests
 
 from ..errors import SettingsError, StoreUnavailable
+from ..reader.address import why_not
 from ..settings import PREFIX
 from .running import NotSo
 
@@ -29,9 +30,8 @@ class Server:
 
     def __post_init__(self) -> None:
         """Refuse what is no address, and to ask without a key."""
-        parts = urlsplit(self.url)
-        if parts.scheme not in {"http", "https"} or not parts.netloc:
-            raise SettingsError("--url", self.url, "give one such as https://stats.example.org")
+        if why := why_not(self.url):
+            raise SettingsError("--url", self.url, why)
         if not self.key:
             raise SettingsError("--key", "", f"give an analyst's key, here or as {PREFIX}KEY")
 

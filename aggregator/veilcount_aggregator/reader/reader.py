@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from fractions import Fraction
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import requests
 
+from .address import why_not
 from .answers import Answer, Comparison, Estimate
 from .errors import AnswerRefused, KeyRefused, NotFound, Unreachable
 
@@ -30,9 +31,8 @@ class Reader:
 
     def __init__(self, url: str, key: str, *, seconds: float = SECONDS) -> None:
         """Remember where and with what; nothing is sent yet."""
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.netloc:
-            raise ValueError(f"url = {url!r}: give an address such as https://stats.example.org")
+        if why := why_not(url):
+            raise ValueError(f"url = {url!r}: {why}")
         self._url = url.rstrip("/")
         self._seconds = seconds
         self._session = requests.Session()

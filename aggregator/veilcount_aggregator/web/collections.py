@@ -11,6 +11,7 @@ from veilcount_shared.schedule import opens
 from ..aggregator import Aggregator
 from ..definitions import Source, close, push
 from ..keys import Role
+from ..promises import counts_are_public, epsilons, promise
 from ..series import Series
 from .answering import answer, asked
 from .authority import Authority
@@ -29,7 +30,6 @@ from .messages import (
     Tally,
 )
 from .problems import refusal
-from .promises import counts_are_public, epsilons, promise
 
 TOML_TYPE = "application/toml"
 

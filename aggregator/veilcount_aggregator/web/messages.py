@@ -17,10 +17,9 @@ from veilcount_shared.verdict import Verdict
 
 from ..central import MOST_VALUES
 from ..keys import MOST_LABEL, Role
+from ..promises import Epsilons
+from ..schema import Count, Counts, Decimal
 
-Decimal = Annotated[str, Meta(extra_json_schema={"pattern": r"^[0-9]+(\.[0-9]+)?$"})]
-Count = Annotated[int, Meta(ge=0)]
-Counts = dict[str, Count]
 Value = str | int | bool | list[str | int]
 
 
@@ -41,14 +40,6 @@ class ProblemDocument(Struct):
     requested: Decimal | UnsetType = UNSET
     spent: Decimal | UnsetType = UNSET
     remaining: Decimal | UnsetType = UNSET
-
-
-class Epsilons(Struct):
-    """The three figures, which stand together."""
-
-    event: Decimal
-    day: Decimal
-    user: Decimal
 
 
 class Named(Struct):

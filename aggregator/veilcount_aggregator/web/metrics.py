@@ -15,11 +15,11 @@ from flask import Blueprint, Response
 from ..aggregator import Aggregator
 from ..commit import GROUP
 from ..keys import Role
+from ..promises import counts_are_public
 from ..store import Health, Note
 from .authority import Authority
 from .counts import Counts, counts_by_series
 from .figures import ANSWERED, MICROSECONDS, REFUSED, WORDS
-from .promises import counts_are_public
 from .reports import DOOR
 
 TYPE = "text/plain; version=0.0.4"

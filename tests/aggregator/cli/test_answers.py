@@ -210,6 +210,7 @@ def test_what_is_typed_comes_before_the_environment(
     [
         ([], 2, "VEILCOUNT_URL"),
         (["--url", "stats.example.org", "--key", "k"], 2, "https://"),
+        (["--url", "http://stats.example.org", "--key", "k"], 2, "in clear"),
         (["--url", "http://127.0.0.1:9"], 2, "VEILCOUNT_KEY"),
         (["--url", "http://127.0.0.1:9", "--key", "k"], 3, "veilcount serve"),
         (["--url", "http://127.0.0.1:9", "--key", "k", "--store", "sqlite:////x"], 2, "not both"),

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...counting import touched
 from ...errors import StoreUnavailable
 from ..contract import COUNTED, VERDICT, VERDICTS, Codes, Note, Notes, Numbers, Spends
 from ..pieces import name, width
@@ -23,7 +24,6 @@ from .library import call, pack, raw
 from .root import Root
 from .scatter import Names, shards
 from .servers import Command, Servers
-from .touching import touched
 
 TRIES = 50
 

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from veilcount_shared import Collection
-from veilcount_shared.design import Subset
 
-from ...counting import tally
+from ...counting import touched
 from ..contract import Bytes, Counters
 from ..pieces import numbers, parse
 
@@ -31,12 +30,7 @@ class Part(NamedTuple):
     @classmethod
     def touched(cls, collection: Collection, messages: Bytes) -> Part:
         """Return the counters that messages touch: their tally, without its many zeros."""
-        design = collection.design
-        if isinstance(design, Subset) and design.w > 1:  # one message touches several
-            return cls.of(tally(collection, messages))
-        wide = np.zeros((len(messages), 8), np.uint8)
-        wide[:, 8 - messages.shape[1] :] = messages
-        places, counts = np.unique(wide.view(">u8").ravel(), return_counts=True)
+        places, counts = touched(collection, messages)
         return cls(False, numbers(places) + numbers(counts))
 
     @property

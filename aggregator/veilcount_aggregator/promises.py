@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Linkage, Model, Presence
 from veilcount_shared.errors import show
 
-from .messages import Epsilons
+from .schema import Decimal
+
+
+class Epsilons(Struct):
+    """The three figures, which stand together: decimals in strings, so exact."""
+
+    event: Decimal
+    day: Decimal
+    user: Decimal
+
 
 _LINKED = {
     Linkage.COLLECTION: "One pseudonym for the whole campaign: the aggregator refuses what is over"

@@ -1,0 +1,32 @@
+"""What an intake is measured against: Flask that reads a body and says 204, on the same servers.
+
+A server loads `app` from here; `python -m bench.ingest_bare PORT` is the one of `veilcount serve`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from flask import Flask, request
+
+from veilcount_aggregator.binding import Bind
+from veilcount_aggregator.serving import _server
+from veilcount_aggregator.settings import Settings
+
+app = Flask(__name__)
+
+
+@app.post("/v1/reports")
+def read() -> tuple[str, int]:
+    """Read everything, do nothing."""
+    request.get_data(cache=False)
+    return "", 204
+
+
+def _load() -> Flask:
+    return app
+
+
+if __name__ == "__main__":
+    bind = Bind.parse(f"127.0.0.1:{sys.argv[1]}")
+    _server(Settings("none:"), bind).serve(target_loader=_load, wrap_loader=False)

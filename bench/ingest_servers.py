@@ -1,0 +1,157 @@
+"""The servers that `ingest` loads, in processes of their own, and what those have computed."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.redis_cluster import RedisCluster
+from tests.redis_server import RedisServer
+from tests.system.server import HOST, free_port, wait_until
+
+from veilcount_aggregator.serving import THREADS
+from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.store import open_store
+
+ROOT = Path(__file__).parents[1]
+STARTING, ENDING = 60.0, 30.0  # seconds
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PARENT, _USER, _SYSTEM = 1, 11, 12  # places behind the name, in proc(5)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """An empty store, and the processes that keep it."""
+
+    url: str
+    pids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A server that takes requests."""
+
+    url: str
+    pid: int
+    engine: Engine
+
+    def seconds(self) -> tuple[float, float]:
+        """Return the CPU seconds of the server with all its workers, and of the store's own."""
+        return _computed(_family(self.pid)), _computed(self.engine.pids)
+
+
+@contextmanager
+def engine(kind: str, folder: Path) -> Iterator[Engine]:
+    """Make a store that is durable before it answers."""
+    folder.mkdir()
+    if kind == "sqlite":
+        found = Engine(f"sqlite:///{folder}/bench.db")
+        open_store(found.url, make=True).close()
+        yield found
+        return
+    servers = RedisServer(folder) if kind == "redis" else RedisCluster(folder)
+    nodes = [servers] if isinstance(servers, RedisServer) else servers.nodes
+    try:
+        open_store(servers.url, make=True).close()
+        yield Engine(servers.url, tuple(node._process.pid for node in nodes))
+    finally:
+        for node in nodes:
+            node.kill()
+
+
+@contextmanager
+def served(
+    server: str, store: Engine | None, definitions: Path, workers: int = 1
+) -> Iterator[Served]:
+    """Serve a store, or (None) nothing: bare Flask."""
+    port = free_port()
+    files = () if store is None else (definitions,)
+    settings = Settings("none:" if store is None else store.url, files, workers=workers)
+    command = (_granian if server == "granian" else _gunicorn)(settings, port, bare=store is None)
+    log = definitions.parent / f"{server}-{port}.log"
+    with log.open("wb") as told:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=_environment(settings), stdout=told, stderr=told
+        )
+    try:
+        _wait(process, log, port)
+        yield Served(f"http://{HOST}:{port}/v1/reports", process.pid, store or Engine(""))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(ENDING)
+
+
+def _granian(settings: Settings, port: int, *, bare: bool) -> list[str]:
+    if bare:
+        return [sys.executable, "-m", "bench.ingest_bare", str(port)]
+    bind = f"{HOST}:{port}"
+    return [sys.executable, "-m", "veilcount_aggregator", "serve", "--bind", bind]
+
+
+def _gunicorn(settings: Settings, port: int, *, bare: bool) -> list[str]:
+    threads, workers = str(THREADS), str(settings.workers)
+    return [
+        *(sys.executable, "-m", "gunicorn", "--worker-class", "gthread", "--threads", threads),
+        *("--workers", workers, "--bind", f"{HOST}:{port}", "--keep-alive", "60"),
+        *("--no-control-socket", "--worker-tmp-dir", "/dev/shm"),  # noqa: S108 - as it advises
+        "bench.ingest_bare:app" if bare else "veilcount_aggregator.wsgi:app",
+    ]
+
+
+def _environment(settings: Settings) -> Mapping[str, str]:
+    given = {name: v for name, v in os.environ.items() if not name.startswith("VEILCOUNT_")}
+    rooms = (ROOT, *(ROOT / room for room in ("client", "shared", "aggregator")))
+    path = os.pathsep.join(map(str, rooms))
+    return given | settings.environment() | {"PYTHONPATH": path}
+
+
+def _wait(process: subprocess.Popen[bytes], log: Path, port: int) -> None:
+    def ready() -> bool:
+        if process.poll() is not None:
+            raise RuntimeError(f"no server: {log.read_text()}")
+        return _answers(port)
+
+    wait_until(ready, STARTING)
+    time.sleep(0.2)  # of what is done once, the rest
+
+
+def _answers(port: int) -> bool:
+    connection = http.client.HTTPConnection(HOST, port, timeout=STARTING)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status < 500
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+def _family(pid: int) -> list[int]:
+    """Return a process and all that come from it."""
+    parents = {int(path.name): _fields(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
+    family = [pid]
+    for member in family:
+        family += [
+            child for child, fields in parents.items() if fields and int(fields[_PARENT]) == member
+        ]
+    return family
+
+
+def _computed(pids: Sequence[int]) -> float:
+    return sum(int(f[_USER]) + int(f[_SYSTEM]) for f in map(_fields, pids) if f) / _TICKS
+
+
+def _fields(pid: int) -> list[str]:
+    """Return what proc(5) says of a process behind its name; nothing if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return []
