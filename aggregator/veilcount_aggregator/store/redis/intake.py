@@ -10,7 +10,7 @@ further on its only way, from counted over full and over budget to duplicate to 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ...counting import touched
 from ...errors import StoreUnavailable
 from ..contract import COUNTED, VERDICT, VERDICTS, Codes, Note, Notes, Numbers, Spends
+from ..joining import concatenated
 from ..pieces import name, width
 from .library import call, pack, raw
 from .root import Root
@@ -143,25 +144,10 @@ def _by_series(group: Sequence[Spends]) -> Mapping[str, list[int]]:
 
 
 def _sheet(root: Root, group: Sequence[Spends]) -> Sheet:
-    spends = _joined(group)
+    spends = concatenated(group)
     rooms = np.repeat([each.room for each in group], [len(each) for each in group])
     names = root.scatter.names(spends.rows)
     return Sheet(spends, rooms, names, spends.otherwise.copy())
-
-
-def _joined(group: Sequence[Spends]) -> Spends:
-    if len(group) == 1:
-        return group[0]
-    return replace(
-        group[0],
-        rows=np.concatenate([spends.rows for spends in group]),
-        epochs=np.concatenate([spends.epochs for spends in group]),
-        periods=np.concatenate([spends.periods for spends in group]),
-        segments=np.concatenate([spends.segments for spends in group]),
-        slots=np.concatenate([spends.slots for spends in group]),
-        messages=np.concatenate([spends.messages for spends in group]),
-        otherwise=np.concatenate([spends.otherwise for spends in group]),
-    )
 
 
 def _parts(root: Root, sheets: Sequence[Sheet], notes: Notes) -> Iterator[Part]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from ...series import Series
 from ..contract import VERDICT, VERDICTS, Codes, Note, Notes, Spends
+from ..joining import join
 from ..judging import Page, Row, judge, moved, rows_of
 from ..pieces import numbers, parse, width
 from .parts import padded
@@ -17,17 +19,18 @@ from .tallies import Tally
 SWEEP = 2_000
 
 _SPENT = "select spent from ledger where series = ? and epoch = ? and row = ?"
-#: so many rows are asked for at once, at most; and at least: fewer are asked for one by one
+#: so many rows are asked for or written at once; fewer than `LEAST` are asked for one by one
 MOST, LEAST = 100, 8
 #: one statement for each number of rows, so that each is prepared once
 _SPENT_MANY = [
     f"select row, spent from ledger where series = ? and epoch = ? and row in ({marks})"  # noqa: S608 - question marks
     for marks in (", ".join("?" * many) for many in range(MOST + 1))
 ]
-_SPEND = (
-    "insert into ledger (series, epoch, row, spent) values (?, ?, ?, ?)"
-    " on conflict do update set spent = excluded.spent"
-)
+_SPEND_MANY = [
+    "insert into ledger (series, epoch, row, spent)"  # noqa: S608 - question marks
+    f" values {marks} on conflict do update set spent = excluded.spent"
+    for marks in (", ".join(["(?, ?, ?, ?)"] * many) for many in range(MOST + 1))
+]
 _FRESH = "select rows from fresh where series = ? and period = ?"
 _GROW = (
     "insert into fresh (series, period, rows) values (?, ?, ?)"
@@ -113,22 +116,23 @@ def know(database: sqlite3.Connection, fingerprint: str) -> tuple[int, int]:
 def take(database: sqlite3.Connection, group: Sequence[Spends], notes: Notes) -> list[Codes]:
     """Judge and count a group."""
     pages: dict[str, tuple[int, Page, _Rows]] = {}
-    verdicts = []
-    for spends in group:
+    verdicts: dict[int, Codes] = {}
+    for joined in join(group):
+        spends = joined.spends
         name = spends.series.fingerprint
         if name not in pages:
             pages[name] = _turn(database, spends.series)
         _, page, held = pages[name]
         rows = rows_of(spends)
         held.look_up(rows)
-        verdicts.append(judge(page, spends, rows))
+        verdicts.update(joined.parts(group, judge(page, spends, rows)))
     noted = Counter(notes)
     for number, page, _ in pages.values():
         _write(database, number, page)
         for (period, code), times in page.refused.items():
             noted[Note(VERDICT, page.series.fingerprint, period, VERDICTS[code])] += times
     database.executemany(_NOTE, [(*note, times) for note, times in noted.items() if times])
-    return verdicts
+    return [verdicts[place] for place in range(len(group))]
 
 
 def close_row(
@@ -186,7 +190,10 @@ def _turn(database: sqlite3.Connection, series: Series) -> tuple[int, Page, _Row
 def _write(database: sqlite3.Connection, number: int, page: Page) -> None:
     size = width(page.series.bits)
     spent = [(number, *row, page.spent[row].to_bytes(size, "little")) for row in page.changed]
-    database.executemany(_SPEND, spent)
+    # Many a statement, not one: between two, other threads take the interpreter's lock.
+    for first in range(0, len(spent), MOST):
+        some = spent[first : first + MOST]
+        database.execute(_SPEND_MANY[len(some)], list(chain.from_iterable(some)))
     database.executemany(_GROW, [(number, period, page.fresh[period]) for period in page.grown])
     for epoch in {epoch for epoch, _ in page.steps}:
         _move(database, number, epoch, moved(page, epoch))
