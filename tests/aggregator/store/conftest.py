@@ -19,7 +19,14 @@ def empty(
         yield serving
 
 
-@pytest.fixture(scope="session", params=ENGINES)
+#: a second cluster is two seconds a store, and nothing in it differs: with --full
+BESIDE = [
+    pytest.param(name, marks=pytest.mark.full) if name == "redis-cluster" else name
+    for name in ENGINES
+]
+
+
+@pytest.fixture(scope="session", params=BESIDE)
 def another(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Empty]:
