@@ -62,10 +62,12 @@ class Series:
 
         Periods begin and end at midnight and `late` is in days, so a day decides.
         """
-        if day not in self._ages:
-            self._ages.clear()  # only ever one day is asked for
-            self._ages[day] = self._taken(day)
-        return self._ages[day]
+        found = self._ages.get(day)
+        if found is None:
+            found = self._taken(day)
+            self._ages.clear()  # only ever one day is asked for; at midnight, for a moment, two
+            self._ages[day] = found
+        return found
 
     def _taken(self, day: date) -> tuple[int, int]:
         late = timedelta(days=self.collection.late)

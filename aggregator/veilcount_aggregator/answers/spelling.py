@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from ..schema import DECIMAL
+
 PLACES = Decimal("1e-12")
 _DIGITS = 40
 
@@ -35,7 +37,7 @@ def plain(answer: object) -> Any:
 def schema_of(kind: type) -> dict[str, Any]:
     """Return the schema of an exact number."""
     if kind is Fraction:
-        return {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"}
+        return {"type": "string", **DECIMAL}
     raise NotImplementedError(kind)
 
 
