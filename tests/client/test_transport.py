@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -154,11 +155,26 @@ def test_a_key_that_is_none_is_for_later() -> None:
 
 def test_tls_to_a_plain_port_is_for_later() -> None:
     """It is not tried without."""
-    with serving(servers.counting) as server:
-        result = send(server.url.replace("http:", "https:"))
+    heard: list[bytes] = []
+    with socket.create_server((servers.HOST, 0)) as listening:
+        thread = threading.Thread(target=_answer_plainly, args=(listening, heard))
+        thread.start()
+        result = send(f"https://{servers.HOST}:{listening.getsockname()[1]}")
+        thread.join(10)
 
-        assert result == Later("SSLError")
-        assert not server.requests
+    assert result == Later("SSLError")
+    assert heard
+    assert b"POST" not in b"".join(heard)
+
+
+def _answer_plainly(listening: socket.socket, heard: list[bytes]) -> None:
+    """Say in clear, whatever comes, that it is no request; a hello may hold no end of a line."""
+    connection, _ = listening.accept()
+    with connection, suppress(OSError):
+        heard.append(connection.recv(1 << 16))
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        while piece := connection.recv(1 << 16):
+            heard.append(piece)
 
 
 def test_a_certificate_that_nobody_vouches_for_is_for_later(tmp_path: Path) -> None:
