@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 
 from veilcount_shared.verdict import Verdict
 
+from .answers import Holdings
 from .bodies import Body
 from .commit import Committer
 from .curator import Curator
@@ -65,6 +66,12 @@ class Aggregator:
     def today(self) -> date:
         """Return the UTC day."""
         return utc_day(self.clock())
+
+    def holdings(self) -> Holdings:
+        """Return what answers are read from, as of now."""
+        with suppress(StoreError):  # of a store that is fenced, what is written can be read
+            self.flush()
+        return Holdings(self.known().catalogue, self.store, self.today())
 
     def take(self, body: Body) -> list[Verdict]:
         """Return the verdicts of a body, once they are durable."""

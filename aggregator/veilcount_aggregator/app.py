@@ -11,13 +11,15 @@ from werkzeug.exceptions import HTTPException
 from veilcount_shared.errors import VeilcountError
 
 from .aggregator import Aggregator
+from .dashboard import dashboard
+from .dashboard.frame import Frame
 from .errors import StoreError
 from .logs import Faults
 from .web import answers, audit, collections, docs, health, keys, metrics, pseudonyms, releases
 from .web.answering import answer_problem
 from .web.authority import Authority
 from .web.figures import Figures
-from .web.problems import problem_of, problem_of_status
+from .web.problems import Problem, problem_of, problem_of_status
 from .web.reports import ReportsDoor
 
 MOST_BODY = 32 << 20  # a file of definitions with a million values; devices' doors have their own
@@ -48,7 +50,9 @@ def create_app(aggregator: Aggregator, seconds: Callable[[], float] = time.monot
     app.register_blueprint(health.doors(aggregator))
     app.register_blueprint(metrics.doors(aggregator, authority))
     app.register_blueprint(docs.doors())
-    _answer_errors(app, faults)
+    pages = dashboard(aggregator, authority, seconds)
+    app.register_blueprint(pages.blueprint)
+    _answer_errors(app, pages, faults)
     _count(app, figures, seconds)
     app.wsgi_app = ReportsDoor(  # type: ignore[method-assign] # as Flask's own documentation does it
         app.wsgi_app,
@@ -61,19 +65,25 @@ def create_app(aggregator: Aggregator, seconds: Callable[[], float] = time.monot
     return app
 
 
-def _answer_errors(app: Flask, faults: Faults) -> None:
+def _answer_errors(app: Flask, pages: Frame, faults: Faults) -> None:
     @app.errorhandler(Exception)
     def refuse(error: Exception) -> Response:
-        """Answer with a problem document, whatever went wrong."""
-        if isinstance(error, HTTPException):
-            given = error.get_response().headers
-            allow = {"Allow": given["Allow"]} if "Allow" in given else {}
-            return answer_problem(problem_of_status(error.code or 500, allow))
-        if isinstance(error, StoreError):
-            faults.tell("store", _door(), error, why=str(error))
-        elif not isinstance(error, VeilcountError):
-            faults.tell("failed", _door(), error)
-        return answer_problem(problem_of(error))
+        """Answer with a problem: a page for people, a document for programs."""
+        problem = _problem(error, faults)
+        return pages.trouble(problem) if pages.speaks() else answer_problem(problem)
+
+
+def _problem(error: Exception, faults: Faults) -> Problem:
+    """Return what is answered to an error; a fault of ours is logged."""
+    if isinstance(error, HTTPException):
+        given = error.get_response().headers
+        allow = {"Allow": given["Allow"]} if "Allow" in given else {}
+        return problem_of_status(error.code or 500, allow)
+    if isinstance(error, StoreError):
+        faults.tell("store", _door(), error, why=str(error))
+    elif not isinstance(error, VeilcountError):
+        faults.tell("failed", _door(), error)
+    return problem_of(error)
 
 
 def _count(app: Flask, figures: Figures, seconds: Callable[[], float]) -> None:

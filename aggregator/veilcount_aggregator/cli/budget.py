@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
+from .. import wording
 from ..answers import BudgetQuestion, budget, plain
 from ..planning.plan import percent
-from . import options, source, wording
+from . import options, source
 from .telling import tell_json, tell_lines, tell_table
 
 Document = Mapping[str, Any]

@@ -11,11 +11,12 @@ from veilcount_shared import Collection, lint, load_collections
 from veilcount_shared.collection import Model
 from veilcount_shared.design import Plain
 
+from .. import wording
 from ..answers import plain
 from ..budget import figures
 from ..contrast import Error, Quantity
 from ..planning.plan import describe
-from . import given, options, wording
+from . import given, options
 from .running import NotSo
 from .telling import tell_json, tell_lines, tell_table
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from .. import wording
 from ..answers import CompareQuestion, compare, plain
 from ..reader.columns import spelled
-from . import options, source, wording
+from . import options, source
 from .telling import tell_json, tell_lines, tell_table
 
 

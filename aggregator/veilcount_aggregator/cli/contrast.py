@@ -9,10 +9,11 @@ import click
 
 from veilcount_shared.collection import Measure
 
+from .. import wording
 from ..answers import plain
 from ..contrast import Contrast, Line, Point, contrast
 from ..planning import Question
-from . import given, options, wording
+from . import given, options
 from .asking import collection_of, domain_options, domain_question
 from .telling import tell_json, tell_lines, tell_table
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .. import wording
 from ..reader.columns import spelled
-from . import wording
 from .telling import tell_lines, tell_table
 
 Document = Mapping[str, Any]

@@ -11,10 +11,11 @@ import click
 from veilcount_shared.collection import Measure
 from veilcount_shared.periods import Unit
 
+from .. import wording
 from ..answers import plain
 from ..planning import Planned, Question, Trust, plan
 from ..planning.question import MOST_ARMS
-from . import given, options, wording
+from . import given, options
 from .asking import domain_options, domain_question
 from .telling import tell_json, tell_lines, tell_table
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import click
 
+from .. import wording
 from ..errors import SettingsError
 from ..settings import PREFIX
-from . import given, options, source, wording
+from . import given, options, source
 from .server import Server
 from .telling import tell_json, tell_lines, tell_table
 

@@ -14,10 +14,11 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Measure, Model
 from veilcount_shared.domain import Number
 
+from .. import wording
 from ..answers.values import size_of, value_at
 from ..reader.columns import spelled
 from ..simulating import Figures, Simulation, beside
-from . import given, options, wording
+from . import given, options
 from .crowd import LAWS, crowd
 from .telling import tell_json, tell_lines, tell_table
 

@@ -7,7 +7,6 @@ asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import wraps
 from typing import ParamSpec
 
@@ -18,7 +17,6 @@ from veilcount_shared.wire import JSON_TYPE
 from .. import answers
 from ..aggregator import Aggregator
 from ..answers.formats import WRITERS, NoArrow
-from ..errors import StoreError
 from ..keys import Role
 from .authority import Authority
 from .problems import refusal
@@ -35,8 +33,8 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
     @_named
     def estimate(name: str) -> Response:
         """A collection's answers, debiased, series by series."""
-        given = _given()
-        return _told(answers.estimate(_holdings(), name, answers.Question.read(given)), WRITERS)
+        asked = answers.Question.read(_given())
+        return _told(answers.estimate(aggregator.holdings(), name, asked), WRITERS)
 
     @blueprint.get("/v1/collections/<name>/compare")
     @authority.opens_to(Role.ANALYST)
@@ -44,7 +42,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
     def compare(name: str) -> Response:
         """Two sides of a collection, value by value."""
         asked = answers.CompareQuestion.read(_given())
-        return _told(answers.compare(_holdings(), name, asked), WRITERS)
+        return _told(answers.compare(aggregator.holdings(), name, asked), WRITERS)
 
     @blueprint.get("/v1/collections/<name>/budget")
     @authority.opens_to(Role.ANALYST)
@@ -53,7 +51,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
         """What a person reveals, promised and counted."""
         asked = answers.BudgetQuestion.read(_given())
         bars = g.key.role is Role.ADMIN
-        return _told(answers.budget(_holdings(), name, asked, bars=bars))
+        return _told(answers.budget(aggregator.holdings(), name, asked, bars=bars))
 
     @blueprint.get("/v1/collections/<name>/contrast")
     @authority.opens_to(Role.ANALYST)
@@ -61,7 +59,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
     def contrast(name: str) -> Response:
         """The same question under the models of trust."""
         asked = answers.ContrastQuestion.read(_given())
-        return _told(answers.contrast(_holdings(), name, asked))
+        return _told(answers.contrast(aggregator.holdings(), name, asked))
 
     @blueprint.get("/v1/plan")
     @authority.opens_to(Role.ANALYST)
@@ -69,12 +67,6 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
         """Any of devices, epsilon and error from the other two."""
         asked = answers.PlanQuestion.read(_given(), aggregator.today())
         return _told(answers.plan(asked))
-
-    def _holdings() -> answers.Holdings:
-        with suppress(StoreError):  # of a store that is fenced, what is written can be read
-            aggregator.flush()
-        catalogue = aggregator.known().catalogue
-        return answers.Holdings(catalogue, aggregator.store, aggregator.today())
 
     return blueprint
 

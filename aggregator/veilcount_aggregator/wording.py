@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ..planning.definition import decimal
+from .planning.definition import decimal
 
 POINTS = " points"
 LEAST_SHOWN = 1e-4  # of a share: below, two decimals would show zeros

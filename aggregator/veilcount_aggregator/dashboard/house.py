@@ -1,0 +1,20 @@
+"""The pages, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..aggregator import Aggregator
+from ..web.authority import Authority
+from . import entrance, overview
+from .frame import Frame
+from .visitors import Visitors
+
+
+def dashboard(aggregator: Aggregator, authority: Authority, seconds: Callable[[], float]) -> Frame:
+    """Return the frame with all pages in it."""
+    frame = Frame(aggregator, Visitors(aggregator, seconds))
+    entrance.pages(frame, authority)
+    for page in (overview,):
+        page.pages(frame)
+    return frame

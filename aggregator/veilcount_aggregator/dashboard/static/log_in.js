@@ -1,0 +1,2 @@
+// Warns where a key would travel in the clear.
+document.getElementById('in-the-clear').hidden = window.isSecureContext;
