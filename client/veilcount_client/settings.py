@@ -49,10 +49,15 @@ def read_settings(
         chosen = environment.get(f"VEILCOUNT_{name.upper()}") if found is None else found
         return None if chosen is None else exact(chosen)  # type: ignore[arg-type] # refuses floats
 
+    def place() -> str | None:
+        """Return where the state lies: either argument wins over both variables."""
+        named = given.get("state") or given.get("state_dir")
+        return str(named) if named else text("state") or text("state_dir")
+
     return Settings(
         url=text("url"),
         collections=text("collections"),
-        state=text("state") or text("state_dir"),
+        state=place(),
         key=text("key"),
         ceiling=amount("ceiling"),
         daily_ceiling=amount("daily_ceiling"),

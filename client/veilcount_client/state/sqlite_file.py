@@ -81,6 +81,7 @@ class SqliteFile:
         self.root = b""
         self._directory = Path(directory)
         self._number = 1
+        self._next = self._path(2)  # looked for before every access: not made anew each time
         self._pid = os.getpid()
         self._lock = RLock()
         self._forking: set[int] = set()  # threads that fork now
@@ -127,15 +128,16 @@ class SqliteFile:
         return self._directory / (FILE if number == 1 else f"{number}-{FILE}")
 
     def _database(self) -> sqlite3.Connection:
-        if self._path(self._number + 1).exists():  # another process found this one damaged
+        if self._next.exists():  # another process found this one damaged
             self._let_go()
         return self._connection or self._open()
 
     def _open(self) -> sqlite3.Connection:
         known = self.root
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        while self._path(self._number + 1).exists():
+        while self._next.exists():
             self._number += 1
+            self._next = self._path(self._number + 1)
         path = self._path(self._number)
         path.touch(mode=0o600)
         self._connection = _connect(path)
@@ -177,7 +179,7 @@ class SqliteFile:
         self._let_go()
         known, self.root = self.root, b""
         try:
-            self._path(self._number + 1).touch(mode=0o600)
+            self._next.touch(mode=0o600)
             self._open()
         except (sqlite3.Error, OSError, StateError) as worse:
             self.root = known
