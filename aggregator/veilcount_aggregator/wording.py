@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import floor, log10
 
 from .planning.definition import decimal
 
@@ -26,11 +27,25 @@ def figure(value: float, *, of_shares: bool) -> str:
     return share(value) if of_shares else f"{value:,.6g}"
 
 
+def significant(number: float, digits: int) -> str:
+    """Return a number to so many digits; with an exponent only where it is hardly anything."""
+    if not number:
+        return "0"
+    return f"{round(number, digits - 1 - floor(log10(abs(number)))):,.12g}"
+
+
+def precise(value: float, low: float, high: float) -> str:
+    """Return a number with the digits that an interval of it leaves any meaning."""
+    width = (high - low) / 2
+    places = 6 if width <= 0 else 1 - floor(log10(width))
+    return f"{round(value, places):,.{max(0, places)}f}"
+
+
 def around(half_width: float, *, of_shares: bool) -> str:
     """Return half an interval: of a share in points."""
     if of_shares:
-        return f"+/- {half_width * 100:.2g}{POINTS}"
-    return f"+/- {half_width:.3g}"
+        return f"+/- {significant(half_width * 100, 2)}{POINTS}"
+    return f"+/- {significant(half_width, 3)}"
 
 
 def difference(number: float, *, of_shares: bool) -> str:

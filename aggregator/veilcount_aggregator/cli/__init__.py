@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 
 WRONG_USAGE = 2
+STOPPED = 130
 
 
 def main() -> None:
@@ -24,4 +25,7 @@ def main() -> None:
             f"veilcount: needs {missing.name}: pip install 'veilcount[aggregator]'\n",
         )
         code = WRONG_USAGE
+    except KeyboardInterrupt:  # while it was still being loaded
+        sys.stderr.write("veilcount: stopped\n")
+        code = STOPPED
     sys.exit(code)

@@ -17,7 +17,7 @@ from veilcount_shared import Collection, SystemCoins, load_collections
 from ..auditing import Finding
 from ..auditing.catching import BUGS
 from ..auditing.definitions import audit_definition, why_not
-from . import given, options
+from . import given, naming, options
 from .running import NotSo
 from .telling import tell_json, tell_lines, tell_table
 
@@ -31,9 +31,9 @@ SELF_TEST_ALPHA = 0.0001  # the bugs' samples are enough for it
 Item = TypeVar("Item")
 
 
-@click.command("audit")
+@click.command("audit", short_help="Epsilon as claimed, and as measured on this machine.")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=naming.of_file)
 @click.option("--self-test", is_flag=True, help="Show that planted bugs are caught.")
 @click.option(
     "--samples",

@@ -11,7 +11,7 @@ import click
 from .. import wording
 from ..answers import BudgetQuestion, budget, plain
 from ..planning.plan import percent
-from . import options, source
+from . import naming, options, source
 from .telling import tell_json, tell_lines, tell_table
 
 Document = Mapping[str, Any]
@@ -19,8 +19,8 @@ Document = Mapping[str, Any]
 UNITS = ("unit", "answers", "epsilon each", "local", "central", "guessed by all")
 
 
-@click.command("budget")
-@click.argument("name")
+@click.command("budget", short_help="What a collection costs a person, and what was counted.")
+@click.argument("name", shell_complete=naming.of_store)
 @click.option("--series", multiple=True, metavar="FINGERPRINT", help="One definition of several.")
 @click.option("--delta", help="Of bounds that have one; unless told, 0.000001.")
 @click.option("--n", "n", metavar="N", help="Persons, for the errors; unless told, those there.")
@@ -99,8 +99,9 @@ def _spent(series: Document) -> Iterator[str]:
         f" {spent['worst']} at worst, of at most {spent['cap']}"
     )
     for bar in spent["bars"]:
-        slots = f"{bar['least']} to {bar['most']}" if bar["least"] < bar["most"] else bar["most"]
-        yield f"  {slots} answers (epsilon {bar['epsilon']}): {bar['pseudonyms']:,} pseudonyms"
+        most = _answers(bar["most"])
+        slots = f"{bar['least']:,} to {most}" if bar["least"] < bar["most"] else most
+        yield f"  {slots} (epsilon {bar['epsilon']}): {bar['pseudonyms']:,} pseudonyms"
 
 
 def _together(account: Document) -> Iterator[str]:

@@ -17,6 +17,7 @@ from ..budget import figures
 from ..contrast import Error, Quantity
 from ..planning.plan import describe
 from . import given, options
+from .progress import waiting
 from .running import NotSo
 from .telling import tell_json, tell_lines, tell_table
 
@@ -25,25 +26,27 @@ TRUE = "true values, to a trusted curator"
 COLUMNS = ("collection", "event", "day", "user", "design", "bits")
 
 
-@click.command("check")
+@click.command("check", short_help="What a definitions file promises, and what it will know.")
 @given.file
 @click.option(
     "--n",
+    "--devices",
     "n",
     type=given.COUNT,
     default=100_000,
     show_default=True,
-    help="How many answers are expected.",
+    help="How many answers are expected, one a device.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 if there are remarks.")
 @options.as_json
 def command(file: Path, *, n: int, strict: bool, as_json: bool) -> None:
     """Show what each collection of FILE reveals and what it will know.
 
-    The three epsilons stand together, then the design and its message in bits, the error that is
-    to be expected, and remarks on what the author may not have meant.
+    The three epsilons stand together, then the design and its message in bits, who enforces what,
+    the error that is to be expected, and remarks on what the author may not have meant.
     """
-    found = [_facts(collection, n) for collection in load_collections(file).values()]
+    with waiting("looking for the error"):
+        found = [_facts(collection, n) for collection in load_collections(file).values()]
     if as_json:
         tell_json({"file": file.name, "n": n, "level": LEVEL, "collections": found})
     else:
@@ -63,6 +66,7 @@ def _facts(collection: Collection, n: int) -> dict[str, Any]:
             "question": collection.question,
             "model": collection.model,
             "unit": collection.unit,
+            "linkage": collection.linkage,
             "figures": figures(collection),
             "design": TRUE if isinstance(design, Plain) else describe(design),
             "message_bits": collection.message_bits,
@@ -104,6 +108,8 @@ def _says(each: dict[str, Any], n: int) -> list[str]:
     scope = each["figures"]["scope"]
     return [
         f"protects {scope}",
+        each["figures"]["device"],
+        each["figures"]["server"],
         f"{each['quantity']} of n = {n:,} answers: {error}, noise alone",
         *(f"look again: {remark['key']}: {remark['text']}" for remark in each["remarks"]),
     ]

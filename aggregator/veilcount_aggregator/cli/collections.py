@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ..definitions import read_source
-from . import options
+from . import naming, options
 from .places import place
 from .source import place_options
 from .telling import tell_json, tell_lines, tell_table
@@ -62,7 +62,7 @@ def list_all(*, url: str | None, server: str | None, key: str, as_json: bool) ->
 
 
 @command.command("close")
-@click.argument("name")
+@click.argument("name", shell_complete=naming.of_store)
 @place_options
 @options.as_json
 def close(name: str, *, url: str | None, server: str | None, key: str, as_json: bool) -> None:

@@ -10,12 +10,12 @@ import click
 from .. import wording
 from ..answers import CompareQuestion, compare, plain
 from ..reader.columns import spelled
-from . import options, source
+from . import naming, options, source
 from .telling import tell_json, tell_lines, tell_table
 
 
 @click.command("compare")
-@click.argument("name")
+@click.argument("name", shell_complete=naming.of_store)
 @click.argument("a")
 @click.argument("b")
 @click.option("--from", "first", metavar="DAY", help="The first UTC day of both.")

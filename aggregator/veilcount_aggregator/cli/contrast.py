@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import click
 
 from veilcount_shared.collection import Measure
 
 from .. import wording
-from ..answers import plain
-from ..contrast import Contrast, Line, Point, contrast
+from ..answers import ContrastQuestion, plain
+from ..answers import contrast as observed
+from ..contrast import contrast
 from ..planning import Question
-from . import given, options
+from . import given, naming, options, source
 from .asking import collection_of, domain_options, domain_question
+from .progress import waiting
 from .telling import tell_json, tell_lines, tell_table
+
+Document = Mapping[str, Any]
 
 COLUMNS = ("model", "one report", "the answer", "error", "as a sample", "devices as central")
 SCALING = ("n", "local", "shuffled", "central")
@@ -23,72 +29,123 @@ SCALING = ("n", "local", "shuffled", "central")
 
 @click.command("contrast")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.argument("name", required=False)
-@click.option("--n", "n", type=given.COUNT, required=True, help="How many answers.")
+@click.argument("name", required=False, shell_complete=naming.of_file)
+@click.option(
+    "--n", "n", type=given.COUNT, help="How many answers; of a store's collection, those there."
+)
 @click.option("--epsilon", type=given.EPSILON, help="Without a file: what one answer may reveal.")
 @domain_options
 @given.level
 @click.option("--delta", type=given.SHARE, default="0.000001", show_default=True)
+@click.option("--series", multiple=True, metavar="FINGERPRINT", help="One definition of several.")
+@source.place_options
 @options.as_json
 def command(
     file: Path | None,
     name: str | None,
     *,
-    n: int,
+    n: int | None,
     epsilon: Fraction | None,
     values: int | None,
     bounds: tuple[Fraction, Fraction] | None,
     measure: Measure,
     level: Fraction,
     delta: Fraction,
+    series: tuple[str, ...],
+    url: str | None,
+    server: str | None,
+    key: str,
     as_json: bool,
 ) -> None:
     """Set local, shuffled and central side by side on n answers.
 
     Of collection NAME in FILE; or, without a file, of a yes or no, --values or a --range at an
-    --epsilon. All protect one contribution a person with substitute adjacency.
+    --epsilon; or, with a name alone, of a collection in a --store or at a server's --url, on the
+    answers that are there. All protect one contribution a person with substitute adjacency.
     """
-    if file is not None and name is not None:
+    if file is not None and name is None and epsilon is None and not file.exists():
+        asked = source.given(n=n, level=wording.exact(level), delta=_spelled(delta), series=series)
+        _tell_observed(_observed(str(file), url, server, key, asked), as_json=as_json)
+        return
+    if n is not None and file is not None and name is not None:
         collection = given.load(file, name)
-    elif file is None and epsilon is not None:
+    elif n is not None and file is None and epsilon is not None:
         question = Question(
             start=options.now().date(), **domain_question(values, bounds), measure=Measure(measure)
         )
         collection = collection_of(question, n, epsilon)
     else:
-        raise click.UsageError("give FILE and NAME, or --epsilon (with --values or --range)")
-    found = contrast(collection, n, level=float(level), delta=delta)
+        raise click.UsageError(
+            "give --n with FILE and NAME, or with --epsilon (and --values or --range); or NAME and"
+            " --store, for the answers that are there"
+        )
+    with waiting("looking for equal guarantees"):
+        found = contrast(collection, n, level=float(level), delta=delta)
+    document = plain(found)
     if as_json:
-        tell_json(plain(found))
+        tell_json(document)
     else:
-        _tell(found)
+        _tell(document)
 
 
-def _tell(found: Contrast) -> None:
-    shares = found.quantity != "mean"
+def _spelled(delta: Fraction) -> str:
+    """Return a delta as it may be typed: to seventeen digits, more than its bounds tell apart."""
+    return f"{float(delta):.17g}"
+
+
+def _observed(
+    name: str, url: str | None, server: str | None, key: str, asked: dict[str, list[str]]
+) -> Document:
+    there = source.server_of(url, server, key)
+    with waiting("looking for equal guarantees"):
+        if there is not None:
+            return there.ask(name, "contrast", asked)
+        with source.holdings(url) as holdings:
+            document: Document = plain(observed(holdings, name, ContrastQuestion.read(asked)))
+            return document
+
+
+def _tell_observed(document: Document, *, as_json: bool) -> None:
+    if as_json:
+        tell_json(document)
+        return
+    for each in document["series"]:
+        days = f", {each['from']} to {each['to']}" if each["from"] else ""
+        tell_lines(
+            [
+                f"{document['collection']}: {each['question']}",
+                f"series {each['fingerprint'][:12]}; n is {each['n_is']}{days}",
+            ]
+        )
+        _tell(each["contrast"])
+        tell_lines([""])
+
+
+def _tell(found: Document) -> None:
+    shares = found["quantity"] != "mean"
     title = (
-        f"{found.quantity} of n = {found.n:,} answers, {found.basis}; unit {found.unit},"
-        f" {found.adjacency} adjacency, level {found.level:.4g}"
+        f"{found['quantity']} of n = {found['n']:,} answers, {found['basis']}; unit"
+        f" {found['unit']}, {found['adjacency']} adjacency, level {found['level']:.4g}"
     )
     tell_lines([title, ""])
-    tell_table(COLUMNS, [_row(line, shares=shares) for line in found.lines])
-    tell_lines(["", *(f"{line.row}: {line.guarantee}." for line in found.lines), ""])
-    tell_lines([f"root mean square error of the {found.quantity} by the number of answers"])
-    tell_table(SCALING, [_point(point, shares=shares) for point in found.scaling])
+    tell_table(COLUMNS, [_row(line, shares=shares) for line in found["lines"]])
+    tell_lines(["", *(f"{line['row']}: {line['guarantee']}." for line in found["lines"]), ""])
+    tell_lines([f"root mean square error of the {found['quantity']} by the number of answers"])
+    tell_table(SCALING, [_point(point, shares=shares) for point in found["scaling"]])
 
 
-def _point(point: Point, *, shares: bool) -> tuple[str, ...]:
-    errors = (point.local, point.shuffled, point.central)
-    return (f"{point.n:,}", *(wording.figure(each, of_shares=shares) for each in errors))
+def _point(point: Document, *, shares: bool) -> tuple[str, ...]:
+    errors = (point[model] for model in SCALING[1:])
+    return (f"{point['n']:,}", *(wording.figure(each, of_shares=shares) for each in errors))
 
 
-def _row(line: Line, *, shares: bool) -> tuple[str, ...]:
-    answer = wording.epsilon(line.epsilon)
+def _row(line: Document, *, shares: bool) -> tuple[str, ...]:
+    answer, delta = wording.epsilon(Fraction(line["epsilon"])), Fraction(line["delta"])
     return (
-        line.row,
-        "everything" if line.device is None else wording.epsilon(line.device),
-        f"{answer}, delta {float(line.delta):g}" if line.delta else answer,
-        wording.around(line.cohort.half_width, of_shares=shares),
-        wording.around(line.population.half_width, of_shares=shares),
-        f"{line.devices_as_central:,}",
+        line["row"],
+        "everything" if line["device"] is None else wording.epsilon(Fraction(line["device"])),
+        f"{answer}, delta {float(delta):g}" if delta else answer,
+        wording.around(line["cohort"]["half_width"], of_shares=shares),
+        wording.around(line["population"]["half_width"], of_shares=shares),
+        f"{line['devices_as_central']:,}",
     )

@@ -8,11 +8,11 @@ from typing import Any
 import click
 import msgspec
 
-from ..answers import Alert, By, EstimateAnswer, Question, estimate, plain
+from ..answers import Alert, Among, By, EstimateAnswer, Question, estimate, plain
 from ..answers.alert import MEAN
 from ..answers.formats import as_csv
 from ..estimating import View
-from . import source
+from . import naming, source
 from .estimated import tell_estimate
 from .running import NOT_SO
 from .telling import tell_json, tell_lines
@@ -20,8 +20,8 @@ from .telling import tell_json, tell_lines
 TABLE, JSON, CSV = "table", "json", "csv"
 
 
-@click.command("estimate")
-@click.argument("name")
+@click.command("estimate", short_help="What the crowd answered, and how sure that is.")
+@click.argument("name", shell_complete=naming.of_store)
 @click.option("--from", "first", metavar="DAY", help="The first UTC day, such as 2026-12-01.")
 @click.option("--to", "last", metavar="DAY", help="The last UTC day. Whole periods are covered.")
 @click.option(
@@ -41,6 +41,20 @@ TABLE, JSON, CSV = "table", "json", "csv"
 @click.option("--values", multiple=True, metavar="VALUE,...", help="These values alone.")
 @click.option("--group", multiple=True, metavar="NAME:VALUE,...", help="Sums of values.")
 @click.option("--page", metavar="N", help="Of many values, the page.")
+@click.option("--size", metavar="N", help="How many values a page has; unless told, 100.")
+@click.option(
+    "--among",
+    type=click.Choice([each.value for each in Among]),
+    help="Where presence is hidden: shares of all devices, or of those that answered.",
+)
+@click.option(
+    "--simultaneous/--one-by-one",
+    default=None,
+    help="Intervals that hold all at once; unless told, those of --top do.",
+)
+@click.option(
+    "--fakes", metavar="SHARE", help="Of reports, to be shown as fakes; unless told, 0.01."
+)
 @click.option(
     "--format",
     "form",

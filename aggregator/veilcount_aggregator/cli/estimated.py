@@ -21,7 +21,8 @@ def tell_estimate(document: Document) -> None:
         tell_lines(_head(document, series))
         for stretch in series["stretches"]:
             _tell_stretch(document, series, stretch)
-        tell_lines([*_beside(series), ""])
+        beside = list(_beside(series))
+        tell_lines(["", *beside, ""] if beside else [""])
 
 
 def _head(document: Document, series: Document) -> Iterator[str]:
@@ -101,7 +102,6 @@ def _refused(verdicts: Mapping[str, int]) -> list[str]:
 
 def _beside(series: Document) -> Iterator[str]:
     """Yield what else there is to know: pages, noise, fakes, losses."""
-    yield ""
     if series["pages"] > 1:
         yield f"page {series['page']:,} of {series['pages']:,} ({series['size']:,} values): --page"
     if series["stand_out"] is not None:

@@ -15,6 +15,8 @@ from veilcount_shared.collection.toml import LARGE
 from veilcount_shared.epsilon import epsilon_of
 from veilcount_shared.errors import VeilcountError
 
+from . import naming
+
 Family = Mapping[str, Collection]
 
 
@@ -70,7 +72,7 @@ EXACT, EPSILON, SHARE = ExactNumber(), Epsilon(), Share()
 COUNT = click.IntRange(1, 10**9 - 1)
 
 file = click.argument("file", type=click.Path(path_type=Path))
-name = click.argument("name")
+name = click.argument("name", shell_complete=naming.of_file)
 level = click.option(
     "--level",
     type=SHARE,

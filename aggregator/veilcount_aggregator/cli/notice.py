@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,15 +12,15 @@ from veilcount_shared import load_collections
 
 from ..answers import plain
 from ..notice import Notice, notice
-from . import given, options
-from .telling import tell_json, tell_lines
+from . import given, naming, options
+from .telling import tell_json, tell_lines, terminal_width
 
 WIDEST = 88  # a line that is read
 
 
-@click.command("notice")
+@click.command("notice", short_help="Write the privacy notice of a definitions file.")
 @given.file
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=naming.of_file)
 @options.as_json
 def command(file: Path, name: str | None, *, as_json: bool) -> None:
     """Write what the people who are asked should know, for each collection of FILE.
@@ -42,7 +40,8 @@ def command(file: Path, name: str | None, *, as_json: bool) -> None:
 
 def _width() -> int | None:
     """Return where to break lines: for a person's terminal alone, a file has its own reader."""
-    return min(shutil.get_terminal_size().columns, WIDEST) if sys.stdout.isatty() else None
+    width = terminal_width()
+    return None if width is None else min(width, WIDEST)
 
 
 def _lines(told: Notice, width: int | None) -> Iterator[str]:

@@ -17,7 +17,8 @@ from ..planning import Planned, Question, Trust, plan
 from ..planning.question import MOST_ARMS
 from . import given, options
 from .asking import domain_options, domain_question
-from .telling import tell_json, tell_lines, tell_table
+from .progress import waiting
+from .telling import tell_json, tell_lines, tell_table, tell_verbatim
 
 
 @click.command("plan")
@@ -84,18 +85,20 @@ def command(
         level=float(level),
         delta=delta,
     )
-    planned = plan(
-        question,
-        trust=Trust(model),
-        devices=devices,
-        epsilon=epsilon,
-        error=None if error is None else float(error),
-    )
+    with waiting("planning"):
+        planned = plan(
+            question,
+            trust=Trust(model),
+            devices=devices,
+            epsilon=epsilon,
+            error=None if error is None else float(error),
+        )
     if as_json:
         tell_json(plain(planned))
         return
     tell_table(("what", "figure", ""), _rows(planned))
-    tell_lines(["", f"{planned.sentence}.", "", planned.toml.rstrip()])
+    tell_lines(["", f"{planned.sentence}.", ""])
+    tell_verbatim(planned.toml.rstrip())
 
 
 def _rows(planned: Planned) -> Iterator[tuple[str, str, str]]:

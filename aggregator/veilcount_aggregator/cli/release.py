@@ -1,6 +1,9 @@
 """`veilcount release`: ask a trusted curator, or see what was ever released.
 
-Always of a running server: it alone charges a period's budget and writes the journal.
+Always of a running server, never of a store that is opened here: what a release has cost is also
+written to the server's journal, on the server's disk, before it leaves, and under the name of the
+key that asked. A command elsewhere would write to another journal, or to none, and a store that
+came back from a backup would spend that budget again.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import click
 from .. import wording
 from ..errors import SettingsError
 from ..settings import PREFIX
-from . import given, options, source
+from . import given, naming, options, source
 from .server import Server
 from .telling import tell_json, tell_lines, tell_table
 
@@ -27,8 +30,8 @@ PERIODS = ("period", "from", "to", "spent", "remaining")
 FEW = 3  # figures of a release that a line of the journal shows
 
 
-@click.command("release")
-@click.argument("name")
+@click.command("release", short_help="Ask a trusted curator, or see all that was released.")
+@click.argument("name", shell_complete=naming.of_store)
 @click.option(
     "--query",
     help="""histogram, count, sum, mean, 'age >= 40' or '{"count": ["a", "b"]}'; without, the
@@ -57,10 +60,11 @@ def command(
 ) -> None:
     """Ask the curator of central collection NAME, or see all that was released of it.
 
-    An answer is paid for from the budget of each period in it; the same question again is free.
+    An answer is paid for from the budget of each period in it; the same question again is free. The
+    server is asked, not the store: what is spent has to be in its journal before the answer leaves.
     """
     if not server:
-        fix = f"give the address of the running server, here or as {PREFIX}URL: it alone charges"
+        fix = f"give a running server's address, here or as {PREFIX}URL: it alone has the journal"
         raise SettingsError("--url", "", fix)
     there = Server(server, key)
     if query is None:

@@ -20,6 +20,7 @@ from ..reader.columns import spelled
 from ..simulating import Figures, Simulation, beside
 from . import given, options
 from .crowd import LAWS, crowd
+from .progress import waiting
 from .telling import tell_json, tell_lines, tell_table
 
 COLUMNS = ("value", "truth", "local", "interval", "central", "interval")
@@ -67,9 +68,9 @@ def command(
     collection = given.load(file, name)
     _check(collection)
     seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-    found = beside(
-        collection, crowd(collection, n, truth), np.random.default_rng(seed), float(level)
-    )
+    people, generator = crowd(collection, n, truth), np.random.default_rng(seed)
+    with waiting(f"{n:,} devices answer"):
+        found = beside(collection, people, generator, float(level))
     rows = list(_rows(collection, found, top))
     if as_json:
         tell_json(_facts(collection, found, seed) | {"values": rows})

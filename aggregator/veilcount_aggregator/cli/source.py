@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from ..answers import Holdings
+from ..answers import Holdings, UnknownCollection
 from ..definitions import catalogue
 from ..errors import SettingsError
 from ..series import utc_day
@@ -59,7 +59,19 @@ def server_of(url: str | None, server: str | None, key: str) -> Server | None:
 def holdings(url: str | None) -> Iterator[Holdings]:
     """Open a store to read answers from, as of today."""
     with options.opened(url) as store:
-        yield Holdings(catalogue(store), store, utc_day(options.now()))
+        held = Holdings(catalogue(store), store, utc_day(options.now()))
+        try:
+            yield held
+        except UnknownCollection as error:
+            raise click.BadParameter(_meant(error, held), param_hint="NAME") from error
+
+
+def _meant(error: UnknownCollection, held: Holdings) -> str:
+    if error.near:
+        return str(error)
+    known = ", ".join(held.catalogue.named)
+    listed = f"there are {known}" if known else "there is none: `veilcount collections push FILE`"
+    return f"{error}: {listed}"
 
 
 def given(**words: object) -> dict[str, list[str]]:

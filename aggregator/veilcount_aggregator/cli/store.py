@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -12,12 +13,14 @@ from ..releases import Filter
 from ..settings import PREFIX, Settings
 from ..store import Durable
 from ..store.backup import backup, restore
-from ..store.copying import Progress, copy, leaving
+from ..store.copying import Leaving, Progress, copy, leaving
 from ..store.lock import locked
 from . import options
-from .progress import counting
-from .running import NOT_SO, WELL
+from .progress import counting, waiting
+from .running import NOT_SO, WELL, NotSo
 from .telling import Facts, tell_json, tell_lines, tell_table
+
+AGREED = "destroyed"
 
 
 @click.group("store")
@@ -90,7 +93,10 @@ def copy_store(source: str, target: str, *, as_json: bool) -> None:
 @options.as_json
 def back_up(to: Path, *, url: str | None, as_json: bool) -> None:
     """Write a SQLite store's present state to a new file, while it serves."""
-    backup(options.given(url), to)
+    if not to.absolute().parent.is_dir():
+        raise click.BadParameter(f"{to.parent}: no such folder: make it first", param_hint="TO")
+    with waiting("writing the backup"):
+        backup(options.given(url), to)
     facts = {"file": str(to), "bytes": to.stat().st_size}
     if as_json:
         tell_json(facts)
@@ -104,7 +110,8 @@ def back_up(to: Path, *, url: str | None, as_json: bool) -> None:
 @options.as_json
 def bring_back(backed_up: Path, *, url: str | None, as_json: bool) -> None:
     """Make a store of a backup, where there is none. Central releases stay locked."""
-    restore(backed_up, options.given(url))
+    with waiting("reading the backup"):
+        restore(backed_up, options.given(url))
     if as_json:
         tell_json({"store": shown(options.given(url)), "releases_locked": True})
     else:
@@ -135,16 +142,38 @@ def let_release(*, url: str | None, journal: Path | None, as_json: bool) -> None
 
 @command.command("unfence")
 @options.store
+@click.option("--yes", is_flag=True, help="The copy is destroyed: do not ask.")
 @options.as_json
-def unfence(*, url: str | None, as_json: bool) -> None:
-    """Take reports again in a store whose copy was given up. The copy must not be used then."""
+def unfence(*, url: str | None, yes: bool, as_json: bool) -> None:
+    """Take reports again in a store whose copy was given up.
+
+    Where a server has run on the copy, both would count: answers twice, and what one person or one
+    period may spend could be spent in each. Destroy the copy first.
+    """
     with options.opened(url) as store:
         was = store.health().fenced
+        if was and not yes:
+            _agree(leaving(store))
         store.fence(on=False)
     if as_json:
         tell_json({"was_fenced": was})
     else:
         tell_lines(["the fence is lifted" if was else "there was no fence"])
+
+
+def _agree(left: Leaving | None) -> None:
+    """Have a person say that the copy is gone; a program says so with --yes."""
+    copied = f"it was copied to {left.where}" if left else "nobody knows of a copy"
+    warning = (
+        f"WARNING: this store is fenced; {copied}. If a server has run there, answers are counted"
+        " twice from now on, and budgets can be spent in both. Nothing can undo that."
+    )
+    tell_lines([warning], err=True)
+    if not sys.stdin.isatty():
+        raise click.UsageError("nobody is here to be asked: destroy the copy, then give --yes")
+    said = click.prompt(f"Type {AGREED!r} if the copy is destroyed", default="", err=True)
+    if said.strip() != AGREED:
+        raise NotSo("nothing was changed: the store stays fenced")
 
 
 def _plain(value: object) -> object:

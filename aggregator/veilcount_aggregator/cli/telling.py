@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +27,7 @@ def tell_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None
     folding = (Column(each, overflow="fold") for each in columns)
     table = Table(*folding, box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 1_000
@@ -32,6 +35,37 @@ def tell_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None
 
 
 def tell_lines(lines: Iterable[str], *, err: bool = False) -> None:
-    """Print lines as they are; beside a document for programs, on stderr."""
+    """Print lines: to a person's terminal between words, under their own beginning; else as is.
+
+    What is longer than a line and has no space, as a key, is never broken. Beside a document for
+    programs they go to stderr.
+    """
+    width = terminal_width(err=err)
     for line in lines:
-        click.echo(line, err=err)
+        click.echo(line if width is None else _wrapped(line, width), err=err)
+
+
+def tell_verbatim(text: str) -> None:
+    """Print what is to be copied: no line of it is broken."""
+    click.echo(text)
+
+
+def terminal_width(*, err: bool = False) -> int | None:
+    """Return how many letters a line of a person's terminal holds; None: there is none."""
+    stream = sys.stderr if err else sys.stdout
+    seen = stream is not None and stream.isatty()  # a shell can close it: then there is none
+    return shutil.get_terminal_size().columns if seen else None
+
+
+def _wrapped(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(
+        line,
+        width,
+        subsequent_indent=indent,
+        drop_whitespace=True,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

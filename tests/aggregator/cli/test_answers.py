@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.system.server import Server
 from veilcount_aggregator.keys import Role, create
 from veilcount_aggregator.store import open_store
 
 from .conftest import Type
 from .filled import PEOPLE, filled, written
+from .listening import serving
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, tupl
     store = open_store(url)
     _, key = create(store, Role.ANALYST, "test", datetime.now(UTC))
     store.close()
-    with Server(url, folder) as server:
-        yield url, ("--url", server.url, "--key", key)
+    with serving(url) as address:
+        yield url, ("--url", address, "--key", key)
 
 
 def test_every_share_stands_with_interval_n_and_epsilon(typed: Type, answered: str) -> None:
@@ -75,6 +75,29 @@ def test_a_segment_is_a_part_of_the_answers(typed: Type, answered: str) -> None:
     said = typed("estimate", "theme", "--segment", "arm:A", "--store", answered, "--json").json
 
     assert said["series"][0]["stretches"][0]["n"] == PEOPLE
+
+
+def test_what_the_door_takes_the_command_takes(typed: Type, answered: str) -> None:
+    words = ("estimate", "theme", "--store", answered)
+    alone = typed(*words, "--json").json
+    more = typed(
+        *words, "--simultaneous", "--fakes", "0.2", "--size", "2", "--among", "all", "--json"
+    )
+    first, wide = (each["series"][0]["stretches"][0]["values"][0] for each in (alone, more.json))
+
+    assert (more.json["simultaneous"], more.json["fakes"]) == (True, 0.2)
+    assert more.json["series"][0]["pages"] == 2
+    assert wide["high"] - wide["low"] > first["high"] - first["low"]
+    assert wide["fake_low"] < first["fake_low"]
+
+
+def test_a_contrast_is_of_the_answers_that_are_there(typed: Type, answered: str) -> None:
+    said = typed("contrast", "theme", "--store", answered)
+    asked = typed("contrast", "theme", "--n", "500", "--store", answered, "--json").json
+
+    assert "n is answers of the fullest period" in said.out
+    assert "n = 8,000 answers, observed" in said.out
+    assert asked["series"][0]["n_is"] == "as asked"
 
 
 @pytest.mark.parametrize(
@@ -139,6 +162,12 @@ def test_the_budget_says_what_is_promised_and_what_was_counted(typed: Type, answ
         (["compare", "theme", "arm:A", "arm:A"], "shares answers"),
         (["budget", "theme", "--n", "0"], "at least one"),
         (["budget", "them"], "did you mean theme?"),
+        (["budget", "nothing_like_it"], "there are theme, minutes, crash"),
+        (["estimate", "theme", "--fakes", "2"], "0.01"),
+        (["estimate", "theme", "--size", "0"], "size"),
+        (["estimate", "theme", "--among", "answered"], "presence is public"),
+        (["contrast", "them"], "did you mean theme?"),
+        (["contrast", "theme", "--series", "123456"], "one of"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else "",
 )
@@ -160,6 +189,7 @@ def test_a_wrong_word_is_2_and_says_what_to_write(
         ["estimate", "theme", "--top", "2"],
         ["estimate", "minutes"],
         ["compare", "theme", "arm:A", "arm:B"],
+        ["contrast", "theme"],
     ],
     ids=" ".join,
 )

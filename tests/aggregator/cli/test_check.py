@@ -28,8 +28,8 @@ def test_the_three_epsilons_stand_together(typed: Type, file: Path) -> None:
 
 def test_the_error_is_that_of_n_answers(typed: Type, file: Path) -> None:
     few, many = (
-        typed("check", str(file), "--n", n, "--json").json["collections"][0]["error"]["half_width"]
-        for n in ("1000", "100000")
+        typed("check", str(file), *n, "--json").json["collections"][0]["error"]["half_width"]
+        for n in (("--n", "1000"), ("--devices", "100000"))
     )
 
     assert few == pytest.approx(10 * many)
@@ -40,6 +40,16 @@ def test_a_central_collection_says_that_it_takes_true_values(typed: Type, file: 
     checked = typed("check", str(file))
 
     assert "true values, to a trusted curator" in checked.out
+
+
+def test_who_enforces_what_is_told(typed: Type, file: Path) -> None:
+    said = typed("check", str(file)).out
+    linkages = [each["linkage"] for each in typed("check", str(file), "--json").json["collections"]]
+
+    assert linkages[:2] == ["collection", "period"]
+    assert "the device refuses before it draws: at most 28 answers" in said
+    assert "the server refuses beyond epsilon 1 a pseudonym and campaign" in said
+    assert "the curator charges every release" in said
 
 
 def test_every_figure_stands_with_its_n(typed: Type, file: Path) -> None:

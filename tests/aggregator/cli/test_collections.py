@@ -7,24 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.server import Server, free_port
+from tests.system.server import free_port
 from veilcount_aggregator.definitions import catalogue
 from veilcount_aggregator.store import open_store
 
 from .conftest import FILE, Type
+from .listening import serving
 
 
 @pytest.fixture(params=["store", "server"])
-def place(
-    request: pytest.FixtureRequest, typed: Type, store: str, tmp_path: Path
-) -> Iterator[list[str]]:
+def place(request: pytest.FixtureRequest, typed: Type, store: str) -> Iterator[list[str]]:
     """Where to: once a store, once a server with an admin's key."""
     if request.param == "store":
         yield ["--store", store]
         return
     key = typed("init", "--key", "--store", store, "--json").json["key"]
-    with Server(store, tmp_path) as server:
-        yield ["--url", server.url, "--key", key]
+    with serving(store) as url:
+        yield ["--url", url, "--key", key]
 
 
 def test_definitions_are_pushed_listed_and_closed(
@@ -120,11 +119,9 @@ def test_a_server_that_is_not_there_is_exit_code_3(typed: Type, definitions: Pat
     assert url in away.err
 
 
-def test_a_server_wants_an_admins_key(
-    typed: Type, store: str, tmp_path: Path, definitions: Path
-) -> None:
-    with Server(store, tmp_path) as server:
-        place = ["--url", server.url, "--key"]
+def test_a_server_wants_an_admins_key(typed: Type, store: str, definitions: Path) -> None:
+    with serving(store) as url:
+        place = ["--url", url, "--key"]
         refused = [
             typed("collections", "push", str(definitions), *place, key)
             for key in ("", "veilcount_admin_wrong")

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.system.server import Server
 from veilcount_aggregator.keys import Role, create
 from veilcount_aggregator.store import Store
 
 from .conftest import Type
 from .filled import filled_in_secret
+from .listening import serving
 
 MONTH = ("--from", "2026-01-01", "--to", "2026-01-31")
 ASKED = ("--query", "histogram", "--epsilon", "0.5", *MONTH)
@@ -28,8 +28,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]
     """The words that ask a server whose central campaign is over."""
     folder = tmp_path_factory.mktemp("past")
     url, key = filled_in_secret(folder, analyst)
-    with Server(url, folder) as server:
-        yield "--url", server.url, "--key", key
+    with serving(url) as address:
+        yield "--url", address, "--key", key
 
 
 def test_from_dry_run_to_journal(typed: Type, place: tuple[str, ...]) -> None:
@@ -100,4 +100,4 @@ def test_it_takes_a_running_server(typed: Type, monkeypatch: pytest.MonkeyPatch)
     refused = typed("release", "crashed")
 
     assert refused.code == 2
-    assert "it alone charges" in refused.err
+    assert "it alone has the journal" in refused.err

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import threading
 from importlib import import_module
 from pathlib import Path
 
@@ -28,18 +31,6 @@ main()
 def lines(text: str) -> int:
     """Return how many lines a text has."""
     return len(text.strip().splitlines())
-
-
-def script(*words: str) -> subprocess.CompletedProcess[str]:
-    """Type a command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "veilcount_aggregator", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env={"PYTHONPATH": "client:aggregator:shared"},
-    )
 
 
 @pytest.mark.parametrize("missing", [THE_EXTRA, ("click",), ("granian",), ("numpy",)], ids=str)
@@ -114,12 +105,51 @@ def test_an_error_is_one_line_that_says_what_to_do(
     assert failed.out == ""
 
 
-def test_nothing_typed_is_answered_with_the_commands() -> None:
-    run = script()
+def test_nothing_typed_is_answered_with_the_commands(typed: Type) -> None:
+    told = typed()
 
-    assert run.returncode == 2
-    assert all(name in run.stderr for name in COMMANDS)
+    assert told.code == 2
+    assert all(name in told.err for name in COMMANDS)
+    assert not any(line.endswith("...") for line in told.err.splitlines()[1:])
 
 
-def test_the_version_is_told() -> None:
-    assert script("--version").stdout.strip().count(".") == 2
+def test_the_version_is_told(typed: Type) -> None:
+    assert typed("--version").out.strip().count(".") == 2
+
+
+def test_ctrl_c_is_130_and_one_line(typed: Type, definitions: Path) -> None:
+    """Wherever it strikes: ten million messages would take minutes."""
+    import_module("veilcount_aggregator.cli.audit")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    struck = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        struck.start()
+        stopped = typed("audit", str(definitions), "--samples", "10000000")
+    finally:
+        struck.join()
+        signal.signal(signal.SIGINT, before)
+
+    assert stopped.code == 130
+    assert stopped.err.lstrip() == "veilcount: stopped\n"  # after the line that holds ^C
+    assert stopped.out == ""
+
+
+def test_an_output_that_was_closed_is_no_error(
+    typed: Type, definitions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+
+    assert typed("check", str(definitions)).code == 0
+
+
+def test_a_reader_that_goes_away_is_141_and_no_word(
+    typed: Type, definitions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w", encoding="utf-8") as unheard:
+        monkeypatch.setattr(sys, "stdout", unheard)
+        ended = typed("check", str(definitions))
+
+    assert ended.code == 141
+    assert ended.err == ""

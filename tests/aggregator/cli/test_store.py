@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import sys
 from pathlib import Path
+
+import pytest
 
 from veilcount_aggregator.addresses import shown
 from veilcount_aggregator.keys import keyring
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.lock import locked
 
-from .conftest import Type
+from .conftest import Type, Typed
 
 
 def test_a_store_that_takes_and_keeps_reports_is_well(typed: Type, store: str) -> None:
@@ -50,12 +55,42 @@ def test_a_fence_is_lifted_where_a_copy_was_given_up(
 ) -> None:
     typed("store", "copy", store, f"sqlite:///{tmp_path}/given-up.db")
 
-    lifted = typed("store", "unfence", "--store", store)
+    lifted = typed("store", "unfence", "--store", store, "--yes")
     again = typed("store", "unfence", "--store", store)
 
     assert lifted.out == "the fence is lifted\n"
     assert again.out == "there was no fence\n"
     assert typed("keys", "create", "--role", "analyst", "--store", store).code == 0
+
+
+def test_no_fence_is_lifted_before_somebody_says_that_the_copy_is_gone(
+    typed: Type, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = f"sqlite:///{tmp_path}/served.db"
+    typed("store", "copy", store, copy)
+
+    unasked = typed("store", "unfence", "--store", store)
+    refused = typed_by_hand(typed, monkeypatch, "yes\n", "store", "unfence", "--store", store)
+    still = typed("store", "check", "--store", store, "--json").json
+    agreed = typed_by_hand(typed, monkeypatch, "destroyed\n", "store", "unfence", "--store", store)
+
+    assert (unasked.code, refused.code, agreed.code) == (2, 1, 0)
+    assert "--yes" in unasked.err
+    assert f"copied to {copy}" in unasked.err
+    assert "budgets can be spent in both" in refused.err
+    assert still["fenced"]
+    assert agreed.out == "the fence is lifted\n"
+
+
+def typed_by_hand(typed: Type, monkeypatch: pytest.MonkeyPatch, answer: str, *words: str) -> Typed:
+    """Type a command, and an answer to what it asks, at a terminal."""
+    mine, its = pty.openpty()
+    with os.fdopen(its, encoding="utf-8") as terminal:
+        os.write(mine, answer.encode())
+        monkeypatch.setattr(sys, "stdin", terminal)
+        told = typed(*words)
+    os.close(mine)
+    return told
 
 
 def test_a_backup_comes_back_with_its_releases_locked(

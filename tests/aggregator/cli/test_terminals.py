@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import pty
 import re
-import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from veilcount_aggregator.cli import progress
+from veilcount_aggregator.cli.running import run
+
 from .conftest import Type
 from .filled import written
 
-ROOT = Path(__file__).parents[3]
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 COMMANDS = (
     ("check", "FILE"),
@@ -26,29 +30,37 @@ COMMANDS = (
 )
 
 
-def environ(**more: str) -> dict[str, str]:
-    """Return the variables of a bare terminal."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    return kept | {"PYTHONPATH": "client:aggregator:shared", "TERM": "xterm-256color"} | more
-
-
-def typed_at_a_terminal(words: list[str], **more: str) -> str:
-    """Type a command at a terminal of its own; return all that it shows."""
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
+    """Type a command at a terminal; get all that it shows."""
     mine, its = pty.openpty()
-    with os.fdopen(mine, "rb", buffering=0) as screen:
-        command = [sys.executable, "-m", "veilcount_aggregator", *words]
-        process = subprocess.Popen(
-            command, stdin=its, stdout=its, stderr=its, cwd=ROOT, env=environ(**more)
-        )
-        os.close(its)
-        shown = bytearray()
-        try:
-            while piece := screen.read(1 << 16):
-                shown += piece
-        except OSError:  # how Linux says that nobody writes any more
-            pass
-        assert process.wait(60) == 0
-    return shown.decode().replace("\r\n", "\n")
+    shown = bytearray()
+
+    def read() -> None:
+        with suppress(OSError):  # how Linux says that nobody writes any more
+            while piece := os.read(mine, 1 << 16):
+                shown.extend(piece)
+
+    def type_it(*words: str) -> str:
+        with os.fdopen(its, "w", encoding="utf-8") as terminal:
+            monkeypatch.setattr(sys, "stdout", terminal)
+            monkeypatch.setattr(sys, "stderr", terminal)
+            reader = threading.Thread(target=read)
+            reader.start()
+            code = run(words)
+        reader.join(10)
+
+        assert code == 0
+        return shown.decode().replace("\r\n", "\n")
+
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    yield type_it
+    os.close(mine)
+
+
+Screen = Callable[..., str]
 
 
 def named(words: tuple[str, ...], folder: Path) -> list[str]:
@@ -57,35 +69,55 @@ def named(words: tuple[str, ...], folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("words", COMMANDS[:3], ids=lambda words: words[0])
-def test_tables_fit_a_narrow_terminal(words: tuple[str, ...], tmp_path: Path) -> None:
-    """Cells wrap, and none is cut with dots."""
-    shown = typed_at_a_terminal(named(words, tmp_path), COLUMNS="60")
+def test_everything_fits_a_narrow_terminal(
+    screen: Screen, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cells and sentences wrap between words, and none is cut with dots."""
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = screen(*named(words, tmp_path))
 
     assert "\u2026" not in shown
     assert "\x1b[1m" in shown
+    assert max(map(len, COLOUR.sub("", shown).splitlines())) <= 60
 
 
-def test_a_notice_is_wrapped_for_a_person_only(tmp_path: Path) -> None:
+def test_a_notice_is_wrapped_for_a_person_only(
+    screen: Screen, typed: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = str(written(tmp_path))
-    shown = typed_at_a_terminal(["notice", file], COLUMNS="60")
-    piped = subprocess.run(
-        [sys.executable, "-m", "veilcount_aggregator", "notice", file],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
-        env=environ(),
-    ).stdout
+    piped = typed("notice", file).out
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = screen("notice", file)
 
     assert max(map(len, COLOUR.sub("", shown).splitlines())) <= 60
     assert shown.split() == piped.split()
 
 
-def test_no_color_means_no_colours(tmp_path: Path) -> None:
+def test_a_key_is_never_broken(screen: Screen, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = screen("keys", "create", "--role", "analyst", "--store", store)
+    lines = shown.splitlines()
+
+    assert re.fullmatch(r" *veilcount_analyst_[\w-]{43}", lines[-1])
+
+
+def test_no_color_means_no_colours(
+    screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Bold headings are no colour."""
-    shown = typed_at_a_terminal(named(COMMANDS[0], tmp_path), NO_COLOR="1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    shown = screen(*named(COMMANDS[0], tmp_path))
 
     assert set(COLOUR.findall(shown)) <= {"\x1b[0m", "\x1b[1m"}
+
+
+def test_what_takes_long_says_so_at_a_terminal(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    shown = screen("contrast", "--epsilon", "1", "--n", "100000")
+
+    assert "looking for equal guarantees" in shown
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])

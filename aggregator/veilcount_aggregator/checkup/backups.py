@@ -1,0 +1,79 @@
+"""A folder of backups: is there one, how old is the newest, and could it be restored?"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import quote
+
+from ..store.sqlite.schema import APPLICATION, STEPS
+from .finding import Finding, Look, Told, examine, ok, warn, wrong
+
+OF = "backups"
+OLD = timedelta(days=2)
+TOO_OLD = timedelta(days=7)
+SQLITE_MAGIC, REDIS_MAGIC = b"SQLite format 3\0", b"REDIS"
+MAKE = "`veilcount store backup FILE`, each day, on another disk"
+
+
+def examine_backups(folder: Path, now: datetime) -> Iterator[Finding]:
+    """Yield what is found in a folder."""
+    checks: dict[str, Look[Path]] = {"newest": lambda path: _newest(path, now)}
+    yield from examine(OF, checks, folder)
+
+
+def _newest(folder: Path, now: datetime) -> Iterator[Told]:
+    if not folder.is_dir():
+        yield wrong(f"{folder} is no folder", "give the folder that backups are written to")
+        return
+    found = [each for each in folder.iterdir() if each.is_file() and _is_backup(each)]
+    if not found:
+        yield wrong(f"{folder} holds no backup of a store", MAKE)
+        return
+    newest = max(found, key=lambda each: each.stat().st_mtime)
+    yield _age(newest, now)
+    yield from _verified(newest)
+
+
+def _is_backup(path: Path) -> bool:
+    with path.open("rb") as file:
+        head = file.read(len(SQLITE_MAGIC))
+    return head == SQLITE_MAGIC or head.startswith(REDIS_MAGIC)
+
+
+def _age(path: Path, now: datetime) -> Told:
+    age = now - datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    told = f"{path.name} is {age.days} days and {age.seconds // 3600} hours old"
+    if age > TOO_OLD:
+        return wrong(told, MAKE)
+    return warn(told, MAKE) if age > OLD else ok(told)
+
+
+def _verified(path: Path) -> Iterator[Told]:
+    """Read all of it, as a restore would; whether a Redis file is whole, Redis itself can tell."""
+    with path.open("rb") as file:
+        if file.read(len(REDIS_MAGIC)) == REDIS_MAGIC:
+            yield warn(f"{path.name} is a Redis file", f"redis-check-rdb {path} reads it through")
+            return
+    try:
+        yield _read(path)
+    except sqlite3.Error as error:
+        yield wrong(f"{path.name} cannot be read: {error}", MAKE)
+
+
+def _read(path: Path) -> Told:
+    url = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(url, uri=True)) as database:
+        (application,) = database.execute("pragma application_id").fetchone()
+        (version,) = database.execute("pragma user_version").fetchone()
+        (sound,) = database.execute("pragma quick_check(1)").fetchone()
+    if application != APPLICATION:
+        return wrong(f"{path.name} is no store of veilcount", MAKE)
+    if version > len(STEPS):
+        return wrong(f"{path.name} was written by a newer veilcount", "upgrade this one")
+    if sound != "ok":
+        return wrong(f"{path.name} is damaged: {sound}", MAKE)
+    return ok(f"{path.name} is whole: it could be restored")

@@ -1,0 +1,181 @@
+"""The Redis servers of a store, each from outside: all that is wrong, not the first thing alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+
+from veilcount_shared.errors import VeilcountError
+
+from ..errors import StoreError
+from ..store.redis.address import Address
+from ..store.redis.fitness import BITMAP, ENTRIES, refuse_old
+from ..store.redis.root import SLOTS
+from ..store.redis.servers import Server, Servers
+from .clocks import skew
+from .finding import Finding, Look, State, Told, all_well, examine, ok, warn, wrong
+
+ANSWERS = "answers"  # told only where a server does not
+NEARLY, FULL = 0.75, 0.9  # of the memory
+FIX = "redis-cli -h {host} -p {port} CONFIG SET {name} {value}, and write it into redis.conf"
+
+#: what each setting has to be, and what happens otherwise
+SETTINGS: Mapping[str, tuple[str, str]] = {
+    "maxmemory-policy": ("noeviction", "it forgets spent slots, and counts answers twice"),
+    "appendonly": ("yes", "a restart takes acknowledged reports"),
+    "appendfsync": ("always", "a power cut takes acknowledged reports"),
+}
+LEAST: Mapping[str, int] = {
+    "hash-max-listpack-entries": ENTRIES,
+    "hash-max-listpack-value": BITMAP,
+}
+
+
+@dataclass(frozen=True)
+class Node:
+    """One server, asked once for what several checks look at."""
+
+    server: Server
+    cluster: bool
+    clock: Callable[[], datetime]
+
+    @cached_property
+    def info(self) -> dict[str, str]:
+        """What it says of itself."""
+        return _lines(self.server.ask("INFO"))
+
+    @cached_property
+    def settings(self) -> dict[str, str] | None:
+        """How it is set; None: that is not told to this user."""
+        try:
+            words = [w.decode() for w in self.server.ask("CONFIG", "GET", *SETTINGS, *LEAST)]
+        except StoreError:
+            return None
+        return dict(zip(words[::2], words[1::2], strict=True))
+
+    def number(self, name: str) -> int:
+        """Return a figure that it says of itself; 0: it does not."""
+        return int(self.info.get(name, "0"))
+
+
+def examine_redis(url: str, clock: Callable[[], datetime]) -> Iterator[Finding]:
+    """Yield what is found at each server of a URL."""
+    address = Address.of(url)
+    with closing(Servers(address)) as servers:
+        try:
+            nodes = [Node(each, address.cluster, clock) for each in servers.all()]
+            for node in nodes:
+                _ = node.info
+        except VeilcountError as error:
+            fix = "see that it runs, that this machine may reach it, and that the URL is right"
+            yield Finding("store", ANSWERS, State.WRONG, str(error), fix)
+            return
+        for node in nodes:
+            of = f"Redis {node.server}"
+            yield from examine(of, REDIS | (CLUSTER if node.cluster else {}), node)
+
+
+def _version(node: Node) -> Iterator[Told]:
+    refuse_old(node.server, f"redis_version:{node.info['redis_version']}".encode())
+    yield ok(f"version {node.info['redis_version']}")
+
+
+def _settings(node: Node) -> Iterator[Told]:
+    settings = node.settings
+    if settings is None:
+        wanted = ", ".join(f"{name} {value}" for name, (value, _) in SETTINGS.items())
+        yield warn("CONFIG is forbidden to this user", f"see to it that it has {wanted}")
+        return
+    yield from all_well(_weak(node, settings), "noeviction, appendonly yes, appendfsync always")
+
+
+def _weak(node: Node, settings: Mapping[str, str]) -> Iterator[Told]:
+    host, port = node.server.host
+    for name, (value, why) in SETTINGS.items():
+        if settings[name] != value:
+            fix = FIX.format(host=host, port=port, name=name, value=value)
+            yield wrong(f"{name} {settings[name]}: {why}", fix)
+    for name, least in LEAST.items():
+        if int(settings[name]) < least:
+            fix = FIX.format(host=host, port=port, name=name, value=least)
+            yield wrong(f"{name} {settings[name]}: rows take three times the memory", fix)
+
+
+def _memory(node: Node) -> Iterator[Told]:
+    limit = node.number("maxmemory") or node.number("total_system_memory")
+    used = node.number("used_memory")
+    whose = "maxmemory" if node.number("maxmemory") else "the machine's memory (no maxmemory)"
+    share = used / limit if limit else 0.0
+    told = f"{share:.0%} of {whose} is used"
+    fix = "raise maxmemory, or give the machine more: when it is full, no report is taken"
+    if node.number("evicted_keys"):
+        yield wrong(
+            f"{node.number('evicted_keys'):,} keys were evicted: spent slots are forgotten",
+            "set noeviction; what was counted since may be counted twice",
+        )
+    if share >= FULL:
+        yield wrong(told, fix)
+    elif share >= NEARLY:
+        yield warn(told, fix)
+    else:
+        yield ok(told)
+
+
+def _disk(node: Node) -> Iterator[Told]:
+    fix = "look into its log: most often the disk is full, or it may not write there"
+    failing = [
+        name
+        for name in ("aof_last_write_status", "aof_last_bgrewrite_status", "rdb_last_bgsave_status")
+        if node.info.get(name, "ok") != "ok"
+    ]
+    if node.info.get("loading", "0") != "0":
+        yield warn("it still reads its own files", "wait, and look again")
+    for name in failing:
+        yield wrong(f"{name} is {node.info[name]}", fix)
+    if not failing:
+        yield ok("what it wrote last has reached its disk")
+
+
+def _role(node: Node) -> Iterator[Told]:
+    role = node.info.get("role", "")
+    if role == "master":
+        yield ok(f"a master with {node.number('connected_slaves')} replicas")
+    else:
+        yield wrong(f"it is a {role}: it takes no writes", "give the master in the store's URL")
+
+
+def _clock(node: Node) -> Iterator[Told]:
+    asked = node.clock()
+    seconds, micros = map(int, node.server.ask("TIME"))
+    yield from skew(datetime.fromtimestamp(seconds + micros / 1e6, UTC), asked, node.clock())
+
+
+def _cluster(node: Node) -> Iterator[Told]:
+    told = _lines(node.server.ask("CLUSTER", "INFO"))
+    state, slots = told.get("cluster_state", ""), int(told.get("cluster_slots_ok", "0"))
+    if state == "ok" and slots == SLOTS:
+        yield ok(f"all {SLOTS:,} slots are served by {told.get('cluster_size')} masters")
+    else:
+        yield wrong(
+            f"cluster_state {state}, {slots:,} of {SLOTS:,} slots are served",
+            "bring the missing masters back: the reports of their slots wait on the devices",
+        )
+
+
+def _lines(told: bytes) -> dict[str, str]:
+    lines = (line for line in told.decode().splitlines() if ":" in line)
+    return {name: value for name, _, value in (line.partition(":") for line in lines)}
+
+
+REDIS: dict[str, Look[Node]] = {
+    "version": _version,
+    "settings": _settings,
+    "memory": _memory,
+    "disk": _disk,
+    "role": _role,
+    "clock": _clock,
+}
+CLUSTER: dict[str, Look[Node]] = {"cluster": _cluster}

@@ -1,0 +1,58 @@
+"""Central releases: may they be made, and would anybody remember what they have cost?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from veilcount_shared.collection import Model
+
+from ..journal import Journal
+from ..ledger import releases
+from ..releases import Filter
+from ..store.lock import locked
+from .finding import Told, ok, warn, wrong
+from .stored import Stored
+
+UNLOCK = "`veilcount store unlock --journal FILE`, with the journal that releases were written to"
+
+
+def releases_open(stored: Stored) -> Iterator[Told]:
+    """Look whether releases are locked."""
+    why = locked(stored.store)
+    if why:
+        yield wrong(f"locked: {why}", UNLOCK)
+    else:
+        yield ok("not locked")
+
+
+def journal(stored: Stored) -> Iterator[Told]:
+    """Look whether the journal is there, can be believed, and agrees with the store."""
+    models = {each.collection.model for each in stored.catalogue.series.values()}
+    if Model.CENTRAL not in models:
+        yield ok("none is needed: no collection is central")
+    elif stored.journal is None:
+        yield warn(
+            "nobody said where releases are also written; without it, the server makes none",
+            "give --journal FILE, here and to `veilcount serve`",
+        )
+    else:
+        yield from _agrees(stored, stored.journal)
+
+
+def _agrees(stored: Stored, journal: Journal) -> Iterator[Told]:
+    forgotten = Filter(stored.store, journal).forgotten()
+    lines, kept = len(journal.lines()), len(releases(stored.store))
+    if forgotten:
+        yield wrong(
+            f"{journal.path} remembers {len(forgotten)} releases that the store has forgotten:"
+            " their budget would be spent twice",
+            UNLOCK,
+        )
+    elif kept and not lines:
+        yield wrong(
+            f"{journal.path} is empty or not there, and the store has {kept} releases",
+            "give the file that the server writes to, as --journal; if it was lost, take a backup"
+            " now: nothing else remembers what is spent",
+        )
+    else:
+        yield ok(f"{journal.path}: its {lines} releases are all in the store")

@@ -1,0 +1,116 @@
+"""Shell completion: what a shell is told, and what a real bash makes of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.shell_completion import BashComplete
+
+from veilcount_aggregator.cli.completion import SHELLS, VARIABLE
+from veilcount_aggregator.cli.running import COMMANDS, NAME, veilcount
+
+from .conftest import Type
+from .filled import filled, written
+
+ASK = {
+    "bash": """
+eval "$(veilcount completion bash)"
+COMP_WORDS=(veilcount co) COMP_CWORD=1
+_veilcount_completion veilcount co veilcount
+echo "${COMPREPLY[@]}"
+""",
+    "zsh": """
+autoload -U compinit && compinit -D
+eval "$(veilcount completion zsh)"
+whence _veilcount_completion && echo collections compare contrast completion
+""",
+    "fish": """
+veilcount completion fish | source
+complete -C "veilcount co"
+""",
+}
+
+
+def offered(*words: str) -> list[str]:
+    """Return what is offered for the last word."""
+    *before, incomplete = words
+    asked = BashComplete(veilcount, {}, NAME, VARIABLE)
+    return [item.value for item in asked.get_completions(list(before), incomplete)]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_real_shell_completes_commands(shell: str, tmp_path: Path) -> None:
+    if not shutil.which(shell):
+        pytest.skip(f"no {shell} here")
+    commands = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    told = subprocess.run(
+        [shell, "-c", ASK[shell]],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": commands, "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+    assert {"collections", "compare", "contrast", "completion"} <= set(told.stdout.split())
+    assert told.stderr == ""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_each_shell_has_its_script(typed: Type, shell: str) -> None:
+    told = typed("completion", shell, "--json").json
+
+    assert told["shell"] == shell
+    assert f"{VARIABLE}={shell}_complete" in told["script"]
+
+
+def test_the_shell_of_the_environment_is_the_default(
+    typed: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHELL", "/usr/bin/fish")
+    known = typed("completion")
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    unknown = typed("completion")
+
+    assert "fish_complete" in known.out
+    assert unknown.code == 2
+    assert "bash, zsh, fish" in unknown.err
+
+
+def test_commands_are_offered_by_their_beginning() -> None:
+    assert offered("") == list(COMMANDS)
+    assert offered("keys", "c") == ["create"]
+    assert "--version" in offered("--")
+
+
+def test_collections_are_offered_of_the_file_that_was_typed(tmp_path: Path) -> None:
+    file = str(written(tmp_path))
+
+    assert offered("notice", file, "") == ["theme", "minutes", "crash"]
+    assert offered("simulate", file, "t") == ["theme"]
+    assert offered("audit", str(tmp_path / "none.toml"), "") == []
+
+
+def test_collections_are_offered_of_the_store_that_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = filled(tmp_path, written(tmp_path))
+    monkeypatch.setenv("VEILCOUNT_STORE", url)
+    of_variable = offered("estimate", "m")
+    monkeypatch.setenv("VEILCOUNT_STORE", f"sqlite:///{tmp_path}/none.db")
+    typed_first = offered("budget", "--store", url, "c")
+    nowhere = offered("estimate", "")
+
+    assert of_variable == ["minutes"]
+    assert typed_first == ["crash"]
+    assert nowhere == []
+
+
+def test_a_store_that_may_be_away_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VEILCOUNT_STORE", "redis://127.0.0.1:1/0")
+
+    assert offered("estimate", "") == []

@@ -1,0 +1,756 @@
+"""`veilcount doctor`: a sound deployment passes, and each thing that can be wrong is found."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+import pytest
+
+from tests.aggregator.cli.listening import listening
+from tests.aggregator.web.world import CENTRAL, FILE, NOW, World, world
+from tests.redis_cluster import RedisCluster
+from tests.redis_server import HOST, RedisServer
+from tests.system.server import Server, free_port, wait_until
+from veilcount_aggregator.checkup import (
+    Finding,
+    State,
+    examine_backups,
+    examine_server,
+    examine_store,
+    worst,
+)
+from veilcount_aggregator.checkup.intake import judged, read_metrics
+from veilcount_aggregator.checkup.tls import plain
+from veilcount_aggregator.cli.running import run
+from veilcount_aggregator.definitions import Source, push
+from veilcount_aggregator.errors import SettingsError, StoreUnfit
+from veilcount_aggregator.ingest import LOSS
+from veilcount_aggregator.journal import Journal
+from veilcount_aggregator.keys import Role, create, keyring, mark_used, revoke
+from veilcount_aggregator.ledger import Kept
+from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.shelf import change
+from veilcount_aggregator.store import VERDICT, Note, Store, open_store
+from veilcount_aggregator.store.backup import backup
+from veilcount_aggregator.store.lock import lock
+from veilcount_aggregator.store.pieces import digest
+from veilcount_aggregator.web.figures import ANSWERED, REFUSED
+from veilcount_shared.verdict import Verdict
+
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A SQLite store in a folder, sound in every way."""
+
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / "sound.db"
+
+    @property
+    def url(self) -> str:
+        """The store."""
+        return f"sqlite:///{self.path}"
+
+    @contextmanager
+    def opened(self) -> Iterator[Store]:
+        """Open it."""
+        with closing(open_store(self.url)) as store:
+            yield store
+
+    def looked_at(
+        self, now: datetime = NOW, *, deep: bool = False, **settings: Any
+    ) -> dict[str, Finding]:
+        """Return what is found, by check: the worst of each."""
+        found = examine_store(Settings(self.url, **settings), lambda: now, deep=deep)
+        return by_check(found)
+
+
+def by_check(found: Iterator[Finding]) -> dict[str, Finding]:
+    """Return the worst finding of each check."""
+    kept: dict[str, Finding] = {}
+    for each in found:
+        known = kept.setdefault(each.check, each)
+        if worst([known, each]) is not known.state:
+            kept[each.check] = each
+    return kept
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """A store with definitions and an admin's key."""
+    made = Place(tmp_path)
+    with closing(open_store(made.url, make=True)) as store:
+        push(store, Source(FILE), NOW, "test")
+        create(store, Role.ADMIN, "init", NOW)
+    return made
+
+
+# -- a store ---------------------------------------------------------------------------------------
+
+
+def test_in_a_sound_store_nothing_is_complained_about_but_what_a_definition_says(
+    place: Place,
+) -> None:
+    found = place.looked_at(deep=True)
+    complaints = {check for check, each in found.items() if each.state is not State.OK}
+
+    assert complaints == {"remarks"}
+    assert "theme, epsilon" in found["remarks"].what
+    assert len(found) >= 12
+
+
+def test_looking_changes_nothing(place: Place) -> None:
+    def content() -> str:
+        with place.opened() as store:
+            return digest(store.pieces())
+
+    before = content()
+    place.looked_at(deep=True)
+
+    assert content() == before
+
+
+def fenced(place: Place) -> None:
+    with place.opened() as store:
+        store.fence(on=True)
+
+
+def locked(place: Place) -> None:
+    with place.opened() as store:
+        lock(store, "restored from a backup")
+
+
+def readable_by_others(place: Place) -> None:
+    place.path.chmod(0o644)
+
+
+def flooded_log(place: Place) -> None:
+    with place.path.with_name("sound.db-wal").open("wb") as file:
+        file.truncate(200 << 20)  # sparse: no disk is filled
+
+
+def without_admin(place: Place) -> None:
+    with place.opened() as store:
+        (key,) = keyring(store).keys.values()
+        revoke(store, key.id, NOW)
+
+
+def without_device_keys(place: Place) -> None:
+    with place.opened() as store:
+        key, _ = create(store, Role.DEVICE, "app", NOW)
+        revoke(store, key.id, NOW)
+
+
+def never_used(place: Place) -> None:
+    with place.opened() as store:
+        create(store, Role.ANALYST, "ann", NOW - 40 * DAY)
+
+
+def admin_every_day(place: Place) -> None:
+    with place.opened() as store:
+        key, _ = create(store, Role.ADMIN, "bob", NOW - 20 * DAY)
+        mark_used(store, key, NOW)
+
+
+def central_without_journal_line(place: Place) -> None:
+    with place.opened() as store:
+        push(store, Source(CENTRAL), NOW, "test")
+    journal = Journal.of(Settings(place.url))
+    assert journal is not None
+    kept = {"fingerprint": "f", "canonical": "q", "charges": {}, "answer": {}, "day": "", "who": ""}
+    journal.keep([kept])
+
+
+def damaged_journal(place: Place) -> None:
+    central_without_journal_line(place)
+    file = place.folder / "sound.db.releases.jsonl"
+    file.write_text(file.read_text().replace('"q"', '"p"'))
+
+
+@pytest.mark.parametrize(
+    ("plant", "check", "state", "says"),
+    [
+        (fenced, "taking reports", State.WRONG, ("fenced", "store unfence")),
+        (locked, "releases", State.WRONG, ("restored", "store unlock")),
+        (readable_by_others, "permissions", State.WARN, ("sound.db", "chmod 600")),
+        (flooded_log, "log", State.WARN, ("200 MiB", "end it")),
+        (without_admin, "keys", State.WARN, ("no admin key", "init --key")),
+        (without_device_keys, "keys", State.WARN, ("device keys are revoked", "--role device")),
+        (never_used, "keys", State.WARN, ("(ann) was made on 2026-10-24", "keys revoke")),
+        (admin_every_day, "keys", State.WARN, ("(bob) was used on 2026-12-03", "--role analyst")),
+        (central_without_journal_line, "journal", State.WRONG, ("forgotten", "store unlock")),
+        (damaged_journal, "journal", State.WRONG, ("line 1: damaged", "look again")),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_what_is_wrong_is_found_with_what_to_do(
+    place: Place, plant: Callable[[Place], None], check: str, state: State, says: tuple[str, str]
+) -> None:
+    before = place.looked_at()[check]
+    plant(place)
+    found = place.looked_at()[check]
+
+    assert before.state is State.OK
+    assert found.state is state
+    assert says[0] in found.what
+    assert says[1] in found.fix
+
+
+def test_releases_that_no_journal_remembers_are_wrong(place: Place) -> None:
+    kept = Kept("f", "q", {}, {}, "2026-12-03", "ann")
+    with place.opened() as store:
+        push(store, Source(CENTRAL), NOW, "test")
+        change(store, lambda: ([kept.record(0)], None))
+    lost = place.looked_at()["journal"]
+    elsewhere = place.folder / "elsewhere.jsonl"
+    Journal(elsewhere).keep([kept.line()])
+    found = place.looked_at(journal=elsewhere)["journal"]
+
+    assert (lost.state, found.state) == (State.WRONG, State.OK)
+    assert "--journal" in lost.fix
+
+
+def test_what_a_power_cut_would_take_is_wrong(place: Place) -> None:
+    settings = Settings(f"{place.url}?durability=relaxed")
+    found = by_check(examine_store(settings, lambda: NOW, deep=False))
+
+    assert found["durable"].state is State.WRONG
+
+
+def test_definitions_are_followed_to_their_end(place: Place, tmp_path: Path) -> None:
+    """`theme` ends a year after its start, the others in December."""
+    ends_soon = place.looked_at(NOW + 20 * DAY)["definitions"]
+    over = place.looked_at(NOW + 600 * DAY)["definitions"]
+    empty = f"sqlite:///{tmp_path}/empty.db"
+    open_store(empty, make=True).close()
+    nothing = by_check(examine_store(Settings(empty), lambda: NOW, deep=False))["definitions"]
+
+    assert "opened ends on 2026-12-31" in ends_soon.what
+    assert "no report is counted" in over.what
+    assert "collections push" in nothing.fix
+
+
+def test_a_period_that_is_full_is_wrong_and_one_that_will_be_is_told(tmp_path: Path) -> None:
+    with world(tmp_path, FILE) as made:
+        for _ in range(5):
+            made.verdicts(made.report("theme"))
+        states = [
+            by_check(
+                examine_store(Settings(made.aggregator.settings.store, room=room), soon, deep=False)
+            )["room"].state
+            for room in (5, 6, 100)
+        ]
+
+    assert states == [State.WRONG, State.WARN, State.OK]
+
+
+def soon() -> datetime:
+    """Return the instant of the tests."""
+    return NOW
+
+
+# -- what became of reports ------------------------------------------------------------------------
+
+
+def noted(made: World, *, verdict: Verdict, times: int, fingerprint: str = "") -> None:
+    """Have a verdict counted so often."""
+    made.aggregator.store.commit([], {Note(VERDICT, fingerprint, -1, verdict): times})
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [Verdict.OVER_BUDGET, Verdict.MALFORMED, Verdict.EARLY, Verdict.STALE, Verdict.FULL],
+)
+def test_verdicts_that_honest_devices_do_not_get_stand_out(
+    tmp_path: Path, verdict: Verdict
+) -> None:
+    with world(tmp_path, FILE) as made:
+        fingerprint = made.series("theme").fingerprint
+        noted(made, verdict=Verdict.DUPLICATE, times=90, fingerprint=fingerprint)
+        before = looked(made)["verdicts"]
+        noted(made, verdict=verdict, times=10, fingerprint=fingerprint)
+        after = looked(made)["verdicts"]
+
+    assert before.state is State.OK
+    assert after.state is State.WARN
+    assert f"10.00% of theme's reports were {verdict}" in after.what
+
+
+def test_reports_of_a_definition_that_was_never_pushed_stand_out(tmp_path: Path) -> None:
+    with world(tmp_path, FILE) as made:
+        noted(made, verdict=Verdict.UNKNOWN_COLLECTION, times=100)
+        found = looked(made)["verdicts"]
+
+    assert "collections push" in found.fix
+
+
+def test_requests_without_a_key_stand_out_and_a_server_says_what_its_store_says(
+    tmp_path: Path,
+) -> None:
+    notes = {
+        Note(ANSWERED, "", -1, "reports:2xx:0.001"): 60,
+        Note(ANSWERED, "", -1, "reports:4xx:0.001"): 40,
+        Note(ANSWERED, "", -1, "health:2xx:0.001"): 900,
+        Note(REFUSED, "", -1, "no-key"): 40,
+        Note(LOSS, "x", -1, "aged:1"): 7,
+    }
+    with world(tmp_path, FILE) as made:
+        made.aggregator.store.commit([], notes)
+        analyst = made.key(Role.ANALYST)
+        found = looked(made)["verdicts"]
+        told = list(judged(read_metrics(made.ask("GET", "/metrics", key=analyst).body.decode())))
+
+    assert found.what == "40.00% of requests were without a key"
+    assert [each.what for each in told] == [found.what]
+
+
+def test_where_a_count_may_not_leave_no_share_of_it_does(tmp_path: Path) -> None:
+    with world(tmp_path, CENTRAL) as made:
+        fingerprint = made.series("visits").fingerprint
+        noted(made, verdict=Verdict.MALFORMED, times=1_000, fingerprint=fingerprint)
+        made.aggregator.store.commit([], {Note(REFUSED, "", -1, "no-key"): 1_000})
+        made.aggregator.store.commit([], {Note(ANSWERED, "", -1, "reports:4xx:0.1"): 1_000})
+        found = looked(made, room=1)
+
+    assert found["verdicts"].state is State.OK
+    assert found["room"].state is State.OK
+
+
+def looked(made: World, **settings: Any) -> dict[str, Finding]:
+    """Return what is found in a deployment's store."""
+    given = Settings(made.aggregator.settings.store, **settings)
+    return by_check(examine_store(given, lambda: made.clocks.now, deep=False))
+
+
+# -- the books -------------------------------------------------------------------------------------
+
+
+def spoiled(path: Path, statement: str) -> None:
+    """Change a store behind its back."""
+    with closing(sqlite3.connect(path)) as database, database:
+        assert database.execute(statement).rowcount
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("update tally set n = n + 1", "differ by 1"),
+        ("update fresh set rows = rows + 2", "rows of the ledger differ by 2"),
+        ("update spread set rows = zeroblob(8)", "histogram differ by 3"),
+    ],
+    ids=lambda value: value.split()[1] if value.startswith("update") else "",
+)
+def test_books_that_disagree_are_wrong(tmp_path: Path, statement: str, says: str) -> None:
+    with world(tmp_path, FILE) as made:
+        for _ in range(3):
+            made.verdicts(made.report("alone"))
+        url = made.aggregator.settings.store
+        sound = deep(url)["books"]
+        spoiled(tmp_path / "store.db", statement)
+        found = deep(url)["books"]
+
+    assert sound.state is State.OK
+    assert found.state is State.WRONG
+    assert says in found.what
+
+
+def test_books_agree_while_reports_come_in(tmp_path: Path) -> None:
+    with world(tmp_path, FILE) as made:
+        url = made.aggregator.settings.store
+        coming = threading.Thread(
+            target=lambda: [made.verdicts(made.report("theme")) for _ in range(60)]
+        )
+        coming.start()
+        states = {deep(url)["books"].state}
+        while coming.is_alive():
+            states.add(deep(url)["books"].state)
+        coming.join()
+
+    assert states == {State.OK}
+
+
+def deep(url: str) -> dict[str, Finding]:
+    """Return what a deep look finds."""
+    return by_check(examine_store(Settings(url), lambda: NOW, deep=True))
+
+
+def test_books_agree_where_somebody_was_forgotten_and_an_epoch_dropped(tmp_path: Path) -> None:
+    """A closed row has all its slots spent, and a dropped epoch has no rows."""
+    with world(tmp_path, FILE) as made:
+        report = made.report("theme")
+        made.verdicts(report)
+        made.verdicts(made.report("opened"))
+        made.aggregator.store.forget(made.series("theme"), [0], report.pseudonym[:12])
+        made.aggregator.store.drop(made.series("opened"), 20)
+
+        assert deep(made.aggregator.settings.store)["books"].state is State.OK
+
+
+def test_a_damaged_page_is_found(place: Place) -> None:
+    with place.path.open("r+b") as file:
+        file.seek(-4096 * 2, os.SEEK_END)
+        file.write(os.urandom(4096))
+
+    found = place.looked_at(deep=True)
+
+    assert worst(found.values()) is State.WRONG
+
+
+# -- backups ---------------------------------------------------------------------------------------
+
+
+def test_the_newest_backup_is_read_through(place: Place, tmp_path: Path) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("none of these")
+    empty = list(examine_backups(folder, NOW))
+    backup(place.url, folder / "monday.db")
+    now = datetime.now(UTC)
+    fresh, whole = examine_backups(folder, now)
+    late, _ = examine_backups(folder, now + 3 * DAY)
+    too_late, _ = examine_backups(folder, now + 8 * DAY)
+    (folder / "tuesday.db").write_bytes((folder / "monday.db").read_bytes()[:-4096])
+    os.utime(folder / "tuesday.db", (now.timestamp() + 9, now.timestamp() + 9))
+    *_, cut = examine_backups(folder, now)
+
+    assert [each.state for each in empty] == [State.WRONG]
+    assert [each.state for each in (fresh, whole)] == [State.OK, State.OK]
+    assert [late.state, too_late.state] == [State.WARN, State.WRONG]
+    assert cut.state is State.WRONG
+    assert "tuesday.db" in cut.what
+
+
+def test_where_there_is_no_folder_no_backup_is_believed_in(tmp_path: Path) -> None:
+    (found,) = examine_backups(tmp_path / "none", NOW)
+
+    assert found.state is State.WRONG
+
+
+# -- Redis -----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def redis(folder: Path, **settings: str) -> Iterator[RedisServer]:
+    """Run a Redis of its own."""
+    folder.mkdir(exist_ok=True)
+    server = RedisServer(folder, port=free_port(), **settings)
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+def wall_clock() -> datetime:
+    """Return the instant that Redis tells too."""
+    return datetime.now(UTC)
+
+
+def looked_at(url: str, now: Callable[[], datetime] = wall_clock) -> dict[str, Finding]:
+    """Return what is found of a Redis."""
+    return by_check(examine_store(Settings(url), now, deep=False))
+
+
+def test_a_redis_as_it_should_be_is_sound(tmp_path: Path) -> None:
+    with redis(tmp_path) as server, world(tmp_path, FILE, url=server.url) as made:
+        made.verdicts(made.report("theme"))
+        found = by_check(examine_store(Settings(server.url), wall_clock, deep=True))
+
+    for check in ("version", "settings", "memory", "disk", "role", "clock", "opened", "books"):
+        assert found[check].state is State.OK, found[check]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("appendonly", "no"),
+        ("appendfsync", "everysec"),
+        ("maxmemory-policy", "volatile-lru"),
+        ("hash-max-listpack-entries", "16"),
+        ("hash-max-listpack-value", "16"),
+    ],
+)
+def test_each_setting_that_a_store_refuses_is_wrong_with_the_command_that_mends_it(
+    tmp_path: Path, name: str, value: str
+) -> None:
+    with redis(tmp_path) as server:
+        open_store(server.url, make=True).close()
+        server.ask("CONFIG", "SET", name, value)
+        found = looked_at(server.url)
+        with pytest.raises(StoreUnfit, match=name):
+            open_store(server.url)
+
+    assert found["settings"].state is State.WRONG
+    assert f"{name} {value}" in found["settings"].what
+    assert f"CONFIG SET {name}" in found["settings"].fix
+
+
+def test_all_weak_settings_are_told_at_once(tmp_path: Path) -> None:
+    weak = {"appendonly": "no", "appendfsync": "no", "maxmemory-policy": "allkeys-lru"}
+    with redis(tmp_path, **weak) as server:
+        found = list(examine_store(Settings(server.url), soon, deep=False))
+
+    assert sum(each.check == "settings" and each.state is State.WRONG for each in found) == 3
+
+
+def test_a_redis_that_is_full_or_tells_another_time_is_wrong(tmp_path: Path) -> None:
+    with redis(tmp_path) as server:
+        open_store(server.url, make=True).close()
+        used = int(dict(server.connection().info("memory"))["used_memory"])
+        server.ask("CONFIG", "SET", "maxmemory", str(round(used * 1.05)))
+        found = looked_at(server.url, lambda: datetime.now(UTC) + timedelta(hours=1))
+
+    assert found["memory"].state is State.WRONG
+    assert "of maxmemory is used" in found["memory"].what
+    assert found["clock"].state is State.WRONG
+
+
+def test_a_replica_takes_no_writes(tmp_path: Path) -> None:
+    with (
+        redis(tmp_path / "master") as master,
+        redis(tmp_path / "replica", replicaof=f"{HOST} {master.port}") as replica,
+    ):
+        found = looked_at(replica.url)
+
+    assert found["role"].state is State.WRONG
+    assert "master" in found["role"].fix
+
+
+def test_a_redis_that_is_away_is_one_finding() -> None:
+    (found,) = examine_store(Settings(f"redis://{HOST}:{free_port()}/0"), soon, deep=False)
+
+    assert found.state is State.WRONG
+    assert "runs" in found.fix
+
+
+@pytest.mark.full
+def test_a_cluster_that_has_lost_a_master_is_wrong(tmp_path: Path) -> None:
+    cluster = RedisCluster(tmp_path)
+    try:
+        open_store(cluster.url, make=True).close()
+        whole = looked_at(cluster.url)
+        cluster.nodes[2].kill()
+        wait_until(lambda: b"cluster_state:fail" in asked(cluster.nodes[0]))
+        found = list(examine_store(Settings(cluster.url), soon, deep=False))
+    finally:
+        for node in cluster.nodes:
+            node.kill()
+
+    assert whole["cluster"].state is State.OK
+    assert worst(found) is State.WRONG
+
+
+def asked(node: RedisServer) -> bytes:
+    """Return what a node says of its cluster."""
+    told = node.ask("CLUSTER", "INFO")
+    assert isinstance(told, bytes)
+    return told
+
+
+# -- a server --------------------------------------------------------------------------------------
+
+
+def test_a_real_server_is_sound_and_a_stopped_one_is_not(
+    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with place.opened() as store:
+        _, analyst = create(store, Role.ANALYST, "ann", NOW)
+    with Server(place.url, tmp_path) as server:
+        words = ["doctor", "--url", server.url, "--key", analyst, "--json"]
+        served, document = run(words), json.loads(capsys.readouterr().out)
+    stopped, after = run(words), json.loads(capsys.readouterr().out)
+
+    assert (served, document["state"]) == (0, "ok")
+    assert {each["check"] for each in document["findings"]} >= {"ready", "clock", "bodies", "key"}
+    assert (stopped, after["state"]) == (1, "wrong")
+    assert "Connection refused" in after["findings"][0]["what"]
+
+
+def found_at(url: str, key: str = "", off: timedelta = timedelta(0)) -> dict[str, Finding]:
+    """Return what is found at an address."""
+    return by_check(examine_server(url, key, lambda: datetime.now(UTC) + off))
+
+
+Proxy = Callable[[WSGIApplication], WSGIApplication]
+
+
+def with_headers(**headers: str) -> Proxy:
+    """Put headers on each answer; an empty one is removed."""
+    changed = {name.replace("_", "-"): value for name, value in headers.items()}
+
+    def proxy(app: WSGIApplication) -> WSGIApplication:
+        def serve(environ: WSGIEnvironment, start: StartResponse) -> Any:
+            def begin(status: str, given: list[tuple[str, str]], *_: Any) -> Any:
+                kept = [pair for pair in given if pair[0] not in changed]
+                return start(status, kept + [pair for pair in changed.items() if pair[1]])
+
+            return app(environ, begin)
+
+        return serve
+
+    return proxy
+
+
+def answering(path: str, status: str, most: int = 0, **headers: str) -> Proxy:
+    """Answer one path in the aggregator's place, where a body is longer than so many bytes."""
+
+    def proxy(app: WSGIApplication) -> WSGIApplication:
+        def serve(environ: WSGIEnvironment, start: StartResponse) -> Any:
+            size = int(environ.get("CONTENT_LENGTH") or 0)
+            if environ["PATH_INFO"] != path or size < most:
+                return app(environ, start)
+            environ["wsgi.input"].read(size)
+            start(status, [("Content-Type", "text/html"), *headers.items()])
+            return [b"<h1>proxy</h1>"]
+
+        return serve
+
+    return proxy
+
+
+@pytest.mark.parametrize(
+    ("proxy", "check", "says"),
+    [
+        (with_headers(Set_Cookie="lb=1"), "headers", "cookie"),
+        (with_headers(Cache_Control=""), "headers", "cached"),
+        (with_headers(Age="7"), "headers", "out of a cache"),
+        (answering("/v1/reports", "413 Too Large", 1 << 20), "bodies", "2,097,152 bytes"),
+        (answering("/v1/reports", "301 Moved", Location="/x"), "bodies", "redirect"),
+        (answering("/v1/reports", "502 Bad Gateway"), "bodies", "not by the aggregator"),
+        (answering("/metrics", "200 OK"), "closed doors", "/metrics is answered without a key"),
+        (answering("/healthz", "200 OK"), "answers", "no aggregator"),
+        (answering("/healthz", "302 Found", Location="/login"), "answers", "HTTP 302"),
+        (answering("/readyz", "200 OK"), "ready", "could not be looked at"),
+    ],
+    ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "",
+)
+def test_what_a_proxy_spoils_is_found(tmp_path: Path, proxy: Proxy, check: str, says: str) -> None:
+    with world(tmp_path, FILE) as made, listening(proxy(made.app.wsgi_app)) as url:
+        found = found_at(url)
+
+    assert found[check].state is State.WRONG
+    assert says in found[check].what
+
+
+def test_a_clock_that_is_off_and_a_server_that_names_its_version_are_told(tmp_path: Path) -> None:
+    with world(tmp_path, FILE) as made, listening(made.app.wsgi_app) as url:
+        found = found_at(url, off=timedelta(minutes=5))
+        right = found_at(url)
+
+    assert (right["clock"].state, found["clock"].state) == (State.OK, State.WARN)
+    assert "CPython" in found["headers"].what
+
+
+def test_a_key_that_opens_nothing_is_wrong(tmp_path: Path) -> None:
+    with world(tmp_path, FILE) as made, listening(made.app.wsgi_app) as url:
+        device = made.key(Role.DEVICE)
+        found = found_at(url, device)
+
+    assert found["key"].state is State.WRONG
+    assert found["bodies"].state is State.OK  # refused for want of a key, and so arrived
+
+
+def test_a_fenced_store_is_seen_from_outside(tmp_path: Path) -> None:
+    with world(tmp_path, FILE) as made, listening(made.app.wsgi_app) as url:
+        made.aggregator.store.fence(on=True)
+        found = found_at(url)
+        made.aggregator.store.fence(on=False)
+
+    assert "fenced" in found["ready"].what
+
+
+def test_behind_tls_certificate_and_hsts_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = certificate(tmp_path)
+    strict = with_headers(Strict_Transport_Security="max-age=31536000")
+    with world(tmp_path, FILE) as made, listening(strict(made.app.wsgi_app), both) as url:
+        stranger = found_at(url)
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "certificate.pem"))
+        friend = found_at(url)
+        earlier = found_at(url, off=-20 * DAY)
+
+    assert list(stranger) == ["answers"]
+    assert stranger["answers"].what == "its certificate is not believed: self-signed certificate"
+    assert friend["transport"].state is State.OK
+    assert friend["HSTS"].state is State.OK
+    assert "its certificate holds until 20" in friend["certificate"].what
+    assert friend["certificate"].state is State.WARN  # for two days
+    assert earlier["certificate"].state is State.OK
+
+
+def certificate(folder: Path) -> Path:
+    """Make a certificate for the loopback; return it and its key in one file."""
+    both = folder / "both.pem"
+    order = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    name = ["-subj", f"/CN={HOST}", "-addext", f"subjectAltName=IP:{HOST}"]
+    files = ["-keyout", str(both), "-out", str(folder / "certificate.pem")]
+    subprocess.run([*order, *name, *files], check=True, capture_output=True)
+    both.write_text(both.read_text() + (folder / "certificate.pem").read_text())
+    return both
+
+
+def test_what_answers_in_clear_beside_tls_is_wrong_but_a_redirect(tmp_path: Path) -> None:
+    onward = answering("/healthz", "308 Permanent Redirect", Location="https://stats.example.org/")
+    with world(tmp_path, FILE) as made:
+        with listening(made.app.wsgi_app) as url:
+            (clear,) = plain(url)
+        with listening(onward(made.app.wsgi_app)) as url:
+            (redirected,) = plain(url)
+        (nobody,) = plain(f"http://{HOST}:{free_port()}")
+
+    assert [clear.state, redirected.state, nobody.state] == [State.WRONG, State.OK, State.OK]
+
+
+@pytest.mark.parametrize("url", ["stats.example.org", "ftp://x", "http://", "http://x:99999"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(SettingsError, match="https://"):
+        list(examine_server(url, "", soon))
+
+
+def test_no_key_is_sent_in_clear() -> None:
+    with pytest.raises(SettingsError, match="in clear"):
+        list(examine_server("http://stats.example.org", "secret", soon))
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_the_command_says_what_to_do_and_exits_with_1_if_something_is_wrong(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    well = run(["doctor", "--store", place.url])
+    fine = capsys.readouterr()
+    fenced(place)
+    ill = run(["doctor", "--store", place.url])
+    told = capsys.readouterr()
+
+    assert (well, ill) == (0, 1)
+    assert "nobody said where backups are" in fine.out
+    assert "fenced" in told.out
+    assert "-> " in told.out
+    assert told.err == ""
+
+
+def test_nothing_to_look_at_is_wrong_usage(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VEILCOUNT_STORE", raising=False)
+
+    assert run(["doctor"]) == 2
+    assert "VEILCOUNT_STORE" in capsys.readouterr().err
