@@ -1,0 +1,97 @@
+"""What is asked, and when: the definitions of this package, moved to begin some months ago."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from veilcount_shared import Collection, periods
+from veilcount_shared.periods import Unit
+
+from ..definitions import Source
+from ..series import utc_day
+from ..simulating.mixture import Ints
+from .trails import TRAILS
+
+FILE = "collections.toml"
+VALUES = "trails.txt"
+WRITTEN = ("2026-07-01", "2027-01-01")  # the dates that the file has
+BEFORE, LASTS = 4, 6  # months: begun so long ago, and so long in all
+
+DARK_MAP, FIRST_TAP, TRAIL = "dark_map", "first_tap", "trail"
+WALK_MINUTES, WAY_THERE, WAY_THERE_TOLD = "walk_minutes", "way_there", "way_there_told"
+SCREEN, SCREENS = "home", ("list", "map")  # a segment: which home screen is seen
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """The definitions, and the days of the campaign up to an instant."""
+
+    now: datetime
+
+    @property
+    def today(self) -> date:
+        """The UTC day on which the story ends."""
+        return utc_day(self.now)
+
+    @property
+    def start(self) -> date:
+        """The first day of a month, four before this one."""
+        return periods.first_day(Unit.MONTH, self.today, -BEFORE)
+
+    @property
+    def until(self) -> date:
+        """The first day after the campaign, which lies ahead."""
+        return periods.first_day(Unit.MONTH, self.start, LASTS)
+
+    @property
+    def begins(self) -> datetime:
+        """The first instant of the campaign."""
+        return datetime.combine(self.start, time(), UTC)
+
+    @property
+    def days(self) -> int:
+        """How many days the story has, today among them."""
+        return (self.today - self.start).days + 1
+
+    def day(self, number: int) -> date:
+        """Return a day of the story."""
+        return self.start + timedelta(days=number)
+
+    def periods(self, unit: Unit) -> Ints:
+        """Return the period that each day of the story lies in."""
+        return self._periods[unit]
+
+    @cached_property
+    def _periods(self) -> Mapping[Unit, Ints]:
+        return {
+            unit: np.array(
+                [periods.number(unit, self.start, self.day(each)) for each in range(self.days)]
+            )
+            for unit in Unit
+        }
+
+    @cached_property
+    def source(self) -> Source:
+        """The definitions as an app would ship them."""
+        text = files(__package__).joinpath(FILE).read_text(encoding="utf-8")
+        for written, meant in zip(WRITTEN, (self.start, self.until), strict=True):
+            text = text.replace(written, meant.isoformat())
+        return Source(text, {VALUES: "\n".join(TRAILS)})
+
+    @cached_property
+    def collections(self) -> dict[str, Collection]:
+        """The same, read."""
+        return self.source.collections()
+
+    def write(self, folder: Path) -> Path:
+        """Write the definitions where a device or an aggregator can read them."""
+        for name, text in {FILE: self.source.text, **self.source.files}.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        return folder / FILE

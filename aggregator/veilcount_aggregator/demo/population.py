@@ -1,0 +1,168 @@
+"""A made-up crowd: who they are, when they use the app, what they would truly say.
+
+This is the truth that nobody is told: it lives in this process, and differs for every seed. It
+moves with the months, so that charts have something to show: ever more maps are dark, and ever more
+walkers come by train. The two home screens do lead to different taps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from veilcount_shared.periods import Unit
+
+from ..simulating.mixture import Floats, Ints
+from .campaign import (
+    DARK_MAP,
+    FIRST_TAP,
+    SCREENS,
+    TRAIL,
+    WALK_MINUTES,
+    WAY_THERE,
+    WAY_THERE_TOLD,
+    Campaign,
+)
+from .trails import TRAILS
+
+Flags = NDArray[np.bool_]
+
+CONSENT = 0.85
+FROM_THE_START = 0.55  # have the app on the first day; the others get it on some later one
+WEEKDAY, WEEKEND = 0.22, 0.38  # the chance that somebody walks on a day
+SECOND_WALK = 0.25
+SATURDAY = 5
+
+DARK = (0.28, 0.48)  # at the beginning, and today
+TAPS = {  # resume a walk, search, nearby, saved walks, friends, weather
+    "list": (0.34, 0.22, 0.12, 0.18, 0.06, 0.08),
+    "map": (0.24, 0.14, 0.34, 0.14, 0.06, 0.08),
+}
+WAYS = (  # car, train, bus, bicycle, on foot: at the beginning, and today
+    (0.52, 0.16, 0.12, 0.12, 0.08),
+    (0.42, 0.27, 0.12, 0.11, 0.08),
+)
+ZIPF = 1.1
+STROLL, HIKE = (45.0, 14.0), (250.0, 60.0)  # minutes: the middle, and how far around it
+HIKES = (0.15, 0.55)  # of all walks, on a weekday and on a weekend
+SHORTEST, LONGEST = 1, 480
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class People:
+    """Everyone, by number. What is said belongs to a question, a person, a day."""
+
+    consents: Flags
+    joined: Ints  # the day on which each one got the app
+    screens: Ints  # which home screen each one sees
+    walks: Ints  # (person, day): how many walks, and so whether the app is open
+    _dark_since: Ints
+    _by_period: Mapping[str, tuple[Ints, Ints]]  # the period of each day; (person, period): a value
+    _minutes: Ints  # (person, day, walk)
+
+    @classmethod
+    def of(cls, size: int, campaign: Campaign, generator: Generator) -> People:
+        """Make up so many people."""
+        days, weekend = campaign.days, _weekends(campaign)
+        late = generator.integers(1, days, size=size)
+        joined = np.where(generator.random(size) < FROM_THE_START, 0, late)
+        screens = generator.integers(len(SCREENS), size=size)
+        weeks, months = campaign.periods(Unit.WEEK), campaign.periods(Unit.MONTH)
+        ways = _ways(size, int(months[-1]) + 1, generator)
+        return cls(
+            consents=generator.random(size) < CONSENT,
+            joined=joined,
+            screens=screens,
+            walks=_walks(joined, weekend, generator),
+            _dark_since=_dark_since(size, days, generator),
+            _by_period={
+                FIRST_TAP: (weeks, _taps(screens, int(weeks[-1]) + 1, generator)),
+                TRAIL: (weeks, _trails(size, int(weeks[-1]) + 1, generator)),
+                WAY_THERE: (months, ways),
+                WAY_THERE_TOLD: (months, ways),
+            },
+            _minutes=_minutes(size, weekend, generator),
+        )
+
+    def __len__(self) -> int:
+        """How many they are."""
+        return len(self.consents)
+
+    def says(self, name: str, people: Ints, days: Ints, walks: Ints) -> Ints:
+        """Return what these people truly say on these days (after these of the day's walks).
+
+        It is the place of a value in the question's list, or a number of minutes.
+        """
+        if name == DARK_MAP:
+            return (days >= self._dark_since[people]).astype(np.int64)
+        if name == WALK_MINUTES:
+            return self._minutes[people, days, walks].astype(np.int64)
+        period, said = self._by_period[name]
+        return said[people, period[days]]
+
+
+def _weekends(campaign: Campaign) -> Flags:
+    return np.array([campaign.day(each).weekday() >= SATURDAY for each in range(campaign.days)])
+
+
+def _walks(joined: Ints, weekend: Flags, generator: Generator) -> Ints:
+    """Return how often each person walks on each day: never before they have the app."""
+    shape = len(joined), len(weekend)
+    out = generator.random(shape, np.float32) < np.where(weekend, WEEKEND, WEEKDAY)
+    twice = generator.random(shape, np.float32) < SECOND_WALK
+    out &= np.arange(len(weekend)) >= joined[:, np.newaxis]
+    return (out * (1 + twice)).astype(np.int8)
+
+
+def _dark_since(size: int, days: int, generator: Generator) -> Ints:
+    """Return the day on which each one's map turned dark; some are dark from the start."""
+    first, last = DARK
+    turns = (generator.random(size) - first) / (last - first) * days
+    return np.ceil(np.maximum(turns, 0)).astype(np.int64)
+
+
+def _taps(screens: Ints, weeks: int, generator: Generator) -> Ints:
+    """Return what each person taps first in each week: by the home screen they see."""
+    laws = np.array([np.cumsum(TAPS[screen]) for screen in SCREENS])[screens]
+    drawn = generator.random((len(screens), weeks))
+    return _drawn(laws[:, np.newaxis, :], drawn)
+
+
+def _trails(size: int, weeks: int, generator: Generator) -> Ints:
+    """Return each person's trail of each week: a few are wanted by many, most by hardly anyone."""
+    law = np.cumsum(np.arange(1, len(TRAILS) + 1) ** -ZIPF)
+    drawn: Floats = generator.random((size, weeks))
+    ranks: Ints = np.searchsorted(law / law[-1], drawn)
+    by_rank: Ints = generator.permutation(len(TRAILS))
+    return by_rank[np.minimum(ranks, len(TRAILS) - 1)]
+
+
+def _ways(size: int, months: int, generator: Generator) -> Ints:
+    """Return how each person gets there in each month: most as ever, some otherwise than before."""
+    begin, end = (np.array(law) for law in WAYS)
+    shares = np.linspace(0, 1, months)[:, np.newaxis]
+    laws = np.cumsum(begin * (1 - shares) + end * shares, axis=1)
+    return _drawn(laws, np.repeat(generator.random((size, 1)), months, axis=1))
+
+
+def _drawn(laws: Floats, drawn: Floats) -> Ints:
+    """Return for each number of [0, 1) the place in its cumulated law."""
+    beyond = (drawn[..., np.newaxis] >= laws).sum(axis=-1)
+    found: Ints = np.minimum(beyond, laws.shape[-1] - 1)  # a law may end a rounding below 1
+    return found
+
+
+def _minutes(size: int, weekend: Flags, generator: Generator) -> Ints:
+    """Return how long each walk takes: strolls on most days, hikes on weekends."""
+    shape = size, len(weekend), 2
+    share = np.where(weekend, HIKES[1], HIKES[0])[:, np.newaxis]
+    hikes = generator.random(shape, np.float32) < share
+    middle, spread = (
+        np.where(hikes, hike, stroll) for stroll, hike in zip(STROLL, HIKE, strict=True)
+    )
+    taken = middle + spread * generator.standard_normal(shape, np.float32)
+    return np.clip(np.rint(taken), SHORTEST, LONGEST).astype(np.int16)

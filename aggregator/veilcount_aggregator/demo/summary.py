@@ -1,0 +1,148 @@
+"""What a story comes to, for people and for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from numpy.random import Generator
+
+from veilcount_shared.schedule import closes, opens
+from veilcount_shared.verdict import Verdict
+
+from ..answers.budgets import spent_slots
+from ..answers.spelling import decimal
+from ..budget.figures import Figures, figures
+from ..budget.spent import Spent, spent
+from .figures import Released, Row, released, rows
+from .story import Ending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """How many took part, and what became of what they sent."""
+
+    devices: int
+    clients: int  # of them real ones
+    consented: int
+    sent_by_clients: Mapping[Verdict, int]
+    sent_by_simulated: Mapping[Verdict, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What one question costs a person: promised, and counted where a store can join answers."""
+
+    collection: str
+    question: str
+    answers: int  # that are in the store
+    linked: bool
+    promised: Figures
+    counted: Spent | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """What the curator said, and what it cost."""
+
+    collection: str
+    first: date
+    last: date
+    epsilon: str
+    level: float
+    n: int
+    rows: list[Released]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """All of it."""
+
+    app: str
+    begins: date
+    today: date
+    until: date
+    seed: int
+    level: float
+    crowd: Crowd
+    rows: list[Row]
+    release: Release
+    accounts: list[Account]
+
+    @property
+    def sent(self) -> int:
+        """How many reports were sent."""
+        both = (self.crowd.sent_by_clients, self.crowd.sent_by_simulated)
+        return sum(sum(each.values()) for each in both)
+
+    @property
+    def counted(self) -> int:
+        """How many answers are in the store."""
+        return sum(account.answers for account in self.accounts)
+
+    @property
+    def held(self) -> int:
+        """How many of the local intervals hold the truth."""
+        return sum(row.local.holds(row.truth) for row in self.rows)
+
+
+def summary(ending: Ending, *, seed: int, level: float, generator: Generator) -> Summary:
+    """Return what a story comes to; the curator's picture is drawn from the generator."""
+    campaign = ending.story.campaign
+    return Summary(
+        app=next(iter(campaign.collections.values())).app,
+        begins=campaign.start,
+        today=campaign.today,
+        until=campaign.until,
+        seed=seed,
+        level=level,
+        crowd=_crowd(ending),
+        rows=list(rows(ending, level, generator)),
+        release=_release(ending),
+        accounts=[_account(ending, name) for name in campaign.collections],
+    )
+
+
+def _crowd(ending: Ending) -> Crowd:
+    people = ending.story.people
+    return Crowd(
+        devices=len(people),
+        clients=len(ending.story.real),
+        consented=int(people.consents.sum()),
+        sent_by_clients=_plain(ending.real),
+        sent_by_simulated=_plain(ending.simulated),
+    )
+
+
+def _plain(verdicts: Counter[Verdict]) -> dict[Verdict, int]:
+    return {verdict: number for verdict, number in verdicts.items() if number}
+
+
+def _account(ending: Ending, name: str) -> Account:
+    series = ending.series(name)
+    collection, histogram = series.collection, spent_slots(ending.holdings, series)
+    return Account(
+        collection=name,
+        question=collection.question,
+        answers=ending.counted(name),
+        linked=series.linked,
+        promised=figures(collection),
+        counted=None if histogram is None else spent(collection, histogram),
+    )
+
+
+def _release(ending: Ending) -> Release:
+    question, made = ending.released.question, ending.released.release
+    assert made.n is not None  # noqa: S101 - one answer a person, substituted: n is public
+    collection = question.collection
+    return Release(
+        collection=collection.name,
+        first=opens(collection, made.first_period).date(),
+        last=closes(collection, made.last_period).date() - timedelta(days=1),
+        epsilon=decimal(question.epsilon),
+        level=made.level,
+        n=made.n,
+        rows=released(ending),
+    )

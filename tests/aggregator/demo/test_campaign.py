@@ -1,0 +1,54 @@
+"""The campaign of the demo: its dates move with today, its definitions are like anybody's."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from veilcount_aggregator.demo.campaign import TRAIL, Campaign
+from veilcount_aggregator.demo.clock import StoryClock
+from veilcount_shared import load_collections
+
+DAYS = [date(2026, 11, 21), date(2027, 1, 1), date(2028, 2, 29), date(2026, 7, 31)]
+
+
+def campaign(day: date) -> Campaign:
+    """Return the campaign of a demo that is started at noon."""
+    return Campaign(datetime(day.year, day.month, day.day, 12, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("day", DAYS, ids=str)
+def test_it_began_four_months_ago_and_ends_ahead(day: date) -> None:
+    asked = campaign(day)
+    months = (day.year - asked.start.year) * 12 + day.month - asked.start.month
+
+    assert (asked.start.day, months) == (1, 4)
+    assert asked.until > day
+    assert asked.day(asked.days - 1) == day
+    assert {each.start for each in asked.collections.values()} == {asked.start}
+    assert {each.until for each in asked.collections.values()} == {asked.until}
+
+
+def test_a_device_reads_the_file_as_the_demo_does(tmp_path: Path) -> None:
+    asked = campaign(DAYS[0])
+    file = asked.write(tmp_path)
+
+    assert load_collections(file) == asked.collections
+    assert asked.collections[TRAIL].domain.size == 2_000
+
+
+def test_the_clock_stands_moves_on_and_then_goes() -> None:
+    machine = datetime(2027, 1, 1, tzinfo=UTC)
+    clock = StoryClock(datetime(2026, 7, 1, tzinfo=UTC), machine.timestamp)
+    evening = datetime(2026, 7, 1, 20, tzinfo=UTC)
+    clock.move(evening)
+    clock.move(datetime(2026, 7, 1, 19, tzinfo=UTC))
+
+    assert clock.instant() == evening
+    assert clock.now() == evening.timestamp()
+
+    clock.release()
+
+    assert clock.instant() == machine
