@@ -33,6 +33,7 @@ from .telling import tell_json, tell_lines, tell_table
 FEWEST, MOST = 1_000, 200_000
 DEVICES, CLIENTS = 20_000, 500
 SEEDS = 1 << 32
+NEAR = {"redis": "redis://127.0.0.1:6379/0"}
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -56,7 +57,14 @@ ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     type=click.IntRange(0, SEEDS - 1),
     help="The same people again, saying the same. Coins of real clients are never seeded.",
 )
-@click.option("--store", "url", default="", metavar="URL", help="A new store; else a throwaway.")
+@click.option(
+    "--store",
+    "url",
+    default="",
+    metavar="URL",
+    callback=lambda _context, _option, url: NEAR.get(url, url),
+    help="A new store, or `redis`: the one of this machine. Else a throwaway.",
+)
 @click.option(
     "--port", type=click.IntRange(0, 65_535), default=0, help="To serve at; else any that is free."
 )

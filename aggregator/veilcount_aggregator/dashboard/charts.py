@@ -6,18 +6,40 @@ it is touched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import ceil, floor, log10
 from typing import Any
+
+from ..wording import significant
 
 Drawn = dict[str, Any]
 Figures = Sequence[float | None]
 
+CLOSE = 100  # two decades
+MARGIN = 0.05  # of a decade, so that nothing lies on the edge
 SHARE = {"format": ".1~%"}
 
 
 def axis(title: str, **more: Any) -> Drawn:
-    """Return an axis; `format` and `suffix` say how its figures are written, `type` may be log."""
+    """Return an axis; `format` and `suffix` say how its figures are written, `type` may be log.
+
+    `ticks` are the places that are marked, each with its text.
+    """
     return {"title": title, **more}
+
+
+def wide_axis(title: str, figures: Iterable[float | None], **more: Any) -> Drawn:
+    """Return a logarithmic axis from a mark to a mark; few decades are marked at 1, 2 and 5."""
+    some = [figure for figure in figures if figure] or [1.0]
+    low, high = min(some), max(some)
+    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+    steps = (1, 2, 5) if high <= CLOSE * low else (1,)
+    places = [step * 10.0**decade for decade in decades for step in steps]
+    first = max((place for place in places if place <= low), default=places[0])
+    last = min((place for place in places if place >= high), default=places[-1])
+    ticks = [(place, significant(place, 1)) for place in places if first <= place <= last]
+    ends = [log10(first) - MARGIN, log10(last) + MARGIN]
+    return axis(title, type="log", ticks=ticks, range=ends, **more)
 
 
 def estimates(  # what one colour shows
@@ -34,9 +56,14 @@ def estimates(  # what one colour shows
     }
 
 
-def counts(at: Sequence[int], told: Sequence[str], name: str = "") -> Drawn:
-    """Return exact counts, which have no interval."""
+def counts(at: Sequence[float], told: Sequence[str], name: str = "") -> Drawn:
+    """Return exact counts (or amounts), which have no interval."""
     return {"at": list(at), "told": list(told), "name": name}
+
+
+def curve(x: Sequence[Any], at: Figures, told: Sequence[str], name: str = "", **more: Any) -> Drawn:
+    """Return a line that is computed and not estimated, so that it has no interval."""
+    return {"x": list(x), "at": list(at), "told": list(told), "name": name, "dots": False, **more}
 
 
 def bars(labels: Sequence[str], parts: Sequence[Drawn], x: Drawn) -> Drawn:

@@ -28,6 +28,7 @@ HEADERS = {
     "Vary": "Cookie",
 }
 FOR_GOOD = "public, max-age=31536000, immutable"
+MOST_FORM = 16 << 10  # of a form that strangers may send: a key, a link, where one wanted to go
 
 View = Callable[..., Response]
 
@@ -99,6 +100,7 @@ class Frame:
             def guarded(**given: str) -> Response:
                 g.visit = self.visitors.visit()
                 if request.method == "POST":
+                    _check_size()
                     g.visit.check_form()
                 response = view(**given)
                 if g.visit.role is None and "Set-Cookie" not in response.headers:
@@ -149,6 +151,13 @@ class Frame:
         wanted = request.full_path.rstrip("?") if request.method == "GET" else "/"
         query = urlencode({"to": wanted}) if wanted != "/" else ""
         return _redirected(url_for(f"{NAME}.log_in") + (f"?{query}" if query else ""))
+
+
+def _check_size() -> None:
+    """Refuse a long form unread: reading one fills the disk, and a stranger may send it."""
+    announced = request.environ.get("CONTENT_LENGTH")
+    if not announced or (request.content_length or 0) > MOST_FORM:
+        raise refusal("too-large")
 
 
 def _named(view: View, **given: str) -> Response:

@@ -6,7 +6,19 @@ from collections.abc import Callable
 
 from ..aggregator import Aggregator
 from ..web.authority import Authority
-from . import entrance, overview
+from . import (
+    budget,
+    collection,
+    compare,
+    contrast,
+    definitions,
+    entrance,
+    keys,
+    operations,
+    overview,
+    planner,
+    releases,
+)
 from .frame import Frame
 from .visitors import Visitors
 
@@ -15,6 +27,17 @@ def dashboard(aggregator: Aggregator, authority: Authority, seconds: Callable[[]
     """Return the frame with all pages in it."""
     frame = Frame(aggregator, Visitors(aggregator, seconds))
     entrance.pages(frame, authority)
-    for page in (overview,):
+    for page in (
+        overview,
+        collection,
+        compare,
+        budget,
+        keys,
+        releases,
+        contrast,
+        definitions,
+        planner,
+        operations,
+    ):
         page.pages(frame)
     return frame

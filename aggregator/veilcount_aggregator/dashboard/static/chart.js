@@ -15,17 +15,18 @@
   const hue = (each, place) => each.hue || HUES[place % HUES.length];
 
   const axis = (given, more = {}) => ({
-    title: { text: given.title || '', font: { size: 13 } }, type: given.type || '-', tickformat: given.format || '',
+    title: { text: given.title || '', font: { size: 13 }, standoff: 12 }, type: given.type || '-', tickformat: given.format || '',
     ticksuffix: given.suffix || '', range: given.range || undefined, zeroline: false, automargin: true, fixedrange: true,
-    gridcolor: colour('line'), linecolor: colour('line'), tickfont: { size: 12 }, hoverformat: given.format || '', ...more,
+    gridcolor: colour('line'), linecolor: colour('line'), tickfont: { size: 12 }, hoverformat: given.format || '',
+    ...(given.ticks ? { tickmode: 'array', tickvals: given.ticks.map(([at]) => at), ticktext: given.ticks.map(([, text]) => text) } : {}), ...more,
   });
 
   const layout = (given, more = {}) => ({
     font: { family: getComputedStyle(document.body).fontFamily, color: colour('ink'), size: 13 },
     paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', margin: { l: 8, r: 16, t: 8, b: 8 },
     height: given.height || 360, hoverlabel: { font: { size: 13 } }, dragmode: false,
-    legend: { orientation: 'h', y: -0.22, x: 0, yanchor: 'top' }, showlegend: (given.parts || []).length > 1,
-    xaxis: axis(given.x || {}), yaxis: axis(given.y || {}), shapes: (given.marks || []).map(mark), annotations: (given.marks || []).filter((m) => m.text).map(note),
+    legend: { orientation: 'h', y: 1, x: 0, yanchor: 'bottom', xanchor: 'left' }, showlegend: (given.parts || []).length > 1,
+    xaxis: axis(given.x || {}), yaxis: axis(given.y || {}), shapes: (given.marks || []).map(mark), annotations: (given.marks || []).filter((m) => m.text).map((m) => note(m, given)),
     ...more,
   });
   const mark = (given) => ({
@@ -34,11 +35,27 @@
     y0: given.y === undefined ? 0 : given.y, y1: given.y === undefined ? 1 : given.y,
     line: { color: colour('soft'), width: 1, dash: 'dot' },
   });
-  const note = (given) => ({
-    text: given.text, showarrow: false, font: { size: 11, color: colour('soft') }, xanchor: 'left', yanchor: 'bottom',
-    x: given.x === undefined ? 0 : given.x, y: given.y === undefined ? 1 : given.y,
+  const at = (place, axis) => (axis && axis.type === 'log' ? Math.log10(place) : place); // what Plotly wants of a note alone
+  const note = (given, chart) => ({
+    text: given.text, showarrow: false, font: { size: 11, color: colour('soft') }, xanchor: 'left', yanchor: 'top', xshift: 5,
+    x: given.x === undefined ? 0 : at(given.x, chart.x), y: given.y === undefined ? 1 : at(given.y, chart.y),
     xref: given.x === undefined ? 'paper' : 'x', yref: given.y === undefined ? 'paper' : 'y',
   });
+
+  // Plotly takes some marks in a text for HTML; a value that has them in its name is shown as it is.
+  const MARKS = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
+  const plain = (_, text) => (typeof text === 'string' ? text.replace(/[&<>]/g, (mark) => MARKS[mark]) : text);
+  const bare = (text) => Object.entries(MARKS).reduceRight((left, [mark, told]) => left.replaceAll(told, mark), text);
+
+  // A long name is cut where it would leave the bars no room; the table has all of it.
+  const cut = (label, most) => {
+    const whole = bare(String(label));
+    return whole.length > most ? plain('', `${whole.slice(0, most - 1)}…`) : label;
+  };
+  const named = (labels) => {
+    const most = window.innerWidth < 700 ? 16 : 40;
+    return { tickmode: 'array', tickvals: labels, ticktext: labels.map((label) => cut(label, most)) };
+  };
 
   // Horizontal bars with whiskers, the first on top; a wider, paler whisker behind may show another interval.
   const bars = (given) => {
@@ -56,7 +73,7 @@
     const height = Math.max(170, 90 + given.labels.length * (parts.length > 1 ? 20 * parts.length + 12 : 34));
     return [[...wider, ...traces], layout({ ...given, height }, {
       barmode: 'group', bargap: 0.42, showlegend: parts.length > 1 || wider.length > 0,
-      yaxis: axis({}, { autorange: 'reversed', type: 'category', gridcolor: 'rgba(0,0,0,0)', ticklabelstandoff: 8 }),
+      yaxis: axis({}, { autorange: 'reversed', type: 'category', gridcolor: 'rgba(0,0,0,0)', ticklabelstandoff: 8, ...named(given.labels) }),
       xaxis: axis(given.x || {}, { zeroline: true, zerolinecolor: colour('soft') }),
     })];
   };
@@ -89,10 +106,11 @@
   const KINDS = { bars, columns, lines };
 
   const draw = async (place) => {
-    const given = JSON.parse(document.getElementById(place.dataset.chart).textContent);
+    const given = JSON.parse(document.getElementById(place.dataset.chart).textContent, plain);
     const [traces, look] = KINDS[given.kind](given);
     const wait = place.querySelector('.wait');
     if (wait) wait.remove();
+    place.style.minHeight = `${look.height}px`;
     await Plotly.react(place, traces, look, CONFIG);
   };
 

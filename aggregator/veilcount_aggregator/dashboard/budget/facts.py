@@ -1,0 +1,73 @@
+"""The three figures, and what each means to somebody who sees answers and tries to guess."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from veilcount_shared import Collection
+from veilcount_shared.design import Plain
+
+from ...answers.spelling import decimal
+from ...budget import Budget
+from ...budget.averaging import guess
+from ...planning.plan import percent
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One figure in large letters."""
+
+    level: str
+    epsilon: str
+    of: str
+    means: str
+
+
+def said(account: Budget) -> str:
+    """Return the account in one sentence."""
+    figures = account.figures
+    user, each = decimal(figures.user), decimal(figures.event)
+    if not account.guesses:
+        return f"What is released reveals at most epsilon {user} of a person in the whole campaign."
+    if figures.answers == 1:
+        return f"A person reveals at most epsilon {user}: one answer in the whole campaign."
+    return (
+        f"A person reveals at most epsilon {user} in the whole campaign: {figures.answers:,}"
+        f" answers, epsilon {each} each."
+    )
+
+
+def facts(collection: Collection, account: Budget) -> tuple[Fact, ...]:
+    """Return event, day and user."""
+    figures, day = account.figures, collection.per_period
+    return (
+        Fact("event", decimal(figures.event), "one answer", _guess(collection, 1)),
+        Fact("day", decimal(figures.day), figures.day_is, _guess(collection, day)),
+        Fact("user", decimal(figures.user), _campaign(figures.answers), _all(account)),
+    )
+
+
+def _campaign(answers: int) -> str:
+    return (
+        "one answer, the whole campaign" if answers == 1 else f"{answers:,} answers, all there are"
+    )
+
+
+def _guess(collection: Collection, seen: int) -> str:
+    design = collection.design
+    if isinstance(design, Plain):
+        return ""
+    return _means(seen, guess(design, seen).design)
+
+
+def _all(account: Budget) -> str:
+    if not account.guesses:
+        return ""
+    last = account.guesses[-1]
+    return _means(last.answers, last.design)
+
+
+def _means(seen: int, chance: Fraction) -> str:
+    whose = "it" if seen == 1 else f"all {seen:,}"
+    return f"Who sees {whose} guesses an unchanging yes or no right at most {percent(chance)}."

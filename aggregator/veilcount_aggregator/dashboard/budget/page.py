@@ -1,0 +1,67 @@
+"""The page: three figures that stand together, and all that follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Response, g, request
+
+from ... import answers, wording
+from ...answers import BudgetAnswer, BudgetQuestion
+from ...answers.spelling import decimal
+from ...errors import QueryError
+from ...keys import Role
+from ...series import Series
+from ..defined import definition, definitions
+from ..frame import Frame
+from .counted import counted
+from .facts import facts, said
+from .growing import attack, composed
+from .units import units
+
+ASKED = ("delta", "n")
+
+
+def pages(frame: Frame) -> None:
+    """Add the page."""
+
+    @frame.page("/collections/<name>/budget")
+    def budget(name: str) -> Response:
+        """What a person reveals to a collection."""
+        holdings = frame.aggregator.holdings()
+        everyone = holdings.named(name)
+        series = definition(everyone)
+        typed = {entry: request.args.get(entry, "").strip() for entry in ASKED}
+        shown: dict[str, Any] = {
+            "name": name,
+            "question": series.collection.question,
+            "definitions": definitions("budget", everyone, series),
+            "series": series,
+            "typed": typed,
+        }
+        given = {entry: [word] for entry, word in typed.items()}
+        given["series"] = [series.fingerprint]
+        try:
+            asked = BudgetQuestion.read(given)
+        except QueryError as error:
+            return frame.told("budget.html", 400, **shown, wrong=error)
+        found = answers.budget(holdings, name, asked, bars=g.visit.role is Role.ADMIN)
+        return frame.told("budget.html", **shown, **_shown(series, found, asked))
+
+
+def _shown(series: Series, answer: BudgetAnswer, asked: BudgetQuestion) -> Mapping[str, Any]:
+    (found,) = answer.series
+    collection, account = series.collection, found.budget
+    return {
+        "says": said(account),
+        "figures": account.figures,
+        "facts": facts(collection, account),
+        "counted": counted(account, found.bars),
+        "composed": composed(collection, account, asked.delta),
+        "attack": attack(account),
+        "units": units(found.levels, found.n_is),
+        "across": answer.across,
+        "delta": decimal(asked.delta),
+        "figure": wording.epsilon,
+    }

@@ -1,0 +1,110 @@
+"""The page of one collection, put together; and the files that say exactly what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flask import Response, request
+
+from veilcount_shared.collection import Model
+from veilcount_shared.design import Hierarchy
+from veilcount_shared.domain import Boolean, Number
+
+from ... import answers
+from ...answers import Holdings, Question
+from ...answers.formats import WRITERS
+from ...answers.twins import twin_of
+from ...errors import QueryError
+from ...promises import epsilons, promise
+from ...series import Series
+from ...web.problems import refusal
+from ..frame import Frame
+from ..standing import standing
+from ..twins import beside
+from .asked import FOUND, Address, Given, Shown, check_cut, unknown
+from .choices import others, summary, ways
+from .defined import defined
+from .section import FORMS, Look
+from .written import of_fakes
+
+REFUSED = 400
+LEVEL = 0.95  # of a twin's local side, as releases have it
+
+
+def pages(frame: Frame) -> None:
+    """Add the pages."""
+
+    @frame.page("/collections/<name>")
+    def collection(name: str) -> Response:
+        """One collection's answers."""
+        holdings = frame.aggregator.holdings()
+        series = holdings.named(name)
+        if series[0].collection.model is Model.CENTRAL:
+            return _of_curator(frame, holdings, series)
+        try:
+            return _of_devices(frame, holdings, series, dict(request.args.lists()))
+        except QueryError as wrong:
+            return _of_devices(frame, holdings, series, {}, str(wrong))
+
+    @frame.page("/collections/<name>/answers.<form>")
+    def collection_file(name: str, form: str) -> Response:
+        """The answer to one question, as a file."""
+        if form not in FORMS:
+            raise refusal("not-found", f"give one of {', '.join(FORMS)}", "form")
+        asked = Question.read(dict(request.args.lists()))
+        answer = answers.estimate(frame.aggregator.holdings(), name, asked)
+        body = answers.encode(answer) if form == "json" else WRITERS[FORMS[form]](answer)
+        headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
+        return Response(body, mimetype=FORMS[form], headers=headers)
+
+
+def _of_curator(frame: Frame, holdings: Holdings, series: Sequence[Series]) -> Response:
+    """Return the page of a collection whose true values a curator keeps: no estimate, no n."""
+    return frame.told("collection.html", **_common(holdings, series), sections=[])
+
+
+def _of_devices(
+    frame: Frame, holdings: Holdings, series: Sequence[Series], given: Given, wrong: str = ""
+) -> Response:
+    at = Address(series[0].collection.name, given)
+    newest = holdings.local(at.name, tuple(given.get("series", ())))[0].collection
+    shown = Shown.of(newest, given)
+    check_cut(newest, given)
+    answer = answers.estimate(holdings, at.name, shown.question)
+    look, known = Look(holdings, at, shown, answer), holdings.catalogue.series
+    return frame.told(
+        "collection.html",
+        REFUSED if wrong else 200,
+        **_common(holdings, series),
+        wrong=wrong,
+        at=at,
+        given=given,
+        typed=dict(request.args.lists()),
+        unknown=unknown(newest, given),
+        asked=shown.question,
+        ways=list(ways(at, series, newest, shown.question)),
+        shown=summary(newest, shown.question),
+        sections=[look.section(known[each.fingerprint], each) for each in answer.series],
+        others=[] if given.get("series") else others(at, holdings, series, answer),
+        cut=len(shown.question.values) if len(shown.question.values) == FOUND else 0,
+        ranges=isinstance(newest.design, Hierarchy),
+        many=not isinstance(newest.domain, Number | Boolean),
+        fakes=of_fakes(answer.fakes) if answer.fakes else "",
+    )
+
+
+def _common(holdings: Holdings, series: Sequence[Series]) -> dict[str, Any]:
+    newest = series[0].collection
+    return {
+        "name": newest.name,
+        "question": newest.question,
+        "collection": newest,
+        "curated": newest.model is Model.CENTRAL,
+        "standing": standing(series[0], holdings.today),
+        "epsilon": epsilons(newest),
+        "promise": promise(newest),
+        "twin_name": newest.twin,
+        "definitions": defined(holdings, series),
+        "twin": beside(twin_of(holdings, series[0], LEVEL)),
+    }

@@ -1,0 +1,169 @@
+"""The page, and the release itself: asked for with a form, told with a redirect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from flask import Response, g, request
+
+from veilcount_shared.collection import Model
+from veilcount_shared.errors import VeilcountError
+
+from ...answers.holdings import Holdings, chosen
+from ...curator import Foreseen
+from ...errors import QueryError, ReleaseRefused
+from ...ledger import releases as kept_of
+from ...promises import promise
+from ...series import Series
+from ...store.lock import locked
+from ...web.messages import SeriesReleases
+from ...web.released import released
+from ..frame import Frame, go
+from . import asking, rows, words
+from .asking import Asked
+
+NO_JOURNAL = (
+    "No release is made: it is written to a journal beside the store before it leaves, and there is"
+    " none. The operator starts the server with --journal FILE."
+)
+LOCKED = "No release is made: the store may have forgotten what was spent."
+UNLOCK = (
+    "The operator enters it again: veilcount store unlock --journal FILE. What was released before"
+    " is below."
+)
+A_PAGE = 20  # releases of the journal
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The sentence on top."""
+
+    tone: str
+    says: str
+    more: str = ""
+
+
+def pages(frame: Frame) -> None:
+    """Add the pages."""
+    aggregator = frame.aggregator
+    rule = "/collections/<name>/releases"
+
+    @frame.page(rule)
+    def releases(name: str) -> Response:
+        """What may be asked, what is left, what was told."""
+        holdings = aggregator.holdings()
+        if not _central(holdings, name):
+            return frame.told("releases_none.html", **_head(holdings, name))
+        series = _chosen(holdings, name, request.args.get("series", ""))
+        if "query" not in request.args:
+            return _told(holdings, series, asking.usual(series, holdings.today))
+        asked = Asked.read(request.args)
+        try:
+            foreseen = aggregator.curator.foresee(series, asked.request(series.collection))
+        except QueryError as error:
+            return _told(holdings, series, asked, wrong=error)
+        return _told(holdings, series, asked, foreseen=foreseen)
+
+    @frame.page(rule, methods=("POST",))
+    def release(name: str) -> Response:
+        """Release: charge it, and lead to what was told."""
+        holdings = aggregator.holdings()
+        series = _chosen(holdings, name, request.form.get("series", ""))
+        asked = Asked.read(request.form)
+        try:
+            told = aggregator.curator.answer(
+                series, asked.request(series.collection), aggregator.clock(), g.visit.who
+            )
+        except (QueryError, ReleaseRefused) as error:
+            return _told(holdings, series, asked, wrong=error, status=HTTPStatus.CONFLICT)
+        place = place_of(kept_of(aggregator.store, series.fingerprint), told.release.canonical)
+        return go("releases", name=name, series=series.fingerprint, shown=place, _anchor="shown")
+
+    def _told(
+        holdings: Holdings,
+        series: Series,
+        asked: Asked,
+        *,
+        foreseen: Foreseen | None = None,
+        wrong: VeilcountError | None = None,
+        status: int = 200,
+    ) -> Response:
+        standing = released(holdings.store, series)
+        return frame.told(
+            "releases.html",
+            status,
+            **_head(holdings, series.collection.name),
+            **_journal(standing),
+            asked=asked,
+            wrong=wrong and words.refused(series.collection, wrong),
+            offer=asking.offer(series, holdings.today),
+            foreseen=foreseen and foresay(holdings, series, foreseen),
+            verdict=_verdict(frame, series, standing),
+            series=series,
+            all_series=_central(holdings, series.collection.name),
+            budget=words.epsilon(standing.budget),
+            drawn=rows.budget(standing.periods),
+            left=rows.left(standing.periods, _states(holdings, series)),
+            promise=promise(series.collection)[0],
+        )
+
+
+def _head(holdings: Holdings, name: str) -> dict[str, Any]:
+    return {"name": name, "question": holdings.named(name)[0].collection.question}
+
+
+def _central(holdings: Holdings, name: str) -> list[Series]:
+    return [each for each in holdings.named(name) if each.collection.model is Model.CENTRAL]
+
+
+def _chosen(holdings: Holdings, name: str, fingerprint: str) -> Series:
+    found = _central(holdings, name)
+    if not found:
+        raise QueryError("collection", name, "its model is local: read its answers")
+    return chosen(found, fingerprint) if fingerprint else found[0]
+
+
+def _journal(standing: SeriesReleases) -> dict[str, Any]:
+    """Return the releases of one page of the journal, the newest first, and the one to look at."""
+    told = [rows.shown(place, each) for place, each in enumerate(standing.releases, 1)][::-1]
+    wanted = request.args.get("shown", "")
+    page = max(0, request.args.get("page", 0, int))
+    return {
+        "journal": told[page * A_PAGE : (page + 1) * A_PAGE],
+        "shown": next((each for each in told if str(each.place) == wanted), None),
+        "page": page,
+        "older": len(told) > (page + 1) * A_PAGE,
+        "all_releases": len(told),
+    }
+
+
+def _states(holdings: Holdings, series: Series) -> list[str]:
+    """Return for each period whether it can be released."""
+    oldest_open, _ = series.taken(holdings.today)
+    return [
+        "closed: can be released"
+        if period < oldest_open
+        else f"takes answers before {asking.closed_from(series, period)}"
+        for period in range(series.collection.periods)
+    ]
+
+
+def _verdict(frame: Frame, series: Series, standing: SeriesReleases) -> Verdict:
+    """Return whether anything can be released now."""
+    aggregator = frame.aggregator
+    if locked(aggregator.store):
+        return Verdict("bad", LOCKED, UNLOCK)
+    if aggregator.curator.filter.journal is None:
+        return Verdict("bad", NO_JOURNAL)
+    closed, _ = series.taken(aggregator.today())
+    if not closed:
+        day = asking.closed_from(series, 0)
+        return Verdict("weak", f"No period is closed yet: releases can be made from {day} on.")
+    ready = [each for each in standing.periods[:closed] if float(each.remaining)]
+    if not ready:
+        return Verdict("weak", "The budget of every closed period is spent.")
+    whole = sum(not float(each.spent) for each in ready)
+    periods = "1 closed period has" if len(ready) == 1 else f"{len(ready):,} closed periods have"
+    return Verdict("good", f"{periods} budget left.", f"{whole:,} of them all of it.")

@@ -1,0 +1,220 @@
+"""Budget: three figures that stand together, what they protect, who enforces, how they add up."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.aggregator.answers.crowd import counted, send
+from tests.aggregator.dashboard.chapters.reading import drawn, entry
+from tests.aggregator.dashboard.visiting import Page, Visitor
+from tests.aggregator.web.world import World
+from veilcount_aggregator.budget import budget
+from veilcount_aggregator.dashboard.budget.growing import MOST_DRAWN, composed
+from veilcount_aggregator.keys import Role
+
+
+def big(page: Page) -> list[str]:
+    """Return the three figures in large letters."""
+    found = re.search(r'<dl class="facts big">(.*?)</dl>', page.html, re.DOTALL)
+
+    assert found is not None
+    return re.findall(r"<dd>([^<]*)<", found[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "figures", "scope"),
+    [
+        ("theme", ["2", "2", "24"], "in which months a person answered is public"),
+        ("opened", ["1", "1", "61"], "in which days a person answered is public"),
+        ("once", ["1", "1", "1"], "whether a person answered is public"),
+        ("quiet", ["2", "2", "4"], "hides use of the feature while the app runs, no more"),
+        ("curated", ["1", "1", "1"], "values only"),
+    ],
+)
+def test_event_day_and_user_stand_together_with_what_they_protect(
+    analyst: Visitor, name: str, figures: list[str], scope: str
+) -> None:
+    page = analyst.get(f"/collections/{name}/budget")
+
+    assert big(page) == figures
+    assert scope in page.text
+    assert "any 24 hours touch two" in page.text
+
+
+def test_each_figure_says_what_it_means_to_somebody_who_guesses(analyst: Visitor) -> None:
+    """Of three values at epsilon 2: e^2 / (e^2 + 2) and the like, never below a half."""
+    text = analyst.get("/collections/theme/budget").text
+    one, every = (
+        float(re.search(pattern, text)[1])  # type: ignore[index] # it is there, or the test fails
+        for pattern in (
+            r"Who sees it guesses an unchanging yes or no right at most (\S+) %",
+            r"Who sees all 12 guesses an unchanging yes or no right at most (\S+) %",
+        )
+    )
+
+    assert 50 < one < 88.1 < every < 100
+
+
+def test_who_enforces_is_said_of_both_sides(analyst: Visitor) -> None:
+    linked = analyst.get("/collections/theme/budget").text
+    apart = analyst.get("/collections/opened/budget").text
+
+    assert "The device refuses before it draws: at most 12 answers" in linked
+    assert "The server refuses beyond epsilon 24 a pseudonym and campaign" in linked
+    assert "across days, under new pseudonyms, the device alone enforces" in apart
+
+
+def test_mean_and_worst_are_for_analysts_and_the_histogram_for_admins(alone: World) -> None:
+    """A bar holds 20 pseudonyms or more."""
+    counted(send(alone, "theme", [30, 10, 0], period=1))
+    for person in range(25):
+        for period in (1, 2):
+            pseudonym = bytes([person]) * 16
+            report = alone.report("theme", period=period, slot=period, pseudonym=pseudonym)
+            counted(alone.verdicts(report))
+    analyst, admin = Visitor(alone), Visitor(alone)
+    analyst.enter(Role.ANALYST)
+    admin.enter(Role.ADMIN)
+    told, shown = (each.get("/collections/theme/budget") for each in (analyst, admin))
+
+    for page in (told, shown):
+        assert "65 pseudonyms have spent epsilon 2.76923 in the mean, 4 at worst" in page.text
+    assert "How it is spread is for admins." in told.text
+    assert 'id="spent"' not in told.html
+    picture = drawn(shown, "spent")
+    assert picture["labels"] == ["1", "2"]
+    assert picture["parts"][0]["at"] == [40, 25]
+
+
+def test_one_bar_is_a_sentence(admin: Visitor) -> None:
+    page = admin.get("/collections/theme/budget")
+
+    assert "All of them: 1 answer, at most epsilon 2 each." in page.text
+    assert 'id="spent"' not in page.html
+
+
+def test_few_pseudonyms_are_told_by_nothing(alone: World) -> None:
+    counted(send(alone, "theme", [9, 10, 0], period=1))
+    visitor = Visitor(alone)
+    visitor.enter(Role.ADMIN)
+    page = visitor.get("/collections/theme/budget")
+
+    assert "fewer than 20 pseudonyms: none is shown" in page.text
+    assert "in the mean" not in page.text
+
+
+def test_of_a_curators_collection_no_count_is_told(asked: World, admin: Visitor) -> None:
+    """Under add-remove it would tell whether one person took part."""
+    page = admin.get("/collections/visits/budget")
+
+    assert big(page)[0] == "1"
+    assert "pseudonyms have spent" not in page.text
+    assert "n = 10,000 persons (assumed" in page.text
+
+
+def test_the_plain_sum_is_never_below_what_holds_together(analyst: Visitor) -> None:
+    picture = drawn(analyst.get("/collections/opened/budget"), "composed")
+    plain, together = (part["at"] for part in picture["parts"])
+
+    assert plain == picture["parts"][0]["x"]
+    assert all(sum_ >= less for sum_, less in zip(plain, together, strict=True))
+    assert together[-1] < plain[-1] == 61
+
+
+def test_a_smaller_delta_costs_more_and_is_stated(analyst: Visitor) -> None:
+    usual, strict = (
+        analyst.get(f"/collections/opened/budget{query}") for query in ("", "?delta=0.000000001")
+    )
+    ends = [drawn(page, "composed")["parts"][-1]["at"][-1] for page in (usual, strict)]
+
+    assert ends[0] < ends[1]
+    assert "a chance of delta = 0.000001," in usual.text
+    assert "a chance of delta = 0.000000001," in strict.text
+    assert entry(strict, "delta") == "0.000000001"
+
+
+def test_the_averaging_attack_grows_with_fresh_answers_and_not_with_a_frozen_one(
+    analyst: Visitor,
+) -> None:
+    """A yes or no at epsilon 1: 73 % after one, 99.6 % after 30."""
+    picture = drawn(analyst.get("/collections/opened/budget"), "attack")
+    fresh, frozen = (part["at"] for part in picture["parts"])
+    seen = picture["parts"][0]["x"]
+
+    assert seen == [1, 7, 30, 61]
+    assert fresh[:3] == pytest.approx([0.7311, 0.9106, 0.9961], abs=5e-5)
+    assert frozen == [frozen[0]] * 4 == [fresh[0]] * 4
+
+
+def test_one_answer_in_all_does_not_add_up(analyst: Visitor) -> None:
+    page = analyst.get("/collections/once/budget")
+
+    assert "A person reveals at most epsilon 1: one answer in the whole campaign." in page.text
+    assert 'id="composed"' not in page.html
+    assert 'id="attack"' not in page.html
+
+
+def test_of_very_many_answers_a_part_of_the_line_is_drawn(alone: World) -> None:
+    long = 'app = "a"\n[long]\nquestion = "?"\nboolean = true\nepsilon = 0.1\nunit = "event"\n'
+    alone.push(long + "per_day = 4\nfrom = 2026-11-01\nuntil = 2027-08-01\n")
+    visitor = Visitor(alone)
+    visitor.enter(Role.ANALYST)
+    page = visitor.get("/collections/long/budget")
+
+    assert page.status == 200
+    assert drawn(page, "composed")["parts"][0]["x"][-1] == MOST_DRAWN
+
+
+def test_units_are_compared_at_one_user_epsilon_with_what_each_stops(analyst: Visitor) -> None:
+    page = analyst.get("/collections/theme/budget")
+    local, central = (part["at"] for part in drawn(page, "units")["parts"])
+
+    assert "The same epsilon of 24 a user" in page.text
+    assert "n = 12,000 persons (pseudonyms of the campaign)" in page.text
+    assert local[0] > local[2] > local[4]
+    assert all(one > two for one, two in zip(local, central, strict=True) if one and two)
+    assert "averaging altogether: one answer, frozen, however often it is sent" in page.text
+
+
+def test_errors_are_told_for_as_many_persons_as_are_asked_about(analyst: Visitor) -> None:
+    some, more = (
+        drawn(analyst.get(f"/collections/theme/budget?n={n}"), "units")["parts"][0]["at"]
+        for n in (1000, 4000)
+    )
+
+    assert some[4] == pytest.approx(2 * more[4])
+
+
+def test_definitions_are_chosen_by_a_link(asked: World, analyst: Visitor) -> None:
+    newest, oldest = (each.fingerprint for each in asked.aggregator.known().catalogue.named["once"])
+    page = analyst.get("/collections/once/budget")
+    older = analyst.get(f"/collections/once/budget?series={oldest}")
+
+    assert f'series={newest}" aria-current="true"' in page.html
+    assert f'series={oldest}" aria-current="true"' in older.html
+    assert "n = 4,000 persons" in older.text
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("delta=2&n=50", "delta : give at least 1e-30 and less than 1"),
+        ("delta=x&n=50", "delta : give a number, such as 0.5"),
+        ("n=0", "n : give at least one person"),
+    ],
+)
+def test_a_mistake_names_the_field_and_the_fix(analyst: Visitor, query: str, told: str) -> None:
+    page = analyst.get(f"/collections/theme/budget?{query}")
+
+    assert page.status == 400
+    assert told in page.text
+    assert entry(page, "n") == query.rpartition("n=")[2]
+
+
+def test_a_curators_truth_has_no_line(asked: World) -> None:
+    """Nothing is randomized on its devices."""
+    collection = asked.series("curated").collection
+
+    assert composed(collection, budget(collection), budget(collection).together.delta) is None

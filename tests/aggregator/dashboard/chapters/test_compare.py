@@ -1,0 +1,164 @@
+"""Compare: a sentence first, then each value with its interval, and what would have been seen."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.aggregator.answers.crowd import compare, counted, send
+from tests.aggregator.dashboard.chapters.reading import chosen, drawn, entry
+from tests.aggregator.dashboard.visiting import Visitor
+from tests.aggregator.web.world import World
+from veilcount_aggregator.keys import Role
+
+NOVEMBER = "from=2026-11-01&to=2026-11-30"
+
+
+def test_a_page_without_an_address_sets_two_segments_against_each_other(analyst: Visitor) -> None:
+    page = analyst.get("/collections/theme/compare")
+
+    assert (chosen(page, "a"), chosen(page, "b")) == ("arm:A", "arm:B")
+    assert "n = 8,000" in page.text
+    assert "n = 4,000" in page.text
+
+
+def test_the_largest_difference_is_a_sentence_with_its_interval(
+    asked: World, analyst: Visitor
+) -> None:
+    """And the figures are those of the answer."""
+    page = analyst.get(f"/collections/theme/compare?a=arm:A&b=arm:B&{NOVEMBER}")
+    found = re.search(
+        r"(light|dark) is (\S+) points \((\S+) to (\S+)\) (higher|lower) in arm A than in arm B\.",
+        page.text,
+    )
+    answer = compare(asked, "theme", a="arm:A", b="arm:B", from_="2026-11-01", to="2026-11-30")
+
+    assert found is not None
+    row = max(answer.rows, key=lambda each: abs(each.difference))
+    sign = 1 if row.difference > 0 else -1
+    low, high = sorted((sign * row.low, sign * row.high))
+    assert [float(each) / 100 for each in found.group(2, 3, 4)] == pytest.approx(
+        [sign * row.difference, low, high], abs=0.0006
+    )
+    assert found[5] == ("higher" if row.difference > 0 else "lower")
+    assert "Of 3 values compared, 2 differ, taken all together: light, dark." in page.text
+
+
+def test_the_picture_is_in_points_with_an_interval_for_each_value(
+    asked: World, analyst: Visitor
+) -> None:
+    picture = drawn(analyst.get(f"/collections/theme/compare?{NOVEMBER}"), "differences")
+    answer = compare(asked, "theme", a="arm:A", b="arm:B", from_="2026-11-01", to="2026-11-30")
+    (part,) = picture["parts"]
+
+    assert picture["labels"] == ["light", "dark", "system"]
+    assert part["at"] == pytest.approx([100 * row.difference for row in answer.rows])
+    assert part["low"] == pytest.approx([100 * row.low for row in answer.rows])
+    assert part["high"] == pytest.approx([100 * row.high for row in answer.rows])
+    assert picture["x"]["title"] == "A less B, in points"
+
+
+def test_that_nothing_differs_is_never_said_without_what_would_have_been_seen(
+    analyst: Visitor,
+) -> None:
+    """Both weeks have the same crowd."""
+    page = analyst.get("/collections/opened/compare")
+
+    assert re.search(r"No difference can be told: less than \S+ points would not have", page.text)
+    assert "would have been found in 4 of 5 such comparisons" in page.text
+
+
+def test_of_days_the_newest_week_is_set_against_the_one_before(analyst: Visitor) -> None:
+    page = analyst.get("/collections/opened/compare")
+    stands = [entry(page, name) for name in ("a_from", "a_to", "b_from", "b_to")]
+
+    assert stands == ["2026-11-28", "2026-12-04", "2026-11-21", "2026-11-27"]
+    assert "still filling: will move" in page.text
+    assert "wider than they need be" not in page.text
+
+
+def test_of_months_the_newest_is_set_against_the_one_before(analyst: Visitor) -> None:
+    page = analyst.get("/collections/theme/compare?by=days")
+    stands = [entry(page, name) for name in ("a_from", "a_to", "b_from", "b_to")]
+
+    assert stands == ["2026-11-01", "2026-11-30", "2026-10-01", "2026-10-31"]
+    assert "from 2026-11-01 to 2026-11-30 than from 2026-10-01 to 2026-10-31" in page.text
+    assert "wider than they need be" in page.text
+
+
+def test_two_definitions_are_set_against_each_other(asked: World, analyst: Visitor) -> None:
+    newest, oldest = (each.fingerprint for each in asked.aggregator.known().catalogue.named["once"])
+    page = analyst.get("/collections/once/compare")
+
+    assert (chosen(page, "a"), chosen(page, "b")) == (f"series:{newest}", f"series:{oldest}")
+    assert f"under definition {newest[:12]} than under definition {oldest[:12]}" in page.text
+
+
+def test_of_a_number_the_mean_is_compared_in_its_own_units(analyst: Visitor) -> None:
+    page = analyst.get("/collections/ranges/compare")
+
+    assert re.search(r"The mean is \S+ \(\S+ to \S+\) higher in arm A than in arm B\.", page.text)
+    assert "points" not in page.text
+
+
+def test_values_can_be_chosen_and_the_level_too(analyst: Visitor) -> None:
+    page = analyst.get("/collections/theme/compare?values=light,dark&level=0.99")
+
+    assert drawn(page, "differences")["labels"] == ["light", "dark"]
+    assert "Intervals are at 99 %" in page.text
+    assert entry(page, "values") == "light,dark"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("curated", "A curator holds these answers"),
+        ("word", "Nothing to compare yet"),
+        ("minutes", "Nothing to compare yet"),
+    ],
+)
+def test_where_nothing_can_be_compared_it_says_why(analyst: Visitor, name: str, told: str) -> None:
+    page = analyst.get(f"/collections/{name}/compare")
+
+    assert page.status == 200
+    assert told in page.text
+    assert '<form method="get"' not in page.html
+
+
+def test_without_answers_on_one_side_it_says_so(alone: World) -> None:
+    counted(send(alone, "theme", [10, 10, 10], period=1))
+    visitor = Visitor(alone)
+    visitor.enter(Role.ANALYST)
+    page = visitor.get("/collections/theme/compare")
+
+    assert "Nothing to compare: 30 answers of arm:A, 0 of arm:B." in page.text
+    assert "Both sides need answers." in page.text
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "fix"),
+    [
+        ("a=arm:Z&b=arm:B", "segment", "give one of arm:A, arm:B"),
+        ("a=arm:A&b=level:1", "b", "it shares answers with a: give another"),
+        ("by=days&a_from=2026-13-01&values=dark", "a", "there is no such day"),
+        ("values=purple", "values", "no such value"),
+        ("level=2", "level", "give a number between 0 and 1"),
+    ],
+)
+def test_a_mistake_names_the_field_and_the_fix_and_the_form_stays_filled(
+    analyst: Visitor, query: str, field: str, fix: str
+) -> None:
+    page = analyst.get(f"/collections/theme/compare?{query}")
+
+    assert page.status == 400
+    assert f"{field} : {fix}" in page.text
+    given = dict(each.split("=") for each in query.split("&"))
+    assert entry(page, "values") == given.get("values", "")
+
+
+def test_a_collection_that_is_not_there_is_a_page_too(analyst: Visitor) -> None:
+    page = analyst.get("/collections/themes/compare")
+
+    assert page.status == 404
+    assert "did you mean theme?" in page.text

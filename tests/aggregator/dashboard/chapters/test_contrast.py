@@ -1,0 +1,105 @@
+"""Contrast: local, shuffled and central on the same question, and what changes in trust."""
+
+from __future__ import annotations
+
+from math import log10
+from typing import Any
+
+import pytest
+
+from tests.aggregator.answers.crowd import holdings
+from tests.aggregator.dashboard.chapters.reading import drawn, entry
+from tests.aggregator.dashboard.visiting import Visitor
+from tests.aggregator.web.world import World
+from veilcount_aggregator import answers
+from veilcount_aggregator.keys import Role
+
+
+def test_four_rows_stand_with_their_errors_and_guarantees(asked: World, analyst: Visitor) -> None:
+    page = analyst.get("/collections/theme/contrast")
+    question = answers.ContrastQuestion.read({})
+    (series,) = answers.contrast(holdings(asked), "theme", question).series
+
+    for line in series.contrast.lines:
+        assert f"{line.devices_as_central:,}" in page.text
+        assert line.guarantee[1:] in page.text
+    assert "n = 8,000: answers of the fullest period (2026-11-01 to 2026-11-30)" in page.text
+    assert "Nobody has to be trusted." in page.text
+    assert "The curator holds every true value." in page.text
+
+
+def test_the_price_of_trusting_nobody_is_the_first_sentence(analyst: Visitor) -> None:
+    text = analyst.get("/collections/theme/contrast").text
+
+    assert "Here each share is known to +/- " in text
+    assert "a curator, trusted with every true value, would know it to +/- " in text
+    assert "devices would have to answer instead of 8,000" in text
+
+
+def slope(part: Any) -> float:
+    """Return the slope of a line on logarithmic axes."""
+    rise, run = (log10(part[axis][-1] / part[axis][0]) for axis in ("at", "x"))
+    return rise / run
+
+
+def test_local_error_falls_with_the_root_and_central_error_with_n(analyst: Visitor) -> None:
+    picture = drawn(analyst.get("/collections/theme/contrast"), "scaling")
+    local, shuffled, central = picture["parts"]
+    rows = zip(local["at"], shuffled["at"], central["at"], strict=True)
+
+    assert slope(local) == pytest.approx(-0.5, abs=0.001)
+    assert slope(central) == pytest.approx(-1, abs=0.001)
+    assert all(a >= b >= c for a, b, c in rows)
+    assert picture["marks"] == [{"x": 8000, "text": "n = 8,000"}]
+    assert (picture["x"]["type"], picture["y"]["type"]) == ("log", "log")
+
+
+def test_a_twin_stands_beside_with_both_intervals(analyst: Visitor) -> None:
+    """A quarter is dark in both halves."""
+    page = analyst.get("/collections/local/contrast")
+    picture = drawn(page, "twins")
+    local, central = picture["parts"]
+
+    assert "local (n = 4,000) was asked locally" in page.text
+    assert "curated (n = 4,000) by a trusted curator" in page.text
+    assert "of a release that cost epsilon 0.5" in page.text
+    assert picture["labels"] == ["false", "true"]
+    assert local["low"][1] < 0.25 < local["high"][1]
+    assert central["high"][1] - central["low"][1] < local["high"][1] - local["low"][1]
+
+
+def test_of_a_twin_that_released_nothing_the_local_half_stands_alone(alone: World) -> None:
+    visitor = Visitor(alone)
+    visitor.enter(Role.ANALYST)
+    page = visitor.get("/collections/local/contrast")
+
+    assert "Nothing that shows the same was released yet" in page.text
+    assert 'id="twins"' not in page.html
+    assert "n = 10,000: assumed: there are no answers to count" in page.text
+
+
+@pytest.mark.parametrize(("name", "n"), [("curated", "n = 4,000"), ("visits", "n = 10,000")])
+def test_a_curators_count_is_told_only_where_it_may_be(analyst: Visitor, name: str, n: str) -> None:
+    """Of `visits`, an exact number would tell whether one person took part."""
+    page = analyst.get(f"/collections/{name}/contrast")
+
+    assert page.status == 200
+    assert n in page.text
+
+
+def test_with_n_it_is_predicted_and_of_a_number_in_its_own_units(analyst: Visitor) -> None:
+    page = analyst.get("/collections/minutes/contrast?n=1000")
+
+    assert "n = 1,000: as asked. Predicted" in page.text
+    assert entry(page, "n") == "1000"
+    assert "Here each mean is known to +/- " in page.text
+    assert "points" not in page.text
+
+
+@pytest.mark.parametrize(("n", "fix"), [("0", "give at least one answer"), ("x", "a whole number")])
+def test_a_mistake_names_the_field_and_the_fix(analyst: Visitor, n: str, fix: str) -> None:
+    page = analyst.get(f"/collections/theme/contrast?n={n}")
+
+    assert page.status == 400
+    assert fix in page.text
+    assert entry(page, "n") == n

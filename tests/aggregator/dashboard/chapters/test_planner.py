@@ -1,0 +1,155 @@
+"""The planner: any of devices, epsilon and margin from the other two; a definition to copy."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+from tests.aggregator.dashboard.chapters.reading import chosen, drawn, entry
+from tests.aggregator.dashboard.visiting import Page, Visitor
+from veilcount_aggregator.answers.spelling import decimal
+from veilcount_aggregator.promises import epsilons
+from veilcount_shared import Collection, parse_collections
+
+
+def definition(page: Page, values: int = 2) -> Collection:
+    """Return the definition that is there to copy: it must be one."""
+    found = re.search(r'<pre id="toml"[^>]*>(.*?)</pre>', page.html, re.DOTALL)
+
+    assert found is not None
+    (made,) = parse_collections(unescape(found[1]), lambda _: map(str, range(values))).values()
+    return made
+
+
+def test_a_page_without_an_address_has_a_plan_already(analyst: Visitor) -> None:
+    page = analyst.get("/plan")
+
+    assert "With 20,000 consenting devices and epsilon 1 a month," in page.text
+    assert "each share is known to +/- 1.3 points." in page.text
+    assert "Someone who sees one answer guesses a yes/no right at most 73.2 %" in page.text
+    assert (entry(page, "devices"), entry(page, "epsilon")) == ("20,000", "1")
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("devices=20000&epsilon=1", "With 20,000 consenting devices and epsilon 1 a month"),
+        ("devices=20000&margin=1.5", "each share is known to +/- 1.5 points."),
+        ("epsilon=1&margin=1.331", "With 19,9"),
+        (
+            "epsilon=1&margin=2&unit=user",
+            "and epsilon 1, each share is known to +/- 2 points.",
+        ),
+        ("devices=20000&epsilon=1&unit=event", "epsilon 1 an event"),
+        ("devices=20000&epsilon=1&arms=2", "the difference of two arms in each share is known to"),
+        ("devices=20000&epsilon=1&trust=central", "epsilon 1 a month spent by a trusted curator"),
+        ("kind=number&low=0&high=240&devices=20000&epsilon=1", "the mean is known to +/- "),
+    ],
+)
+def test_two_numbers_give_the_third_in_a_sentence(
+    analyst: Visitor, query: str, sentence: str
+) -> None:
+    page = analyst.get(f"/plan?{query}")
+
+    assert page.status == 200
+    assert sentence in page.text
+    assert page.text.count(" found ") == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "values"),
+    [
+        ("devices=5000&epsilon=0.7&values=10&unit=week&periods=20", 10),
+        ("devices=5000&epsilon=0.7&unit=event", 2),
+        ("devices=5000&epsilon=2&unit=user&values=2,000", 2000),
+        ("devices=5000&epsilon=0.5&kind=number&low=-1.5&high=2&unit=day", 2),
+        ("devices=5000&epsilon=1&trust=central&unit=user", 2),
+    ],
+)
+def test_the_three_epsilons_are_those_of_the_definition_to_copy(
+    analyst: Visitor, query: str, values: int
+) -> None:
+    page = analyst.get(f"/plan?{query}")
+    promised = epsilons(definition(page, values))
+
+    for level in ("event", "day", "user"):
+        assert f"Epsilon, {level} {getattr(promised, level)} " in page.text
+
+
+def test_behind_a_shuffler_it_says_what_a_report_alone_reveals(analyst: Visitor) -> None:
+    page = analyst.get("/plan?devices=5000&epsilon=1&trust=shuffled")
+    alone = definition(page).epsilon
+
+    assert alone is not None
+    assert "epsilon 1 a month behind an independent shuffler" in page.text
+    assert (
+        f"of one answer in the crowd, at delta 0.000001; alone it is {decimal(alone)}" in page.text
+    )
+    assert f"Epsilon, event {decimal(alone)} " in page.text
+    assert [part["name"] for part in drawn(page, "falling")["parts"]] == ["epsilon 1"]
+
+
+def test_the_curve_falls_and_more_epsilon_lies_below(analyst: Visitor) -> None:
+    picture = drawn(analyst.get("/plan?devices=3000&epsilon=1.5"), "falling")
+    names = [part["name"] for part in picture["parts"]]
+
+    assert names == [f"epsilon {each}" for each in ("0.5", "1", "1.5", "2", "4")]
+    assert [part["dash"] for part in picture["parts"]] == ["dot", "dot", "solid", "dot", "dot"]
+    for part in picture["parts"]:
+        assert part["at"] == sorted(part["at"], reverse=True)
+    assert [part["at"][0] for part in picture["parts"]] == sorted(
+        (part["at"][0] for part in picture["parts"]), reverse=True
+    )
+    assert picture["marks"][0]["x"] == 3000
+
+
+def test_the_definition_begins_today(analyst: Visitor) -> None:
+    page = analyst.get("/plan")
+
+    assert str(definition(page).start) == "2026-12-05"
+
+
+@pytest.mark.parametrize(
+    ("query", "name", "fix"),
+    [
+        ("devices=5000&epsilon=1&margin=2", "devices", "leave empty the one to be found"),
+        ("devices=5000", "devices", "leave empty the one to be found"),
+        ("devices=many&epsilon=1", "devices", "Give a whole number"),
+        ("devices=5000&epsilon=1e9", "epsilon", "Give "),
+        ("devices=5000&epsilon=x", "epsilon", "Give a number, such as 0.5"),
+        ("devices=5000&margin=-3", "margin", "Give half the width of an interval"),
+        ("devices=5000&margin=x", "margin", "Give a number, such as 0.5"),
+        ("devices=50&margin=0.0001", "margin", "Out of reach even at epsilon"),
+        ("devices=5000&epsilon=1&values=1", "values", "Give 2 to "),
+        ("devices=5000&epsilon=1&kind=number&low=5&high=1", "low", "Give the lower number first"),
+        ("devices=5000&epsilon=1&kind=number", "low", "Give a number, such as 0.5"),
+        ("devices=5000&epsilon=1&periods=0", "periods", "Give 1 to "),
+        ("devices=5000&epsilon=1&unit=year", "unit", "Give one of event, day"),
+        ("devices=5000&epsilon=1&trust=me", "trust", "Give one of local, shuffled, central"),
+    ],
+)
+def test_a_mistake_stands_beside_its_field_and_the_form_stays_filled(
+    analyst: Visitor, query: str, name: str, fix: str
+) -> None:
+    page = analyst.get(f"/plan?{query}")
+    (words,) = re.findall(rf'id="{name}-wrong" role="alert">([^<]*)<', page.html)
+
+    assert page.status == 400
+    assert fix in unescape(words)
+    assert f'aria-invalid="true" aria-describedby="{name}-wrong"' in page.html
+    assert entry(page, "devices") == re.findall(r"devices=(\w+)", query)[0]
+
+
+def test_what_is_typed_stays_text(analyst: Visitor) -> None:
+    page = analyst.get("/plan", query_string={"devices": '"><script>alert(1)</script>'})
+
+    assert "<script>alert" not in page.html
+    assert "&lt;script&gt;alert(1)" in page.html
+
+
+def test_choices_stay_chosen(analyst: Visitor) -> None:
+    page = analyst.get("/plan?devices=9000&epsilon=1&unit=week&arms=2&trust=central")
+
+    assert [chosen(page, name) for name in ("unit", "arms", "trust")] == ["week", "2", "central"]

@@ -1,0 +1,42 @@
+"""A deployment whose pages are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.dashboard.visiting import Visitor
+from tests.aggregator.web.world import CENTRAL, FILE, World, world
+from tests.browser.crowd import NOW, stock
+from veilcount_aggregator.keys import Role
+
+
+@pytest.fixture
+def deployed(tmp_path: Path) -> Iterator[World]:
+    """A deployment with three local collections and a central one."""
+    with world(tmp_path, FILE, CENTRAL) as made:
+        yield made
+
+
+@pytest.fixture
+def visitor(deployed: World) -> Visitor:
+    """A stranger."""
+    return Visitor(deployed)
+
+
+@pytest.fixture(scope="session")
+def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A deployment with questions of every kind and their crowds, for tests that change nothing."""
+    with world(tmp_path_factory.mktemp("stocked"), now=NOW) as made:
+        stock(made)
+        yield made
+
+
+@pytest.fixture
+def analyst(stocked: World) -> Visitor:
+    """An analyst who has logged in there."""
+    found = Visitor(stocked)
+    found.enter(Role.ANALYST)
+    return found

@@ -1,0 +1,187 @@
+"""The page of whoever keeps it running: figures that exist, and none that must not be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.answers.crowd import counted, send
+from tests.aggregator.dashboard.visiting import Visitor
+from tests.aggregator.web.world import FILE, World, world
+from veilcount_aggregator.commit import GROUP
+from veilcount_aggregator.dashboard.operations import rooms, service
+from veilcount_aggregator.keys import Role
+from veilcount_aggregator.store import VERDICT, Note
+from veilcount_aggregator.store.lock import lock
+from veilcount_aggregator.web.figures import ANSWERED, MICROSECONDS, REFUSED
+from veilcount_shared.verdict import Verdict
+
+HERE = "/operations"
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Iterator[World]:
+    """A deployment whose counts may all be told."""
+    with world(tmp_path, FILE) as made:
+        yield made
+
+
+def _look(made: World, role: Role = Role.ANALYST, query: str = "") -> str:
+    visitor = Visitor(made)
+    visitor.enter(role)
+    return visitor.get(HERE + query).text
+
+
+# -- what became of reports ------------------------------------------------------------------------
+
+
+def test_every_verdict_that_was_given_is_counted(public: World) -> None:
+    counted(send(public, "theme", [100, 50, 7]))
+    report = public.report("theme")
+    public.verdicts(report)
+    public.verdicts(report)
+    public.verdicts(public.report("opened", slot=9))
+    page = _look(public)
+
+    assert "Collection counted came twice over the budget" in page
+    assert "theme 158 1 0 opened 0 0 1" in page
+
+
+def test_a_report_of_a_definition_that_nobody_knows_has_a_line(public: World) -> None:
+    public.verdicts(public.report("theme", fingerprint="0" * 64))
+
+    assert "(unknown definitions) 0 1" in _look(public)
+
+
+def test_verdicts_are_told_by_period_of_the_chosen_collection(public: World) -> None:
+    counted(send(public, "theme", [5, 0, 0]))
+    counted(send(public, "opened", [1, 2], period=1))
+    note = Note(VERDICT, public.series("opened").fingerprint, 2, Verdict.STALE)
+    public.aggregator.store.commit([], {note: 4})
+
+    assert "Reports for theme by verdict; each bar one month" in _look(public)
+    chosen = _look(public, query="?collection=opened")
+    assert "Reports for opened by verdict; each bar one day" in chosen
+    assert "2026-12-02 3 0 2026-12-03 0 4" in chosen
+    assert "Reports for theme by verdict" in _look(public, query="?collection=nothing")
+
+
+def test_no_count_is_told_that_tells_who_took_part(deployed: World) -> None:
+    counted(send(deployed, "visits", [111, 222], period=2))
+    counted(send(deployed, "theme", [5, 0, 0]))
+    page = _look(deployed, Role.ADMIN, "?collection=visits")
+
+    assert "Not listed, since exact counts would tell who took part: visits." in page
+    assert "How many requests shared a commit is withheld" in page
+    assert "The door of reports is left out." in page
+    assert "333" not in page
+    assert "Reports for visits" not in page
+
+
+# -- the service -----------------------------------------------------------------------------------
+
+
+def test_times_are_told_as_the_ends_of_buckets() -> None:
+    noted = {
+        Note(ANSWERED, "", -1, "reports:2xx:0.005"): 50,
+        Note(ANSWERED, "", -1, "reports:2xx:0.01"): 45,
+        Note(ANSWERED, "", -1, "reports:5xx:+Inf"): 5,
+        Note(MICROSECONDS, "", -1, "reports"): 1_000_000,
+    }
+
+    assert service.took(noted, intake=True) == [
+        service.Took("reports", 100, 5, "10.0 ms", ("5 ms", "10 ms", "over 10 s"))
+    ]
+    assert service.took(noted, intake=False) == []
+
+
+def test_commits_are_told_by_the_requests_that_shared_them() -> None:
+    sizes = {"1": 9, "4": 2}
+    noted = {Note(GROUP, "", -1, size): number for size, number in sizes.items()}
+
+    assert service.groups(noted) == [("1", 9), ("2", 0), ("3 to 4", 2)]
+    assert service.groups({}) == []
+
+
+def test_bodies_that_were_refused_whole_are_told_by_reason(public: World) -> None:
+    public.aggregator.store.commit([], {Note(REFUSED, "", -1, "too-large"): 1234})
+
+    assert "The body is longer than this door takes: 1,234" in _look(public)
+
+
+def test_the_page_of_an_empty_store_says_so(tmp_path: Path) -> None:
+    with world(tmp_path) as empty:
+        page = _look(empty)
+
+        assert "No report came yet" in page
+        assert "Nothing was committed yet." in page
+        assert "No period that is open has any so far." in page
+
+
+# -- rooms -----------------------------------------------------------------------------------------
+
+
+def test_a_period_that_is_nearly_full_is_told(tmp_path: Path) -> None:
+    with world(tmp_path, FILE, room=100) as made:
+        counted(send(made, "theme", [79, 0, 0]))
+
+        assert "nearly full" not in _look(made)
+        counted(send(made, "theme", [1, 0, 0]))
+        assert "theme 2026-12-01 80 100 nearly full" in _look(made)
+
+
+def test_new_pseudonyms_of_a_curators_collection_are_told_by_no_line(deployed: World) -> None:
+    counted(send(deployed, "visits", [1, 2], period=2))
+    counted(send(deployed, "theme", [5, 0, 0]))
+    series = deployed.aggregator.known().catalogue.series.values()
+    told = rooms.rooms(deployed.aggregator.store, series, 100, deployed.aggregator.today())
+
+    assert [each.name for each in told] == ["theme"]
+
+
+# -- the store -------------------------------------------------------------------------------------
+
+
+def test_what_is_acknowledged_is_told_as_it_is(public: World) -> None:
+    page = _look(public)
+
+    assert "Store sqlite" in page
+    assert "What is acknowledged lost in a power cut durability=relaxed" in page
+    assert "1 thing is wrong." in page
+    assert "leave durability=relaxed out" in page
+
+
+def test_a_fence_is_told_first(public: World) -> None:
+    visitor = Visitor(public)
+    visitor.enter(Role.ANALYST)
+    public.aggregator.store.fence(on=True)
+
+    assert "No report is taken: the store is fenced." in visitor.get(HERE).text
+
+
+def test_a_lock_of_releases_is_told(deployed: World) -> None:
+    lock(deployed.aggregator.store, "restored from a backup")
+
+    assert "Releases locked" in _look(deployed)
+    assert "locked: restored from a backup" in _look(deployed, Role.ADMIN)
+
+
+# -- for admins ------------------------------------------------------------------------------------
+
+
+def test_who_changed_what_is_for_admins(deployed: World) -> None:
+    deployed.key(Role.DEVICE, "the app")
+    analyst, admin = _look(deployed), _look(deployed, Role.ADMIN)
+
+    assert "Who changed what" not in analyst
+    assert "cli keys create device" in admin
+    assert "cli collections push theme, opened, alone" in admin
+
+
+def test_places_of_the_machine_are_for_admins(deployed: World, tmp_path: Path) -> None:
+    place = str(tmp_path)
+
+    assert place not in _look(deployed)
+    assert place in _look(deployed, Role.ADMIN)

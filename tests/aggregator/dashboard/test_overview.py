@@ -1,0 +1,255 @@
+"""The first page: what is asked and what it is good for, how the intake is, and no secret count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.answers.crowd import counted, send
+from tests.aggregator.dashboard.visiting import Visitor
+from tests.aggregator.web.world import CENTRAL, FILE, NOW, World, world
+from veilcount_aggregator.dashboard.intake import Fact, intake
+from veilcount_aggregator.dashboard.overview import told_sizes
+from veilcount_aggregator.dashboard.standing import HEIGHT, Standing, State, standing, trend
+from veilcount_aggregator.definitions import close
+from veilcount_aggregator.keys import Role
+from veilcount_aggregator.store import VERDICT, Cell, Note
+from veilcount_aggregator.store.lock import RELEASES, lock
+from veilcount_aggregator.web.figures import REFUSED
+from veilcount_shared.verdict import Verdict
+
+LATE = """
+app = "acme-editor"
+
+[late]
+question = "Is it late?"
+boolean = true
+epsilon = 1
+unit = "month"
+from = {start}
+until = {until}
+"""
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[World]:
+    """A deployment with local collections alone."""
+    with world(tmp_path, FILE) as made:
+        yield made
+
+
+def entered(made: World) -> Visitor:
+    """An analyst who has logged in."""
+    found = Visitor(made)
+    found.enter(Role.ANALYST)
+    return found
+
+
+def line(page: str, name: str) -> str:
+    """What is read of one collection."""
+    (found,) = [each for each in re.split("(?=<li>)", page) if f'/collections/{name}"' in each]
+    return " ".join(re.sub(r"<[^>]*>", " ", found.split("</li>")[0]).split())
+
+
+def facts(made: World) -> dict[str, Fact]:
+    """The intake's figures, by their titles."""
+    holdings = made.aggregator.holdings()
+    noted, series = holdings.store.noted(), holdings.catalogue.series
+    found = intake(holdings.store, series, told_sizes(holdings), noted, holdings.today)
+    return {each.title: each for each in found.facts}
+
+
+# -- collections -----------------------------------------------------------------------------------
+
+
+def test_a_line_says_question_n_epsilons_verdict_and_end(analyst: Visitor) -> None:
+    said = line(analyst.get("/").html, "opened")
+
+    assert said.startswith("Was the command palette opened? opened · local · one day")
+    assert "Too few: 17,000 answers needed for +/- 3 points" in said
+    assert "1,800 answers" in said
+    assert "event 0.5 day 0.5 user 10" in said
+    assert said.endswith("open until 2027-01-01 in 29 days")
+
+
+def test_hidden_presence_counts_reports_and_twins_name_each_other(analyst: Visitor) -> None:
+    page = analyst.get("/").html
+
+    assert "3,700 reports" in line(page, "help")
+    assert "local, twin of dark_curated" in line(page, "dark")
+    assert "central, twin of dark" in line(page, "dark_curated")
+
+
+def test_a_secret_count_is_withheld_with_everything_that_tells_it(analyst: Visitor) -> None:
+    page = analyst.get("/").html
+    said = line(page, "visits")
+
+    assert "n withheld" in said
+    assert "answers" not in said.split("withheld:")[0].replace("Answered", "")
+    assert "<svg" not in page.split('/collections/visits"')[1].split("</li>")[0]
+
+
+def test_collections_stand_by_their_state_and_open_ones_come_first(analyst: Visitor) -> None:
+    heads = re.findall(r"<h2 id=\S+>(\S[^<]*)<span", analyst.get("/").html)
+
+    assert [each.strip() for each in heads] == ["Open", "Not begun", "Ended"]
+
+
+def test_a_search_lists_what_matches_name_or_question(analyst: Visitor) -> None:
+    found, nothing = analyst.get("/?find=HELP"), analyst.get("/?find=%3Cb%3E")
+
+    assert re.findall(r'/collections/(\w+)"', found.html) == ["help"]
+    assert "Nothing matches" in nothing.text
+    assert "<b>" not in nothing.html
+
+
+def test_older_definitions_are_told_and_not_added(analyst: Visitor) -> None:
+    said = line(analyst.get("/").html, "theme")
+
+    assert "2 definitions, the newest is shown; 1 older with answers" in said
+    assert "27,751 answers" in said
+
+
+def test_without_a_collection_it_says_what_to_do(tmp_path: Path) -> None:
+    with world(tmp_path) as empty:
+        said = entered(empty).get("/").text
+
+    assert "No question is asked yet Push a definitions file" in said
+
+
+def test_two_hundred_collections_are_one_page(tmp_path: Path) -> None:
+    text = LATE.format(start="2026-11-01", until="2027-11-01")
+    head, body = text.split("[late]")
+    with world(tmp_path, head + "".join(f"[late-{n}]{body}" for n in range(200))) as made:
+        page = entered(made).get("/")
+
+    assert page.html.count("Is it late?") == 200
+
+
+# -- where a collection stands ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "until", "said"),
+    [
+        ("2026-12-04", "2027-01-01", Standing(State.COMING, "from 2026-12-04", "tomorrow")),
+        ("2026-12-03", "2026-12-04", Standing(State.OPEN, "until 2026-12-04", "tomorrow")),
+        ("2026-12-01", "2029-12-01", Standing(State.OPEN, "until 2029-12-01", "in 1,094 days")),
+        (
+            "2026-11-01",
+            "2026-12-03",
+            Standing(State.ENDED, "on 2026-12-03", "late answers until 2027-01-02"),
+        ),
+        ("2026-10-01", "2026-11-03", Standing(State.ENDED, "on 2026-11-03")),
+    ],
+)
+def test_a_collection_stands_by_its_days(
+    local: World, start: str, until: str, said: Standing
+) -> None:
+    local.push(LATE.format(start=start, until=until))
+
+    assert standing(local.series("late"), NOW.date()) == said
+
+
+def test_a_closed_collection_takes_no_more(local: World) -> None:
+    close(local.aggregator.store, "theme", NOW, "test")
+    local.aggregator.watch.refresh()
+
+    assert standing(local.series("theme"), NOW.date()).state is State.CLOSED
+
+
+def test_a_trend_has_the_largest_period_at_its_height_and_marks_what_still_fills(
+    local: World,
+) -> None:
+    local.push(LATE.format(start="2026-06-01", until="2027-06-01"))
+    found = trend(local.series("late"), {Cell(0, 0): 50, Cell(2, 1): 200}, NOW.date())
+
+    assert found is not None
+    assert found.label == (
+        "Answers a month, 2026-06-01 to 2026-12-01: 0 to 200; the last 2 take answers still"
+    )
+    assert [each.height for each in found.columns] == [6.25, 1.0, HEIGHT - 1, *[1.0] * 4]
+    assert [each.filling for each in found.columns] == [False] * 5 + [True] * 2
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("alone", {}), ("theme", {Cell(0, 0): 9})])
+def test_without_answers_or_periods_there_is_no_trend(
+    local: World, name: str, sizes: dict[Cell, int]
+) -> None:
+    assert trend(local.series(name), sizes, NOW.date()) is None
+
+
+# -- the intake ------------------------------------------------------------------------------------
+
+
+def test_answers_are_told_for_today_and_for_the_week_before(local: World) -> None:
+    for period, held in ((0, 30), (1, 20), (2, 10)):
+        counted(send(local, "opened", [held, held], period=period))
+    found = facts(local)
+
+    assert found["Reports for today"] == Fact("Reports for today", "20", "40 for yesterday")
+    assert found["For the 7 days before"].figure == "100"
+    assert found["Reports for this month"].says == "so far; 0 for the last"
+
+
+def test_days_are_counted_whichever_collection_they_are_of(local: World) -> None:
+    counted(send(local, "opened", [3, 3], period=2))
+    counted(send(local, "alone", [2, 2], period=2))
+
+    assert facts(local)["Reports for today"].figure == "10"
+
+
+def test_refusals_are_told_by_their_reason_and_what_came_twice_is_none(local: World) -> None:
+    print_ = local.series("theme").fingerprint
+    notes = {
+        Note(VERDICT, print_, 0, Verdict.STALE): 7,
+        Note(VERDICT, "", -1, Verdict.UNKNOWN_COLLECTION): 2,
+        Note(VERDICT, print_, 0, Verdict.DUPLICATE): 5,
+        Note(REFUSED, "", -1, "no-key"): 3,
+    }
+    local.aggregator.store.commit([], notes)
+
+    assert facts(local)["Refused reports"] == Fact(
+        "Refused reports",
+        "9",
+        "beside 0 counted; 7 too late; 2 of unknown definitions; 3 batches whole;"
+        " 5 came again, and count once",
+    )
+
+
+def test_a_secret_collection_is_in_no_sum(tmp_path: Path) -> None:
+    with world(tmp_path, FILE, CENTRAL) as made:
+        counted(send(made, "visits", [40, 2], period=2))
+        print_ = made.series("visits").fingerprint
+        notes = {
+            Note(VERDICT, print_, 0, Verdict.STALE): 7,
+            Note(REFUSED, "", -1, "no-key"): 3,
+        }
+        made.aggregator.store.commit([], notes)
+        found = facts(made)
+
+    assert found["Reports for today"].figure == "0"
+    assert found["Refused reports"] == Fact("Refused reports", "0", "beside 0 counted")
+
+
+def test_a_fence_and_a_lock_are_told_first(tmp_path: Path) -> None:
+    with world(tmp_path, FILE, CENTRAL) as made:
+        analyst = entered(made)
+        lock(made.aggregator.store, RELEASES)
+        made.aggregator.store.fence(on=True)
+        said = analyst.get("/").text
+        made.aggregator.store.fence(on=False)
+
+    assert "The store is fenced: no report is taken." in said
+    assert "Releases are locked" in said
+
+
+def test_a_campaign_that_is_long_over_is_no_week_of_nothing(local: World) -> None:
+    local.clocks.now = NOW + timedelta(days=60)
+
+    assert local.aggregator.today() == date(2027, 2, 1)
+    assert set(facts(local)) == {"Reports for this month", "Refused reports", "Store"}

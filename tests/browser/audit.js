@@ -1,0 +1,92 @@
+// Says what a page makes hard to read or to use. Run in the page; returns a list of complaints.
+const found = [];
+const seen = (element) => {
+  const box = element.getBoundingClientRect();
+  const style = getComputedStyle(element);
+  return box.width > 1 && box.height > 1 && style.visibility !== 'hidden' && style.display !== 'none' && element.checkVisibility();
+};
+const named = (element) => (element.getAttribute('aria-label') || element.innerText || element.textContent || element.title || '').trim()
+  || (element.getAttribute('aria-labelledby') || '').split(' ').some((id) => document.getElementById(id));
+const short = (element) => `<${element.tagName.toLowerCase()}${element.id ? ` id=${element.id}` : ''}${element.className && element.className.baseVal === undefined ? ` class=${element.className}` : ''}>`;
+
+// -- structure --------------------------------------------------------------------------------
+if (!document.documentElement.lang) found.push('the document has no language');
+if (!document.title.replace(' · veilcount', '').trim()) found.push('the document has no title');
+if (document.querySelectorAll('main').length !== 1) found.push('not one main part');
+if (document.querySelectorAll('h1').length !== 1) found.push('not one h1');
+let level = 0;
+document.querySelectorAll('h1, h2, h3, h4').forEach((each) => {
+  const own = Number(each.tagName[1]);
+  if (own > level + 1) found.push(`a heading leaps to ${own}: ${each.textContent.trim()}`);
+  if (!each.textContent.trim()) found.push('a heading is empty');
+  level = own;
+});
+const ids = [...document.querySelectorAll('[id]')].map((each) => each.id).filter((id) => !id.startsWith('clip') && !/^(top)?def/.test(id));
+ids.filter((id, place) => ids.indexOf(id) !== place).forEach((id) => found.push(`the id ${id} is there twice`));
+document.querySelectorAll('nav').forEach((each) => { if (!each.getAttribute('aria-label')) found.push('a nav has no label'); });
+document.querySelectorAll('[aria-labelledby], [aria-describedby]').forEach((each) => ['aria-labelledby', 'aria-describedby'].forEach((key) => {
+  (each.getAttribute(key) || '').split(' ').filter(Boolean).forEach((id) => { if (!document.getElementById(id)) found.push(`${short(each)}: no ${id}`); });
+}));
+
+// -- what is used -----------------------------------------------------------------------------
+document.querySelectorAll('input:not([type=hidden]), select, textarea').forEach((each) => {
+  if (![...each.labels].some((label) => label.textContent.trim()) && !each.getAttribute('aria-label')) found.push(`${short(each)} has no label`);
+});
+document.querySelectorAll('button, a[href], summary').forEach((each) => { if (!named(each)) found.push(`${short(each)} has no name`); });
+document.querySelectorAll('img').forEach((each) => { if (!each.hasAttribute('alt')) found.push('an image without alt'); });
+document.querySelectorAll('[tabindex]').forEach((each) => { if (each.tabIndex > 0) found.push(`${short(each)} jumps the queue`); });
+document.querySelectorAll('.scroll').forEach((each) => { if (each.tabIndex !== 0 || !each.getAttribute('aria-label')) found.push('a region that scrolls has no name or no place for the keyboard'); });
+
+// -- pictures and tables ----------------------------------------------------------------------
+document.querySelectorAll('[role=img]').forEach((each) => { if (!named(each) && !each.getAttribute('aria-labelledby')) found.push('a picture has no name'); });
+document.querySelectorAll('figure.chart').forEach((each) => { if (!each.querySelector('details table tbody tr')) found.push(`no table behind ${each.querySelector('.plot').id}`); });
+document.querySelectorAll('table').forEach((each) => {
+  if (!each.querySelector('thead th[scope=col]')) found.push('a table has no heads');
+  const heads = each.querySelectorAll('thead th').length;
+  [...each.querySelectorAll('tbody tr')].forEach((row) => { if ([...row.cells].reduce((sum, cell) => sum + cell.colSpan, 0) !== heads) found.push(`a row has not ${heads} cells: ${row.textContent.trim().slice(0, 60)}`); });
+});
+
+// -- contrast, as WCAG counts it --------------------------------------------------------------
+const parse = (text) => {
+  const numbers = (text.match(/[\d.]+/g) || []).map(Number);
+  return { rgb: numbers.slice(0, 3), alpha: numbers.length > 3 ? numbers[3] : 1 };
+};
+const over = (top, below) => top.rgb.map((each, i) => each * top.alpha + below[i] * (1 - top.alpha));
+const ground = (element) => {
+  const layers = [];
+  for (let at = element; at; at = at.parentElement) {
+    const layer = parse(getComputedStyle(at).backgroundColor);
+    if (layer.alpha) layers.push(layer);
+    if (layer.alpha === 1) break;
+  }
+  return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255]);
+};
+const light = (rgb) => {
+  const [r, g, b] = rgb.map((each) => { const part = each / 255; return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4; });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const contrast = (a, b) => { const [high, low] = [light(a), light(b)].sort((x, y) => y - x); return (high + 0.05) / (low + 0.05); };
+const faint = new Set();
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const element = walker.currentNode.parentElement;
+  if (!walker.currentNode.textContent.trim() || !seen(element) || element.closest('script, style, noscript, .skip, option')) continue;
+  const style = getComputedStyle(element);
+  const colour = parse(element.closest('svg') ? style.fill : style.color);
+  let part = colour.alpha;
+  for (let at = element; at; at = at.parentElement) part *= Number(getComputedStyle(at).opacity);
+  const below = ground(element);
+  const size = parseFloat(style.fontSize);
+  const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+  const got = contrast(over({ rgb: colour.rgb, alpha: part }, below), below);
+  if (got < (large ? 3 : 4.5)) faint.add(`contrast ${got.toFixed(2)} of ${short(element)}: ${walker.currentNode.textContent.trim().slice(0, 40)}`);
+}
+found.push(...faint);
+
+// -- room -------------------------------------------------------------------------------------
+const beyond = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+if (beyond > 0) {
+  const widest = [...document.querySelectorAll('main *')].filter((each) => each.getBoundingClientRect().right > innerWidth + 1 && !each.closest('.scroll, .chapters, pre, svg')).slice(0, 3);
+  found.push(`${beyond} px are beyond the edge: ${widest.map(short).join(' ')}`);
+}
+return found;

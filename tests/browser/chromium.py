@@ -1,0 +1,235 @@
+"""A real Chromium, and everything that it complains about."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.browser.house import House
+from veilcount_aggregator.keys import Role
+
+BINARY = "/usr/bin/chromium"
+DRIVER = "/usr/bin/chromedriver"
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--force-prefers-reduced-motion",
+)
+LOGS = {"browser": "ALL", "performance": "ALL"}
+WIDE = (1440, 900)
+NARROW = (390, 844)
+SECONDS = 20.0
+LOOKS = 0.02
+#: told to the console, where every complaint is looked for
+WATCH = """document.addEventListener('securitypolicyviolation', (event) =>
+  console.error('policy violated: ' + event.violatedDirective + ' ' + event.blockedURI));"""
+
+
+@contextmanager
+def chromium(folder: Path) -> Iterator[webdriver.Chrome]:
+    """Yield a browser that knows nothing yet, and fetches nothing by itself."""
+    os.environ["SE_OFFLINE"] = os.environ["SE_AVOID_STATS"] = "true"
+    options = webdriver.ChromeOptions()
+    options.binary_location = BINARY
+    for flag in (*FLAGS, f"--user-data-dir={folder}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", LOGS)
+    downloads = {"download.default_directory": str(folder / "downloads")}
+    options.add_experimental_option("prefs", downloads)
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    try:
+        driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+        yield driver
+    finally:
+        driver.quit()
+
+
+@dataclass
+class Browser:
+    """A browser at a house's door, for one test: a stranger, wide and light, until told."""
+
+    driver: webdriver.Chrome
+    house: House
+    expected: list[str] = field(default_factory=list)
+    _heard: list[str] = field(default_factory=list)
+    _asked: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Forget whatever the test before left behind."""
+        self.driver.get("about:blank")
+        self.tell("Network.clearBrowserCookies")
+        self.tell("Storage.clearDataForOrigin", origin=self.house.base, storageTypes="all")
+        self.size(WIDE)
+        self.theme("light")
+        for log in LOGS:
+            self.driver.get_log(log)  # type: ignore[no-untyped-call] # selenium's own
+
+    # -- going about ---------------------------------------------------------------------------
+
+    def enter(self, role: Role = Role.ANALYST) -> None:
+        """Log in by a one-time link; the second time, with the cookie that the first one gave."""
+        known = self.house.cookies.get(role)
+        if known:
+            self.tell("Network.setCookie", **known)
+            return
+        self.driver.get(self.house.link(role))
+        self.wait_until_ready()
+        (cookie,) = self.driver.get_cookies()
+        kept = {name: cookie[name] for name in ("name", "value", "httpOnly", "sameSite")}
+        self.house.cookies[role] = kept | {"url": self.house.base}
+
+    def open(self, path: str) -> None:
+        """Open a page, and wait until all of it is drawn."""
+        self.driver.get(self.house.base + path)
+        self.wait_until_ready()
+
+    def wait_until_ready(self) -> None:
+        """Wait until the page says so."""
+        self.wait("return document.body && document.body.dataset.ready")
+        ready = self.run("return document.body.dataset.ready")
+
+        assert ready == "yes", self.complaints()
+
+    def wait(self, script: str) -> None:
+        """Wait until a script returns something."""
+        WebDriverWait(self.driver, SECONDS, LOOKS).until(lambda _: self.run(script))
+
+    def follow(self, element: WebElement | str) -> None:
+        """Touch what leads to another page (or to this one again), and wait until it is drawn."""
+        self.run("document.body.dataset.ready = ''; document.body.dataset.left = 'yes'")
+        found = self.find(element) if isinstance(element, str) else element
+        found.click()
+        self.wait("return document.body && !document.body.dataset.left")
+        self.wait_until_ready()
+
+    # -- seeing --------------------------------------------------------------------------------
+
+    def find(self, selector: str) -> WebElement:
+        """Return the one element of a selector."""
+        (found,) = self.all(selector)
+        return found
+
+    def all(self, selector: str) -> list[WebElement]:
+        """Return all elements of a selector."""
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, selector: str = "main") -> str:
+        """Return what is read there."""
+        return self.find(selector).text
+
+    def texts(self, selector: str) -> list[str]:
+        """Return what is read in each."""
+        return [each.text for each in self.all(selector)]
+
+    @property
+    def path(self) -> str:
+        """Where it is, without the host."""
+        return self.driver.current_url.removeprefix(self.house.base)
+
+    def run(self, script: str, *given: Any) -> Any:
+        """Return what a script returns."""
+        return self.driver.execute_script(script, *given)
+
+    # -- how it is looked at -------------------------------------------------------------------
+
+    def size(self, size: tuple[int, int]) -> None:
+        """Give the page so much room."""
+        width, height = size
+        self.tell(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+
+    def theme(self, name: str) -> None:
+        """Prefer light or dark, as a system does."""
+        preferred = {"name": "prefers-color-scheme", "value": name}
+        self.tell("Emulation.setEmulatedMedia", features=[preferred])
+
+    def tell(self, command: str, **given: Any) -> Any:
+        """Send a command of the browser's own protocol."""
+        return self.driver.execute_cdp_cmd(command, given)
+
+    # -- what went wrong -----------------------------------------------------------------------
+
+    def expects(self, *words: str) -> None:
+        """Name errors of the console that this test brings about."""
+        self.expected.extend(words)
+
+    def asked(self) -> list[str]:
+        """Return every address that was asked for since it came."""
+        self._listen()
+        return self._asked
+
+    def complaints(self) -> list[str]:
+        """Return unforeseen errors of the console, broken policies and requests to elsewhere."""
+        self._listen()
+        bad = [each for each in self._heard if not any(word in each for word in self.expected)]
+        return bad + [f"asked elsewhere: {url}" for url in self._asked if not self._is_ours(url)]
+
+    def _listen(self) -> None:
+        self._heard += [entry["message"] for entry in self._log("browser") if _is_bad(entry)]
+        self._asked += _requested(self._log("performance"))
+
+    def hear(self, words: str) -> None:
+        """Wait until somebody complains so; it is forgiven."""
+        WebDriverWait(self.driver, SECONDS, LOOKS).until(
+            lambda _: any(words in each for each in self.complaints())
+        )
+        self._heard.clear()
+        self._asked.clear()
+
+    def _log(self, name: str) -> Sequence[dict[str, Any]]:
+        entries: Sequence[dict[str, Any]] = self.driver.get_log(name)  # type: ignore[no-untyped-call] # selenium's own
+        return entries
+
+    def _is_ours(self, url: str) -> bool:
+        return url.startswith(f"{self.house.base}/") or urlsplit(url).scheme in {
+            "about",
+            "blob",
+            "chrome",
+            "data",
+        }
+
+
+@contextmanager
+def visiting(driver: webdriver.Chrome, house: House) -> Iterator[Browser]:
+    """Yield a browser at a house; afterwards it has nothing to complain about."""
+    visitor = Browser(driver, house)
+    yield visitor
+
+    assert visitor.complaints() == []
+
+
+def _is_bad(entry: dict[str, Any]) -> bool:
+    return "SEVERE" in entry["level"] or "security" in entry["source"]
+
+
+def _requested(entries: Sequence[dict[str, Any]]) -> list[str]:
+    told = [json.loads(entry["message"])["message"] for entry in entries]
+    return [
+        each["params"]["request"]["url"]
+        for each in told
+        if each["method"] == "Network.requestWillBeSent"
+    ]

@@ -1,0 +1,129 @@
+"""Every page, read by machine: names, order, contrast, room and the keyboard, in both themes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.browser.chromium import NARROW, WIDE, Browser
+from veilcount_aggregator.keys import Role
+
+AUDIT = (Path(__file__).parent / "audit.js").read_text(encoding="utf-8")
+OPEN = "document.querySelectorAll('details:not(.menu)').forEach((each) => { each.open = true; })"
+FITS = """return [...document.querySelectorAll('.js-plotly-plot')].every(
+    (each) => each.querySelector('svg').width.baseVal.value <= each.clientWidth + 1)"""
+TAB = {"key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}
+STOP = """const at = document.activeElement, style = getComputedStyle(at);
+return [at.id || at.getAttribute('name') || at.textContent.trim(),
+        at === document.body || at.closest('main') === null && at.offsetLeft < -1000,
+        style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2];"""
+PAGES = (
+    "/",
+    "/collections/theme",
+    "/collections/word",
+    "/collections/latency",
+    "/collections/help",
+    "/collections/quiet",
+    "/collections/dark_curated",
+    "/collections/latency/compare",
+    "/collections/opened/budget",
+    "/collections/theme/contrast",
+    "/collections/visits/releases?query=histogram&epsilon=0.5&from=2026-11-20&to=2026-11-20",
+    "/collections/theme/releases",
+    "/plan",
+    "/operations",
+    "/definitions",
+    "/keys",
+)
+MOST_STOPS = 80
+LEAD = "document.querySelector('.lead').style"
+ADD = "document.querySelector('main').innerHTML += "
+SPOILED = {
+    "document.querySelector('h1').remove()": "not one h1",
+    "document.querySelector('label').remove()": "<input id=key> has no label",
+    f"{LEAD}.color = '#999'": "contrast 2.",
+    f"{LEAD}.opacity = '.4'": "contrast ",
+    f"{LEAD} = 'width: 3000px; max-width: none'": "px are beyond the edge",
+    f"{ADD} '<h3>x</h3>'": "a heading leaps to 3: x",
+    f"{ADD} '<nav></nav>'": "a nav has no label",
+    f"{ADD} '<button></button>'": "<button> has no name",
+    f"{ADD} '<p id=key></p>'": "the id key is there twice",
+    f"{ADD} '<figure class=chart><p class=plot id=x></p></figure>'": "no table behind x",
+}
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_can_be_read_and_used_by_everyone(browser: Browser, path: str) -> None:
+    browser.enter(Role.ADMIN)
+    browser.open(path)
+    browser.run(OPEN)
+    found = []
+    for theme, size in (("light", WIDE), ("dark", NARROW)):
+        browser.theme(theme)
+        browser.size(size)
+        browser.wait(FITS)  # charts follow the window a moment later
+        found += [f"{theme}: {each}" for each in browser.run(AUDIT)]
+
+    assert found == []
+
+
+def test_the_doors_can_be_read_and_used_by_everyone(browser: Browser) -> None:
+    browser.expects("404")
+    for path in ("/login", "/enter", "/nothing"):
+        browser.driver.get(browser.house.base + path)
+        browser.wait("return document.body && !!document.querySelector('h1')")
+        for theme in ("light", "dark"):
+            browser.theme(theme)
+
+            assert browser.run(AUDIT) == [], (path, theme)
+
+
+def test_the_keyboard_reaches_every_control_and_shows_where_it_is(browser: Browser) -> None:
+    browser.enter(Role.ADMIN)
+    browser.open("/keys")
+    stops = _stops(browser)
+    names = [name for name, _, _ in stops]
+
+    assert names[0] == "Skip to the content"
+    assert {"Overview", "theme", "role", "label", "Make the key"} <= set(names)
+    assert names.index("Overview") < names.index("theme") < names.index("label")
+    assert all(shown for _, hidden, shown in stops if not hidden)
+
+
+def test_the_first_key_leads_past_the_navigation(browser: Browser) -> None:
+    browser.enter()
+    browser.open("/operations")
+    _press(browser)
+
+    assert browser.run("return document.activeElement.getBoundingClientRect().left") > 0
+    browser.find(".skip").click()
+    assert browser.run("return document.activeElement.id") == "main"
+
+
+def test_the_reader_notices_what_is_spoiled(browser: Browser) -> None:
+    unheard = []
+    for spoiled, said in SPOILED.items():
+        browser.open("/login")
+        browser.run(spoiled)
+        if not any(said in each for each in browser.run(AUDIT)):
+            unheard.append(spoiled)
+
+    assert unheard == []
+
+
+def _stops(browser: Browser) -> list[tuple[str, bool, bool]]:
+    """Return where the keyboard stops, until it is through the page."""
+    found: list[tuple[str, bool, bool]] = []
+    for _ in range(MOST_STOPS):
+        _press(browser)
+        name, outside, shown = browser.run(STOP)
+        if outside and found:
+            break
+        found.append((name, outside, shown))
+    return found
+
+
+def _press(browser: Browser) -> None:
+    for kind in ("keyDown", "keyUp"):
+        browser.tell("Input.dispatchKeyEvent", type=kind, **TAB)

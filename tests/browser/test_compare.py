@@ -1,0 +1,69 @@
+"""Compare, in a browser: drawn, chosen with the keyboard, and readable on a phone."""
+
+from __future__ import annotations
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+from tests.browser.chromium import NARROW, WIDE, Browser
+from tests.browser.fitting import fits
+
+
+def test_two_segments_are_drawn_and_the_table_says_the_same(browser: Browser) -> None:
+    browser.enter()
+    browser.open("/collections/theme/compare")
+    heads = browser.texts("tbody th")
+
+    assert "points" in browser.text(".verdict .says")
+    assert len(browser.all("#differences .barlayer .point")) == 3
+    assert [each.split()[0] for each in heads] == ["light", "dark", "system"]
+    assert all(" to " in each for each in browser.texts("tbody td:nth-child(5)"))
+
+
+def test_another_comparison_is_chosen_with_the_keyboard(browser: Browser) -> None:
+    browser.enter()
+    browser.open("/collections/theme/compare?from=2026-11-01&to=2026-11-30")
+    Select(browser.find("#a")).select_by_value("arm:B")
+    Select(browser.find("#b")).select_by_value("arm:A")
+    values = browser.find("#values")
+    browser.run("document.body.dataset.ready = ''; document.body.dataset.left = 'yes'")
+    values.send_keys("light,dark", Keys.ENTER)
+    browser.wait("return document.body && !document.body.dataset.left")
+    browser.wait_until_ready()
+
+    assert "a=arm%3AB" in browser.path
+    assert [each.split()[0] for each in browser.texts("tbody th")] == ["light", "dark"]
+    assert "B: arm A" in browser.text(".facts")
+
+
+def test_segments_days_and_definitions_are_links(browser: Browser) -> None:
+    browser.enter()
+    browser.open("/collections/theme/compare")
+    browser.follow(browser.all(".choice a")[1])
+
+    assert browser.text(".choice a[aria-current]") == "Ranges of days"
+    assert "2026-11-01 to 2026-11-30" in browser.text()
+    browser.follow(browser.all(".choice a")[2])
+    assert browser.text(".choice a[aria-current]") == "Definitions"
+    assert "under definition" in browser.text(".verdict")
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_thirty_long_names_fit(browser: Browser, size: tuple[int, int]) -> None:
+    browser.size(size)
+    browser.enter()
+    browser.open("/collections/word/compare")
+
+    assert fits(browser)
+    assert len(browser.all("#differences .barlayer .point")) == 30
+    assert "The first 30 values are drawn; the table has all." in browser.text("figcaption")
+
+
+def test_a_mistake_is_told_beside_a_form_that_stays_filled(browser: Browser) -> None:
+    browser.enter()
+    browser.expects("400 (BAD REQUEST)")
+    browser.open("/collections/theme/compare?values=purple")
+
+    assert browser.text("[role=alert]").startswith("values: no such value")
+    assert browser.find("#values").get_attribute("value") == "purple"

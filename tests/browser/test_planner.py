@@ -1,0 +1,74 @@
+"""The planner, in a browser: two numbers in, the third out, and a definition in the clipboard."""
+
+from __future__ import annotations
+
+import pytest
+from selenium.webdriver.support.ui import Select
+
+from tests.browser.chromium import NARROW, WIDE, Browser
+from tests.browser.fitting import fits
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_a_plan_is_there_at_once_and_fits(browser: Browser, size: tuple[int, int]) -> None:
+    browser.size(size)
+    browser.enter()
+    browser.open("/plan")
+
+    assert "each share is known to +/- 1.3 points." in browser.text(".verdict .says")
+    assert len(browser.all("#falling .scatterlayer .trace")) == 4
+    assert fits(browser)
+
+
+def test_what_is_left_empty_is_found(browser: Browser) -> None:
+    browser.enter()
+    browser.open("/plan")
+    browser.find("#devices").clear()
+    browser.find("#margin").send_keys("2")
+    browser.follow("button.main")
+
+    assert browser.text(".facts.big .tag") == "found"
+    assert "known to +/- 2 points." in browser.text(".verdict .says")
+    assert browser.find("#devices").get_attribute("value") == ""
+
+
+def test_of_a_number_its_range_is_asked_for(browser: Browser) -> None:
+    browser.enter()
+    browser.open("/plan")
+
+    assert not browser.find("#low").is_displayed()
+    Select(browser.find("#kind")).select_by_value("number")
+    assert not browser.find("#values").is_displayed()
+    browser.find("#low").send_keys("0")
+    browser.find("#high").send_keys("60")
+    browser.follow("button.main")
+    assert "the mean is known to" in browser.text(".verdict .says")
+    assert "range = [0, 60]" in browser.text("#toml")
+    assert browser.find("#low").is_displayed()
+
+
+def test_a_mistake_stands_beside_its_field(browser: Browser) -> None:
+    browser.enter()
+    browser.open("/plan")
+    browser.expects("400 (BAD REQUEST)")
+    browser.find("#margin").send_keys("1")
+    browser.follow("button.main")
+
+    assert "leave empty the one to be found" in browser.text("#devices-wrong")
+    assert browser.find("#devices").get_attribute("aria-describedby") == "devices-wrong"
+    assert browser.find("#margin").get_attribute("value") == "1"
+
+
+@pytest.mark.parametrize(("allowed", "said"), [("granted", "Copied"), ("denied", "Selected")])
+def test_the_definition_is_copied_or_at_least_selected(
+    browser: Browser, allowed: str, said: str
+) -> None:
+    browser.enter()
+    browser.open("/plan")
+    browser.tell("Browser.setPermission", permission={"name": "clipboard-write"}, setting=allowed)
+    browser.find("[data-copy]").click()
+    browser.wait("return document.querySelector('[data-copy]').textContent !== 'Copy'")
+
+    assert browser.text("[data-copy]").startswith(said)
+    if allowed == "denied":
+        assert browser.run("return String(getSelection())").startswith('app = "my-app"')
