@@ -32,6 +32,10 @@ _SEEN = {
     Presence.HIDDEN: "Whether the feature was used is hidden while the app runs: every person sends"
     " the same number of reports.",
 }
+_TOLD = (
+    "The curator's server knows who answered, when and what: it is trusted with that, and with"
+    " forgetting it."
+)
 _WATCHED = (
     "Whoever sees network addresses can join more than a pseudonym does: the figure for a user"
     " holds even then."
@@ -55,7 +59,8 @@ def promise(collection: Collection) -> list[str]:
         f" ({collection.answering} of {collection.periods} periods)."
     )
     linked = _LINKED[collection.linkage or Linkage.PERIOD]
-    return [_how(collection), spent, linked, _SEEN[collection.presence], _WATCHED]
+    seen = _SEEN[collection.presence] if collection.model is Model.LOCAL else _TOLD
+    return [_how(collection), spent, linked, seen, _WATCHED]
 
 
 def _how(collection: Collection) -> str:
