@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from tests.browser.chromium import NARROW, WIDE, Browser
+from tests.browser.chromium import NARROW, Browser
 from tests.browser.fitting import fits
 
 
@@ -18,6 +17,7 @@ def test_two_segments_are_drawn_and_the_table_says_the_same(browser: Browser) ->
     assert "points" in browser.text(".verdict .says")
     assert len(browser.all("#differences .barlayer .point")) == 3
     assert [each.split()[0] for each in heads] == ["light", "dark", "system"]
+    assert fits(browser)
     assert all(" to " in each for each in browser.texts("tbody td:nth-child(5)"))
 
 
@@ -49,9 +49,8 @@ def test_segments_days_and_definitions_are_links(browser: Browser) -> None:
     assert "under definition" in browser.text(".verdict")
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW])
-def test_thirty_long_names_fit(browser: Browser, size: tuple[int, int]) -> None:
-    browser.size(size)
+def test_thirty_names_fit_on_a_phone(browser: Browser) -> None:
+    browser.size(NARROW)
     browser.enter()
     browser.open("/collections/word/compare")
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.chromium import NARROW, WIDE, Browser
+from tests.browser.chromium import NARROW, Browser
 from tests.browser.fitting import fits
 
 ROWS = ["Local", "Shuffled, the same reports", "Shuffled, the same guarantee", "Central"]
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW])
-def test_four_rows_and_three_lines_with_a_mark_at_n(
-    browser: Browser, size: tuple[int, int]
-) -> None:
-    browser.size(size)
+def test_four_rows_and_three_lines_fit_on_a_phone(browser: Browser) -> None:
+    browser.size(NARROW)
     browser.enter()
     browser.open("/collections/theme/contrast")
 
     assert browser.texts(".panel tbody th") == ROWS
     assert len(browser.all("#scaling .scatterlayer .trace")) == 3
-    assert browser.text("#scaling .annotation").startswith("n = ")
     assert fits(browser)
 
 
@@ -32,6 +28,8 @@ def test_the_mark_stands_at_n_on_a_logarithmic_axis(browser: Browser) -> None:
         browser.find(f"#scaling {each}").rect for each in (".shapelayer path", ".scatterlayer")
     )
 
+    assert browser.text("#scaling .annotation").startswith("n = ")
+    assert fits(browser)
     assert mark["x"] == pytest.approx(line["x"] + line["width"] / 2, abs=8)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 from selenium.webdriver.support.ui import Select
 
-from tests.browser.chromium import NARROW, WIDE, Browser
+from tests.browser.chromium import NARROW, Browser
 from tests.browser.fitting import fits
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW])
-def test_a_plan_is_there_at_once_and_fits(browser: Browser, size: tuple[int, int]) -> None:
-    browser.size(size)
+def test_a_plan_is_there_at_once_and_fits_on_a_phone(browser: Browser) -> None:
+    browser.size(NARROW)
     browser.enter()
     browser.open("/plan")
 
@@ -27,6 +26,7 @@ def test_what_is_left_empty_is_found(browser: Browser) -> None:
     browser.find("#margin").send_keys("2")
     browser.follow("button.main")
 
+    assert fits(browser)
     assert browser.text(".facts.big .tag") == "found"
     assert "known to +/- 2 points." in browser.text(".verdict .says")
     assert browser.find("#devices").get_attribute("value") == ""
@@ -72,3 +72,19 @@ def test_the_definition_is_copied_or_at_least_selected(
     assert browser.text("[data-copy]").startswith(said)
     if allowed == "denied":
         assert browser.run("return String(getSelection())").startswith('app = "my-app"')
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "document.querySelector('.plot').style.cssText = 'height: 10px; min-height: 0'",
+        "document.querySelector('#toml').style.width = '3000px'",
+    ],
+)
+def test_what_has_no_room_is_noticed(browser: Browser, script: str) -> None:
+    """A chart over what follows; a page wider than the screen."""
+    browser.enter()
+    browser.open("/plan")
+    browser.run(script)
+
+    assert not fits(browser)

@@ -35,7 +35,7 @@ def test_a_key_opens_the_pages_and_the_role_is_shown(deployed: World, role: Role
     visitor = Visitor(deployed)
 
     assert visitor.log_in(deployed.key(role)).leads_to == "/"
-    assert f"{role} · UTC day 2026-12-03" in visitor.get("/").text
+    assert f"{role} UTC day 2026-12-03" in visitor.get("/").text
 
 
 def test_a_key_leads_where_one_wanted_to_go(deployed: World, visitor: Visitor) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from ...answers import Holdings
 from ...curator import Foreseen
@@ -40,7 +41,7 @@ def foresay(holdings: Holdings, series: Series, foreseen: Foreseen) -> Foresaid:
     kept = releases(holdings.store, series.fingerprint)
     told = expected(series, foreseen)
     least = min(foreseen.accounts, key=lambda account: account.remaining)
-    after = max(least.remaining - foreseen.question.epsilon, least.remaining * 0)
+    after = max(Fraction(0), least.remaining - foreseen.question.epsilon)
     return Foresaid(
         words.asked(told.query),
         words.days(told.first, told.last),
@@ -50,7 +51,7 @@ def foresay(holdings: Holdings, series: Series, foreseen: Foreseen) -> Foresaid:
         words.epsilon(told.person_epsilon),
         words.epsilon(told.spent),
         words.epsilon(told.remaining),
-        words.epsilon(str(after)),
+        words.epsilon(after),
         _obstacle(holdings, series, foreseen, kept),
         place_of(kept, foreseen.question.canonical),
     )

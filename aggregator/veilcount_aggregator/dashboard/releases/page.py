@@ -23,6 +23,7 @@ from ...web.released import released
 from ..frame import Frame, go
 from . import asking, rows, words
 from .asking import Asked
+from .foresaid import foresay, place_of
 
 NO_JOURNAL = (
     "No release is made: it is written to a journal beside the store before it leaves, and there is"
@@ -166,4 +167,5 @@ def _verdict(frame: Frame, series: Series, standing: SeriesReleases) -> Verdict:
         return Verdict("weak", "The budget of every closed period is spent.")
     whole = sum(not float(each.spent) for each in ready)
     periods = "1 closed period has" if len(ready) == 1 else f"{len(ready):,} closed periods have"
-    return Verdict("good", f"{periods} budget left.", f"{whole:,} of them all of it.")
+    untouched = "All of it." if whole == len(ready) else f"{whole:,} of them all of it."
+    return Verdict("good", f"{periods} budget left.", untouched)

@@ -11,6 +11,7 @@ from ...web.messages import Figure, PeriodBudget, ReleaseView
 from .. import charts
 from . import words
 
+FEW = 12  # periods that are named one by one
 MOST_ROWS = 30  # figures of one release that are drawn and listed
 
 
@@ -125,7 +126,7 @@ def budget(periods: Sequence[PeriodBudget]) -> charts.Drawn:
         | {"hue": "line"},
     ]
     first = [str(each.first) for each in periods]
-    columns = charts.columns(
-        first, parts, charts.axis("UTC day on which the period begins"), charts.axis("epsilon")
-    )
+    each_named = {"type": "category"} if len(first) <= FEW else {}
+    begins = charts.axis("UTC day on which the period begins", **each_named)
+    columns = charts.columns(first, parts, begins, charts.axis("epsilon"))
     return columns | {"stacked": True, "height": 280}

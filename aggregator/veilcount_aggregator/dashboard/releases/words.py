@@ -62,9 +62,9 @@ def off(part: NoiseView) -> str:
     return f"+/- {part.half_width:,}"
 
 
-def epsilon(written: str) -> str:
-    """Return an epsilon that was written exactly, short."""
-    return wording.epsilon(Fraction(written))
+def epsilon(exact: str | Fraction) -> str:
+    """Return an exact epsilon, short."""
+    return wording.epsilon(Fraction(exact))
 
 
 def refused(collection: Collection, error: VeilcountError) -> str:
