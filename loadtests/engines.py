@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 
 from veilcount_aggregator.store import open_store
@@ -14,10 +15,15 @@ from veilcount_aggregator.store import open_store
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Where a store is, and the processes that are its own."""
+    """Where a store is, and the servers that are its own."""
 
     url: str
-    pids: tuple[int, ...] = ()
+    nodes: tuple[RedisServer, ...] = ()
+    whole: Callable[[], None] = lambda: None  # returns once all nodes work together
+
+    def pids(self) -> list[int]:
+        """Return the processes of those servers."""
+        return [node._process.pid for node in self.nodes]
 
 
 @contextmanager
@@ -29,14 +35,26 @@ def sqlite(folder: Path) -> Iterator[Engine]:
 @contextmanager
 def redis(folder: Path) -> Iterator[Engine]:
     """A redis-server of our own that syncs its file before every reply."""
-    server = RedisServer(folder)
+    place = folder / "redis"
+    place.mkdir()
+    server = RedisServer(place)
     try:
-        yield Engine(server.url, (server._process.pid,))
+        yield Engine(server.url, (server,))
     finally:
         server.kill()
 
 
-ENGINES = {"sqlite": sqlite, "redis": redis}
+@contextmanager
+def cluster(folder: Path) -> Iterator[Engine]:
+    """Three masters."""
+    servers = RedisCluster(folder / "cluster")
+    try:
+        yield Engine(servers.url, tuple(servers.nodes), servers.wait)
+    finally:
+        servers.close()
+
+
+ENGINES = {"sqlite": sqlite, "redis": redis, "redis-cluster": cluster}
 
 
 @contextmanager

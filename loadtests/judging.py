@@ -1,15 +1,16 @@
 """A store after a run: does it hold each acknowledged report once, and say what is true of them?
 
 Exactly: n of every tally, every counter, every spent slot, every duplicate noted. And by chance at
-most one time in a million wrong: all estimates at once lie around the truth of those reports that
-were counted, in the intervals that an analyst is given.
+most one time in a million wrong: all estimates at once lie around the truth of those honest reports
+that were counted, in the intervals that an analyst is given. What attackers achieve is judged in
+`defence`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,20 +25,23 @@ from veilcount_shared import Collection
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 
+from .population import Intent
 from .told import Told
 
 Ends = float | NDArray[np.float64]
 
+MADE_UP = frozenset({Intent.FAKE, Intent.FLOOD})  # nobody holds what these reports say
 ALPHA = 1e-6  # that a sound run fails, over all estimates together
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The acknowledged reports of one collection, and what is true of each."""
+    """The acknowledged reports of one collection, what is true of each, and which are fakes."""
 
     collection: Collection
-    reports: list[Report]
-    held: list[int]
+    reports: list[Report] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
+    fakes: list[Report] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -47,22 +51,33 @@ class Answers:
     @property
     def cells(self) -> Counter[Cell]:
         """How many belong to each tally."""
-        return Counter(Cell(report.period, report.segment) for report in self.reports)
+        return Counter(Cell(each.period, each.segment) for each in (*self.reports, *self.fakes))
 
     @property
     def counters(self) -> Counters:
-        """What counters these very messages make."""
-        rows = np.frombuffer(b"".join(report.message for report in self.reports), np.uint8)
-        return tally(self.collection, rows.reshape(len(self.reports), -1))
+        """What counters all these messages make."""
+        return self.honest + self._tally(self.fakes) if self.fakes else self.honest
+
+    @property
+    def honest(self) -> Counters:
+        """What counters the messages of honest devices make."""
+        return self._tally(self.reports)
+
+    def _tally(self, reports: list[Report]) -> Counters:
+        rows = np.frombuffer(b"".join(report.message for report in reports), np.uint8)
+        return tally(self.collection, rows.reshape(len(reports), -1))
 
 
 def answers(told: Told) -> list[Answers]:
     """Return the acknowledged reports, by collection; also of those that have none."""
-    asked = {parcel.collection.name: parcel.collection for parcel in told.parcels}
-    found = {name: Answers(collection, [], []) for name, collection in asked.items()}
+    found = {parcel.collection.name: Answers(parcel.collection) for parcel in told.parcels}
     for parcel, report, held in told.acknowledged():
-        found[parcel.collection.name].reports.append(report)
-        found[parcel.collection.name].held.append(held)
+        each = found[parcel.collection.name]
+        if parcel.intent in MADE_UP:
+            each.fakes.append(report)
+        else:
+            each.reports.append(report)
+            each.held.append(held)
     return list(found.values())
 
 
@@ -73,7 +88,7 @@ def judge(store: Store, told: Told, alpha: float = ALPHA) -> list[str]:
         *told.failures(),
         *(problem for each in asked for problem in _kept(store, each)),
         *_duplicates(store, told),
-        *(problem for each in asked for problem in _estimated(store, each, alpha / len(asked))),
+        *(problem for each in asked for problem in _estimated(each, alpha / len(asked))),
     ]
 
 
@@ -106,17 +121,19 @@ def _duplicates(store: Store, told: Told) -> Iterator[str]:
         yield f"{least} duplicates were told, and {noted} are noted"
 
 
-def _estimated(store: Store, answers: Answers, alpha: float) -> Iterator[str]:
-    """Whether all intervals, together wrong with this chance, hold what is true of these."""
+def _estimated(answers: Answers, alpha: float) -> Iterator[str]:
+    """Whether all intervals, together wrong with this chance, hold what is true of these.
+
+    That the store's counters are those of these messages was shown before.
+    """
     if not answers.reports:
         return
-    series = Series(answers.collection)
-    counters = store.counters(series, list(store.sizes(series)))
-    said = estimate(answers.collection, counters, 1 - alpha, target="cohort", simultaneous=True)
+    asked = answers.collection
+    said = estimate(asked, answers.honest, 1 - alpha, target="cohort", simultaneous=True)
     if isinstance(said, Average):
         yield from _missed(answers.name, np.mean(answers.held, keepdims=True), said.low, said.high)
     elif isinstance(said, Frequencies):
-        shares = np.bincount(answers.held, minlength=answers.collection.inputs)
+        shares = np.bincount(answers.held, minlength=asked.inputs)
         yield from _missed(answers.name, shares / len(answers.held), said.low, said.high)
     else:
         yield f"{answers.name}: nothing can be estimated"

@@ -1,7 +1,11 @@
 """Devices as light as they can be: each sends the next body that was packed before the run.
 
-A body that is not acknowledged stands in the queue again, as it would stay in a device's outbox.
-Locust has patched the standard library by now: threads are greenlets, and `sleep` lets others run.
+A body that is not acknowledged stands in the queue again, as it would stay in a device's outbox;
+whoever is asked to come back later does. Locust has patched the standard library by now: threads
+are greenlets, and `sleep` lets others run.
+
+All devices are there from the beginning, and those beyond the run's shape wait: locust's own shapes
+look at the clock once a second, and a spike may be shorter.
 """
 
 from __future__ import annotations
@@ -12,20 +16,27 @@ import time
 from collections import deque
 from collections.abc import Callable
 from http import HTTPStatus
+from itertools import count
+from math import inf
 from pathlib import Path
 from typing import Any
 
-from loadtests.errand import FOLDER, HEADERS, PLACE, Diary, Errand
+from loadtests.errand import BEGUN, FOLDER, HEADERS, PLACE, REFUSED, Diary, Errand
 from locust import FastHttpUser, events, task
 from locust.exception import StopUser
+from locust.runners import MasterRunner, WorkerRunner
 
 PAUSE_SECONDS = 0.1  # after a send that failed
+DONE = "done"  # what a generator tells the master that has nothing left to send
 
 folder = Path(os.environ[FOLDER])
 errand = Errand.load(folder)
-queue = deque(errand.order)
-sent: list[tuple[int, bytes, float]] = []
-times: list[float] = []
+terms, shape = errand.terms, errand.terms.course
+queue: deque[int] = deque()
+sent: list[tuple[int, bytes, float, int, float]] = []
+clocks: list[float] = []
+ranks = count()
+finished: list[str] = []  # this generator; for a master, each that is done
 
 
 class Device(FastHttpUser):
@@ -34,51 +45,106 @@ class Device(FastHttpUser):
     network_timeout = 30.0
     connection_timeout = 10.0
 
+    def on_start(self) -> None:
+        """Take a place in the line: the first go to work first."""
+        self.rank = next(ranks) * terms.generators + generator(self.environment.runner)
+        self.next_send = begun() + terms.pace * self.rank / terms.users
+
+    def wait_time(self) -> float:
+        """Return the seconds until the shape has this device at work, and its pace lets it send."""
+        now = time.perf_counter()
+        opens = shape.opens((now - begun()) / terms.seconds, self.rank, terms.users)
+        if opens == inf:
+            raise StopUser
+        return max(0.0, begun() + opens * terms.seconds - now, self.next_send - now)
+
     @task
     def send(self) -> None:
-        """Send the next body, and write down what came back."""
+        """Send the next body, unless it is too early, and write down what came back."""
+        if self.wait_time():
+            return  # locust waits, and calls again
         if not queue:
-            threading.Thread(target=self.environment.runner.quit).start()  # it waits for all users
+            finish(self.environment.runner)
             raise StopUser
         body = queue.popleft()
-        begun = time.perf_counter()
+        at = time.perf_counter()
+        self.next_send = at + terms.pace
         raw: Any = errand.bodies[body]  # bytes do, though the signature does not say so
         response = self.client.post(PLACE, data=raw, headers=HEADERS)
-        took = time.perf_counter() - begun
-        if response.status_code == HTTPStatus.OK and response.content:
-            sent.append((body, response.content, took))
-        else:
-            sent.append((body, b"", took))
+        took = time.perf_counter() - at
+        counted = response.status_code == HTTPStatus.OK and response.content
+        reply: bytes = response.content if counted else b""
+        sent.append((body, reply, took, response.status_code, at))
+        if not reply and response.status_code not in REFUSED:
             queue.append(body)
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(max(PAUSE_SECONDS, asked(response)))
 
 
-def clocks() -> tuple[float, float]:
-    """Return what the clock and this process's own work show."""
-    return time.perf_counter(), time.process_time()
+def begun() -> float:
+    """Return when this generator began."""
+    return clocks[0]
 
 
-def catch_up(**_: Any) -> None:
-    """Let gevent look at its clock. It has not since before all this was loaded, and the run's
-    seconds would count from then.
+def asked(response: Any) -> float:
+    """Return the seconds after which a device may come back, as it was asked."""
+    given = response.headers.get("Retry-After") if response.headers else None
+    return float(given or 0)
+
+
+def generator(runner: Any) -> int:
+    """Return which one this is, of those that share the errand."""
+    return int(runner.worker_index) if isinstance(runner, WorkerRunner) else 0
+
+
+def finish(runner: Any) -> None:
+    """Say once that there is nothing left to send."""
+    if finished or terms.patient:
+        return
+    finished.append(DONE)
+    if isinstance(runner, WorkerRunner):
+        runner.send_message(DONE)
+    else:
+        threading.Thread(target=runner.quit).start()  # it waits for all users
+
+
+def one_is_done(environment: Any, msg: Any, **_: Any) -> None:
+    """End the run once all generators are done."""
+    finished.append(str(msg.node_id))
+    if len(finished) == terms.generators:
+        threading.Thread(target=environment.runner.quit).start()
+
+
+def prepare(environment: Any, **_: Any) -> None:
+    """Listen to generators, if this is their master. And let gevent look at its clock: it has not
+    since before all this was loaded, and the run's seconds would count from then.
     """
+    if isinstance(environment.runner, MasterRunner):
+        environment.runner.register_message(DONE, one_is_done)
     time.sleep(0.001)
 
 
-def begin(**_: Any) -> None:
-    """Look at the clocks."""
-    times.extend(clocks())
+def begin(environment: Any, **_: Any) -> None:
+    """Take this generator's part of the errand, and look at the clocks."""
+    runner = environment.runner
+    if not isinstance(runner, MasterRunner):
+        queue.extend(errand.order[generator(runner) :: terms.generators])
+    clocks[:] = [time.perf_counter(), time.process_time()]
+    (folder / BEGUN).touch()
 
 
-def end(**_: Any) -> None:
-    """Write the diary, once every user has stopped."""
-    lasted, cpu = (after - before for before, after in zip(times, clocks(), strict=True))
-    bodies, replies, seconds = zip(*sent, strict=True) if sent else ((), (), ())
-    Diary(bodies, replies, seconds, lasted, cpu).save(folder)
+def end(environment: Any, **_: Any) -> None:
+    """Write the diary, once every user has stopped. A master has none."""
+    if isinstance(environment.runner, MasterRunner):
+        return
+    lasted, cpu = time.perf_counter() - clocks[0], time.process_time() - clocks[1]
+    columns = zip(*sent, strict=True) if sent else ((), (), (), (), ())
+    bodies, replies, seconds, statuses, at = columns
+    diary = Diary(bodies, replies, seconds, lasted, cpu, statuses, at)
+    diary.save(folder, generator(environment.runner))
 
 
 HOOKS: tuple[tuple[Any, Callable[..., None]], ...] = (
-    (events.init, catch_up),
+    (events.init, prepare),
     (events.test_start, begin),
     (events.test_stop, end),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -28,18 +29,32 @@ REPLAYED = 0.05  # of all bodies: sent once more
 REACH = 64  # a replay comes at most so many sends after: sometimes both are on their way at once
 
 
+class Intent(StrEnum):
+    """Why a body is sent."""
+
+    HONEST = "honest"
+    FAKE = "fake"  # reports as good as any, chosen for what they move
+    GREEDY = "greedy"  # more answers than the pseudonym has budget for
+    BEYOND = "beyond"  # slots that no pseudonym has
+    NONSENSE = "nonsense"  # messages that the design does not have
+    FLOOD = "flood"  # pseudonyms that nobody has
+    GARBAGE = "garbage"  # no batch at all
+
+
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """What one body carries: reports under one pseudonym, and what is true of each."""
+    """What one body carries: reports, mostly under one pseudonym, and what is true of each."""
 
     collection: Collection
     reports: tuple[Report, ...]
     held: tuple[int, ...]  # the place of the value, or the number
+    intent: Intent = Intent.HONEST
+    raw: bytes = b""  # in place of a packed body
 
     @property
     def body(self) -> bytes:
         """The packed body, padded as the client pads it."""
-        return pack(self.reports, test=False)
+        return self.raw or pack(self.reports, test=False)
 
 
 def draw(
@@ -51,23 +66,23 @@ def draw(
     for _ in range(devices):
         secret = chance.randbytes(SECRET_BYTES)
         for collection in collections.values():
-            parcels.extend(_of_device(collection, secret, now, coins, chance))
+            parcels.extend(of_device(collection, secret, now, coins, chance))
     chance.shuffle(parcels)
     return parcels
 
 
-def order(bodies: int, seed: int) -> list[int]:
+def order(bodies: int, seed: int, replayed: float = REPLAYED) -> list[int]:
     """Return which body is sent when: each once, some once more a little later."""
     chance = Random(seed)
     again = [
         (body + chance.random() * REACH, body)
         for body in range(bodies)
-        if chance.random() < REPLAYED
+        if chance.random() < replayed
     ]
     return [body for _, body in sorted([(body, body) for body in range(bodies)] + again)]
 
 
-def _of_device(
+def of_device(
     collection: Collection, secret: bytes, now: datetime, coins: Coins, chance: Random
 ) -> Iterator[Parcel]:
     """Yield what one device has to say of one question: a parcel for each of its pseudonyms."""
@@ -80,7 +95,7 @@ def _of_device(
         for answer in range(collection.per_period)
     ]
     segment = chance.randrange(collection.cells)
-    make = partial(_report, collection, secret, coins, segment=segment)
+    make = partial(report_of, collection, secret, coins, segment=segment)
     for group in _under_one_pseudonym(collection, answers):
         held = tuple(LAWS[collection.name](chance) for _ in group)
         each = zip(group, held, strict=True)
@@ -99,7 +114,7 @@ def _under_one_pseudonym(
     return [list(group) for _, group in groupby(answers, key=itemgetter(0))]
 
 
-def _report(
+def report_of(
     collection: Collection,
     secret: bytes,
     coins: Coins,

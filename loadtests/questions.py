@@ -55,6 +55,18 @@ from = {today}
 until = {tomorrow}
 """
 
+BAIT = "survey"
+_BAIT = """
+[survey]                         # nobody answers it: what comes is a flood of made-up pseudonyms
+question = "Which colour?"
+values = ["red", "green", "blue"]
+epsilon = 1
+unit = "day"
+linkage = "none"
+from = {today}
+until = {tomorrow}
+"""
+
 #: what a person holds, drawn by chance: the place of a value, or a number
 LAWS: Mapping[str, Callable[[Random], int]] = {
     "autosave": lambda chance: int(chance.random() < 0.3),
@@ -64,10 +76,12 @@ LAWS: Mapping[str, Callable[[Random], int]] = {
 }
 
 
-def definitions(today: date) -> str:
-    """Return the definitions file of a run on this day: every period of it takes reports."""
+def definitions(today: date, *, bait: bool = False) -> str:
+    """Return the definitions file of a run on this day: every period of it takes reports. `bait` is
+    one question more, for attackers alone.
+    """
     day = timedelta(days=1)
-    return _FILE.format(
+    return (_FILE + _BAIT * bait).format(
         month_ago=today - 27 * day,
         today=today,
         tomorrow=today + day,
@@ -77,9 +91,9 @@ def definitions(today: date) -> str:
     )
 
 
-def questions(today: date) -> dict[str, Collection]:
+def questions(today: date, *, bait: bool = False) -> dict[str, Collection]:
     """Return the collections of that file."""
-    return parse_collections(definitions(today), _no_file)
+    return parse_collections(definitions(today, bait=bait), _no_file)
 
 
 def _no_file(name: str) -> NoReturn:

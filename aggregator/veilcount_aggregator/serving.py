@@ -16,10 +16,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from wsgiref.types import WSGIApplication
+from typing import TYPE_CHECKING
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
@@ -37,9 +38,14 @@ from .settings import Settings
 from .store import Durable
 from .wsgi import app
 
+if TYPE_CHECKING:
+    from _typeshed import OptExcInfo
+
+NAME = "veilcount"
 THREADS = 32  # a worker's requests at once: what a group commit can group
 DRAIN_SECONDS = 8  # less than the ten that a container gets
 HEADER_MILLISECONDS = 10_000
+HEADER_BYTES = 64 << 10  # roughly: beyond it, a stranger's headers would fill our memory
 STARTING_SECONDS = 60.0
 RESPAWN_SECONDS = 1.0
 MOST_IN_A_ROW = 10
@@ -119,7 +125,7 @@ def serve(settings: Settings, bind: Bind, tell: Tell) -> int:
 
 def _server(settings: Settings, bind: Bind) -> MPServer:
     server = MPServer(
-        "veilcount",
+        NAME,
         address=bind.host,
         port=bind.port,
         uds=bind.path,
@@ -127,7 +133,9 @@ def _server(settings: Settings, bind: Bind) -> MPServer:
         workers=settings.workers,
         blocking_threads=THREADS,
         http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(header_read_timeout=HEADER_MILLISECONDS),
+        http1_settings=HTTP1Settings(
+            header_read_timeout=HEADER_MILLISECONDS, max_buffer_size=HEADER_BYTES
+        ),
         websockets=False,
         log_dictconfig=LOGGING,
         log_level=LogLevels.error,
@@ -168,7 +176,21 @@ def _load() -> WSGIApplication:
     with suppress(VeilcountError):
         app.open()
     threading.Thread(target=_follow, daemon=True).start()
-    return app
+    return nameless(app)
+
+
+def nameless(onward: WSGIApplication) -> WSGIApplication:
+    """Return an application whose replies do not name what serves it: Granian would add itself."""
+
+    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        def begin(
+            status: str, headers: list[tuple[str, str]], error: OptExcInfo | None = None, /
+        ) -> Callable[[bytes], object]:
+            return start(status, [*headers, ("Server", NAME)], error)
+
+        return onward(environ, begin)
+
+    return answer
 
 
 def _follow() -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 TIMEOUT = (5.0, 10.0)  # to connect, to hear the next byte
 MAX_REPLY = 64 << 10
 MAX_SECONDS = 30.0
+CODINGS = frozenset({"", "identity", "gzip"})  # two layers of one turn 16 bytes into megabytes
 OK = 200
 PROBLEM_TYPE = "application/problem+json"
 
@@ -136,8 +137,14 @@ class _Reply:
 
 
 def _bounded(reply: requests.Response) -> bytes:
-    """Read a reply as far as one can be long, and no longer than one can take."""
+    """Read a reply as far as one can be long, and no longer than one can take.
+
+    It was asked for as it is. One layer of packing, by a proxy that packs everything, is undone;
+    of more, some releases of urllib3 unpack all that a piece becomes.
+    """
     content = b""
+    if reply.headers.get("Content-Encoding", "").strip().lower() not in CODINGS:
+        return content
     ends = time.monotonic() + MAX_SECONDS
     for piece in reply.iter_content(16):  # small, so that a trickle is noticed in time
         content += piece

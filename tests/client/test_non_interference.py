@@ -178,6 +178,12 @@ def _happen(device: Device, wire: Wire, verb: str, given: Sequence[Any]) -> None
         getattr(device, verb)()
 
 
+def some(names: Iterable[str], life: Life, number: int) -> list[str]:
+    """Return so many of these, others for each life: over all lives each comes up as often."""
+    listed, first = list(names), LIVES.index(life) * number
+    return [listed[(first + place) % len(listed)] for place in range(number)]
+
+
 def reports_of(collection: Collection, emitted: Iterable[Emission]) -> list[Emission]:
     """Return those bodies that carry reports of one collection."""
     name = bytes.fromhex(collection.fingerprint)
@@ -216,11 +222,23 @@ ACTIVE = {
 @pytest.mark.parametrize("life", LIVES, ids=repr)
 def test_hidden_presence_shows_nothing_of_what_was_recorded(life: Life) -> None:
     """Where presence is hidden, all that leaves is what would leave of someone idle."""
+    shows_nothing(life, some(ACTIVE, life, 2))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("life", LIVES, ids=repr)
+def test_hidden_presence_shows_nothing_in_any_life_of_any_stream(life: Life) -> None:
+    """The same of every stream in every life."""
+    shows_nothing(life, list(ACTIVE))
+
+
+def shows_nothing(life: Life, streams: Sequence[str]) -> None:
+    """Assert that someone active in these ways leaves what someone idle does."""
     idle = emissions(HIDDEN, NEVER, life)
 
     assert idle
-    for name, stream in ACTIVE.items():
-        assert emissions(HIDDEN, stream, life) == idle, name
+    for name in streams:
+        assert emissions(HIDDEN, ACTIVE[name], life) == idle, name
 
 
 def test_hidden_presence_shows_nothing_to_the_minute() -> None:
@@ -290,6 +308,7 @@ VALUES: dict[str, tuple[object, ...]] = {
     "out of the domain": ("?", -(10**30), b"", object(), None),
     "of different kinds": ("a", 1, "c", True, {}),
 }
+OTHERS = [name for name in VALUES if name != "one value"]
 
 
 def doing(values: Sequence[object]) -> Stream:
@@ -308,12 +327,24 @@ def doing(values: Sequence[object]) -> Stream:
 @pytest.mark.parametrize("life", LIVES, ids=repr)
 def test_no_value_shows_in_what_leaves(life: Life) -> None:
     """Streams with the same times and other values leave the same bytes at the same instants."""
+    shows_no_value(life, some(OTHERS, life, 2))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("life", LIVES, ids=repr)
+def test_no_value_shows_in_any_life_of_any_values(life: Life) -> None:
+    """The same of all values in every life, and of two runs of the same ones."""
+    shows_no_value(life, list(VALUES))
+
+
+def shows_no_value(life: Life, named: Sequence[str]) -> None:
+    """Assert that these values leave what the usual ones do."""
     life = replace(life, options={"trust_curator": True})
     usual = emissions(PUBLIC, doing(VALUES["one value"]), life)
 
     assert usual
-    for name, values in VALUES.items():
-        assert emissions(PUBLIC, doing(values), life) == usual, name
+    for name in named:
+        assert emissions(PUBLIC, doing(VALUES[name]), life) == usual, name
 
 
 def test_no_value_shows_however_the_jitter_falls() -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -97,11 +98,12 @@ class Redis(Opened):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+def server(memory: Path) -> Iterator[RedisServer]:
     """A server for all who do it no harm."""
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.kill()
+    with TemporaryDirectory(dir=memory) as folder:
+        server = RedisServer(Path(folder))
+        yield server
+        server.kill()
 
 
 @pytest.fixture

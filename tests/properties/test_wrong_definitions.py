@@ -592,6 +592,7 @@ KEYS = [
     "unit", "per_day", "takes", "from", "until", "answers", "late", "linkage", "presence",
     "segments", "cohort", "model", "twin", "budget", "adjacency", "owner", "purpose", "replaces",
 ]  # fmt: skip
+EXAMPLES = 4 * settings().max_examples  # most of them are refused at the first look
 VALUES: st.SearchStrategy[Any] = st.recursive(
     SCALARS,
     lambda inner: st.one_of(
@@ -609,7 +610,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     st.dictionaries(st.one_of(st.sampled_from(KEYS), TEXTS), VALUES, min_size=1, max_size=3),
     st.sets(st.sampled_from(KEYS), max_size=2),
 )
-@settings(max_examples=700, deadline=None, derandomize=True)
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
 def test_any_values_of_any_types_for_any_keys_raise_nothing_but_definition_errors(
     text: str, changes: dict[str, Any], dropped: set[str]
 ) -> None:
@@ -628,7 +629,7 @@ def test_any_values_of_any_types_for_any_keys_raise_nothing_but_definition_error
 
 
 @given(st.text(max_size=60), st.sampled_from(["", 'app = "acme"\n', 'app = "acme"\n[q]\n']))
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
 def test_any_text_at_all_raises_nothing_but_definition_errors(text: str, before: str) -> None:
     """Hardly any is TOML; none of it names a collection that could be asked."""
     try:
@@ -640,7 +641,7 @@ def test_any_text_at_all_raises_nothing_but_definition_errors(text: str, before:
 
 
 @given(st.data())
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
 def test_a_file_cut_or_torn_anywhere_raises_nothing_but_definition_errors(
     data: st.DataObject,
 ) -> None:

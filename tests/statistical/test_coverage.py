@@ -37,7 +37,7 @@ LARGE = 100  # expected counts, of either outcome, from which an interval must n
 ALPHA = 1e-4
 SEEN = 1e-12  # probabilities below are left out of sums
 
-EPSILONS = ("0.5", "1", "2", "4", "8")
+EPSILONS = ("0.5", "2", "8")  # with --full all of them
 SIZES = (2, 10, 256, 65_536)
 SHARES = (0.0, 0.0003, 0.002, 0.01, 0.05, 0.3, 0.5, 0.97, 1.0)
 
@@ -105,7 +105,7 @@ def test_an_interval_covers_as_it_says(epsilon: str, k: int, target: Target) -> 
 @pytest.mark.full
 @pytest.mark.parametrize("target", Target)
 @pytest.mark.parametrize("k", [*SIZES, 3, 64, 1024])
-@pytest.mark.parametrize("epsilon", ["0.1", *EPSILONS, "12"])
+@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "4", "8", "12"])
 def test_an_interval_covers_at_every_size(epsilon: str, k: int, target: Target) -> None:
     """Around the counts at which the exact tails take over, too."""
     law = Law.of(plan(k, epsilon).design)
@@ -222,10 +222,12 @@ CROWDS = {
 }
 
 
+@pytest.mark.parametrize("rounds", [150, pytest.param(1_500, marks=pytest.mark.full)])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", CROWDS)
-def test_sums_over_groups_are_covered(name: str, mode: Mode) -> None:
-    crowd, rounds, rng = CROWDS[name], 250, np.random.default_rng(5)
+def test_sums_over_groups_are_covered(name: str, mode: Mode, rounds: int) -> None:
+    """Of 150 rounds 126 are too few: where 0.8 were covered, that is seen in 91 of 100 tests."""
+    crowd, rng = CROWDS[name], np.random.default_rng(5)
     collection, people = of_values(crowd.k, crowd.epsilon), falling(crowd.k, crowd.n)
     whole = people[crowd.given].sum() if crowd.given else crowd.n
     true = np.array([people[group].sum() for group in crowd.groups]) / whole
@@ -239,12 +241,13 @@ def test_sums_over_groups_are_covered(name: str, mode: Mode) -> None:
     assert holds_often_enough(held(people, mode, rounds, look, true), rounds)
 
 
+@pytest.mark.parametrize("rounds", [200, pytest.param(2_000, marks=pytest.mark.full)])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("size", [60, 2_000])
-def test_shares_of_those_who_answered_are_covered(size: int, mode: Mode) -> None:
+def test_shares_of_those_who_answered_are_covered(size: int, mode: Mode, rounds: int) -> None:
     """Seven of ten devices had nothing to say, and are not known."""
     collection = question('values = ["a", "b", "c", "d"]\npresence = "hidden"', "2")
-    people, rounds, rng = np.array([3, 2, 1, 0, 14]) * size // 20, 400, np.random.default_rng(6)
+    people, rng = np.array([3, 2, 1, 0, 14]) * size // 20, np.random.default_rng(6)
 
     def look(answering: Ints) -> Frequencies:
         counters = simulate(collection, answering, rng)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from math import exp, sqrt
 
 import numpy as np
-from scipy.stats import binom
 
 REACH = 10  # standard deviations of C that are summed,
 BEYOND = 40  # and steps further; what lies outside has
@@ -25,6 +24,8 @@ def clones_delta(ratio: float, reports: int, epsilon: float) -> float:
     Given C, the outcomes in favour of the first input are those with A >= t, and the sum over them
     is one point and one tail of a fair binomial law.
     """
+    from scipy.stats import binom  # noqa: PLC0415 - a third of a server's start, and needed here only
+
     e = exp(epsilon)
     if e >= ratio:
         return 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 CSV_TYPE = "text/csv"
 ARROW_TYPE = "application/vnd.apache.arrow.stream"
 PARQUET_TYPE = "application/vnd.apache.parquet"
+_FORMULA = ("=", "+", "-", "@")
+_IS_NUMBER = re.compile(r"[-+.0-9e]+").fullmatch  # or a range of them: what no spreadsheet runs
 
 
 class NoArrow(RuntimeError):
@@ -35,8 +38,15 @@ def as_csv(answer: object) -> bytes:
 
 
 def _cell(value: Any) -> object:
-    """Return a cell: yes and no as JSON has them."""
-    return str(value).lower() if isinstance(value, bool) else value
+    """Return a cell: yes and no as JSON has them, and no text that a spreadsheet would run.
+
+    An apostrophe stands before a name that begins as a formula does: spreadsheets show it as text.
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str) and value.startswith(_FORMULA) and not _IS_NUMBER(value):
+        return f"'{value}"
+    return value
 
 
 def as_arrow(answer: object) -> bytes:

@@ -3,7 +3,8 @@
 Let alpha be a root of x^t + f_(t-1) x^(t-1) + ... + f_0 whose powers, up to scalars, are all v
 points, and s_i the first coordinate of alpha^i. With u_e = (s_e, ..., s_(e+t-1)) the product of the
 hyperplane u_e and the point alpha^i is s_(e+i): which of them meet depends on e + i alone, so that
-counts of hyperplanes become supports of points by one circular correlation.
+counts of hyperplanes become supports of points by one circular correlation. Read backwards, the
+hyperplanes make it a convolution.
 """
 
 from __future__ import annotations
@@ -14,30 +15,32 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
 
 from veilcount_shared.design.field import Field, field_of
 from veilcount_shared.design.plane import points
 
+from .grid import Grid, Turned
 from .vectors import Elements, Numbers, element_type, minus, numbers, plus, times
 
 Counts = NDArray[np.int64]
 
 SMALL = 1 << 18
 #: the relative error of a transform is below u log2(length) times a small constant [Higham 2002,
-#: ch. 24]; three transforms and a product take part, and log2(2v) is below 2 log2(v)
+#: ch. 24], rows and columns together; three transforms and a product take part, and the grid's
+#: log2(2v) is below 2 log2(v)
 ERROR = 32 * np.finfo(np.float64).eps
 DIGIT = 18  # bits, of counts that are too many for one transform: few enough for any length
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Cycle:
     """The points along the cycle, the hyperplanes against it, the transform of who meets whom."""
 
     owned: int
     points: Numbers
     hyperplanes: Numbers
-    transform: NDArray[np.complex128]
+    grid: Grid
+    meets: Turned
 
     def supports(self, cells: Counts) -> Counts:
         """Return for every point how many reports' hyperplanes hold it: exactly, in integers.
@@ -48,24 +51,22 @@ class Cycle:
         """
         common = int(cells.min())
         rest = cells - common if common else cells
-        room = ERROR * np.log2(len(cells)) * np.sqrt(self.owned)
+        room = ERROR * np.log2(len(cells)) * np.sqrt(2 * self.owned)  # the repeated ones too
         if room * float(np.linalg.norm(rest)) < 1 / 4:
-            return self._rounded(rest) + common * self.owned
-        low = rest & (1 << DIGIT) - 1
-        return self._rounded(low) + (self.supports(rest >> DIGIT) << DIGIT) + common * self.owned
+            found = self._rounded(rest)
+        else:
+            found = self._rounded(rest & (1 << DIGIT) - 1)
+            found += self.supports(rest >> DIGIT) << DIGIT
+        found += common * self.owned
+        return found
 
     def _rounded(self, cells: Counts) -> Counts:
-        """Multiply the transforms at twice the length, whose factors are small; fold the result."""
-        v = len(cells)
-        along = np.zeros(2 * len(self.transform) - 2)
-        along[:v] = cells[self.hyperplanes]
-        turned, length = rfft(along, overwrite_x=True), len(along)
-        turned *= self.transform
-        del along  # for a million values it is as large as all tables together
-        along = irfft(turned, n=length, overwrite_x=True)
-        along[: v - 1] += along[v : 2 * v - 1]
-        supports = np.empty(v, np.int64)
-        supports[self.points] = np.rint(along[:v], out=along[:v])
+        """Multiply the transforms."""
+        turned = self.grid.transform(lambda places: cells[self.hyperplanes[places]])
+        turned *= self.meets
+        supports = np.empty(len(cells), np.int64)
+        for places, found in self.grid.line(turned):
+            supports[self.points[places]] = np.rint(found)
         return supports
 
 
@@ -91,21 +92,16 @@ def _made(q: int, t: int) -> Cycle:
     gf, v = field_of(q), points(q, t)
     low = polynomial(q, t)
     first = _first_coordinates(gf, low, v + t)
-    length = 2 * next_fast_len(v, real=True)  # even, so that the transform's own length tells it
-    transform = _transform(first[:v] == 0, length)  # first: nothing else takes room yet
+    grid = Grid.of(v)
+    meets = grid.repeated(first[:v] == 0)  # first: nothing else takes room yet
     hyperplanes = numbers(gf, [first[place : place + v] for place in range(t)])
     return Cycle(
         points(q, t - 1),
         numbers(gf, _coordinates(gf, low, first, v)),
         np.roll(hyperplanes[::-1], 1),
-        transform,
+        grid,
+        meets,
     )
-
-
-def _transform(meets: NDArray[np.bool_], length: int) -> NDArray[np.complex128]:
-    padded = np.zeros(length)
-    padded[: len(meets)] = meets
-    return rfft(padded, overwrite_x=True)
 
 
 def _first_coordinates(gf: Field, low: list[int], count: int) -> Elements:

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from flask import Blueprint, Response
 
 from ..aggregator import Aggregator
 from ..commit import GROUP
+from ..errors import StoreFenced
 from ..keys import Role
 from ..promises import counts_are_public
 from ..store import Health, Note
+from ..store.lock import locked
 from .authority import Authority
 from .counts import Counts, counts_by_series
 from .figures import ANSWERED, MICROSECONDS, REFUSED, WORDS
 from .reports import DOOR
+from .suspicion import Suspicion, tested
 
 TYPE = "text/plain; version=0.0.4"
 UNKNOWN = "(unknown)"  # no collection can be named so
@@ -33,24 +37,27 @@ Words = Mapping[str, Mapping[str, int]]
 def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
     """Return the door."""
     blueprint = Blueprint("metrics", __name__)
+    suspicion = Suspicion(aggregator.store)
 
     @blueprint.get("/metrics")
     @authority.opens_to(Role.ANALYST)
     def show() -> Response:
         """All figures, as of now."""
-        aggregator.flush()
-        return Response("".join(exposition(aggregator)), content_type=TYPE)
+        with suppress(StoreFenced):  # what is written can be read, and that it is fenced be told
+            aggregator.flush()
+        return Response("".join(exposition(aggregator, suspicion)), content_type=TYPE)
 
     return blueprint
 
 
-def exposition(aggregator: Aggregator) -> Iterator[str]:
+def exposition(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:
     """Yield the lines; the intake as a whole only where it tells nothing of a secret count."""
     noted = aggregator.store.noted()
     series = aggregator.known().catalogue.series
     secret = [each for each in series.values() if not counts_are_public(each.collection)]
-    yield from _store(aggregator.store.health())
+    yield from _store(aggregator.store.health(), locked=locked(aggregator.store) is not None)
     yield from _reports(aggregator, counts_by_series(noted))
+    yield from _suspicious(aggregator, suspicion)
     yield from _service(_by_what(noted), intake=not secret)
 
 
@@ -61,9 +68,12 @@ def _by_what(noted: Mapping[Note, int]) -> dict[str, Counter[str]]:
     return found
 
 
-def _store(health: Health) -> Iterator[str]:
+def _store(health: Health, *, locked: bool) -> Iterator[str]:
     labels = (("engine", health.engine), ("durable", health.durable))
     yield from _metric("store", "gauge", "The store, 1.", [(labels, 1)])
+    fenced, waits = "1: the store takes no reports.", "1: central releases wait for `store unlock`."
+    yield from _metric("store_fenced", "gauge", fenced, [((), int(health.fenced))])
+    yield from _metric("releases_locked", "gauge", waits, [((), int(locked))])
 
 
 def _reports(aggregator: Aggregator, counts: Mapping[str, Counts]) -> Iterator[str]:
@@ -88,6 +98,16 @@ def _reports(aggregator: Aggregator, counts: Mapping[str, Counts]) -> Iterator[s
                 verdicts[("collection", UNKNOWN), ("verdict", verdict)] += number
     yield from _metric("verdicts_total", "counter", "Reports by verdict.", verdicts.items())
     yield from _metric("losses_total", "counter", "Devices that lost reports.", losses.items())
+
+
+def _suspicious(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:
+    """Yield of each collection whether any of its series has counters of no honest crowd."""
+    found: Counter[Labels] = Counter()
+    for each in aggregator.known().catalogue.series.values():
+        if tested(each):
+            found[(("collection", each.collection.name),)] |= suspicion.of(each)
+    says = "1: messages came that no honest crowd sends."
+    yield from _metric("suspicious", "gauge", says, found.items())
 
 
 def _service(words: Words, *, intake: bool) -> Iterator[str]:

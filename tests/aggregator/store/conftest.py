@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -10,12 +13,17 @@ from tests.aggregator.store.engines import ENGINES, Empty
 from veilcount_aggregator.store import Store, open_store
 
 
+@contextmanager
+def served(engine: str, memory: Path) -> Iterator[Empty]:
+    """Start an engine in a folder of its own."""
+    with TemporaryDirectory(dir=memory) as folder, ENGINES[engine](Path(folder)) as serving:
+        yield serving
+
+
 @pytest.fixture(scope="session", params=ENGINES)
-def empty(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Empty]:
+def empty(request: pytest.FixtureRequest, memory: Path) -> Iterator[Empty]:
     """An engine: called, it gives the URL of an empty store."""
-    with ENGINES[request.param](tmp_path_factory.mktemp(request.param)) as serving:
+    with served(request.param, memory) as serving:
         yield serving
 
 
@@ -27,11 +35,9 @@ BESIDE = [
 
 
 @pytest.fixture(scope="session", params=BESIDE)
-def another(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Empty]:
+def another(request: pytest.FixtureRequest, memory: Path) -> Iterator[Empty]:
     """A second engine, that runs beside the first and may be of another kind."""
-    with ENGINES[request.param](tmp_path_factory.mktemp(f"{request.param}-beside")) as serving:
+    with served(request.param, memory) as serving:
         yield serving
 
 

@@ -532,7 +532,7 @@ def fill(store: Store) -> None:
     ):
         reports = [
             Asked(row(n), n % 4, message=message(which, chance), segment=n % which.collection.cells)
-            for n in range(300)
+            for n in range(150)
         ]
         send(store, which, *reports, *reports[:3])
     store.drop(DAILY, 2)

@@ -8,10 +8,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 
-from tests.aggregator.store.engines import Empty
+from tests.aggregator.store.engines import ENGINES, Empty
 from tests.aggregator.store.series import DAILY, LINKED, Asked, row, send, series
 from tests.aggregator.store.test_battery import everything, fill
 from veilcount_aggregator.errors import StoreFenced, StoreUnfit
@@ -22,6 +23,17 @@ from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
 CUT = "the line was cut"
+#: each engine is left and arrived at; what any takes over from any other is in the battery
+PAIRS = [("sqlite", "redis"), ("redis", "sqlite"), ("redis-cluster", "redis")]
+
+pytestmark = pytest.mark.parametrize(
+    ("empty", "another"),
+    [
+        pytest.param(*pair, marks=[] if pair in PAIRS else pytest.mark.full)
+        for pair in product(ENGINES, ENGINES)
+    ],
+    indirect=True,
+)
 
 
 def content(store: Store) -> str:

@@ -34,7 +34,7 @@ class Mover:
         self._servers = servers
         self._root = root
         self._reader = Reader(servers, root)
-        self._writers: dict[str, Callable[[Piece], None]] = {
+        self._writers: dict[str, Callable[[Piece], Iterator[Command]]] = {
             "dropped": self._put_dropped,
             "fresh": self._put_fresh,
             "note": self._put_note,
@@ -115,49 +115,52 @@ class Mover:
     # -- the way in ----------------------------------------------------------------------------
 
     def absorb(self, pieces: Sequence[Piece]) -> None:
-        """Write pieces in place of what stands there; rows are only ever added to."""
+        """Write pieces in place of what stands there; rows are only ever added to.
+
+        All are sent before the first answer is read: most are a handful of rows, and a way to the
+        server and back for each would be nearly all of a copy's time.
+        """
         if shelf.fenced(self._servers):
             raise StoreFenced("the store is fenced: nothing is copied into it")
         records = [piece for piece in pieces if piece.kind == "record"]
         if records:
             given = [_record(piece) for piece in records]
             self._ask(SHELF, *call("shelve", SHELF, self._root.store, shelf.packed(given)))
-        for piece in pieces:
-            if piece.kind != "record":
-                self._writers[piece.kind](piece)
+        others = [piece for piece in pieces if piece.kind != "record"]
+        self._servers.ask([each for one in others for each in self._writers[one.kind](one)])
 
-    def _put_dropped(self, piece: Piece) -> None:
+    def _put_dropped(self, piece: Piece) -> Iterator[Command]:
         (epochs,) = parse(piece.body).tolist()
-        self._each(lambda base: call("drop", base, self._root.store, piece.key, epochs))
+        yield from self._each(lambda base: call("drop", base, self._root.store, piece.key, epochs))
 
-    def _put_fresh(self, piece: Piece) -> None:
+    def _put_fresh(self, piece: Piece) -> Iterator[Command]:
         """Divide them evenly, as devices would: each shard has its share of the room."""
         series, period = piece.key.split("/")
         (rows,) = parse(piece.body).tolist()
         shards = self._root.shards
         for shard, base in enumerate(self._root.bases):
             share = rows * (shard + 1) // shards - rows * shard // shards
-            self._ask(base, "HSET", key(base, "fresh", series), period, share)
-        self._know(series)
+            yield Command(base, ("HSET", key(base, "fresh", series), period, share))
+        yield from self._know(series)
 
-    def _put_note(self, piece: Piece) -> None:
+    def _put_note(self, piece: Piece) -> Iterator[Command]:
         (times,) = parse(piece.body).tolist()
-        self._put_field(piece.key, ("notes",), piece.key, times)
+        yield from self._put_field(piece.key, ("notes",), piece.key, times)
 
-    def _put_spread(self, piece: Piece) -> None:
+    def _put_spread(self, piece: Piece) -> Iterator[Command]:
         series, epoch = piece.key.split("/")
-        self._put_string(piece.key, ("spread", series, epoch), parse(piece.body))
-        self._each(lambda base: ("HSETNX", key(base, "epochs", series), epoch, ""))
-        self._know(series)
+        yield from self._put_string(piece.key, ("spread", series, epoch), parse(piece.body))
+        yield from self._each(lambda base: ("HSETNX", key(base, "epochs", series), epoch, ""))
+        yield from self._know(series)
 
-    def _put_tally(self, piece: Piece) -> None:
+    def _put_tally(self, piece: Piece) -> Iterator[Command]:
         series, cell = piece.key.split("/", 1)
         reports, *_ = held = parse(piece.body)
-        self._put_string(piece.key, ("tally", series, cell), held[1:])
-        self._put_field(piece.key, ("sizes", series), cell, int(reports))
-        self._know(series)
+        yield from self._put_string(piece.key, ("tally", series, cell), held[1:])
+        yield from self._put_field(piece.key, ("sizes", series), cell, int(reports))
+        yield from self._know(series)
 
-    def _put_rows(self, piece: Piece) -> None:
+    def _put_rows(self, piece: Piece) -> Iterator[Command]:
         series, epoch, width, _ = piece.key.split("/")
         step = ROW_BYTES + int(width)
         wide = np.frombuffer(piece.body, np.uint8).reshape(-1, step)
@@ -170,32 +173,34 @@ class Mover:
                 bitmaps = [raw(each.tobytes().rstrip(b"\0")) for each in wide[some, ROW_BYTES:]]
                 given = [raw(names.fields[some].tobytes()), names.places[some].tolist(), bitmaps]
                 words = call("settle", base, self._root.store, series, epoch, width, pack(given))
-                self._ask(base, *words)
+                yield Command(base, words)
 
-    def _put_field(self, home: str, words: tuple[str, ...], field: str, number: int) -> None:
+    def _put_field(
+        self, home: str, words: tuple[str, ...], field: str, number: int
+    ) -> Iterator[Command]:
         def one(base: bytes) -> Words:
             if base == self._home(home):
                 return ("HSET", key(base, *words), field, number)
             return ("HDEL", key(base, *words), field)
 
-        self._each(one)
+        return self._each(one)
 
-    def _put_string(self, home: str, words: tuple[str, ...], held: Counters) -> None:
+    def _put_string(self, home: str, words: tuple[str, ...], held: Counters) -> Iterator[Command]:
         def one(base: bytes) -> Words:
             if base == self._home(home):
                 return ("SET", key(base, *words), held.astype(BIG_ENDIAN).tobytes())
             return ("DEL", key(base, *words))
 
-        self._each(one)
+        return self._each(one)
 
     def _home(self, of: str) -> bytes:
         return self._root.bases[crc32(of.encode()) % self._root.shards]
 
-    def _know(self, series: str) -> None:
-        self._each(lambda base: ("SADD", key(base, "series"), series))
+    def _know(self, series: str) -> Iterator[Command]:
+        return self._each(lambda base: ("SADD", key(base, "series"), series))
 
-    def _each(self, words: Callable[[bytes], Words]) -> None:
-        self._servers.ask([Command(base, words(base)) for base in self._root.bases])
+    def _each(self, words: Callable[[bytes], Words]) -> Iterator[Command]:
+        return (Command(base, words(base)) for base in self._root.bases)
 
     def _ask(self, base: bytes, *words: bytes | str | int) -> Any:
         return self._servers.ask_one(Command(base, words))

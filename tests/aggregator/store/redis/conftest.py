@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -12,11 +14,12 @@ from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+def running(memory: Path) -> Iterator[RedisServer]:
     """One server for a module."""
-    started = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield started
-    started.kill()
+    with TemporaryDirectory(dir=memory) as folder:
+        started = RedisServer(Path(folder))
+        yield started
+        started.kill()
 
 
 @pytest.fixture
@@ -35,11 +38,12 @@ def store(server: RedisServer) -> Iterator[RedisStore]:
 
 
 @pytest.fixture(scope="session")
-def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
+def together(memory: Path) -> Iterator[RedisCluster]:
     """A cluster for a run."""
-    started = RedisCluster(tmp_path_factory.mktemp("cluster"))
-    yield started
-    started.close()
+    with TemporaryDirectory(dir=memory) as folder:
+        started = RedisCluster(Path(folder))
+        yield started
+        started.close()
 
 
 @pytest.fixture

@@ -88,16 +88,32 @@ def load(path: Path, first: int, told: Path) -> None:
             line.write(number.to_bytes(8, "big"))
 
 
+def acknowledged(told: Path) -> list[int]:
+    """Return what writers have written down so far."""
+    raw = told.read_bytes()
+    return [int.from_bytes(raw[at : at + 8], "big") for at in range(0, len(raw), 8)]
+
+
+def wait_for(attempt: int, told: Path) -> None:
+    """Wait until a writer has begun to be acknowledged."""
+    deadline = time.monotonic() + 60
+    while attempt not in {number >> 20 for number in acknowledged(told)}:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_a_writer_that_is_killed_has_lost_and_doubled_nothing(path: Path, tmp_path: Path) -> None:
     """kill -9 of one of two writers, again and again; the other goes on all the time."""
     made(path).close()
     spawn, told = multiprocessing.get_context("fork"), tmp_path / "acknowledged"
     steady = spawn.Process(target=load, args=(path, 1 << 30, told))
     steady.start()
+    told.touch()
     for attempt in range(4):
         process = spawn.Process(target=load, args=(path, attempt << 20, told))
         process.start()
-        time.sleep(0.4)
+        wait_for(attempt, told)
+        time.sleep(0.05 * attempt)  # at any step of another round
         os.kill(process.pid or 0, signal.SIGKILL)
         process.join()
     assert steady.is_alive()
@@ -105,8 +121,7 @@ def test_a_writer_that_is_killed_has_lost_and_doubled_nothing(path: Path, tmp_pa
     steady.join()
 
     store = made(path)
-    raw = told.read_bytes()
-    numbers = [int.from_bytes(raw[at : at + 8], "big") for at in range(0, len(raw), 8)]
+    numbers = acknowledged(told)
     assert len({number >> 20 for number in numbers}) == 5
     for number in numbers:
         again = send(store, LINKED, Asked(row(number), 0), Asked(row(number), 1))
