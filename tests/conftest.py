@@ -18,6 +18,7 @@ ROOM = 1 << 30
 # Beside the sources nothing is written: whoever wants them clean keeps them so.
 COMPILED = Path(__file__).parents[1] / ".compiled_cache"
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # three workers on two cores wait otherwise
 os.environ |= {"PYTHONPYCACHEPREFIX": str(COMPILED), "PYTHONDONTWRITEBYTECODE": ""}
 sys.pycache_prefix, sys.dont_write_bytecode = str(COMPILED), False
 

@@ -17,6 +17,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from veilcount_shared.errors import VeilcountError
 
+from . import blas  # noqa: F401 - before whatever imports numpy
 from .aggregator import Aggregator
 from .app import create_app
 from .errors import StoreError, StoreUnavailable
