@@ -25,7 +25,7 @@ from .faults import fault
 from .locking import FileLock
 from .place import Place
 from .readers import Readers
-from .schema import STEPS, bring_up
+from .schema import STEPS, bring_up, refuse_newer
 
 #: how long a call waits for others
 SECONDS = 10.0
@@ -72,6 +72,8 @@ class SqliteFile:
             self._lock.take(SECONDS)
             database = self._database()
             database.execute("begin immediate")
+            # Whoever upgraded this store did not end this process first: it writes no more.
+            refuse_newer(database, str(self.place.path), self._steps)
             yield database
             database.execute("commit")
         except (sqlite3.Error, OSError) as error:

@@ -61,24 +61,32 @@ STEPS = (_FIRST,)
 
 def bring_up(database: sqlite3.Connection, name: str, steps: Sequence[str], *, make: bool) -> None:
     """Make the tables of a new store, or bring an older one up to date; refuse a newer one."""
-    version = _version(database, name, make=make)
+    _refuse_strange(database, name, make=make)
+    refuse_newer(database, name, steps)
+    for number in range(_version(database), len(steps)):
+        _step(database, steps[number], number + 1)
+
+
+def refuse_newer(database: sqlite3.Connection, name: str, steps: Sequence[str]) -> None:
+    """Refuse tables that are newer than these steps: what they mean is not known here."""
+    version = _version(database)
     if version > len(steps):
         raise StoreUnfit(
             f"{name} was written by a newer veilcount (schema {version}, this one knows"
             f" {len(steps)}): upgrade this one"
         )
-    for number in range(version, len(steps)):
-        _step(database, steps[number], number + 1)
 
 
-def _version(database: sqlite3.Connection, name: str, *, make: bool) -> int:
-    version = int(database.execute("pragma user_version").fetchone()[0])
+def _version(database: sqlite3.Connection) -> int:
+    return int(database.execute("pragma user_version").fetchone()[0])
+
+
+def _refuse_strange(database: sqlite3.Connection, name: str, *, make: bool) -> None:
     application = int(database.execute("pragma application_id").fetchone()[0])
     empty = not database.execute("select count(*) from sqlite_schema").fetchone()[0]
     if not (make and empty) and application != APPLICATION:
         what = "is empty" if empty else "is no store of veilcount"
         raise StoreUnfit(f"{name} {what}: make one with `veilcount init`")
-    return version
 
 
 def _step(database: sqlite3.Connection, step: str, version: int) -> None:

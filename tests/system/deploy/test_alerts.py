@@ -1,0 +1,152 @@
+"""The alerts of Prometheus: each watches what is there, and rings when it should."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.aggregator.web.world import FILE, World, world
+from tests.system.deploy.files import DEPLOY, documents, unit
+from veilcount_aggregator.keys import Role
+from veilcount_aggregator.store.lock import lock, unlock
+from veilcount_shared.report import Report
+
+GROUP = documents("alerts.yml")[0]["groups"][0]
+RULES = {rule["alert"]: rule for rule in GROUP["rules"]}
+SELECTOR = re.compile(r"\b(veilcount_\w+|up)\b(?:\{([^}]*)\})?")
+CONDITION = re.compile(r'(\w+)(=~|!=|=)"([^"]*)"')
+ROW = re.compile(r"^\| \*\*([^*]+)\*\* \| `([^`]+)` \|", re.MULTILINE)
+PROMETHEUS = 'up{job="veilcount"} 1'  # its own, for each place that it asks
+
+
+class Series(NamedTuple):
+    """One line of an exposition."""
+
+    name: str
+    labels: dict[str, str]
+    value: float
+
+    def meets(self, condition: tuple[str, str, str]) -> bool:
+        """Whether a selector's condition chooses it."""
+        label, how, asked = condition
+        if how == "=~":
+            return bool(re.fullmatch(asked, self.labels.get(label, "")))
+        return label in self.labels and (self.labels[label] == asked) == (how == "=")
+
+
+def read(exposition: str) -> Iterator[Series]:
+    """Yield the lines of an exposition."""
+    for line in exposition.splitlines():
+        if match := re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line):
+            labels = re.findall(r'(\w+)="([^"]*)"', match[2] or "")
+            yield Series(match[1], dict(labels), float(match[3]))
+
+
+def metrics(deployed: World, key: str) -> list[Series]:
+    """Return what Prometheus would read."""
+    answer = deployed.ask("GET", "/metrics", key=key)
+    assert answer.status == 200
+    return list(read(answer.body.decode()))
+
+
+def value(found: list[Series], name: str, **labels: str) -> float:
+    """Return one figure."""
+    (number,) = [each.value for each in found if (each.name, each.labels) == (name, labels)]
+    return number
+
+
+@pytest.fixture(scope="module")
+def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Series]:
+    """The figures of a deployment to which everything has happened, and of its backups."""
+    with world(tmp_path_factory.mktemp("eventful"), FILE) as deployed:
+        deployed.verdicts(deployed.report("theme"), deployed.report("theme", fingerprint="0" * 64))
+        store = deployed.aggregator.store
+        store.fence(on=True)
+        deployed.ask("POST", "/v1/reports", b"{}")
+        with pytest.raises(AssertionError, match="unavailable"):
+            deployed.verdicts(deployed.report("theme"))
+        store.fence(on=False)
+        key = deployed.key(Role.ANALYST)
+        deployed.key(Role.DEVICE)
+        with pytest.raises(AssertionError, match="no-key"):
+            deployed.verdicts(deployed.report("theme"))
+        found = metrics(deployed, key)
+    (told,) = re.findall(
+        r'echo "(\w+) ', "".join(unit("veilcount-backup.service")["ExecStartPost"])
+    )
+    return [*found, *read(f"{told} 1"), *read(PROMETHEUS)]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_each_alert_watches_what_is_there(name: str, eventful: list[Series]) -> None:
+    """A name or a label that nobody exports would be silent for ever."""
+    selectors = SELECTOR.findall(RULES[name]["expr"])
+    for metric, conditions in selectors:
+        chosen = [each for each in eventful if each.name == metric]
+        for condition in CONDITION.findall(conditions):
+            chosen = [each for each in chosen if each.meets(condition)]
+
+        assert chosen, f"{metric}{{{conditions}}} chooses nothing"
+    assert selectors
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_each_alert_says_what_is_so_and_by_what_labels(name: str, eventful: list[Series]) -> None:
+    rule = RULES[name]
+    labels = {label for each in eventful for label in each.labels}
+
+    assert rule["labels"]["severity"] in {"page", "ticket"}
+    assert rule["annotations"]["summary"].endswith((".", "?"))
+    assert set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"])) <= labels
+    for grouped in re.findall(r"(?:by|on) \(([\w, ]+)\)", rule["expr"]):
+        assert set(grouped.split(", ")) <= labels
+
+
+def test_what_is_told_for_the_night_is_what_rings() -> None:
+    """The table of docs/operating.md has the same names and the same expressions."""
+    rows = ROW.findall((DEPLOY.parent / "docs" / "operating.md").read_text(encoding="utf-8"))
+    told = {"".join(word.capitalize() for word in name.split()): expr for name, expr in rows}
+    rings = {name: "".join(rule["expr"].split()) for name, rule in RULES.items()}
+    ours = {name: "".join(expr.split()) for name, expr in told.items() if name in rings}
+
+    assert {"Down", "IntakeDrop", "Slow", "NotDurable", "NoKey", "Full"} <= ours.keys()
+    assert ours == {name: rings[name] for name in ours}
+
+
+def test_a_store_that_is_fenced_and_releases_that_wait_are_told(tmp_path: Path) -> None:
+    with world(tmp_path, FILE) as deployed:
+        key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
+        before = metrics(deployed, key)
+        lock(store, "why")
+        store.fence(on=True)
+        deployed.ask("GET", "/v1/plan", key=key)  # what is not written yet keeps nothing back
+        during = metrics(deployed, key)
+        store.fence(on=False)
+        unlock(store)
+        after = metrics(deployed, key)
+
+    for name in ("veilcount_store_fenced", "veilcount_releases_locked"):
+        assert [value(found, name) for found in (before, during, after)] == [0, 1, 0]
+
+
+def test_a_crowd_that_no_honest_one_would_be_is_told(tmp_path: Path) -> None:
+    """All say the same; at epsilon 1 no answer makes that likely. Others are not suspected."""
+    with world(tmp_path, FILE) as deployed:
+        key = deployed.key(Role.ANALYST)
+
+        def said(number: int) -> Report:
+            message = deployed.series("theme").collection.pack(number % 3)
+            return deployed.report("theme", message=message)
+
+        deployed.verdicts(*(said(number) for number in range(60)), deployed.report("alone"))
+        honest = metrics(deployed, key)
+        deployed.verdicts(*(said(0) for _ in range(300)))
+        poisoned = metrics(deployed, key)
+
+    name = "veilcount_suspicious"
+    assert [value(found, name, collection="theme") for found in (honest, poisoned)] == [0, 1]
+    assert value(poisoned, name, collection="alone") == 0

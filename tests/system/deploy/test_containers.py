@@ -1,0 +1,140 @@
+"""What is written for Docker, without it: rules of ours, and whatever in there can be run."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.deploy.behind import behind
+from tests.system.deploy.files import DEPLOY, IMAGE, containers, documents, text
+from tests.system.deploy.redises import answers, redis_of
+from tests.system.server import HOST, free_port, wait_until
+from veilcount_aggregator.cli import serve
+from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.store import open_store
+
+(COMPOSE,) = documents("compose.yml")
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OUR_OWN = {"veilcount"}  # built here, and so without a number
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Return the Dockerfile's instructions, each on one line."""
+    whole = re.sub(r"^#.*\n", "", text("Dockerfile"), flags=re.MULTILINE).replace("\\\n", " ")
+    return [
+        (word, rest.strip())
+        for word, _, rest in (s.partition(" ") for s in whole.split("\n"))
+        if word
+    ]
+
+
+# -- the image -------------------------------------------------------------------------------------
+
+
+def test_the_image_is_built_of_what_is_here() -> None:
+    """Each file that it copies exists; all packages are those of the lock."""
+    copied = [rest.split()[:-1] for word, rest in instructions() if word == "COPY"]
+    sources = [source for each in copied if not each[0].startswith("--") for source in each]
+    (built,) = [rest for word, rest in instructions() if word == "RUN" and "uv pip install" in rest]
+
+    assert [each for each in sources if not (DEPLOY.parent / each).exists()] == []
+    assert "--constraint requirements.lock '.[aggregator]'" in built
+
+
+def test_the_image_is_small_pinned_and_nobodys() -> None:
+    """No build tools in what is run, a user without a name to log in with, no program to fetch."""
+    words = [word for word, _ in instructions()]
+    bases = [rest.split()[0] for word, rest in instructions() if word == "FROM"]
+    last = instructions()[len(words) - words[::-1].index("FROM") :]
+    (user,) = [rest for word, rest in last if word == "USER"]
+
+    assert all(IMAGE.fullmatch(each) for each in bases), bases
+    assert int(user) > 0
+    assert not re.search(r"\b(curl|wget|apt-get|pip)\b", " ".join(rest for _, rest in last))
+    assert dict(last)["STOPSIGNAL"] == "SIGTERM"
+
+
+def healthy(server: ThreadingHTTPServer) -> int:
+    """Run the image's health check as it is written, at another port."""
+    (check,) = [rest for word, rest in instructions() if word == "HEALTHCHECK"]
+    command = json.loads(check.partition("CMD ")[2])
+    asked = [word.replace(":8420", f":{server.server_address[1]}") for word in command]
+    return subprocess.run(asked, capture_output=True, check=False).returncode
+
+
+def test_the_health_check_tells_a_server_from_none() -> None:
+    with behind() as server:
+        well = healthy(server)
+    gone = healthy(server)
+
+    assert (well, gone) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        json.loads(dict(instructions())["CMD"]),
+        SERVICES["aggregator"]["command"],
+        next(each["args"] for each, _ in containers() if each["name"] == "aggregator"),
+    ],
+    ids=["Dockerfile", "compose.yml", "kubernetes.yml"],
+)
+def test_the_server_knows_the_flags_it_is_given(given: list[str]) -> None:
+    name, *flags = given
+
+    assert name == serve.command.name
+    understood = serve.command.make_context(name, [*flags, "--store", "x"]).params
+    assert understood["bind"].endswith(":8420")
+
+
+# -- compose ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_each_service_may_do_little(name: str) -> None:
+    service = SERVICES[name]
+
+    assert int(service["user"]) > 0
+    assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert {"mem_limit", "pids_limit", "restart", "stop_grace_period"} <= service.keys()
+    assert IMAGE.fullmatch(service["image"]) or service["image"] in OUR_OWN
+
+
+def test_redis_is_reached_from_within_alone_and_the_aggregator_by_a_proxy() -> None:
+    (inside,) = SERVICES["redis"]["networks"]
+
+    assert "ports" not in SERVICES["redis"]
+    assert COMPOSE["networks"][inside] == {"internal": True}
+    assert all(port.startswith("127.0.0.1:") for port in SERVICES["aggregator"]["ports"])
+
+
+def test_all_that_is_kept_is_on_a_volume() -> None:
+    """The store, and the journal of releases that a Redis needs."""
+    given = {f"VEILCOUNT_{name}": "" for name in ("STORE",)} | SERVICES["aggregator"]["environment"]
+    settings = Settings.from_environment(given)
+
+    for name, folder in (("aggregator", str(settings.journal.parent)), ("redis", "/data")):  # type: ignore[union-attr]  # it is given
+        (volume,) = SERVICES[name]["volumes"]
+        kept, _, where = volume.partition(":")
+        assert kept in COMPOSE["volumes"]
+        assert where == folder
+    assert settings.store == "redis://redis:6379/0"
+
+
+def test_a_store_is_content_with_the_redis_of_compose(tmp_path: Path) -> None:
+    port = free_port()
+    command = SERVICES["redis"]["command"]
+    with redis_of(tmp_path / "redis", *command, "--port", str(port), "--bind", HOST):
+        wait_until(lambda: answers(HOST, port))
+        store = open_store(f"redis://{HOST}:{port}/0", make=True)
+        health = store.health()
+        store.close()
+
+    assert health.durable == "yes", health

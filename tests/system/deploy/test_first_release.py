@@ -1,0 +1,154 @@
+"""Devices are never all upgraded: what the first release sent is counted, byte by byte, for ever,
+and what it answered is understood.
+
+`tests/vectors/recorded` keeps what its clients sent to its aggregator, what that answered, and the
+counters it had then; and the digests of all vectors of that release.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+import pytest
+
+from tests.aggregator.web.world import World, world
+from veilcount_client.testing import WsgiTransport
+from veilcount_client.transport import Delivered, Refused
+from veilcount_shared.errors import WireError
+from veilcount_shared.wire import (
+    JSON_TYPE,
+    PACKED_TYPE,
+    decode_json,
+    decode_packed,
+    encode_json,
+    encode_packed,
+)
+
+VECTORS = Path(__file__).parents[2] / "vectors"
+RECORDED = VECTORS / "recorded"
+RELEASES = sorted(file.stem for file in RECORDED.glob("*.json"))
+SPELLINGS: dict[str, tuple[Callable[..., Any], Callable[..., bytes]]] = {
+    PACKED_TYPE: (decode_packed, encode_packed),
+    JSON_TYPE: (decode_json, encode_json),
+}
+
+Exchange = dict[str, Any]
+
+
+def recorded(release: str) -> dict[str, Any]:
+    """Return what was recorded of a release."""
+    found: dict[str, Any] = json.loads((RECORDED / f"{release}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def body(exchange: Exchange) -> bytes:
+    """Return what was sent: hexadecimal, its padding written short."""
+    runs = exchange["body"]
+    pieces = [runs] if isinstance(runs, str) else [runs[0], runs[1][0] * runs[1][1]]
+    return bytes.fromhex("".join(pieces))
+
+
+def sent(release: str) -> Iterator[Exchange]:
+    """Yield the batches that were sent and taken."""
+    for exchange in recorded(release)["exchanges"]:
+        if exchange["method"] == "POST" and exchange["status"] == 200:
+            yield exchange
+
+
+@pytest.fixture(params=RELEASES)
+def release(request: pytest.FixtureRequest) -> str:
+    """Each release whose devices are out there."""
+    return str(request.param)
+
+
+def test_no_vector_of_a_release_was_changed(release: str) -> None:
+    """One that was changed pins nothing: devices that speak it as it was are still out there."""
+    lines = (RECORDED / f"{release}.sha256").read_text(encoding="ascii").splitlines()
+    listed = {name: digest for digest, name in (line.split("  ") for line in lines)}
+    found = {name: hashlib.sha256((VECTORS / name).read_bytes()).hexdigest() for name in listed}
+
+    assert found == listed
+    assert f"recorded/{release}.json" in listed
+    assert len(listed) > 15
+
+
+def test_an_older_client_is_counted_and_answered_as_ever(release: str, tmp_path: Path) -> None:
+    told = recorded(release)
+    with world(tmp_path, now=datetime.fromisoformat(told["now"])) as deployed:
+        plugins = "\n".join(f"plugin {number}" for number in range(told["plugins"]))
+        deployed.push(told["definitions"], plugins=plugins)
+        for exchange in told["exchanges"]:
+            reply = deployed.ask(
+                exchange["method"], exchange["path"], body(exchange), kind=exchange["type"]
+            )
+            assert (reply.status, meant(reply.body.decode())) == (
+                exchange["status"],
+                meant(exchange["reply"]),
+            )
+        counters = {name: kept(deployed, name) for name in told["counters"]}
+
+    assert counters == told["counters"]
+    assert {exchange["status"] for exchange in told["exchanges"]} == {200, 204, 400, 404}
+
+
+def meant(reply: str) -> object:
+    """Return what a reply means to a device: of a problem, its name; the words may get better."""
+    said = json.loads(reply or "null")
+    return said["type"] if isinstance(said, dict) and "type" in said else said
+
+
+def kept(deployed: World, name: str) -> dict[str, dict[str, int]]:
+    """Return the counters of a collection, as they were written down."""
+    series, store = deployed.series(name), deployed.aggregator.store
+    return {
+        f"{cell.period}/{cell.segment}": {
+            str(place): int(number)
+            for place, number in enumerate(store.counters(series, [cell]))
+            if number
+        }
+        for cell in sorted(store.sizes(series))
+    }
+
+
+def test_what_an_older_client_spelt_is_spelt_so_still(release: str) -> None:
+    for exchange in sent(release):
+        decode, encode = SPELLINGS[exchange["type"]]
+        assert encode(decode(body(exchange))) == body(exchange)
+
+
+def test_a_body_of_an_older_client_that_was_altered_is_not_taken_for_another(release: str) -> None:
+    """Strictness does not wear off: a byte more, or one less, and it is no batch."""
+    for exchange in sent(release):
+        decode, _ = SPELLINGS[exchange["type"]]
+        for wrong in (body(exchange)[:-1], body(exchange) + b"\1"):
+            with pytest.raises(WireError):
+                decode(wrong)
+
+
+def test_a_newer_client_understands_an_older_aggregator(release: str) -> None:
+    for exchange in sent(release):
+        verdicts = json.loads(exchange["reply"])["verdicts"]
+        outcome = WsgiTransport(answering(exchange)).send(body(exchange), len(verdicts))
+
+        assert isinstance(outcome, Delivered)
+        assert [str(each) for each in outcome.verdicts] == verdicts
+    (refused,) = [each for each in recorded(release)["exchanges"] if each["status"] == 400]
+    assert WsgiTransport(answering(refused)).send(body(refused), 1) == Refused("400")
+
+
+def answering(exchange: Exchange) -> Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]:
+    """Return an aggregator that answers what an older one did."""
+    problem = exchange["status"] != 200
+    kind = "application/problem+json" if problem else "application/json"
+
+    def serve(_: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        start(f"{exchange['status']} Recorded", [("Content-Type", kind)])
+        return [exchange["reply"].encode()]
+
+    return serve

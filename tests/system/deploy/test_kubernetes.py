@@ -1,0 +1,162 @@
+"""What is written for Kubernetes, without it: rules of ours, and its Redis Cluster, run."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from tests.redis_cluster import free_port
+from tests.system.deploy.files import IMAGE, containers, documents
+from tests.system.deploy.redises import redis_of
+from tests.system.server import wait_until
+from veilcount_aggregator.store import open_store
+
+CLUSTER = documents("kubernetes.yml")
+AGREED = {"cluster_state": "ok", "cluster_slots_ok": "16384", "cluster_known_nodes": "3"}
+
+
+def named(kind: str, name: str) -> dict[str, Any]:
+    """Return one document of the cluster."""
+    (found,) = [d for d in CLUSTER if (d["kind"], d["metadata"]["name"]) == (kind, name)]
+    return found
+
+
+@pytest.mark.parametrize("container", [each for each, _ in containers()], ids=lambda c: c["name"])
+def test_each_container_may_do_little(container: dict[str, Any]) -> None:
+    (pod,) = [pod for each, pod in containers() if each["name"] == container["name"]]
+    allowed, whole = container["securityContext"], pod["securityContext"]
+
+    assert (whole["runAsNonRoot"], whole["seccompProfile"]) == (True, {"type": "RuntimeDefault"})
+    assert whole["runAsUser"] > 0
+    assert allowed["allowPrivilegeEscalation"] is False
+    assert allowed["readOnlyRootFilesystem"] is True
+    assert allowed["capabilities"] == {"drop": ["ALL"]}
+    assert pod["automountServiceAccountToken"] is False
+    assert IMAGE.fullmatch(container["image"])
+    assert {"cpu", "memory"} == {*container["resources"]["requests"]}
+    assert {"cpu", "memory"} == {*container["resources"]["limits"]}
+    assert {"livenessProbe", "readinessProbe"} <= container.keys()
+
+
+def test_the_aggregator_ends_in_time_and_is_asked_the_right_doors() -> None:
+    ((aggregator, pod),) = [pair for pair in containers() if pair[0]["name"] == "aggregator"]
+    sleeps = int(aggregator["lifecycle"]["preStop"]["exec"]["command"][1])
+
+    assert aggregator["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    assert aggregator["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert pod["terminationGracePeriodSeconds"] >= sleeps + 10
+    assert pod["enableServiceLinks"] is False  # VEILCOUNT_PORT would be one of theirs
+
+
+def test_what_selects_pods_finds_them_and_what_is_mounted_is_there() -> None:
+    labels = [
+        d["spec"]["template"]["metadata"]["labels"] for d in CLUSTER if d["kind"] == "StatefulSet"
+    ]
+    for document in CLUSTER:
+        spec = document.get("spec", {})
+        chosen = spec.get("selector") or spec.get("podSelector")
+        if chosen:
+            assert chosen.get("matchLabels", chosen) in labels, document
+    for document in (each for each in CLUSTER if each["kind"] == "StatefulSet"):
+        pod = document["spec"]["template"]["spec"]
+        volumes = {each["name"] for each in pod["volumes"]}
+        volumes |= {each["metadata"]["name"] for each in document["spec"]["volumeClaimTemplates"]}
+        (container,) = pod["containers"]
+        assert {each["name"] for each in container["volumeMounts"]} == volumes
+
+
+def test_nothing_speaks_to_redis_but_aggregators_and_other_nodes() -> None:
+    (rule,) = named("NetworkPolicy", "redis")["spec"]["ingress"]
+    nothing = named("NetworkPolicy", "nothing")["spec"]
+
+    assert [each["podSelector"]["matchLabels"]["app"] for each in rule["from"]] == [
+        "veilcount",
+        "redis",
+    ]
+    assert nothing == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    for name in ("veilcount", "redis"):
+        assert named("PodDisruptionBudget", name)["spec"]["maxUnavailable"] == 1
+
+
+class Nodes:
+    """The three Redis of the cluster as they are written, at addresses of the loopback."""
+
+    def __init__(self, folder: Path) -> None:
+        """Write the files of the ConfigMap, and a name service that knows them."""
+        self.folder, self.port = folder, free_port()
+        self._nodes = [each for each, _ in containers() if each["name"] == "redis"]
+        for name, written in named("ConfigMap", "redis")["data"].items():
+            (folder / name).write_text(written.replace("6379", str(self.port)))
+        self.names = folder / "names"
+        (folder / "getent").write_text(f'#!/bin/sh\ngrep " $2$" {self.names}\n')
+        (folder / "getent").chmod(0o755)
+
+    @contextmanager
+    def running(self, first: int) -> Iterator[None]:
+        """Start them at 127.0.0.first and the two behind it, and have them join."""
+        hosts = [f"127.0.0.{first + number}" for number in range(3)]
+        lines = [f"{host} redis-{number}.redis\n" for number, host in enumerate(hosts)]
+        self.names.write_text("".join(lines))
+        stack = [self._node(number, host) for number, host in enumerate(hosts)]
+        with stack[0], stack[1], stack[2]:
+            joining = [
+                threading.Thread(target=self._join, args=(n, h)) for n, h in enumerate(hosts)
+            ]
+            for each in joining:
+                each.start()
+            for each in joining:
+                each.join()
+            wait_until(lambda: all(self._agrees(host) for host in hosts), 30)
+            yield
+
+    def url(self, first: int) -> str:
+        """Where an aggregator begins."""
+        return f"redis-cluster://127.0.0.{first}:{self.port}"
+
+    def _node(self, number: int, host: str) -> AbstractContextManager[None]:
+        (node,) = self._nodes
+        place = self.folder / str(number)
+        here = {"/etc/redis": str(self.folder), "/data": str(place), "$(ADDRESS)": host}
+        command = "\n".join(node["command"])
+        for there, words in here.items():
+            command = command.replace(there, words)
+        return redis_of(place, *command.split("\n"), "--bind", host)
+
+    def _join(self, number: int, host: str) -> None:
+        given = {
+            "NAME": f"redis-{number}",
+            "ADDRESS": host,
+            "PORT": str(self.port),
+            "PEERS": "redis-0.redis redis-1.redis redis-2.redis",
+            "PATH": f"{self.folder}:/usr/bin:/bin",
+        }
+        script = self.folder / "join.sh"
+        subprocess.run(["sh", str(script)], env=given, capture_output=True, check=True)
+
+    def _agrees(self, host: str) -> bool:
+        with redis.Redis(host, self.port) as node:
+            told = node.execute_command("CLUSTER INFO")
+        return {name: told[name] for name in AGREED} == AGREED
+
+
+@pytest.mark.full
+def test_three_nodes_become_a_cluster_and_again_under_other_addresses(tmp_path: Path) -> None:
+    """As all pods do when a cluster starts again; what was kept is found."""
+    nodes = Nodes(tmp_path)
+    with nodes.running(2):
+        store = open_store(nodes.url(2), make=True)
+        health = store.health()
+        store.close()
+    with nodes.running(12):
+        again = open_store(nodes.url(12))
+        found = again.health()
+        again.close()
+
+    assert health.durable == found.durable == "yes"

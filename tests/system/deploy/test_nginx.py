@@ -1,0 +1,278 @@
+"""nginx as it is written, in front of an aggregator: what it keeps off, and what it keeps of none.
+
+Only the seconds that a body may stop for are fewer here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.system.deploy.behind import Behind, behind
+from tests.system.deploy.nginx import SECONDS, Nginx, in_front_of
+from tests.system.server import HOST, Server, free_port, wait_until
+from tests.system.test_serving import COUNTED, FILE, body, collection
+from veilcount_aggregator.cli.running import run
+from veilcount_aggregator.web.problems import PROBLEM_TYPE
+from veilcount_client.transport import HttpTransport, Later, Refused
+from veilcount_shared.wire import MAX_BODY, PACKED_TYPE
+
+REPORTS = "/v1/reports"
+PASSED = {"host", "content-type", "content-length", "authorization", "content-encoding"}
+TELLING = {
+    "User-Agent": "one of a kind",
+    "Cookie": "who=me",
+    "Referer": "https://example.org/private",
+    "Accept-Language": "gsw",
+    "X-Forwarded-For": "192.0.2.7",
+    "X-Real-IP": "192.0.2.7",
+    "Forwarded": "for=192.0.2.7",
+    "X-Request-Id": "7",
+    "Traceparent": "00-7-7-01",
+    "DNT": "1",
+}
+
+
+@pytest.fixture(scope="module")
+def echo() -> Iterator[Behind]:
+    """What stands behind."""
+    with behind() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def proxy(echo: Behind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
+    """A proxy in front of it."""
+    folder = tmp_path_factory.mktemp("proxy") / "nginx"
+    with in_front_of(folder, echo.server_address[1]) as nginx:
+        yield nginx
+
+
+def ask(nginx: Nginx, method: str, path: str, **given: object) -> requests.Response:
+    """Ask on a connection of its own."""
+    with requests.Session() as session:
+        session.trust_env = False
+        url = nginx.url + path
+        return session.request(method, url, verify=str(nginx.certificate), timeout=30, **given)  # type: ignore[arg-type]
+
+
+def connected(nginx: Nginx, context: ssl.SSLContext | None = None) -> ssl.SSLSocket:
+    """Return a connection."""
+    plain = socket.create_connection((HOST, nginx.port), 10)
+    return (context or nginx.tls()).wrap_socket(plain, server_hostname="localhost")
+
+
+def head(length: int) -> bytes:
+    """Return how a device's request begins."""
+    return (
+        f"POST {REPORTS} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode()
+    )
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", REPORTS), ("DELETE", "/v1/pseudonyms/a/b")])
+def test_no_header_of_a_device_arrives_but_what_is_read(
+    proxy: Nginx, echo: Behind, method: str, path: str
+) -> None:
+    given = TELLING | {"Authorization": "Bearer x", "Content-Type": PACKED_TYPE}
+    reply = ask(proxy, method, path, headers=given, data=b"body")
+    arrived = echo.headers[-1]
+
+    assert set(arrived) <= PASSED, arrived
+    assert (arrived["authorization"], arrived["content-type"]) == ("Bearer x", PACKED_TYPE)
+    assert "Set-Cookie" not in reply.headers
+    assert reply.headers["Connection"] == "close"
+
+
+def test_an_analyst_keeps_his_session_and_no_address(proxy: Nginx, echo: Behind) -> None:
+    reply = ask(proxy, "GET", "/collections", headers=TELLING)
+    arrived = echo.headers[-1]
+
+    assert (arrived["cookie"], arrived["x-forwarded-proto"]) == ("who=me", "https")
+    assert arrived.keys().isdisjoint({"x-forwarded-for", "x-real-ip", "forwarded"})
+    assert reply.headers["Set-Cookie"] == "who=me"
+
+
+def test_a_body_that_drips_never_reaches_the_aggregator_and_is_cut_when_it_stops(
+    proxy: Nginx, echo: Behind
+) -> None:
+    before = echo.connections
+    with connected(proxy) as slow:
+        slow.sendall(head(1000))
+        for _ in range(8):
+            slow.sendall(b"x")
+            time.sleep(SECONDS / 4)
+        dripped = echo.connections
+        stopped = time.monotonic()
+        answer = read_on(slow)
+    took = time.monotonic() - stopped
+
+    assert dripped == echo.connections == before
+    assert b" 200 " not in answer
+    assert took < SECONDS + 2
+
+
+def read_on(connection: ssl.SSLSocket) -> bytes:
+    """Return what comes until the other side hangs up."""
+    try:
+        return connection.recv(1000)
+    except OSError:
+        return b""
+
+
+def test_headers_that_drip_are_cut(proxy: Nginx, echo: Behind) -> None:
+    before, begun = echo.connections, time.monotonic()
+    with connected(proxy) as slow, pytest.raises(OSError, match=r"reset|[Bb]roken|EOF|closed"):
+        drip(slow)
+
+    assert time.monotonic() - begun < 4 * SECONDS
+    assert echo.connections == before
+
+
+def drip(slow: ssl.SSLSocket) -> None:
+    """Send a header after the other, for as long as somebody listens."""
+    slow.sendall(head(0)[:-2])
+    for place in range(40):
+        slow.sendall(f"X-{place}: 1\r\n".encode())
+        time.sleep(SECONDS / 4)
+
+
+@pytest.mark.parametrize("most", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_no_session_of_tls_is_resumed(proxy: Nginx, most: ssl.TLSVersion) -> None:
+    """It would join two bodies of one device."""
+    context = proxy.tls(most)
+    with connected(proxy, context) as first:
+        first.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        first.recv(4096)
+        session = first.session
+    plain = socket.create_connection((HOST, proxy.port), 10)
+    with context.wrap_socket(plain, server_hostname="localhost", session=session) as second:
+        assert not second.session_reused
+
+
+def test_old_tls_is_refused(proxy: Nginx) -> None:
+    context = proxy.tls()
+    with pytest.warns(DeprecationWarning, match="TLSv1"):
+        context.minimum_version = ssl.TLSVersion.TLSv1
+    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+    context.set_ciphers("ALL:@SECLEVEL=0")
+
+    with pytest.raises(ssl.SSLError):
+        connected(proxy, context)
+
+
+def test_nothing_is_taken_in_clear(proxy: Nginx, echo: Behind) -> None:
+    """Who reads a page is sent to https; a device is refused, and keeps what it has."""
+    before = len(echo.headers)
+    clear = f"http://{HOST}:{proxy.clear}"
+    page = requests.get(f"{clear}/collections", allow_redirects=False, timeout=10)
+    device = HttpTransport(clear, None, time.time).send(b"body", 1)
+    mistaken = HttpTransport(f"http://{HOST}:{proxy.port}", None, time.time).send(b"body", 1)
+
+    assert (page.status_code, page.headers["Location"]) == (308, "https://localhost/collections")
+    assert [device, mistaken] == [Later("403"), Later("400")]
+    assert len(echo.headers) == before
+
+
+def test_a_body_that_is_too_long_stops_at_the_proxy_and_no_device_drops_it(
+    proxy: Nginx, echo: Behind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(proxy.certificate))
+    before = echo.connections
+    outcome = HttpTransport(proxy.url, None, time.time).send(bytes(MAX_BODY + 1), 1)
+    whole = ask(proxy, "POST", REPORTS, data=bytes(MAX_BODY))
+
+    assert outcome == Later("413")
+    assert whole.status_code == 200
+    assert echo.connections <= before + 1
+
+
+def test_definitions_may_be_long(proxy: Nginx, echo: Behind) -> None:
+    """They bring their lists of values; who pushes them is an admin, with the same headers."""
+    reply = ask(proxy, "POST", "/v1/collections", data=bytes(2 * MAX_BODY), headers=TELLING)
+    elsewhere = ask(proxy, "POST", "/v1/collections/theme/close", data=bytes(2 * MAX_BODY))
+
+    assert (reply.status_code, elsewhere.status_code) == (200, 413)
+    assert echo.headers[-1]["x-forwarded-proto"] == "https"
+    assert "x-forwarded-for" not in echo.headers[-1]
+
+
+def test_metrics_are_for_the_inside(proxy: Nginx, echo: Behind) -> None:
+    before = len(echo.headers)
+
+    assert ask(proxy, "GET", "/metrics").status_code == 404
+    assert len(echo.headers) == before
+
+
+def test_it_writes_no_address_whatever_goes_wrong(tmp_path: Path) -> None:
+    """Nobody behind it, wrong TLS, cut bodies, bodies that are too long, paths that are none."""
+    with in_front_of(tmp_path / "nginx", free_port()) as nginx:
+        away = ask(nginx, "POST", REPORTS, data=b"body")
+        ask(nginx, "POST", REPORTS, data=bytes(MAX_BODY + 1))
+        ask(nginx, "GET", "/none/192.0.2.7")
+        with socket.create_connection((HOST, nginx.port)) as noise:
+            noise.sendall(b"\x16\x03\x01\x00\x05noise")
+            noise.recv(100)
+        with connected(nginx) as cut:
+            cut.sendall(head(1000) + b"x")
+            cut.settimeout(10)
+            read_on(cut)
+
+        assert away.status_code == 502
+        assert HOST not in nginx.written()
+        assert "192.0.2.7" not in nginx.written()
+
+
+@pytest.mark.full
+def test_doctor_finds_nothing_wrong_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A real server; devices are counted; a packed bomb and a slow device hurt nobody."""
+    file = tmp_path / "collections.toml"
+    file.write_text(FILE.format("autosave"))
+    store = f"sqlite:///{tmp_path}/store.db"
+    with (
+        Server(store, tmp_path, "--dev", "--collections", str(file)) as server,
+        in_front_of(tmp_path / "nginx", server.port) as nginx,
+        closing(connected(nginx)) as slow,
+    ):
+        slow.sendall(head(1000))
+        bomb = gzip.compress(bytes(1 << 20))
+        packed = {"Content-Type": PACKED_TYPE, "Content-Encoding": "gzip"}
+        refused = ask(nginx, "POST", REPORTS, data=bomb, headers=packed)
+        kind = {"Content-Type": PACKED_TYPE}
+        counted = [
+            ask(nginx, "POST", REPORTS, data=body(collection()), headers=kind).json()
+            for _ in range(3)
+        ]
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(nginx.certificate))
+        garbage = HttpTransport(nginx.url, None, time.time).send(b"garbage", 1)
+        capsys.readouterr()
+        code = run(["doctor", "--url", nginx.url, "--json"])
+        found = json.loads(capsys.readouterr().out)["findings"]
+
+    assert (refused.status_code, refused.headers["Content-Type"]) == (415, PROBLEM_TYPE)
+    assert counted == [COUNTED] * 3
+    assert garbage == Refused("400")
+    assert (code, [each for each in found if each["state"] == "wrong"]) == (0, [])
+
+
+def test_an_aggregator_that_went_away_is_one_that_devices_do_not_notice(tmp_path: Path) -> None:
+    """Of two, one is away: what it would have got, the other does."""
+    with (
+        behind() as echo,
+        in_front_of(tmp_path / "n", free_port(), echo.server_address[1]) as nginx,
+    ):
+        answers = [ask(nginx, "POST", REPORTS, data=b"body").status_code for _ in range(6)]
+        wait_until(lambda: len(echo.headers) == 6)
+
+    assert answers == [200] * 6

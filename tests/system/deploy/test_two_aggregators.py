@@ -1,0 +1,133 @@
+"""nginx, two aggregators, one Redis Cluster: one of the two is killed while real clients send.
+
+Nothing that a client was told has left is lost or counted twice, and clients go on by themselves.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.redis_cluster import RedisCluster
+from tests.system.deploy.nginx import in_front_of
+from tests.system.faults.books import spent
+from tests.system.faults.campaign import Campaign
+from tests.system.server import free_port, wait_until
+from veilcount_aggregator.store import open_store
+from veilcount_client import Client
+from veilcount_client.testing import SettableClock
+
+PERSONS = 4
+PATIENCE = 60.0  # seconds, on a machine that is busy
+A_DAY = 5  # answers of a person: one of theme, four of opened
+
+
+@dataclass
+class App:
+    """An app that acts for some persons, with the client that people install."""
+
+    client: Client
+    clock: SettableClock
+    campaign: Campaign
+    recorded: int = 0
+    left: int = 0  # what the client says has left
+    told: float = 0.0  # when something left last, by the monotonic clock
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    def live(self) -> None:
+        """Have new persons answer, and flush, until stopped."""
+        round_ = 0
+        while not self.stopping.is_set():
+            self.record(f"round {round_}")
+            self.settle(1)
+            round_ += 1
+
+    def record(self, who: str) -> None:
+        """Have some persons answer all of yesterday's questions."""
+        for number in range(PERSONS):
+            person = self.client.person(f"{who} {number}")
+            person.consent(True)
+            person.record("theme", "dark")
+            for _ in range(A_DAY - 1):
+                person.record("opened", "key", arm="B")
+        assert self.client.flush(until="stored")
+        self.recorded += PERSONS * A_DAY
+
+    def settle(self, tries: int) -> bool:
+        """Have everything leave; the clock of a device that was turned away goes on by hours."""
+        for _ in range(tries):
+            if self.client.flush(timeout=3):
+                self.left, self.told = self.recorded, time.monotonic()
+                return True
+            self.clock.advance(minutes=30)
+        return False
+
+
+@contextmanager
+def apps(campaign: Campaign, folder: Path, url: str, number: int) -> Iterator[list[App]]:
+    """Have several apps live, each on a machine of its own."""
+    made = []
+    for place in range(number):
+        clock = SettableClock(campaign.now() - timedelta(hours=12))
+        client = Client(
+            url,
+            collections=campaign.file,
+            state_dir=folder / f"state {place}",
+            persons=True,
+            development=True,
+            jitter=0,
+            clock=clock,
+            strict=True,
+        )
+        made.append(App(client, clock, campaign))
+    threads = [threading.Thread(target=each.live) for each in made]
+    for thread in threads:
+        thread.start()
+    try:
+        yield made
+    finally:
+        for each in made:
+            each.stopping.set()
+        for thread in threads:
+            thread.join()
+        done = [each.settle(20) for each in made]
+        for each in made:
+            each.client.close()
+    assert all(done)
+
+
+@pytest.mark.full
+def test_one_of_two_is_killed_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign, cluster = Campaign.write(tmp_path), RedisCluster(tmp_path / "cluster")
+    ports = [free_port(), free_port()]
+    servers = [campaign.serve(cluster.url, "--workers", "2", port=port) for port in ports]
+    try:
+        with in_front_of(tmp_path / "nginx", *ports) as nginx:
+            monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(nginx.certificate))
+            with apps(campaign, tmp_path, nginx.url, 3) as living:
+                wait_until(lambda: all(each.left > 40 for each in living), PATIENCE)
+                servers[0].kill()
+                killed = time.monotonic()
+                wait_until(lambda: all(each.told > killed for each in living), PATIENCE)
+                servers.append(campaign.serve(cluster.url, "--workers", "2", port=ports[0]))
+                back = time.monotonic()
+                wait_until(lambda: all(each.told > back + 0.5 for each in living), PATIENCE)
+            recorded = sum(each.recorded for each in living)
+        assert [server.stop() for server in servers[1:]] == [0, 0]
+        with closing(open_store(cluster.url)) as store:
+            counted = sum(n for series in campaign.series for n in store.sizes(series).values())
+            assert counted == len(list(spent(store.pieces()))) == recorded
+    finally:
+        for server in servers:
+            if server.process.poll() is None:
+                server.kill()
+        cluster.close()

@@ -1,0 +1,187 @@
+"""The units of systemd: what they say is run, as it is written, by hands that are not systemd's."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.system.deploy.files import DEPLOY, PROGRAM, moved, text, unit, variables, words
+from tests.system.server import HOST, free_port, listens, wait_until
+from tests.system.test_serving import COUNTED, KNOWN, body, collection, counted, send
+from veilcount_aggregator.cli.running import run
+from veilcount_aggregator.definitions import Source, push
+from veilcount_aggregator.serving import DRAIN_SECONDS
+from veilcount_aggregator.store import open_store
+
+SERVICE, BACKUP = unit("veilcount.service"), unit("veilcount-backup.service")
+MOST_EXPOSED = 2.0  # of ten: what systemd itself calls OK
+AS_ROOT = {"fchown"}  # where a test runs as root, SQLite gives its files to the store's owner
+
+
+@contextmanager
+def started(command: list[str], environ: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Start what a unit starts, in the environment that it gives and no other."""
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPYCACHEPREFIX")}
+    given = kept | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, env=given | environ, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    """A folder that is a host's root: with a store, and a place for backups."""
+    for each in ("var/lib/veilcount", "var/lib/veilcount-backup", "var/backups/veilcount"):
+        (tmp_path / each).mkdir(parents=True)
+    url = moved(variables(SERVICE)["VEILCOUNT_STORE"], tmp_path, 0)
+    with closing(open_store(url, make=True)) as store:
+        push(store, Source(KNOWN), datetime.now(UTC), "test")
+    return tmp_path
+
+
+def environment(host: Path) -> dict[str, str]:
+    """Return what the unit's variables are at this host."""
+    return {name: moved(value, host, 0) for name, value in variables(SERVICE).items()}
+
+
+def test_the_service_starts_serves_and_ends_as_it_is_written(host: Path) -> None:
+    """KillMode=mixed: SIGTERM comes to the first process alone. All is answered, in time."""
+    port = free_port()
+    (command,) = SERVICE["ExecStart"]
+    with started(words(moved(command, host, port)), environment(host)) as process:
+        wait_until(lambda: listens(port))
+        answer = send(f"http://{HOST}:{port}", body(collection())).json()
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(float(SERVICE["TimeoutStopSec"][0]))
+
+    assert (answer, code) == (COUNTED, 0)
+    assert counted(environment(host)["VEILCOUNT_STORE"]) == 1
+    assert not listens(port)
+    assert SERVICE["KillMode"] == ["mixed"]
+    assert float(SERVICE["TimeoutStopSec"][0]) > DRAIN_SECONDS
+
+
+def test_the_backup_is_made_told_of_and_old_ones_go(host: Path) -> None:
+    folder = host / "var/backups/veilcount"
+    old, theirs = folder / "old.db", folder / "notes.txt"
+    for each in (old, theirs):
+        each.touch()
+        os.utime(each, (0, 0))
+    before = datetime.now(UTC).timestamp()
+    for command in [*BACKUP["ExecStart"], *BACKUP["ExecStartPost"]]:
+        with started(words(moved(command, host, 0)), environment(host)) as process:
+            assert process.wait(60) == 0, command
+    (made,) = folder.glob("*.db")
+    told = (host / "var/lib/veilcount-backup/veilcount.prom").read_text()
+    name, _, stamp = told.partition(" ")
+
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d{6}Z\.db", made.name)
+    assert run(["store", "restore", str(made), "--store", f"sqlite:///{host}/again.db"]) == 0
+    assert theirs.exists()
+    assert name == "veilcount_backup_timestamp_seconds"
+    assert float(stamp) >= int(before)
+
+
+def test_a_backup_that_fails_leaves_old_ones_and_the_figure_alone() -> None:
+    """What comes after it is ExecStartPost: systemd runs that only if all went well."""
+    (only,) = BACKUP["ExecStart"]
+
+    assert "store backup" in only
+    assert BACKUP["Type"] == ["oneshot"]
+    assert not any(setting.startswith("ExecStop") for setting in BACKUP)
+
+
+@pytest.mark.parametrize("name", ["veilcount.service", "veilcount-backup.service"])
+def test_a_service_may_do_little(name: str, tmp_path: Path) -> None:
+    """By systemd's own count; and each folder it writes to is named."""
+    given = unit(name)
+    most = f"--threshold={10 * MOST_EXPOSED:g}"
+    judged = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", most, DEPLOY / "systemd" / name],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert judged.returncode == 0, judged.stdout
+    assert (given["User"], given["NoNewPrivileges"]) == (["veilcount"], ["yes"])
+    assert given["ProtectSystem"] == ["strict"]
+    assert given["CapabilityBoundingSet"] == [""]
+    assert "MemoryMax" in given
+
+
+def test_systemd_understands_every_line(tmp_path: Path) -> None:
+    """It complains of what it does not know, once programs stand where the units say."""
+    for file in (DEPLOY / "systemd").glob("veilcount*.*r*"):
+        if file.suffix in {".service", ".timer"}:
+            (tmp_path / file.name).write_text(moved(file.read_text(), tmp_path, 0))
+    names = sorted(each.name for each in tmp_path.iterdir())
+    verified = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *names],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert names == ["veilcount-backup.service", "veilcount-backup.timer", "veilcount.service"]
+    assert (verified.returncode, verified.stderr) == (0, "")
+
+
+def test_the_program_is_the_one_that_is_installed() -> None:
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())
+
+    assert Path(PROGRAM).name in project["project"]["scripts"]
+    for name in ("veilcount.service", "veilcount-backup.service"):
+        assert PROGRAM in text(f"systemd/{name}")
+    assert "u veilcount " in text("systemd/veilcount.sysusers")
+    assert "d /var/backups/veilcount 0700 veilcount" in text("systemd/veilcount.tmpfiles")
+
+
+@pytest.mark.full
+def test_the_service_asks_the_kernel_for_nothing_that_it_may_not(host: Path) -> None:
+    """Each system call of a start, a report and an end is among those that the unit allows."""
+    port, trace = free_port(), host / "trace"
+    (command,) = SERVICE["ExecStart"]
+    traced = ["strace", "-f", "-qq", "-c", "-U", "name", "-o", str(trace)]
+    with started(traced + words(moved(command, host, port)), environment(host)) as process:
+        wait_until(lambda: listens(port), 60)
+        assert send(f"http://{HOST}:{port}", body(collection())).json() == COUNTED
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+        os.kill(int(children.split()[0]), signal.SIGTERM)
+        process.wait(30)
+    used = {line.strip() for line in trace.read_text().splitlines()[2:-2]}
+
+    assert {"fdatasync", "execve"} <= used
+    assert used - allowed() == AS_ROOT & used
+
+
+def allowed() -> set[str]:
+    """Return the system calls that the unit's filters let through."""
+    found: set[str] = set()
+    for line in SERVICE["SystemCallFilter"]:
+        calls = set().union(*(group(each) for each in line.lstrip("~").split()))
+        found = found - calls if line.startswith("~") else found | calls
+    return found
+
+
+def group(name: str) -> set[str]:
+    """Return the system calls of a group, with those of the groups that are in it."""
+    listed = subprocess.run(
+        ["systemd-analyze", "syscall-filter", name], capture_output=True, text=True, check=True
+    )
+    found = [line.strip() for line in listed.stdout.splitlines()[1:]]
+    calls = {each for each in found if each and each[0] not in "@#"}
+    return calls.union(*(group(each) for each in found if each.startswith("@")))
