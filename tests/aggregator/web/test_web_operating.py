@@ -186,10 +186,11 @@ def test_the_document_is_valid(deployed: World) -> None:
 
 
 def test_the_document_has_every_door_and_no_other(deployed: World) -> None:
-    """What Flask routes, and the one in front of it."""
+    """What Flask routes for programs, and the one in front of it; pages are for people."""
     routed = {
         (method.lower(), re.sub(r"<(\w+)>", r"{\1}", rule.rule))
         for rule in deployed.app.url_map.iter_rules()
+        if not rule.endpoint.startswith("pages.")
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
     }
 
