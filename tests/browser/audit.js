@@ -52,14 +52,14 @@ const parse = (text) => {
   return { rgb: numbers.slice(0, 3), alpha: numbers.length > 3 ? numbers[3] : 1 };
 };
 const over = (top, below) => top.rgb.map((each, i) => each * top.alpha + below[i] * (1 - top.alpha));
+const grounds = new Map([[null, { below: [255, 255, 255], part: 1 }]]);
 const ground = (element) => {
-  const layers = [];
-  for (let at = element; at; at = at.parentElement) {
-    const layer = parse(getComputedStyle(at).backgroundColor);
-    if (layer.alpha) layers.push(layer);
-    if (layer.alpha === 1) break;
+  if (!grounds.has(element)) {
+    const style = getComputedStyle(element);
+    const behind = ground(element.parentElement);
+    grounds.set(element, { below: over(parse(style.backgroundColor), behind.below), part: behind.part * Number(style.opacity) });
   }
-  return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255]);
+  return grounds.get(element);
 };
 const light = (rgb) => {
   const [r, g, b] = rgb.map((each) => { const part = each / 255; return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4; });
@@ -73,12 +73,10 @@ while (walker.nextNode()) {
   if (!walker.currentNode.textContent.trim() || !seen(element) || element.closest('script, style, noscript, .skip, option')) continue;
   const style = getComputedStyle(element);
   const colour = parse(element.closest('svg') ? style.fill : style.color);
-  let part = colour.alpha;
-  for (let at = element; at; at = at.parentElement) part *= Number(getComputedStyle(at).opacity);
-  const below = ground(element);
+  const { below, part } = ground(element);
   const size = parseFloat(style.fontSize);
   const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
-  const got = contrast(over({ rgb: colour.rgb, alpha: part }, below), below);
+  const got = contrast(over({ rgb: colour.rgb, alpha: colour.alpha * part }, below), below);
   if (got < (large ? 3 : 4.5)) faint.add(`contrast ${got.toFixed(2)} of ${short(element)}: ${walker.currentNode.textContent.trim().slice(0, 40)}`);
 }
 found.push(...faint);

@@ -77,6 +77,7 @@ class Browser:
         """Forget whatever the test before left behind."""
         self.driver.get("about:blank")
         self.tell("Network.clearBrowserCookies")
+        self.tell("Browser.resetPermissions")
         self.tell("Storage.clearDataForOrigin", origin=self.house.base, storageTypes="all")
         self.size(WIDE)
         self.theme("light")
@@ -92,6 +93,7 @@ class Browser:
             self.tell("Network.setCookie", **known)
             return
         self.driver.get(self.house.link(role))
+        self.wait("return location.pathname !== '/enter'")  # which leads on by itself
         self.wait_until_ready()
         (cookie,) = self.driver.get_cookies()
         kept = {name: cookie[name] for name in ("name", "value", "httpOnly", "sameSite")}

@@ -23,7 +23,6 @@ PAGES = (
     "/collections/theme",
     "/collections/word",
     "/collections/latency",
-    "/collections/help",
     "/collections/quiet",
     "/collections/dark_curated",
     "/collections/latency/compare",
@@ -92,8 +91,8 @@ def test_the_keyboard_reaches_every_control_and_shows_where_it_is(browser: Brows
 
 
 def test_the_first_key_leads_past_the_navigation(browser: Browser) -> None:
-    browser.enter()
-    browser.open("/operations")
+    browser.enter(Role.ADMIN)
+    browser.open("/keys")
     _press(browser)
 
     assert browser.run("return document.activeElement.getBoundingClientRect().left") > 0
