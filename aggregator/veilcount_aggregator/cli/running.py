@@ -17,6 +17,7 @@ from veilcount_shared.errors import VeilcountError
 
 from ..errors import Busy, ReleaseRefused, StoreError, StoreUnfit
 from . import STOPPED
+from .visible import visible
 
 NAME = "veilcount"
 WELL, NOT_SO, WRONG, UNREACHABLE = range(4)
@@ -127,6 +128,6 @@ def _code(error: VeilcountError) -> int:
 
 
 def _fail(why: str, code: int) -> int:
-    line = " ".join(why.split())
+    line = visible(" ".join(why.split()))
     sys.stderr.write(f"{NAME}: {line}\n")
     return code

@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from .visible import visible
+
 Facts = Mapping[str, Any]
 
 
@@ -27,7 +29,9 @@ def tell_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None
     folding = (Column(each, overflow="fold") for each in columns)
     table = Table(*folding, box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+        table.add_row(
+            *(cell if isinstance(cell, Text) else Text(visible(str(cell))) for cell in row)
+        )
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 1_000
@@ -41,7 +45,7 @@ def tell_lines(lines: Iterable[str], *, err: bool = False) -> None:
     programs they go to stderr.
     """
     width = terminal_width(err=err)
-    for line in lines:
+    for line in map(visible, lines):
         click.echo(line if width is None else _wrapped(line, width), err=err)
 
 

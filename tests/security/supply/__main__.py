@@ -1,0 +1,70 @@
+"""`python -m tests.security.supply`: 0 nothing is wrong, 1 something is, 3 that could not be asked.
+
+What works without a network is always done first: every release pinned, every file hashed, the
+installed ones those of the lock, licences; and the bill is written.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from .advisories import SERVICE, Unanswered, advisories
+from .bill import bill
+from .licences import unfree, unknown
+from .lock import Pinned, flaws, pinned
+
+ROOT = Path(__file__).resolve().parents[3]
+LOCKS = (ROOT / "requirements.lock", ROOT / "bench" / "rivals.lock")
+BILL = ROOT / "build" / "sbom.cdx.json"
+WELL, FOUND, UNASKED = 0, 1, 3
+
+
+def main(service: str = SERVICE) -> int:
+    """Look at everything; say what was found."""
+    wrong = [f"{lock.name}: {flaw}" for lock in LOCKS for flaw in flaws(lock.read_text())]
+    parts = pinned(LOCKS[0])
+    wrong += [*strangers(parts), *(f"licence of {each}" for each in unfree(parts))]
+    write(parts, BILL)
+    try:
+        known, unasked = advisories([*parts, *pinned(LOCKS[1])], service), ""
+    except Unanswered as error:
+        known, unasked = [], str(error)
+    for line in (*wrong, *(f"advisory: {each}" for each in known)):
+        print(line)
+    if unasked:
+        print(f"NOT ASKED: {service} did not answer ({unasked}); advisories are unknown")
+    return FOUND if wrong or known else UNASKED if unasked else WELL
+
+
+def strangers(parts: Sequence[Pinned]) -> list[str]:
+    """Return what is installed here in another release than the lock's."""
+    return [
+        f"installed: {part.name} {here}, and not {part.version}"
+        for part in parts
+        if (here := _installed(part.name)) not in {"", part.version}
+    ]
+
+
+def write(parts: Sequence[Pinned], to: Path) -> None:
+    """Write the bill, and say what it holds."""
+    to.parent.mkdir(exist_ok=True)
+    to.write_text(json.dumps(bill(parts), indent=1) + "\n", encoding="utf-8")
+    shipped = sum(not part.developing for part in parts)
+    untold = ", ".join(unknown(parts)) or "none"
+    print(f"{to.parent.name}/{to.name}: {len(parts)} parts, {shipped} of them shipped along")
+    print(f"licence unknown here: {untold}")
+
+
+def _installed(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # of another system
+        return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

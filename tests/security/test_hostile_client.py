@@ -1,0 +1,206 @@
+"""A client that means ill, against the server: it counts for itself alone, and fills nothing."""
+
+from __future__ import annotations
+
+import secrets
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import redis
+
+from tests.aggregator.store.engines import ENGINES, Empty
+from tests.aggregator.web.world import FILE, World, world
+from veilcount_shared.report import MAX_REPORTS, Batch, Report
+from veilcount_shared.verdict import Verdict
+
+ROOM = 2_000
+FLOOD = 10_000
+MOST_BYTES = 200  # for a pseudonym
+SLACK = 128 << 10  # a log that is written anew, a page that is half full
+
+
+@pytest.fixture(scope="module", params=["sqlite", "redis"])
+def engine(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Empty]:
+    """An engine, which serves one empty store after the other."""
+    with ENGINES[request.param](tmp_path_factory.mktemp("engine")) as empty:
+        yield empty
+
+
+@pytest.fixture
+def small(engine: Empty, tmp_path: Path) -> Iterator[World]:
+    """A deployment with little room."""
+    with world(tmp_path, FILE, url=engine(), room=ROOM) as made:
+        yield made
+
+
+def flood(made: World, name: str, reports: int) -> list[Verdict]:
+    """Send reports of as many pseudonyms that nobody heard of; return their verdicts."""
+    one = made.report(name)
+    verdicts: list[Verdict] = []
+    for start in range(0, reports, MAX_REPORTS):
+        size = min(MAX_REPORTS, reports - start)
+        verdicts += made.verdicts(
+            *(replace(one, pseudonym=secrets.token_bytes(16)) for _ in range(size))
+        )
+    return verdicts
+
+
+def test_a_flood_of_pseudonyms_fills_a_periods_room_and_no_more(small: World) -> None:
+    """Whoever was there before is counted still; other collections, later periods are not full."""
+    honest = small.report("opened")
+    small.verdicts(honest)
+    verdicts = flood(small, "opened", FLOOD)
+
+    assert verdicts.count(Verdict.COUNTED) == ROOM - 1
+    assert verdicts.count(Verdict.FULL) == FLOOD - ROOM + 1
+    assert small.counted("opened") == ROOM
+    assert small.verdicts(replace(honest, slot=1)) == [Verdict.COUNTED]
+    assert small.verdicts(small.report("theme")) == [Verdict.COUNTED]
+    small.clocks.now = small.clocks.now.replace(day=4)
+    assert small.verdicts(small.report("opened")) == [Verdict.COUNTED]
+
+
+def test_a_flood_adds_nothing_to_a_file_once_there_is_no_room(memory: Path) -> None:
+    file = memory / f"flood-{secrets.token_hex(4)}.db"
+    url = f"sqlite:///{file}?durability=relaxed"
+    with world(memory, FILE, url=url, room=ROOM) as made:
+        _check_growth(
+            made, lambda: sum(each.stat().st_size for each in memory.glob(f"{file.name}*"))
+        )
+
+
+def test_a_flood_adds_nothing_to_a_redis_once_there_is_no_room(tmp_path: Path) -> None:
+    with (
+        ENGINES["redis"](tmp_path) as empty,
+        world(tmp_path, FILE, url=empty(), room=ROOM) as made,
+        redis.Redis.from_url(made.aggregator.settings.store) as asked,
+    ):
+        _check_growth(made, lambda: int(asked.info("memory")["used_memory_dataset"]))
+
+
+def _check_growth(made: World, size: Callable[[], int]) -> None:
+    """A row for each pseudonym that there is room for, and then no more, as the engine says."""
+    flood(made, "opened", 1)
+    empty = size()
+    flood(made, "opened", FLOOD)
+    full = size()
+    flood(made, "opened", FLOOD)
+
+    assert full - empty < ROOM * MOST_BYTES + SLACK
+    assert size() - full < SLACK
+
+
+def test_no_guess_hits_a_slot_of_somebody_else(small: World) -> None:
+    """Of sixteen random bytes: a thousand guesses, and each neighbour of the right ones."""
+    honest = small.report("opened")
+    near = [
+        bytes(
+            [*honest.pseudonym[:place], honest.pseudonym[place] ^ 1, *honest.pseudonym[place + 1 :]]
+        )
+        for place in range(12)
+    ]
+    guesses = [replace(honest, pseudonym=each) for each in near]
+    guessed = small.verdicts(*guesses) + flood(small, "opened", 1_000)
+
+    assert set(guessed) == {Verdict.COUNTED}
+    assert small.verdicts(honest) == [Verdict.COUNTED]
+
+
+def test_who_repeats_somebody_elses_body_changes_nothing(small: World) -> None:
+    """As it is, in another order, with another message, many times."""
+    reports = [small.report("opened", segment=1) for _ in range(5)]
+    small.verdicts(*reports)
+    other = small.series("opened").collection
+    changed = [replace(each, message=other.pack(1)) for each in reversed(reports)]
+    again = small.verdicts(*reports, *reports) + small.verdicts(*changed)
+
+    assert set(again) == {Verdict.DUPLICATE}
+    assert small.counted("opened") == 5
+
+
+def test_one_pseudonym_for_everything_counts_once_a_slot(small: World) -> None:
+    """All collections, periods, slots and segments in one body: what is due, and no more."""
+    pseudonym = secrets.token_bytes(16)
+    reports = [
+        small.report(name, pseudonym=pseudonym, slot=slot, segment=segment)
+        for name, slots, segments in (("theme", 12, 1), ("opened", 2, 2), ("alone", 1, 1))
+        for slot in range(slots + 3)
+        for segment in range(segments)
+        for _ in range(2)
+    ]
+    verdicts = small.verdicts(*reports)
+    most = {
+        "theme": 1,
+        "opened": 2,
+        "alone": 1,
+    }  # theme: a slot of another month is of another month
+
+    assert {name: small.counted(name) for name in most} == most
+    assert verdicts.count(Verdict.COUNTED) == sum(most.values())
+    assert set(verdicts) <= {
+        Verdict.COUNTED,
+        Verdict.DUPLICATE,
+        Verdict.OVER_BUDGET,
+        Verdict.MALFORMED,
+    }
+
+
+def test_nobody_closes_the_row_of_somebody_else(small: World) -> None:
+    """Who does not know its pseudonym closes no row, nor does who names another collection."""
+    mine = small.report("opened")
+    small.verdicts(mine)
+    stranger = secrets.token_bytes(16)
+    other = small.series("theme").fingerprint
+    guesses = [(mine.fingerprint, stranger), (other, mine.pseudonym), ("0" * 64, mine.pseudonym)]
+    statuses = {close(small, fingerprint, pseudonym) for fingerprint, pseudonym in guesses}
+
+    assert statuses == {404}
+    assert small.verdicts(replace(mine, slot=1)) == [Verdict.COUNTED]
+    assert close(small, mine.fingerprint, mine.pseudonym) == 204
+
+
+def close(made: World, fingerprint: str, pseudonym: bytes) -> int:
+    """Ask for a row to be closed; return the status."""
+    name = urlsafe_b64encode(pseudonym).rstrip(b"=").decode()
+    return made.ask("DELETE", f"/v1/pseudonyms/{fingerprint}/{name}").status
+
+
+def test_numbers_at_every_edge_are_judged_and_never_fail(small: World) -> None:
+    """Periods, slots and segments that are just no longer any, messages of every width."""
+    verdicts = [
+        small.verdicts(small.report("opened", **{field: value}))
+        for field, values in (
+            ("period", (0, 1, 29, 30, 65_535)),
+            ("slot", (0, 1, 2, 1_023)),
+            ("segment", (0, 1, 2, 31)),
+        )
+        for value in values
+    ]
+    widths = [
+        small.send(Batch((small.report("opened", message=bytes(width)),))).status
+        for width in (1, 2, 64, 1_024)
+    ]
+
+    assert {verdict for (verdict,) in verdicts} <= {
+        Verdict.COUNTED, Verdict.OVER_BUDGET, Verdict.MALFORMED, Verdict.EARLY, Verdict.STALE,
+    }  # fmt: skip
+    assert set(widths) == {200}
+
+
+def test_fingerprints_that_nobody_pushed_leave_nothing(small: World) -> None:
+    """A thousand invented collections: no row, no counter, and one name in what is noted."""
+    before = len(list(small.aggregator.store.pieces()))
+    invented = [
+        Report(secrets.token_hex(32), 0, 0, secrets.token_bytes(16), 0, b"\0") for _ in range(200)
+    ]
+    verdicts = [verdict for each in invented for verdict in small.verdicts(each)]
+    small.aggregator.flush()
+    after = len(list(small.aggregator.store.pieces()))
+
+    assert set(verdicts) == {Verdict.UNKNOWN_COLLECTION}
+    assert after - before < 30

@@ -1,0 +1,259 @@
+"""A server that means ill, against the whole client: it costs an answer's time, and no answer."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import socket
+import struct
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.client import servers
+from tests.client.apps import PER_DAY, START, consenting
+from tests.client.servers import Behaviour, Request, Server, serving
+from veilcount_client import backoff, transport
+from veilcount_client.testing import SettableClock
+from veilcount_client.transport import Delivered, HttpTransport, Later, Outcome
+from veilcount_shared.report import Batch, Report
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import encode_packed
+
+NOW = datetime.fromtimestamp(START, UTC)
+REPORT = Report("0" * 64, 0, 0, bytes(16), 0, b"\x01")
+BODY = encode_packed(Batch((REPORT,)))
+ONCE = gzip.compress(b'{"verdicts":["counted"]}', mtime=0)
+TWICE = gzip.compress(ONCE, mtime=0)
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request takes two seconds at most, and no proxy stands before the loopback."""
+    monkeypatch.setattr(transport, "TIMEOUT", (1.0, 1.0))
+    monkeypatch.setattr(transport, "MAX_SECONDS", 2.0)
+    monkeypatch.setenv("NO_PROXY", servers.HOST)
+
+
+def outcome(behaviour: Behaviour) -> Outcome:
+    """Return what becomes of a body of one report at a server that behaves like this."""
+    with serving(behaviour) as server:
+        return HttpTransport(server.url, None, lambda: START).send(BODY, 1)
+
+
+def resetting(server: Server, connection: socket.socket, request: Request) -> None:
+    """Count, begin to answer, and tear the connection down as a crash does."""
+    for report in request.batch().reports:
+        server.count(report)
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Len")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def said(value: object, **headers: str) -> Behaviour:
+    """Return what answers 200 with this JSON, NaN and all."""
+    return servers.answering(200, json.dumps(value).encode(), **headers)
+
+
+def packed(layers: int, size: int, coding: str = "gzip") -> Behaviour:
+    """Return what answers with so many zeros, packed so many times."""
+    body = bytes(size)
+    for _ in range(layers):
+        body = gzip.compress(body, mtime=0)
+    return servers.answering(200, body, Content_Encoding=", ".join([coding] * layers))
+
+
+# -- replies that are none -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        said({"verdicts": [float("nan")]}),
+        said({"verdicts": [-1]}),
+        said({"verdicts": [10**400]}),
+        said({"verdicts": [None]}),
+        said({"verdicts": [["counted"]]}),
+        said({"verdicts": {"0": "counted"}}),
+        said({"verdicts": ["Counted"]}),
+        said({"verdicts": ["counted\u0000"]}),
+        said({"verdicts": ["counted"], "epsilon": 16}),
+        said({"verdicts": ["counted"] * 1_000}),
+        said(["counted"]),
+        servers.answering(200, b'{"verdicts":["counted"],"verdicts":["counted"]}'),
+        servers.answering(200, b'{"verdicts":["counted"]}' * 2),
+        servers.answering(200, b'\xef\xbb\xbf{"verdicts":["counted"]}'),
+        servers.answering(200, b"1" * 5_000),
+        servers.answering(200, b"9" * 60_000),
+        servers.answering(200, TWICE, Content_Encoding="gzip, gzip"),
+        packed(3, 1_000),
+        packed(1, 1_000, "br"),
+        packed(1, 1_000, "zstd"),
+        resetting,
+        servers.saying(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffff\r\nx"),
+        servers.saying(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"),
+        servers.saying(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 9\r\n\r\n{"),
+        servers.saying(b"HTTP/1.1 999 Whatever\r\n\r\n"),
+        servers.saying(b"HTTP/1.1 100 Continue\r\n\r\n" * 90),
+        servers.saying(b"HTTP/9.9 200 OK\r\n\r\n"),
+        servers.saying(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"),
+    ],
+)  # fmt: skip
+def test_no_reply_but_a_right_one_settles_a_report(behaviour: Behaviour) -> None:
+    """Numbers that are none, words of no version, two meanings, packed bombs: it goes again."""
+    assert isinstance(outcome(behaviour), Later)
+
+
+def test_a_reply_that_a_proxy_packed_is_read() -> None:
+    body = gzip.compress(b'{"verdicts":["counted"]}', mtime=0)
+
+    assert outcome(servers.answering(200, body, Content_Encoding="gzip")) == Delivered(
+        (Verdict.COUNTED,)
+    )
+
+
+WAITS = (
+    *("1e308", "1e309", "-1e309", "0x7fffffff", "1_000", "١٢", "9" * 4_000, "\x00", "NaN"),
+    *("Thu, 01 Jan 1970 00:00:00 GMT", "Sun, 31 Dec 99999 23:59:59 GMT", ", ".join(["60"] * 99)),
+)
+
+
+@pytest.mark.parametrize("asked", WAITS)
+def test_no_header_makes_a_device_wait_longer_than_a_day(asked: str) -> None:
+    assert 0 <= backoff.asked(asked, START) <= backoff.LONGEST_ASKED
+
+
+# -- what a reply costs ----------------------------------------------------------------------------
+
+COSTING = """
+    import resource, sys
+    from veilcount_client.transport import HttpTransport
+    sender = HttpTransport(sys.argv[1], None, lambda: 0.0)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    outcome = sender.send(sys.stdin.buffer.read(), 1)
+    print(type(outcome).__name__, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+MOST_KILOBYTES = 12_000  # what a first request takes with its modules; of a bomb nothing more
+COSTLY: dict[str, Callable[[], Behaviour]] = {
+    "a reply": lambda: flooding(b"200 OK\r\nContent-Type: application/json"),
+    "a problem": lambda: flooding(b"400 Bad Request\r\nContent-Type: application/problem+json"),
+    "a bomb": lambda: packed(1, 64 << 20),
+    "bombs in a bomb": lambda: packed(3, 64 << 20),
+}
+
+
+def flooding(head: bytes) -> Behaviour:
+    """Return what begins a reply, and goes on for 100 MB."""
+
+    def behave(server: Server, connection: socket.socket, request: Request) -> None:
+        connection.sendall(b"HTTP/1.1 " + head + b"\r\nContent-Length: 104857600\r\n\r\n")
+        for _ in range(100):
+            connection.sendall(servers.BLOCK)
+
+    return behave
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*(pytest.param(name, marks=pytest.mark.full) for name in ("a reply", "a bomb")),
+     "a problem", "bombs in a bomb"],
+)  # fmt: skip
+def test_a_reply_of_100_megabytes_takes_no_memory(name: str) -> None:
+    """Measured from outside, in a process of its own."""
+    with serving(COSTLY[name]()) as server:
+        run = [sys.executable, "-c", textwrap.dedent(COSTING), server.url]
+        done = subprocess.run(run, input=BODY, capture_output=True, timeout=60, check=True)
+    outcome, kilobytes = done.stdout.split()
+
+    assert outcome == (b"Refused" if name == "a problem" else b"Later")
+    assert int(kilobytes) < MOST_KILOBYTES
+
+
+# -- the whole client ------------------------------------------------------------------------------
+
+HOSTILE: dict[str, Behaviour] = {
+    "resets": resetting,
+    "loses the reply": servers.dropping,
+    "hangs up": servers.saying(b""),
+    "is silent": servers.silent,
+    "logs in": servers.answering(200, b"<html>please log in</html>"),
+    "leads elsewhere": servers.answering(308, Location="http://127.0.0.1:9/v1/reports"),
+    "asks for a year": servers.answering(429, Retry_After="31536000"),
+    "fails": servers.answering(500),
+    "counts too few": said({"verdicts": []}),
+    "counts too many": said({"verdicts": ["counted"] * 999}),
+    "counts in other words": said({"verdicts": ["well received"]}),
+    "sets a cookie": servers.answering(503, Set_Cookie="who=you; Path=/; Max-Age=99999999"),
+    "asks for a name": servers.answering(401, WWW_Authenticate='Basic realm="who are you"'),
+    "asks by NTLM": servers.answering(407, Proxy_Authenticate="NTLM"),
+    "packs a bomb": packed(1, 1 << 20),
+}
+
+
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(each, marks=pytest.mark.full) for each in (2, 3))]
+)
+def test_whatever_a_server_does_each_answer_is_counted_once_and_never_drawn_again(
+    seed: int, tmp_path: Path
+) -> None:
+    """Every request repeats the bytes before it; at the first right reply all is settled."""
+    order = random.Random(seed).sample(list(HOSTILE.values()), len(HOSTILE))
+    clock = SettableClock(NOW)
+    with serving(servers.in_turn(*order, servers.counting)) as server:
+        client = consenting(server.url, tmp_path, threaded=False, clock=clock)
+        for _ in range(PER_DAY):
+            client.record("event", True)
+        for _ in range(2 * len(HOSTILE)):
+            clock.advance(hours=25)
+            if client.flush(timeout=5):
+                break
+        client.close()
+
+        assert len(server.seen) == PER_DAY
+        assert all(len(messages) == 1 for messages in server.seen.values())
+        assert len(server.posts) > len(HOSTILE)
+        assert len({request.body for request in server.posts}) == 1
+        assert not any(
+            request.header("cookie") or request.header("authorization")
+            for request in server.requests
+        )
+
+
+@pytest.fixture
+def flapping() -> Iterator[tuple[int, socket.socket]]:
+    """A port that is open, and one who may close it."""
+    listening = socket.create_server((servers.HOST, 0))
+    yield listening.getsockname()[1], listening
+    listening.close()
+
+
+def test_a_server_that_closes_and_opens_again_is_found_again(
+    flapping: tuple[int, socket.socket], tmp_path: Path
+) -> None:
+    """Open, closed, open: a device needs no restart, and has waited with everything."""
+    port, first = flapping
+    clock = SettableClock(NOW)
+    client = consenting(f"http://{servers.HOST}:{port}", tmp_path, threaded=False, clock=clock)
+    client.record("theme", "light", arm="A")
+    assert not client.flush(timeout=1)
+    first.close()
+    clock.advance(hours=25)
+    started = time.monotonic()
+    assert not client.flush(timeout=1)
+
+    assert time.monotonic() - started < 5
+    with serving(servers.counting) as server:
+        client.close()
+        again = consenting(server.url, tmp_path, threaded=False, clock=clock)
+        clock.advance(hours=25)
+        assert again.flush(timeout=5)
+        again.close()
+
+        assert len(server.seen) == 1

@@ -1,0 +1,340 @@
+"""What a stranger can make a real server read, keep or misunderstand."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.test_bodies import HOSTILE
+from tests.system.server import Server
+from tests.system.test_serving import KNOWN, body, collection, counted
+from veilcount_aggregator.definitions import Source, push
+from veilcount_aggregator.serving import HEADER_MILLISECONDS, THREADS
+from veilcount_aggregator.store import open_store
+from veilcount_shared.wire import JSON_TYPE, MAX_BODY, PACKED_TYPE
+
+from .raw import PATIENCE, Heard, connected, head, listen, say
+
+SMUGGLED = head("GET", "/readyz")
+POST = ("POST", "/v1/reports", f"Content-Type: {PACKED_TYPE}")
+CHUNKED = "Transfer-Encoding: chunked"
+CLOSE = "Connection: close"
+MARK = "MaRkEdVaLuE"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the store and the log are."""
+    return tmp_path_factory.mktemp("limits")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Server]:
+    """One worker, for all: it must outlive everything here."""
+    url = f"sqlite:///{folder}/store.db?durability=relaxed"
+    made = open_store(url, make=True)
+    push(made, Source(KNOWN), datetime.now(UTC), "test")
+    made.close()
+    with Server(url, folder) as served:
+        yield served
+
+
+@pytest.fixture(autouse=True)
+def _it_serves_still(server: Server) -> Iterator[None]:
+    """Whatever was sent, the same worker counts the next report."""
+    workers = server.workers()
+    yield
+    reply = server.ask(
+        "POST", "/v1/reports", data=body(collection()), headers={"Content-Type": PACKED_TYPE}
+    )
+
+    assert reply.json() == {"verdicts": ["counted"]}
+    assert server.workers() == workers
+
+
+def posted(server: Server, raw: bytes, *lines: str) -> Heard:
+    """Post bytes to the intake, in one piece and with their length."""
+    length = f"Content-Length: {len(raw)}"
+    return say(server.port, head("POST", "/v1/reports", length, CLOSE, *lines) + raw)
+
+
+# -- one request, one meaning ----------------------------------------------------------------------
+
+#: a proxy and a server that disagree on where a body ends let one request hide in another
+TWO_LENGTHS = {
+    "both lengths, short": head(*POST, "Content-Length: 5", CHUNKED) + b"0\r\n\r\n" + SMUGGLED,
+    "both lengths, long": head(*POST, CHUNKED, "Content-Length: 99") + b"0\r\n\r\n" + SMUGGLED,
+    "two lengths": head(*POST, "Content-Length: 0", f"Content-Length: {len(SMUGGLED)}") + SMUGGLED,
+    "a list of lengths": head(*POST, f"Content-Length: 0, {len(SMUGGLED)}") + SMUGGLED,
+    "a signed length": head(*POST, "Content-Length: +0") + SMUGGLED,
+    "a negative length": head(*POST, "Content-Length: -1") + SMUGGLED,
+    "a length in hex": head(*POST, "Content-Length: 0x0") + SMUGGLED,
+    "a length beyond all": head(*POST, "Content-Length: 99999999999999999999") + SMUGGLED,
+    "another coding": head(*POST, "Transfer-Encoding: xchunked") + b"0\r\n\r\n" + SMUGGLED,
+    "a coding after chunks": head(*POST, "Transfer-Encoding: chunked, identity") + SMUGGLED,
+    "two codings": head(*POST, CHUNKED, "Transfer-Encoding: identity") + SMUGGLED,
+    "a coding behind a tab": head(*POST, "Transfer-Encoding:\x0bchunked") + SMUGGLED,
+    "a space before the colon": head(*POST, "Transfer-Encoding : chunked") + SMUGGLED,
+    "a folded line": head(*POST, "Transfer-Encoding:", " chunked") + SMUGGLED,
+    "a chunk of no size": head(*POST, CHUNKED) + b"zz\r\n" + SMUGGLED,
+    "a chunk beyond all": head(*POST, CHUNKED) + b"ffffffffffffffffff\r\n" + SMUGGLED,
+    "a chunk without an end": head(*POST, CHUNKED) + b"1\r\nxx\r\n" + SMUGGLED,
+    "a zero in a name": head(*POST, "A\x00B: c", "Content-Length: 0") + SMUGGLED,
+    "a zero in a value": head(*POST, "A: b\x00c", "Content-Length: 0") + SMUGGLED,
+    "no version": b"GET /healthz\r\n\r\n" + SMUGGLED,
+    "a version to come": b"GET /healthz HTTP/3.0\r\nHost: x\r\n\r\n" + SMUGGLED,
+    "a hello of TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + SMUGGLED,
+    "a space in the path": b"GET /healthz /readyz HTTP/1.1\r\nHost: x\r\n\r\n" + SMUGGLED,
+}
+
+
+@pytest.mark.parametrize("name", TWO_LENGTHS)
+def test_no_request_hides_behind_another(server: Server, name: str) -> None:
+    """What can be read in two ways is refused, and the connection with it."""
+    heard = say(server.port, TWO_LENGTHS[name])
+
+    assert heard.statuses == [400]
+    assert heard.ended
+
+
+def test_the_same_would_be_answered_behind_a_whole_request(server: Server) -> None:
+    """Else the test above would prove nothing."""
+    second = head("GET", "/readyz", CLOSE)
+    heard = say(server.port, head("GET", "/healthz") + second, PATIENCE)
+
+    assert heard.statuses == [200, 200]
+
+
+def test_a_body_of_another_door_is_no_request(server: Server) -> None:
+    """A door that reads no body leaves none behind on the connection."""
+    for method, path in (("GET", "/healthz"), ("GET", "/nothing"), ("POST", "/logout")):
+        raw = head(method, path, f"Content-Length: {len(SMUGGLED)}") + SMUGGLED
+        heard = say(server.port, raw, quiet=0.2)
+
+        assert len(heard.statuses) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Transfer-Encoding: chunked", "Host: elsewhere.example", "X-Forwarded-Host: elsewhere.example",
+     "X-Original-URL: /keys", "X-Rewrite-URL: /keys", "X-HTTP-Method-Override: POST"],
+)  # fmt: skip
+def test_no_header_leads_a_request_elsewhere(server: Server, line: str) -> None:
+    """The path is the path, and no answer repeats a host."""
+    heard = say(server.port, head("GET", "/collections/theme?a=b", line, CLOSE) + b"0\r\n\r\n")
+
+    assert heard.statuses[0] == 303
+    assert b"location: /login?to=%2Fcollections%2Ftheme%3Fa%3Db\r\n" in heard.raw
+    assert b"elsewhere" not in heard.raw
+
+
+# -- heads -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("raw", "status"),
+    [
+        (head("GET", "/" + "a" * 70_000), 414),
+        (head("GET", "/healthz", "A: " + "a" * 300_000), 431),
+        (head("GET", "/healthz", *["A: b"] * 200), 431),
+        (head("GET", "/healthz", "Cookie: " + "a=b; " * 60_000), 431),
+    ],
+    ids=["a path", "a header", "headers", "cookies"],
+)
+def test_a_head_is_of_a_bounded_length(server: Server, raw: bytes, status: int) -> None:
+    heard = say(server.port, raw)
+
+    assert (heard.statuses, heard.ended) == ([status], True)
+
+
+@pytest.mark.full
+def test_a_head_that_drips_is_cut(server: Server) -> None:
+    """One letter now and then, for ever: the connection ends by itself."""
+    begun = time.monotonic()
+    with connected(server.port) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nA: ")
+        connection.settimeout(0.2)
+        while time.monotonic() - begun < 3 * HEADER_MILLISECONDS / 1000:
+            try:
+                connection.sendall(b"a")
+                if not connection.recv(1):
+                    break
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+        took = time.monotonic() - begun
+
+    assert took < 2 * HEADER_MILLISECONDS / 1000
+
+
+# -- bodies ----------------------------------------------------------------------------------------
+
+HUNDRED_THOUSAND = json.dumps({"version": 1, "reports": [{}] * 100_000}).encode()
+BOMB = gzip.compress(bytes(64 << 20), 1, mtime=0)
+MOST_GROWTH = 40_000  # kilobytes: a few bodies at once, and what the allocator keeps
+ROUNDS = 2
+
+
+def kilobytes(server: Server) -> int:
+    """Return the memory of the one worker."""
+    (worker,) = server.workers()
+    status = Path(f"/proc/{worker}/status").read_text(encoding="ascii")
+    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
+
+
+def test_no_body_fills_the_memory_of_a_worker(server: Server) -> None:
+    """Two megabytes of every bad shape, a batch of 100,000, bombs: refused, and forgotten."""
+    as_json, zipped = f"Content-Type: {JSON_TYPE}", "Content-Encoding: gzip"
+    posted(server, HOSTILE["keys"], as_json)
+    before = kilobytes(server)
+    statuses = set()
+    for _ in range(ROUNDS):
+        for raw in (*HOSTILE.values(), HUNDRED_THOUSAND):
+            statuses |= set(posted(server, raw, as_json).statuses)
+        statuses |= set(posted(server, BOMB, as_json, zipped).statuses)
+        statuses |= set(posted(server, b"\xff" * MAX_BODY, f"Content-Type: {PACKED_TYPE}").statuses)
+
+    assert statuses == {400, 413}
+    assert kilobytes(server) - before < MOST_GROWTH
+
+
+def test_a_body_that_is_announced_too_long_is_not_waited_for(server: Server) -> None:
+    """By a stranger to the intake, and to the log-in."""
+    for path in ("/v1/reports", "/login"):
+        heard = say(server.port, head("POST", path, f"Content-Length: {40 << 20}"))
+
+        assert heard.statuses == [413]
+
+
+@pytest.mark.parametrize("path", ["/v1/reports", "/login"])
+@pytest.mark.parametrize("length", [(), ("Content-Length: 5",)], ids=["", "and announced as short"])
+def test_a_body_without_an_end_is_read_no_further_than_a_body_can_be(
+    server: Server, path: str, length: tuple[str, ...]
+) -> None:
+    """Chunk after chunk: after a little more than a body can hold, it is refused."""
+    kind = "application/x-www-form-urlencoded" if path == "/login" else PACKED_TYPE
+    chunk = b"10000\r\n" + bytes(1 << 16) + b"\r\n"
+    before = kilobytes(server)
+    with connected(server.port) as connection:
+        connection.sendall(head("POST", path, CHUNKED, *length, f"Content-Type: {kind}"))
+        sent = 0
+        try:
+            while sent < 1 << 30:
+                sent += connection.send(chunk)
+        except OSError:
+            pass
+        heard = listen(connection) if sent == 0 else Heard(b"", ended=True)
+
+    assert sent < 64 << 20, heard
+    assert kilobytes(server) - before < MOST_GROWTH
+
+
+# -- bodies that never come ------------------------------------------------------------------------
+
+
+def _dripping(server: Server, many: int) -> list[socket.socket]:
+    """Return connections that have each begun a body, and now say nothing."""
+    begun = []
+    for _ in range(many):
+        connection = connected(server.port)
+        connection.sendall(head(*POST, "Content-Length: 99") + b"VC")
+        begun.append(connection)
+    return begun
+
+
+def test_31_bodies_that_never_come_keep_nobody_and_32_keep_all(
+    server: Server, folder: Path
+) -> None:
+    """A worker reads so many at once, and cannot cut them: this is why a proxy reads them first.
+
+    Whoever waits is answered as soon as one of them gives up, and nothing is counted of them.
+    """
+    url = f"sqlite:///{folder}/store.db?durability=relaxed"
+    before = counted(url)
+    dripping = _dripping(server, THREADS - 1)
+    served = say(server.port, head("GET", "/healthz")).statuses
+    dripping += _dripping(server, 1)
+    time.sleep(0.5)  # until the last of them is read, too
+    with connected(server.port) as waiting:
+        waiting.sendall(head("GET", "/healthz"))
+        waiting.settimeout(0.5)
+        kept = listen(waiting)
+        for each in dripping:
+            each.close()
+        waiting.settimeout(20)
+        answered = listen(waiting)
+
+    assert served == [200]
+    assert kept.raw == b""
+    assert answered.statuses == [200]
+    assert counted(url) == before
+
+
+# -- what is told ----------------------------------------------------------------------------------
+
+
+MAKERS = (b"granian", b"hyper", b"werkzeug", b"python", b"traceback", b"x-powered-by", b"via:")
+
+
+def test_no_answer_of_a_real_server_names_what_it_is_made_of(server: Server) -> None:
+    """Right, wrong, refused by us, refused before us: no maker, no release, no place."""
+    raws = [
+        *(
+            head("GET", path, CLOSE)
+            for path in ("/healthz", "/nothing", "/v1/keys", "/login", "/docs")
+        ),
+        head("PUT", "/v1/reports", CLOSE),
+        head(*POST, "Content-Length: 3", CLOSE) + b"abc",
+        head("TRACE", "/healthz", CLOSE),
+        head("CONNECT", "elsewhere.example:80", CLOSE),
+        b"junk\r\n\r\n",
+        head("GET", "/" + "a" * 70_000),
+    ]
+    for raw in raws:
+        heard = say(server.port, raw).raw.lower()
+        servers = {line for line in heard.split(b"\r\n") if line.startswith(b"server:")}
+
+        assert servers <= {b"server: veilcount"}
+        assert not [word for word in MAKERS if word in heard]
+
+
+INJECTED = (
+    *("%0a", "%0d%0aSet-Cookie:%20a=b", "%00", "%1b[31m", "%ff%fe", "%e2%80%ae", "%25s%25n"),
+    *("..%2f..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/", "%c0%ae%c0%ae/"),
+    *("';drop%20table--", "${jndi:ldap://x}", "{{7*7}}"),
+)
+PATHS: list[Callable[[str], str]] = [
+    lambda odd: f"/{odd}",
+    lambda odd: f"/v1/collections/{odd}",
+    lambda odd: f"/v1/keys/{odd}",
+    lambda odd: f"/v1/pseudonyms/{odd}/{odd}",
+    lambda odd: f"/assets/{odd}/{odd}",
+    lambda odd: f"/collections/{odd}/answers.{odd}",
+    lambda odd: f"/login?to={odd}",
+]
+
+
+def test_no_path_leads_out_and_none_is_repeated_in_a_head_or_a_log(server: Server) -> None:
+    """Line ends, zeros, escapes, dots, in each place of a path: plain answers, and a plain log."""
+    for path in PATHS:
+        for odd in INJECTED:
+            told = (f"User-Agent: {MARK}\x1b[31m", f"Authorization: Bearer {MARK}%0a", CLOSE)
+            heard = say(server.port, head("GET", path(odd + MARK), *told))
+            top, _, below = heard.raw.partition(b"\r\n\r\n")
+
+            assert heard.statuses[0] in {200, 303, 400, 401, 404, 405, 429}
+            assert b"\nset-cookie: a=b" not in top.lower()
+            assert b"root:" not in below
+            assert b"\x1b" not in heard.raw
+    lines = server.said().splitlines()
+
+    assert all(json.loads(line).keys() >= {"time", "level", "event"} for line in lines)
+    assert MARK not in server.said()

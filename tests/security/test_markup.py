@@ -1,0 +1,239 @@
+"""What a definition, a label or an address can hold, on every page: text, and never markup."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from tests.aggregator.dashboard.visiting import Visitor
+from tests.aggregator.web.world import NOW, World, world
+from veilcount_aggregator.dashboard.visitors import FIELD
+from veilcount_aggregator.keys import Role
+from veilcount_shared.errors import DefinitionError
+
+from .browsing import Form, Read
+from .doors import Kind, of_kind
+
+MARK = "marked"
+#: ends an attribute, a text, a script, a style, a comment, a template
+EVIL = (
+    f"""'"></script></style></textarea></title>--><{MARK} on{MARK}=1>"""
+    f"""{{{{ {MARK} }}}}<svg/onload={MARK}>&lt;{MARK}&gt;"""
+)
+SHORT = f"""\"'></script><{MARK} x=""" + "'"
+LEADING = ("javascript:marked()", "//elsewhere.example/", "data:text/html,marked")
+NAMES = ("words", "number", "curve", "crossed", "local", "curated")
+
+
+def definitions() -> str:
+    """Return a file whose every text is hostile."""
+    evil, short = json.dumps(EVIL), json.dumps(SHORT)
+    texts = "\n".join(f"{key} = {evil}" for key in ("question", "owner", "purpose"))
+    said = f"{texts}\nfrom = 2026-12-01\nuntil = 2026-12-31\n"
+    values = f'values = [{evil}, {short}, "=1+1", "<b>bold</b>"]'
+    return f"""
+app = "acme-editor"
+[words]
+{values}
+other = {json.dumps("other" + SHORT)}
+epsilon = 1
+unit = "day"
+segments = {{arm = [{evil}, "B"]}}
+{said}
+[number]
+range = [0, 240]
+measure = "mean"
+epsilon = 1
+unit = "day"
+{said}
+[curve]
+range = [-10, 10]
+measure = "distribution"
+epsilon = 1
+unit = "day"
+{said}
+[crossed]
+{values}
+cross = {{plan = [{evil}, "paid"]}}
+epsilon = 1
+unit = "day"
+{said}
+[local]
+{values}
+epsilon = 1
+unit = "user"
+twin = "curated"
+{said}
+[curated]
+{values}
+model = "central"
+adjacency = "substitute"
+budget = 1
+unit = "user"
+{said}
+"""
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A deployment whose admin pushed whatever somebody sent him, with answers to it."""
+    with world(tmp_path_factory.mktemp("hostile"), definitions(), now=NOW) as made:
+        for name in NAMES:
+            made.verdicts(*(made.report(name) for _ in range(30)))
+        made.key(Role.ANALYST, SHORT)
+        yield made
+
+
+@pytest.fixture
+def admin(hostile: World) -> Visitor:
+    """Somebody who sees all pages."""
+    visitor = Visitor(hostile)
+    visitor.enter(Role.ADMIN)
+    visitor.get("/")
+    return visitor
+
+
+def pages(*names: str) -> list[str]:
+    """Return a path to each page, of each of these collections where it is of one."""
+    rules = [door.path for door in of_kind(Kind.PAGE) if door.method == "GET"]
+    rules = [rule for rule in rules if "<form>" not in rule]
+    named = [rule.replace("<name>", name) for rule in rules if "<name>" in rule for name in names]
+    return [*(rule for rule in rules if "<" not in rule), *named, "/login", "/nothing"]
+
+
+def costly(path: str) -> object:
+    """Return a page as a parameter; one that computes for seconds is looked at in full runs."""
+    slow = path.endswith("contrast") and not path.startswith("/collections/curated")
+    return pytest.param(path, marks=[pytest.mark.full] if slow else [])
+
+
+FEW = ("words", "curated")
+HTML = {"Accept": "text/html"}
+
+
+@pytest.mark.parametrize("path", [costly(each) for each in pages(*NAMES)])
+def test_what_definitions_hold_is_text_on_every_page(admin: Visitor, path: str) -> None:
+    """Questions, owners, values, segments, labels of keys."""
+    admin.headers = HTML
+    page = admin.get(path)
+
+    assert page.status in {200, 303, 404}
+    assert not Read(page.html).foreign(MARK)
+
+
+@pytest.mark.parametrize("path", pages(*FEW))
+def test_what_an_address_holds_is_text_on_every_page(admin: Visitor, path: str) -> None:
+    """In each field that the page, its links or its forms know of, alone and all at once."""
+    admin.headers = HTML
+    names = sorted(Read(admin.get(path).html).asked() | {"to", "from", "series", "find", "page"})
+    for evil in (EVIL, *LEADING):
+        queries = [f"{name}={quote(evil)}" for name in names]
+        for query in (*(queries if evil is EVIL else ()), "&".join(queries)):
+            page = admin.get(f"{path}?{query}")
+
+            assert page.status < 500, query
+            assert not Read(page.html).foreign(MARK), query
+
+
+@pytest.mark.parametrize("name", [EVIL, SHORT, "..", "\x1b[31m", "a\nb"])
+def test_what_a_path_holds_is_text_in_every_trouble(admin: Visitor, name: str) -> None:
+    admin.headers = HTML
+    for door in of_kind(Kind.PAGE, Kind.OPEN):
+        if "<" not in door.path or door.method != "GET":
+            continue
+        spelled = quote(name, safe="")
+        path = door.path
+        for place in ("<name>", "<form>", "<digest>", "<identity>"):
+            path = path.replace(place, spelled)
+        page = admin.get(path)
+
+        assert page.status in {400, 404}
+        assert not Read(page.html).foreign(MARK)
+
+
+#: forms that stand on no page before something was typed
+LATER = (
+    Form("/definitions", posts=True, fields={"text": "", "lists": ""}),
+    Form("/collections/curated/releases", posts=True, fields={"query": "", "epsilon": "1"}),
+    Form("/login", posts=True, fields={"key": "wrong", "to": "/"}),
+    Form("/enter", posts=True, fields={"link": ""}),
+)
+
+
+def test_what_a_form_sends_is_text_on_the_page_that_answers(admin: Visitor) -> None:
+    """Each field of each form of each page, sent back with markup in it."""
+    admin.headers = HTML
+    found = [
+        form for path in pages(*FEW) for form in Read(admin.get(path).html).forms if form.posts
+    ]
+    typed = {form.action: form for form in (*found, *LATER) if form.fields.keys() - {FIELD}}
+    for form in typed.values():
+        for name in form.fields.keys() - {FIELD}:
+            page = admin.post(form.action, **form.fields | {FIELD: admin.token, name: EVIL})
+
+            assert page.status < 500
+            assert not Read(page.html).foreign(MARK), (form.action, name)
+            assert not urlsplit(page.leads_to).netloc
+    assert typed.keys() >= {"/keys", "/definitions/preview"}
+
+
+def test_markup_that_got_through_would_be_noticed() -> None:
+    """In a text, an attribute, a script, an address."""
+    planted = (
+        f"<p>{EVIL}</p>",
+        f'<input name="to" value="{EVIL}">',
+        f'<script type="application/json">{{"a": "{EVIL}"}}</script>',
+        *(f'<a href="{link}">on</a>' for link in LEADING),
+        '<form method="post" action="https://elsewhere.example/">',
+        "<script>marked()</script>",
+        '<p onclick="marked()">',
+    )
+
+    assert all(Read(page).foreign(MARK) for page in planted)
+
+
+OURS = ("script-src", "connect-src", "form-action", "frame-src", "object-src", "worker-src")
+
+
+def test_no_page_loads_or_sends_anything_elsewhere(admin: Visitor) -> None:
+    """By its policy: no script of the page's own, no eval, no frame, no base, no other host."""
+    admin.headers = HTML
+    for path in pages(*FEW):
+        policy = dict(
+            part.strip().partition(" ")[::2]
+            for part in admin.get(path).response.headers["Content-Security-Policy"].split(";")
+        )
+
+        assert policy["default-src"] == policy["frame-ancestors"] == "'none'"
+        assert {policy.get(name, "'none'") for name in OURS} <= {"'self'", "'none'"}
+        assert policy.get("base-uri", "'none'") == "'none'"
+
+
+@pytest.mark.parametrize(
+    "odd", ["\x1b[31m", "a\nb", "\x00", "\x9b31m", "\u202e", "\u2028", "\x7f", "\ud800"]
+)
+@pytest.mark.parametrize("key", ["question", "owner", "purpose", "values", "other", "segments"])
+def test_no_text_of_a_definition_holds_what_a_terminal_or_a_log_obeys(
+    hostile: World, key: str, odd: str
+) -> None:
+    """Refused at the door, so no page, no log line and no terminal ever gets it."""
+    given = {"question": "?", "owner": "we", "purpose": "to know", "other": "another"}
+    given[key] = f"a{odd}b"
+    lines = [
+        f"{name} = {json.dumps(given[name])}" for name in ("question", "owner", "purpose", "other")
+    ]
+    values = [f"a{odd}b" if key == "values" else "a", "b"]
+    arms = [f"a{odd}b" if key == "segments" else "A", "B"]
+    text = "\n".join(
+        ['app = "a"', "[c]", *lines, f"values = {json.dumps(values)}",
+         f"segments = {{arm = {json.dumps(arms)}}}", "epsilon = 1", 'unit = "day"',
+         "from = 2026-12-01", "until = 2026-12-31"]
+    )  # fmt: skip
+
+    with pytest.raises(DefinitionError) as refused:
+        hostile.push(text)
+
+    assert odd not in str(refused.value)

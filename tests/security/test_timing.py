@@ -1,0 +1,128 @@
+"""How long a wrong key takes says nothing of the right one."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from string import ascii_letters
+
+import pytest
+from scipy.stats import mannwhitneyu
+
+from veilcount_aggregator.keys import Key, Keyring, Role
+from veilcount_aggregator.keys import _digest as digest_of
+
+ALPHA = 1e-4
+GUESSES = 4_000  # of each kind
+END = 5  # letters of a near guess that are wrong
+SECRET = "veilcount_admin_" + "Ab3_" * 10 + "xyz"  # as long as a real one
+
+Find = Callable[[str], object]
+
+
+class Asked(Mapping[str, Key]):
+    """The keys of a ring, and all that anybody looked for among them."""
+
+    def __init__(self, keys: Mapping[str, Key]) -> None:
+        """Nobody has looked yet."""
+        self._keys = keys
+        self.asked: list[str] = []
+
+    def __getitem__(self, name: str) -> Key:
+        """Note what is looked for."""
+        self.asked.append(name)
+        return self._keys[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+def ring() -> Keyring:
+    """Return a ring with one key."""
+    key = Key(
+        "00000000",
+        Role.ADMIN,
+        "",
+        digest_of(SECRET),
+        datetime(2026, 12, 3, tzinfo=UTC).date().isoformat(),
+    )
+    return Keyring({key.digest: key})
+
+
+def guesses(source: random.Random) -> list[tuple[bool, str]]:
+    """Return wrong keys in no order: half of them right but for their end, half right nowhere.
+
+    Each is asked once, since what one hash takes is its own: where it falls in a table, say. All
+    lie in memory as if they had just come in, or ten nanoseconds of making them would show.
+    """
+    told = []
+    for near in source.sample((True, False), 2 * GUESSES, counts=(GUESSES, GUESSES)):
+        letters = "".join(source.choices(ascii_letters, k=len(SECRET)))
+        guess = SECRET[:-END] + letters[-END:] if near else letters
+        told.append((near, guess.encode()))
+    return [(near, guess.decode()) for near, guess in told]
+
+
+def test_a_key_is_looked_for_by_its_hash_alone() -> None:
+    """So a comparison that ends early tells of a hash, which nobody can choose."""
+    keys = Asked(ring().keys)
+    found = Keyring(keys).find(SECRET)
+    for wrong in (SECRET[:-1], SECRET + "x", SECRET[:-1] + "!", "", "x" * 100_000, "\udcff"):
+        assert Keyring(keys).find(wrong) is None
+
+    assert found is not None
+    assert all(len(each) == 64 and SECRET not in each for each in keys.asked)
+    assert len(set(keys.asked)) == len(keys.asked) == 7
+
+
+def test_no_hash_shares_a_beginning_with_that_of_a_near_guess() -> None:
+    """Of 2,000 keys that differ in one letter, none shares more letters than strangers do."""
+    right = digest_of(SECRET)
+    shared = [
+        _shared(right, digest_of(SECRET[:-1] + chr(code))) for code in range(0x4E00, 0x4E00 + 2_000)
+    ]
+
+    assert max(shared) < 8  # one of 2,000 shares 8 with a chance of 2,000 / 16^8
+
+
+def _shared(one: str, other: str) -> int:
+    return next(
+        (place for place, (a, b) in enumerate(zip(one, other, strict=True)) if a != b), len(one)
+    )
+
+
+# -- measured --------------------------------------------------------------------------------------
+
+
+def early(secret: str) -> bool:
+    """Compare as nobody should: letter by letter, until one differs."""
+    return len(secret) == len(SECRET) and all(a == b for a, b in zip(secret, SECRET, strict=True))
+
+
+def p_value(find: Find, seed: int) -> float:
+    """Return how likely times as different as these are, if near and far guesses take the same."""
+    times: dict[bool, list[int]] = {True: [], False: []}
+    for near, guess in guesses(random.Random(seed)):
+        begun = time.perf_counter_ns()
+        find(guess)
+        times[near].append(time.perf_counter_ns() - begun)
+    return float(mannwhitneyu(times[True], times[False]).pvalue)
+
+
+@pytest.mark.full
+def test_a_near_guess_takes_as_long_as_a_far_one() -> None:
+    """Alpha 1e-4; a busy machine may make one run look odd, and not three."""
+    found = ring().find
+
+    assert max(p_value(found, seed) for seed in range(3)) > ALPHA
+
+
+@pytest.mark.full
+def test_a_comparison_that_ends_early_would_be_noticed() -> None:
+    """Every time."""
+    assert max(p_value(early, seed) for seed in range(3)) < ALPHA
