@@ -8,17 +8,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .engines import ENGINES
-from .running import Plan, run
+from .faults import FAULTS, KILLS
+from .plan import GROWTH, OUTAGE, Plan
+from .running import run
+from .shapes import HERD, HOSTILE, SHAPES, SOAK, STEADY
 
-DEVICES_A_SECOND = 500  # each has four bodies
+FEWEST_FOR_FAKES = 100
+FAULTED = 150  # devices a second, where a fault strikes
 
 
 def main() -> int:
     """Run, print what came of it; 1 if anything is wrong."""
     plan = _plan(_arguments())
+    fault = f", {plan.fault}" if plan.fault else ""
+    real = f" and {plan.real} real ones" if plan.real else ""
     print(
-        f"{plan.devices:,} devices, {plan.users} at once, for {plan.seconds} s at most, on "
-        f"{plan.store}, workers: {plan.workers}",
+        f"{plan.shape}{fault}: {plan.devices:,} devices{real}, {plan.users} at once, for "
+        f"{plan.seconds} s at most, on {plan.store}, workers: {plan.workers}",
         flush=True,
     )
     with TemporaryDirectory(prefix="veilcount-load-") as folder:
@@ -29,30 +35,62 @@ def main() -> int:
 
 def _plan(asked: argparse.Namespace) -> Plan:
     files = [("--html", asked.html), ("--csv", asked.csv)]
+    fault: str = asked.kill or asked.fault or (OUTAGE if asked.shape == HERD else "")
+    watched = asked.shape in {SOAK, HOSTILE}
     return Plan(
         asked.store,
-        asked.users,
+        asked.users or SHAPES[asked.shape].users,
         asked.seconds,
         asked.workers,
-        asked.devices or asked.seconds * DEVICES_A_SECOND,
+        asked.devices or _devices(asked.shape, fault, asked.seconds),
         asked.seed,
+        asked.shape,
+        fault,
+        asked.devices_real,
+        asked.generators,
+        asked.ui,
         asked.p99,
+        asked.errors,
+        GROWTH if asked.growth is None and watched else asked.growth,
         tuple(word for flag, file in files if file for word in (flag, str(file.resolve()))),
     )
 
 
+def _devices(shape: str, fault: str, seconds: int) -> int:
+    """Return how many a run draws: where sends are spread over the time, few enough to be so."""
+    drawn = SHAPES[shape].devices
+    few = FEWEST_FOR_FAKES if shape == HOSTILE else 1
+    return max(few, seconds * (min(drawn, FAULTED) if fault else drawn))
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev load", description=__doc__)
-    parser.add_argument("--store", choices=ENGINES, default="sqlite", help="sqlite is the default")
-    parser.add_argument("--users", type=_some, default=32, help="devices that send at once (32)")
-    parser.add_argument("--seconds", type=_some, default=10, help="ends after these at most (10)")
-    parser.add_argument("--workers", type=_some, default=1, help="processes of the server (1)")
-    parser.add_argument("--devices", type=_some, help=f"{DEVICES_A_SECOND} a second, unless given")
-    parser.add_argument("--seed", type=int, default=1, help="of everything that is drawn (1)")
-    parser.add_argument("--p99", type=float, metavar="MS", help="fail if a hundredth takes longer")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="locust's report")
-    parser.add_argument("--csv", type=Path, metavar="PREFIX", help="locust's figures")
-    return parser.parse_args()
+    say = parser.add_argument
+    say("--shape", choices=SHAPES, default=STEADY, help="the course of the run (steady)")
+    say("--store", choices=ENGINES, default="sqlite", help="sqlite is the default")
+    say("--users", type=_some, help="devices that send at once (32; in a herd 200)")
+    say("--seconds", type=_some, default=10, help="ends after these at most (10)")
+    say("--workers", type=_some, default=1, help="processes of the server (1)")
+    say("--devices", type=_some, help="light devices in all; unless given, by shape and seconds")
+    say("--devices-real", type=int, default=0, metavar="N", help="so many real clients beside (0)")
+    say("--generators", type=_some, default=1, help="locust workers, if more than one (1)")
+    say("--seed", type=int, default=1, help="of everything that is drawn (1)")
+    wrong = parser.add_mutually_exclusive_group()
+    wrong.add_argument("--kill", choices=KILLS, help="kill -9, under load")
+    faults = [name for name in FAULTS if name not in KILLS]
+    wrong.add_argument("--fault", choices=faults, help="anything else that goes wrong")
+    say("--p99", type=float, metavar="MS", help="fail if a hundredth takes longer")
+    say("--errors", type=float, metavar="PERCENT", help="fail if more sends have no answer")
+    say("--growth", type=float, metavar="MB", help=f"of memory; {GROWTH:g} for soak and hostile")
+    say("--html", type=Path, metavar="FILE", help="locust's report")
+    say("--csv", type=Path, metavar="PREFIX", help="locust's figures")
+    say("--ui", type=int, metavar="PORT", help="watch it on locust's page, at this port")
+    asked = parser.parse_args()
+    if asked.kill == "redis" and asked.store == "sqlite":
+        parser.error("--kill redis needs --store redis or redis-cluster")
+    if asked.shape == HOSTILE and (asked.devices or FEWEST_FOR_FAKES) < FEWEST_FOR_FAKES:
+        parser.error(f"one fake in a hundred devices needs {FEWEST_FOR_FAKES} --devices or more")
+    return asked
 
 
 def _some(given: str) -> int:

@@ -21,11 +21,11 @@ FOLDER = "VEILCOUNT_LOAD"  # the variable that says where the files are
 PLACE = "/v1/reports"
 HEADERS = {"Content-Type": "application/vnd.veilcount.batch"}
 BEGUN = "begun"  # the file that says that the first generator has begun
+ENOUGH = "enough"  # the one that says that a run with a fault in it may end
 #: what says that a body is no batch, now and for ever [shared README, the wire]
 REFUSED = frozenset({400, 413, 415, 422})
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

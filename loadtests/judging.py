@@ -56,7 +56,7 @@ class Answers:
     @property
     def counters(self) -> Counters:
         """What counters all these messages make."""
-        return self.honest + self._tally(self.fakes) if self.fakes else self.honest
+        return self._tally([*self.reports, *self.fakes])
 
     @property
     def honest(self) -> Counters:
@@ -65,7 +65,7 @@ class Answers:
 
     def _tally(self, reports: list[Report]) -> Counters:
         rows = np.frombuffer(b"".join(report.message for report in reports), np.uint8)
-        return tally(self.collection, rows.reshape(len(reports), -1))
+        return tally(self.collection, rows.reshape(len(reports), self.collection.message_bytes))
 
 
 def answers(told: Told) -> list[Answers]:

@@ -1,6 +1,6 @@
 """Devices as light as they can be: each sends the next body that was packed before the run.
 
-A body that is not acknowledged stands in the queue again, as it would stay in a device's outbox;
+A body that is not acknowledged stands first in the queue again, as it would in a device's outbox;
 whoever is asked to come back later does. Locust has patched the standard library by now: threads
 are greenlets, and `sleep` lets others run.
 
@@ -21,12 +21,13 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from loadtests.errand import BEGUN, FOLDER, HEADERS, PLACE, REFUSED, Diary, Errand
+from loadtests.errand import BEGUN, ENOUGH, FOLDER, HEADERS, PLACE, REFUSED, Diary, Errand
 from locust import FastHttpUser, events, task
 from locust.exception import StopUser
 from locust.runners import MasterRunner, WorkerRunner
 
 PAUSE_SECONDS = 0.1  # after a send that failed
+TICK = 0.1
 DONE = "done"  # what a generator tells the master that has nothing left to send
 
 folder = Path(os.environ[FOLDER])
@@ -47,7 +48,8 @@ class Device(FastHttpUser):
 
     def on_start(self) -> None:
         """Take a place in the line: the first go to work first."""
-        self.rank = next(ranks) * terms.generators + generator(self.environment.runner)
+        place = next(ranks) * terms.generators + generator(self.environment.runner)
+        self.rank = place % terms.users  # whoever starts a run again on locust's page starts anew
         self.next_send = begun() + terms.pace * self.rank / terms.users
 
     def wait_time(self) -> float:
@@ -76,7 +78,7 @@ class Device(FastHttpUser):
         reply: bytes = response.content if counted else b""
         sent.append((body, reply, took, response.status_code, at))
         if not reply and response.status_code not in REFUSED:
-            queue.append(body)
+            queue.appendleft(body)
             time.sleep(max(PAUSE_SECONDS, asked(response)))
 
 
@@ -107,6 +109,13 @@ def finish(runner: Any) -> None:
         threading.Thread(target=runner.quit).start()  # it waits for all users
 
 
+def end_when_told(runner: Any) -> None:
+    """End a run that the clock does not end: what was down may take its time to come back."""
+    while not (folder / ENOUGH).exists():
+        time.sleep(TICK)
+    runner.quit()
+
+
 def one_is_done(environment: Any, msg: Any, **_: Any) -> None:
     """End the run once all generators are done."""
     finished.append(str(msg.node_id))
@@ -130,6 +139,8 @@ def begin(environment: Any, **_: Any) -> None:
         queue.extend(errand.order[generator(runner) :: terms.generators])
     clocks[:] = [time.perf_counter(), time.process_time()]
     (folder / BEGUN).touch()
+    if not isinstance(runner, WorkerRunner):
+        threading.Thread(target=end_when_told, args=(runner,), daemon=True).start()
 
 
 def end(environment: Any, **_: Any) -> None:

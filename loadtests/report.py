@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
@@ -11,23 +12,58 @@ import numpy as np
 from veilcount_shared.verdict import Verdict
 
 from .errand import Diary
+from .meter import Meter
+from .phases import knee, stretches, table
+from .shapes import RAMP, SOAK, Terms
 from .told import Told
 
 FAIR = 0.5  # of the server's CPU: a generator that costs more measures itself
+MEGABYTE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """CPU seconds of one run."""
+    """What everyone took: the server's and the store's processes, and the generators' CPU."""
 
-    server: float
-    store: float  # of processes of the store's own
+    server: Meter
+    store: Meter
     generator: float
 
     @property
     def share(self) -> float:
         """The generator's, as a part of what it was to load."""
-        return self.generator / (self.server + self.store)
+        return self.generator / max(self.server.computed + self.store.computed, 1e-9)
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """What is told of real devices, if there are any."""
+
+    devices: int
+    answers: int
+    tries: int
+    hurried: int  # devices that had not sent everything when patience ended
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """A fault that struck, by the machine's monotonic clock."""
+
+    name: str
+    begun: float
+    over: float  # whatever was down is up again
+    answered: float  # the first answer that a light device had after
+    caught_up: float  # when all that had been tried in vain before was answered
+    delivered: float | None  # the last answer to a real device
+
+    @property
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """What it came to."""
+        yield "fault", f"{self.name}, for {self.over - self.begun:.1f} s"
+        yield "answered again after, s", f"{max(0.0, self.answered - self.over):.2f}"
+        yield "backlog gone after, s", f"{max(0.0, self.caught_up - self.over):.2f}"
+        if self.delivered is not None:
+            yield "all real devices done after, s", f"{max(0.0, self.delivered - self.over):.1f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,35 +73,69 @@ class Outcome:
     told: Told
     diary: Diary
     costs: Costs
-    failures: tuple[str, ...]
+    terms: Terms
+    promised: float | None = None  # milliseconds
+    crowd: Crowd | None = None
+    incident: Incident | None = None
+    failures: tuple[str, ...] = ()
 
     def milliseconds(self, percent: float) -> float:
         """Return the time within which so many of the answered sends were answered."""
         answered = self.diary.answered
         return float(np.percentile(answered, percent)) * 1000 if answered else inf
 
+    @property
+    def unanswered(self) -> float:
+        """The percentage of sends that were not answered."""
+        return 100 * (1 - len(self.diary.answered) / len(self.diary.bodies))
+
     def __str__(self) -> str:
-        """A table, then what is wrong."""
+        """A table, the phases if there are several, then what is wrong."""
         rows = list(self._rows())
         width = max(len(name) for name, _ in rows)
-        table = [f"{name:<{width}}  {value}" for name, value in rows]
+        lines = [f"{name:<{width}}  {value}" for name, value in rows]
         wrong = [f"FAILED: {problem}" for problem in self.failures]
-        return "\n".join([*table, *(wrong or ["sound: every figure is what the devices sent"])])
+        sound = ["sound: every figure is what the devices sent"]
+        return "\n".join([*lines, *self._phases(), *(wrong or sound)])
+
+    def _phases(self) -> list[str]:
+        found = stretches(self.diary, self.terms)
+        lines = table(found) if len(self.terms.course.phases) > 1 else []
+        if self.terms.shape == RAMP:
+            lines.append(f"knee: {knee(found, self.promised)}")
+        return lines
 
     def _rows(self) -> Iterator[tuple[str, str]]:
-        sends, lasted, given = len(self.diary.bodies), self.diary.lasted, self.told.verdicts
+        lasted, given = self.diary.lasted, self.told.verdicts
+        yield "load average", f"{os.getloadavg()[0]:.1f}"
         yield "seconds", f"{lasted:.1f}"
         yield "requests/s", f"{len(self.diary.answered) / lasted:,.0f}"
         yield "reports/s", f"{given.total() / lasted:,.0f}"
         yield "p50, ms", f"{self.milliseconds(50):.1f}"
         yield "p99, ms", f"{self.milliseconds(99):.1f}"
-        yield "server CPU, us a request", f"{self.costs.server / sends * 1e6:,.0f}"
-        if self.costs.store:
-            yield "store CPU, us a request", f"{self.costs.store / sends * 1e6:,.0f}"
-        yield "generator CPU, us a request", f"{self.costs.generator / sends * 1e6:,.0f}"
-        unfair = "" if self.costs.share <= FAIR else f"  (above {FAIR}: the times are its own too)"
-        yield "generator / server", f"{self.costs.share:.2f}{unfair}"
+        yield from self._costs()
         yield "sends without a reply", f"{self.told.silences.total():,}"
+        if refused := self.told.refusals.total():
+            yield "bodies refused", f"{refused:,}"
         for verdict in Verdict:
             if given[verdict] or verdict.delivered:
                 yield verdict.value, f"{given[verdict]:,}"
+        yield from self.incident.rows if self.incident else ()
+        if (crowd := self.crowd) is not None:
+            said = f"{crowd.devices}, {crowd.answers} answers in {crowd.tries} requests"
+            yield "real devices", said + (f", {crowd.hurried} hurried" if crowd.hurried else "")
+
+    def _costs(self) -> Iterator[tuple[str, str]]:
+        costs, sends = self.costs, len(self.diary.bodies)
+        yield "server CPU, us a request", f"{costs.server.computed / sends * 1e6:,.0f}"
+        if costs.store.computed:
+            yield "store CPU, us a request", f"{costs.store.computed / sends * 1e6:,.0f}"
+        yield "generator CPU, us a request", f"{costs.generator / sends * 1e6:,.0f}"
+        unfair = "" if costs.share <= FAIR else f"  (above {FAIR}: the times are its own too)"
+        yield "generator / server", f"{costs.share:.2f}{unfair}"
+        server = costs.server
+        held = f"{server.least / MEGABYTE:.0f} at first, {server.most / MEGABYTE:.0f} at most"
+        settled = f"{server.risen / MEGABYTE:+.1f} after the first quarter"
+        yield "server memory, MB", f"{held}; {settled}"
+        if self.terms.shape == SOAK:
+            yield "slope, MB an hour", f"{server.growth / MEGABYTE * 3600:+.1f}"

@@ -1,10 +1,9 @@
-"""One run: a population, a server of its own, locust, and the judgement of what the store holds."""
+"""One run: a population, a server of its own, devices, and a judgement of what the store holds."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -14,114 +13,205 @@ import requests
 from tests.system.server import Server
 
 from veilcount_aggregator.store import open_store
+from veilcount_shared import Collection
 
-from . import engines
-from .cost import cpu_seconds
-from .engines import Engine
-from .errand import FOLDER, HEADERS, PLACE, Diary, Errand
+from . import engines, hostile
+from .defence import defended
+from .devices import Asked, Story
+from .errand import HEADERS, PLACE, Diary, Errand
+from .faults import FAULTS
+from .generators import Crew, March, NotSent
 from .judging import judge
-from .population import draw, order
+from .meter import Meter, watching
+from .plan import AFTER, Plan
+from .population import REPLAYED, Parcel, draw, order
 from .questions import definitions, questions
-from .report import Costs, Outcome
+from .report import MEGABYTE, Costs, Crowd, Incident, Outcome
+from .shapes import HERD, Terms, pace
+from .sites import Site
+from .testimony import broken, heard
 from .told import Told
 
-HERE = Path(__file__).resolve().parent
-STOP_SECONDS = 30  # for sends that are on their way when the time is over
-TRIES = 3  # of what is still not acknowledged then
+TRIES = 3  # of what is still not acknowledged when the time is over
+TICK = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What is asked of a run."""
+class Cast:
+    """Everyone who sends in a run, and what there is to send."""
 
-    store: str
-    users: int
-    seconds: int
-    workers: int
-    devices: int
-    seed: int
-    p99: float | None = None  # milliseconds
-    told_to_locust: tuple[str, ...] = ()
+    collections: Mapping[str, Collection]
+    parcels: list[Parcel]
+    errand: Errand
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """When a fault was there."""
+
+    name: str
+    begun: float
+    over: float
 
 
 def run(plan: Plan, folder: Path) -> Outcome:
     """Load a server with a population; return what came of it."""
     now = datetime.now(UTC)
-    parcels = draw(questions(now.date()), now, plan.devices, plan.seed)
-    errand = Errand([parcel.body for parcel in parcels], order(len(parcels), plan.seed))
-    errand.save(folder)
     file = folder / "collections.toml"
-    file.write_text(definitions(now.date()), encoding="utf-8")
+    file.write_text(definitions(now.date(), bait=plan.hostile), encoding="utf-8")
+    cast = _cast(plan, now)
+    cast.errand.save(folder)
     with engines.made(plan.store, folder) as engine:
-        with _server(engine, plan, file) as server:
-            diary, costs = _load(server, engine, plan, folder)
-            told = Told.of(parcels, diary)
-            _settle(server, errand, told)
+        site = Site(engine, folder, _flags(plan, file), roundabout=_roundabout(plan))
+        with site:
+            costs, strike = _load(site, plan, folder, file)
+            diary, story = _diary(folder), Story.load(folder) if plan.real else Story()
+            told = heard(cast.parcels, Told.of(cast.parcels, diary), story, cast.collections)
+            _settle(site.server, told)
         store = open_store(engine.url)
         try:
             wrong = judge(store, told)
+            wrong += defended(store, told, hostile.room(plan.devices)) if plan.hostile else []
         finally:
             store.close()
-    outcome = Outcome(told, diary, costs, tuple(wrong))
-    return replace(outcome, failures=(*wrong, *_slow(outcome, plan)))
+    outcome = Outcome(
+        told,
+        diary,
+        replace(costs, generator=diary.cpu),
+        cast.errand.terms,
+        plan.p99,
+        _crowd(story),
+        _incident(strike, diary, story),
+    )
+    return replace(outcome, failures=(*wrong, *broken(story), *_promises(outcome, plan)))
 
 
-def _server(engine: Engine, plan: Plan, file: Path) -> Server:
+def _cast(plan: Plan, now: datetime) -> Cast:
+    collections = questions(now.date(), bait=plan.hostile)
+    parcels = draw(questions(now.date()), now, plan.devices, plan.seed)
+    replayed = REPLAYED
+    if plan.hostile:
+        attack = hostile.draw_attack(collections, now, plan.devices, plan.seed)
+        parcels = hostile.mixed(parcels, attack)
+        replayed = hostile.REPLAYED
+    sends = order(len(parcels), plan.seed, replayed)
+    between = pace(plan.course, plan.users, plan.seconds, len(sends)) if plan.paced else 0.0
+    terms = Terms(
+        plan.shape, plan.users, plan.seconds, between, plan.generators, plan.page is not None
+    )
+    return Cast(collections, parcels, Errand([each.body for each in parcels], sends, terms))
+
+
+def _flags(plan: Plan, file: Path) -> tuple[str, ...]:
     flags = ("--collections", str(file), "--workers", str(plan.workers))
-    return Server(engine.url, file.parent, *flags)
+    return (*flags, "--room", str(hostile.room(plan.devices))) if plan.hostile else flags
 
 
-def _load(server: Server, engine: Engine, plan: Plan, folder: Path) -> tuple[Diary, Costs]:
-    """Let locust send; return what it wrote down, and what everyone computed meanwhile."""
-    before = _spent(server), cpu_seconds(engine.pids)
-    _locust(server.url, plan, folder)
-    after = _spent(server), cpu_seconds(engine.pids)
-    diary = Diary.load(folder)
-    if not diary.bodies:
-        raise RuntimeError("locust sent nothing")
-    return diary, Costs(after[0] - before[0], after[1] - before[1], diary.cpu)
+# -- sending ---------------------------------------------------------------------------------------
 
 
-def _spent(server: Server) -> float:
-    return cpu_seconds([server.pid, *server.workers()])
+def _load(site: Site, plan: Plan, folder: Path, file: Path) -> tuple[Costs, Strike | None]:
+    """Have everyone send; return what the servers took meanwhile, and what struck them."""
+    server, store = Meter(site.pids), Meter(site.engine.pids)
+    told = plan.told_to_locust
+    march = March(site.url, plan.users, plan.at_most, plan.generators, plan.page, told)
+    with Crew(folder) as crew:
+        if plan.real:
+            _asked(site, plan, file).save(folder)
+            crew.ready_devices()
+        begun = crew.begin(march)
+        with watching(server, store):
+            strike = _strike(site, plan, crew, begun) if plan.fault else None
+            crew.wait()
+    return Costs(server, store, 0.0), strike
 
 
-def _locust(url: str, plan: Plan, folder: Path) -> None:
-    command = [
-        *(sys.executable, "-m", "locust", "--locustfile", str(HERE / "locustfile.py")),
-        *("--headless", "--only-summary", "--host", url, "--exit-code-on-error", "0"),
-        *("--users", str(plan.users), "--spawn-rate", str(plan.users)),
-        *("--run-time", f"{plan.seconds}s", "--stop-timeout", str(STOP_SECONDS)),
-        *plan.told_to_locust,
-    ]
-    environ = os.environ | {FOLDER: str(folder), "PYTHONPATH": str(HERE.parent)}
-    said = folder / "locust.log"
-    with said.open("wb") as log:
-        ended = subprocess.run(command, env=environ, stdout=log, stderr=log, check=False)
-    if ended.returncode:
-        why = said.read_text(encoding="utf-8")
-        raise RuntimeError(f"locust ended with {ended.returncode}:\n{why}")
+def _asked(site: Site, plan: Plan, file: Path) -> Asked:
+    herd = plan.shape == HERD
+    jitter = 1.0 if herd else plan.seconds / 4
+    return Asked(site.url, str(file), plan.real, plan.seconds / 2, jitter, plan.seed, herd=herd)
 
 
-def _settle(server: Server, errand: Errand, told: Told) -> None:
+def _strike(site: Site, plan: Plan, crew: Crew, begun: float) -> Strike:
+    """Have a fault strike in its time, whoever still sends."""
+    fault = FAULTS[plan.fault]
+    _sleep_until(begun + plan.strikes * plan.seconds)
+    if not crew.sending():
+        raise NotSent("everything was sent before the fault could strike: give more --devices")
+    at = time.perf_counter()
+    with fault.strike(site):
+        _sleep_until(at + (plan.lasts or fault.lasts) * plan.seconds)
+    over = time.perf_counter()
+    _sleep_until(max(begun + plan.seconds, over + AFTER * plan.seconds))
+    crew.end()
+    return Strike(plan.fault, at, over)
+
+
+def _roundabout(plan: Plan) -> bool:
+    """Whether the fault is on the way, so that a proxy has to be."""
+    return bool(plan.fault) and FAULTS[plan.fault].on_the_way
+
+
+def _sleep_until(instant: float) -> None:
+    while (left := instant - time.perf_counter()) > 0:
+        time.sleep(min(left, TICK))
+
+
+def _settle(server: Server, told: Told) -> None:
     """Send again what was never acknowledged, as a device does: now it is known what counts."""
     for place in told.open:
         for _ in range(TRIES):
-            told.hear(place, _reply(server, errand.bodies[place]))
-            if place in told.replies:
+            told.hear(place, *_reply(server, told.parcels[place].body))
+            if told.settled(place):
                 break
 
 
-def _reply(server: Server, body: bytes) -> bytes:
+def _reply(server: Server, body: bytes) -> tuple[bytes, int]:
     try:
         reply = server.ask("POST", PLACE, data=body, headers=HEADERS)
     except requests.RequestException:
-        return b""
-    return reply.content if reply.status_code == HTTPStatus.OK else b""
+        return b"", 0
+    return reply.content if reply.status_code == HTTPStatus.OK else b"", reply.status_code
 
 
-def _slow(outcome: Outcome, plan: Plan) -> list[str]:
-    took = outcome.milliseconds(99)
-    if plan.p99 is None or took <= plan.p99:
-        return []
-    return [f"p99 is {took:.1f} ms, and {plan.p99:g} ms were promised"]
+# -- what is told ----------------------------------------------------------------------------------
+
+
+def _diary(folder: Path) -> Diary:
+    diary = Diary.load(folder)
+    if not diary.bodies:
+        raise NotSent("locust sent nothing")
+    return diary
+
+
+def _crowd(story: Story) -> Crowd | None:
+    if not story.ends:
+        return None
+    answers = sum(end.drawn for end in story.ends)
+    hurried = sum(end.hurried for end in story.ends)
+    return Crowd(len(story.ends), answers, len(story.tries), hurried)
+
+
+def _incident(strike: Strike | None, diary: Diary, story: Story) -> Incident | None:
+    if strike is None:
+        return None
+    sends = list(zip(diary.at, diary.seconds, diary.told, diary.bodies, strict=True))
+    ends = [(at + took, body) for at, took, told, body in sends if told]
+    after = [(end, body) for end, body in ends if end > strike.over]
+    vain = {body for at, _, told, body in sends if not told and at < strike.over}
+    first = min((end for end, _ in after), default=strike.over)
+    caught_up = max((end for end, body in after if body in vain), default=strike.over)
+    delivered = max((each.at + each.took for each in story.tries if each.verdicts), default=None)
+    return Incident(strike.name, strike.begun, strike.over, first, caught_up, delivered)
+
+
+def _promises(outcome: Outcome, plan: Plan) -> Iterator[str]:
+    """Yield the promises that were not kept: of speed, of answers, of memory."""
+    took, unanswered = outcome.milliseconds(99), outcome.unanswered
+    if plan.p99 is not None and took > plan.p99:
+        yield f"p99 is {took:.1f} ms, and {plan.p99:g} ms were promised"
+    if plan.errors is not None and unanswered > plan.errors:
+        yield f"{unanswered:.2f} % of sends had no answer, and {plan.errors:g} % were allowed"
+    risen = outcome.costs.server.risen / MEGABYTE
+    if plan.growth is not None and risen > plan.growth:
+        yield f"the server's memory rose by {risen:.1f} MB, and {plan.growth:g} MB were allowed"

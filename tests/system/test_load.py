@@ -34,6 +34,7 @@ NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 QUESTIONS = questions(NOW.date())
 PARCELS = draw(QUESTIONS, NOW, devices=60, seed=1)
 MANY = 1_500  # devices: enough that the intervals are narrow
+FEWER = {"autosave": 200, "minutes": 100}  # where each has many answers
 SEND = 40  # parcels in one transaction: nothing here is about batches
 
 
@@ -151,7 +152,7 @@ def test_a_duplicate_that_nobody_was_told_of_fails_the_run(run: tuple[Aggregator
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_run_of_another_population_fails(name: str, tmp_path: Path) -> None:
     """Estimates that miss what the counted devices hold, of every kind of question."""
-    parcels = draw({name: QUESTIONS[name]}, NOW, MANY, seed=1)
+    parcels = draw({name: QUESTIONS[name]}, NOW, FEWER.get(name, MANY), seed=1)
     with loaded(tmp_path, parcels) as (aggregator, told):
         other = replace(told, parcels=[_mirrored(each) for each in parcels])
 
@@ -186,6 +187,7 @@ def _relabelled(parcel: Parcel) -> Parcel:
 ONE = [next(each for each in PARCELS if each.collection.name == "theme")]
 COUNTED = encode_verdicts([Verdict.COUNTED])
 DUPLICATE = encode_verdicts([Verdict.DUPLICATE])
+STALE = encode_verdicts([Verdict.STALE])
 
 
 @pytest.mark.parametrize(
@@ -193,7 +195,10 @@ DUPLICATE = encode_verdicts([Verdict.DUPLICATE])
     [
         ([COUNTED, COUNTED, DUPLICATE], "1 reports were told more than once that they are counted"),
         ([DUPLICATE, DUPLICATE], "1 reports were told that they are duplicates, of nothing"),
-        ([COUNTED, DUPLICATE, encode_verdicts([Verdict.STALE])], "1 reports were refused as stale"),
+        (
+            [COUNTED, DUPLICATE, encode_verdicts([Verdict.STALE])],
+            "1 reports (honest) were refused as stale",
+        ),
         ([COUNTED], "no replay was acknowledged: nothing was tried twice"),
         ([b"", b"not a reply"], "1 bodies were never acknowledged"),
     ],
@@ -203,6 +208,22 @@ def test_what_no_server_may_say_fails_the_run(replies: list[bytes], failure: str
     told = Told.of(ONE, Diary([0] * len(replies), replies, [0.0] * len(replies), 1.0, 1.0))
 
     assert failure in list(told.failures())
+
+
+def test_a_sound_body_that_is_refused_whole_fails_the_run() -> None:
+    """Nothing that honest devices send is a bad request."""
+    told = Told.of(ONE, Diary([0], [b""], [0.0], 1.0, 1.0, statuses=[400]))
+
+    assert "1 sound bodies were refused whole" in list(told.failures())
+
+
+def test_a_generator_that_overstates_fails_the_run(tmp_path: Path) -> None:
+    """It says that a body was acknowledged which it never sent."""
+    with loaded(tmp_path, PARCELS[:-1]) as (aggregator, told):
+        boast = replace(told, parcels=PARCELS)
+        boast.hear(len(PARCELS) - 1, encode_verdicts([Verdict.COUNTED] * len(PARCELS[-1].reports)))
+
+        assert ": lost " in "\n".join(judge(aggregator.store, boast))
 
 
 def test_a_lost_reply_is_no_failure() -> None:
@@ -233,13 +254,17 @@ def test_locust_stays_out_of_this_process() -> None:
     assert "locust" not in sys.modules
 
 
-def test_a_real_server_passes() -> None:
-    """Locust, a server, two workers, a file: everything is what the devices sent."""
-    ended = load("--workers", "2")
+def test_a_real_server_passes(tmp_path: Path) -> None:
+    """Locust, real clients, two workers, a file: everything is what the devices sent."""
+    report, figures = tmp_path / "load.html", tmp_path / "load"
+    files = ["--html", str(report), "--csv", str(figures)]
+    ended = load("--workers", "2", "--devices-real", "2", *files)
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "sound: every figure is what the devices sent" in ended.stdout
-    assert "requests/s" in ended.stdout
+    assert "real devices" in ended.stdout
+    assert "/v1/reports" in report.read_text(encoding="utf-8")
+    assert "Request Count" in figures.with_name("load_stats.csv").read_text(encoding="utf-8")
 
 
 def test_a_promise_of_speed_is_in_the_exit_code() -> None:

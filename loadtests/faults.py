@@ -1,0 +1,126 @@
+"""What may go wrong with a server, its store or the way to it, while devices send.
+
+A fault lasts for a `with`. When it ends, whatever a supervisor or an operator would do by now has
+been done: what was killed is started again, on what its disk holds.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.proxy import Mood
+from tests.system.server import wait_until
+
+from .page import page
+from .sites import Site
+
+RETRY_SECONDS = 1  # what the page of an outage asks of devices
+SLOW_MICROSECONDS = 50_000  # that each sync takes longer on a slow disk
+SYNCS = "fsync,fdatasync"
+
+
+@contextmanager
+def worker_killed(site: Site) -> Iterator[None]:
+    """One of the server's processes, as by the kernel when memory ends; it is replaced."""
+    before = site.server.workers()
+    os.kill(before[0], signal.SIGKILL)
+    yield
+    wait_until(lambda: len(site.server.workers()) == len(before) and _new(site, before[0]))
+
+
+def _new(site: Site, killed: int) -> bool:
+    return killed not in site.server.workers()
+
+
+@contextmanager
+def server_killed(site: Site) -> Iterator[None]:
+    """With all its workers."""
+    site.server.kill()
+    yield
+    site.serve()
+
+
+@contextmanager
+def server_restarted(site: Site) -> Iterator[None]:
+    """By its supervisor, as on every deploy: it drains."""
+    assert site.server.stop() == 0, "a server that was asked to end did not end well"
+    yield
+    site.serve()
+
+
+@contextmanager
+def redis_killed(site: Site) -> Iterator[None]:
+    """One server of the store, the last."""
+    node = site.engine.nodes[-1]
+    node.kill()
+    yield
+    node.start()
+    site.engine.whole()
+
+
+@contextmanager
+def away(site: Site) -> Iterator[None]:
+    """The server is stopped, and a page in its place asks devices to come back later."""
+    assert site.server.stop() == 0, "a server that was asked to end did not end well"
+    with page(site.port, RETRY_SECONDS):
+        yield
+    site.serve()
+
+
+@contextmanager
+def slow_disk(site: Site) -> Iterator[None]:
+    """Each sync of whoever writes takes longer by the twentieth of a second."""
+    pids = site.engine.pids() or site.server.workers()
+    whom = [word for pid in pids for word in ("--attach", str(pid))]
+    told = site.folder / "slow-disk.log"
+    what = [f"--trace={SYNCS}", f"--inject={SYNCS}:delay_exit={SLOW_MICROSECONDS}"]
+    tracer = subprocess.Popen(["strace", "-f", "-o", str(told), *what, *whom], stderr=-3)
+    try:
+        wait_until(lambda: _traced(pids))
+        yield
+    finally:
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait()
+    assert "(DELAYED)" in told.read_text(encoding="utf-8"), "no sync was slowed down"
+
+
+def _traced(pids: list[int]) -> bool:
+    """Whether a tracer has hold of each of these."""
+    states = (Path(f"/proc/{pid}/status").read_text(encoding="ascii") for pid in pids)
+    return all("TracerPid:\t0\n" not in state for state in states)
+
+
+@contextmanager
+def _mood(site: Site, mood: Mood) -> Iterator[None]:
+    site.way.mood = mood
+    yield
+    site.way.mood = Mood.PASS
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What goes wrong, and whether it does so on the way to the server."""
+
+    strike: Callable[[Site], AbstractContextManager[None]]
+    on_the_way: bool = False
+    lasts: float = 0.1  # the share of the run
+
+
+#: what `--kill` names, and what `--fault` names
+KILLS = ("worker", "server", "redis")
+FAULTS: Mapping[str, Fault] = {
+    "worker": Fault(worker_killed),
+    "server": Fault(server_killed),
+    "redis": Fault(redis_killed),
+    "restart": Fault(server_restarted),
+    "away": Fault(away, lasts=0.2),
+    "blackhole": Fault(lambda site: _mood(site, Mood.BLACKHOLE), on_the_way=True, lasts=0.2),
+    "lost-replies": Fault(lambda site: _mood(site, Mood.LOSE_REPLY), on_the_way=True),
+    "slow-disk": Fault(slow_disk, lasts=0.3),
+}

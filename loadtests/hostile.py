@@ -1,0 +1,146 @@
+"""Attackers: what they send, and what of it an aggregator has to refuse or to bound.
+
+They know the protocol, have no key that devices have not, and mint as many pseudonyms as they like.
+Beside what is drawn here, a hostile run replays every other body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from operator import itemgetter
+from random import Random
+
+from veilcount_aggregator.counting import tally
+from veilcount_client.testing import SeededCoins
+from veilcount_shared import Coins, Collection
+from veilcount_shared.report import PSEUDONYM_BYTES
+from veilcount_shared.schedule import SECRET_BYTES
+
+from .population import Intent, Parcel, of_device, report_of
+from .questions import BAIT, LAWS
+
+REPLAYED = 0.5
+FAKES = 100  # one device in so many
+SPECIMENS = 20  # bodies of each other attack
+FLOODED = 2  # times the room of a period
+IN_A_BODY = 500
+SHARES = 96  # a multiple of the shards that three masters have
+#: what fakes push, as far up as one message can
+PUSHED = {"autosave": 1, "theme": 40}
+
+
+def room(devices: int) -> int:
+    """Return a room in which all devices of a run find place, and a flood does not.
+
+    A cluster's shards have equal shares of it, rounded up: here there is nothing to round.
+    """
+    return -(-(2 * devices + 100) // SHARES) * SHARES
+
+
+def draw_attack(
+    collections: Mapping[str, Collection], now: datetime, devices: int, seed: int
+) -> list[Parcel]:
+    """Return everything that attackers send beside so many honest devices."""
+    coins, chance = SeededCoins(seed + 2), Random(seed + 3)
+    secrets = [chance.randbytes(SECRET_BYTES) for _ in range(devices // FAKES)]
+    fakes = [
+        _pushed(parcel, PUSHED[name], coins)
+        for secret in secrets
+        for name in PUSHED
+        for parcel in of_device(collections[name], secret, now, coins, chance)
+    ]
+    some = [
+        attack(collections, now, coins, chance) for attack in _ATTACKS for _ in range(SPECIMENS)
+    ]
+    flood = _flood(collections[BAIT], room(devices) * FLOODED, coins, chance)
+    attack = [*fakes, *some, *flood]
+    chance.shuffle(attack)
+    return attack
+
+
+def mixed(honest: list[Parcel], attack: list[Parcel]) -> list[Parcel]:
+    """Return both: the attack is spread over the first half, so that a slow run has seen it all."""
+    step = len(honest) / len(attack) / 2
+    places = [(place * step, parcel) for place, parcel in enumerate(attack)]
+    places += enumerate(honest)
+    return [parcel for _, parcel in sorted(places, key=itemgetter(0))]
+
+
+def _pushed(parcel: Parcel, target: int, coins: Coins) -> Parcel:
+    """Return the parcel with messages that all support one value [CJG21]."""
+    make = partial(_supporting, parcel.collection, target, coins)
+    reports = tuple(replace(each, message=make()) for each in parcel.reports)
+    return replace(parcel, reports=reports, intent=Intent.FAKE)
+
+
+def _supporting(collection: Collection, target: int, coins: Coins) -> bytes:
+    value = bool(target) if collection.inputs == 2 else target
+    while True:
+        message = collection.randomize(value, coins)
+        if tally(collection, [message])[target]:
+            return collection.pack(message)
+
+
+def _greedy(
+    collections: Mapping[str, Collection], now: datetime, coins: Coins, chance: Random
+) -> Parcel:
+    """Every day of the campaign, though the person has but some: the first are in budget."""
+    asked, secret = collections["autosave"], chance.randbytes(SECRET_BYTES)
+    every = range(asked.periods)
+    held = tuple(LAWS[asked.name](chance) for _ in every)
+    make = partial(report_of, asked, secret, coins, segment=0)
+    reports = tuple(make(place=(day, 0), held=held[day]) for day in every)
+    return Parcel(asked, reports, held, Intent.GREEDY)
+
+
+def _beyond(
+    collections: Mapping[str, Collection], now: datetime, coins: Coins, chance: Random
+) -> Parcel:
+    """Slots above the period's."""
+    whole = _one(collections["minutes"], now, coins, chance)
+    slots = whole.collection.per_period
+    reports = tuple(replace(each, slot=each.slot + slots) for each in whole.reports)
+    return replace(whole, reports=reports, intent=Intent.BEYOND)
+
+
+def _nonsense(
+    collections: Mapping[str, Collection], now: datetime, coins: Coins, chance: Random
+) -> Parcel:
+    """All bits of the message set."""
+    whole = _one(collections["plugin"], now, coins, chance)
+    wide = b"\xff" * whole.collection.message_bytes
+    reports = tuple(replace(each, message=wide) for each in whole.reports)
+    return replace(whole, reports=reports, intent=Intent.NONSENSE)
+
+
+def _garbage(
+    collections: Mapping[str, Collection], now: datetime, coins: Coins, chance: Random
+) -> Parcel:
+    """A body cut short, with a bit turned, or of noise."""
+    whole = _one(collections["minutes"], now, coins, chance)
+    body = bytearray(whole.body)
+    broken = chance.choice(
+        [bytes(body[: len(body) // 2]), bytes([body[0] ^ 1]) + body[1:], chance.randbytes(2_000)]
+    )
+    return Parcel(whole.collection, (), (), Intent.GARBAGE, raw=broken)
+
+
+_ATTACKS: tuple[Callable[[Mapping[str, Collection], datetime, Coins, Random], Parcel], ...]
+_ATTACKS = (_greedy, _beyond, _nonsense, _garbage)
+
+
+def _one(collection: Collection, now: datetime, coins: Coins, chance: Random) -> Parcel:
+    secret = chance.randbytes(SECRET_BYTES)
+    return next(iter(of_device(collection, secret, now, coins, chance)))
+
+
+def _flood(bait: Collection, pseudonyms: int, coins: Coins, chance: Random) -> Iterator[Parcel]:
+    """Yield bodies that are full of pseudonyms that nobody has."""
+    make = partial(report_of, bait, bytes(SECRET_BYTES), coins, segment=0, place=(0, 0), held=0)
+    for first in range(0, pseudonyms, IN_A_BODY):
+        fresh = (chance.randbytes(PSEUDONYM_BYTES) for _ in range(first, pseudonyms)[:IN_A_BODY])
+        reports = tuple(replace(make(), pseudonym=each) for each in fresh)
+        yield Parcel(bait, reports, (0,) * len(reports), Intent.FLOOD)

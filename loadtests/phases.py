@@ -1,0 +1,91 @@
+"""A run by its phases: how many were at work, how fast they were answered, and where it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from .errand import Diary
+from .shapes import Terms
+
+HEAD = ("phase", "devices", "requests/s", "p50, ms", "p99, ms", "unanswered")
+PROMISED = 100.0  # milliseconds within which a knee's p99 must be, unless another p99 is promised
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """One phase as it came to pass."""
+
+    name: str
+    devices: int
+    seconds: float
+    answered: Sequence[float]  # how long each took, in seconds
+    unanswered: int
+
+    @property
+    def rate(self) -> float:
+        """Answered requests a second."""
+        return len(self.answered) / self.seconds
+
+    def milliseconds(self, percent: float) -> float:
+        """Return the time within which so many were answered."""
+        return float(np.percentile(self.answered, percent)) * 1000 if self.answered else inf
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """The figures, as `HEAD` names them."""
+        times = (f"{self.milliseconds(percent):,.1f}" for percent in (50, 99))
+        return self.name, f"{self.devices}", f"{self.rate:,.0f}", *times, f"{self.unanswered}"
+
+
+def stretches(diary: Diary, terms: Terms) -> list[Stretch]:
+    """Return the phases of a run that were begun; a send belongs to that in which it began."""
+    return list(_stretches(diary, terms))
+
+
+def _stretches(diary: Diary, terms: Terms) -> Iterator[Stretch]:
+    at = (np.array(diary.at) - diary.begun) / terms.seconds
+    took, told = np.array(diary.seconds), np.array(diary.told, bool)
+    over = diary.lasted / terms.seconds
+    opens = 0.0
+    for phase in terms.course.phases:
+        last = phase is terms.course.phases[-1]
+        inside = (at >= opens) & ((at < phase.until) | last)
+        seconds = (min(over, inf if last else phase.until) - opens) * terms.seconds
+        if seconds <= 0:
+            return
+        yield Stretch(
+            phase.name,
+            terms.course.working(opens, terms.users),
+            seconds,
+            took[inside & told].tolist(),
+            int((inside & ~told).sum()),
+        )
+        opens = phase.until
+
+
+def knee(found: Sequence[Stretch], promised: float | None) -> str:
+    """Return where more devices no longer bring more answers in time."""
+    most = promised or PROMISED
+    in_time = [each for each in found if each.milliseconds(99) <= most]
+    if not in_time:
+        return f"none: p99 is above {most:g} ms with {found[0].devices} devices already"
+    best = max(in_time, key=lambda each: each.rate)
+    said = f"{best.rate:,.0f} requests/s with {best.devices} devices, p99 within {most:g} ms"
+    return said if best is not found[-1] else f"not reached: {said}"
+
+
+def table(found: Sequence[Stretch]) -> list[str]:
+    """Return the figures of all phases in lines."""
+    rows = [HEAD, *(each.row for each in found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
+    return [
+        "  ".join(
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]

@@ -1,0 +1,157 @@
+"""A hostile load test: attackers come to nothing that is not stated, and where they did the run
+fails. Here against an aggregator in this process; `test_load_runs` has a real one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from loadtests.defence import defended, poisoned
+from loadtests.errand import Diary
+from loadtests.hostile import draw_attack, mixed, room
+from loadtests.judging import answers, judge
+from loadtests.population import Intent, Parcel, draw, order
+from loadtests.questions import BAIT, definitions, questions
+from loadtests.told import Told
+
+from veilcount_aggregator.aggregator import Aggregator
+from veilcount_aggregator.bodies import read_body
+from veilcount_aggregator.estimating.poisoning import FAKES
+from veilcount_aggregator.settings import Settings
+from veilcount_shared.errors import WireError
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import PACKED_TYPE, encode_verdicts
+
+NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
+DEVICES = 100
+ROOM = room(DEVICES)
+QUESTIONS = questions(NOW.date(), bait=True)
+ATTACK = draw_attack(QUESTIONS, NOW, DEVICES, seed=1)
+PARCELS = mixed(draw(questions(NOW.date()), NOW, DEVICES, seed=1), ATTACK)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that is over."""
+
+    aggregator: Aggregator
+    told: Told
+
+    @property
+    def failures(self) -> list[str]:
+        """Everything that is wrong with it."""
+        store = self.aggregator.store
+        return [*judge(store, self.told), *defended(store, self.told, ROOM)]
+
+    def place(self, intent: Intent) -> int:
+        """Return a parcel with this intent."""
+        return next(n for n, each in enumerate(self.told.parcels) if each.intent is intent)
+
+
+def sent(aggregator: Aggregator, parcels: list[Parcel]) -> Diary:
+    """Send the parcels in a run's order, some twice."""
+    places, replies, statuses = order(len(parcels), seed=1), [], []
+    for place in places:
+        try:
+            body = read_body(PACKED_TYPE, "", parcels[place].body)
+        except WireError:
+            replies.append(b"")
+            statuses.append(400)
+        else:
+            replies.append(encode_verdicts(aggregator.take(body)))
+            statuses.append(200)
+    return Diary(places, replies, [0.0] * len(places), 1.0, 1.0, statuses)
+
+
+@pytest.fixture(scope="module")
+def aggregator(memory: Path) -> Iterator[Aggregator]:
+    """One that has room for so many and no more."""
+    folder = memory / "attacked"
+    folder.mkdir()
+    file = folder / "collections.toml"
+    file.write_text(definitions(NOW.date(), bait=True), encoding="utf-8")
+    settings = Settings(f"sqlite:///{folder}/load.db", (file,), dev=True, room=ROOM)
+    opened = Aggregator.open(settings, lambda: NOW)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def diary(aggregator: Aggregator) -> Diary:
+    """What was sent to it, and what it said."""
+    return sent(aggregator, PARCELS)
+
+
+@pytest.fixture
+def run(aggregator: Aggregator, diary: Diary) -> Run:
+    """The run, to be looked at."""
+    return Run(aggregator, Told.of(PARCELS, diary))
+
+
+def test_attackers_come_to_nothing(run: Run) -> None:
+    """Refused where the protocol says so, bounded where it cannot; the honest are counted."""
+    given = run.told.verdicts
+    honest = [each for each in PARCELS if each.intent is Intent.HONEST]
+    made = next(each for each in answers(run.told) if each.collection.name == BAIT)
+
+    assert run.failures == []
+    assert len(made.fakes) == ROOM
+    assert given[Verdict.FULL] >= ROOM
+    assert given[Verdict.COUNTED] > sum(len(each.reports) for each in honest)
+
+
+def test_fakes_beyond_the_band_are_noticed(run: Run) -> None:
+    """The band for one in a hundred does not hold where five are."""
+    theme = next(each for each in answers(run.told) if each.name == "theme")
+    many = replace(theme, fakes=theme.fakes * 5)
+
+    assert list(poisoned(theme, FAKES)) == []
+    assert "outside the band for 1 % of fakes" in "".join(poisoned(many, FAKES))
+
+
+def test_fakes_that_move_nothing_show_nothing(run: Run) -> None:
+    theme = next(each for each in answers(run.told) if each.name == "theme")
+    same = replace(theme, reports=theme.reports[:1], fakes=theme.reports[:1])
+
+    assert list(poisoned(same, FAKES)) == ["theme: the fakes moved nothing, so nothing is shown"]
+
+
+def test_an_answer_beyond_the_budget_that_counts_fails_the_run(run: Run) -> None:
+    place = run.place(Intent.GREEDY)
+    run.told.replies[place] = [(Verdict.COUNTED,) * 28]
+
+    assert "28 answers of one pseudonym were counted, and 20 are allowed" in run.failures
+
+
+@pytest.mark.parametrize(
+    ("intent", "words"), [(Intent.BEYOND, "beyond"), (Intent.NONSENSE, "nonsense")]
+)
+def test_nonsense_that_counts_fails_the_run(intent: Intent, words: str, run: Run) -> None:
+    place = run.place(intent)
+    reports = len(run.told.parcels[place].reports)
+    run.told.replies[place] = [(Verdict.STALE,) * reports]
+
+    assert f"{reports} reports ({words}) were refused as stale" in run.failures
+
+
+def test_garbage_that_is_taken_for_a_batch_fails_the_run(run: Run) -> None:
+    run.told.hear(run.place(Intent.GARBAGE), b'{"verdicts":[]}')
+
+    assert "1 bodies of garbage were taken for batches" in run.failures
+
+
+def test_more_rows_than_room_fail_the_run(run: Run) -> None:
+    problems = defended(run.aggregator.store, run.told, ROOM - 1)
+
+    assert f"{BAIT}: {ROOM} pseudonyms in period 0, and room for {ROOM - 1}" in problems
+
+
+def test_a_run_without_attacks_shows_no_defence(run: Run) -> None:
+    problems = defended(run.aggregator.store, Told([]), ROOM)
+
+    assert "nothing was sent that is flood: no attack, no defence" in problems
+    assert any("it found room, or too few came" in each for each in problems)

@@ -1,0 +1,76 @@
+"""Real devices beside the load: what they saw is judged, and so is how they behaved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from loadtests.devices import End, Story, Try
+from loadtests.population import draw
+from loadtests.questions import questions
+from loadtests.testimony import broken, heard
+from loadtests.told import Told
+
+NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
+QUESTIONS = questions(NOW.date())
+THEMES = draw({"theme": QUESTIONS["theme"]}, NOW, devices=2, seed=1)
+BODIES = [parcel.body for parcel in THEMES]
+VAIN = Try(0, 10.0, 0.5, BODIES[0], (), asked=2.0, why="503")
+DONE = Try(0, 12.5, 0.1, BODIES[0], ("counted",))
+OTHER = Try(1, 11.0, 0.1, BODIES[1], ("duplicate",))
+
+
+ENDS = [End(number, {"theme": 7}, 1, True, False, {}) for number in (0, 1)]
+
+
+def story(tries: Sequence[Try], first: End = ENDS[0]) -> Story:
+    """Two devices with an answer each."""
+    return Story(list(tries), [first, ENDS[1]])
+
+
+def test_devices_that_keep_the_rules_break_none() -> None:
+    assert list(broken(story([VAIN, DONE, OTHER]))) == []
+
+
+@pytest.mark.parametrize(
+    ("tries", "first", "problem"),
+    [
+        (
+            [VAIN, replace(DONE, at=12.4), OTHER],
+            ENDS[0],
+            "1 times a real device came back before it was asked to",
+        ),
+        ([DONE], ENDS[0], "real devices drew 2 answers, and 1 were acknowledged"),
+        ([DONE, OTHER], replace(ENDS[0], left=False), "1 real devices still hold answers"),
+        (
+            [DONE, OTHER],
+            replace(ENDS[0], losses={"evicted (theme)": 3}),
+            "real devices gave up 3 answers: evicted (theme)",
+        ),
+    ],
+)
+def test_devices_that_do_not_fail_the_run(tries: Sequence[Try], first: End, problem: str) -> None:
+    assert list(broken(story(tries, first))) == [problem]
+
+
+def test_who_was_told_to_hurry_may_come_early() -> None:
+    hurried = replace(ENDS[0], hurried=True)
+
+    assert list(broken(story([VAIN, replace(DONE, at=10.6), OTHER], hurried))) == []
+
+
+def test_their_reports_are_judged_with_the_others(tmp_path: Path) -> None:
+    """Each report by itself: what was sent in one body may come again in several."""
+    story([VAIN, DONE, OTHER]).save(tmp_path)
+    told = heard(THEMES[:0], Told([]), Story.load(tmp_path), QUESTIONS)
+
+    assert [(each.reports, each.held) for each in told.parcels] == [
+        (THEMES[0].reports, (7,)),
+        (THEMES[1].reports, (7,)),
+    ]
+    assert told.silences == {0: 1}
+    assert told.open == []
+    assert list(told.failures()) == ["1 reports were told that they are duplicates, of nothing"]

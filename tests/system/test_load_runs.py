@@ -1,0 +1,184 @@
+"""Whole load tests, as `./dev load` starts them: shapes, faults, attacks, several generators. And
+servers with a defect planted in them, each of which a run must notice.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.system.server import HOST, free_port
+
+ROOT = Path(__file__).parents[2]
+SOUND = "sound: every figure is what the devices sent"
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(400)]
+
+
+def load(*flags: str, planted: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run it; `planted` is a folder of code that a server takes up before its own."""
+    rooms = os.pathsep.join([str(planted), os.environ.get("PYTHONPATH", "")]) if planted else ""
+    return subprocess.run(
+        [sys.executable, str(ROOT / "loadtests" / "run.py"), *flags],
+        cwd=ROOT,
+        env=os.environ | ({"PYTHONPATH": rooms} if planted else {}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def sound(*flags: str) -> str:
+    """Run it, have it be sound, and return its table."""
+    ended = load(*flags)
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert SOUND in ended.stdout
+    return ended.stdout
+
+
+@pytest.mark.parametrize("store", ["sqlite", "redis", "redis-cluster"])
+def test_attackers_come_to_nothing(store: str) -> None:
+    told = sound("--shape", "hostile", "--store", store, "--devices-real", "3", "--seconds", "5")
+
+    assert "full" in told
+    assert "bodies refused" in told
+
+
+@pytest.mark.parametrize(
+    ("store", "flags"),
+    [
+        ("sqlite", ["--kill", "worker", "--workers", "2"]),
+        ("sqlite", ["--kill", "server"]),
+        ("sqlite", ["--fault", "restart"]),
+        ("sqlite", ["--fault", "blackhole"]),
+        ("sqlite", ["--fault", "lost-replies", "--devices-real", "4"]),
+        ("sqlite", ["--fault", "slow-disk"]),
+        ("redis", ["--kill", "redis", "--workers", "2"]),
+        ("redis", ["--kill", "server"]),
+        ("redis", ["--fault", "slow-disk"]),
+        ("redis-cluster", ["--kill", "redis"]),
+        ("redis-cluster", ["--kill", "worker", "--workers", "2"]),
+    ],
+)
+def test_nothing_acknowledged_is_lost_in_a_fault(store: str, flags: list[str]) -> None:
+    told = sound("--store", store, "--seconds", "4", *flags)
+
+    assert "backlog gone after" in told
+
+
+@pytest.mark.parametrize("fault", ["away", "blackhole"])
+def test_a_herd_is_taken_in_and_real_devices_come_when_they_were_asked_to(fault: str) -> None:
+    told = sound("--shape", "herd", "--fault", fault, "--seconds", "5", "--devices-real", "6")
+
+    assert "all real devices done after" in told
+
+
+def test_a_ramp_names_its_knee() -> None:
+    assert "knee: " in sound("--shape", "ramp", "--seconds", "6")
+
+
+def test_a_spike_is_shown_by_its_phases() -> None:
+    assert "\nx10 " in sound("--shape", "spike", "--seconds", "5")
+
+
+def test_a_soak_measures_how_memory_grows() -> None:
+    told = sound("--shape", "soak", "--seconds", "20", "--devices-real", "3")
+
+    assert "slope, MB an hour" in told
+
+
+def test_memory_that_grows_is_in_the_exit_code() -> None:
+    ended = load("--devices", "60", "--seconds", "2", "--growth", "-1000")
+
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert "-1000 MB were allowed" in ended.stdout
+
+
+def test_sends_without_an_answer_are_in_the_exit_code() -> None:
+    ended = load("--fault", "away", "--seconds", "4", "--errors", "0.01")
+
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert "0.01 % were allowed" in ended.stdout
+
+
+def test_a_master_and_its_workers_are_judged_together() -> None:
+    told = sound("--generators", "2", "--devices", "200", "--seconds", "5")
+
+    assert "counted                      7,600" in told
+
+
+def test_a_run_can_be_watched_on_locusts_page() -> None:
+    port, seen = free_port(), threading.Event()
+    run = subprocess.Popen(
+        [sys.executable, str(ROOT / "loadtests" / "run.py"), "--ui", str(port), "--seconds", "5"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    while run.poll() is None and not seen.wait(0.1):
+        try:
+            page = requests.get(f"http://{HOST}:{port}/stats/requests", timeout=5)
+        except requests.RequestException:
+            continue
+        if any(each["name"] == "/v1/reports" for each in page.json()["stats"]):
+            seen.set()
+    told = run.communicate()[0]
+
+    assert seen.is_set(), told
+    assert SOUND in told
+
+
+# -- planted defects -------------------------------------------------------------------------------
+
+#: code that every Python of a run begins with; what it changes is at work in the server alone
+PLANTED = """
+from dataclasses import replace
+from veilcount_aggregator.bodies import Body
+from veilcount_aggregator.ingest import Intake
+from veilcount_shared.verdict import Verdict
+
+honest, taken = Intake.take, [0]
+
+def loses(self, body, known, day):
+    return [Verdict.COUNTED] * body.reports
+
+def doubles(self, body, known, day):
+    forged = [replace(sheet, pseudonyms=sheet.pseudonyms ^ 1) for sheet in body.sheets]
+    honest(self, Body(body.reports, tuple(forged)), known, day)
+    return honest(self, body, known, day)
+
+def moves(self, body, known, day):
+    moved = [
+        replace(sheet, messages=sheet.messages ^ (sheet.messages.shape[1] == 1))
+        for sheet in body.sheets
+    ]
+    return honest(self, Body(body.reports, tuple(moved)), known, day)
+
+def take(self, body, known, day):
+    taken[0] += 1
+    return (honest if taken[0] % 50 else DEFECT)(self, body, known, day)
+
+Intake.take = take
+"""
+DEFECTS = {
+    "loses": ": lost ",
+    "doubles": " reports more than the ",
+    "moves": "the counters are off those of the acknowledged messages",
+}
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_server_with_a_defect_fails_the_run(defect: str, tmp_path: Path) -> None:
+    """It loses, doubles or moves the reports of one request in fifty."""
+    (tmp_path / "sitecustomize.py").write_text(PLANTED.replace("DEFECT", defect), encoding="utf-8")
+    ended = load("--devices", "200", "--seconds", "5", planted=tmp_path)
+
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert DEFECTS[defect] in ended.stdout
