@@ -179,7 +179,7 @@ def plane_attempt(x: int, coins: Coins, *, repaired: bool) -> int | None:
 def whole_record(attributes: int) -> Plant:
     """RS+FD: one attribute of d, drawn secretly, is told at ln(d (e^eps - 1) + 1), the rest faked.
 
-    The higher epsilon is paid for by the secret of which one it is [ACGX21]. That holds between
+    The higher epsilon is paid for by the secret of which one it is [ACBX21]. That holds between
     records that differ in one attribute; between records that differ in all, nothing is hidden.
     """
 
