@@ -65,5 +65,9 @@ class RedisCluster:
     @staticmethod
     def _node(folder: Path, settings: dict[str, str]) -> RedisServer:
         folder.mkdir(parents=True, exist_ok=True)
-        cluster = {"cluster_enabled": "yes", "cluster_node_timeout": "2000"}
-        return RedisServer(folder, port=free_port(), **cluster, **settings)
+        cluster = {
+            "cluster_enabled": "yes",
+            "cluster_node_timeout": "2000",
+            "cluster_require_full_coverage": "no",
+        }
+        return RedisServer(folder, port=free_port(), **cluster | settings)

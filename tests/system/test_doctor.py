@@ -540,7 +540,7 @@ def test_a_redis_that_is_away_is_one_finding() -> None:
 
 @pytest.mark.full
 def test_a_cluster_that_has_lost_a_master_is_wrong(tmp_path: Path) -> None:
-    cluster = RedisCluster(tmp_path)
+    cluster = RedisCluster(tmp_path, cluster_require_full_coverage="yes")
     try:
         open_store(cluster.url, make=True).close()
         whole = looked_at(cluster.url)
@@ -552,6 +552,7 @@ def test_a_cluster_that_has_lost_a_master_is_wrong(tmp_path: Path) -> None:
             node.kill()
 
     assert whole["cluster"].state is State.OK
+    assert whole["coverage"].state is State.WARN
     assert worst(found) is State.WRONG
 
 

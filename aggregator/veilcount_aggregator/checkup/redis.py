@@ -28,6 +28,7 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "appendonly": ("yes", "a restart takes acknowledged reports"),
     "appendfsync": ("always", "a power cut takes acknowledged reports"),
 }
+WHOLE = "cluster-require-full-coverage"
 LEAST: Mapping[str, int] = {
     "hash-max-listpack-entries": ENTRIES,
     "hash-max-listpack-value": BITMAP,
@@ -51,7 +52,7 @@ class Node:
     def settings(self) -> dict[str, str] | None:
         """How it is set; None: that is not told to this user."""
         try:
-            words = [w.decode() for w in self.server.ask("CONFIG", "GET", *SETTINGS, *LEAST)]
+            words = [w.decode() for w in self.server.ask("CONFIG", "GET", *SETTINGS, *LEAST, WHOLE)]
         except StoreError:
             return None
         return dict(zip(words[::2], words[1::2], strict=True))
@@ -102,6 +103,15 @@ def _weak(node: Node, settings: Mapping[str, str]) -> Iterator[Told]:
         if int(settings[name]) < least:
             fix = FIX.format(host=host, port=port, name=name, value=least)
             yield wrong(f"{name} {settings[name]}: rows take three times the memory", fix)
+
+
+def _coverage(node: Node) -> Iterator[Told]:
+    host, port = node.server.host
+    if node.settings is not None and node.settings[WHOLE] != "no":
+        fix = FIX.format(host=host, port=port, name=WHOLE, value="no")
+        yield warn(f"{WHOLE} yes: one master that is down stops them all", fix)
+    else:
+        yield ok("a master that is down stops its own shards alone")
 
 
 def _memory(node: Node) -> Iterator[Told]:
@@ -178,4 +188,4 @@ REDIS: dict[str, Look[Node]] = {
     "role": _role,
     "clock": _clock,
 }
-CLUSTER: dict[str, Look[Node]] = {"cluster": _cluster}
+CLUSTER: dict[str, Look[Node]] = {"cluster": _cluster, "coverage": _coverage}

@@ -14,6 +14,7 @@ from tests.aggregator.store.redis.crowd import answers, count, rows
 from tests.aggregator.store.series import LINKED
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import HOST, RedisServer
+from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
 from veilcount_aggregator.store.redis.library import LIBRARY
@@ -122,12 +123,16 @@ def test_a_shard_that_has_moved_is_found_again(cluster: RedisCluster, store: Red
 
 def test_a_master_that_is_killed_stops_its_shard_alone_and_comes_back(tmp_path: Path) -> None:
     """Without a replica its shard waits; once it is back, every report is there."""
-    cluster = RedisCluster(tmp_path)
+    cluster = RedisCluster(tmp_path, cluster_node_timeout="300")
     store = open_redis(cluster.url, make=True)
     count(store, rows(300, 1))
     cluster.nodes[2].kill()
     with pytest.raises(StoreError):
         count(store, rows(300, 1))
+    wait_until(lambda: _misses_one(cluster.nodes[0]))
+
+    assert {_counts(store, number) for number in range(2, 26)} == {True, False}
+
     cluster.nodes[2].start()
     cluster.wait()
 
@@ -135,6 +140,20 @@ def test_a_master_that_is_killed_stops_its_shard_alone_and_comes_back(tmp_path: 
     assert sum(store.sizes(LINKED).values()) == 300
     store.close()
     cluster.close()
+
+
+def _counts(store: RedisStore, number: int) -> bool:
+    """Whether a duplicate of one row is known: its shard answers."""
+    try:
+        return count(store, rows(300, 1)[number : number + 1]) == 0
+    except StoreError:
+        return False
+
+
+def _misses_one(node: RedisServer) -> bool:
+    """Whether a node knows by now that another is gone."""
+    with node.connection() as asked:
+        return "cluster_slots_fail:0" not in asked.execute_command("CLUSTER", "INFO").decode()
 
 
 def _rows(node: RedisServer) -> int:
