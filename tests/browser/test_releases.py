@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from tests.aggregator.answers.crowd import counted, send
 from tests.aggregator.web.world import CENTRAL
-from tests.browser.chromium import Browser
+from tests.browser.chromium import NARROW, Browser
+from tests.browser.fitting import fits
 from veilcount_aggregator.keys import Role
 
 HERE = "/collections/pages/releases"
@@ -38,6 +39,11 @@ def test_a_release_is_foreseen_paid_for_drawn_and_listed(guest: Browser) -> None
     guest.find("#shown summary").click()
     assert len(guest.all("#shown tbody tr")) == 6
     assert "2026-12-01 · epsilon 0.25 · drawn 2027-02-01" in guest.text(".entry")
+
+    guest.size(NARROW)
+    guest.open(HERE)
+
+    assert fits(guest)
 
 
 def test_a_question_to_devices_leads_to_its_answers(browser: Browser) -> None:
