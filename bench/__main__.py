@@ -9,7 +9,19 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from . import accuracy, client, estimate, ingest, plan, randomize
+from . import (
+    accuracy,
+    central,
+    client,
+    estimate,
+    growth,
+    hottest,
+    ingest,
+    memory,
+    plan,
+    randomize,
+    scale_run,
+)
 from .table import Cell, as_json
 
 PARTS = {
@@ -19,6 +31,11 @@ PARTS = {
     "ingest": ingest.run,
     "estimate": estimate.run,
     "accuracy": accuracy.run,
+    "central": central.run,
+    "memory": memory.run,
+    "growth": growth.run,
+    "hottest": hottest.run,
+    "scale": scale_run.run,
 }
 
 
@@ -28,7 +45,7 @@ def main() -> int:
     tables = {}
     about = machine()
     print(", ".join(f"{key}: {value}" for key, value in about.items()))
-    for name in [asked.part] if asked.part else PARTS:
+    for name in asked.parts or PARTS:
         tables[name] = PARTS[name](quick=asked.quick)
         print(f"\n{tables[name]}", flush=True)
     missed = sum(table.missed for table in tables.values())
@@ -41,7 +58,14 @@ def main() -> int:
 def machine() -> dict[str, Cell]:
     """Return what matters of this machine, and nothing that names it."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return {"cores": cores, "cpu": _cpu(), "python": platform.python_version()}
+    return {
+        "cores": cores,
+        "cpu": _cpu(),
+        "memory, GB": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9),
+        "kernel": platform.release().partition("-")[0],
+        "python": platform.python_version(),
+        "load before": round(os.getloadavg()[0], 1),
+    }
 
 
 def _cpu() -> str:
@@ -55,10 +79,14 @@ def _cpu() -> str:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("part", nargs="?", choices=PARTS, help="only this part")
+    names = ", ".join(PARTS)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"only these: {names}")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter repetitions")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if unknown := [part for part in asked.parts if part not in PARTS]:
+        parser.error(f"no such part: {', '.join(unknown)}; there are {names}")
+    return asked
 
 
 if __name__ == "__main__":

@@ -77,14 +77,14 @@ def _rate(take: Take, seconds: float) -> float:
     return sum(done) / (time.monotonic() - begun)  # with those that had still to wait
 
 
-def bytes_a_row(folder: Path, rows: int) -> float:
+def bytes_a_row(folder: Path, rows: int, slots: int = SLOTS) -> float:
     """Return by how many bytes Redis grows for each pseudonym that has spent its last slot."""
     folder.mkdir()
     server = RedisServer(folder, appendonly="no")  # the file has no part in it
     try:
         store = open_store(f"{server.url}?durability=relaxed", make=True)
         before = _memory(server)
-        for spends in _many(rows):
+        for spends in spending(rows, slots):
             store.commit([spends], {})
         store.close()
         return (_memory(server) - before) / rows
@@ -92,8 +92,9 @@ def bytes_a_row(folder: Path, rows: int) -> float:
         server.kill()
 
 
-def _many(rows: int) -> Iterator[Spends]:
-    series, chance = Series(question(SLOTS)), np.random.default_rng(0)
+def spending(rows: int, slots: int) -> Iterator[Spends]:
+    """Yield groups in which so many new pseudonyms spend the last of their slots."""
+    series, chance = Series(question(slots)), np.random.default_rng(0)
     for first in range(0, rows, AT_ONCE):
         yield _spends(series, min(AT_ONCE, rows - first), chance)
 
@@ -106,7 +107,7 @@ def _spends(series: Series, reports: int, chance: np.random.Generator) -> Spends
         epochs=column,
         periods=column,
         segments=column * 0,
-        slots=column * (SLOTS - 1),
+        slots=column * (series.bits - 1),
         messages=chance.integers(0, 64, (reports, 1), np.uint8),
         otherwise=np.full(reports, COUNTED),
         room=ROOM,

@@ -134,6 +134,13 @@ def _answers(port: int) -> bool:
         connection.close()
 
 
+def resident(pid: int) -> float:
+    """Return the megabytes of a process and all that come from it; what they share counts once."""
+    rollups = [Path(f"/proc/{each}/smaps_rollup") for each in _family(pid)]
+    texts = [path.read_text(encoding="ascii") for path in rollups]
+    return sum(int(text.partition("\nPss:")[2].split()[0]) for text in texts) / 1024
+
+
 def _family(pid: int) -> list[int]:
     """Return a process and all that come from it."""
     parents = {int(path.name): _fields(int(path.name)) for path in Path("/proc").glob("[0-9]*")}

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from .central import Forecast, Question, Release, answer, forecast, prepare
 from .errors import StoreError
-from .ledger import Account, Answer, accounts, releases
+from .ledger import Account, Answer, accounts
 from .logs import place_of
 from .releases import Filter
 from .series import Series
@@ -52,7 +52,8 @@ class Curator:
     def foresee(self, series: Series, request: Mapping[str, object]) -> Foreseen:
         """Return what a request would cost: from its definition alone, and what was spent."""
         question = prepare(request, series.collection)
-        return Foreseen(question, forecast(question), self._accounts(series, question))
+        standing = accounts(series, self.filter.prices(series), question.charges)
+        return Foreseen(question, forecast(question), standing)
 
     def answer(
         self, series: Series, request: Mapping[str, object], now: datetime, who: str
@@ -68,12 +69,8 @@ class Curator:
             Release.read(paid.kept.answer),
             paid.kept.day,
             paid.now,
-            self._accounts(series, question),
+            accounts(series, paid.prices, question.charges),
         )
-
-    def _accounts(self, series: Series, question: Question) -> list[Account]:
-        kept = releases(self.filter.store, series.fingerprint)
-        return accounts(series, kept, question.charges)
 
 
 def draw(store: Store, series: Series, question: Question) -> Answer:

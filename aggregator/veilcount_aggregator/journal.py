@@ -12,7 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from .store.sqlite.place import Place
 ENDING = ".releases.jsonl"
 
 Line = Mapping[str, Any]
+Look = Callable[[bytes], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,53 +45,81 @@ class Journal:
 
     def lines(self) -> list[Line]:
         """Return what it holds, the oldest first; nothing, where there is no such file."""
+        return [line_in(text) for _, text in self.sealed()]
+
+    def sealed(self, look: Look | None = None) -> list[tuple[bytes, bytes]]:
+        """Return its lines as they are written, each behind its seal, once all are believed.
+
+        `look` is `believed`, or that with a memory.
+        """
         try:
             text = self.path.read_bytes()
         except FileNotFoundError:
             return []
         except OSError as error:
             raise StoreUnavailable(f"{self.path}: the journal cannot be read: {error}") from error
-        return [self._line(place, line) for place, line in enumerate(_whole(text), 1)]
+        return [
+            (self._sure(place, (look or believed)(line)), line)
+            for place, line in enumerate(_whole(text), 1)
+        ]
 
     def keep(self, lines: Iterable[Line]) -> None:
         """Add those that are not there yet, and return once they are on the disk."""
+        texts = {seal(text): text for text in map(spelled, lines)}
+        self.add(texts, texts.__getitem__)
+
+    def add(self, seals: Iterable[bytes], text: Callable[[bytes], bytes]) -> None:
+        """Do so, by their seals: `text` is asked for those only that are not there yet."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "rb+") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 known = _whole(file.read())
+                there = set(map(seal, known))
                 file.seek(sum(map(len, known)))
                 file.truncate()
-                file.writelines(_missing(known, lines))
+                file.writelines(text(each) for each in seals if each not in there)
                 file.flush()
                 os.fsync(file.fileno())
             _settle(self.path.parent)
         except OSError as error:
             raise StoreFull(f"{self.path}: the journal cannot be written: {error}") from error
 
-    def _line(self, place: int, text: bytes) -> Line:
-        try:
-            line: Line = json.loads(text)["release"]
-        except (ValueError, LookupError, TypeError):
-            line = {}
-        if _spelled(line) != text:
+    def _sure(self, place: int, found: bytes | None) -> bytes:
+        if found is None:
             raise StoreUnfit(f"{self.path}, line {place}: damaged, edited, or no release")
-        return line
+        return found
+
+
+def believed(text: bytes) -> bytes | None:
+    """Return the seal of a line that is as it was written, or None."""
+    try:
+        line = line_in(text)
+    except (ValueError, LookupError, TypeError):
+        return None
+    return seal(text) if spelled(line) == text else None
+
+
+def line_in(text: bytes) -> Line:
+    """Return what a line holds."""
+    line: Line = json.loads(text)["release"]
+    return line
+
+
+def spelled(line: Line) -> bytes:
+    """Return how a line is written."""
+    digest = hashlib.sha256(_json(line)).hexdigest()
+    return _json({"release": line, "sha256": digest}) + b"\n"
+
+
+def seal(text: bytes) -> bytes:
+    """Return what tells a line, as it is written, from any other."""
+    return hashlib.sha256(text).digest()
 
 
 def _whole(text: bytes) -> list[bytes]:
     """Return the lines of a text, but a last one that has no end."""
     return [line + b"\n" for line in text.split(b"\n")[:-1]]
-
-
-def _missing(known: Iterable[bytes], lines: Iterable[Line]) -> list[bytes]:
-    there = set(known)
-    return [line for line in map(_spelled, lines) if line not in there]
-
-
-def _spelled(line: Line) -> bytes:
-    digest = hashlib.sha256(_json(line)).hexdigest()
-    return _json({"release": line, "sha256": digest}) + b"\n"
 
 
 def _json(value: Line) -> bytes:

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from veilcount_shared.epsilon import EPSILON_GRAIN
 
 from .errors import StoreUnfit
-from .journal import Line
+from .journal import Line, seal, spelled
 from .series import Series
 from .store import Record, Store
 
@@ -58,6 +58,29 @@ class Kept:
         return Record(KIND, f"{self.fingerprint}/{place:08}", self.text.encode())
 
 
+class Charged(Protocol):
+    """Whatever says what a release was charged."""
+
+    @property
+    def charges(self) -> Mapping[str, int]:
+        """What each period was charged, in millionths of epsilon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """A release without its answer, which may be long: what was asked, and what it was charged."""
+
+    canonical: str
+    charges: Mapping[str, int]
+    seal: bytes  # of its line in the journal
+
+    @classmethod
+    def of(cls, record: bytes) -> Price:
+        """Return the price in a record of the shelf."""
+        kept = kept_in(record)
+        return cls(kept.canonical, kept.charges, seal(spelled(kept.line())))
+
+
 @dataclass(frozen=True, slots=True)
 class Account:
     """What one period's budget has paid for, and what is left of it."""
@@ -72,16 +95,27 @@ class Account:
         return max(Fraction(0), self.budget - self.spent)
 
 
+def records(store: Store, fingerprint: str = "") -> list[bytes]:
+    """Return the records of a series' releases (or of all), the oldest first."""
+    kept = store.records(KIND)
+    return [kept[key] for key in sorted(kept) if key.startswith(fingerprint)]
+
+
 def releases(store: Store, fingerprint: str = "") -> list[Kept]:
     """Return the releases of a series (or of all), the oldest first."""
-    kept = store.records(KIND)
-    return [Kept.read(json.loads(kept[key])) for key in sorted(kept) if key.startswith(fingerprint)]
+    return list(map(kept_in, records(store, fingerprint)))
 
 
-def accounts(series: Series, kept: Iterable[Kept], periods: Iterable[int]) -> list[Account]:
+def kept_in(record: bytes) -> Kept:
+    """Return the release in a record of the shelf."""
+    return Kept.read(json.loads(record))
+
+
+def accounts(series: Series, kept: Iterable[Charged], periods: Iterable[int]) -> list[Account]:
     """Return where each of these periods stands after these releases."""
     spent: Counter[int] = Counter()
     for release in kept:
-        spent.update({int(period): charge for period, charge in release.charges.items()})
+        for period, charge in release.charges.items():
+            spent[int(period)] += charge
     budget = series.collection.unit_epsilon
     return [Account(each, budget, Fraction(spent[each], EPSILON_GRAIN)) for each in periods]

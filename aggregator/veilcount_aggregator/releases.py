@@ -5,6 +5,9 @@ whatever was asked and in whatever order. Charge, draw and result are one change
 whoever loses a race draws again, and nobody has seen the first draw. The same question has the same
 answer, free. Before an answer leaves, a journal beside the store has it too: a store that forgot
 what its journal remembers releases nothing until that is entered again.
+
+Each release reads all that were made before, from the store and from the journal: another process
+may have made one, and the store may have forgotten one. What was read before is not decoded again.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import NamedTuple, Protocol
@@ -31,8 +34,9 @@ from .errors import (
     StoreFenced,
     StoreUnfit,
 )
-from .journal import Journal
-from .ledger import Answer, Kept, accounts, releases
+from .journal import Journal, believed, line_in, spelled
+from .ledger import Answer, Charged, Kept, Price, accounts, kept_in, records, releases
+from .once import Once
 from .series import Series, utc_day
 from .shelf import change
 from .store import Record, Store
@@ -55,10 +59,11 @@ class Question(Protocol):
 
 
 class Paid(NamedTuple):
-    """An answer, and whether it was charged now."""
+    """An answer, whether it was charged now, and the prices of all releases of its series since."""
 
     kept: Kept
     now: bool
+    prices: Sequence[Price]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,10 @@ class Filter:
 
     store: Store
     journal: Journal | None
+    _price: Once[Price] = field(default_factory=lambda: Once(Price.of), init=False, repr=False)
+    _look: Once[bytes | None] = field(
+        default_factory=lambda: Once(believed), init=False, repr=False
+    )
 
     def release(
         self,
@@ -83,10 +92,17 @@ class Filter:
                 " none: start with --journal FILE"
             )
         self.guard()
-        paid = change(self.store, lambda: self._decide(series, question, draw, now, who))
+        kept, charged = change(self.store, lambda: self._decide(series, question, draw, now, who))
         # Those before it too: whoever made them may have died before their lines were written.
-        self.journal.keep(kept.line() for kept in releases(self.store, series.fingerprint))
-        return paid
+        made = records(self.store, series.fingerprint)
+        prices = list(map(self._price, made))
+        texts = {price.seal: record for price, record in zip(prices, made, strict=True)}
+        self.journal.add(texts, lambda seal: spelled(kept_in(texts[seal]).line()))
+        return Paid(kept, charged, prices)
+
+    def prices(self, series: Series) -> list[Price]:
+        """Return the prices of a series' releases, the oldest first."""
+        return list(map(self._price, records(self.store, series.fingerprint)))
 
     def _decide(
         self,
@@ -95,21 +111,22 @@ class Filter:
         draw: Callable[[], Answer],
         now: datetime,
         who: str,
-    ) -> tuple[list[Record], Paid]:
+    ) -> tuple[list[Record], tuple[Kept, bool]]:
         if locked(self.store):
             raise ReleasesLocked(
                 "releases are locked: the store may have forgotten what was spent; the operator "
                 "enters it again with `veilcount store unlock --journal FILE`"
             )
-        earlier = releases(self.store, series.fingerprint)
-        for known in earlier:
+        made = records(self.store, series.fingerprint)
+        earlier = list(map(self._price, made))
+        for known, record in zip(earlier, made, strict=True):
             if known.canonical == question.canonical:
-                return [], Paid(known, now=False)
+                return [], (kept_in(record), False)
         refuse_filling(series, question.charges, utc_day(now))
         refuse_overspending(series, question.charges, earlier)
         new = _kept(series, question, draw(), now, who)
         act = entry(self.store, now, who, "release", series.collection.name)
-        return [new.record(len(earlier)), act], Paid(new, now=True)
+        return [new.record(len(earlier)), act], (new, True)
 
     # -- the journal against the store ---------------------------------------------------------
 
@@ -128,9 +145,9 @@ class Filter:
         if self.journal is None:
             return []
         # The journal first: what it holds is in the store already, unless the store forgot.
-        remembered = {kept.text: kept for kept in map(Kept.read, self.journal.lines())}
-        here = {kept.text for kept in releases(self.store)}
-        return [kept for text, kept in remembered.items() if text not in here]
+        remembered = dict(self.journal.sealed(self._look))
+        here = {self._price(each).seal for each in records(self.store)}
+        return [Kept.read(line_in(text)) for seal, text in remembered.items() if seal not in here]
 
     def reenter(self, now: datetime, who: str) -> list[Kept]:
         """Enter again what was forgotten, and open the lock; return what was entered."""
@@ -192,7 +209,7 @@ def _closes(series: Series, period: int) -> date:
 
 
 def refuse_overspending(
-    series: Series, charges: Mapping[int, int], earlier: Sequence[Kept]
+    series: Series, charges: Mapping[int, int], earlier: Sequence[Charged]
 ) -> None:
     """Refuse what some period's budget does not pay for."""
     asked = {period: Fraction(charge, EPSILON_GRAIN) for period, charge in charges.items()}

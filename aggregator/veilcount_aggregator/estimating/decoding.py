@@ -29,7 +29,7 @@ def supports(design: Shares, counters: Counts, places: Counts | None = None) -> 
     if places is not None and _cheaper(counters, places):
         return _cell_by_cell(design, counters, places)
     found = cycle(design.q, design.t).supports(counters)
-    return found[: design.k] if places is None else found[places]
+    return found[: design.k].copy() if places is None else found[places]  # lets go of the rest
 
 
 def padded(design: Plane, counters: Counts) -> Counts:

@@ -1,0 +1,111 @@
+"""Circular convolution of any length, on a grid whose sides have no common factor [Good 1958].
+
+Laid around such a grid, place i in row i mod `rows` and column i mod `columns`, a line's transform
+is that of the rows and then of the columns, with nothing in between. Each of them is short: it
+stays in the processor's cache, and its tables are small. One long transform would want as much
+memory again for its factors, and again for a copy.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import fft, ifft, irfft, rfft
+
+Places = NDArray[np.int32]  # of at most 2^22
+Values = NDArray[Any]
+Turned = NDArray[np.complex128]
+
+AT_ONCE = 64  # rows: a megabyte or two
+PRIMES = (2, 3, 5, 7, 11)  # of which a transform's length is made, to be quick
+SIDE = 1 << 13
+ASPECT = 4  # of the longer side to the shorter
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Where a line of `length` and one that repeats itself are convolved; nothing wraps around."""
+
+    length: int
+    rows: int
+    columns: int
+
+    @classmethod
+    def of(cls, length: int) -> Grid:
+        """Return the smallest."""
+        return cls(length, *_sides(2 * length - 1))
+
+    def repeated(self, marks: NDArray[np.bool_]) -> Turned:
+        """Return the transform of marks that stand again before their line, as after it."""
+        grid = np.zeros((self.rows, self.columns))
+        there = np.flatnonzero(marks)
+        for places in (there, there[there > 0] - self.length):
+            grid[places % self.rows, places % self.columns] = 1
+        return _upright(rfft(grid, axis=1))
+
+    def transform(self, take: Callable[[Places], Values]) -> Turned:
+        """Return the transform of a line; `take` gives what stands at some of its places."""
+        turned = np.empty((self.rows, self.columns // 2 + 1), np.complex128)
+        for rows, places in self._blocks():
+            values = take(np.minimum(places, self.length - 1))
+            values[places >= self.length] = 0
+            grid = np.zeros((len(places), self.columns))
+            np.put_along_axis(grid, places % self.columns, values, axis=1)
+            turned[rows] = rfft(grid, axis=1, overwrite_x=True)
+        return _upright(turned)
+
+    def line(self, turned: Turned) -> Iterator[tuple[Places, Values]]:
+        """Yield the line of a transform, in some order: places, and what stands there.
+
+        The transform is used up.
+        """
+        flat: Turned = ifft(turned, axis=0, overwrite_x=True)
+        for rows, places in self._blocks():
+            grid = irfft(flat[rows], n=self.columns, axis=1)
+            there = places < self.length
+            yield places[there], np.take_along_axis(grid, places % self.columns, axis=1)[there]
+
+    def _blocks(self) -> Iterator[tuple[slice, Places]]:
+        """Yield some rows, and the places in each of them; a few are beyond the line's end."""
+        turns = np.arange(0, self.length, self.rows, dtype=np.int32)
+        for first in range(0, self.rows, AT_ONCE):
+            last = min(first + AT_ONCE, self.rows)
+            yield slice(first, last), np.arange(first, last, dtype=np.int32)[:, np.newaxis] + turns
+
+
+def _upright(turned: Turned) -> Turned:
+    """Transform the columns, where they are."""
+    found: Turned = fft(turned, axis=0, overwrite_x=True)
+    return found
+
+
+def _sides(least: int) -> tuple[int, int]:
+    """Return the sides of the smallest grid that has so many places."""
+    quick = _quick()
+    found = []
+    for short in quick:
+        long = bisect_left(quick, max(short, -(-least // short)))
+        fits = (side for side in quick[long:] if gcd(short, side) == 1)
+        if (side := next(fits, 0)) and side <= ASPECT * short:
+            found.append((short * side, short, side))
+    _, rows, columns = min(found)
+    return rows, columns
+
+
+def _quick() -> list[int]:
+    """Return the lengths that are quick, ascending."""
+    lengths = [1]
+    for prime in PRIMES:
+        lengths.extend(
+            length * prime**power
+            for length in tuple(lengths)
+            for power in range(1, SIDE.bit_length())
+            if length * prime**power <= SIDE
+        )
+    return sorted(lengths)

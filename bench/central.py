@@ -1,0 +1,130 @@
+"""What a central release costs: the filter, the store and the journal, beside OpenDP's own draws.
+
+A release is charged, drawn, kept and in the journal before it is told, all of it on the disk;
+OpenDP's draw is the noise alone, by the same mechanism. Both in turn, in one process.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+from statistics import median
+from time import process_time
+
+from veilcount_aggregator.central.noise import noised
+from veilcount_aggregator.curator import Curator
+from veilcount_aggregator.journal import Journal
+from veilcount_aggregator.releases import Filter
+from veilcount_aggregator.series import Series
+from veilcount_aggregator.store import open_store
+from veilcount_shared import parse_collections
+
+from .fitting import Power
+from .table import Row, Table
+
+COLUMNS = {"what": "", "value": ".4g", "where": "", "target": "", "met": ""}
+NOTES = (
+    "CPU time. A release: from the question to the durable answer, on SQLite with its journal;",
+    "  draws: OpenDP's discrete Laplace for as many numbers, its mechanism made as for a release.",
+    "kept: how many releases of the series there were before. Each release reads them all: the",
+    "  store may have forgotten one, and no generation number would tell. It decodes none twice.",
+)
+SIZES = (2, 64, 1024)
+KEPT = (10, 30, 100, 300, 1000)
+MOST_MS = 60.0  # at a thousand kept
+MOST_POWER = 0.85
+PERIODS, PER_DAY = 400, 10  # releases that each day's budget pays for
+FILE = """
+app = "bench"
+[asked]
+question = "Which?"
+values = {values}
+unit = "day"
+model = "central"
+budget = 1
+from = 2025-01-01
+until = {until}
+"""
+FIRST = date(2025, 1, 1)
+OVER = datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def run(*, quick: bool) -> Table:
+    """Time releases of several sizes, then releases on top of many."""
+    times = 5 if quick else 21
+    with tempfile.TemporaryDirectory() as name:
+        rows = [row for k in SIZES for row in _beside(Path(name), k, times)]
+        rows += _growing(Path(name), KEPT[:-1] if quick else KEPT, times)
+    return Table("central: what a release costs", COLUMNS, rows, NOTES)
+
+
+@dataclass
+class Asking:
+    """Asks a curator of a new store about one day after the other, each time something new."""
+
+    folder: Path
+    k: int
+    asked: int = 0
+    series: Series = field(init=False)
+    curator: Curator = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make the store."""
+        self.folder.mkdir()
+        values = [f"v{place}" for place in range(self.k)]
+        text = FILE.format(values=values, until=FIRST + timedelta(days=PERIODS))
+        self.series = Series(parse_collections(text, lambda _: [])["asked"])
+        store = open_store(f"sqlite:///{self.folder}/store.db", make=True)
+        self.curator = Curator(Filter(store, Journal(self.folder / "journal")))
+
+    def release(self) -> None:
+        """Ask for the histogram of a day, at an epsilon that nobody asked for before."""
+        day = (FIRST + timedelta(days=self.asked % PERIODS)).isoformat()
+        epsilon = Fraction(1 + self.asked // PERIODS, 100)
+        request = {"query": "histogram", "epsilon": epsilon, "from": day, "to": day}
+        told = self.curator.answer(self.series, request, OVER, "bench")
+        assert told.charged
+        self.asked += 1
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self.curator.filter.store.close()
+
+
+def _beside(folder: Path, k: int, times: int) -> Iterator[Row]:
+    asking, zeros = Asking(folder / f"k{k}", k), [0] * k
+    asking.release()  # loads OpenDP
+    pairs = [(_ms(asking.release), _ms(lambda: noised(zeros, 100.0))) for _ in range(times)]
+    asking.close()
+    where = f"{k:,} numbers"
+    yield _row("release, ms", median(ours for ours, _ in pairs), where)
+    yield _row("OpenDP's draws, ms", median(theirs for _, theirs in pairs), where)
+    yield _row("release / draws", median(ours / theirs for ours, theirs in pairs), where)
+
+
+def _growing(folder: Path, kept: Sequence[int], times: int) -> Iterator[Row]:
+    asking, costs = Asking(folder / "kept", 64), []
+    for number in kept:
+        while asking.asked < number:
+            asking.release()
+        costs.append(median(_ms(asking.release) for _ in range(min(times, number))))
+        limit = MOST_MS if number == KEPT[-1] else None
+        yield _row("release, ms", costs[-1], f"{number:,} kept", limit)
+    asking.close()
+    power = Power.of(kept, costs)
+    yield _row("grows as kept^", power.exponent, str(power), MOST_POWER)
+
+
+def _ms(call: Callable[[], object]) -> float:
+    begun = process_time()
+    call()
+    return 1e3 * (process_time() - begun)
+
+
+def _row(what: str, value: float, where: str, limit: float | None = None) -> Row:
+    row: Row = {"what": what, "value": value, "where": where}
+    return row if limit is None else {**row, "target": f"<= {limit:g}", "met": value <= limit}

@@ -1,0 +1,146 @@
+"""The page about very large fleets says what its arithmetic says, and the arithmetic what holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench.fitting import Power
+from bench.scale import BASE, COSTS, DAY, FLEETS, GRACE, HOUR, HOUSE, Fleet, Needs, lines
+
+from veilcount_aggregator.series import Series
+from veilcount_shared import parse_collections
+
+PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
+DAILY = """
+app = "acme"
+[asked]
+question = "Was it used?"
+boolean = true
+epsilon = 1
+unit = "day"
+from = 2027-01-01
+until = 2027-06-01
+late = {late}
+"""
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+def test_every_table_of_the_page_is_what_the_arithmetic_says() -> None:
+    tables = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+
+    assert tables == [line for line in lines() if line]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"{HOUSE.cores} cores, {HOUSE.memory} GB and {HOUSE.network} Gbit/s",
+        f"{100 * HOUSE.full:g} % full",
+        f"{HOUSE.core_hour} a core-hour and {HOUSE.gigabyte_hour} a GB-hour",
+        f"{COSTS.row:g} bytes of Redis and a bit a slot",
+        f"`late` + {GRACE} days: {BASE.rows} rows",
+        f"some {Needs.of(BASE).machines()['memory']:.0f} machines",
+        f"would fill {Needs.of(BASE).machines()['cores']:.0f}.",
+    ],
+)
+def test_what_is_said_between_the_tables_holds_too(said: str) -> None:
+    assert said in " ".join(PAGE.read_text(encoding="utf-8").split())
+
+
+def test_memory_ends_first_by_default_and_not_with_one_row_a_campaign() -> None:
+    """What the page says in short."""
+    first = {fleet.name: Needs.of(fleet).first for fleet in FLEETS}
+
+    assert first[BASE.name] == "memory"
+    assert first['`linkage = "collection"`, a year'] == "cores"
+    assert Needs.of(replace(BASE, rows=1)).memory < Needs.of(BASE).memory / 10
+    assert Needs.of(replace(BASE, rows=5)).memory < Needs.of(BASE).memory / 6
+
+
+def test_relays_take_a_hundredth_of_the_requests_and_a_fortieth_of_the_computing() -> None:
+    alone, relayed = Needs.of(BASE), Needs.of(replace(BASE, reports=100))
+    computed = [each.proxy + each.server + each.store for each in (alone, relayed)]
+
+    assert relayed.requests == alone.requests / 100
+    assert 35 < computed[0] / computed[1] < 45
+    assert relayed.memory == alone.memory
+
+
+# -- the arithmetic --------------------------------------------------------------------------------
+
+
+def test_rows_live_as_long_as_the_aggregator_keeps_them() -> None:
+    """Counted over a real definition, on a day in the middle of its campaign."""
+    for late in (3, 30):
+        series = Series(parse_collections(DAILY.format(late=late), lambda _: [])["asked"])
+        day = series.collection.start + timedelta(days=100)
+        begun = range(101)
+
+        assert sum(not series.over(epoch, day) for epoch in begun) == late + GRACE
+
+
+def arrivals(fleet: Fleet, chance: np.random.Generator) -> np.ndarray:
+    """Return how many reports leave in each second of the busiest hour, drawn one by one."""
+    reports = int(fleet.daily)
+    herd = chance.random(int(fleet.midnight * reports)) * max(fleet.jitter, 1)
+    share = fleet.busiest * HOUR / DAY
+    others = chance.random(chance.binomial(reports - len(herd), share)) * HOUR
+    seconds = np.concatenate([herd, others]).astype(np.int64)
+    return np.bincount(seconds, minlength=HOUR)
+
+
+def test_the_busiest_hour_is_as_busy_as_is_reckoned() -> None:
+    """A million devices, drawn: each minute within six errors of the mean, and no second far."""
+    fleet = replace(BASE, devices=1e6)
+    found = arrivals(fleet, np.random.default_rng(7))
+    minutes = found.reshape(-1, 60).sum(axis=1)
+    expected = 60 * fleet.peak
+
+    assert np.abs(minutes - expected).max() < 6 * expected**0.5
+    assert found.max() < fleet.peak + 7 * fleet.peak**0.5
+
+
+def test_without_the_jitter_a_second_would_be_a_thousand_times_as_busy() -> None:
+    """So the jitter is what makes the figure, and the check above would notice its absence."""
+    fleet = replace(BASE, devices=1e6, jitter=1)
+    found = arrivals(fleet, np.random.default_rng(7))
+
+    assert found.max() > 1000 * replace(fleet, jitter=HOUR).peak
+
+
+def test_all_but_shares_of_a_machine_grow_with_the_devices() -> None:
+    once, twice = Needs.of(BASE), Needs.of(replace(BASE, devices=2 * BASE.devices))
+
+    assert twice.requests == 2 * once.requests
+    assert twice.memory == 2 * once.memory
+    assert twice.shards() in {2 * once.shards() - 1, 2 * once.shards()}
+    assert twice.first == once.first
+
+
+# -- the fit ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0, 2.0])
+def test_a_fit_finds_the_power_and_no_other(exponent: float) -> None:
+    """Under noise of a twentieth its interval holds the exponent; it leaves out one 0.3 away."""
+    sizes = np.array([1e3, 1e4, 1e5, 1e6, 1e7])
+    noise = np.random.default_rng(3).normal(0, 0.05, len(sizes))
+    costs = 7 * sizes**exponent * np.exp(noise)
+    found = Power.of(sizes.tolist(), costs.tolist())
+
+    assert found.low < exponent < found.high
+    assert not found.low < exponent + 0.3 < found.high
+    assert not found.low < exponent - 0.3 < found.high
+
+
+def test_two_sizes_tell_a_power_and_not_how_sure_it_is() -> None:
+    found = Power.of([10, 1000], [1, 100])
+
+    assert found.exponent == pytest.approx(1)
+    assert (found.low, found.high) == (-np.inf, np.inf)
