@@ -78,6 +78,7 @@ class Answers:
     claims: Mapping[str, Claim]
     jitter: float
     uncapped: bool = False
+    closed: set[str] = field(default_factory=set)  # series that the aggregator takes no more of
     losses: Tally = field(default_factory=Tally)
     true_values: list[TrueValue] = field(default_factory=list)
     _held: dict[tuple[bytes, str, int], _Answer] = field(default_factory=dict)
@@ -99,11 +100,15 @@ class Answers:
 
     def sweep(self, now: float, collections: Iterable[Collection]) -> None:
         """Draw held answers whose instant has come, and the absences that are due."""
-        due = {key: held for key, held in self._held.items() if self._instants(held)[0] <= now}
+        due = {
+            key: held
+            for key, held in self._held.items()
+            if self._instants(held)[0] <= now or self._is_closed(held.collection)
+        }
         self._store(due.values())  # first, so that a StateError loses none of them
         for key in due:
             self._held.pop(key, None)
-        hidden = [each for each in collections if each.presence is Presence.HIDDEN]
+        hidden = self._hidden(collections)
         minute = _minute(now)  # instants are whole minutes: nothing falls due within one
         if hidden and minute != self._swept:
             self._store(self._absences(now, hidden))
@@ -162,8 +167,8 @@ class Answers:
     def next_instant(self, now: float, collections: Iterable[Collection]) -> float | None:
         """Return when something here is next due."""
         held = [self._instants(answer)[0] for answer in self._held.values()]
-        hidden = any(each.presence is Presence.HIDDEN for each in collections)
-        return min([*held, *([_minute(now) + MINUTE] if hidden else [])], default=None)
+        minute = [_minute(now) + MINUTE] if self._hidden(collections) else []
+        return min([*held, *minute], default=None)
 
     def write_losses(self) -> None:
         """Add what was lost since the last time to the state's counts."""
@@ -184,6 +189,8 @@ class Answers:
         person = self.state.person(key_of(self.state.root, record.person))
         if not person.consented or collection.fingerprint not in person.covered:
             return Loss.NO_CONSENT
+        if self._is_closed(collection):
+            return Loss.CLOSED
         period = _period(collection, record.at)
         if period is None or not _answers(person.secret, collection, period):
             return Loss.NOT_ASKED
@@ -205,7 +212,18 @@ class Answers:
     def _instants(self, answer: _Answer) -> tuple[float, ...]:
         return _instants(answer.person, answer.collection, answer.period)
 
+    def _is_closed(self, collection: Collection) -> bool:
+        return collection.fingerprint in self.closed
+
     # -- absences ------------------------------------------------------------------------------
+
+    def _hidden(self, collections: Iterable[Collection]) -> list[Collection]:
+        """Return the collections for which absences are drawn: of a closed one, none."""
+        return [
+            each
+            for each in collections
+            if each.presence is Presence.HIDDEN and not self._is_closed(each)
+        ]
 
     def _absences(self, now: float, hidden: list[Collection]) -> Iterator[_Answer]:
         for key in self.state.consenting():
@@ -242,8 +260,12 @@ class Answers:
 
         A StateError in the first round means that nothing is stored. In a later one it must not
         get out: whoever took the answers again would draw twice for those that are.
+        What was held when its series was closed is lost here, and not drawn.
         """
-        waiting = list(answers)
+        waiting: list[_Answer] = []
+        over: list[_Answer] = []
+        for answer in answers:
+            (over if self._is_closed(answer.collection) else waiting).append(answer)
         if waiting:
             waiting = self._commit(waiting)
         with suppress(StateError):
@@ -252,6 +274,8 @@ class Answers:
                     waiting = self._commit(waiting)
         for answer in waiting:
             self.losses.add(Loss.FROZEN, answer.collection.name)
+        for answer in over:
+            self.losses.add(Loss.CLOSED, answer.collection.name)
 
     def _commit(self, answers: list[_Answer]) -> list[_Answer]:
         """Commit what has a free slot; return what another process was faster with."""

@@ -22,8 +22,10 @@ from veilcount_shared.collection import Model
 from veilcount_shared.errors import UnknownSegment, VeilcountError
 
 from . import ledger
+from .address import in_clear
 from .answers import Answers, Record
 from .clock import BoundedClock, Clock, SystemClock
+from .closing import closed
 from .courier import Courier
 from .deciding import Decisions
 from .errors import NotUsable, UnknownCollection
@@ -290,6 +292,8 @@ class Client:
             return
         if not collections or (settings.url is None and self._transport is None):
             raise NotUsable("no aggregator: give url= or VEILCOUNT_URL, and a file of collections")
+        if self._transport is None:
+            self._look_at_the_address()
         app = next(iter(collections.values())).app
         state = open_state(place_of(settings, app))
         self.reservation = ledger.reserve(
@@ -301,6 +305,14 @@ class Client:
         self._decisions = Decisions(worker, self._accepted, self._now)
         self._consents[SELF] = self._decisions.resume(key_of(state.root, SELF))
         self._worker = worker  # last: from here on it is usable
+
+    def _look_at_the_address(self) -> None:
+        """Refuse one on the way to which the app's key is read; complain where pseudonyms are."""
+        why = in_clear(self.settings.url or "", self.settings.key)
+        if why and self.settings.key:
+            raise NotUsable(why)
+        if why:
+            self._complain("address", why)
 
     def _accept(self, collections: Mapping[str, Collection]) -> Mapping[str, Collection]:
         accepted = {}
@@ -321,6 +333,7 @@ class Client:
             self.reservation.claims,
             0.0 if settings.development else settings.jitter,
             uncapped=settings.development,
+            closed=closed(state, [each.fingerprint for each in self.collections.values()]),
         )
         courier = Courier(
             state,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import date
 
-from veilcount_shared import Collection, lint
+from veilcount_shared import Collection, lint, periods
 from veilcount_shared.collection.canonical import form
 from veilcount_shared.errors import show
 
@@ -37,6 +38,7 @@ def _one(new: Collection, old: Collection | None, *, asked: bool) -> Iterator[Fi
     if old is not None:
         yield from _series(new, old)
         yield from _spending(new, old)
+        yield from _left(new, old)
     else:
         figures = ", ".join(f"{show(getattr(new, key))} per {unit}" for unit, key in FIGURES)
         yield Finding(new.name, True, f"epsilon {figures}")
@@ -76,6 +78,21 @@ def _spending(new: Collection, old: Collection) -> Iterator[Finding]:
     ]
     if more:
         yield Finding(new.name, False, f"spends more, epsilon {', '.join(more)}: is it worth it?")
+
+
+def _left(new: Collection, old: Collection) -> Iterator[Finding]:
+    """Yield whether who answered everything asked so far could answer nothing of the new form."""
+    spent = old.epsilon_day * min(_begun(old, new.start), old.answering)
+    if new.epsilon_user - spent < new.unit_epsilon:
+        says = "who answered all of the old one has nothing left to spend: give it a new name, or"
+        yield Finding(new.name, False, f"{says} let it ask for more in all, under a larger ceiling")
+
+
+def _begun(old: Collection, day: date) -> int:
+    """Return how many periods of a campaign without an end have begun before a day."""
+    if day <= old.start:
+        return 0
+    return periods.count(old.unit, old.start, day)
 
 
 def _gone(new: Mapping[str, Collection], old: Mapping[str, Collection]) -> Iterator[Finding]:

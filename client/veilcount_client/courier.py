@@ -22,6 +22,7 @@ from veilcount_shared.wire import encode_packed
 
 from . import backoff
 from .answers import Answers, TrueValue
+from .closing import keep_closed
 from .losses import TRANSPORT, Loss
 from .state import Bounds, Parcel, State
 from .transport import Delivered, Later, Outcome, Refused, Transport
@@ -159,10 +160,9 @@ class Courier:
         self.under_way = waiting
         sent = bool(waiting)
         while waiting and not self.interrupted:
-            outcome = self._send(parcel.report for parcel in waiting[-1])
-            if isinstance(outcome, Later):
+            if not self._deliver(waiting[-1]):
                 break
-            self._settle(waiting.pop(), outcome)
+            waiting.pop()
         else:
             sent |= self._send_true_values(hurry=hurry)
         self._put_back(waiting)
@@ -209,6 +209,25 @@ class Courier:
         times = [(body, self._later(start)) for body in waiting]
         self.state.retry({each.number: due for body, due in times for each in body})
 
+    def _deliver(self, body: list[Parcel]) -> bool:
+        """Send a body and write down what became of it; False if it has to wait."""
+        asked = self._without_closed(body)
+        if not asked:
+            return True
+        outcome = self._send(parcel.report for parcel in asked)
+        if isinstance(outcome, Later):
+            return False
+        self._settle(asked, outcome)
+        return True
+
+    def _without_closed(self, body: list[Parcel]) -> list[Parcel]:
+        """Drop what is of a closed series, as the aggregator would; return the rest."""
+        closed = self.answers.closed
+        over = [parcel for parcel in body if parcel.report.fingerprint in closed]
+        if over:
+            self._settle(over, Delivered((Verdict.CLOSED,) * len(over)))
+        return [parcel for parcel in body if parcel.report.fingerprint not in closed]
+
     def _send(self, reports: Iterable[Report]) -> Outcome:
         batch = list(reports)
         outcome = self.transport.send(pack(batch, test=self.test), len(batch))
@@ -216,8 +235,22 @@ class Courier:
             self._hush(outcome)
         elif self._quiet()[1]:
             self.state.keep(QUIET, "0 0")
+        if isinstance(outcome, Delivered):
+            self._heed(batch, outcome.verdicts)
         self.log(f"{len(batch)} reports: {_told(outcome)}")
         return outcome
+
+    def _heed(self, reports: list[Report], verdicts: tuple[Verdict, ...]) -> None:
+        """Keep which series were closed: before their reports are off the outbox.
+
+        Cut in between, the word is kept and the report is dropped by the next process; the other
+        way round the next process would draw again.
+        """
+        pairs = zip(reports, verdicts, strict=True)
+        closed = {report.fingerprint for report, verdict in pairs if verdict is Verdict.CLOSED}
+        for series in closed - self.answers.closed:
+            keep_closed(self.state, series)
+            self.answers.closed.add(series)
 
     def _settle(self, body: list[Parcel], outcome: Delivered | Refused) -> None:
         """Write down what became of a body."""
@@ -243,7 +276,9 @@ class Courier:
             due = value.earliest if hurry else value.send_at
             if self.interrupted:  # somebody withdrew: perhaps the value's person
                 break
-            if value.expires <= now:
+            if value.report.fingerprint in self.answers.closed:
+                self._drop_true(value, Loss.CLOSED)
+            elif value.expires <= now:
                 self._drop_true(value, Loss.AGED)
             elif due <= now:
                 sent = True

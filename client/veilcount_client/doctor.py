@@ -12,6 +12,7 @@ from pathlib import Path
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.errors import VeilcountError
 
+from .address import in_clear
 from .calling import call
 from .clock import SystemClock, instant
 from .finding import Finding
@@ -78,6 +79,10 @@ def _aggregator(
         says = "none: give --url or VEILCOUNT_URL its address"
         yield Finding("aggregator", False, says)
         return
+    if why := in_clear(settings.url, settings.key):
+        yield Finding("address", False, why)
+        if settings.key:  # it is not shown to others to look further
+            return
     fingerprint = next((each.fingerprint for each in collections.values()), "0" * 64)
     called = call(settings.url, settings.key, fingerprint, now)
     yield Finding("aggregator", called.well, called.says)

@@ -16,6 +16,8 @@ from .settings import Settings
 from .state import Person, StateError
 from .worker import Worker
 
+CLOSED = "closed: the aggregator takes no more for this collection"
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
@@ -63,6 +65,8 @@ def explain(
 
 def _of_the_state(worker: Worker, key: bytes, collection: Collection, now: float) -> list[str]:
     person = worker.state.person(key)
+    if collection.fingerprint in worker.answers.closed:  # what else holds changes nothing any more
+        return [*_consent(person, collection), CLOSED]
     return [
         *_consent(person, collection),
         *_calendar(worker, person, collection, now),

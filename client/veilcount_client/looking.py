@@ -13,6 +13,7 @@ from veilcount_shared.epsilon import EPSILON_GRAIN
 
 from . import ledger
 from .clock import instant
+from .closing import closed
 from .courier import QUIET
 from .finding import Finding
 from .losses import Loss
@@ -85,6 +86,7 @@ def look(
         yield Finding("state", True, str(place).rsplit("@", 1)[-1])  # no password
         yield from _ceilings(Notes(state), settings, collections)
         yield from _consent(state, settings, collections)
+        yield from _closed(state, collections)
         yield from _outbox(state, now)
         yield from _losses(state, collections)
     except StateError as error:
@@ -161,6 +163,13 @@ def _consent(
         yield Finding("consent", False, says)
     else:
         yield Finding("consent", True, "given for every collection")
+
+
+def _closed(state: State, collections: Mapping[str, Collection]) -> Iterator[Finding]:
+    names = {each.fingerprint: name for name, each in collections.items()}
+    for series in sorted(closed(state, names), key=names.__getitem__):
+        says = "the aggregator takes no more for it: leave it out of the app's next version"
+        yield Finding(f"closed, {names[series]}", False, says)
 
 
 def _outbox(state: State, now: float) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from veilcount_shared.design import Distribution, Hierarchy, Mean, Plane, Subset
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import show
 
+from .closing import closed
 from .ledger import Reservation
 from .state import Sent, Spent, State
 
@@ -36,6 +37,7 @@ class Entry:
     life: str
     frozen: int  # answers that are given and will not be drawn again
     sent: tuple[Mapping[str, Any], ...]
+    closed: bool  # the receiver takes no more
 
     def lines(self) -> list[str]:
         """Return the entry in plain words."""
@@ -44,6 +46,7 @@ class Entry:
             f"{self.question} [{self.name}]",
             f"  {how}; epsilon {self.event} an answer, {self.day} a day, {self.life} in all",
             f"  spent {self.spent:g} of {self.life}; {self.frozen} answers given",
+            *(["  closed: no more is asked"] if self.closed else []),
             *(f"  {each['status']}: period {each['period']}, {each['says']}" for each in self.sent),
         ]
 
@@ -95,11 +98,19 @@ def receipt(
 ) -> Receipt:
     """Return what a person's state says, over all collections."""
     spent, sent = state.spent(key), state.sent(key)
+    names = {each.fingerprint: name for name, each in collections.items()}
+    over = closed(state, names)
     entries = [
-        _entry(collection, reservation, spent, sent, state.used(key, collection.fingerprint))
+        _entry(
+            collection,
+            reservation,
+            spent,
+            sent,
+            state.used(key, series := collection.fingerprint),
+            closed=series in over,
+        )
         for collection in collections.values()
     ]
-    names = {each.fingerprint: name for name, each in collections.items()}
     losses: Counter[str] = Counter()
     for (reason, where), count in state.losses().items():
         name = names.get(where, where)  # on the way, losses are kept by series
@@ -132,6 +143,8 @@ def _entry(
     spent: Mapping[str, Spent],
     sent: list[Sent],
     used: tuple[int, int],
+    *,
+    closed: bool,
 ) -> Entry:
     claim = reservation.claims.get(collection.name)
     life = spent[claim.lineage].life if claim and claim.lineage in spent else 0
@@ -149,6 +162,7 @@ def _entry(
             for each in sent
             if each.report.fingerprint == collection.fingerprint
         ),
+        closed,
     )
 
 

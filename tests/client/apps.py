@@ -177,15 +177,18 @@ def fork_storm(url: str, folder: str, rounds: str) -> None:
         reap(children)
     over.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
     say(client.flush(20))
 
 
 def _store_all_the_time(client: Client, over: threading.Event) -> None:
-    while not over.is_set():
+    """Go on until it is over, and until the person's day is used up."""
+    recorded = 0
+    while not over.is_set() or recorded < PER_DAY:
         client.person("one").record("theme", "light", arm="A")
         client.person("one").record("event", True)
         client.flush(until="stored")
+        recorded += 1
 
 
 def fork_grandchild(url: str, folder: str) -> None:

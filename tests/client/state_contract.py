@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from veilcount_client.closing import closed, keep_closed
 from veilcount_client.losses import Loss
 from veilcount_client.state import KEPT, Bounds, Draw, Fate, Parcel, Spent, State
 from veilcount_client.state.secrets import key_of
@@ -551,6 +552,15 @@ class StateContract:
 
         assert engine.open().note("a") == "ü\n"
         assert state.note("b") is None
+
+    def test_a_closed_series_stays_closed(self, engine: Engine, state: State) -> None:
+        """For whoever opens the state, and whoever withdraws or is forgotten."""
+        agree(state)
+        keep_closed(state, SERIES)
+        state.consent(ANN, False, frozenset(), NOW)
+        state.forget(ANN)
+
+        assert closed(engine.open(), [SERIES, OTHER]) == {SERIES}
 
     def test_a_closed_state_opens_again(self, state: State) -> None:
         """Whoever asks once more after the end gets an answer."""

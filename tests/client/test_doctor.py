@@ -494,6 +494,64 @@ def test_a_collection_that_is_gone_is_told() -> None:
     assert 'replaces = "saved"' in told[0].says
 
 
+CAMPAIGN = """
+app = "acme-editor"
+[{name}]
+question = "Which theme is active?"
+boolean = true
+epsilon = 1
+unit = "{unit}"
+from = {start}
+until = {until}
+"""
+
+
+def campaign(start: str, until: str, *more: str, name: str = "theme", unit: str = "month") -> str:
+    """Return the file of one campaign."""
+    return CAMPAIGN.format(name=name, start=start, until=until, unit=unit) + "\n".join(more)
+
+
+FIRST = campaign("2026-12-15", "2027-03-01")
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        (campaign("2027-03-01", "2027-05-15"), FIRST),
+        (campaign("2027-06-01", "2027-09-01"), FIRST),
+        (campaign("2027-03-01", "2027-05-15", 'replaces = "theme"', name="look"), FIRST),
+        (campaign("2027-03-01", "2027-06-01"), campaign("2026-12-01", "2027-03-01", "answers = 3")),
+        (
+            campaign("2027-03-01", "2027-06-01", unit="user"),
+            campaign("2026-12-01", "2027-03-01", unit="user"),
+        ),
+    ],
+)
+def test_new_dates_of_the_same_size_have_nothing_left(new: str, old: str) -> None:
+    """Whoever answered all of the old campaign finds the ledger spent: one line says what to do."""
+    told = [says for _, says in changes(new, old) if "nothing left" in says]
+
+    assert len(told) == 1
+    assert "a new name, or" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        (FIRST, FIRST),
+        (campaign("2026-12-15", "2027-06-01"), FIRST),
+        (campaign("2026-12-15", "2026-12-30"), campaign("2026-12-15", "2026-12-24")),
+        (campaign("2027-01-01", "2027-03-01"), campaign("2026-12-31", "2027-03-01")),
+        (campaign("2027-03-01", "2027-07-01"), FIRST),
+        (campaign("2027-03-01", "2027-06-01", name="another"), FIRST),
+        (campaign("2027-03-01", "2027-06-01"), campaign("2026-12-01", "2027-03-01", "answers = 2")),
+    ],
+)
+def test_a_form_that_has_an_answer_left_is_not_warned_of(new: str, old: str) -> None:
+    """The same dates, a longer campaign, a larger one, a name of its own, a change on the way."""
+    assert not any("nothing left" in says for _, says in changes(new, old))
+
+
 def test_without_an_old_file_the_figures_and_remarks_are_told() -> None:
     """A first file is checked alike."""
     much = parse_collections(FILE.replace("until = 2027-05-01", "until = 2027-11-01"), lambda _: [])

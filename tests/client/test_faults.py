@@ -58,16 +58,13 @@ def sink() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def environment() -> Iterator[dict[str, str]]:
-    """What apps are started with: compiled modules, as an installed package has, and no proxy."""
-    with tempfile.TemporaryDirectory() as compiled:
-        yield {
-            **{name: text for name, text in os.environ.items() if not name.startswith("VEILCOUNT")},
-            "PYTHONPYCACHEPREFIX": compiled,
-            "PYTHONDONTWRITEBYTECODE": "",
-            "PYTHONPATH": os.pathsep.join(str(ROOT / room) for room in ("client", "shared")),
-            "NO_PROXY": servers.HOST,
-        }
+def environment() -> dict[str, str]:
+    """What apps are started with: no settings, and no proxy."""
+    return {
+        **{name: text for name, text in os.environ.items() if not name.startswith("VEILCOUNT")},
+        "PYTHONPATH": os.pathsep.join(str(ROOT / room) for room in ("client", "shared")),
+        "NO_PROXY": servers.HOST,
+    }
 
 
 class Apps:

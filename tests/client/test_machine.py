@@ -2,7 +2,8 @@
 
 Whatever is recorded, however the process ends, wherever it is cut and whatever the server does:
 one message a slot, ever; what is charged is what was stored; no cap is exceeded; nothing leaves
-without consent; and once the server is well, whatever was stored and may still arrive does.
+without consent; of a collection that the server has closed nothing is drawn or leaves once that was
+heard; and once the server is well, whatever was stored and may still arrive does.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from veilcount_client import client as client_module
+from veilcount_client.answers import Answers
 from veilcount_client.courier import Courier
 from veilcount_client.state import Draw, Fate, Parcel, sqlite
 from veilcount_client.state.sqlite import SqliteState
@@ -85,6 +88,8 @@ class Life(RuleBasedStateMachine):
         self.messages: dict[Slot, Report] = {}
         self.stored: list[Draw] = []
         self.excused: set[Slot] = set()
+        self.heard: set[str] = set()  # series of which a reply said that they are closed
+        self.closed: set[str] = set()  # and whose report is off the outbox for it
         self.wrong: list[str] = []  # the client lets no error of ours out
         self.device = Device(self.place, COLLECTIONS, self.clock, self.wire)
 
@@ -126,7 +131,9 @@ class Life(RuleBasedStateMachine):
             done = original(state, *given, **more)
             if step == "commit":
                 pairs = zip(given[0], done, strict=True)
-                self.stored += [draw for draw, fate in pairs if fate is Fate.STORED]
+                self.see_stored([draw for draw, fate in pairs if fate is Fate.STORED])
+            elif step == "settle":
+                self.closed |= self.heard
             self.tick()
             return done
 
@@ -139,16 +146,34 @@ class Life(RuleBasedStateMachine):
             if not self.crash_in:
                 raise Crash
 
+    def see_stored(self, draws: list[Draw]) -> None:
+        """Note what was made durable; what costs nothing only closes a period [Answers.burn]."""
+        self.stored += draws
+        if any(draw.series in self.closed and draw.cost for draw in draws):
+            self.wrong.append("nothing of a closed collection is drawn")
+
     def leaving(self) -> None:
         """Look at what leaves, in the moment it does."""
         self.tick()
+        reports = self.wire.attempts[-1].batch.reports
         if not self.consented:
             self.wrong.append("nothing leaves without consent")
-        for report in self.wire.attempts[-1].batch.reports:
+        if any(report.fingerprint in self.closed for report in reports):
+            self.wrong.append("nothing of a closed collection leaves")
+        for report in reports:
             if self.messages.setdefault(slot_of(report), report) != report:
                 self.wrong.append("one message a slot, ever")
             if self.wire.verdict(report) is not None:
                 self.excused.add(slot_of(report))
+            if self.wire.verdict(report) is Verdict.CLOSED and self.wire.is_heard:
+                self.hear_closed(report.fingerprint)
+
+    def hear_closed(self, series: str) -> None:
+        """What waits of the series may be dropped; it has to be, once the word has been kept."""
+        self.heard.add(series)
+        self.excused |= {
+            slot_of(draw.report) for draw in self.stored if draw.report and draw.series == series
+        }
 
     def surviving(self, act: Callable[[], object]) -> None:
         """Act; where the process is cut, start another one."""
@@ -156,6 +181,7 @@ class Life(RuleBasedStateMachine):
             act()
         except Crash:
             self.crash_in = 0
+            self.heard = set()
             self.device.crash()
             self.device.start()
             self.consented = self.device.client.consented
@@ -256,10 +282,13 @@ class Life(RuleBasedStateMachine):
         """The server changes its mood."""
         self.wire.mood, self.wire.loses_reply = MOODS[mood], loses_reply
 
-    @rule(verdict=st.sampled_from(sorted(VERDICTS)))
-    def judge(self, verdict: str) -> None:
-        """The operator closes the collections, or opens them again."""
-        self.wire.verdict = lambda _: VERDICTS[verdict]
+    @rule(name=st.sampled_from(NAMES), verdict=st.sampled_from(sorted(VERDICTS)))
+    def judge(self, name: str, verdict: str) -> None:
+        """The operator closes a collection, or opens all of them again."""
+        series = COLLECTIONS[name].fingerprint
+        self.wire.verdict = lambda report: (
+            VERDICTS[verdict] if report.fingerprint == series else None
+        )
 
     # -- what is always true -------------------------------------------------------------------
 
@@ -275,7 +304,7 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def nothing_wrong_has_left(self) -> None:
-        """Only with consent, and the same message in every try."""
+        """Only with consent, of what is open, and the same message in every try."""
         assert not getattr(self, "wrong", [])
 
     @invariant()
@@ -366,6 +395,21 @@ def test_a_cut_between_any_two_steps_breaks_no_promise(life: Life, steps: int) -
     assert not life.wrong
 
 
+@pytest.mark.parametrize("steps", range(1, 9))
+def test_a_cut_while_a_closing_is_heard_breaks_no_promise(life: Life, steps: int) -> None:
+    """The word is kept before its report is off the outbox, or another process draws again."""
+    life.judge("event", "closed")
+    life.record("event", True)
+    life.crash_soon(steps)
+    life.flush()
+    life.record("event", True)
+    life.flush()
+    life.record("event", True)
+
+    assert not life.wrong
+    assert sum(draw.lineage == "event" for draw in life.stored) <= 2
+
+
 # -- planted bugs ----------------------------------------------------------------------------------
 
 
@@ -417,6 +461,16 @@ def charges_too_late() -> Patch:
     return patch.object(sqlite, "_charge", lambda *_: True)
 
 
+def forgets_what_was_closed() -> Patch:
+    """Wrong: a new process does not know what the last one was told."""
+    return patch.object(client_module, "closed", lambda *_: set())
+
+
+def hears_and_draws_on() -> Patch:
+    """Wrong: the word is kept, and nobody looks at it."""
+    return patch.object(Answers, "_is_closed", lambda *_: False)
+
+
 SOON = [keeps_no_withdrawal, loses_what_failed, charges_too_late]
 LATE = [forgets_on_restart, draws_at_sending]  # after hundreds of lives
 
@@ -449,8 +503,23 @@ def replied_late(life: Life) -> None:
         life.advance(3)
 
 
+def closed_and_recorded_on(life: Life) -> None:
+    """Record into a collection that is closed, hear so, and record in another process."""
+    life.judge("event", "closed")
+    life.record("event", True)
+    life.flush()
+    life.restart()
+    life.record("event", True)
+
+
 @pytest.mark.parametrize(
-    ("bug", "lived"), [(forgets_on_restart, recorded_twice), (draws_at_sending, replied_late)]
+    ("bug", "lived"),
+    [
+        (forgets_on_restart, recorded_twice),
+        (draws_at_sending, replied_late),
+        (forgets_what_was_closed, closed_and_recorded_on),
+        (hears_and_draws_on, closed_and_recorded_on),
+    ],
 )
 def test_the_promises_see(bug: Callable[[], Patch], lived: Callable[[Life], None]) -> None:
     """What the machine finds late is a broken promise in a life that leads there, and only then."""

@@ -12,7 +12,7 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,7 @@ LIVES = (
     Life("offline and restarted", (
         (at(0, 22), "offline"), (at(1, 5), "stop"), (at(2, 1), "online"), (at(2, 2), "start"),
     )),
+    Life("shut by the server", ((at(1, 12), "shut"), (at(2, 20), "restart"))),
 )  # fmt: skip
 
 
@@ -166,7 +167,7 @@ def _happen(device: Device, wire: Wire, verb: str, given: Sequence[Any]) -> None
         if device.runs:
             name, value, segments = given
             device.client.record(name, value, **segments)
-    elif verb in {"offline", "online"}:
+    elif verb in {"offline", "online", "shut"}:
         getattr(wire, verb)()
     elif verb == "flush":
         device.client.flush()
@@ -547,7 +548,7 @@ def redraws_daily() -> AbstractContextManager[object]:
         return 0 if known != today else original(used, answer)
 
     last: dict[str, float] = {}
-    return _both(
+    return _all(
         patch.object(answering, "_next_answer", fresh),
         patch("veilcount_client.state.sqlite._spend", lambda *_: Fate.STORED),
     )
@@ -631,9 +632,26 @@ def spreads_before_it_sweeps() -> AbstractContextManager[object]:
     return patch.object(Courier, "_postpone", lambda _courier, parcels: parcels)
 
 
+def closes_to_records_alone() -> AbstractContextManager[object]:
+    """Wrong: of a closed collection no record is drawn, but absences are, and all of it leaves."""
+    original = Answers._answer
+
+    def answer(answers: Answers, record: Record) -> answering._Answer | Loss:
+        closed = record.collection.fingerprint in answers.closed
+        return Loss.CLOSED if closed else original(answers, record)
+
+    return _all(
+        patch.object(Answers, "_is_closed", lambda *_: False),
+        patch.object(Answers, "_answer", answer),
+        patch.object(Courier, "_without_closed", lambda _courier, body: body),
+    )
+
+
 @contextmanager
-def _both(*patches: AbstractContextManager[object]) -> Iterator[None]:
-    with patches[0], patches[1]:
+def _all(*patches: AbstractContextManager[object]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for each in patches:
+            stack.enter_context(each)
         yield
 
 
@@ -681,6 +699,13 @@ PLANTED = {
         recording("mood", 1, 1, hours=0.01),
         NEVER,
         Life("closed", ((at(1, 0.02), "stop"), (at(3, 10), "start"))),
+    ),
+    "closed to records alone": (
+        closes_to_records_alone,
+        MOOD,
+        recording("mood", 1, 1, 1, 1, hours=0.01),
+        NEVER,
+        Life("shut by the server", ((at(1, 2), "shut"),)),
     ),
     "a queue copied by a fork": (
         copies_the_queue,

@@ -116,6 +116,11 @@ class Wire:
         return True
 
     @property
+    def is_heard(self) -> bool:
+        """Whether the device hears what the server says of its reports."""
+        return self.mood() is None and not self.loses_reply
+
+    @property
     def reports(self) -> list[Report]:
         """Every report that reached the server, in order."""
         return [report for arrival in self.arrivals for report in arrival.batch.reports]
@@ -127,6 +132,10 @@ class Wire:
     def online(self) -> None:
         """Let everything through again."""
         self.mood = lambda: None
+
+    def shut(self) -> None:
+        """Take no more for any collection."""
+        self.verdict = lambda _: Verdict.CLOSED
 
     def _judge(self, report: Report) -> Verdict:
         verdict = self.verdict(report)

@@ -125,12 +125,12 @@ class Frame:
         return told
 
     def speaks(self) -> bool:
-        """Whether a request is to be answered with a page: it was for one, or a person asks."""
-        if request.blueprint == NAME:
-            return True
+        """Whether a request is to be answered with a page: it was for one, or a person is lost."""
+        if request.blueprint is not None or request.path.startswith("/v1/"):
+            return request.blueprint == NAME
         accepts = request.accept_mimetypes
         asks = accepts.provided and accepts.best_match(["text/html", "application/json"])
-        return asks == "text/html" and not request.path.startswith("/v1/")
+        return asks == "text/html"
 
     def _frame(self) -> dict[str, Any]:
         visit: Visit = g.get("visit") or self.visitors.visit()

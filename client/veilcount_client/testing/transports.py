@@ -13,7 +13,7 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import PACKED_TYPE, decode_packed
 
 from ..clock import SystemClock
-from ..transport import Delivered, HttpTransport, Later, Outcome, Refused, Transport, _Reply
+from ..transport import Delivered, HttpTransport, Outcome, Transport, _Reply
 
 
 class RecordingTransport:
@@ -27,7 +27,7 @@ class RecordingTransport:
         """Remember in a list of its own, or in one that several share."""
         self.batches: list[Batch] = [] if batches is None else batches
         self.closed: list[tuple[str, str]] = []
-        self.outcome: Later | Refused | None = None
+        self.outcome: Outcome | None = None
         self._onward = onward
 
     @property
