@@ -301,6 +301,7 @@ def test_workers_end_with_a_server_that_is_killed(store: str, tmp_path: Path) ->
     server.stop()
 
 
+@pytest.mark.full  # tests/security/test_limits.py holds the same, and more, in half the time
 def test_a_device_that_never_finishes_its_body_keeps_nobody(store: str, tmp_path: Path) -> None:
     server = Server(store, tmp_path)
     with socket.create_connection((HOST, server.port)) as slow:

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Blueprint, Response, current_app, g, redirect, render_template, request, url_for
+from flask import Blueprint, Response, g, redirect, render_template, request, url_for
 
 from ..aggregator import Aggregator
 from ..answers import UnknownCollection
@@ -139,12 +139,11 @@ class Frame:
             "visit": visit,
             "field": FIELD,
             "asset": _address,
-            "navigation": [each for each in _built(NAVIGATION) if role and role.opens(each.role)],
-            "chapters": _built(CHAPTERS),
+            "navigation": [each for each in NAVIGATION if role and role.opens(each.role)],
+            "chapters": CHAPTERS,
             "here": request.endpoint,
             "today": self.aggregator.today(),
             "admin": role is Role.ADMIN,
-            "rows": _rows,
         }
 
     def _to_log_in(self) -> Response:
@@ -199,12 +198,3 @@ def _serve(digest: str, name: str) -> Response:
     coding = {"Content-Encoding": "gzip"} if zipped else {}
     body = found.zipped if zipped else found.body
     return Response(body, headers=headers | coding, mimetype=found.type)
-
-
-def _rows(*columns: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Return columns as rows, for tables behind charts."""
-    return list(zip(*columns, strict=True))
-
-
-def _built(entries: Sequence[Entry]) -> list[Entry]:
-    return [each for each in entries if f"{NAME}.{each.endpoint}" in current_app.view_functions]
