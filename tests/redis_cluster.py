@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 
-from .redis_server import HOST, RedisServer
+from redis.exceptions import ConnectionError as NoConnection
+
+from .redis_server import HOST, PortTaken, RedisServer
 
 SLOTS = 16384
+TRIES = 5
 BUS = 10_000  # a node's bus listens on its port plus this: a port is below 55,535
 
 
 def free_port() -> int:
     """Return a port that nobody listens on, nor on its bus's."""
-    for port in range(20_000, 32_000):
+    while True:  # drawn, or all who look at once would find the same
+        port = 20_000 + secrets.randbelow(12_000)
         try:
             with socket.create_server((HOST, port)), socket.create_server((HOST, port + BUS)):
                 return port
         except OSError:
             continue
-    raise OSError("no port is free")
 
 
 class RedisCluster:
@@ -70,4 +75,7 @@ class RedisCluster:
             "cluster_node_timeout": "2000",
             "cluster_require_full_coverage": "no",
         }
-        return RedisServer(folder, port=free_port(), **cluster | settings)
+        for _ in range(TRIES):
+            with suppress(PortTaken, NoConnection):
+                return RedisServer(folder, port=free_port(), **cluster | settings)
+        raise OSError("no port is free")

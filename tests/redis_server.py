@@ -30,6 +30,10 @@ def free_port() -> int:
         return port
 
 
+class PortTaken(OSError):
+    """Somebody else listens there."""
+
+
 class RedisServer:
     """One redis-server and its folder: killed, it can be started there again."""
 
@@ -85,7 +89,16 @@ class RedisServer:
                     raise
                 time.sleep(0.01)
             else:
+                self._is_ours()
                 return
+
+    def _is_ours(self) -> None:
+        """Refuse another's server: two that look for a free port at once may find the same."""
+        with self.connection() as connection:
+            who = connection.info("server")["process_id"]
+        if who != self._process.pid:
+            self.kill()
+            raise PortTaken(f"{self.port} is another server's")
 
 
 class LosingProxy:
