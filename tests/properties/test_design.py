@@ -353,7 +353,7 @@ def test_a_threshold_that_breaks_the_promise_makes_no_design(make: Any, a: int) 
 # -- the planner -----------------------------------------------------------------------------------
 
 Row = tuple[int, str, tuple[int, ...], int, int, float, float]
-#: k, epsilon, design, bits, counters, ratio, V0: MECHANISMS section 1, the shipped column
+#: k, epsilon, design, bits, counters, ratio, V0, worked out apart from the product
 TABLE: list[Row] = [
     (2, "0.1", (1,), 1, 2, 1.000, 99.917),
     (2, "0.5", (1,), 1, 2, 1.000, 3.9177),
@@ -502,7 +502,7 @@ def test_a_float_is_not_planned() -> None:
 
 # -- numbers ---------------------------------------------------------------------------------------
 
-#: epsilon, M, W, the worst variance: MECHANISMS section 3a, row by row as in TABLES
+#: epsilon, M, W, the worst variance, worked out apart from the product, row by row as in TABLES
 MEANS = [
     ("0.1", 16, 8, "400.0159"),
     ("0.25", 16, 8, "64.0119"),

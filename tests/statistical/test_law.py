@@ -237,7 +237,7 @@ def squared_error(name: str) -> float:
 
 
 def theory(setting: Rounds, factor: Fraction) -> float:
-    """The sum over inputs of the cohort variance, at epsilon x factor [MECHANISMS, section 1]."""
+    """The sum over inputs of the cohort variance, at epsilon x factor."""
     design = at(setting.design, factor)
     assert isinstance(design, Subset | Plane)
     p, q = float(design.P), float(design.Q)

@@ -1,8 +1,8 @@
 """The audit finds every privacy bug that shipped elsewhere, and only the bug.
 
-One row of the landscape's table each: what is claimed, N from each of two values, and what the
-audit is to measure at least (the true loss where it is finite, less what N costs; where it is
-infinite, about the most that N can show). alpha = 0.001 an audit; coins are seeded, but not across
+One row each: what is claimed, N from each of two values, and what the audit is to measure at
+least (the true loss where it is finite, less what N costs; where it is infinite, about the most
+that N can show). alpha = 0.001 an audit; coins are seeded, but not across
 forks.
 """
 
