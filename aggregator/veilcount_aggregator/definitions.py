@@ -44,6 +44,10 @@ class Source:
         """Return its collections, or refuse it as a device would."""
         return dict(_parsed(self.text, tuple(sorted(self.files.items()))))
 
+    def kept_collections(self) -> dict[str, Collection]:
+        """Return its collections, as the release that accepted it understood them."""
+        return dict(_parsed(self.text, tuple(sorted(self.files.items())), legacy=True))
+
     def _bytes(self) -> bytes:
         kept = {"text": self.text, "files": dict(self.files)}
         return json.dumps(kept, sort_keys=True, ensure_ascii=False).encode()
@@ -54,7 +58,9 @@ class Source:
 
 
 @lru_cache(maxsize=32)  # a list of a million values takes seconds, and each change reads it again
-def _parsed(text: str, files: tuple[tuple[str, str], ...]) -> dict[str, Collection]:
+def _parsed(
+    text: str, files: tuple[tuple[str, str], ...], *, legacy: bool = False
+) -> dict[str, Collection]:
     given = dict(files)
 
     def read_values(name: str) -> list[str]:
@@ -64,7 +70,7 @@ def _parsed(text: str, files: tuple[tuple[str, str], ...]) -> dict[str, Collecti
             raise DefinitionError("values_file", name, "send the file along with the definitions")
         return _lines(given[name].removeprefix("\ufeff"))
 
-    return parse_collections(text, read_values)
+    return parse_collections(text, read_values, legacy=legacy)
 
 
 def _lines(text: str) -> list[str]:
@@ -117,7 +123,7 @@ class Catalogue:
 
 def _collections(key: str, value: bytes) -> Iterable[Collection]:
     try:
-        return Source(**json.loads(value)).collections().values()
+        return Source(**json.loads(value)).kept_collections().values()
     except DefinitionError as error:
         why = f"the kept definitions {key[:14]} cannot be read by this version: {error}"
         raise StoreUnfit(f"{why}; run the version that loaded them, or a newer one") from error

@@ -21,6 +21,7 @@ from veilcount_aggregator.definitions import (
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store import Record, Store, open_store
 from veilcount_shared import load_collections
+from veilcount_shared.collection import Held
 from veilcount_shared.errors import DefinitionError
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
@@ -112,6 +113,19 @@ def test_a_question_may_be_put_in_better_words(store: Store) -> None:
     assert new == []
     assert fingerprints(store) == before
     assert catalogue(store).named["theme"][0].collection.question == "Which one?"
+
+
+def test_a_file_that_an_earlier_release_kept_is_read_as_it_was_meant(store: Store) -> None:
+    """As a new file it is refused; but devices still report it, and the store stays readable."""
+    text = FILE.replace('unit = "day"', 'unit = "week"\ntakes = "last"')
+    earlier = Source(text, SENT.files)
+    stated = Source(text.replace('takes = "last"', 'takes = "last"\nheld = "process"'), SENT.files)
+    store.change(store.generation(), [earlier.record(0)])
+
+    assert {each.collection.held for each in catalogue(store).series.values()} == {Held.PROCESS}
+    with pytest.raises(DefinitionError, match="needs it"):
+        push(store, earlier, NOW, "cli")
+    assert push(store, stated, NOW, "cli") == []  # the same series: they only state it now
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ question = "How long was it used?"
 range = [0, 240]
 measure = "mean"
 takes = "sum"
+held = "process"
 epsilon = 1
 unit = "user"
 from = {TODAY}

@@ -64,6 +64,7 @@ epsilon = 1
 unit = "week"
 presence = "hidden"
 takes = "any"
+held = "process"
 from = 2026-12-01
 until = 2027-03-01
 """

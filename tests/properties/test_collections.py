@@ -19,11 +19,13 @@ from veilcount_shared.collection import (
     Adjacency,
     Cohort,
     Collection,
+    Held,
     Linkage,
     Measure,
     Model,
     Presence,
     Takes,
+    explain_held,
     load_collections,
     parse_collections,
 )
@@ -156,6 +158,7 @@ def test_every_key_is_accepted_in_a_right_use() -> None:
         epsilon = 0.25
         unit = "week"
         takes = "last"
+        held = "device"
         from = 2026-12-01
         until = 2027-12-01
         answers = 10
@@ -174,6 +177,7 @@ def test_every_key_is_accepted_in_a_right_use() -> None:
         cross = {plan = ["free", "paid"]}
         unit = "week"
         takes = "last"
+        held = "device"
         from = 2026-12-01
         until = 2027-12-01
         answers = 10
@@ -217,6 +221,7 @@ def test_every_key_is_accepted_in_a_right_use() -> None:
         until=year,
         epsilon=Fraction(1, 4),
         takes=Takes.LAST,
+        held=Held.DEVICE,
         answers=10,
         late=7,
         linkage=Linkage.PERIOD,
@@ -236,6 +241,7 @@ def test_every_key_is_accepted_in_a_right_use() -> None:
         start=day,
         until=year,
         takes=Takes.LAST,
+        held=Held.DEVICE,
         answers=10,
         segments=arms,
         cohort=Cohort("spring", 3, 2),
@@ -274,13 +280,112 @@ def test_every_key_is_accepted_in_a_right_use() -> None:
 @pytest.mark.parametrize("takes", ["first", "last", "any"])
 def test_a_boolean_may_take_first_last_or_any(takes: str) -> None:
     """What a period reports of a yes or no."""
-    assert takes == one(f'boolean = true\ntakes = "{takes}"').takes
+    assert takes == one(f'boolean = true\nunit = "day"\ntakes = "{takes}"').takes
 
 
 @pytest.mark.parametrize("takes", ["first", "last", "max", "sum"])
 def test_a_range_may_take_first_last_max_or_sum(takes: str) -> None:
     """What a period reports of numbers."""
-    assert takes == one(f'range = [0, 1]\nmeasure = "mean"\ntakes = "{takes}"').takes
+    lines = f'range = [0, 1]\nmeasure = "mean"\nunit = "day"\ntakes = "{takes}"'
+    assert takes == one(lines).takes
+
+
+# -- held: where a value waits ---------------------------------------------------------------------
+
+LONG = ["week", "month", "user"]
+LAST = 'boolean = true\ntakes = "last"'
+CURATED = 'boolean = true\nmodel = "central"'
+
+
+@pytest.mark.parametrize("unit", ["day", *LONG])
+@pytest.mark.parametrize(("held", "on_device"), [("process", False), ("device", True)])
+def test_a_running_value_is_held_where_the_definition_states(
+    unit: str, held: str, *, on_device: bool
+) -> None:
+    """Both are allowed for every unit that has a running value."""
+    collection = one(f'{LAST}\nunit = "{unit}"\nheld = "{held}"')
+
+    assert (collection.held, collection.held_on_device) == (held, on_device)
+
+
+def test_a_day_is_held_by_the_process_by_default() -> None:
+    """As it was before the key: most days of most apps are one process, or few."""
+    collection = one(f'{LAST}\nunit = "day"')
+
+    assert collection.held is None
+    assert not collection.held_on_device
+
+
+@pytest.mark.parametrize("unit", ["event", "day", *LONG])
+@pytest.mark.parametrize("held", Held)
+def test_a_true_value_may_be_held_of_every_unit(unit: str, held: Held) -> None:
+    """It waits for its own instant, of whatever unit, and whichever value it is."""
+    assert one(f'{CURATED}\nunit = "{unit}"\nheld = "{held}"').held is held
+
+
+@pytest.mark.parametrize("unit", LONG)
+def test_a_file_of_an_earlier_release_means_process(unit: str) -> None:
+    """It had no `held`: its series goes on, read as it was meant."""
+    text = file(f'{LAST}\nunit = "{unit}"')
+    read = parse_collections(text, no_values, legacy=True)["q"]
+
+    assert read.held is Held.PROCESS
+    assert read.fingerprint == one(f'{LAST}\nunit = "{unit}"\nheld = "process"').fingerprint
+    with pytest.raises(DefinitionError, match=r"held = \(missing\)"):
+        parse_collections(text, no_values)
+
+
+def test_a_file_of_an_earlier_release_may_be_loaded_from_the_disk(tmp_path: Path) -> None:
+    """For comparing a new file with the one that devices have."""
+    path = tmp_path / "old.toml"
+    path.write_text(file(LAST), encoding="utf-8")
+
+    assert load_collections(path, legacy=True)["q"].held is Held.PROCESS
+    with pytest.raises(DefinitionError, match=r"held = \(missing\)"):
+        load_collections(path)
+
+
+def test_what_is_stated_counts_in_a_file_of_an_earlier_release_too() -> None:
+    """Only what is missing is filled in, and only where it is needed."""
+    stated = parse_collections(file(f'{LAST}\nheld = "device"'), no_values, legacy=True)["q"]
+    first = parse_collections(file("boolean = true"), no_values, legacy=True)["q"]
+
+    assert (stated.held, first.held) == (Held.DEVICE, None)
+
+
+@pytest.mark.parametrize(
+    ("lines", "meaning"),
+    [
+        ('held = "process"', "the answer is about the first process that recorded in the period"),
+        ('held = "process"', "in memory only, and lost with the process if it is killed"),
+        (
+            'held = "device"',
+            "the running value is kept on the device's disk, readable by the app's",
+        ),
+        ('held = "device"', "user only, until it is frozen, forgotten or withdrawn"),
+    ],
+)
+def test_held_is_explained(lines: str, meaning: str) -> None:
+    assert meaning in explain_held(one(f"{LAST}\n{lines}"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "meaning"),
+    [
+        ("", "the true value is in memory only, and lost with the process if it is killed"),
+        ('held = "process"', "the true value is in memory only"),
+        ('held = "device"', "the true value is kept on the device's disk"),
+        ('held = "device"', "until it is delivered, forgotten or withdrawn"),
+        ('takes = "last"\nheld = "device"', "the running value is kept on the device's disk"),
+    ],
+)
+def test_held_is_explained_of_a_true_value(lines: str, meaning: str) -> None:
+    assert meaning in explain_held(one(f"{CURATED}\n{lines}"))
+
+
+def test_nothing_is_explained_where_no_value_waits() -> None:
+    """A first value is frozen as it is recorded."""
+    assert explain_held(one("boolean = true")) == ""
 
 
 def test_a_central_collection_hides_taking_part_unless_told_otherwise() -> None:
@@ -547,6 +652,24 @@ TWINS = {
         until = 2027-12-01
         """,
 }
+
+
+@pytest.mark.parametrize(
+    ("near", "far"),
+    [
+        ("", 'held = "device"'),
+        ("", 'held = "process"'),
+        ('takes = "last"', 'takes = "last"\nheld = "process"'),
+        ('takes = "last"\nheld = "device"', 'takes = "last"\nheld = "device"'),
+    ],
+)
+def test_twins_report_the_same_value_wherever_the_curators_waits(near: str, far: str) -> None:
+    """A first value is the same one, on the disk or in memory; a running value must be."""
+    text = f"app = 'acme'\n{TWINS['near']}\n{near}\n{TWINS['far']}\n{far}"
+
+    local, central = parse_collections(text.replace('"month"', '"day"'), no_values).values()
+
+    assert local.twin == central.name
 
 
 @pytest.mark.parametrize("order", [("near", "far"), ("far", "near")])
@@ -1021,6 +1144,7 @@ unit = "month"
 from = 2026-12-01
 until = 2027-12-01
 """
+RUNNING = FULL.replace('takes = "first"', 'takes = "last"\nheld = "process"')
 CHANGES = [
     (FULL, "app", '"acme2"'),
     (FULL, "values", '["a", "b", "d"]'),
@@ -1033,7 +1157,8 @@ CHANGES = [
     (FULL, "cross", None),
     (FULL, "epsilon", "1.000001"),
     (FULL, "unit", '"month"'),
-    (FULL, "takes", '"last"'),
+    (FULL.replace('"week"', '"day"'), "takes", '"last"'),
+    (RUNNING, "held", '"device"'),
     (FULL, "from", "2026-12-02"),
     (FULL, "until", "2027-12-02"),
     (FULL, "answers", "11"),
@@ -1069,6 +1194,7 @@ SAME = [
     (FULL, "epsilon", "1.0"),
     (FULL, "epsilon", "10e-1"),
     (FULL, "takes", None),
+    (RUNNING.replace('"week"', '"day"'), "held", None),
     (FULL, "late", None),
     (FULL, "linkage", None),
     (FULL, "presence", None),
@@ -1198,7 +1324,7 @@ def test_labels_that_look_alike_are_different_series() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["unit", "measure", "takes", "linkage", "presence", "model", "adjacency"]
+    "key", ["unit", "measure", "takes", "held", "linkage", "presence", "model", "adjacency"]
 )
 def test_a_definition_made_in_python_uses_the_closed_lists(key: str) -> None:
     """A plain string is none of their words, and would silently mean the default."""

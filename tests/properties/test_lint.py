@@ -160,3 +160,30 @@ def test_remarks_add_up() -> None:
     lines = f"values = {list(range(100))}\nepsilon = 1\nsegments = {{country = {list(range(9))}}}"
 
     assert keys(lines, answers=1000) == ["epsilon", "epsilon", "segments", "segments"]
+
+
+# -- held ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lines", "text"),
+    [
+        ('takes = "last"\nheld = "process"', '"process": the answer is about the first process'),
+        ('takes = "last"\nheld = "process"', "suits a server that never restarts; the running"),
+        ('takes = "last"\nheld = "device"', '"device": the running value is kept on the device'),
+        ('takes = "any"\nunit = "day"', '"process" (the default): the answer is'),
+        ('model = "central"\nheld = "process"', '"process": the true value is in memory only'),
+        ('model = "central"\nheld = "device"', '"device": the true value is kept on the device'),
+    ],
+)
+def test_what_held_means_is_remarked(lines: str, text: str) -> None:
+    """Each choice has a cost: answers about one run, or a true value on the disk."""
+    lines = f"boolean = true\nanswers = 4\n{lines}"
+    assert keys(lines) == ["held"]
+    assert text in texts(lines)
+
+
+@pytest.mark.parametrize("lines", ["", 'model = "central"'])
+def test_nothing_is_remarked_of_a_first_value(lines: str) -> None:
+    """It is frozen as it is recorded; a curator's waits for minutes."""
+    assert not keys(f"boolean = true\nanswers = 4\n{lines}")

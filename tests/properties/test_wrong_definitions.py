@@ -175,6 +175,27 @@ WRONG_LINES = [
     ('values = [1, 2]\ntakes = "max"', "takes", '"max"', "only for a range"),
     (f'{BOOLEAN}\ntakes = "sum"', "takes", '"sum"', "only for a range"),
     (f'{BOOLEAN}\ntakes = "all"', "takes", '"all"', '"first", "last", "any", "max", "sum"'),
+    # held
+    *(
+        (f'{BOOLEAN}\nunit = "{unit}"\ntakes = "last"', "held", "(missing)", piece)
+        for unit in ("week", "month", "user")
+        for piece in (
+            f'a {unit} with takes = "last" needs it: held = "process" (the answer is',
+            "is about the first process that recorded: a server that never restarts)",
+            'or held = "device" (the running value is kept on the device)',
+        )
+    ),
+    (f'{CURATED}\ntakes = "any"', "held", "(missing)", 'a month with takes = "any" needs it'),
+    (f'{BOOLEAN}\nheld = "device"', "held", '"device"', 'only where takes is not "first", or for'),
+    (f'{BOOLEAN}\nheld = "process"', "held", '"process"', "does a value wait: remove held"),
+    (
+        f'{BOOLEAN}\nunit = "event"\nheld = "device"',
+        "held",
+        '"device"',
+        'or for model = "central", does a value wait',
+    ),
+    (f'{BOOLEAN}\ntakes = "any"\nheld = "disk"', "held", '"disk"', '"process", "device"'),
+    (f'{BOOLEAN}\ntakes = "any"\nheld = true', "held", "true", 'give one of "process", "device"'),
     # presence
     (f'{RANGE}\npresence = "hidden"', "presence", '"hidden"', "no cell for absent"),
     (
@@ -455,6 +476,7 @@ def test_one_draw_has_one_number_of_cohorts() -> None:
 
 
 LOCAL, FAR = TWINS["near"], TWINS["far"]
+ANY = 'takes = "any"'
 SECOND = LOCAL.replace("[near]", "[second]")
 
 
@@ -477,7 +499,20 @@ SECOND = LOCAL.replace("[near]", "[second]")
         (LOCAL + FAR + 'twin = "near"', "far", "on the local collection only"),
         (LOCAL + FAR.replace("boolean = true", "values = [1, 2]"), "near", "same domain"),
         (LOCAL + FAR.replace('"month"', '"week"'), "near", "same unit"),
-        (LOCAL + FAR + 'takes = "any"', "near", "same takes"),
+        (LOCAL + FAR + 'takes = "any"\nheld = "device"', "near", "same takes"),
+        (
+            LOCAL + f'{ANY}\nheld = "process"\n' + FAR + f'{ANY}\nheld = "device"',
+            "near",
+            "same held",
+        ),
+        (
+            LOCAL.replace('"month"', '"day"')
+            + f'{ANY}\nheld = "device"\n'
+            + FAR.replace('"month"', '"day"')
+            + ANY,
+            "near",
+            "same held",
+        ),
         (LOCAL + FAR.replace("2026-12-01", "2026-11-01"), "near", "same from"),
         (LOCAL + FAR.replace("2027-12-01", "2027-11-01"), "near", "same until"),
         (LOCAL + FAR + "answers = 3", "near", "same answers"),
@@ -580,7 +615,9 @@ RAWS = [
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 SCALARS = st.one_of(
     st.sampled_from([Raw(raw) for raw in RAWS]),
-    st.sampled_from(["a", "q", "month", "event", "hidden", "central", "mean", "sum", "period"]),
+    st.sampled_from(
+        ["a", "q", "month", "event", "hidden", "central", "mean", "sum", "period", "device"]
+    ),
     st.integers(-(10**60), 10**60),
     st.integers(-3, 40),
     st.floats(allow_nan=False, allow_infinity=False).map(lambda x: Raw(f"{x:.17e}")),
@@ -589,7 +626,7 @@ SCALARS = st.one_of(
 )
 KEYS = [
     "question", "values", "values_file", "boolean", "range", "measure", "other", "cross", "epsilon",
-    "unit", "per_day", "takes", "from", "until", "answers", "late", "linkage", "presence",
+    "unit", "per_day", "takes", "held", "from", "until", "answers", "late", "linkage", "presence",
     "segments", "cohort", "model", "twin", "budget", "adjacency", "owner", "purpose", "replaces",
 ]  # fmt: skip
 EXAMPLES = 4 * settings().max_examples  # most of them are refused at the first look

@@ -1,8 +1,10 @@
 """The canonical form of a definition, and the fingerprint: its SHA-256.
 
 It holds everything that affects privacy or decoding, the resolved design included, and nothing
-else: a question may be reworded, an owner may change. JSON with sorted keys, no white space, UTF-8;
-numbers that could outgrow a double are decimal strings, fractions are "numerator/denominator".
+else: a question may be reworded, an owner may change. A key that a later release adds is left out
+at the value that earlier releases meant, so that no fingerprint ever changes. JSON with sorted
+keys, no white space, UTF-8; numbers that could outgrow a double are decimal strings, fractions are
+"numerator/denominator".
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ PROTOCOL = 1
 def form(collection: Collection) -> dict[str, Any]:
     """Return what is fingerprinted, as JSON values."""
     cohort = collection.cohort
-    return {
+    fields = {
         "protocol": PROTOCOL,
         "app": collection.app,
         "name": collection.name,
@@ -46,6 +48,8 @@ def form(collection: Collection) -> dict[str, Any]:
         "cohort": asdict(cohort) if cohort else None,
         "twin": collection.twin,
     }
+    # Without the key a value was always held by the process: to state that is no new series.
+    return fields | {"held": collection.held} if collection.held_on_device else fields
 
 
 def encode(collection: Collection) -> bytes:

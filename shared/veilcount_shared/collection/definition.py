@@ -18,6 +18,7 @@ from . import canonical, rules
 from .words import (
     Adjacency,
     Cohort,
+    Held,
     Linkage,
     Measure,
     Model,
@@ -50,6 +51,7 @@ class Collection:
     measure: Measure | None = None
     per_period: int = 1
     takes: Takes = Takes.FIRST
+    held: Held | None = None
     answers: int | None = None
     late: int = 30
     linkage: Linkage | None = None
@@ -97,6 +99,11 @@ class Collection:
     def answering(self) -> int:
         """In how many periods a person answers."""
         return self.answers or self.periods
+
+    @property
+    def held_on_device(self) -> bool:
+        """Whether a value waits on the device's disk; if not, it waits in the process's memory."""
+        return self.held is Held.DEVICE
 
     # -- the design ----------------------------------------------------------------------------
 

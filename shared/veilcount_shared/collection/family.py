@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..errors import DefinitionError
 from .definition import Collection
-from .words import Model
+from .words import Model, Takes
 
 Family = Mapping[str, Collection]
 
@@ -105,3 +105,6 @@ def _twins(local: Collection, family: Family) -> None:
     for key in SHARED_BY_TWINS:
         if getattr(local, key) != getattr(central, key):
             raise DefinitionError("twin", name, f"both must have the same {WRITTEN.get(key, key)}")
+    # Of a first value both report the same, wherever the curator's waits for its transmission.
+    if local.takes is not Takes.FIRST and local.held_on_device != central.held_on_device:
+        raise DefinitionError("twin", name, "both must have the same held")

@@ -11,7 +11,8 @@ from math import sqrt
 from ..design import Hierarchy, Mean, Plane, Subset
 from ..domain import Cross
 from .definition import Collection
-from .words import Model
+from .held import explain_held
+from .words import Held, Model, Takes
 
 MUCH = Fraction(10)
 MANY_CELLS = 8
@@ -42,6 +43,7 @@ def lint(collection: Collection, answers: int = 100_000) -> list[Remark]:
         *_spends_much(collection),
         *_sees_little(collection, answers),
         *_identifies(collection),
+        *_holds(collection),
     ]
 
 
@@ -109,3 +111,12 @@ def _identifies(collection: Collection) -> Iterator[Remark]:
             yield Remark(key, f"{name} may identify a person together with other answers")
     if collection.cells > MANY_CELLS:
         yield Remark("segments", f"{collection.cells} public cells: small ones single people out")
+
+
+def _holds(collection: Collection) -> Iterator[Remark]:
+    """Explain `held` where it is stated, and where a running value needs it to be understood."""
+    if collection.held is None and collection.takes is Takes.FIRST:
+        return
+    held = collection.held or Held.PROCESS
+    default = "" if collection.held else " (the default)"
+    yield Remark("held", f'"{held}"{default}: {explain_held(collection)}')

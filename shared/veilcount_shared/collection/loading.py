@@ -13,14 +13,19 @@ from .definition import Collection
 from .toml import parse_collections
 
 
-def load_collections(path: str | os.PathLike[str]) -> dict[str, Collection]:
-    """Return the collections of a TOML file, by name, in file order."""
+def load_collections(
+    path: str | os.PathLike[str], *, legacy: bool = False
+) -> dict[str, Collection]:
+    """Return the collections of a TOML file, by name, in file order.
+
+    `legacy` accepts a file of an earlier release, as `parse_collections` does.
+    """
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeError) as error:
         raise _unreadable("file", file.name, error) from error
-    return parse_collections(text, partial(_values, file.parent), file.name)
+    return parse_collections(text, partial(_values, file.parent), file.name, legacy=legacy)
 
 
 def _values(folder: Path, name: str) -> list[str]:

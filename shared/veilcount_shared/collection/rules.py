@@ -12,7 +12,7 @@ from ..domain import Boolean, Number, check_labels, hides
 from ..epsilon import epsilon_of
 from ..errors import DefinitionError, EpsilonError
 from ..periods import Unit
-from .words import Adjacency, Linkage, Measure, Model, Presence, Takes
+from .words import Adjacency, Held, Linkage, Measure, Model, Presence, Takes
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -26,6 +26,7 @@ MAX_SLOTS = 1024
 MAX_CELLS = 32
 MAX_COHORTS = 1024
 MAX_LATE = 365
+LONG = frozenset({Unit.WEEK, Unit.MONTH, Unit.USER})
 YEARS = range(2000, 3000)
 MAX_DAYS = 36_525
 
@@ -136,6 +137,32 @@ def takes(collection: Collection) -> None:
         raise DefinitionError("takes", str(given), 'only for a range: use "first" or "last"')
 
 
+def held(collection: Collection) -> None:
+    """Where a value waits is stated where it waits long, and only where it waits."""
+    given = collection.held
+    if given is None and needs_held(collection.unit, collection.takes):
+        raise DefinitionError(
+            "held",
+            None,
+            f'a {collection.unit} with takes = "{collection.takes}" needs it:'
+            ' held = "process" (the answer is about the first process that recorded: a server that'
+            ' never restarts) or held = "device" (the running value is kept on the device)',
+        )
+    waits = collection.takes is not Takes.FIRST or collection.model is Model.CENTRAL
+    if given is not None and not waits:
+        raise DefinitionError(
+            "held",
+            str(given),
+            'only where takes is not "first", or for model = "central", does a value wait:'
+            " remove held",
+        )
+
+
+def needs_held(unit: Unit, takes: Takes) -> bool:
+    """Whether an app that restarts within a unit would silently report its first run only."""
+    return unit in LONG and takes is not Takes.FIRST
+
+
 def presence(collection: Collection) -> None:
     """An absent answer needs a cell of its own, under noise."""
     if collection.presence is not Presence.HIDDEN:
@@ -230,6 +257,7 @@ _WORDS: dict[str, type[StrEnum]] = {
     "unit": Unit,
     "measure": Measure,
     "takes": Takes,
+    "held": Held,
     "linkage": Linkage,
     "presence": Presence,
     "model": Model,
@@ -243,6 +271,7 @@ _RULES = (
     counts,
     slots,
     takes,
+    held,
     numbers,
     presence,
     central,

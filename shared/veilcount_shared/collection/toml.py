@@ -20,21 +20,28 @@ from ..errors import DefinitionError
 from ..periods import Unit
 from .definition import Collection
 from .family import linked
-from .words import Adjacency, Cohort, Linkage, Measure, Model, Presence, Segments, Takes
+from .rules import needs_held
+from .words import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
 
 LARGE = 10**50  # numbers from here on are no one's range
 ReadValues = Callable[[str], Iterable[str]]
 
 
-def parse_collections(text: str, read_values: ReadValues, file: str = "") -> dict[str, Collection]:
+def parse_collections(
+    text: str, read_values: ReadValues, file: str = "", *, legacy: bool = False
+) -> dict[str, Collection]:
     """Return the collections of a TOML text, by name, in file order.
 
     `read_values` is given a `values_file` entry and returns its lines: this module does no I/O.
+    `legacy` accepts what earlier releases accepted: `held` may be missing, and means "process".
     """
     try:
         tables = tomllib.loads(text, parse_float=_exact)
         app = _text("app", tables.pop("app", None))
-        collections = {name: _named(app, name, tables[name], read_values) for name in tables}
+        collections = {
+            name: _named(app, name, table, read_values, legacy=legacy)
+            for name, table in tables.items()
+        }
         return linked(collections)
     except DefinitionError as error:
         raise error.within(file=file) from error
@@ -67,14 +74,18 @@ def _exact(text: str) -> Fraction | _Illegible:
 # -- one table -------------------------------------------------------------------------------------
 
 
-def _named(app: str, name: str, table: object, read_values: ReadValues) -> Collection:
+def _named(
+    app: str, name: str, table: object, read_values: ReadValues, *, legacy: bool
+) -> Collection:
     try:
-        return _collection(app, name, _table(name, table), read_values)
+        return _collection(app, name, _table(name, table), read_values, legacy=legacy)
     except DefinitionError as error:
         raise error.within(collection=name) from error
 
 
-def _collection(app: str, name: str, table: dict[str, Any], read_values: ReadValues) -> Collection:
+def _collection(
+    app: str, name: str, table: dict[str, Any], read_values: ReadValues, *, legacy: bool
+) -> Collection:
     for key, value in table.items():
         if key not in _READERS and key not in _DOMAIN_KEYS:
             raise DefinitionError(key, value, _unknown(key, [*_READERS, *_DOMAIN_KEYS]))
@@ -86,6 +97,8 @@ def _collection(app: str, name: str, table: dict[str, Any], read_values: ReadVal
     }
     if fields.get("model") is Model.CENTRAL:
         fields.setdefault("adjacency", Adjacency.ADD_REMOVE)
+    if legacy and needs_held(fields["unit"], fields.get("takes", Takes.FIRST)):
+        fields.setdefault("held", Held.PROCESS)
     return Collection(app=app, name=name, domain=_domain(table, read_values), **fields)
 
 
@@ -232,6 +245,7 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "unit": _one_of(Unit),
     "per_day": _whole,
     "takes": _one_of(Takes),
+    "held": _one_of(Held),
     "from": _day,
     "until": _day,
     "answers": _whole,

@@ -26,6 +26,17 @@ class Takes(StrEnum):
     SUM = "sum"
 
 
+class Held(StrEnum):
+    """Where a value waits until it is reported, and so what the end of a process does to it.
+
+    `process`: in memory. Of a running value the first process that recorded in the period is
+    reported; a process that is killed loses it. `device`: on the device's disk, through restarts.
+    """
+
+    PROCESS = "process"
+    DEVICE = "device"
+
+
 class Linkage(StrEnum):
     """How far one pseudonym reaches: what the server can link, and so enforce."""
 
