@@ -125,7 +125,7 @@ def _often(collection: Collection) -> Iterator[str]:
     else:
         yield f"At most once a {unit}, in {_periods(collection, unit)}."
     if unit is not Unit.EVENT:
-        yield f"What counts is {_TAKES[collection.takes]} of that time."
+        yield f"What counts is {_TAKES[collection.takes]} of that time{_heard(collection)}."
     last = collection.until - timedelta(days=1)
     yield f"Between {collection.start} and {last} (UTC)."
     if times * collection.per_period > 1:
@@ -134,6 +134,12 @@ def _often(collection: Collection) -> Iterator[str]:
         yield f"Asked of about one person in {collection.cohort.of}, drawn beforehand by chance."
     if collection.twin is not None:
         yield f"Whoever is asked this is not asked {collection.twin}, and the reverse."
+
+
+def _heard(collection: Collection) -> str:
+    if collection.takes is Takes.FIRST or collection.held_on_device:
+        return ""
+    return ", as far as the first run of the app that recorded one tells it"
 
 
 def _times(number: int) -> str:
@@ -234,10 +240,28 @@ def _kept(collection: Collection) -> Iterator[str]:
         "That a report of your random name has arrived is remembered, so that none counts twice,"
         f" until {days} days after {after}."
     )
+    yield from _waits(collection)
     yield (
         f"On your device a report that cannot be sent waits until {collection.late} days after its"
         " period."
     )
+
+
+def _waits(collection: Collection) -> Iterator[str]:
+    """Where a value stays until its report is made, or until a curator has it."""
+    if _central(collection):
+        what, end = "your true answer", "it is delivered"
+    elif collection.takes is not Takes.FIRST:
+        what, end = "what was recorded so far", "the report is made from it"
+    else:
+        return
+    if collection.held_on_device:
+        yield (
+            f"Until {end}, {what} is kept on your device's disk, readable by the app's user only;"
+            " it is wiped then, and when you withdraw your consent or have it forgotten."
+        )
+    else:
+        yield (f"Until {end}, {what} is in the app's memory only, and lost if the app is killed.")
 
 
 def _whom(collection: Collection) -> Iterator[str]:

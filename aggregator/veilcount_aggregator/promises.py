@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Adjacency, Linkage, Model, Presence
+from veilcount_shared.collection import Adjacency, Linkage, Model, Presence, explain_held
 from veilcount_shared.errors import show
 
 from .schema import Decimal
@@ -60,7 +62,7 @@ def promise(collection: Collection) -> list[str]:
     )
     linked = _LINKED[collection.linkage or Linkage.PERIOD]
     seen = _SEEN[collection.presence] if collection.model is Model.LOCAL else _TOLD
-    return [_how(collection), spent, linked, seen, _WATCHED]
+    return [_how(collection), spent, linked, seen, *_held(collection), _WATCHED]
 
 
 def _how(collection: Collection) -> str:
@@ -74,6 +76,12 @@ def _how(collection: Collection) -> str:
         "True values, to a trusted curator: what is released of a period looks nearly the same"
         f" {neighbours[collection.adjacency or Adjacency.ADD_REMOVE]}."
     )
+
+
+def _held(collection: Collection) -> Iterator[str]:
+    meaning = explain_held(collection)
+    if meaning:
+        yield f"{meaning[0].upper()}{meaning[1:]}."
 
 
 def counts_are_public(collection: Collection) -> bool:

@@ -67,6 +67,7 @@ def _facts(collection: Collection, n: int) -> dict[str, Any]:
             "model": collection.model,
             "unit": collection.unit,
             "linkage": collection.linkage,
+            "held": collection.held,
             "figures": figures(collection),
             "design": TRUE if isinstance(design, Plain) else describe(design),
             "message_bits": collection.message_bits,

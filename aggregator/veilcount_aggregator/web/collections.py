@@ -132,6 +132,7 @@ def _view(aggregator: Aggregator, series: Series, counts: Mapping[str, Counts]) 
         until=collection.until,
         late=collection.late,
         linkage=collection.linkage,
+        held=collection.held,
         presence=collection.presence,
         segments=[Segment(name, list(values)) for name, values in collection.segments],
         epsilon=epsilons(collection),

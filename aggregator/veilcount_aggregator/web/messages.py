@@ -11,7 +11,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from veilcount_shared.collection import Adjacency, Linkage, Model, Presence
+from veilcount_shared.collection import Adjacency, Held, Linkage, Model, Presence
 from veilcount_shared.periods import Unit
 from veilcount_shared.verdict import Verdict
 
@@ -111,6 +111,7 @@ class SeriesView(Struct, rename={"start": "from"}):
     until: date
     late: Count
     linkage: Linkage
+    held: Annotated[Held | None, Meta(description="where a value waits; null: not stated")]
     presence: Presence
     segments: list[Segment]
     epsilon: Epsilons

@@ -80,6 +80,45 @@ def test_without_remarks_a_strict_check_passes(typed: Type, tmp_path: Path) -> N
     assert typed("check", str(file), "--strict").code == 0
 
 
+RUNNING = """
+app = "a"
+[b]
+question = "?"
+boolean = true
+takes = "last"
+epsilon = 1
+unit = "month"
+from = 2026-01-01
+until = 2026-04-01
+"""
+
+
+@pytest.mark.parametrize(
+    ("held", "means"),
+    [
+        ("process", "the answer is about the first process that recorded in the period"),
+        ("device", "the running value is kept on the device's disk"),
+    ],
+)
+def test_what_held_means_is_told(typed: Type, tmp_path: Path, held: str, means: str) -> None:
+    file = tmp_path / "running.toml"
+    file.write_text(f'{RUNNING}held = "{held}"', encoding="utf-8")
+
+    assert f'look again: held: "{held}": {means}' in typed("check", str(file)).out
+    assert typed("check", str(file), "--json").json["collections"][0]["held"] == held
+
+
+def test_a_month_with_a_running_value_is_refused_without_held(typed: Type, tmp_path: Path) -> None:
+    """Both choices stand in one line."""
+    file = tmp_path / "running.toml"
+    file.write_text(RUNNING, encoding="utf-8")
+    refused = typed("check", str(file))
+
+    assert refused.code == 2
+    assert 'held = "process" (the answer is about the first process' in refused.err
+    assert 'held = "device" (the running value is kept on the device)' in refused.err
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

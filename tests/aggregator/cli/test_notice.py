@@ -9,7 +9,7 @@ import pytest
 
 from veilcount_aggregator.notice import notice
 from veilcount_shared import Collection, load_collections
-from veilcount_shared.collection import Linkage, Presence
+from veilcount_shared.collection import Held, Linkage, Presence, Takes
 
 from .conftest import Type
 from .filled import written
@@ -23,6 +23,7 @@ TITLES = [
     "What is kept, and how long",
     "Whom to ask",
 ]
+KEPT = "What is kept, and how long"
 
 
 @pytest.fixture
@@ -103,3 +104,33 @@ def test_retention_follows_late_and_linkage(file: Path) -> None:
 
 def test_it_speaks_of_answers_and_not_of_users(typed: Type, file: Path) -> None:
     assert "users" not in typed("notice", str(file)).out
+
+
+def test_where_a_running_value_waits_is_told(file: Path) -> None:
+    """On the disk it outlives the app's runs; in memory the first run alone is heard."""
+    theme = load_collections(file)["theme"]
+    kept = replace(theme, takes=Takes.LAST, held=Held.DEVICE)
+    lost = replace(theme, takes=Takes.LAST, held=Held.PROCESS)
+
+    assert "what was recorded so far is kept on your device's disk, readable by" in said(kept, KEPT)
+    assert "wiped then, and when you withdraw your consent or have it forgotten" in said(kept, KEPT)
+    assert "is in the app's memory only, and lost if the app is killed" in said(lost, KEPT)
+    assert said(kept, TITLES[2]).count("What counts is the last value of that time. ") == 1
+    assert "as far as the first run of the app that recorded one tells it" in said(lost, TITLES[2])
+
+
+def test_where_a_true_value_waits_for_its_delivery_is_told(file: Path) -> None:
+    crash = load_collections(file)["crash"]
+    on_disk = said(replace(crash, held=Held.DEVICE), KEPT)
+
+    assert "Until it is delivered, your true answer is in the app's memory only" in said(
+        crash, KEPT
+    )
+    assert "Until it is delivered, your true answer is kept on your device's disk" in on_disk
+
+
+def test_a_first_value_does_not_wait(file: Path) -> None:
+    theme = load_collections(file)["theme"]
+
+    assert "memory" not in said(theme, KEPT)
+    assert "disk" not in said(theme, KEPT)

@@ -15,7 +15,7 @@ import pytest
 from tests.aggregator.answers.crowd import counted, send
 from tests.aggregator.dashboard.visiting import Page, Visitor
 from tests.aggregator.web.world import World
-from veilcount_aggregator.dashboard.collection.defined import changes
+from veilcount_aggregator.dashboard.collection.defined import changes, lines_of
 from veilcount_aggregator.dashboard.collection.verdict import (
     GOAL,
     ROUGH,
@@ -29,7 +29,7 @@ from veilcount_aggregator.dashboard.collection.verdict import (
 from veilcount_aggregator.keys import Role
 from veilcount_aggregator.planning import Question, plan
 from veilcount_shared import Collection, parse_collections
-from veilcount_shared.collection import Measure
+from veilcount_shared.collection import Held, Measure
 
 ASKED = """
 app = "acme"
@@ -419,6 +419,15 @@ def test_changes_are_told_in_words() -> None:
         "the values stand in another order"
     ]
     assert changes(old, old) == []
+
+
+def test_where_a_value_waits_is_a_line_of_the_definition() -> None:
+    """A definition shown is one that may be written down."""
+    old, new = (asked(f'boolean = true\ntakes = "any"\nheld = "{each}"') for each in Held)
+
+    assert changes(old, new) == ['held was "process", is "device"']
+    assert 'held = "device"' in list(lines_of(new))
+    assert not any(line.startswith("held") for line in lines_of(YES_NO))
 
 
 def test_promise_and_definition_are_there_with_the_whole_fingerprint(

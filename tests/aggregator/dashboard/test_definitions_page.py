@@ -50,6 +50,17 @@ def test_a_preview_says_what_is_new_and_changes_nothing(deployed: World, admin: 
     assert deployed.aggregator.store.generation() == before
 
 
+def test_a_preview_says_what_held_means_and_is_refused_without(admin: Visitor) -> None:
+    """A running value waits for weeks: where it does is for the author to say."""
+    running = CITY.replace('unit = "day"', 'unit = "week"\ntakes = "last"')
+    refused = admin.post(PREVIEW, text=running)
+    page = admin.post(PREVIEW, text=running.replace('"last"', '"last"\nheld = "device"'))
+
+    assert refused.status == 422
+    assert "held = (missing): a week with takes" in refused.text
+    assert "the running value is kept on the device" in page.text
+
+
 def test_a_preview_says_what_is_otherwise(admin: Visitor) -> None:
     page = admin.post(PREVIEW, text=FILE.replace("epsilon = 0.5", "epsilon = 0.25"))
 

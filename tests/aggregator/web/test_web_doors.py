@@ -14,6 +14,20 @@ from veilcount_aggregator.web.openapi import DOORS
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.verdict import Verdict
 
+RUNNING = """
+app = "acme-editor"
+
+[saved]
+question = "Was it ever saved?"
+boolean = true
+takes = "any"
+held = "device"
+epsilon = 1
+unit = "month"
+from = 2026-12-01
+until = 2027-03-01
+"""
+
 
 @pytest.fixture
 def admin(deployed: World) -> str:
@@ -124,6 +138,17 @@ def test_a_series_says_what_is_promised(deployed: World, analyst: str) -> None:
     assert "Values only" in promises["opened"]
     assert "one person's" in promises["theme"]
     assert "comes twice" in promises["alone"]
+
+
+def test_a_series_says_where_a_value_waits(deployed: World, analyst: str) -> None:
+    """The word of the definition, and what it means for the answer."""
+    deployed.push(RUNNING)
+    view = deployed.ask("GET", "/v1/collections/saved", key=analyst).json["series"][0]
+    theme = deployed.ask("GET", "/v1/collections/theme", key=analyst).json["series"][0]
+
+    assert (view["held"], theme["held"]) == ("device", None)
+    assert any(each.startswith("The running value is kept on the") for each in view["promise"])
+    assert not any("running value" in each for each in theme["promise"])
 
 
 @pytest.mark.parametrize(

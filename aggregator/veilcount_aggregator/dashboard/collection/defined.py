@@ -90,6 +90,7 @@ def facts(collection: Collection) -> dict[str, str]:
         "unit": collection.unit,
         "per_day": collection.per_period if collection.per_period > 1 else None,
         "takes": collection.takes,
+        "held": collection.held,
         "from": collection.start,
         "until": collection.until,
         "answers": collection.answers,
