@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import date
+from datetime import date, timedelta
 
 from veilcount_shared import Collection, lint, periods
 from veilcount_shared.collection.canonical import form
 from veilcount_shared.errors import show
+from veilcount_shared.periods import Unit
 
 from . import ledger
 from .finding import Finding
@@ -19,6 +20,15 @@ FIGURES = (
     ("user", "epsilon_user"),
 )
 NAMES = {"per_period": "per_day"}  # in the file it is called so
+DAY = timedelta(days=1)
+Stretch = tuple[date, date]  # the first day, and the first day after
+_OFTEN = {
+    Unit.EVENT: "answers",
+    Unit.DAY: "daily answers",
+    Unit.WEEK: "weekly answers",
+    Unit.MONTH: "monthly answers",
+    Unit.USER: "answers",
+}
 DERIVED = "mechanism"  # follows from the other keys, and is named where none of them changed
 
 
@@ -39,6 +49,7 @@ def _one(new: Collection, old: Collection | None, *, asked: bool) -> Iterator[Fi
         yield from _series(new, old)
         yield from _spending(new, old)
         yield from _left(new, old)
+        yield from _paid(new, old)
     else:
         figures = ", ".join(f"{show(getattr(new, key))} per {unit}" for unit, key in FIGURES)
         yield Finding(new.name, True, f"epsilon {figures}")
@@ -65,7 +76,7 @@ def _series(new: Collection, old: Collection) -> Iterator[Finding]:
 def changed(new: Collection, old: Collection) -> list[str]:
     """Return the fingerprinted keys in which two definitions differ, as the file calls them."""
     before, after = form(old), form(new)
-    keys = [key for key in after if after[key] != before[key]]
+    keys = [key for key in {**before, **after} if after.get(key) != before.get(key)]
     told = [key for key in keys if key != DERIVED] or keys
     return [NAMES.get(key, key) for key in told]
 
@@ -93,6 +104,69 @@ def _begun(old: Collection, day: date) -> int:
     if day <= old.start:
         return 0
     return periods.count(old.unit, old.start, day)
+
+
+def _paid(new: Collection, old: Collection) -> Iterator[Finding]:
+    """Yield from when on a person who answered the old form answers the new one.
+
+    The budget ledger counts by a unit's whole calendar stretch. One that overlaps a stretch that
+    was paid for under another unit is refused; the same stretch spends what its cap leaves.
+    """
+    (began, ended), (begins, ends) = _reach(old), _reach(new)
+    first = max(began, begins)  # the two campaigns' first common day, of all that are alike
+    if new.fingerprint != old.fingerprint and first < min(ended, ends):
+        paid = _stretch(old, first)
+        says, well = _again(new, old, paid, same=paid == _stretch(new, first))
+        yield Finding(new.name, well, says)
+
+
+def _again(new: Collection, old: Collection, paid: Stretch, *, same: bool) -> tuple[str, bool]:
+    """Return what is left of a stretch that was paid for, or when the new form begins after it."""
+    who = f"who answered {_when(old, paid)}under the old form"
+    left = (new.epsilon_day - old.epsilon_day) // new.unit_epsilon if same else 0
+    after = _stretch(new, paid[1] - DAY)[1]
+    if left > 0:
+        return f"{who} has at most {left} answers left of the same {_time(new.unit)}", True
+    if after >= new.until:
+        return f"{who} answers nothing of the new form", False
+    if same:
+        return f"{who} answers the new form from {after} on", True
+    each = "" if old.unit is Unit.USER else f", and so for every {_time(old.unit)} answered"
+    waits = f"unit {old.unit} -> {new.unit}: {who} gives no {_OFTEN[new.unit]} before {after}"
+    return f"{waits}{each}: no time is paid for twice", False
+
+
+def _time(unit: Unit) -> str:
+    return {Unit.EVENT: "day", Unit.USER: "campaign"}.get(unit, str(unit))
+
+
+def _reach(collection: Collection) -> Stretch:
+    """Return the whole calendar stretches that a campaign touches, which its dates may cut."""
+    first, last = collection.start, collection.until - DAY
+    return _stretch(collection, first)[0], _stretch(collection, last)[1]
+
+
+def _stretch(collection: Collection, day: date) -> Stretch:
+    """Return a unit's whole calendar stretch around a day: its first day, and the day after it."""
+    unit, start = collection.unit, collection.start
+    if unit is Unit.USER:
+        return start, collection.until
+    period = periods.number(unit, start, day)
+    return periods.first_day(unit, start, period), periods.first_day(unit, start, period + 1)
+
+
+def _when(collection: Collection, stretch: Stretch) -> str:
+    """Return a stretch in words, with the space that follows them."""
+    first = stretch[0]
+    match collection.unit:
+        case Unit.USER:
+            return ""
+        case Unit.MONTH:
+            return f"in {first:%Y-%m} "
+        case Unit.WEEK:
+            return f"in the week of {first} "
+        case _:
+            return f"on {first} "
 
 
 def _gone(new: Mapping[str, Collection], old: Mapping[str, Collection]) -> Iterator[Finding]:

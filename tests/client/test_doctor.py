@@ -552,6 +552,134 @@ def test_a_form_that_has_an_answer_left_is_not_warned_of(new: str, old: str) -> 
     assert not any("nothing left" in says for _, says in changes(new, old))
 
 
+# -- a time that is paid for is not paid for twice -------------------------------------------------
+
+
+def again(new: str, old: str) -> list[tuple[str, bool]]:
+    """Return what is told of who answers a new form when, and whether it is well."""
+    files = [parse_collections(text, lambda _: []) for text in (new, old)]
+    told = [(each.says, each.well) for each in compare(*files)]
+    return [(says, well) for says, well in told if "under the old form" in says]
+
+
+def under(unit: str, start: str = "2026-12-01", until: str = "2027-03-01", *more: str) -> str:
+    """Return the file of one campaign in which a person answers so often."""
+    return campaign(start, until, *more, unit=unit)
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "paid", "none", "after"),
+    [
+        ("day", "month", "in 2026-12", "daily answers", "2027-01-01"),
+        ("event", "month", "in 2026-12", "answers", "2027-01-01"),
+        ("week", "month", "in 2026-12", "weekly answers", "2027-01-04"),
+        ("month", "day", "on 2026-12-01", "monthly answers", "2027-01-01"),
+        ("month", "week", "in the week of 2026-11-30", "monthly answers", "2027-01-01"),
+        ("day", "week", "in the week of 2026-11-30", "daily answers", "2026-12-07"),
+    ],
+)
+def test_another_unit_waits_until_what_was_paid_for_is_over(
+    new: str, old: str, paid: str, none: str, after: str
+) -> None:
+    """One answer of December, then thirty-one daily ones, would be more than a month may cost."""
+    says = (
+        f"unit {old} -> {new}: who answered {paid} under the old form gives no {none} before"
+        f" {after}, and so for every {old} answered: no time is paid for twice"
+    )
+
+    assert again(under(new), under(old)) == [(says, False)]
+
+
+def test_a_campaign_that_was_paid_for_as_a_whole_is_over_at_its_end() -> None:
+    """A person who answered for life gives no second life."""
+    longer = under("month", "2026-12-01", "2027-06-01")
+    waits = "who answered under the old form gives no monthly answers before 2027-03-01"
+    never = "who answered under the old form answers nothing of the new form"
+
+    assert again(longer, under("user")) == [
+        (f"unit user -> month: {waits}: no time is paid for twice", False)
+    ]
+    assert again(under("day"), under("user")) == [(never, False)]
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        (under("user", until="2027-06-01"), under("user")),
+        (under("user", "2027-01-01", "2027-04-01"), under("user")),
+        (under("user"), under("day")),
+        (under("user", "2026-12-15"), under("month")),
+        (under("month", "2026-12-20", "2026-12-31"), under("day", until="2026-12-20")),
+    ],
+)
+def test_a_campaign_in_which_something_was_paid_for_is_paid_for(new: str, old: str) -> None:
+    """Of a unit for life, one day is enough; of a month, one of its days, before `from` even."""
+    ((says, well),) = again(new, old)
+
+    assert says.endswith("answers nothing of the new form")
+    assert not well
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "paid", "after"),
+    [
+        (under("month", "2026-12-15"), under("month"), "in 2026-12", "2027-01-01"),
+        (under("month", "2026-12-01"), under("month", "2026-12-15"), "in 2026-12", "2027-01-01"),
+        (under("month", "2027-02-01", "2027-12-01"), under("month"), "in 2027-02", "2027-03-01"),
+        (under("week", "2026-12-03"), under("week"), "in the week of 2026-11-30", "2026-12-07"),
+        (under("day", "2026-12-03"), under("day"), "on 2026-12-03", "2026-12-04"),
+        (under("day", "2026-12-03"), under("event"), "on 2026-12-03", "2026-12-04"),
+        (under("month", until="2027-06-01"), under("month"), "in 2026-12", "2027-01-01"),
+    ],
+)
+def test_the_same_unit_goes_on_with_the_next(new: str, old: str, paid: str, after: str) -> None:
+    """However `from` moved: the calendar's month has one account."""
+    says = f"who answered {paid} under the old form answers the new form from {after} on"
+
+    assert again(new, old) == [(says, True)]
+
+
+def test_a_larger_cap_of_the_same_time_leaves_its_difference() -> None:
+    """Two answers a day were given: of five, three are left; of an epsilon of 2, one of 1."""
+    twice, five = (under("event", "2026-12-01", "2027-01-01", f"per_day = {n}") for n in (2, 5))
+    louder = under("month").replace("epsilon = 1", "epsilon = 2")
+
+    who = "who answered on 2026-12-01 under the old form"
+
+    assert again(five, twice) == [(f"{who} has at most 3 answers left of the same day", True)]
+    assert again(louder, under("month"))[0][0].endswith("answers the new form from 2027-01-01 on")
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        (under("month"), under("month")),
+        (under("month", "2027-03-01", "2027-06-01"), under("month")),
+        (under("day", "2027-03-01", "2027-06-01"), under("user")),
+        (under("month", "2026-09-01", "2026-12-01"), under("day")),
+        (campaign("2026-12-01", "2027-03-01", name="another", unit="day"), under("month")),
+    ],
+)
+def test_nothing_is_told_where_nothing_is_paid_for_twice(new: str, old: str) -> None:
+    """The same series, another time, another account."""
+    assert again(new, old) == []
+
+
+def test_a_renamed_collection_is_paid_for_under_its_old_name() -> None:
+    look = campaign("2026-12-01", "2027-03-01", 'replaces = "theme"', name="look", unit="day")
+
+    assert again(look, under("month"))[0][0].startswith("unit month -> day: who answered")
+
+
+def test_another_place_to_hold_a_value_is_another_series() -> None:
+    """The key is in the canonical form only where the device holds it: either way it is named."""
+    running = under("month", "2026-12-01", "2027-03-01", 'takes = "last"')
+    process, device = (f'{running}\nheld = "{each}"' for each in ("process", "device"))
+
+    assert changes(device, process)[0][1].startswith("held changed: a new series begins")
+    assert changes(process, device)[0][1].startswith("held changed: a new series begins")
+
+
 def test_without_an_old_file_the_figures_and_remarks_are_told() -> None:
     """A first file is checked alike."""
     much = parse_collections(FILE.replace("until = 2027-05-01", "until = 2027-11-01"), lambda _: [])
