@@ -160,7 +160,7 @@ def send_alone(url: str, folder: str, reports: int) -> dict[str, float]:
         client.record("bench", True)
         assert client.flush(until="stored")
         start = time.perf_counter()
-        worker.courier.run(hurry=True)
+        worker.uploader.run(hurry=True)
         taken += time.perf_counter() - start
     return {"rate": reports / taken}
 

@@ -1,37 +1,44 @@
 """From what was recorded to what a period reports: one draw per slot, ever.
 
 `first` and events are drawn as they come and are frozen by the same commit that stores them. What
-takes the last, any, largest or summed value is held in memory until the person's pre-drawn instant
-of the period, or the process's end. Where presence is hidden, a period without a record is answered
-too, by a randomized `absent`, which is drawn before and leaves when a recorded answer would.
+takes the last, any, largest or summed value is held until the person's pre-drawn instant of the
+period: in memory, where the process's end freezes it, or on the device. Where presence is hidden, a
+period without a record is answered too, by a randomized `absent`, which is drawn before and leaves
+when a recorded answer would.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, ValuesView
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any
 
 from veilcount_shared import Coins, Collection, periods, schedule
 from veilcount_shared.collection import Model, Presence, Takes
 from veilcount_shared.report import Report
 from veilcount_shared.schedule import SECRET_BYTES
 
+from . import memory_outbox
 from .clock import instant
+from .held_values import decode, encode, merged
 from .ledger import Claim, micro
 from .losses import Loss, Tally
-from .state import Draw, Fate, Person, State, StateError
+from .memory_outbox import MemoryOutbox
+from .state import ROW_CLOSED, Draw, Fate, HeldValue, Person, State, StateError
 from .state.secrets import key_of
 
 JITTER_GRAIN = 1_000_000
 MINUTE = 60.0
 CLOCKLESS = (ValueError, OverflowError, OSError)  # what a broken clock's reading raises
+MOST_HELD = 1000  # values that are drawn in one commit
 TRIES = 3  # other processes may take a slot between the look and the commit
+
+
+Collections = ValuesView[Collection]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +50,6 @@ class Record:
     value: object
     segment: int
     at: float
-
-
-@dataclass(frozen=True, slots=True)
-class TrueValue:
-    """An answer for a trusted curator on its way: lives in memory only."""
-
-    person: bytes
-    report: Report
-    earliest: float
-    send_at: float
-    expires: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +74,14 @@ class Answers:
     claims: Mapping[str, Claim]
     jitter: float
     uncapped: bool = False
-    closed: set[str] = field(default_factory=set)  # series that the aggregator takes no more of
     losses: Tally = field(default_factory=Tally)
-    true_values: list[TrueValue] = field(default_factory=list)
+    outbox: MemoryOutbox = field(init=False)  # of true values
     _held: dict[tuple[bytes, str, int], _Answer] = field(default_factory=dict)
     _swept: float = -1.0  # the minute whose absences are drawn
+
+    def __post_init__(self) -> None:
+        """Count what is lost of true values with all other losses."""
+        self.outbox = MemoryOutbox(self.losses)
 
     # -- what comes in -------------------------------------------------------------------------
 
@@ -97,25 +96,38 @@ class Answers:
         for record, loss in judged:
             if isinstance(loss, Loss):
                 self.losses.add(loss, record.collection.name)
+        with suppress(StateError):  # what could not be put on the device is still in memory
+            self._put_on_device()
 
-    def sweep(self, now: float, collections: Iterable[Collection]) -> None:
+    def sweep(self, now: float, collections: Collections) -> None:
         """Draw held answers whose instant has come, and the absences that are due."""
-        due = {
-            key: held
-            for key, held in self._held.items()
-            if self._instants(held)[0] <= now or self._is_closed(held.collection)
-        }
+        self._put_on_device()
+        due = {key: held for key, held in self._held.items() if self._instants(held)[0] <= now}
         self._store(due.values())  # first, so that a StateError loses none of them
         for key in due:
             self._held.pop(key, None)
-        hidden = self._hidden(collections)
+        self._sweep_device(now, collections)
+        hidden = _hidden(collections)
         minute = _minute(now)  # instants are whole minutes: nothing falls due within one
         if hidden and minute != self._swept:
             self._store(self._absences(now, hidden))
             self._swept = minute
 
+    def _sweep_device(self, now: float, collections: Collections) -> None:
+        """Draw what is held on the device and due. Of a definition that is gone, wipe it."""
+        if not any(each.held_on_device for each in collections):
+            return
+        known = {each.fingerprint: each for each in collections}
+        while held := self.state.held_due(now, MOST_HELD):
+            self._store(
+                self._of_device(each, known[each.series]) for each in held if each.series in known
+            )
+            for each in held:  # those that were not frozen now had been before, or may not be
+                self.state.drop_held(each)
+
     def finish(self) -> None:
-        """Draw everything that is held: the process ends."""
+        """Draw everything that is held in memory: the process ends."""
+        self._put_on_device()
         self._store(list(self._held.values()))
         self._held = {}
 
@@ -123,13 +135,11 @@ class Answers:
         """Forget what is held in memory, of one person or (in a forked child) of all."""
         held = list(self._held.items())  # in one step: the thread may be holding more
         self._held = {key: answer for key, answer in held if person not in {None, key[0]}}
-        self.true_values[:] = [
-            value for value in self.true_values if person not in {None, value.person}
-        ]
+        self.outbox.discard(lambda owner: person in {None, owner})
         if person is None:
             self.losses.take()  # the parent counts its own
 
-    def burn(self, key: bytes, collections: Iterable[Collection], now: float) -> None:
+    def burn(self, key: bytes, collections: Collections, now: float) -> None:
         """Let a person who comes back give no more answers of hidden presence in this period.
 
         What was waiting was wiped and is not drawn again; an absence in its place would show it.
@@ -155,20 +165,22 @@ class Answers:
             period=period,
             answer=answer,
             cost=0,
-            day=schedule.opens(collection, period).toordinal(),
-            day_cap=micro(collection.epsilon_day),
-            life_cap=micro(collection.epsilon_user),
+            first_day=0,
+            end_day=0,
+            day_cap=0,
+            life_cap=0,
             report=None,
             earliest=0.0,
             send_at=0.0,
             expires=0.0,
         )
 
-    def next_instant(self, now: float, collections: Iterable[Collection]) -> float | None:
+    def next_instant(self, now: float, collections: Collections) -> float | None:
         """Return when something here is next due."""
-        held = [self._instants(answer)[0] for answer in self._held.values()]
-        minute = [_minute(now) + MINUTE] if self._hidden(collections) else []
-        return min([*held, *minute], default=None)
+        held = [self._instants(answer)[0] for answer in list(self._held.values())]
+        minute = [_minute(now) + MINUTE] if _hidden(collections) else []
+        on_device = any(each.held_on_device for each in collections) and self.state.next_held()
+        return min([*held, *minute, *([on_device] if on_device else [])], default=None)
 
     def write_losses(self) -> None:
         """Add what was lost since the last time to the state's counts."""
@@ -189,10 +201,8 @@ class Answers:
         person = self.state.person(key_of(self.state.root, record.person))
         if not person.consented or collection.fingerprint not in person.covered:
             return Loss.NO_CONSENT
-        if self._is_closed(collection):
-            return Loss.CLOSED
         period = _period(collection, record.at)
-        if period is None or not _answers(person.secret, collection, period):
+        if period is None or not _answers(person.root, collection, period):
             return Loss.NOT_ASKED
         if self.uncapped:  # each record as if of another person: nothing is frozen, nothing adds up
             person = replace(person, secret=os.urandom(SECRET_BYTES))
@@ -205,25 +215,49 @@ class Answers:
     def _hold(self, answer: _Answer) -> None:
         key = (answer.person.key, answer.collection.fingerprint, answer.period)
         held = self._held.get(key)
-        if held is not None:
-            answer = _merged(held, answer)
-        self._held[key] = answer
+        self._held[key] = answer if held is None else _merged(held, answer)
+
+    def _put_on_device(self) -> None:
+        """Merge what was recorded since the last time into the values that the device holds."""
+        for key, answer in list(self._held.items()):
+            if answer.collection.held_on_device and not self.uncapped:
+                self._merge_on_device(answer)
+                self._held.pop(key, None)
+
+    def _merge_on_device(self, answer: _Answer) -> None:
+        """Merge one: again, if another process was faster."""
+        collection = answer.collection
+        while True:
+            old = self.state.held(answer.person.key, collection.fingerprint)
+            if old is not None and old.period < answer.period:  # its instant has passed
+                self._store([self._of_device(old, collection)])
+                self.state.drop_held(old)
+                continue
+            new = answer if old is None else _merged(self._of_device(old, collection), answer)
+            if self.state.hold(old, self._for_device(new)):
+                return
+
+    def _for_device(self, answer: _Answer) -> HeldValue:
+        person, collection, due = answer.person, answer.collection, self._instants(answer)[0]
+        return HeldValue(
+            person.key,
+            collection.fingerprint,
+            answer.period,
+            answer.segment,
+            encode(answer.value),
+            answer.at,
+            due,
+        )
+
+    def _of_device(self, held: HeldValue, collection: Collection) -> _Answer:
+        person = self.state.person(held.person)
+        value = decode(held.value)
+        return _Answer(person, collection, held.period, held.segment, value, held.at)
 
     def _instants(self, answer: _Answer) -> tuple[float, ...]:
         return _instants(answer.person, answer.collection, answer.period)
 
-    def _is_closed(self, collection: Collection) -> bool:
-        return collection.fingerprint in self.closed
-
     # -- absences ------------------------------------------------------------------------------
-
-    def _hidden(self, collections: Iterable[Collection]) -> list[Collection]:
-        """Return the collections for which absences are drawn: of a closed one, none."""
-        return [
-            each
-            for each in collections
-            if each.presence is Presence.HIDDEN and not self._is_closed(each)
-        ]
 
     def _absences(self, now: float, hidden: list[Collection]) -> Iterator[_Answer]:
         for key in self.state.consenting():
@@ -244,9 +278,7 @@ class Answers:
             periods.number(collection.unit, collection.start, today), collection.periods - 1
         )
         for period in range(max(first, last), current + 1):
-            if _expiry(collection, period) <= now or not _answers(
-                person.secret, collection, period
-            ):
+            if _expiry(collection, period) <= now or not _answers(person.root, collection, period):
                 continue
             given = answers if period == last else 0
             for due in _instants(person, collection, period)[given:]:
@@ -260,12 +292,8 @@ class Answers:
 
         A StateError in the first round means that nothing is stored. In a later one it must not
         get out: whoever took the answers again would draw twice for those that are.
-        What was held when its series was closed is lost here, and not drawn.
         """
-        waiting: list[_Answer] = []
-        over: list[_Answer] = []
-        for answer in answers:
-            (over if self._is_closed(answer.collection) else waiting).append(answer)
+        waiting = list(answers)
         if waiting:
             waiting = self._commit(waiting)
         with suppress(StateError):
@@ -274,14 +302,12 @@ class Answers:
                     waiting = self._commit(waiting)
         for answer in waiting:
             self.losses.add(Loss.FROZEN, answer.collection.name)
-        for answer in over:
-            self.losses.add(Loss.CLOSED, answer.collection.name)
 
     def _commit(self, answers: list[_Answer]) -> list[_Answer]:
         """Commit what has a free slot; return what another process was faster with."""
         used: dict[tuple[bytes, str], tuple[int, int]] = {}
         drawn: list[tuple[_Answer, Draw, Report]] = []
-        frozen: list[_Answer] = []
+        spent: list[tuple[_Answer, Loss]] = []
         for answer in answers:
             key = (answer.person.key, answer.collection.fingerprint)
             if key not in used:
@@ -289,13 +315,14 @@ class Answers:
             number = 0 if self.uncapped else _next_answer(used[key], answer)
             if number is None:
                 if not answer.absent:
-                    frozen.append(answer)
+                    closed = used[key][1] == ROW_CLOSED
+                    spent.append((answer, Loss.CLOSED if closed else Loss.FROZEN))
                 continue
             used[key] = (answer.period, number + 1)
             drawn.append((answer, *self._draw(answer, number)))
         fates = self.state.commit([draw for _, draw, _ in drawn]) if drawn else []
-        for answer in frozen:
-            self.losses.add(Loss.FROZEN, answer.collection.name)
+        for answer, loss in spent:
+            self.losses.add(loss, answer.collection.name)
         again = []
         for (answer, draw, report), fate in zip(drawn, fates, strict=True):
             if fate is Fate.FROZEN:
@@ -303,7 +330,7 @@ class Answers:
             elif fate is not Fate.STORED:
                 self.losses.add(Loss(fate), answer.collection.name)
             elif draw.report is None:
-                self._carry(answer, draw, report)
+                self.outbox.add(answer.collection.name, draw, report)
         return again
 
     def _draw(self, answer: _Answer, number: int) -> tuple[Draw, Report]:
@@ -319,6 +346,10 @@ class Answers:
         )
         earliest, send_at = self._times(answer, number)
         claim = self.claims[collection.name]
+        first_day, end_day = periods.stretch(
+            collection.unit, collection.start, collection.until, period
+        )
+        is_true = collection.model is Model.CENTRAL
         draw = Draw(
             person=person.key,
             lineage=claim.lineage,
@@ -326,14 +357,16 @@ class Answers:
             period=period,
             answer=number,
             cost=micro(collection.unit_epsilon),
-            day=schedule.opens(collection, period).toordinal(),
+            first_day=first_day.toordinal(),
+            end_day=end_day.toordinal(),
             day_cap=claim.day,
             life_cap=claim.life,
-            report=None if collection.model is Model.CENTRAL else report,
+            report=None if is_true and not collection.held_on_device else report,
             earliest=earliest,
             send_at=send_at,
             expires=_expiry(collection, period),
             free=self.uncapped,
+            is_true=is_true,
         )
         return draw, report
 
@@ -347,7 +380,10 @@ class Answers:
         if answer.collection.presence is Presence.HIDDEN:
             leaves = self._instants(answer)[number] + MINUTE * (1 + share)
             return leaves, leaves
-        return answer.at, answer.at + self.jitter * share
+        in_memory = answer.collection.model is Model.CENTRAL
+        in_memory = in_memory and not answer.collection.held_on_device
+        longest = min(self.jitter, memory_outbox.JITTER) if in_memory else self.jitter
+        return answer.at, answer.at + longest * share
 
     def _message(self, answer: _Answer) -> int:
         if answer.absent:
@@ -355,13 +391,6 @@ class Answers:
         if answer.collection.model is Model.CENTRAL:
             return answer.collection.reveal(answer.value, self.coins)
         return answer.collection.randomize(answer.value, self.coins)
-
-    def _carry(self, answer: _Answer, draw: Draw, report: Report) -> None:
-        """Keep a true value in memory. It counts as lost with the process until it is delivered."""
-        self.true_values.append(
-            TrueValue(draw.person, report, draw.earliest, draw.send_at, draw.expires)
-        )
-        self.losses.add(Loss.CRASHED, answer.collection.name)
 
 
 def _next_answer(used: tuple[int, int], answer: _Answer) -> int | None:
@@ -379,29 +408,25 @@ def _merged(held: _Answer, new: _Answer) -> _Answer:
     Only the value depends on both values: time and segment are the latest record's, whichever
     value stays, or they would tell which one that was.
     """
-    try:
-        value = _MERGE[new.collection.takes](held.value, new.value)
-    except Exception:  # noqa: BLE001 - a value's own code may raise anything; what was held stays
-        value = held.value
-    return replace(new, value=value)
+    return replace(new, value=merged(new.collection.takes, held.value, new.value))
 
 
-_MERGE: dict[Takes, Callable[[Any, Any], object]] = {
-    Takes.LAST: lambda _, new: new,
-    Takes.ANY: lambda held, new: held if held is True else new,
-    Takes.MAX: max,
-    Takes.SUM: lambda held, new: held + new,
-}
+def _hidden(collections: Collections) -> list[Collection]:
+    """Return the collections for which absences are drawn."""
+    return [each for each in collections if each.presence is Presence.HIDDEN]
 
 
 @lru_cache(maxsize=4096)
-def _answers(secret: bytes, collection: Collection, period: int) -> bool:
-    """Whether this person is asked in this period: drawn before any data exists."""
-    if not schedule.asked(secret, collection):
+def _answers(root: bytes, collection: Collection, period: int) -> bool:
+    """Whether this person is asked in this period: drawn before any data exists, and for good.
+
+    By the root that survives `forget`: who could draw again could be asked by both of a pair.
+    """
+    if not schedule.asked(root, collection):
         return False
     if collection.answering == collection.periods:
         return True
-    return period in schedule.answering_periods(secret, collection)
+    return period in schedule.answering_periods(root, collection)
 
 
 def _instants(person: Person, collection: Collection, period: int) -> tuple[float, ...]:

@@ -25,8 +25,6 @@ from . import ledger
 from .address import in_clear
 from .answers import Answers, Record
 from .clock import BoundedClock, Clock, SystemClock
-from .closing import closed
-from .courier import Courier
 from .deciding import Decisions
 from .errors import NotUsable, UnknownCollection
 from .explaining import Explanation, explain
@@ -39,6 +37,7 @@ from .state import State, StateError
 from .state.opening import open_state
 from .state.secrets import key_of
 from .transport import HttpTransport, Transport
+from .uploader import Uploader
 from .worker import Worker
 
 log = logging.getLogger("veilcount")
@@ -136,7 +135,7 @@ class Client:
         return self._unasked(SELF)
 
     def forget(self) -> None:
-        """Wipe secret, answers and outbox; keep what was spent; ask for the rows to be closed."""
+        """Wipe secret, answers and outbox; keep what was spent; have the rows closed in time."""
         self._forget(SELF)
 
     # -- delivery ------------------------------------------------------------------------------
@@ -333,9 +332,8 @@ class Client:
             self.reservation.claims,
             0.0 if settings.development else settings.jitter,
             uncapped=settings.development,
-            closed=closed(state, [each.fingerprint for each in self.collections.values()]),
         )
-        courier = Courier(
+        uploader = Uploader(
             state,
             answers,
             transport,
@@ -346,7 +344,9 @@ class Client:
             test=settings.development or self._coins.predictable,
             log=log.info if settings.development else log.debug,
         )
-        return Worker(state, answers, courier, self._clock, self._complain, threaded=self._threaded)
+        return Worker(
+            state, answers, uploader, self._clock, self._complain, threaded=self._threaded
+        )
 
     def _open_again(self) -> None:
         """Try to open a state that was out of reach: beside the app, at most so often."""

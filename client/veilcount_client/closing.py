@@ -1,8 +1,8 @@
-"""The one word of a server that a device keeps: it takes no more for a collection.
+"""Which collections the aggregator has closed, for the person, the developer and `doctor` to read.
 
-Kept as a note of the series: no process that has heard it, or has started since, draws, charges or
-sends in vain. A server that says so without cause gains silence and nothing else. Another form of
-the collection is another series, and is not closed.
+What the word changes is kept by row (`State.close_row`): the pseudonym that heard it falls silent,
+and no other does, or a server could find a device's pseudonyms by closing one. Another form of the
+collection is another series, and is not closed.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Decisions:
         """Wipe secret, answers and outbox, keep what was spent, have the rows closed."""
         self._depart(key)
         self.worker.discard(key)
-        self.worker.courier.farewell(self.worker.state.forget(key))
+        self.worker.state.forget(key)
         self.worker.wake()
 
     def resume(self, key: bytes) -> bool | None:
@@ -77,7 +77,8 @@ class Decisions:
     def _go_on(self) -> None:
         """Start the thread before the first record only for what must not depend on one."""
         state = self.worker.state
-        if state.next_due() is not None or (self._hides() and state.consenting()):
+        waiting = (state.next_due, state.next_row_close, state.next_held)
+        if any(due() is not None for due in waiting) or (self._hides() and state.consenting()):
             self.worker.wake()
 
 

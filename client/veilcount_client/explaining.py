@@ -10,6 +10,7 @@ from veilcount_shared import Collection, schedule
 from veilcount_shared.collection import Presence
 
 from .clock import instant
+from .closing import closed
 from .ledger import Reservation
 from .losses import Loss
 from .settings import Settings
@@ -65,12 +66,12 @@ def explain(
 
 def _of_the_state(worker: Worker, key: bytes, collection: Collection, now: float) -> list[str]:
     person = worker.state.person(key)
-    if collection.fingerprint in worker.answers.closed:  # what else holds changes nothing any more
+    if closed(worker.state, [collection.fingerprint]):  # what else holds changes little any more
         return [*_consent(person, collection), CLOSED]
     return [
         *_consent(person, collection),
         *_calendar(worker, person, collection, now),
-        *_on_the_way(worker, key, collection, now),
+        *_on_the_way(worker, key, collection),
     ]
 
 
@@ -93,9 +94,9 @@ def _calendar(  # noqa: PLR0911 - one return a reason
         return [
             f"clock: it is {today.date()}, the campaign is {collection.start} to {collection.until}"
         ]
-    if not schedule.asked(person.secret, collection):
+    if not schedule.asked(person.root, collection):
         return ["schedule: this person is not among those asked (cohort or twin)"]
-    if period not in schedule.answering_periods(person.secret, collection):
+    if period not in schedule.answering_periods(person.root, collection):
         return [f"schedule: this person does not answer in period {period}"]
     last, answers = worker.state.used(person.key, collection.fingerprint)
     if last > period:
@@ -109,17 +110,16 @@ def _calendar(  # noqa: PLR0911 - one return a reason
     return []
 
 
-def _on_the_way(worker: Worker, key: bytes, collection: Collection, now: float) -> list[str]:
+def _on_the_way(worker: Worker, key: bytes, collection: Collection) -> list[str]:
     waiting = sum(
         each.status == "waiting" and each.report.fingerprint == collection.fingerprint
         for each in worker.state.sent(key)
     )
     if not waiting:
         return []
-    quiet = worker.courier.quiet_until()
-    if quiet > now:
-        why = worker.courier.last_failure or "it failed"
-        return [f"server: {waiting} reports wait until {instant(quiet)}, since {why}"]
+    why = worker.uploader.last_failures.get(collection.fingerprint)
+    if why:
+        return [f"server: {waiting} reports wait to be tried again, each at its time, since {why}"]
     hidden = collection.presence is Presence.HIDDEN
     return [
         f"on the way: {waiting} reports wait for {'their instants' if hidden else 'their time'}"
@@ -131,6 +131,7 @@ def _losses(worker: Worker, collection: Collection) -> dict[str, int]:
     worker.answers.write_losses()
     lost: Counter[str] = Counter()
     for (reason, where), count in worker.state.losses().items():
-        if where in {collection.name, collection.fingerprint, ""} and reason is not Loss.CRASHED:
+        if where in {collection.name, collection.fingerprint, ""}:
             lost[reason.value] += count
+    lost[Loss.CRASHED.value] -= worker.answers.outbox.count(collection.name)  # on their way
     return dict(+lost)

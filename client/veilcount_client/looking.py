@@ -14,7 +14,6 @@ from veilcount_shared.epsilon import EPSILON_GRAIN
 from . import ledger
 from .clock import instant
 from .closing import closed
-from .courier import QUIET
 from .finding import Finding
 from .losses import Loss
 from .settings import Settings
@@ -174,11 +173,11 @@ def _closed(state: State, collections: Mapping[str, Collection]) -> Iterator[Fin
 
 def _outbox(state: State, now: float) -> Iterator[Finding]:
     waiting, due = state.waiting(now), state.next_due()
-    quiet, failures = (state.note(QUIET) or "0 0").split()
+    failed = state.attempts()
     if due is None:
         yield Finding("outbox", True, "empty")
-    elif float(quiet) > now:
-        says = f"{waiting} waiting until {_minute(float(quiet))}, failed tries: {failures}:"
+    elif failed > 1:
+        says = f"{waiting} waiting, the next until {_minute(due)}, failed attempts: {failed}:"
         yield Finding("outbox", False, f"{says} see the aggregator")
     elif due > now:
         says = f"{waiting} waiting for their time, the next leaves {_minute(due)}"

@@ -21,26 +21,28 @@ from queue import Empty, SimpleQueue
 
 from .answers import Answers, Record
 from .clock import Clock
-from .courier import Courier
+from .delivery_pool import DeliveryPool
 from .losses import Loss
 from .state import State, StateError
 from .state.secrets import key_of
+from .uploader import Uploader
 
 MOST_QUEUED = 100_000
 MOST_AT_ONCE = 1_000
 GATHER = 0.02  # seconds in which records gather for one commit
 SHORT, LONG = 0.05, 60.0  # seconds between two rounds
 RETRY_STATE = 5.0
+EXIT_SECONDS = 1.0  # for true values, at the exit of a process that did not close its client
 
 
 class Worker:
-    """Stores what is recorded and keeps the courier going."""
+    """Stores what is recorded and keeps the uploader going."""
 
     def __init__(
         self,
         state: State,
         answers: Answers,
-        courier: Courier,
+        uploader: Uploader,
         clock: Clock,
         complain: Callable[[str, str], None],
         *,
@@ -49,7 +51,9 @@ class Worker:
         """Make no thread, touch no network: that waits for the first record."""
         self.state = state
         self.answers = answers
-        self.courier = courier
+        self.uploader = uploader
+        uploader.pool = DeliveryPool(threaded=threaded, finished=self._notify)
+        uploader.failed = self._fail
         self._clock = clock
         self._complain = complain
         self._threaded = threaded
@@ -85,7 +89,7 @@ class Worker:
         try:
             with self._here.storing:
                 # First what is due: a record must not hide the absence of an earlier period.
-                self.answers.sweep(self._clock.now(), self.courier.collections.values())
+                self.answers.sweep(self._clock.now(), self.uploader.collections.values())
                 while self._queue:
                     self._store_some()
                 self.answers.write_losses()
@@ -109,24 +113,19 @@ class Worker:
     def deliver(self, timeout: float) -> bool:
         """Send what may leave, at once; whether all of it was counted in time."""
         self._notice_fork()
-        refused = self.courier.refused
+        refused = self.uploader.refused
         self._here.hurry = True
-        if self._threaded:
-            self.wake()
-            with self._here.rounds:
-                self._here.rounds.wait_for(self._all_delivered, timeout)
-        else:
-            self.work()
-        return self._all_delivered() and self.courier.refused == refused
+        self._do_round(self._all_delivered, timeout)
+        return self._all_delivered() and self.uploader.refused == refused
 
     def close(self, timeout: float) -> None:
-        """Wait for what is due, as long as that; stop the thread. The rest leaves another time."""
+        """Send what is due and what only memory has; stop the thread. The rest leaves another time.
+
+        No longer than the timeout.
+        """
         self._notice_fork()
         ends = time.monotonic() + timeout
-        if self._threaded and self._is_due():
-            self.wake()
-            with self._here.rounds:
-                self._here.rounds.wait_for(lambda: not self._is_due(), timeout)
+        self._send_last(timeout)
         self._closing = True
         self._here.wake()
         if self._here.thread is not None and self._here.thread is not threading.current_thread():
@@ -135,10 +134,30 @@ class Worker:
         self.state.close()
         _live.discard(self)
 
+    def leave(self) -> None:
+        """The process exits: try to deliver what only memory has, and leave the rest."""
+        if self.answers.outbox.next_due() is not None and self._here.thread is not None:
+            self._send_last(EXIT_SECONDS)
+        self.let_go()
+
+    def _send_last(self, timeout: float) -> None:
+        self._here.leaving = self.answers.outbox.next_due() is not None
+        if self._here.leaving or (self._threaded and self._is_due()):
+            self._do_round(lambda: not self._is_unfinished(), timeout)
+
+    def _do_round(self, finished: Callable[[], bool], timeout: float) -> None:
+        """Have a round done now, and wait until that is so."""
+        if self._threaded:
+            self.wake()
+            with self._here.rounds:
+                self._here.rounds.wait_for(finished, timeout)
+        else:
+            self.work()
+
     def let_go(self) -> None:
         """Leave what is under way to whoever comes next."""
         with suppress(StateError):
-            self.courier.let_go()
+            self.uploader.let_go()
 
     def discard(self, person: bytes) -> None:
         """Forget what is queued and held of a person, and let no leased report of theirs leave."""
@@ -149,26 +168,32 @@ class Worker:
                 if key_of(self.state.root, record.person) != person:
                     self._queue.append(record)
         self.answers.discard(person)
-        self.courier.interrupted = True
+        self.uploader.discard(person)
 
     # -- the thread ----------------------------------------------------------------------------
 
     def work(self) -> None:
         """One round: store, then send what is due."""
         hurry, self._here.hurry = self._here.hurry, False
+        leaving, self._here.leaving = self._here.leaving, False
         try:
             if self.store():
-                self.courier.run(hurry=hurry)
-        except StateError as error:
-            self._complain("state", str(error))
+                self.uploader.run(hurry=hurry, leaving=leaving)
         except Exception as error:  # noqa: BLE001 - a bug of ours must not end the thread, nor pass unseen
-            self._complain("courier", f"{type(error).__name__} in the courier")
+            self._fail(error)
+        self._notify()
+
+    def _notify(self) -> None:
         with self._here.rounds:
             self._here.rounds.notify_all()
 
+    def _fail(self, error: Exception) -> None:
+        if isinstance(error, StateError):
+            self._complain("state", str(error))
+        else:
+            self._complain("uploader", f"{type(error).__name__} in the uploader")
+
     def _run(self) -> None:
-        with suppress(StateError):
-            self.courier.spread()
         while not self._closing:
             with suppress(Empty):
                 self._here.bell.get(timeout=self._pause())
@@ -179,7 +204,7 @@ class Worker:
 
     def _pause(self) -> float:
         try:
-            due = self.courier.next_due()
+            due = self.uploader.next_due()
         except StateError:
             return RETRY_STATE
         return LONG if due is None else min(max(due - self._clock.now(), SHORT), LONG)
@@ -221,14 +246,17 @@ class Worker:
 
     def _is_due(self) -> bool:
         try:
-            due = self.courier.next_due()
+            due = self.uploader.next_due()
         except StateError:
             return False
         return due is not None and due <= self._clock.now()
 
+    def _is_unfinished(self) -> bool:
+        return self._here.leaving or self.uploader.is_busy or self._is_due()
+
     def _all_delivered(self) -> bool:
         try:
-            return not self._queue and not self.courier.waiting()
+            return not self._queue and not self.uploader.waiting()
         except StateError:
             return False
 
@@ -243,7 +271,7 @@ class Worker:
         self._queue = deque()
         self._here = _Here()
         self.answers.discard()
-        self.courier.after_fork()
+        self.uploader.after_fork()
         self.state.after_fork()
 
 
@@ -260,6 +288,7 @@ class _Here:
         self.starting = threading.Lock()
         self.rounds = threading.Condition()
         self.hurry = False
+        self.leaving = False
 
     def wake(self) -> None:
         self.woken = True
@@ -275,11 +304,11 @@ def _after_fork() -> None:
 
 
 def _at_exit(worker: weakref.ref[Worker]) -> None:
-    """Store; the network is not waited for."""
+    """Store; the network is waited for only where memory alone has something, and not for long."""
     found = worker()
     if found is not None and found in _live:
         found.finish()
-        found.let_go()
+        found.leave()
 
 
 if hasattr(os, "register_at_fork"):

@@ -46,6 +46,16 @@ def first_day(unit: Unit, start: date, period: int) -> date:
     return start + timedelta(days=period)
 
 
+def stretch(unit: Unit, start: date, until: date, period: int) -> tuple[date, date]:
+    """Return the first day of a period's whole calendar stretch, and the first day after it.
+
+    The campaign does not cut it: a month is paid for as a month, whenever the campaign begins.
+    """
+    if unit is Unit.USER:
+        return start, until
+    return first_day(unit, start, period), first_day(unit, start, period + 1)
+
+
 def count(unit: Unit, start: date, until: date) -> int:
     """Return how many periods a campaign touches; `until` is the first day after it."""
     return number(unit, start, until - timedelta(days=1)) + 1

@@ -249,7 +249,7 @@ def reap(children: list[int], seconds: float = 20.0) -> None:
 def every_lock_held(client: Client) -> Iterator[threading.Event]:
     """Hold, in a thread of its own, whatever in the client can be held."""
     worker = worker_of(client)
-    places = (worker, worker._here, worker.state, worker.courier, worker.answers)
+    places = (worker, worker._here, worker.state, worker.uploader, worker.answers)
     locks = [each for place in places for each in _inside(place) if hasattr(each, "acquire")]
     assert len(locks) >= 3
     held, let_go = threading.Event(), threading.Event()
@@ -340,7 +340,7 @@ def after_sending(client: Client, act: Callable[[], object]) -> None:
 
 
 def _around(client: Client, before: Callable[[], object], after: Callable[[], object]) -> None:
-    inner = worker_of(client).courier.transport
+    inner = worker_of(client).uploader.transport
 
     class Watched:
         def send(self, body: bytes, reports: int) -> Outcome:
@@ -351,7 +351,7 @@ def _around(client: Client, before: Callable[[], object], after: Callable[[], ob
 
         close_row = inner.close_row
 
-    worker_of(client).courier.transport = Watched()
+    worker_of(client).uploader.transport = Watched()
 
 
 # -- ends ------------------------------------------------------------------------------------------

@@ -12,7 +12,17 @@ import pytest
 
 from veilcount_client.closing import closed, keep_closed
 from veilcount_client.losses import Loss
-from veilcount_client.state import KEPT, Bounds, Draw, Fate, Parcel, Spent, State
+from veilcount_client.state import (
+    KEPT,
+    ROW_CLOSED,
+    Bounds,
+    Draw,
+    Fate,
+    HeldValue,
+    Parcel,
+    Spent,
+    State,
+)
 from veilcount_client.state.secrets import key_of
 from veilcount_shared.report import Report
 
@@ -32,7 +42,7 @@ def draw(
     series: str = SERIES,
     lineage: str = "theme",
     message: bytes = b"m",
-    day: int | None = None,
+    stretch: tuple[int, int] | None = None,
     life_cap: int = 1000 * COST,
     day_cap: int = 1000 * COST,
     send_at: float = NOW,
@@ -41,6 +51,7 @@ def draw(
     free: bool = False,
 ) -> Draw:
     """Return a draw of one epsilon that may leave at once."""
+    first_day, end_day = stretch or (DAY + period, DAY + period + 1)
     report = Report(series, period, 3, hashlib.md5(person).digest(), answer, message)  # noqa: S324
     return Draw(
         person=person,
@@ -49,7 +60,8 @@ def draw(
         period=period,
         answer=answer,
         cost=COST,
-        day=DAY + period if day is None else day,
+        first_day=first_day,
+        end_day=end_day,
         day_cap=day_cap,
         life_cap=life_cap,
         report=report,
@@ -58,6 +70,19 @@ def draw(
         expires=expires,
         free=free,
     )
+
+
+def held(
+    value: str,
+    *,
+    person: bytes = ANN,
+    series: str = SERIES,
+    period: int = 0,
+    at: float = NOW,
+    due: float = NOW + 60,
+) -> HeldValue:
+    """Return a running value."""
+    return HeldValue(person, series, period, 3, value, at, due)
 
 
 def agree(state: State, *persons: bytes) -> None:
@@ -190,22 +215,71 @@ class StateContract:
         """Secret, answers and outbox are gone; what was spent stays spent."""
         agree(state, ANN, BEN)
         secret = state.person(ANN).secret
-        state.commit([draw(0), draw(1), draw(0, series=OTHER), draw(0, person=BEN)])
+        state.commit([draw(0), draw(0, series=OTHER), draw(1), draw(0, person=BEN)])
         state.settle([lease_all(state)[0].number], {})
-        rows = state.forget(ANN)
+        root = state.person(ANN).root
+        state.forget(ANN)
 
-        pseudonym = hashlib.md5(ANN).digest()  # noqa: S324
-        assert sorted(rows) == [(SERIES, pseudonym), (OTHER, pseudonym)]
         assert state.person(ANN).secret != secret
+        assert state.person(ANN).root == root
         assert state.person(ANN).consented is None
         assert statuses(state) == []
         assert state.used(ANN, SERIES) == (-1, 0)
         assert spent(state) == 3
         assert statuses(state, BEN) == ["waiting"]
 
+    def test_only_rows_that_were_sent_are_to_be_closed(
+        self, engine: Engine, state: State
+    ) -> None:
+        """A report that was never leased has no row, however it ended."""
+        agree(state, ANN, BEN)
+        third, fourth = "ef" * 32, "0a" * 32
+        state.commit([draw(0), draw(0, series=OTHER), draw(0, series=third, expires=NOW)])
+        state.commit([draw(0, series=fourth, send_at=NOW + 9), draw(0, person=BEN)])
+        delivered, waiting, *_ = lease_all(state)
+        state.settle([delivered.number], {})
+        state.reschedule({waiting.number: NOW + 5})
+        state.forget(ANN)
+
+        closes = engine.open().row_closes(NOW, 1000)
+        pseudonym = hashlib.md5(ANN).digest()  # noqa: S324
+        assert {(each.series, each.pseudonym) for each in closes} == {
+            (delivered.report.fingerprint, pseudonym),
+            (waiting.report.fingerprint, pseudonym),
+            (third, pseudonym),  # it was leased with the others
+        }
+        assert {each.due for each in closes} == {0.0}
+
+    def test_what_aged_before_it_was_sent_has_no_row(self, state: State) -> None:
+        """Dropped from the outbox, and never leased."""
+        agree(state)
+        state.commit([draw(0, expires=NOW)])
+        state.expire(NOW, Bounds())
+        state.forget(ANN)
+
+        assert state.row_closes(NOW, 1000) == []
+
+    def test_a_row_is_to_be_closed_until_it_is(self, state: State) -> None:
+        """At the time that was set for it; finished, it is gone, and nothing brings it back."""
+        agree(state)
+        state.commit([draw(0), draw(0, series=OTHER)])
+        lease_all(state)
+        state.forget(ANN)
+        one, other = sorted(state.row_closes(NOW, 1000), key=lambda each: each.series)
+        state.schedule_row_closes({(one.series, one.pseudonym): NOW + 5})
+        state.finish_row_close(other.series, other.pseudonym)
+        state.schedule_row_closes({(other.series, other.pseudonym): NOW})
+
+        assert state.row_closes(NOW + 4, 1000) == []
+        assert state.next_row_close() == NOW + 5
+        assert [each.due for each in state.row_closes(NOW + 5, 1000)] == [NOW + 5]
+
     def test_forgetting_a_stranger(self, state: State) -> None:
         """There is nothing to close."""
-        assert state.forget(ANN) == []
+        state.forget(ANN)
+
+        assert state.row_closes(NOW, 1000) == []
+        assert state.next_row_close() is None
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -216,7 +290,7 @@ class StateContract:
 
         other = engine.open()
         assert fates == [Fate.STORED]
-        assert other.spent(ANN) == {"theme": Spent(COST, DAY + 4, COST)}
+        assert other.spent(ANN) == {"theme": Spent(COST, DAY + 4, DAY + 5, COST)}
         assert other.used(ANN, SERIES) == (4, 1)
         assert [each.report for each in other.sent(ANN)] == [draw(4, message=b"\0\xff").report]
 
@@ -269,7 +343,9 @@ class StateContract:
     def test_series_are_frozen_apart(self, state: State) -> None:
         """One's period is not another's."""
         agree(state, ANN, BEN)
-        fates = state.commit([draw(5), draw(3, series=OTHER), draw(3, person=BEN)])
+        fates = state.commit(
+            [draw(5), draw(3, series=OTHER, lineage="sound"), draw(3, person=BEN)]
+        )
 
         assert fates == [Fate.STORED] * 3
         assert state.used(ANN, OTHER) == (3, 1)
@@ -280,7 +356,7 @@ class StateContract:
         fates = state.commit([draw(period, life_cap=2 * COST) for period in range(3)])
 
         assert fates == [Fate.STORED, Fate.STORED, Fate.OVER_CAP]
-        assert state.spent(ANN) == {"theme": Spent(2 * COST, DAY + 1, COST)}
+        assert state.spent(ANN) == {"theme": Spent(2 * COST, DAY + 1, DAY + 2, COST)}
         assert state.used(ANN, SERIES) == (1, 1)
         assert len(state.sent(ANN)) == 2
 
@@ -291,21 +367,62 @@ class StateContract:
         fates += state.commit([draw(1, day_cap=2 * COST)])
 
         assert fates == [Fate.STORED, Fate.STORED, Fate.OVER_CAP, Fate.STORED]
-        assert state.spent(ANN) == {"theme": Spent(3 * COST, DAY + 1, COST)}
+        assert state.spent(ANN) == {"theme": Spent(3 * COST, DAY + 1, DAY + 2, COST)}
 
-    def test_a_day_in_the_past_counts_today(self, state: State) -> None:
+    def test_a_day_in_the_past_is_not_paid_again(self, state: State) -> None:
         """Two redefinitions must not share a day by going back to it."""
         agree(state)
+        fates = state.commit([draw(9), draw(0, series=OTHER), draw(1, series=OTHER)])
+
+        assert fates == [Fate.STORED, Fate.OVER_CAP, Fate.OVER_CAP]
+        assert state.spent(ANN) == {"theme": Spent(COST, DAY + 9, DAY + 10, COST)}
+
+    def test_days_are_paid_for_as_one_unit(self, state: State) -> None:
+        """What a month has paid for no day of it pays for again, nor a month what its days have."""
+        agree(state, ANN, BEN)
+        month, day, week = (DAY, DAY + 31), (DAY + 9, DAY + 10), (DAY + 28, DAY + 35)
         fates = state.commit(
             [
-                draw(9, day_cap=2 * COST),
-                draw(0, series=OTHER, day_cap=2 * COST),
-                draw(1, series=OTHER, day_cap=2 * COST),
+                draw(0, stretch=month),
+                draw(0, series=OTHER, stretch=day),
+                draw(1, series=OTHER, stretch=week),
+                draw(2, series=OTHER, stretch=(DAY + 31, DAY + 32)),
+                draw(0, person=BEN, stretch=day),
+                draw(0, series=OTHER, person=BEN, stretch=month),
             ]
         )
 
-        assert fates == [Fate.STORED, Fate.STORED, Fate.OVER_CAP]
-        assert state.spent(ANN) == {"theme": Spent(2 * COST, DAY + 9, 2 * COST)}
+        assert fates == [
+            Fate.STORED,
+            Fate.OVER_CAP,
+            Fate.OVER_CAP,
+            Fate.STORED,
+            Fate.STORED,
+            Fate.OVER_CAP,
+        ]
+
+    def test_the_same_days_under_another_form_spend_what_is_left(self, state: State) -> None:
+        """A month that was paid for is not paid again because the campaign begins later."""
+        agree(state)
+        month = (DAY, DAY + 31)
+        fates = state.commit(
+            [
+                draw(0, stretch=month, day_cap=COST),
+                draw(0, series=OTHER, stretch=month, day_cap=COST),
+                draw(0, series="ef" * 32, stretch=month, day_cap=2 * COST),
+            ]
+        )
+
+        assert fates == [Fate.STORED, Fate.OVER_CAP, Fate.STORED]
+
+    def test_an_answer_that_is_given_up_costs_nothing(self, state: State) -> None:
+        """Its slot is taken, its days are not paid for."""
+        agree(state)
+        given_up = replace(draw(0, stretch=(0, 0)), cost=0, day_cap=0, life_cap=0, report=None)
+        fates = state.commit([given_up, draw(0), draw(1)])
+
+        assert fates == [Fate.STORED, Fate.FROZEN, Fate.STORED]
+        assert spent(state) == 1
 
     def test_a_redefinition_spends_what_is_left(self, state: State) -> None:
         """Two series of one lineage have one ledger; two lineages, and two persons, have two."""
@@ -370,7 +487,7 @@ class StateContract:
         assert [parcel.report for parcel in rest] == [draw(0).report]
         assert [parcel.send_at for parcel in first] == [NOW + 1, NOW + 2]
         assert {parcel.person for parcel in first} == {ANN}
-        assert {parcel.tries for parcel in first} == {0}
+        assert {parcel.tries for parcel in first} == {1}
 
     def test_in_a_hurry_leaves_what_may(self, state: State) -> None:
         """A hidden instant is never hurried, nor what is on its way."""
@@ -391,7 +508,8 @@ class StateContract:
 
         assert lease_all(state, NOW + 599) == []
         assert state.lease(NOW + 599, NOW + 999, 10, hurry=True) == []
-        assert lease_all(state, NOW + 600, NOW + 1200) == taken
+        again = lease_all(state, NOW + 600, NOW + 1200)
+        assert again == [replace(each, tries=2) for each in taken]
 
     def test_when_something_is_next_due(self, state: State) -> None:
         """Nothing, the first report, or the end of its lease."""
@@ -448,15 +566,43 @@ class StateContract:
         assert state.losses() == {(Loss.STALE, SERIES): 1, (Loss.FULL, SERIES): 1}
 
     def test_put_back_a_report_is_due_again(self, state: State) -> None:
-        """At its time, one try older, its lease over."""
+        """At its time, its lease over; each lease is an attempt."""
         agree(state)
         state.commit([draw()])
-        number = lease_all(state)[0].number
-        state.retry({number: NOW + 7, 999: NOW})
+        first = lease_all(state)[0]
+        state.reschedule({first.number: NOW + 7, 999: NOW})
 
+        assert (first.tries, state.attempts()) == (1, 1)
         assert state.next_due() == NOW + 7
         assert lease_all(state, NOW + 6) == []
-        assert [(each.send_at, each.tries) for each in lease_all(state, NOW + 7)] == [(NOW + 7, 1)]
+        assert [(each.send_at, each.tries) for each in lease_all(state, NOW + 7)] == [(NOW + 7, 2)]
+        assert state.attempts() == 2
+
+    def test_what_is_overdue(self, state: State) -> None:
+        """What was due before, and is not leased; to give it a time is no attempt."""
+        agree(state)
+        state.commit([draw(0), draw(1, send_at=NOW + 5), draw(2)])
+        leased = state.lease(NOW, NOW + 9, 1)[0]
+        overdue = state.overdue(NOW + 5, 1000)
+        state.reschedule(dict.fromkeys(overdue, NOW + 7))
+
+        assert len(overdue) == 1
+        assert leased.number not in overdue
+        assert state.overdue(NOW + 5, 1000) == []
+        assert len(state.overdue(NOW + 20, 1000)) == 3
+        assert [each.tries for each in state.lease(NOW + 8, NOW + 60, 1000)] == [1, 1]
+
+    def test_a_true_value_is_wiped_when_it_has_left(self, engine: Engine, state: State) -> None:
+        """Delivered or dropped: its row stays in the receipt, its message does not."""
+        agree(state)
+        secret = b"a-true-value"
+        draws = [draw(period, message=secret) for period in range(3)]
+        state.commit([replace(each, is_true=True) for each in draws])
+        first, second, third = (parcel.number for parcel in lease_all(state))
+        state.settle([first], {second: Loss.FULL, third: Loss.AGED})
+
+        assert statuses(state) == ["delivered", "full", "aged"]
+        assert {each.report.message for each in engine.open().sent(ANN)} == {b"\0"}
 
     def test_what_is_settled_is_not_put_back(self, state: State) -> None:
         """Another was faster."""
@@ -464,7 +610,7 @@ class StateContract:
         state.commit([draw()])
         number = lease_all(state)[0].number
         state.settle([number], {})
-        state.retry({number: NOW})
+        state.reschedule({number: NOW})
 
         assert lease_all(state) == []
         assert statuses(state) == ["delivered"]
@@ -535,6 +681,75 @@ class StateContract:
         assert [each.report.period for each in kept] == [0, *range(5, KEPT + 5)]
         assert [each.status for each in kept] == ["waiting"] + ["delivered"] * KEPT
         assert statuses(state, BEN) == ["waiting"]
+
+    # -- values that are held ------------------------------------------------------------------
+
+    def test_a_held_value_is_replaced_by_who_knows_it(self, engine: Engine, state: State) -> None:
+        """Of two processes that merge at once, one has to look again."""
+        agree(state)
+        first, second = held("1"), held("2", at=NOW + 1)
+
+        assert state.hold(None, first)
+        assert not state.hold(None, second)
+        assert state.hold(first, second)
+        assert not state.hold(first, held("3"))
+        assert engine.open().held(ANN, SERIES) == second
+        assert state.held(ANN, OTHER) is None
+
+    def test_held_values_fall_due(self, state: State) -> None:
+        """Each at its instant; dropped, unless it was replaced, it is gone."""
+        agree(state, ANN, BEN)
+        early, late = held("ü", due=NOW + 1), held("b", person=BEN, due=NOW + 2)
+        for each in (early, late):
+            state.hold(None, each)
+
+        assert state.next_held() == NOW + 1
+        assert state.held_due(NOW, 1000) == []
+        assert state.held_due(NOW + 1, 1000) == [early]
+        assert sorted(state.held_due(NOW + 2, 1000), key=lambda each: each.due) == [early, late]
+        state.drop_held(replace(early, value="other"))
+        assert state.held(ANN, SERIES) == early
+        state.drop_held(early)
+        assert state.held(ANN, SERIES) is None
+        assert state.next_held() == NOW + 2
+
+    def test_a_frozen_period_wipes_what_was_held(self, engine: Engine, state: State) -> None:
+        """In the step that stores its answer; a later period's stays."""
+        agree(state)
+        state.hold(None, held("wiped-with-its-period"))
+        state.hold(None, held("of-a-later-period", series=OTHER, period=5))
+        state.commit([draw(0), draw(0, series=OTHER)])
+
+        assert engine.open().held(ANN, SERIES) is None
+        assert state.held(ANN, OTHER) is not None
+        assert state.next_held() is not None
+
+    @pytest.mark.parametrize("how", ["withdrawn", "forgotten"])
+    def test_who_leaves_takes_what_is_held_along(self, state: State, how: str) -> None:
+        """And nobody else's."""
+        agree(state, ANN, BEN)
+        for person in (ANN, BEN):
+            state.hold(None, held("a", person=person))
+            state.hold(None, held("b", person=person, series=OTHER))
+        state.forget(ANN) if how == "forgotten" else state.consent(ANN, False, frozenset(), NOW)
+
+        assert [state.held(ANN, series) for series in (SERIES, OTHER)] == [None, None]
+        assert {each.person for each in state.held_due(LATE, 1000)} == {BEN}
+
+    # -- rows that the aggregator has closed ---------------------------------------------------
+
+    def test_a_closed_row_is_used_up(self, engine: Engine, state: State) -> None:
+        """Through its last period, and no further; of one person and one series."""
+        agree(state, ANN, BEN)
+        state.commit([draw(3), draw(3, person=BEN)])
+        state.close_row(ANN, SERIES, 5)
+        state.close_row(ANN, SERIES, 4)
+
+        assert engine.open().used(ANN, SERIES) == (5, ROW_CLOSED)
+        assert state.commit([draw(4), draw(5), draw(5, 1)]) == [Fate.FROZEN] * 3
+        assert state.commit([draw(6), draw(5, person=BEN), draw(0, series=OTHER)]) == (
+            [Fate.STORED] * 2 + [Fate.OVER_CAP]  # days of the past, in one lineage
+        )
 
     # -- losses and notes ----------------------------------------------------------------------
 

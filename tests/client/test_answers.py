@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import tempfile
-from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -20,7 +19,6 @@ from veilcount_client.losses import Loss
 from veilcount_client.state import StateError
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.testing import SettableClock
-from veilcount_client.transport import Later, Outcome
 from veilcount_shared import Collection, schedule
 from veilcount_shared.report import Report
 
@@ -81,6 +79,11 @@ class Home:
     def secret(self) -> bytes:
         """Return the person's secret."""
         return self.device.worker.state.person(self.device.client._key("")).secret
+
+    @property
+    def root(self) -> bytes:
+        """Return what the person's cohorts and answering periods hang on."""
+        return self.device.worker.state.person(self.device.client._key("")).root
 
 
 def true_value(**keys: object) -> dict[str, Collection]:
@@ -145,7 +148,7 @@ def test_nothing_is_asked_outside_the_dates(tmp_path: Path) -> None:
 def test_a_person_answers_in_the_periods_drawn_and_in_no_others(tmp_path: Path) -> None:
     """Of thirty days, the seven that were drawn before anything was recorded."""
     home = Home(tmp_path, asking("it", answers=7))
-    drawn = schedule.answering_periods(home.secret, home.device.collections["it"])
+    drawn = schedule.answering_periods(home.root, home.device.collections["it"])
     for day in range(30):
         home.record("it", True, day)
     home.until(31)
@@ -385,18 +388,21 @@ def test_a_broken_clock_breaks_nothing(tmp_path: Path, reading: float) -> None:
     assert home.device.collections["it"].fingerprint in {each.fingerprint for each in home.reports}
 
 
-def test_a_clock_that_was_ahead_does_not_silence_the_courier(tmp_path: Path) -> None:
-    """A failure noted a year ahead is no reason to be quiet for a year."""
-    home = Home(tmp_path, asking("it", until="2028-12-01"))
-    home.wire.offline()
-    home.record("it", True, 0, 10)
+def test_a_clock_that_was_ahead_holds_back_the_row_that_failed_and_no_other(tmp_path: Path) -> None:
+    """A failure a year ahead delays its own row until then; what others record leaves."""
+    home = Home(tmp_path, file(it={"until": "2028-12-01"}, other={"until": "2028-12-01"}))
     set_clock(home.clock, at(400))
-    home.device.client.flush()
+    home.wire.offline()
+    home.record("it", True, 400, 10)
+    home.until(401)
     home.wire.online()
     set_clock(home.clock, at(2))
-    home.device.client.consent(True)
+    home.device.client.record("other", True)
+    home.until(3)
 
-    assert home.device.worker.courier.quiet_until() <= at(2)
+    assert [each.fingerprint for each in home.reports] == [
+        home.device.collections["other"].fingerprint
+    ]
 
 
 # -- true values -----------------------------------------------------------------------------------
@@ -462,10 +468,10 @@ def test_nothing_is_told_without_consent_not_even_losses(tmp_path: Path) -> None
     """What got lost on the way is told by those who agreed."""
     home = Home(tmp_path, asking("it"), consent=None)
     home.device.worker.state.lose({(Loss.CORRUPT, ""): 3})
-    home.device.client.flush()
+    home.until(3)
     silent = list(home.wire.attempts)
     home.device.client.consent(True)
-    home.device.client.flush()
+    home.until(6)
 
     assert silent == []
     assert len(home.wire.attempts) == 1
@@ -544,51 +550,6 @@ def test_who_is_forgotten_begins_as_another_with_what_is_left(tmp_path: Path) ->
     assert home.secret != before
     assert [report.period for report in home.reports] == [0, 1]
     assert home.losses("it") == {Loss.OVER_CAP: 1}
-
-
-def test_a_farewell_names_each_row_at_a_time_of_its_own(tmp_path: Path) -> None:
-    """Rows of one person are not closed in one breath, which would join them in the last moment."""
-    names = [f"c{number}" for number in range(6)]
-    home = Home(tmp_path, file(**{name: {} for name in names}))
-    for name in names:
-        home.device.client.record(name, True)
-    home.device.client.flush()
-    home.device.client.forget()
-    home.device.worker.work()
-    at_once = len(home.wire.closed)
-    for hour in (9.3, 9.6, 10.1):
-        set_clock(home.clock, at(0, hour))
-        home.device.worker.work()
-
-    assert at_once == 0
-    assert len({instant for instant, *_ in home.wire.closed}) > 1
-    assert {row[1:] for row in home.wire.closed} == {
-        (each.fingerprint, _spelled(each.pseudonym)) for each in home.reports
-    }
-
-
-def _spelled(pseudonym: bytes) -> str:
-    return urlsafe_b64encode(pseudonym).decode().rstrip("=")
-
-
-def test_an_aggregator_that_cannot_be_reached_is_not_asked_a_thousand_times(tmp_path: Path) -> None:
-    """The first farewell that fails is the last of its round."""
-    home = Home(tmp_path, asking("it", unit="event", per_day=50, linkage="none"))
-    for _ in range(50):
-        home.device.client.record("it", True)
-    home.device.client.flush()
-    home.device.client.forget()
-    asked = 0
-
-    def refuse() -> Outcome:
-        nonlocal asked
-        asked += 1
-        return Later("503")
-
-    home.wire.mood = refuse
-    home.device.client.flush()
-
-    assert asked == 1
 
 
 # -- long absences ---------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""What the aggregator has closed: from then on nothing is drawn, charged or sent for it."""
+"""What the aggregator has closed: of that row nothing is drawn, charged or sent any more.
+
+Of that row alone: a server that closes one pseudonym must not see another fall silent.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from veilcount_shared.verdict import Verdict
 
 from .world import Device, Wire, asking, at, clock_at, file, pass_time, secrets, set_clock
 
-EVENT: dict[str, object] = {"unit": "event", "per_day": 2}
+EVENT: dict[str, object] = {"unit": "event", "per_day": 2, "linkage": "collection"}
 FILE = """
 app = "acme"
 [it]
@@ -29,6 +32,7 @@ boolean = true
 epsilon = 1
 unit = "event"
 per_day = 2
+linkage = "collection"
 from = 2026-12-01
 until = 2026-12-31
 """
@@ -98,7 +102,7 @@ def test_a_record_of_a_closed_collection_costs_nothing_and_goes_nowhere(tmp_path
 
 
 def test_other_collections_go_on(tmp_path: Path) -> None:
-    """The word is about one series."""
+    """A verdict is about one row."""
     house = House(tmp_path, file(it=EVENT, other=EVENT), "it")
     for day in (2, 3):
         house.record("it", "other")
@@ -110,7 +114,7 @@ def test_other_collections_go_on(tmp_path: Path) -> None:
 
 def test_absences_of_a_closed_collection_are_not_drawn(tmp_path: Path) -> None:
     """Hidden presence ends with the first report that heard the word, recorded or not."""
-    house = House(tmp_path, asking("it", presence="hidden"))
+    house = House(tmp_path, asking("it", presence="hidden", linkage="collection"))
     house.until(9)
 
     assert (house.sent("it"), house.spent("it")) == (1, 10**6)
@@ -118,94 +122,106 @@ def test_absences_of_a_closed_collection_are_not_drawn(tmp_path: Path) -> None:
 
 
 def test_what_is_held_is_dropped_and_not_drawn(tmp_path: Path) -> None:
-    """A value that waits for its instant when the word comes leaves memory in the next round."""
-    house = House(tmp_path, asking("it", takes="last"))
+    """A value that waits for its instant when its row is closed is not drawn at it."""
+    house = House(tmp_path, asking("it", takes="last", linkage="collection"))
     house.device.client.record("it", True)
     house.device.restart()  # the end of a process draws what it holds
     set_clock(house.clock, at(2, 0.1))
     house.record("it")
     held = len(house.device.worker.answers._held)
-    house.device.work()
+    house.until(4)
 
     assert (house.sent("it"), house.spent("it")) == (1, 10**6)
     assert (held, len(house.device.worker.answers._held)) == (1, 0)
     assert house.lost("it") == {"closed": 2}
-    house.record("it", "it", "it")
-    assert house.lost("it") == {"closed": 5}
 
 
 def test_what_waits_is_dropped_unsent(tmp_path: Path) -> None:
-    """Of a backlog of three days the first body hears the word, and the others do not leave."""
+    """Of a row's two reports the first hears the word, and the other does not leave."""
     house = House(tmp_path, asking("it", **EVENT))
-    house.wire.offline()
-    for day in (2, 3, 4):
-        set_clock(house.clock, at(day))
-        house.record("it")
-    house.wire.online()
-    house.wire.attempts.clear()
-    set_clock(house.clock, at(5))
+    for _ in range(2):
+        house.device.client.record("it", True)
+    house.until(7)
 
-    assert not house.device.client.flush()
     assert house.sent("it") == 1
-    assert [each.status for each in house.stored()] == ["closed"] * 3
-    assert house.lost("it") == {"closed": 3}
+    assert [each.status for each in house.stored()] == ["closed"] * 2
+    assert house.lost("it") == {"closed": 2}
 
 
-def test_a_body_of_many_persons_leaves_without_what_is_closed(tmp_path: Path) -> None:
-    """What is open in it arrives."""
-    house = House(tmp_path, file(it=EVENT, other=EVENT), "it", persons=True, consent=None)
+@pytest.mark.parametrize("linkage", ["period", "none"])
+def test_no_other_row_of_the_collection_falls_silent(tmp_path: Path, linkage: str) -> None:
+    """Each period, and each report that nothing links, is sent and hears it for itself."""
+    house = House(tmp_path, asking("it", unit="event", per_day=2, linkage=linkage))
+    rows = []
+    for day in (2, 3, 4):
+        house.until(day)
+        house.record("it")
+        house.record("it")
+        rows.append(house.sent("it"))
+
+    assert rows == ([1, 2, 3] if linkage == "period" else [2, 4, 6])
+
+
+def test_no_other_persons_row_falls_silent(tmp_path: Path) -> None:
+    """Whoever closes the row of one person hears of the next one all the same."""
+    house = House(tmp_path, asking("it", **EVENT), persons=True, consent=None)
     for person in range(10):
         house.device.client.person(person).consent(True)
-        for name in ("it", "other"):
-            house.device.client.person(person).record(name, True)
-    house.device.client.flush()
+        house.device.client.person(person).record("it", True)
+        house.device.client.flush()
 
-    assert len(house.wire.attempts) == 2
-    assert 0 < house.sent("it") < 10
-    assert house.sent("other") == 10
+    assert house.sent("it") == 10
 
 
 def test_true_values_that_wait_are_dropped(tmp_path: Path) -> None:
     """They leave memory, and are no longer among those that a crash would lose."""
     central = {"model": "central", "budget": 1, "unit": "event", "per_day": 3}
-    house = House(tmp_path, asking("it", **central), trust_curator=True)
+    house = House(tmp_path, asking("it", linkage="collection", **central), trust_curator=True)
+    house.record("it")
+    house.until(1.5)
     for _ in range(3):
         house.device.client.record("it", True)
     house.record("it")
 
     assert house.sent("it") == 1
-    assert house.device.worker.answers.true_values == []
-    assert house.lost("it") == {"closed": 3, "frozen": 1}
+    assert house.device.worker.answers.outbox.next_due() is None
+    assert house.lost("it") == {"closed": 5}
     assert not house.device.worker.state.losses().get((Loss.CRASHED, "it"))
 
 
-def test_development_heeds_the_word_too(tmp_path: Path) -> None:
-    """Each record is as if of another person, and the collection is closed for all of them."""
+def test_development_closes_no_row(tmp_path: Path) -> None:
+    """Each record is as if of another person, with a row of its own."""
     house = House(tmp_path, asking("it"), development=True)
     for _ in range(3):
         house.record("it")
 
-    assert house.sent("it") == 1
+    assert house.sent("it") == 3
+    assert house.device.client.explain("it").reasons == (
+        "closed: the aggregator takes no more for this collection",
+    )
 
 
 # -- who knows -------------------------------------------------------------------------------------
 
 
 def test_the_next_process_knows(tmp_path: Path) -> None:
-    """The word lasts as long as the state, whoever withdraws, comes back or is forgotten."""
+    """The word lasts as long as the row: a forgotten person's next one hears it for itself."""
     house = House(tmp_path, asking("it", **EVENT))
     house.record("it")
     house.device.crash()
     house.device.start()
     house.record("it")
-    for turn in (house.device.client.forget, lambda: house.device.client.consent(False)):
-        turn()
-        house.device.client.consent(True)
-        house.record("it")
+    house.device.client.consent(False)
+    house.device.client.consent(True)
+    house.record("it")
+    before = house.sent("it")
+    house.device.client.forget()
+    house.device.client.consent(True)
+    house.record("it")
     house.device.restart()
     house.record("it")
 
-    assert house.sent("it") == 1
+    assert (before, house.sent("it")) == (1, 2)
 
 
 def test_another_form_of_the_collection_is_not_closed(tmp_path: Path) -> None:

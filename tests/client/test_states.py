@@ -32,6 +32,7 @@ from tests.client.state_contract import (
     StateContract,
     agree,
     draw,
+    held,
     lease_all,
     spent,
     statuses,
@@ -188,15 +189,23 @@ def step(chance: Random) -> Callable[[State], Any]:
         for _ in range(chance.randrange(1, 6))
     ]
     bounds = Bounds(chance.randrange(5, 30), chance.randrange(200, 2000))
+    value = held(
+        chance.choice("ab"), person=who, series=series, period=chance.randrange(3), due=now + 2
+    )
+    through = chance.randrange(6)
     given = chance.random() < 0.8
     steps: list[tuple[int, Callable[[State], Any]]] = [
         (6, lambda state: state.commit(draws)),
         (3, lambda state: _by_number(state.lease(now, now + 3, 1000, hurry=given))),
         (3, lambda state: state.settle(numbers[:2], {numbers[2]: Loss.FULL})),
-        (2, lambda state: state.retry({numbers[0]: now + 1, numbers[1]: now + 2})),
+        (2, lambda state: state.reschedule({numbers[0]: now + 1, numbers[1]: now + 2})),
+        (2, lambda state: sorted(state.overdue(now, 1000))),
+        (2, lambda state: state.hold(state.held(who, series), value)),
+        (1, lambda state: state.drop_held(value)),
+        (1, lambda state: state.close_row(who, series, through)),
         (1, lambda state: state.expire(now, bounds)),
         (1, lambda state: state.consent(who, given, frozenset({series}), now)),
-        (1, lambda state: sorted(state.forget(who)) if given else None),
+        (1, lambda state: state.forget(who) if given else None),
         (1, lambda state: state.lose({(Loss.AGED, series): 1})),
     ]
     weights = [weight for weight, _ in steps]
@@ -216,6 +225,10 @@ def view(state: State) -> object:
         [state.waiting(NOW + at) for at in (0, 4, 9)],
         [(state.sent(who), state.spent(who)) for who in (ANN, BEN)],
         [state.used(who, series) for who in (ANN, BEN) for series in (SERIES, OTHER)],
+        [state.held(who, series) for who in (ANN, BEN) for series in (SERIES, OTHER)],
+        sorted(state.held_due(NOW + 9, 1000), key=repr),
+        {(each.series, each.pseudonym) for each in state.row_closes(NOW + 9, 1000)},
+        [state.next_held(), state.next_row_close(), state.attempts()],
         [(state.person(who).consented, state.person(who).covered) for who in (ANN, BEN)],
         [state.person(who).since for who in (ANN, BEN)],
     ]
@@ -404,14 +417,15 @@ def test_a_redis_without_memory(frail: RedisServer) -> None:
         state.person(BEN)
     first, second = (parcel.number for parcel in lease_all(state))
     state.settle([first], {second: Loss.FULL})
-    state.retry({second: NOW})
+    state.reschedule({second: NOW})
     state.expire(NOW, Bounds())
     state.consent(ANN, False, frozenset(), NOW)
 
     assert statuses(state) == ["delivered", "full"]
     assert spent(state) == 2
     assert state.used(ANN, SERIES) == (1, 1)
-    assert state.forget(ANN)
+    state.forget(ANN)
+    assert len(state.row_closes(NOW, 10)) == 1
 
     frail.ask("CONFIG", "SET", "maxmemory", "0")
     agree(state)
@@ -468,7 +482,8 @@ def test_whatever_reply_is_lost(proxied: tuple[LosingProxy, RedisState]) -> None
     first, second, third = (parcel.number for parcel in lease_all(state))
     losing: list[Callable[[], object]] = [
         lambda: state.lose({(Loss.AGED, "a"): 1}),
-        lambda: state.retry({first: NOW}),
+        lambda: state.reschedule({first: NOW}),
+        lambda: state.hold(None, held("a")),
         lambda: state.settle([second], {third: Loss.FULL}),
         lambda: state.expire(NOW, Bounds()),
         lambda: state.consent(BEN, True, frozenset(), NOW),
@@ -479,12 +494,13 @@ def test_whatever_reply_is_lost(proxied: tuple[LosingProxy, RedisState]) -> None
 
     assert proxy.lost == len(losing)
     assert state.losses() == {(Loss.AGED, "a"): 1, (Loss.FULL, SERIES): 1}
-    assert [parcel.tries for parcel in lease_all(state)] == [1]
+    assert [parcel.tries for parcel in lease_all(state)] == [2]
     assert statuses(state) == ["waiting", "delivered", "full"]
 
     proxy.lose = 1
+    state.forget(ANN)
 
-    assert len(state.forget(ANN)) == 1
+    assert len(state.row_closes(NOW, 10)) == 1
 
 
 # -- a damaged, moved or rolled back file ----------------------------------------------------------

@@ -234,7 +234,6 @@ class Device:
     def _wake(self) -> None:
         if self.runs and not self.awake and self.client._worker is not None:
             self.awake = True
-            self.worker.courier.spread()
 
     def work(self) -> None:
         """Do what the thread does when it is woken, if it was ever started."""
@@ -246,7 +245,7 @@ class Device:
         if not (self.runs and self.awake and self.client._worker is not None):
             return None
         dues = [self.clock.now() + GATHER] if self.worker._queue else []
-        due = self.worker.courier.next_due()
+        due = self.worker.uploader.next_due()
         return min([*dues, *([due] if due is not None else [])], default=None)
 
 

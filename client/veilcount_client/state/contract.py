@@ -18,6 +18,7 @@ from ..losses import Loss
 
 KEY_BYTES = 16
 KEPT = 64  # finished reports of one person that stay for the receipt
+ROW_CLOSED = 0xFFFF  # in place of a number of answers: the aggregator takes no more for the row
 
 
 class StateError(Exception):
@@ -32,7 +33,8 @@ class Person:
     """Who a ledger belongs to: a key made from the id, which itself is never stored."""
 
     key: bytes
-    secret: bytes
+    secret: bytes  # of answers, pseudonyms and slots: another one after `forget`
+    root: bytes = b""  # of cohort, paired collection and answering periods: never another one
     consented: bool | None = None
     covered: frozenset[str] = frozenset()  # the fingerprints that the consent was given for
     since: float = 0.0  # when it was first given
@@ -51,8 +53,9 @@ class Fate(StrEnum):
 class Draw:
     """A randomized answer that asks to be stored, with what it costs and where it counts.
 
-    Money is in millionths of an epsilon. `report` is None for a true value: only its slot is
-    charged.
+    Money is in millionths of an epsilon. `report` is None for a true value that stays in memory:
+    only its slot is charged. The stretch of days is the unit's whole calendar day, week or month,
+    which no other unit of the lineage may have paid for, not even in part.
     """
 
     person: bytes
@@ -61,7 +64,8 @@ class Draw:
     period: int
     answer: int  # which of the period's answers
     cost: int
-    day: int  # the UTC day that is charged, as an ordinal
+    first_day: int  # of the stretch that is paid for, as an ordinal
+    end_day: int  # the first day after it
     day_cap: int
     life_cap: int
     report: Report | None
@@ -69,6 +73,7 @@ class Draw:
     send_at: float  # it leaves then, unless hurried
     expires: float
     free: bool = False  # in development: nothing is frozen and nothing adds up
+    is_true: bool = False  # a true value: its message is wiped when it leaves the outbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,29 @@ class Parcel:
     person: bytes
     report: Report
     send_at: float
-    tries: int
+    tries: int  # how often it was leased to be sent, this time included
+
+
+@dataclass(frozen=True, slots=True)
+class HeldValue:
+    """The running value of a period (`held = "device"`), until it is frozen at its instant."""
+
+    person: bytes
+    series: str
+    period: int
+    segment: int
+    value: str  # encoded
+    at: float  # when the latest record was
+    due: float  # when it is frozen
+
+
+@dataclass(frozen=True, slots=True)
+class RowClose:
+    """A request to the aggregator to close the row of a forgotten pseudonym."""
+
+    series: str
+    pseudonym: bytes
+    due: float  # 0 until a time was drawn for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +114,9 @@ class Spent:
     """What one person has revealed under one name, in millionths of an epsilon."""
 
     life: int
-    day: int
-    day_spent: int
+    first_day: int  # of the stretch that was paid for last
+    end_day: int
+    stretch: int  # spent in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +149,21 @@ class State(Protocol):
     def consent(self, key: bytes, given: bool, covered: frozenset[str], now: float) -> None:  # noqa: FBT001
         """Keep a person's answer; a withdrawal wipes the outbox and keeps the ledger."""
 
-    def forget(self, key: bytes) -> list[tuple[str, bytes]]:
-        """Wipe secret, answers and outbox, keep what was spent; return the pseudonyms that left.
+    def forget(self, key: bytes) -> None:
+        """Wipe secret, answers and outbox, keep what was spent; note which rows are to be closed.
 
-        What never left has no row to be closed, and to ask for it would tell of a record.
+        Only of a report that was leased to be sent: what never left has no row to be closed, and
+        to ask for it would tell of a record.
         """
 
     def used(self, key: bytes, series: str) -> tuple[int, int]:
-        """Return the last answered period of a series, -1 for none, and its number of answers."""
+        """Return the last answered period of a series, -1 for none, and its number of answers.
+
+        The number is ROW_CLOSED where the aggregator closed the row through that period.
+        """
+
+    def close_row(self, key: bytes, series: str, through: int) -> None:
+        """Keep that the aggregator closed a person's row, through its epoch's last period."""
 
     def spent(self, key: bytes) -> Mapping[str, Spent]:
         """Return what a person has revealed, by lineage."""
@@ -136,11 +171,33 @@ class State(Protocol):
     def commit(self, draws: Sequence[Draw]) -> list[Fate]:
         """Charge, freeze and store each draw whose slot is free and whose cost fits; in order."""
 
+    def hold(self, old: HeldValue | None, new: HeldValue) -> bool:
+        """Replace a held value, unless another process has done so since `old` was read."""
+
+    def held(self, key: bytes, series: str) -> HeldValue | None:
+        """Return the value that is held of a series."""
+
+    def held_due(self, now: float, most: int) -> list[HeldValue]:
+        """Return held values whose instant has come."""
+
+    def next_held(self) -> float | None:
+        """Return when the next held value is due."""
+
+    def drop_held(self, value: HeldValue) -> None:
+        """Wipe a held value, unless it was replaced. Committing its period wipes it too."""
+
     def lease(self, now: float, until: float, most: int, *, hurry: bool = False) -> list[Parcel]:
         """Take reports that are due (hurry: that may leave), for oneself until the lease ends.
 
-        The longest due come first. A lease ends by the `now` of whoever asks.
+        The longest due come first. A lease ends by the `now` of whoever asks. Each is about to be
+        sent: from now on its row counts as one that the aggregator may have.
         """
+
+    def overdue(self, before: float, most: int) -> list[int]:
+        """Return reports that were due before, and that nobody has leased since."""
+
+    def attempts(self) -> int:
+        """Return how often the waiting report with the most attempts was leased."""
 
     def next_due(self) -> float | None:
         """Return when the next report is due."""
@@ -151,11 +208,23 @@ class State(Protocol):
     def settle(self, delivered: Iterable[int], dropped: Mapping[int, Loss]) -> None:
         """Take reports off the outbox: delivered ones stay in the receipt, dropped ones count."""
 
-    def retry(self, numbers: Mapping[int, float]) -> None:
+    def reschedule(self, numbers: Mapping[int, float]) -> None:
         """Put reports back, each due at its time."""
 
     def expire(self, now: float, bounds: Bounds) -> None:
         """Drop what is too old, then the oldest beyond the bounds; count both."""
+
+    def row_closes(self, now: float, most: int) -> list[RowClose]:
+        """Return the requests to close a row that are due."""
+
+    def schedule_row_closes(self, times: Mapping[tuple[str, bytes], float]) -> None:
+        """Set when requests to close a row, by series and pseudonym, are due."""
+
+    def finish_row_close(self, series: str, pseudonym: bytes) -> None:
+        """Take a request to close a row off: the aggregator has done it."""
+
+    def next_row_close(self) -> float | None:
+        """Return when the next request to close a row is due."""
 
     def sent(self, key: bytes) -> list[Sent]:
         """Return a person's reports: on their way, delivered or dropped."""

@@ -25,10 +25,22 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from ..losses import Loss
-from .contract import KEY_BYTES, Bounds, Draw, Fate, Parcel, Person, Sent, Spent, StateError
-from .redis_records import TURN, pack_draws, unpack_report
+from .contract import (
+    KEY_BYTES,
+    Bounds,
+    Draw,
+    Fate,
+    HeldValue,
+    Parcel,
+    Person,
+    RowClose,
+    Sent,
+    Spent,
+    StateError,
+)
+from .redis_records import TURN, pack_draws, pack_held, unpack_held, unpack_report
 from .redis_scripts import BUCKETS, SCRIPTS
-from .secrets import new_root, new_salt, secret_of
+from .secrets import new_root, new_salt, root_of, secret_of
 
 log = logging.getLogger("veilcount")
 
@@ -72,6 +84,7 @@ class RedisState:
         return Person(
             key,
             secret_of(self.root, key, salt),
+            root_of(self.root, key),
             _CONSENTED[consented],
             frozenset(name.decode() for name in covered),
             struct.unpack(">d", since)[0],
@@ -90,11 +103,9 @@ class RedisState:
         """Keep a person's answer; a withdrawal wipes the outbox and keeps the ledger."""
         self._run("consent", key, 1 if given else 2, float(now), new_salt(), *sorted(covered))
 
-    def forget(self, key: bytes) -> list[tuple[str, bytes]]:
-        """Wipe secret, answers and outbox, keep what was spent; return the pseudonyms used."""
-        rows = self._run_once("forget", key)
-        ends = range(80, len(rows) + 1, 80)
-        return [(rows[end - 80 : end - 16].decode(), rows[end - 16 : end]) for end in ends]
+    def forget(self, key: bytes) -> None:
+        """Wipe secret, answers and outbox, keep what was spent; note the rows to be closed."""
+        self._run("forget", key)
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -102,6 +113,10 @@ class RedisState:
         """Return the last answered period of a series, -1 for none, and its number of answers."""
         period, answers = self._run("used", key, series)
         return period, answers
+
+    def close_row(self, key: bytes, series: str, through: int) -> None:
+        """Keep that the aggregator closed a person's row, through its epoch's last period."""
+        self._run("close_row", key, series, through)
 
     def spent(self, key: bytes) -> Mapping[str, Spent]:
         """Return what a person has revealed, by lineage."""
@@ -113,6 +128,31 @@ class RedisState:
         fates = self._run_once("commit", *pack_draws(draws))
         return [_FATES[fates[place : place + 1]] for place in range(len(fates))]
 
+    # -- values that are held ------------------------------------------------------------------
+
+    def hold(self, old: HeldValue | None, new: HeldValue) -> bool:
+        """Replace a held value, unless another process has done so since `old` was read."""
+        expected = pack_held(old) if old else b""
+        done = self._run_once("hold", new.person, new.series, expected, pack_held(new), new.due)
+        return bool(done == b"1")
+
+    def held(self, key: bytes, series: str) -> HeldValue | None:
+        """Return the value that is held of a series."""
+        packed = self._run("held", key, series)
+        return unpack_held(key, series.encode(), packed) if packed else None
+
+    def held_due(self, now: float, most: int) -> list[HeldValue]:
+        """Return held values whose instant has come."""
+        return [unpack_held(*row) for row in self._run("held_due", float(now), most)]
+
+    def next_held(self) -> float | None:
+        """Return when the next held value is due."""
+        return self._first("held_due")
+
+    def drop_held(self, value: HeldValue) -> None:
+        """Wipe a held value, unless it was replaced."""
+        self._run("drop_held", value.person, value.series, pack_held(value))
+
     # -- the outbox ----------------------------------------------------------------------------
 
     def lease(self, now: float, until: float, most: int, *, hurry: bool = False) -> list[Parcel]:
@@ -123,10 +163,17 @@ class RedisState:
             for number, person, turn, series, report in rows
         ]
 
+    def overdue(self, before: float, most: int) -> list[int]:
+        """Return reports that were due before, and that nobody has leased since."""
+        return [int(number) for number in self._run("overdue", float(before), most)]
+
+    def attempts(self) -> int:
+        """Return how often the waiting report with the most attempts was leased."""
+        return int(self._run("attempts"))
+
     def next_due(self) -> float | None:
         """Return when the next report is due."""
-        first = self._ask(lambda server: server.zrange(self._space + "due", 0, 0, withscores=True))
-        return float(first[0][1]) if first else None
+        return self._first("due")
 
     def waiting(self, now: float) -> int:
         """Return how many stored reports may leave now."""
@@ -139,11 +186,11 @@ class RedisState:
         if ends:
             self._run("settle", *ends)
 
-    def retry(self, numbers: Mapping[int, float]) -> None:
+    def reschedule(self, numbers: Mapping[int, float]) -> None:
         """Put reports back, each due at its time."""
         if numbers:
             turns = [part for number, due in numbers.items() for part in (number, float(due))]
-            self._run_once("retry", *turns)
+            self._run("reschedule", *turns)
 
     def expire(self, now: float, bounds: Bounds) -> None:
         """Drop what is too old, then the oldest beyond the bounds; count both."""
@@ -157,6 +204,33 @@ class RedisState:
             Sent(unpack_report(series, report), status.decode())
             for _, status, series, report in sorted(self._run("sent", key))
         ]
+
+    # -- rows to be closed ---------------------------------------------------------------------
+
+    def row_closes(self, now: float, most: int) -> list[RowClose]:
+        """Return the requests to close a row that are due."""
+        rows = self._ask(
+            lambda server: server.zrangebyscore(
+                self._space + "row_close", "-inf", now, start=0, num=most, withscores=True
+            )
+        )
+        return [RowClose(name[:64].decode(), name[64:], float(due)) for name, due in rows]
+
+    def schedule_row_closes(self, times: Mapping[tuple[str, bytes], float]) -> None:
+        """Set when requests to close a row, by series and pseudonym, are due."""
+        if times:
+            rows = ((series.encode() + row, float(due)) for (series, row), due in times.items())
+            self._run("schedule_row_closes", *(part for row in rows for part in row))
+
+    def finish_row_close(self, series: str, pseudonym: bytes) -> None:
+        """Take a request to close a row off: the aggregator has done it."""
+        self._ask(
+            lambda server: server.zrem(self._space + "row_close", series.encode() + pseudonym)
+        )
+
+    def next_row_close(self) -> float | None:
+        """Return when the next request to close a row is due."""
+        return self._first("row_close")
 
     # -- losses and notes ----------------------------------------------------------------------
 
@@ -188,6 +262,11 @@ class RedisState:
         self._ask(lambda server: server.hset(self._space + "note", name, value))
 
     # -- the server ----------------------------------------------------------------------------
+
+    def _first(self, name: str) -> float | None:
+        """Return the lowest score of a sorted set."""
+        first = self._ask(lambda server: server.zrange(self._space + name, 0, 0, withscores=True))
+        return float(first[0][1]) if first else None
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -11,17 +11,22 @@ the binary records, the numbers instead of names, and the 4,096 buckets.
 
     person  consented, since, salt, covered series; last answered period and answers of each series
     ledger  of each lineage: life, day, spent that day
-    past    of each finished report: its number, its status, itself
+    past    of each finished report: its number, its status, whether it was leased, itself
     out     the waiting reports, each with its number as score; `due`, `early` (never before) and
-            `late` (expires) order the same numbers; `turn` has what a lease or a retry changed
+            `late` (expires) order the same numbers; `turn` has what a lease or a new time changed
+    held    of each person: the running values, by series; `held_due` orders all of them
+    row_close  series and pseudonym of each row that is to be closed, by when
 """
 
 from __future__ import annotations
 
-from .contract import KEPT
+from .contract import KEPT, KEY_BYTES, ROW_CLOSED
+from .redis_records import REPORT
 
 BUCKETS = 4096
 REMEMBERED = 60  # seconds for which a lost reply can be asked for again
+HEAD = 2 + REPORT.size  # what stands before a report's message: its series, and the rest
+HEADS = 6 + KEY_BYTES + HEAD  # and before that, its number and its person
 
 #: What all scripts know. KEYS[1] is the root's, ARGV[1] its digest.
 _COMMON = """
@@ -101,6 +106,17 @@ local function member(number)
   return struct.pack('>I6', number)
 end
 
+local function drop_held(key, series)
+  redis.call('HDEL', space .. 'held:' .. key, series)
+  redis.call('ZREM', space .. 'held_due', key .. series)
+end
+
+local function drop_all_held(key)
+  for _, series in ipairs(redis.call('HKEYS', space .. 'held:' .. key)) do
+    drop_held(key, series)
+  end
+end
+
 -- A step that must not be taken twice leaves its result, for whoever did not hear it.
 local function before()
   return redis.call('GET', space .. 'done:' .. ARGV[2])
@@ -123,18 +139,20 @@ local function take_off(number)
   redis.call('ZREM', space .. 'due', member(number))
   redis.call('ZREM', space .. 'early', member(number))
   redis.call('ZREM', space .. 'late', member(number))
-  redis.call('HDEL', space .. 'turn', number)
   redis.call('SREM', space .. 'waiting:' .. person, number)
-  redis.call('HINCRBY', space .. 'figures', 'bytes', 45 - #entry)
-  return person, string.sub(entry, 23)
+  redis.call('HINCRBY', space .. 'figures', 'bytes', HEADS - #entry)
+  local turn, tries, _ = redis.call('HGET', space .. 'turn', number), 0
+  if turn then _, _, tries = struct.unpack('>ddH', turn) end
+  redis.call('HDEL', space .. 'turn', number)
+  return person, string.sub(entry, 23), tries > 0
 end
 
 local function past_of(key)
   local packed, entries, at = get('past:', key) or '', {}, 1
   while at <= #packed do
-    local number, _, length = struct.unpack('>I6HH', packed, at)
-    entries[#entries + 1] = {number, string.sub(packed, at, at + 9 + length)}
-    at = at + 10 + length
+    local number, _, _, length = struct.unpack('>I6HBH', packed, at)
+    entries[#entries + 1] = {number, string.sub(packed, at, at + 10 + length)}
+    at = at + 11 + length
   end
   return entries
 end
@@ -143,10 +161,13 @@ end
 local pasts = {}
 
 local function finish(number, status)
-  local person, report = take_off(number)
+  local person, report, leased = take_off(number)
   if not person then return end
   pasts[person] = pasts[person] or past_of(person)
-  local head = struct.pack('>I6HH', number, new_id(status), #report)
+  if string.byte(report, 3) == 1 then -- a true value is wiped
+    report = string.sub(report, 1, HEAD) .. string.char(0)
+  end
+  local head = struct.pack('>I6HBH', number, new_id(status), leased and 1 or 0, #report)
   table.insert(pasts[person], {tonumber(number), head .. report})
   if status ~= 'delivered' then
     local series = name_of(struct.unpack('>H', report))
@@ -208,30 +229,26 @@ if given ~= 1 then
   for _, number in ipairs(redis.call('SMEMBERS', space .. 'waiting:' .. key)) do
     take_off(number)
   end
+  drop_all_held(key)
 end
 """
 
 FORGET = """
-local result = before()
-if result then return result end
-local key, rows, seen = ARGV[3], {}, {}
-local function row(report)
-  local id, _, _, _, pseudonym = struct.unpack('>HHBHc16', report)
-  local name = name_of(id) .. pseudonym
-  if not seen[name] then
-    seen[name] = true
-    rows[#rows + 1] = name
-  end
+local key = ARGV[2]
+local function close(report)
+  local id, _, _, _, _, pseudonym = struct.unpack('>HBHBHc16', report)
+  redis.call('ZADD', space .. 'row_close', 'NX', 0, name_of(id) .. pseudonym)
 end
-for _, entry in ipairs(past_of(key)) do row(string.sub(entry[2], 11)) end
+for _, entry in ipairs(past_of(key)) do
+  if string.byte(entry[2], 9) == 1 then close(string.sub(entry[2], 12)) end
+end
 for _, number in ipairs(redis.call('SMEMBERS', space .. 'waiting:' .. key)) do
-  local left = redis.call('HEXISTS', space .. 'turn', number) == 1
-  local _, report = take_off(number)
-  if left then row(report) end
+  local _, report, leased = take_off(number)
+  if leased then close(report) end
 end
+drop_all_held(key)
 put('past:', key, '')
 put('person:', key, '')
-return done(table.concat(rows))
 """
 
 USED = """
@@ -242,13 +259,61 @@ local _, period, answers = struct.unpack('>HHH', person.used, at)
 return {period, answers}
 """
 
+CLOSE_ROW = """
+local key, series, through = ARGV[2], new_id(ARGV[3]), tonumber(ARGV[4])
+local person = person_of(key)
+if not person then return end
+local at, last, _ = find(person.used, 6, series), -1
+if at then _, last = struct.unpack('>HH', person.used, at) end
+if last <= through then
+  person.used = replaced(person.used, 6, series, struct.pack('>HHH', series, through, ROW_CLOSED))
+  put_person(key, person)
+end
+"""
+
 SPENT = """
 local ledger, rows = get('ledger:', ARGV[2]) or '', {}
-for at = 1, #ledger, 18 do
-  local id, life, day, spent = struct.unpack('>HI6I4I6', ledger, at)
-  rows[#rows + 1] = {name_of(id), life, day, spent}
+for at = 1, #ledger, 22 do
+  local id, life, first_day, end_day, spent = struct.unpack('>HI6I4I4I6', ledger, at)
+  rows[#rows + 1] = {name_of(id), life, first_day, end_day, spent}
 end
 return rows
+"""
+
+HOLD = """
+local result = before()
+if result then return result end
+local key, series, old, new, due = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+if (redis.call('HGET', space .. 'held:' .. key, series) or '') ~= old then return done('0') end
+redis.call('HSET', space .. 'held:' .. key, series, new)
+redis.call('ZADD', space .. 'held_due', due, key .. series)
+return done('1')
+"""
+
+HELD = """
+return redis.call('HGET', space .. 'held:' .. ARGV[2], ARGV[3])
+"""
+
+HELD_DUE = """
+local rows = {}
+local due = redis.call('ZRANGEBYSCORE', space .. 'held_due', '-inf', ARGV[2], 'LIMIT', 0, ARGV[3])
+for _, found in ipairs(due) do
+  local key, series = string.sub(found, 1, 16), string.sub(found, 17)
+  rows[#rows + 1] = {key, series, redis.call('HGET', space .. 'held:' .. key, series)}
+end
+return rows
+"""
+
+DROP_HELD = """
+if redis.call('HGET', space .. 'held:' .. ARGV[2], ARGV[3]) == ARGV[4] then
+  drop_held(ARGV[2], ARGV[3])
+end
+"""
+
+SCHEDULE_ROW_CLOSES = """
+for place = 2, #ARGV, 2 do
+  redis.call('ZADD', space .. 'row_close', 'XX', ARGV[place + 1], ARGV[place])
+end
 """
 
 COMMIT = """
@@ -272,7 +337,7 @@ local function id(place)
   return ids[place]
 end
 
-local people, ledgers, stored, fates = {}, {}, {}, {}
+local people, ledgers, stored, frozen, fates = {}, {}, {}, {}, {}
 
 local function person(key)
   if people[key] == nil then people[key] = person_of(key) or false end
@@ -292,28 +357,38 @@ local function slot(used, series, period, answer)
   return period == last_period and answer == answers
 end
 
-local function charged(key, lineage, cost, day, day_cap, life_cap)
+local function charged(key, lineage, cost, first_day, end_day, day_cap, life_cap)
+  if cost == 0 then return true end -- of an answer that is given up: nothing is revealed
   local entries = ledger(key)
-  local at, life, last_day, spent, _ = find(entries, 18, lineage), 0, day, 0
-  if at then _, life, last_day, spent = struct.unpack('>HI6I4I6', entries, at) end
-  if day > last_day then last_day, spent = day, 0 end
+  local at, life, last_first, last_end, spent, _ =
+    find(entries, 22, lineage), 0, first_day, end_day, 0
+  if at then _, life, last_first, last_end, spent = struct.unpack('>HI6I4I4I6', entries, at) end
+  if first_day >= last_end then
+    spent = 0
+  elseif first_day ~= last_first or end_day ~= last_end then
+    return false -- a part of these days was paid for as another unit's
+  end
   life, spent = life + cost, spent + cost
   if life > life_cap or spent > day_cap then return false end
-  local entry = struct.pack('>HI6I4I6', lineage, life, last_day, spent)
-  ledgers[key] = replaced(entries, 18, lineage, entry)
+  local entry = struct.pack('>HI6I4I4I6', lineage, life, first_day, end_day, spent)
+  ledgers[key] = replaced(entries, 22, lineage, entry)
   return true
 end
 
 local function fate(packed)
-  local key, series, lineage, period, answer, cost, day, day_cap, life_cap,
+  local key, series, lineage, period, answer, cost, first_day, end_day, day_cap, life_cap,
     earliest, send_at, expires, free, has_report, of, at =
-    struct.unpack('>c16HHHHI8I4I8I8dddBBH', packed)
+    struct.unpack('>c16HHHHI8I4I4I8I8dddBBH', packed)
   local who = person(key)
   if not who or who.consented ~= 1 then return 'n' end
   if free == 0 then
+    local name = names[series]
     series = id(series)
     if not slot(who.used, series, period, answer) then return 'f' end
-    if not charged(key, id(lineage), cost, day, day_cap, life_cap) then return 'o' end
+    if not charged(key, id(lineage), cost, first_day, end_day, day_cap, life_cap) then
+      return 'o'
+    end
+    frozen[#frozen + 1] = {key, name, period}
     who.used = replaced(who.used, 6, series, struct.pack('>HHH', series, period, answer + 1))
     who.changed = true
   end
@@ -334,6 +409,11 @@ for key, who in pairs(people) do
   if who and who.changed then put_person(key, who) end
 end
 for key, entries in pairs(ledgers) do put('ledger:', key, entries) end
+for _, each in ipairs(frozen) do
+  local key, series, period = unpack(each)
+  local held = redis.call('HGET', space .. 'held:' .. key, series)
+  if held and struct.unpack('>H', held) <= period then drop_held(key, series) end
+end
 
 local number, bytes = 0, 0
 if #stored > 0 then
@@ -341,7 +421,7 @@ if #stored > 0 then
 end
 for _, each in ipairs(stored) do
   local key, report, earliest, send_at, expires = unpack(each)
-  number, bytes = number + 1, bytes + #report - 23
+  number, bytes = number + 1, bytes + #report - HEAD
   redis.call('ZADD', space .. 'out', number, member(number) .. key .. report)
   redis.call('ZADD', space .. 'due', send_at, member(number))
   redis.call('ZADD', space .. 'early', earliest, member(number))
@@ -371,7 +451,9 @@ repeat
   for _, found in ipairs(page) do
     local number = struct.unpack('>I6', found)
     local leased, send_at, tries = turn_of(number)
-    if leased <= now and #taken < most then taken[#taken + 1] = {number, send_at, tries} end
+    if leased <= now and #taken < most then
+      taken[#taken + 1] = {number, send_at, math.min(tries + 1, 65535)}
+    end
   end
   at = at + #page
 until #page < most or #taken >= most
@@ -394,19 +476,32 @@ for place = 2, #ARGV, 2 do finish(ARGV[place], ARGV[place + 1]) end
 put_pasts()
 """
 
-RETRY = """
-if before() then return end
-for place = 3, #ARGV, 2 do
+OVERDUE = """
+local numbers = {}
+local due = redis.call('ZRANGEBYSCORE', space .. 'due', '-inf', '(' .. ARGV[2], 'LIMIT', 0, ARGV[3])
+for place, found in ipairs(due) do numbers[place] = struct.unpack('>I6', found) end
+return numbers
+"""
+
+ATTEMPTS = """
+local most = 0
+for _, turn in ipairs(redis.call('HVALS', space .. 'turn')) do
+  local _, _, tries = struct.unpack('>ddH', turn)
+  most = math.max(most, tries)
+end
+return most
+"""
+
+RESCHEDULE = """
+for place = 2, #ARGV, 2 do
   local number, due = ARGV[place], tonumber(ARGV[place + 1])
   if redis.call('ZSCORE', space .. 'due', member(number)) then
     local turn, tries, _ = redis.call('HGET', space .. 'turn', number), 0
     if turn then _, _, tries = struct.unpack('>ddH', turn) end
-    tries = math.min(tries + 1, 65535)
     redis.call('HSET', space .. 'turn', number, struct.pack('>ddH', 0, due, tries))
     redis.call('ZADD', space .. 'due', due, member(number))
   end
 end
-done('')
 """
 
 EXPIRE = """
@@ -430,8 +525,8 @@ return left
 SENT = """
 local rows = {}
 for _, entry in ipairs(past_of(ARGV[2])) do
-  local number, status, _, series = struct.unpack('>I6HHH', entry[2])
-  rows[#rows + 1] = {number, name_of(status), name_of(series), string.sub(entry[2], 13)}
+  local number, status, _, _, series = struct.unpack('>I6HBHH', entry[2])
+  rows[#rows + 1] = {number, name_of(status), name_of(series), string.sub(entry[2], 14)}
 end
 for _, number in ipairs(redis.call('SMEMBERS', space .. 'waiting:' .. ARGV[2])) do
   local entry = redis.call('ZRANGEBYSCORE', space .. 'out', number, number)[1]
@@ -451,7 +546,10 @@ done('')
 
 
 def _script(flags: str, *parts: str) -> str:
-    numbers = f"\nlocal REMEMBERED, KEPT = {REMEMBERED}, {KEPT}\n"
+    numbers = (
+        f"\nlocal REMEMBERED, KEPT, ROW_CLOSED = {REMEMBERED}, {KEPT}, {ROW_CLOSED}"
+        f"\nlocal HEAD, HEADS = {HEAD}, {HEADS}\n"
+    )
     return "".join([f"#!lua {flags}".strip(), numbers, _COMMON, *parts])
 
 
@@ -466,10 +564,18 @@ SCRIPTS = {
     "forget": _script(_FREES, _OUTBOX, FORGET),
     "used": _script(_READS, USED),
     "spent": _script(_READS, SPENT),
+    "close_row": _script(_FREES, CLOSE_ROW),
+    "hold": _script(_GROWS, HOLD),
+    "held": _script(_READS, HELD),
+    "held_due": _script(_READS, HELD_DUE),
+    "drop_held": _script(_FREES, DROP_HELD),
     "commit": _script(_GROWS, COMMIT),
     "lease": _script(_FREES, LEASE),
+    "overdue": _script(_READS, OVERDUE),
+    "attempts": _script(_READS, ATTEMPTS),
     "settle": _script(_FREES, _OUTBOX, SETTLE),
-    "retry": _script(_FREES, RETRY),
+    "reschedule": _script(_FREES, RESCHEDULE),
+    "schedule_row_closes": _script(_FREES, SCHEDULE_ROW_CLOSES),
     "expire": _script(_FREES, _OUTBOX, EXPIRE),
     "sent": _script(_READS, _OUTBOX, SENT),
     "lose": _script(_GROWS, LOSE),

@@ -28,8 +28,13 @@ def key_of(root: bytes, person: str) -> bytes:
 
 
 def secret_of(root: bytes, key: bytes, salt: bytes) -> bytes:
-    """Return a person's secret, which all their pseudonyms and schedules come from."""
+    """Return a person's secret, which all their pseudonyms, slots and instants come from."""
     return _derive(root, b"secret", key + salt)
+
+
+def root_of(root: bytes, key: bytes) -> bytes:
+    """Return what decides which collections ask a person, and when: it survives `forget`."""
+    return _derive(root, b"person", key)
 
 
 def _derive(root: bytes, purpose: bytes, what: bytes) -> bytes:

@@ -9,8 +9,20 @@ from typing import Any
 from veilcount_shared.report import Report
 
 from ..losses import Loss
-from .contract import KEPT, Bounds, Draw, Fate, Parcel, Person, Sent, Spent
-from .secrets import new_salt, secret_of
+from .contract import (
+    KEPT,
+    ROW_CLOSED,
+    Bounds,
+    Draw,
+    Fate,
+    HeldValue,
+    Parcel,
+    Person,
+    RowClose,
+    Sent,
+    Spent,
+)
+from .secrets import new_salt, root_of, secret_of
 from .sqlite_file import SqliteFile, keep, lose
 
 _DUE = (
@@ -36,6 +48,7 @@ class SqliteState(SqliteFile):
         return Person(
             key,
             secret_of(self.root, key, salt),
+            root_of(self.root, key),
             None if consented is None else bool(consented),
             frozenset(covered.split()),
             since,
@@ -58,19 +71,19 @@ class SqliteState(SqliteFile):
                 database.execute(
                     "delete from report where person = ? and status = 'waiting'", (key,)
                 )
+                database.execute("delete from held where person = ?", (key,))
 
-    def forget(self, key: bytes) -> list[tuple[str, bytes]]:
-        """Wipe secret, answers and outbox, keep what was spent; return the pseudonyms that left."""
+    def forget(self, key: bytes) -> None:
+        """Wipe secret, answers and outbox, keep what was spent; note the rows to be closed."""
         with self._writing() as database:
-            used = database.execute(
-                "select distinct series, pseudonym from report where person = ?"
-                " and (status != 'waiting' or tries > 0 or leased > 0)",
+            database.execute(
+                "insert into row_close select distinct series, pseudonym, 0.0 from report"
+                " where person = ? and tries > 0 on conflict do nothing",
                 (key,),
-            ).fetchall()
-            database.execute("delete from report where person = ?", (key,))
-            database.execute("delete from used where person = ?", (key,))
+            )
+            for table in ("report", "used", "held"):
+                database.execute(f"delete from {table} where person = ?", (key,))  # noqa: S608 - three names, written above
             database.execute("delete from person where key = ?", (key,))
-        return [(series.hex(), pseudonym) for series, pseudonym in used]
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -79,15 +92,60 @@ class SqliteState(SqliteFile):
         with self._reading() as database:
             return _used(database, key, bytes.fromhex(series))
 
+    def close_row(self, key: bytes, series: str, through: int) -> None:
+        """Keep that the aggregator closed a person's row, through its epoch's last period."""
+        with self._writing() as database:
+            database.execute(
+                "insert into used values (?1, ?2, ?3, ?4) on conflict do update"
+                " set period = ?3, answers = ?4 where period <= ?3",
+                (key, bytes.fromhex(series), through, ROW_CLOSED),
+            )
+
     def spent(self, key: bytes) -> Mapping[str, Spent]:
         """Return what a person has revealed, by lineage."""
-        rows = self._read("select lineage, life, day, day_spent from ledger where person = ?", key)
+        rows = self._read(
+            "select lineage, life, first_day, end_day, stretch from ledger where person = ?", key
+        )
         return {lineage: Spent(*figures) for lineage, *figures in rows}
 
     def commit(self, draws: Sequence[Draw]) -> list[Fate]:
         """Charge, freeze and store each draw whose slot is free and whose cost fits; in order."""
         with self._writing() as database:
             return [_commit(database, draw) for draw in draws]
+
+    # -- values that are held ------------------------------------------------------------------
+
+    def hold(self, old: HeldValue | None, new: HeldValue) -> bool:
+        """Replace a held value, unless another process has done so since `old` was read."""
+        with self._writing() as database:
+            if _held(database, new.person, new.series) != old:
+                return False
+            database.execute(
+                "insert or replace into held values (?, ?, ?, ?, ?, ?, ?)",
+                (new.person, bytes.fromhex(new.series), *_held_fields(new)),
+            )
+        return True
+
+    def held(self, key: bytes, series: str) -> HeldValue | None:
+        """Return the value that is held of a series."""
+        with self._reading() as database:
+            return _held(database, key, series)
+
+    def held_due(self, now: float, most: int) -> list[HeldValue]:
+        """Return held values whose instant has come."""
+        rows = self._read("select * from held where due <= ? order by due limit ?", now, most)
+        return [HeldValue(person, series.hex(), *fields) for person, series, *fields in rows]
+
+    def next_held(self) -> float | None:
+        """Return when the next held value is due."""
+        due: float | None = self._read("select min(due) from held")[0][0]
+        return due
+
+    def drop_held(self, value: HeldValue) -> None:
+        """Wipe a held value, unless it was replaced."""
+        with self._writing() as database:
+            if _held(database, value.person, value.series) == value:
+                _drop_held(database, value.person, bytes.fromhex(value.series), value.period)
 
     # -- the outbox ----------------------------------------------------------------------------
 
@@ -99,10 +157,26 @@ class SqliteState(SqliteFile):
             )
             taken = [_parcel(row) for row in rows.fetchall()]
             database.executemany(
-                "update report set leased = ? where number = ?",
+                "update report set leased = ?, tries = tries + 1 where number = ?",
                 [(until, parcel.number) for parcel in taken],
             )
         return taken
+
+    def overdue(self, before: float, most: int) -> list[int]:
+        """Return reports that were due before, and that nobody has leased since."""
+        rows = self._read(
+            "select number from report where status = 'waiting' and send_at < ? and leased < ?"
+            " limit ?",
+            before,
+            before,
+            most,
+        )
+        return [number for (number,) in rows]
+
+    def attempts(self) -> int:
+        """Return how often the waiting report with the most attempts was leased."""
+        rows = self._read("select coalesce(max(tries), 0) from report where status = 'waiting'")
+        return int(rows[0][0])
 
     def next_due(self) -> float | None:
         """Return when the next report is due."""
@@ -125,12 +199,13 @@ class SqliteState(SqliteFile):
             for status, number in ends:
                 _finish(database, number, status)
 
-    def retry(self, numbers: Mapping[int, float]) -> None:
+    def reschedule(self, numbers: Mapping[int, float]) -> None:
         """Put reports back, each due at its time."""
+        if not numbers:
+            return
         with self._writing() as database:
             database.executemany(
-                "update report set leased = 0, tries = tries + 1, send_at = ?"
-                " where number = ? and status = 'waiting'",
+                "update report set leased = 0, send_at = ? where number = ? and status = 'waiting'",
                 [(due, number) for number, due in numbers.items()],
             )
 
@@ -154,6 +229,34 @@ class SqliteState(SqliteFile):
                 (key,),
             )
             return [Sent(_report(*row), status) for status, *row in rows]
+
+    # -- rows to be closed ---------------------------------------------------------------------
+
+    def row_closes(self, now: float, most: int) -> list[RowClose]:
+        """Return the requests to close a row that are due."""
+        rows = self._read("select * from row_close where due <= ? order by due limit ?", now, most)
+        return [RowClose(series.hex(), pseudonym, due) for series, pseudonym, due in rows]
+
+    def schedule_row_closes(self, times: Mapping[tuple[str, bytes], float]) -> None:
+        """Set when requests to close a row, by series and pseudonym, are due."""
+        with self._writing() as database:
+            database.executemany(
+                "update row_close set due = ? where series = ? and pseudonym = ?",
+                [(due, bytes.fromhex(series), row) for (series, row), due in times.items()],
+            )
+
+    def finish_row_close(self, series: str, pseudonym: bytes) -> None:
+        """Take a request to close a row off: the aggregator has done it."""
+        with self._writing() as database:
+            database.execute(
+                "delete from row_close where series = ? and pseudonym = ?",
+                (bytes.fromhex(series), pseudonym),
+            )
+
+    def next_row_close(self) -> float | None:
+        """Return when the next request to close a row is due."""
+        due: float | None = self._read("select min(due) from row_close")[0][0]
+        return due
 
     # -- losses and notes ----------------------------------------------------------------------
 
@@ -221,24 +324,30 @@ def _spend(database: sqlite3.Connection, draw: Draw) -> Fate:
         " set period = excluded.period, answers = excluded.answers",
         (draw.person, series, draw.period, draw.answer + 1),
     )
+    _drop_held(database, draw.person, series, draw.period)
     return Fate.STORED
 
 
 def _charge(database: sqlite3.Connection, draw: Draw) -> bool:
+    """Charge a draw to its lineage, or refuse what its caps, or another unit, leave no room for."""
+    if not draw.cost:
+        return True  # of an answer that is given up: nothing is revealed
     row = database.execute(
-        "select life, day, day_spent from ledger where person = ? and lineage = ?",
+        "select life, first_day, end_day, stretch from ledger where person = ? and lineage = ?",
         (draw.person, draw.lineage),
     ).fetchone()
-    life, day, day_spent = row or (0, draw.day, 0)
-    if draw.day > day:
-        day, day_spent = draw.day, 0
-    life, day_spent = life + draw.cost, day_spent + draw.cost
-    if life > draw.life_cap or day_spent > draw.day_cap:
+    paid = (draw.first_day, draw.end_day)
+    life, *last, spent = row or (0, *paid, 0)
+    if draw.first_day >= last[1]:
+        spent = 0
+    elif paid != tuple(last):
+        return False  # a part of these days was paid for as another unit's
+    life, spent = life + draw.cost, spent + draw.cost
+    if life > draw.life_cap or spent > draw.day_cap:
         return False
     database.execute(
-        "insert into ledger values (?, ?, ?, ?, ?) on conflict do update"
-        " set life = excluded.life, day = excluded.day, day_spent = excluded.day_spent",
-        (draw.person, draw.lineage, life, day, day_spent),
+        "insert or replace into ledger values (?, ?, ?, ?, ?, ?)",
+        (draw.person, draw.lineage, life, *paid, spent),
     )
     return True
 
@@ -246,7 +355,7 @@ def _charge(database: sqlite3.Connection, draw: Draw) -> bool:
 def _store(database: sqlite3.Connection, draw: Draw, report: Report) -> None:
     database.execute(
         "insert into report (person, series, period, segment, pseudonym, slot, message, earliest,"
-        " send_at, expires) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " send_at, expires, is_true) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             draw.person,
             bytes.fromhex(report.fingerprint),
@@ -258,13 +367,32 @@ def _store(database: sqlite3.Connection, draw: Draw, report: Report) -> None:
             draw.earliest,
             draw.send_at,
             draw.expires,
+            draw.is_true,
         ),
+    )
+
+
+def _held(database: sqlite3.Connection, key: bytes, series: str) -> HeldValue | None:
+    row = database.execute(
+        "select period, segment, value, at, due from held where person = ? and series = ?",
+        (key, bytes.fromhex(series)),
+    ).fetchone()
+    return HeldValue(key, series, *row) if row else None
+
+
+def _held_fields(value: HeldValue) -> tuple[Any, ...]:
+    return (value.period, value.segment, value.value, value.at, value.due)
+
+
+def _drop_held(database: sqlite3.Connection, key: bytes, series: bytes, period: int) -> None:
+    database.execute(
+        "delete from held where person = ? and series = ? and period <= ?", (key, series, period)
     )
 
 
 def _parcel(row: tuple[Any, ...]) -> Parcel:
     number, person, *fields, send_at, tries = row
-    return Parcel(number, person, _report(*fields), send_at, tries)
+    return Parcel(number, person, _report(*fields), send_at, tries + 1)
 
 
 def _report(series: bytes, *fields: Any) -> Report:
@@ -274,8 +402,9 @@ def _report(series: bytes, *fields: Any) -> Report:
 def _finish(database: sqlite3.Connection, number: int, status: str) -> None:
     """End a report's way once, count it if it was lost, and keep the person's last few."""
     row = database.execute(
-        "update report set status = ?, leased = 0 where number = ? and status = 'waiting'"
-        " returning person, series",
+        "update report set status = ?, leased = 0,"
+        " message = case when is_true then zeroblob(1) else message end"
+        " where number = ? and status = 'waiting' returning person, series",
         (status, number),
     ).fetchone()
     if row is None:

@@ -46,8 +46,18 @@ create table used (
 ) strict, without rowid;
 
 create table ledger (
-    person blob, lineage text, life integer not null, day integer not null,
-    day_spent integer not null, primary key (person, lineage)
+    person blob, lineage text, life integer not null, first_day integer not null,
+    end_day integer not null, stretch integer not null, primary key (person, lineage)
+) strict, without rowid;
+
+create table held (
+    person blob, series blob, period integer not null, segment integer not null,
+    value text not null, at real not null, due real not null, primary key (person, series)
+) strict, without rowid;
+create index held_due on held (due);
+
+create table row_close (
+    series blob, pseudonym blob, due real not null, primary key (series, pseudonym)
 ) strict, without rowid;
 
 create table report (
@@ -55,8 +65,8 @@ create table report (
     person blob not null, series blob not null,
     period integer not null, segment integer not null, pseudonym blob not null,
     slot integer not null, message blob not null, earliest real not null, send_at real not null,
-    expires real not null, leased real not null default 0, tries integer not null default 0,
-    status text not null default 'waiting'
+    expires real not null, is_true integer not null, leased real not null default 0,
+    tries integer not null default 0, status text not null default 'waiting'
 ) strict;
 create index report_due on report (send_at) where status = 'waiting';
 create index report_person on report (person, number);
@@ -242,6 +252,7 @@ def _make(database: sqlite3.Connection, name: str) -> None:
     """Set what holds for one connection, and make the tables of a new file."""
     database.execute("pragma journal_mode = wal")
     database.execute("pragma synchronous = full")
+    database.execute("pragma secure_delete = on")  # a held value that is wiped is not left behind
     with transaction(database):
         if _version(database) == 0:
             for statement in SCHEMA.split(";"):
@@ -303,5 +314,5 @@ def lose(database: sqlite3.Connection, loss: Loss, collection: str, count: int) 
 
 def _begin_as_another(database: sqlite3.Connection) -> None:
     """Begin as a new person: what was spent stays spent, everything else is gone."""
-    for table in ("person", "used", "report"):
+    for table in ("person", "used", "held", "report", "row_close"):
         database.execute(f"delete from {table}")  # noqa: S608 - three names, written above

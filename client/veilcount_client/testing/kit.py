@@ -163,7 +163,7 @@ class Kit:
 
     def _next_due(self, end: float) -> float:
         """Return when something is next due, but no sooner than one pace from now."""
-        dues = [worker.courier.next_due() for worker in self._workers()]
+        dues = [worker.uploader.next_due() for worker in self._workers()]
         return max(
             min((due for due in dues if due is not None), default=end), self.clock.now() + PACE
         )
