@@ -37,7 +37,7 @@ def _doctor(given: argparse.Namespace) -> Iterable[Finding]:
 
 
 def _check(given: argparse.Namespace) -> Iterable[Finding]:
-    old = None if given.was is None else load_collections(given.was)
+    old = None if given.was is None else load_collections(given.was, legacy=True)
     return compare(load_collections(given.file), old)
 
 

@@ -176,7 +176,7 @@ def _outbox(state: State, now: float) -> Iterator[Finding]:
     failed = state.attempts()
     if due is None:
         yield Finding("outbox", True, "empty")
-    elif failed > 1:
+    elif failed:
         says = f"{waiting} waiting, the next until {_minute(due)}, failed attempts: {failed}:"
         yield Finding("outbox", False, f"{says} see the aggregator")
     elif due > now:

@@ -113,9 +113,10 @@ class Worker:
     def deliver(self, timeout: float) -> bool:
         """Send what may leave, at once; whether all of it was counted in time."""
         self._notice_fork()
-        refused = self.uploader.refused
-        self._here.hurry = True
-        self._do_round(self._all_delivered, timeout)
+        ends, refused = time.monotonic() + timeout, self.uploader.refused
+        if self.uploader.is_busy:  # what is under way may fail, and is then tried once more
+            self._hurry(lambda: self._all_delivered() or self._is_idle(), timeout)
+        self._hurry(self._all_delivered, ends - time.monotonic())
         return self._all_delivered() and self.uploader.refused == refused
 
     def close(self, timeout: float) -> None:
@@ -144,6 +145,10 @@ class Worker:
         self._here.leaving = self.answers.outbox.next_due() is not None
         if self._here.leaving or (self._threaded and self._is_due()):
             self._do_round(lambda: not self._is_unfinished(), timeout)
+
+    def _hurry(self, finished: Callable[[], bool], timeout: float) -> None:
+        self._here.hurry = True
+        self._do_round(finished, timeout)
 
     def _do_round(self, finished: Callable[[], bool], timeout: float) -> None:
         """Have a round done now, and wait until that is so."""
@@ -250,6 +255,9 @@ class Worker:
         except StateError:
             return False
         return due is not None and due <= self._clock.now()
+
+    def _is_idle(self) -> bool:
+        return not (self._here.hurry or self.uploader.is_busy)
 
     def _is_unfinished(self) -> bool:
         return self._here.leaving or self.uploader.is_busy or self._is_due()

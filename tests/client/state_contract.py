@@ -228,9 +228,7 @@ class StateContract:
         assert spent(state) == 3
         assert statuses(state, BEN) == ["waiting"]
 
-    def test_only_rows_that_were_sent_are_to_be_closed(
-        self, engine: Engine, state: State
-    ) -> None:
+    def test_only_rows_that_were_sent_are_to_be_closed(self, engine: Engine, state: State) -> None:
         """A report that was never leased has no row, however it ended."""
         agree(state, ANN, BEN)
         third, fourth = "ef" * 32, "0a" * 32
@@ -343,9 +341,7 @@ class StateContract:
     def test_series_are_frozen_apart(self, state: State) -> None:
         """One's period is not another's."""
         agree(state, ANN, BEN)
-        fates = state.commit(
-            [draw(5), draw(3, series=OTHER, lineage="sound"), draw(3, person=BEN)]
-        )
+        fates = state.commit([draw(5), draw(3, series=OTHER, lineage="sound"), draw(3, person=BEN)])
 
         assert fates == [Fate.STORED] * 3
         assert state.used(ANN, OTHER) == (3, 1)
@@ -583,14 +579,24 @@ class StateContract:
         agree(state)
         state.commit([draw(0), draw(1, send_at=NOW + 5), draw(2)])
         leased = state.lease(NOW, NOW + 9, 1)[0]
-        overdue = state.overdue(NOW + 5, 1000)
+        overdue = state.overdue(NOW + 5, NOW + 90, 1000)
         state.reschedule(dict.fromkeys(overdue, NOW + 7))
 
         assert len(overdue) == 1
         assert leased.number not in overdue
-        assert state.overdue(NOW + 5, 1000) == []
-        assert len(state.overdue(NOW + 20, 1000)) == 3
+        assert state.overdue(NOW + 5, NOW + 90, 1000) == []
+        assert len(state.overdue(NOW + 20, NOW + 90, 1000)) == 3
         assert [each.tries for each in state.lease(NOW + 8, NOW + 60, 1000)] == [1, 1]
+
+    def test_what_a_clock_that_was_ahead_has_put_off(self, state: State) -> None:
+        """An attempt's time, or lease, beyond what any attempt sets; not a time that was drawn."""
+        agree(state)
+        state.commit([draw(0), draw(1), draw(2, send_at=NOW + 99)])
+        first, second = state.lease(NOW, NOW + 95, 2)
+        state.reschedule({first.number: NOW + 91})
+
+        assert sorted(state.overdue(NOW, NOW + 90, 9)) == sorted([first.number, second.number])
+        assert state.overdue(NOW, NOW + 96, 9) == []
 
     def test_a_true_value_is_wiped_when_it_has_left(self, engine: Engine, state: State) -> None:
         """Delivered or dropped: its row stays in the receipt, its message does not."""

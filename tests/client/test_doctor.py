@@ -275,7 +275,7 @@ def test_what_waits_after_a_failure_is_named(settings: Settings) -> None:
     told = recorded(settings, away=True)["outbox"]
 
     assert not told.well
-    assert "failed tries: 1" in told.says
+    assert "failed attempts: 1" in told.says
 
 
 def test_what_is_overdue_leaves_with_the_app(settings: Settings) -> None:

@@ -2,14 +2,14 @@
 
 Whatever is recorded, however the process ends, wherever it is cut and whatever the server does:
 one message a slot, ever; what is charged is what was stored; no cap is exceeded; nothing leaves
-without consent; of a collection that the server has closed nothing is drawn or leaves once that was
-heard; and once the server is well, whatever was stored and may still arrive does.
+without consent; of a row that the server has closed nothing is drawn or leaves once that was heard;
+and once the server is well, whatever was stored and may still arrive does.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,12 +22,10 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from veilcount_client import client as client_module
-from veilcount_client.answers import Answers
-from veilcount_client.courier import Courier
 from veilcount_client.state import Draw, Fate, Parcel, sqlite
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.transport import Later, Outcome
+from veilcount_client.uploader import Uploader
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 
@@ -54,7 +52,17 @@ COLLECTIONS = file(
     month={"unit": "month"},
 )
 NAMES = sorted(COLLECTIONS)
-STEPS = ("commit", "lease", "settle", "retry", "keep", "consent", "expire", "forget")
+STEPS = (
+    "commit",
+    "lease",
+    "settle",
+    "reschedule",
+    "keep",
+    "consent",
+    "expire",
+    "forget",
+    "close_row",
+)
 MOODS: dict[str, Callable[[], Any]] = {
     "well": lambda: None,
     "offline": lambda: Later("offline"),
@@ -63,6 +71,7 @@ MOODS: dict[str, Callable[[], Any]] = {
 }
 VERDICTS = {"as it should": None, "stale": Verdict.STALE, "closed": Verdict.CLOSED}
 Slot = tuple[str, bytes, int]
+Row = tuple[str, bytes]
 Patch = AbstractContextManager[object]
 
 
@@ -88,8 +97,8 @@ class Life(RuleBasedStateMachine):
         self.messages: dict[Slot, Report] = {}
         self.stored: list[Draw] = []
         self.excused: set[Slot] = set()
-        self.heard: set[str] = set()  # series of which a reply said that they are closed
-        self.closed: set[str] = set()  # and whose report is off the outbox for it
+        self.heard: set[Row] = set()  # rows of which a reply said that they are closed
+        self.closed: set[Row] = set()  # and whose report is off the outbox for it
         self.wrong: list[str] = []  # the client lets no error of ours out
         self.device = Device(self.place, COLLECTIONS, self.clock, self.wire)
 
@@ -149,8 +158,8 @@ class Life(RuleBasedStateMachine):
     def see_stored(self, draws: list[Draw]) -> None:
         """Note what was made durable; what costs nothing only closes a period [Answers.burn]."""
         self.stored += draws
-        if any(draw.series in self.closed and draw.cost for draw in draws):
-            self.wrong.append("nothing of a closed collection is drawn")
+        if any(draw.report and row_of(draw.report) in self.closed for draw in draws):
+            self.wrong.append("nothing of a closed row is drawn")
 
     def leaving(self) -> None:
         """Look at what leaves, in the moment it does."""
@@ -158,22 +167,21 @@ class Life(RuleBasedStateMachine):
         reports = self.wire.attempts[-1].batch.reports
         if not self.consented:
             self.wrong.append("nothing leaves without consent")
-        if any(report.fingerprint in self.closed for report in reports):
-            self.wrong.append("nothing of a closed collection leaves")
+        if any(row_of(report) in self.closed for report in reports):
+            self.wrong.append("nothing of a closed row leaves")
         for report in reports:
             if self.messages.setdefault(slot_of(report), report) != report:
                 self.wrong.append("one message a slot, ever")
             if self.wire.verdict(report) is not None:
                 self.excused.add(slot_of(report))
             if self.wire.verdict(report) is Verdict.CLOSED and self.wire.is_heard:
-                self.hear_closed(report.fingerprint)
+                self.hear_closed(row_of(report))
 
-    def hear_closed(self, series: str) -> None:
-        """What waits of the series may be dropped; it has to be, once the word has been kept."""
-        self.heard.add(series)
-        self.excused |= {
-            slot_of(draw.report) for draw in self.stored if draw.report and draw.series == series
-        }
+    def hear_closed(self, row: Row) -> None:
+        """What waits of the row may be dropped; it has to be, once the word has been kept."""
+        self.heard.add(row)
+        reports = [draw.report for draw in self.stored if draw.report]
+        self.excused |= {slot_of(report) for report in reports if row_of(report) == row}
 
     def surviving(self, act: Callable[[], object]) -> None:
         """Act; where the process is cut, start another one."""
@@ -327,6 +335,11 @@ def slot_of(report: Report) -> Slot:
     return report.fingerprint, report.pseudonym, report.slot
 
 
+def row_of(report: Report) -> Row:
+    """Return what the server knows a person's row by."""
+    return report.fingerprint, report.pseudonym
+
+
 def run(examples: int, steps: int) -> None:
     """Run so many lives."""
     run_state_machine_as_test(
@@ -439,21 +452,23 @@ def forgets_on_restart() -> Patch:
 def draws_at_sending() -> Patch:
     """Wrong: each try draws again."""
 
-    def sending(courier: Courier, reports: Iterable[Report]) -> Outcome:
+    def sending(uploader: Uploader, reports: list[Report]) -> Outcome:
         fresh = [replace(each, message=bytes([randrange(2)])) for each in reports]
-        return original(courier, fresh)
+        return original(uploader, fresh)
 
-    original = Courier._send
-    return patch.object(Courier, "_send", sending)
+    original = Uploader._send
+    return patch.object(Uploader, "_send", sending)
 
 
 def loses_what_failed() -> Patch:
     """Wrong: what could not be sent is not tried again."""
 
-    def put_back(courier: Courier, waiting: list[list[Parcel]]) -> None:
-        courier.state.retry({each.number: 1e12 for body in waiting for each in body})
+    def put_back(
+        uploader: Uploader, _: object, parcels: list[Parcel], *__: Any, **___: Any
+    ) -> None:
+        uploader.state.reschedule({each.number: 1e12 for each in parcels})
 
-    return patch.object(Courier, "_put_back", put_back)
+    return patch.object(Uploader, "_put_back", put_back)
 
 
 def charges_too_late() -> Patch:
@@ -461,14 +476,14 @@ def charges_too_late() -> Patch:
     return patch.object(sqlite, "_charge", lambda *_: True)
 
 
-def forgets_what_was_closed() -> Patch:
-    """Wrong: a new process does not know what the last one was told."""
-    return patch.object(client_module, "closed", lambda *_: set())
+def closes_no_row() -> Patch:
+    """Wrong: that a row was closed is not written down."""
+    return patch.object(SqliteState, "close_row", lambda *_: None)
 
 
-def hears_and_draws_on() -> Patch:
-    """Wrong: the word is kept, and nobody looks at it."""
-    return patch.object(Answers, "_is_closed", lambda *_: False)
+def closes_for_records_alone() -> Patch:
+    """Wrong: of a closed row nothing is drawn, but what waits leaves all the same."""
+    return patch.object(Uploader, "_is_closed", lambda *_: False)
 
 
 SOON = [keeps_no_withdrawal, loses_what_failed, charges_too_late]
@@ -512,13 +527,21 @@ def closed_and_recorded_on(life: Life) -> None:
     life.record("event", True)
 
 
+def closed_while_another_waits(life: Life) -> None:
+    """Record twice, each to leave at its own time; the first hears that its row is closed."""
+    life.judge("event", "closed")
+    life.record("event", True)
+    life.record("event", True)
+    life.advance(3)
+
+
 @pytest.mark.parametrize(
     ("bug", "lived"),
     [
         (forgets_on_restart, recorded_twice),
         (draws_at_sending, replied_late),
-        (forgets_what_was_closed, closed_and_recorded_on),
-        (hears_and_draws_on, closed_and_recorded_on),
+        (closes_no_row, closed_and_recorded_on),
+        (closes_for_records_alone, closed_while_another_waits),
     ],
 )
 def test_the_promises_see(bug: Callable[[], Patch], lived: Callable[[Life], None]) -> None:

@@ -19,10 +19,10 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from veilcount_client.courier import Courier
 
 from veilcount_client import answers as answering
 from veilcount_client.answers import Answers, Record
-from veilcount_client.courier import Courier
 from veilcount_client.losses import Loss
 from veilcount_client.state import Fate
 from veilcount_client.state.sqlite import SqliteState

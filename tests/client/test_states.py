@@ -199,7 +199,7 @@ def step(chance: Random) -> Callable[[State], Any]:
         (3, lambda state: _by_number(state.lease(now, now + 3, 1000, hurry=given))),
         (3, lambda state: state.settle(numbers[:2], {numbers[2]: Loss.FULL})),
         (2, lambda state: state.reschedule({numbers[0]: now + 1, numbers[1]: now + 2})),
-        (2, lambda state: sorted(state.overdue(now, 1000))),
+        (2, lambda state: sorted(state.overdue(now, now + 4, 1000))),
         (2, lambda state: state.hold(state.held(who, series), value)),
         (1, lambda state: state.drop_held(value)),
         (1, lambda state: state.close_row(who, series, through)),

@@ -193,8 +193,12 @@ class State(Protocol):
         sent: from now on its row counts as one that the aggregator may have.
         """
 
-    def overdue(self, before: float, most: int) -> list[int]:
-        """Return reports that were due before, and that nobody has leased since."""
+    def overdue(self, before: float, beyond: float, most: int) -> list[int]:
+        """Return reports that were due before, and that nobody has leased since.
+
+        And those that an attempt has put off beyond what any attempt does: by a clock that was
+        ahead.
+        """
 
     def attempts(self) -> int:
         """Return how often the waiting report with the most attempts was leased."""

@@ -163,9 +163,9 @@ class RedisState:
             for number, person, turn, series, report in rows
         ]
 
-    def overdue(self, before: float, most: int) -> list[int]:
-        """Return reports that were due before, and that nobody has leased since."""
-        return [int(number) for number in self._run("overdue", float(before), most)]
+    def overdue(self, before: float, beyond: float, most: int) -> list[int]:
+        """Return reports that were due before, or that an attempt has put off beyond an instant."""
+        return [int(each) for each in self._run("overdue", float(before), float(beyond), most)]
 
     def attempts(self) -> int:
         """Return how often the waiting report with the most attempts was leased."""

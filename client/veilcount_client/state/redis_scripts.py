@@ -478,8 +478,17 @@ put_pasts()
 
 OVERDUE = """
 local numbers = {}
-local due = redis.call('ZRANGEBYSCORE', space .. 'due', '-inf', '(' .. ARGV[2], 'LIMIT', 0, ARGV[3])
-for place, found in ipairs(due) do numbers[place] = struct.unpack('>I6', found) end
+local function see(first, last, attempted)
+  local found = redis.call('ZRANGEBYSCORE', space .. 'due', first, last, 'LIMIT', 0, ARGV[4])
+  for _, member in ipairs(found) do
+    local number = struct.unpack('>I6', member)
+    local turn, tries, _ = attempted and redis.call('HGET', space .. 'turn', number), 0
+    if turn then _, _, tries = struct.unpack('>ddH', turn) end
+    if not attempted or tries > 0 then numbers[#numbers + 1] = number end
+  end
+end
+see('-inf', '(' .. ARGV[2], false)
+see('(' .. ARGV[3], '+inf', true)
 return numbers
 """
 

@@ -162,13 +162,13 @@ class SqliteState(SqliteFile):
             )
         return taken
 
-    def overdue(self, before: float, most: int) -> list[int]:
-        """Return reports that were due before, and that nobody has leased since."""
+    def overdue(self, before: float, beyond: float, most: int) -> list[int]:
+        """Return reports that were due before, or that an attempt has put off beyond an instant."""
         rows = self._read(
-            "select number from report where status = 'waiting' and send_at < ? and leased < ?"
-            " limit ?",
+            "select number from report where status = 'waiting' and (send_at < ?1 and leased < ?1"
+            " or tries > 0 and max(send_at, leased) > ?2) limit ?3",
             before,
-            before,
+            beyond,
             most,
         )
         return [number for (number,) in rows]

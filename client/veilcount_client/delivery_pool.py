@@ -1,0 +1,69 @@
+"""Threads that deliver side by side, so that no reply, slow or never, delays another delivery.
+
+One after the other would be enough for the work. But a server that drips its reply to one pseudonym
+would then hear of no other pseudonym of the device meanwhile, and by that know them from all that
+do arrive.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+MOST_THREADS = 16
+
+Task = Callable[[], None]
+
+
+class DeliveryPool:
+    """Runs tasks in a few daemon threads, which end when idle; or in the caller's thread."""
+
+    def __init__(self, *, threaded: bool, finished: Task = lambda: None) -> None:
+        """Start no thread yet. `finished` is called after each task."""
+        self._threaded = threaded
+        self._finished = finished
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Begin anew in a child: the threads, and what they do, are the parent's."""
+        self._lock = threading.Lock()
+        self._tasks: deque[Task] = deque()
+        self._threads = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether any task waits or runs."""
+        return self._threads > 0
+
+    def submit(self, task: Task) -> None:
+        """Run a task, which must not raise, as soon as a thread is free."""
+        if not self._threaded:
+            self._run(task)
+            return
+        with self._lock:
+            self._tasks.append(task)
+            if self._threads == MOST_THREADS:
+                return
+            self._threads += 1
+        try:
+            threading.Thread(target=self._work, name="veilcount-send", daemon=True).start()
+        except RuntimeError:  # the interpreter goes down: what is stored leaves another time
+            with self._lock:
+                self._threads -= 1
+
+    def _work(self) -> None:
+        while (task := self._next()) is not None:
+            self._run(task)
+
+    def _next(self) -> Task | None:
+        with self._lock:
+            if self._tasks:
+                return self._tasks.popleft()
+            self._threads -= 1
+        self._finished()
+        return None
+
+    def _run(self, task: Task) -> None:
+        task()
+        self._finished()

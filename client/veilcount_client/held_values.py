@@ -1,0 +1,80 @@
+"""The running values of periods that report the last, any, largest or summed record.
+
+`held = "process"` keeps them in memory, where the end of the process freezes them;
+`held = "device"` keeps them in the state, across processes, until the person's instant.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from veilcount_shared.collection import Takes
+
+MOST_DIGITS = 1000  # of a number that is kept: further out it is beyond every range
+MOST_TEXT = 200  # characters: no label is longer
+
+
+class _Unknown:
+    """Stands for a value that no domain has."""
+
+
+UNKNOWN = _Unknown()
+
+_MERGE: dict[Takes, Callable[[Any, Any], object]] = {
+    Takes.LAST: lambda _, new: new,
+    Takes.ANY: lambda held, new: held if held is True else new,
+    Takes.MAX: max,
+    Takes.SUM: lambda held, new: held + new,
+}
+
+
+def merged(takes: Takes, held: object, new: object) -> object:
+    """Return what a period would report after another record."""
+    try:
+        return _MERGE[takes](held, new)
+    except Exception:  # noqa: BLE001 - a value's own code may raise anything; what was held stays
+        return held
+
+
+def encode(value: object) -> str:
+    """Return a value as text that `decode` reads as an equal one; of what fits nowhere, nothing."""
+    try:
+        return json.dumps(_plain(value), separators=(",", ":"))
+    except Exception:  # noqa: BLE001 - a value's own code may raise anything: it is unknown
+        return "null"
+
+
+def decode(text: str) -> object:
+    """Return the value of a text."""
+    return _value(json.loads(text))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | Fraction):
+        ratio = Fraction(value)
+        if max(abs(ratio.numerator), ratio.denominator).bit_length() > MOST_DIGITS:
+            return {"number": "inf" if ratio > 0 else "-inf"}
+        return {"ratio": [str(ratio.numerator), str(ratio.denominator)]}
+    if isinstance(value, str):
+        return value if len(value) <= MOST_TEXT else None
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value[:100]]
+    number = float(value)  # type: ignore[arg-type] # Decimal, numpy and others; the rest raises
+    return {"number": repr(number)} if not math.isfinite(number) else _plain(Fraction(number))
+
+
+def _value(plain: Any) -> object:
+    if isinstance(plain, dict):
+        if "number" in plain:
+            return float(plain["number"])
+        ratio = Fraction(*map(int, plain["ratio"]))
+        return int(ratio) if ratio.denominator == 1 else ratio
+    if isinstance(plain, list):
+        return [_value(part) for part in plain]
+    return UNKNOWN if plain is None else plain

@@ -1,0 +1,108 @@
+"""What was lost on the way, for the aggregator: a body a series, coarse, without a pseudonym.
+
+Each series has a time of its own, at least a day after its loss was seen: together, or beside a
+report, losses would tell which pseudonyms are of the device that was offline.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Presence
+from veilcount_shared.report import Losses
+
+from .losses import TRANSPORT, Loss
+from .state import State
+
+HOUR, DAY = 3600.0, 86_400.0
+OVERDUE = 1.0  # seconds, as for reports
+
+
+@dataclass(frozen=True, slots=True)
+class LossReport:
+    """What one series lost since the last report, and the totals that it brings up to date."""
+
+    losses: Losses
+    totals: str
+
+
+class LossReports:
+    """Decides which losses are to be reported now, and keeps which were."""
+
+    def __init__(
+        self,
+        state: State,
+        collections: Mapping[str, Collection],
+        now: Callable[[], float],
+        later: Callable[..., float],
+        in_memory: Callable[[str], int],
+    ) -> None:
+        """Look at nothing yet. `in_memory` counts the true values that are on their way."""
+        self._state, self._collections = state, collections
+        self._now, self._later, self._in_memory = now, later, in_memory
+        self._looked, self._due = -math.inf, math.inf  # when, and when the next one leaves
+
+    def next_due(self) -> float:
+        """Return when the next report leaves, or when to look whether there is any."""
+        return min(self._due, self._looked + HOUR)
+
+    def due(self, lease: float) -> list[LossReport]:
+        """Return what is to be reported now; until the lease ends it is not returned again."""
+        now = self._now()
+        if self._looked <= now < min(self._due, self._looked + HOUR):
+            return []
+        self._looked, self._due = now, math.inf
+        reports = []
+        for report in self._unreported() if self._state.consenting() else ():
+            due = self._time(report.losses.fingerprint, now)
+            if due <= now:
+                reports.append(report)
+                due = now + lease
+                self._keep_time(report, due)
+            self._due = min(self._due, due)
+        return reports
+
+    def finish(self, report: LossReport, *, sent: bool) -> None:
+        """Keep that a report has arrived; or else when it is tried again."""
+        if sent:
+            self._state.keep(f"told {report.losses.fingerprint}", report.totals)
+        self._keep_time(report, 0.0 if sent else self._later(self._now(), HOUR))
+        self._looked = -math.inf
+
+    def _time(self, series: str, now: float) -> float:
+        """Return when a series' losses leave: drawn when they are seen, and again when overdue."""
+        kept = float(self._state.note(f"telling {series}") or 0)
+        if 0 < now - OVERDUE <= kept <= now + 2 * DAY:
+            return kept
+        overdue = 0 < kept < now
+        due = self._later(now) if overdue else self._later(now + DAY, DAY)
+        self._state.keep(f"telling {series}", str(due))
+        return due
+
+    def _keep_time(self, report: LossReport, due: float) -> None:
+        self._state.keep(f"telling {report.losses.fingerprint}", str(due))
+
+    def _unreported(self) -> Iterator[LossReport]:
+        counts = self._state.losses()
+        for collection in self._collections.values():
+            series = collection.fingerprint
+            totals = self._totals(collection, counts)
+            known = self._state.note(f"told {series}") or "0 0 0"
+            new = [total - int(old) for total, old in zip(totals, known.split(), strict=True)]
+            if any(count > 0 for count in new):
+                losses = Losses(series, *map(Losses.bucket, new))
+                yield LossReport(losses, " ".join(map(str, totals)))
+
+    def _totals(
+        self, collection: Collection, counts: Mapping[tuple[Loss, str], int]
+    ) -> tuple[int, int, int]:
+        series = collection.fingerprint
+        aged, evicted, corrupt = (counts.get((loss, series), 0) for loss in TRANSPORT)
+        if collection.presence is Presence.HIDDEN:  # absences are not drawn to be lost
+            aged = evicted = corrupt = 0
+        crashed = counts.get((Loss.CRASHED, collection.name), 0) - self._in_memory(collection.name)
+        corrupt += counts.get((Loss.CORRUPT, ""), 0)
+        return aged, evicted + max(crashed, 0), corrupt

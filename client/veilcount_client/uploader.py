@@ -1,0 +1,409 @@
+"""Takes to the aggregator what is due: reports, true values, losses, and rows to be closed.
+
+One rule for all of them: whatever was due while nothing could leave gets a new time, each its own,
+and whatever fails is tried again at a time that only its own row's failures decide. So neither a
+restart nor a server's reply to one pseudonym makes two of them leave together.
+
+One body carries one pseudonym of a person, goes out on a connection of its own, and has one of a
+few lengths.
+"""
+
+from __future__ import annotations
+
+import math
+from base64 import urlsafe_b64encode
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from threading import Lock
+from typing import Protocol
+
+from veilcount_shared import Coins, Collection
+from veilcount_shared.collection import Linkage
+from veilcount_shared.report import MAX_PADDING, Batch, Report
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import encode_packed
+
+from . import backoff, memory_outbox
+from .answers import Answers
+from .closing import keep_closed
+from .delivery_pool import DeliveryPool
+from .loss_reports import LossReport, LossReports
+from .losses import Loss
+from .state import ROW_CLOSED, Bounds, Parcel, RowClose, State, StateError
+from .transport import Delivered, Later, Outcome, Refused, Transport
+
+OVERDUE = 1.0  # seconds: what fell due before this round could have left, had anything
+LEASE = 600.0  # longer than any request can take
+FURTHEST = 4 * 3600.0  # further ahead than any attempt puts a report off
+MOST_LEASED = 2000
+MOST_IN_BODY = 500
+SIZES = (1 << 10, 1 << 12, 1 << 14)  # of bodies; longer ones are multiples of the padding's limit
+GRAIN = 1_000_000
+
+Row = tuple[bytes, str, bytes]  # person, series, pseudonym
+
+
+class Outbox(Protocol):
+    """What keeps reports until they are delivered: the state, or memory."""
+
+    def lease(self, now: float, until: float, most: int, *, hurry: bool = False) -> list[Parcel]:
+        """Take reports that are due (hurry: that may leave), for oneself until the lease ends."""
+
+    def overdue(self, before: float, beyond: float, most: int) -> list[int]:
+        """Return reports that were due before, or that an attempt has put off beyond an instant."""
+
+    def reschedule(self, numbers: Mapping[int, float]) -> None:
+        """Put reports back, each due at its time."""
+
+    def settle(self, delivered: Iterable[int], dropped: Mapping[int, Loss]) -> None:
+        """Take reports off."""
+
+
+@dataclass(eq=False)
+class Body:
+    """Reports that leave together, and the outbox that they came from."""
+
+    outbox: Outbox
+    parcels: list[Parcel]
+
+
+def row_of(parcel: Parcel) -> Row:
+    """Return whose row at the aggregator a report belongs to."""
+    return parcel.person, parcel.report.fingerprint, parcel.report.pseudonym
+
+
+def bodies(parcels: list[Parcel], coins: Coins, *, persons: bool) -> list[list[Parcel]]:
+    """Return parcels as bodies: one pseudonym each, or, of many persons, at most one of each."""
+    rows: dict[Row, list[Parcel]] = defaultdict(list)
+    for parcel in parcels:
+        rows[row_of(parcel)].append(parcel)
+    pieces = [
+        row[first : first + MOST_IN_BODY]
+        for row in rows.values()
+        for first in range(0, len(row), MOST_IN_BODY)
+    ]
+    shuffled = coins.shuffled(pieces)
+    if not persons:
+        return shuffled
+    mixed: list[list[Parcel]] = []
+    turn: dict[bytes, int] = defaultdict(int)  # the body that a person's next row may go into
+    for row in shuffled:
+        person = row[0].person
+        place = turn[person]
+        while place < len(mixed) and len(mixed[place]) + len(row) > MOST_IN_BODY:
+            place += 1
+        if place == len(mixed):
+            mixed.append([])
+        mixed[place] += row
+        turn[person] = place + 1
+    return [coins.shuffled(body) for body in mixed]
+
+
+def pack(reports: Iterable[Report], *, test: bool) -> bytes:
+    """Return a body padded to the next of a few sizes."""
+    return padded(Batch(tuple(reports), test=test))
+
+
+def padded(batch: Batch) -> bytes:
+    """Return a batch padded to the next of a few sizes."""
+    bare = len(encode_packed(batch))
+    long = -(-bare // (MAX_PADDING + 1)) * (MAX_PADDING + 1)
+    size = next((size for size in SIZES if size >= bare), long)
+    return encode_packed(replace(batch, padding=size - bare))
+
+
+@dataclass
+class Uploader:
+    """Takes to the aggregator what is due, each at its own time."""
+
+    state: State
+    answers: Answers
+    transport: Transport
+    coins: Coins
+    collections: Mapping[str, Collection]
+    now: Callable[[], float]
+    persons: bool = False
+    test: bool = False
+    bounds: Bounds = field(default_factory=Bounds)
+    log: Callable[[str], None] = lambda _: None
+    pool: DeliveryPool = field(default_factory=lambda: DeliveryPool(threaded=False))
+    failed: Callable[[Exception], None] = lambda _: None  # what is done about a broken state
+    last_failures: dict[str, str] = field(default_factory=dict)  # by series
+    refused: int = 0  # reports that the aggregator did not count and will not
+    under_way: list[Body] = field(default_factory=list)
+    leaving: bool = False
+    grace: float = OVERDUE
+    _lock: Lock = field(default_factory=Lock)
+    _row_times: dict[Row, float] = field(default_factory=dict)  # when failed rows are tried again
+
+    def __post_init__(self) -> None:
+        """Find the collections by what reports name them by."""
+        self._series = {each.fingerprint: each for each in self.collections.values()}
+        self._losses = LossReports(
+            self.state, self.collections, self.now, self.later, self.answers.outbox.count
+        )
+
+    def run(self, *, hurry: bool = False, leaving: bool = False) -> None:
+        """Do what is due now. Hurry: send all that may leave; leaving: all that is in memory."""
+        self.state.expire(self.now(), self.bounds)
+        self.answers.outbox.expire(self.now())
+        for outbox, jitter in self._outboxes():
+            if not hurry:
+                self._postpone(outbox, jitter)
+            self._send_due(outbox, hurry=hurry or (leaving and outbox is self.answers.outbox))
+        self._send_losses()
+        self._close_rows()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is under way."""
+        return self.pool.is_busy
+
+    def waiting(self) -> int:
+        """Return how many reports may leave now."""
+        now = self.now()
+        return self.state.waiting(now) + self.answers.outbox.waiting(now)
+
+    def next_due(self) -> float | None:
+        """Return when there is next something to do."""
+        dues = (
+            self.state.next_due(),
+            self.answers.outbox.next_due(),
+            self.answers.next_instant(self.now(), self.collections.values()),
+            self.state.next_row_close(),
+            self._losses.next_due(),
+        )
+        return min((each for each in dues if each is not None), default=None)
+
+    def later(self, start: float, longest: float | None = None) -> float:
+        """Return an instant within the jitter of another, independent of all others."""
+        longest = self.answers.jitter if longest is None else longest
+        return start + longest * self.coins.below(GRAIN) / GRAIN
+
+    # -- times ---------------------------------------------------------------------------------
+
+    def _outboxes(self) -> list[tuple[Outbox, float]]:
+        """Return the outboxes, each with how long its reports are spread over at most."""
+        jitter = self.answers.jitter
+        return [
+            (self.state, jitter),
+            (self.answers.outbox, min(jitter, memory_outbox.JITTER)),
+        ]
+
+    def _postpone(self, outbox: Outbox, jitter: float) -> None:
+        """Give each report that was due while nothing could leave a new time of its own.
+
+        Otherwise what one person recorded while the process, the machine or the aggregator was
+        down would leave in one breath when it is back. Each report, not each body: an absence and
+        a recorded answer, which were stored at other moments, must be spread alike.
+        """
+        now = self.now()
+        before = now - self.grace if jitter else -math.inf  # without jitter all leave when due
+        while late := outbox.overdue(before, now + FURTHEST, MOST_LEASED):
+            outbox.reschedule({number: self.later(now, jitter) for number in late})
+
+    def _put_back(
+        self, outbox: Outbox, parcels: list[Parcel], after: float = 0.0, *, more: int = 0
+    ) -> None:
+        """Give each row that did not leave a time of its own, by its own failures.
+
+        The rows of one body of many persons stay together: they are of as many persons.
+        """
+        rows: dict[Row | None, list[Parcel]] = defaultdict(list)
+        for parcel in parcels:
+            rows[None if self.persons else row_of(parcel)].append(parcel)
+        times: dict[int, float] = {}
+        for row, those in rows.items():
+            failures = max(each.tries for each in those) + more
+            due = self.now() + after + backoff.delay(failures, self.coins)
+            times |= {each.number: due for each in those}
+            if row is not None:
+                self._row_times[row] = due
+        outbox.reschedule(times)
+
+    def _ready(self, outbox: Outbox, parcels: list[Parcel], now: float) -> list[Parcel]:
+        """Return what is not of a row that waits to be tried again; that waits with its row."""
+        times = {row: due for row, due in self._row_times.items() if 0 < due - now <= FURTHEST}
+        self._row_times = times
+        waiting = {each.number: times[row_of(each)] for each in parcels if row_of(each) in times}
+        outbox.reschedule(waiting)
+        return [each for each in parcels if each.number not in waiting]
+
+    # -- sending -------------------------------------------------------------------------------
+
+    def _send_due(self, outbox: Outbox, *, hurry: bool) -> None:
+        """Begin to send what is due."""
+        now = self.now()
+        with self._lock:
+            if self.leaving:
+                return
+            parcels = outbox.lease(now, now + LEASE, MOST_LEASED, hurry=hurry)
+            if not hurry:
+                parcels = self._ready(outbox, parcels, now)
+            begun = [
+                Body(outbox, each) for each in bodies(parcels, self.coins, persons=self.persons)
+            ]
+            self.under_way += begun
+        for body in begun:
+            self.pool.submit(partial(self._attempt, body))
+
+    def _attempt(self, body: Body) -> None:
+        if body not in self.under_way:
+            return  # given back before its turn came
+        try:
+            self._deliver(body)
+        except Exception as error:  # noqa: BLE001 - in a thread of ours: its lease ends by itself
+            self.failed(error)
+        finally:
+            with self._lock, suppress(ValueError):  # given back meanwhile
+                self.under_way.remove(body)
+
+    def _deliver(self, body: Body) -> None:
+        """Send a body and write down what became of it."""
+        parcels = self._without_closed(body)
+        if not parcels:
+            return
+        outcome = self._send([parcel.report for parcel in parcels])
+        if isinstance(outcome, Later):
+            self._put_back(body.outbox, parcels, outcome.seconds)
+        else:
+            self._settle(body.outbox, parcels, outcome)
+
+    def _send(self, reports: list[Report]) -> Outcome:
+        outcome = self.transport.send(pack(reports, test=self.test), len(reports))
+        for series in {report.fingerprint for report in reports}:
+            self.last_failures[series] = outcome.why if isinstance(outcome, Later) else ""
+        self.log(f"{len(reports)} reports: {_rendered(outcome)}")
+        return outcome
+
+    def _settle(self, outbox: Outbox, parcels: list[Parcel], outcome: Delivered | Refused) -> None:
+        """Write down what became of a body."""
+        verdicts = _verdicts(outcome, len(parcels))
+        pairs = list(zip(parcels, verdicts, strict=True))
+        self._keep_closed(parcel for parcel, verdict in pairs if verdict is Verdict.CLOSED)
+        with self._lock:
+            self.refused += sum(verdict.dropped for verdict in verdicts)
+        outbox.settle(
+            [parcel.number for parcel, verdict in pairs if verdict.delivered],
+            {parcel.number: Loss(verdict) for parcel, verdict in pairs if verdict.dropped},
+        )
+        self.answers.write_losses()
+        self._put_back(outbox, [parcel for parcel, verdict in pairs if verdict.retry], more=3)
+
+    # -- rows that the aggregator has closed ---------------------------------------------------
+
+    def _keep_closed(self, parcels: Iterable[Parcel]) -> None:
+        """Keep which rows were closed: before their reports are off the outbox.
+
+        Cut in between, the word is kept and the report is dropped by the next process; the other
+        way round the next process would draw again. No other row of the collection is touched: a
+        server that closes one pseudonym would know the person's others by their silence.
+        """
+        for parcel in parcels:
+            report = parcel.report
+            keep_closed(self.state, report.fingerprint)
+            through = self._last_period(report)
+            if through is not None:
+                self.state.close_row(parcel.person, report.fingerprint, through)
+
+    def _last_period(self, report: Report) -> int | None:
+        """Return the last period of a report's row; None if it is a row of its own."""
+        collection = self._series.get(report.fingerprint)
+        if self.answers.uncapped or collection is None or collection.linkage is Linkage.NONE:
+            return None
+        whole = collection.linkage is Linkage.COLLECTION
+        return collection.periods - 1 if whole else report.period
+
+    def _without_closed(self, body: Body) -> list[Parcel]:
+        """Drop what is of a closed row, as the aggregator would; return the rest."""
+        over = [parcel for parcel in body.parcels if self._is_closed(parcel)]
+        if over:
+            self._settle(body.outbox, over, Delivered((Verdict.CLOSED,) * len(over)))
+        return [parcel for parcel in body.parcels if parcel not in over]
+
+    def _is_closed(self, parcel: Parcel) -> bool:
+        used = self.state.used(parcel.person, parcel.report.fingerprint)
+        return used == (self._last_period(parcel.report), ROW_CLOSED)
+
+    # -- what ends under way -------------------------------------------------------------------
+
+    def discard(self, person: bytes) -> None:
+        """Let no report of a person leave that has not left yet."""
+        with self._lock:
+            for body in self.under_way:
+                body.parcels = [each for each in body.parcels if each.person != person]
+
+    def let_go(self) -> None:
+        """Give back what is under way: whoever comes next need not wait for the lease to end.
+
+        It may arrive twice so, and counts once.
+        """
+        with self._lock:
+            self.leaving = True
+            begun, self.under_way = self.under_way, []
+        for body in begun:
+            self._put_back(body.outbox, body.parcels)
+
+    def after_fork(self) -> None:
+        """In a forked child: what is under way is the parent's."""
+        self.under_way = []
+        self.leaving = False
+        self._lock = Lock()
+        self.pool.after_fork()
+
+    # -- losses, and rows of forgotten persons -------------------------------------------------
+
+    def _send_losses(self) -> None:
+        for report in self._losses.due(LEASE):
+            self.pool.submit(partial(self._send_loss, report))
+
+    def _send_loss(self, report: LossReport) -> None:
+        body = padded(Batch(losses=report.losses, test=self.test))
+        try:
+            sent = isinstance(self.transport.send(body, 0), Delivered)
+            self._losses.finish(report, sent=sent)
+        except StateError as error:
+            self.failed(error)
+
+    def _close_rows(self) -> None:
+        """Have the rows of forgotten persons closed, each at a time of its own.
+
+        Together they would tell, in the last moment, which pseudonyms were one person's.
+        """
+        now = self.now()
+        due = self.state.row_closes(now, MOST_LEASED)
+        late = [each for each in due if each.due < now - self.grace]
+        times = {(each.series, each.pseudonym): self.later(now) for each in late}
+        if not self.answers.jitter:
+            times, late = {}, []
+        ready = [each for each in due if each not in late]
+        times |= {(each.series, each.pseudonym): now + LEASE for each in ready}
+        if times:
+            self.state.schedule_row_closes(times)
+        for each in self.coins.shuffled(ready):
+            self.pool.submit(partial(self._close_row, each))
+
+    def _close_row(self, row: RowClose) -> None:
+        try:
+            if self.transport.close_row(row.series, _spelled(row.pseudonym)):
+                self.state.finish_row_close(row.series, row.pseudonym)
+            else:
+                due = self.later(self.now() + backoff.FIRST)
+                self.state.schedule_row_closes({(row.series, row.pseudonym): due})
+        except StateError as error:
+            self.failed(error)
+
+
+def _spelled(row: bytes) -> str:
+    return urlsafe_b64encode(row).rstrip(b"=").decode()
+
+
+def _verdicts(outcome: Delivered | Refused, reports: int) -> tuple[Verdict, ...]:
+    return outcome.verdicts if isinstance(outcome, Delivered) else (Verdict.MALFORMED,) * reports
+
+
+def _rendered(outcome: Outcome) -> str:
+    return ", ".join(outcome.verdicts) if isinstance(outcome, Delivered) else outcome.why
