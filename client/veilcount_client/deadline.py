@@ -149,7 +149,9 @@ def _connect(connection: Any, deadline: Deadline) -> socket.socket:
 
     def dial(address: str) -> socket.socket:
         seconds = min(connection.timeout, deadline.remaining())
-        return create_connection((address, port), seconds, socket_options=options)
+        opened = create_connection((address, port), seconds, socket_options=options)
+        opened.settimeout(connection.timeout)  # from here on the timer ends it, and says so
+        return opened
 
     try:
         *others, last = _addresses(host, port)

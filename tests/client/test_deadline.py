@@ -5,15 +5,14 @@ Every server here is a real one, and each is shown to hold an exchange that noth
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import ssl
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -52,10 +51,11 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def dripping(first: bytes, again: bytes) -> Peer:
-    """Return a peer that sends something at once, and then a little, again and again."""
+    """Return a peer that sends something once it was called, then a little, again and again."""
 
     def behave(connection: socket.socket, stopped: threading.Event) -> None:
-        connection.recv(1 << 16)
+        if not connection.recv(1 << 16):  # the deadline was faster than the request
+            return
         connection.sendall(first)
         while not stopped.wait(0.02):
             connection.sendall(again)
@@ -69,6 +69,16 @@ def in_tunnel(inner: Peer) -> Peer:
     def behave(connection: socket.socket, stopped: threading.Event) -> None:
         connection.recv(1 << 16)
         connection.sendall(TUNNEL)
+        inner(connection, stopped)
+
+    return behave
+
+
+def announcing(inner: Peer, reached: threading.Event) -> Peer:
+    """Return a peer that says when it is called."""
+
+    def behave(connection: socket.socket, stopped: threading.Event) -> None:
+        reached.set()
         inner(connection, stopped)
 
     return behave
@@ -192,19 +202,14 @@ def test_a_socket_timeout_alone_does_not_end_these(monkeypatch: pytest.MonkeyPat
         attempts = {}
         for name, hold in HOLDS.items():
             with monkeypatch.context() as patch:
-                send = stack.enter_context(_entered(hold.sender(patch)))
-                attempts[name] = attempt(send)
-                servers.wait_until(lambda: False, 0.05)  # the environment is read at the start
+                reached = threading.Event()
+                watched = replace(hold, peer=announcing(hold.peer, reached))
+                attempts[name] = attempt(stack.enter_context(watched.sender(patch)))
+                assert reached.wait(LIMIT)  # by now the environment's proxy was read
         time.sleep(LIMIT)
         ended = {name for name, (thread, _) in attempts.items() if not thread.is_alive()}
 
     assert not ended
-
-
-def _entered(
-    context: AbstractContextManager[Callable[[], Outcome]],
-) -> AbstractContextManager[Callable[[], Outcome]]:
-    return context
 
 
 @pytest.fixture(scope="module")
@@ -225,12 +230,8 @@ def test_an_encrypted_exchange_ends_at_its_deadline(
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
     monkeypatch.setattr(transport, "MAX_SECONDS", 2.0)  # enough for the handshake
     reached = threading.Event()
-
-    def inside(connection: socket.socket, stopped: threading.Event) -> None:
-        reached.set()
-        HEADERS(connection, stopped)
-
-    with Hold(encrypted(inside, certificate), "https").sender(monkeypatch) as send:
+    peer = encrypted(announcing(HEADERS, reached), certificate)
+    with Hold(peer, "https").sender(monkeypatch) as send:
         thread, outcomes = attempt(send)
         thread.join(LIMIT)
 
@@ -257,7 +258,7 @@ def unanswered(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         for _ in range(4):  # what a backlog takes in; further connections stay without an answer
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
-            with contextlib.suppress(BlockingIOError):
+            with suppress(BlockingIOError):
                 waiting.connect(full.getsockname())
         entry = (socket.AF_INET, socket.SOCK_STREAM, 6, "", full.getsockname())
 
