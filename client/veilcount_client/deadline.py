@@ -124,6 +124,7 @@ def _pool(kind: Any, deadline: Deadline, *given: Any, **options: Any) -> Any:
 def _connection(kind: Any, deadline: Deadline, *given: Any, **options: Any) -> Any:
     connection = kind(*given, **options)
     connection._new_conn = partial(_open, connection, deadline)  # noqa: SLF001 - urllib3's hook
+    connection._tunnel = partial(_tunnel, connection, deadline)  # noqa: SLF001 - http.client's
     return connection
 
 
@@ -140,6 +141,12 @@ def _open(connection: Any, deadline: Deadline) -> socket.socket:
         opened.close()
         raise
     return opened
+
+
+def _tunnel(connection: Any, deadline: Deadline) -> None:
+    """Ask a proxy for a tunnel. An answer that the deadline cut short is none: no TLS begins."""
+    type(connection)._tunnel(connection)  # noqa: SLF001 - likewise
+    deadline.remaining()
 
 
 def _connect(connection: Any, deadline: Deadline) -> socket.socket:

@@ -318,7 +318,7 @@ def test_nothing_lives_on_after_a_deadline(name: str, monkeypatch: pytest.Monkey
         send()
 
         assert servers.wait_until(lambda: _open_files() <= files + 1)  # the peer's own connection
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads  # one of an earlier test may have ended meanwhile
 
 
 def _open_files() -> int:
