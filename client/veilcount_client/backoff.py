@@ -13,7 +13,10 @@ from veilcount_shared import Coins
 
 FIRST = 5.0
 LONGEST = 3600.0
-LONGEST_ASKED = 24 * 3600.0  # what a server may ask for; a hostile one asks for years
+# What a server may ask for is rounded up to one of these. One that drew another delay for each
+# request would tell by it, when they come back, which of them are one device's.
+ASKED = (0.0, 60.0, 300.0, 900.0, 3600.0)
+LONGEST_ASKED = ASKED[-1]
 GRAIN = 1000
 
 
@@ -24,9 +27,12 @@ def delay(failures: int, coins: Coins) -> float:
 
 
 def asked(header: str | None, now: float) -> float:
-    """Return the seconds that a Retry-After header asks for: a number, or a date; else none."""
-    if not header:
-        return 0.0
+    """Return the seconds to wait for a Retry-After header, a number or a date: one of `ASKED`."""
+    seconds = _seconds(header or "", now)
+    return next((each for each in ASKED if seconds <= each), LONGEST_ASKED)
+
+
+def _seconds(header: str, now: float) -> float:
     try:
         seconds = float(header)
     except ValueError:
@@ -34,4 +40,4 @@ def asked(header: str | None, now: float) -> float:
             seconds = parsedate_to_datetime(header).timestamp() - now
         except (ValueError, OverflowError):
             return 0.0
-    return 0.0 if math.isnan(seconds) else min(max(seconds, 0.0), LONGEST_ASKED)
+    return 0.0 if math.isnan(seconds) else seconds

@@ -6,7 +6,6 @@ machine is named, and a reply is read only as far as a reply can be long.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 TIMEOUT = (5.0, 10.0)  # to connect, to hear the next byte
 MAX_REPLY = 64 << 10
-MAX_SECONDS = 30.0
+MAX_SECONDS = 30.0  # for the whole of an exchange, whatever each byte takes
 CODINGS = frozenset({"", "identity", "gzip"})  # two layers of one turn 16 bytes into megabytes
 OK = 200
 PROBLEM_TYPE = "application/problem+json"
@@ -73,9 +72,9 @@ class HttpTransport:
         self._now = now
         # Half of the time that an import of this package would take. Here, because a thread that is
         # importing it when the process forks leaves the child a locked module for ever.
-        import requests  # noqa: PLC0415
+        from . import deadline  # noqa: PLC0415
 
-        self._session = requests.Session
+        self._deadline, self._session = deadline.Deadline, deadline.session
 
     def send(self, body: bytes, reports: int) -> Outcome:
         """Post a batch of so many reports."""
@@ -94,7 +93,8 @@ class HttpTransport:
 
     def _request(self, method: str, path: str, body: bytes) -> _Reply:
         with (
-            self._session() as session,
+            self._deadline(MAX_SECONDS) as deadline,
+            self._session(deadline) as session,
             session.request(
                 method,
                 self._url + path,
@@ -137,7 +137,7 @@ class _Reply:
 
 
 def _bounded(reply: requests.Response) -> bytes:
-    """Read a reply as far as one can be long, and no longer than one can take.
+    """Read a reply as far as one can be long.
 
     It was asked for as it is. One layer of packing, by a proxy that packs everything, is undone;
     of more, some releases of urllib3 unpack all that a piece becomes.
@@ -145,10 +145,9 @@ def _bounded(reply: requests.Response) -> bytes:
     content = b""
     if reply.headers.get("Content-Encoding", "").strip().lower() not in CODINGS:
         return content
-    ends = time.monotonic() + MAX_SECONDS
-    for piece in reply.iter_content(16):  # small, so that a trickle is noticed in time
+    for piece in reply.iter_content(16):  # of one piece, too, a packed reply may make megabytes
         content += piece
-        if len(content) > MAX_REPLY or time.monotonic() > ends:
+        if len(content) > MAX_REPLY:
             break
     return content
 

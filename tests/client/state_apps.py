@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.client.state_contract import ANN, COST, NOW, OTHER, SERIES, agree, draw, spent, statuses
-from veilcount_client.state import Draw, Fate, State, StateError
+from veilcount_client.state import Draw, Fate, State, StateError, binding
 from veilcount_client.state.opening import open_state
 
 
@@ -50,6 +50,22 @@ def store(place: str) -> None:
     for period in range(state.used(ANN, SERIES)[0] + 1, 60_000):
         if state.commit([draw(period, life_cap=1 << 40)]) == [Fate.STORED]:
             os.write(1, b"%d\n" % period)
+
+
+def crash(place: str, where: str, writes: str) -> None:
+    """Store, and end by kill -9 before or after the mark is written, after so many writes."""
+    state, write, left = open_state(place), binding.write_mark, [int(writes)]
+
+    def write_and_end(mark: Path, transactions: int) -> None:
+        left[0] -= 1
+        if where == "after" or left[0] >= 0:
+            write(mark, transactions)
+        if left[0] < 0:
+            os.kill(os.getpid(), 9)
+
+    binding.write_mark = write_and_end
+    for period in range(state.used(ANN, SERIES)[0] + 1, 60_000):
+        state.commit([draw(period, life_cap=1 << 40)])
 
 
 def fill(place: str) -> None:
@@ -103,6 +119,6 @@ def part(place: str, folder: str) -> None:
 if __name__ == "__main__":
     name, *given = sys.argv[1:]
     apps: dict[str, Callable[..., None]] = {
-        app.__name__: app for app in (race, take, store, fill, part)
+        app.__name__: app for app in (race, take, store, crash, fill, part)
     }
     apps[name](*given)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import logging
+import os
 import shutil
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -12,6 +14,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -21,6 +24,7 @@ from typing import Any
 import pytest
 
 import veilcount_client
+from tests.client import servers
 from tests.client.state_contract import (
     ANN,
     BEN,
@@ -39,7 +43,7 @@ from tests.client.state_contract import (
 )
 from tests.redis_server import HOST, LosingProxy, RedisServer, free_port
 from veilcount_client.losses import Loss
-from veilcount_client.state import Bounds, Fate, State, StateError
+from veilcount_client.state import Bounds, Fate, State, StateError, binding, sqlite_file
 from veilcount_client.state import redis as redis_state
 from veilcount_client.state.opening import open_state
 from veilcount_client.state.redis import RedisState
@@ -612,23 +616,275 @@ def test_a_copy_is_another_person_with_the_same_ledger(sqlite: Sqlite, tmp_path:
     copy.close()
 
 
-def test_a_file_put_back_is_another_person(sqlite: Sqlite) -> None:
-    """In its own place too; what the backup knew of is still spent."""
-    state = sqlite.open()
+# A backup of a state, from one moment: the file, and its log if there was one.
+Backup = dict[str, bytes]
+
+
+def back_up(folder: Path) -> Backup:
+    """Copy what holds the state, as a backup does; the mark is not part of it."""
+    return {path.name: path.read_bytes() for path in folder.glob(f"{FILE}*")}
+
+
+def copy_back(folder: Path, backup: Backup) -> None:
+    """Copy it into the same files, as `cp` does: their inode numbers stay."""
+    _without_log(folder)
+    for name, content in backup.items():
+        (folder / name).write_bytes(content)
+
+
+def move_back(folder: Path, backup: Backup) -> None:
+    """Put other files in their place, as `mv` does."""
+    _without_log(folder)
+    for name, content in backup.items():
+        (folder / f"new-{name}").write_bytes(content)
+        (folder / f"new-{name}").replace(folder / name)
+
+
+def _without_log(folder: Path) -> None:
+    for path in folder.glob(f"{FILE}-*"):
+        path.unlink()
+
+
+def backed_up_while_open(engine: Sqlite) -> Backup:
+    """Back up between two commits of one opening."""
+    state = engine.open()
     agree(state)
     state.commit([draw(0)])
-    secret = state.person(ANN).secret
+    backup = back_up(engine.folder)
+    state.commit([draw(1)])
     state.close()
-    backup = (sqlite.folder / FILE).read_bytes()
-    later = sqlite.open()
+    return backup
+
+
+def backed_up_through_sqlite(engine: Sqlite) -> Backup:
+    """Back up between two commits of one opening, with SQLite's own online backup."""
+    state = engine.open()
+    agree(state)
+    state.commit([draw(0)])
+    with (
+        closing(sqlite3.connect(engine.folder / FILE)) as database,
+        closing(sqlite3.connect(engine.folder.parent / "backup")) as to,
+    ):
+        database.backup(to)
+    state.commit([draw(1)])
+    state.close()
+    return {FILE: (engine.folder.parent / "backup").read_bytes()}
+
+
+def backed_up_when_closed(engine: Sqlite) -> Backup:
+    """Back up after one opening, and use the state in another."""
+    state = engine.open()
+    agree(state)
+    state.commit([draw(0)])
+    state.close()
+    backup = back_up(engine.folder)
+    later = engine.open()
     later.commit([draw(1)])
     later.close()
+    return backup
+
+
+BACKUPS = [backed_up_while_open, backed_up_through_sqlite, backed_up_when_closed]
+COPIES = [copy_back, move_back]
+
+
+@pytest.mark.parametrize("put_back", COPIES)
+@pytest.mark.parametrize("back_up_state", BACKUPS)
+def test_a_restored_file_is_another_person(
+    sqlite: Sqlite,
+    back_up_state: Callable[[Sqlite], Backup],
+    put_back: Callable[[Path, Backup], None],
+) -> None:
+    """Whenever it was backed up; what the backup knew of is still spent. Counted once."""
+    put_back(sqlite.folder, back_up_state(sqlite))
+    back = sqlite.open()
+
+    assert back.person(ANN).consented is None
+    assert spent(back) == 1
+    assert back.losses() == sqlite.open().losses() == {(Loss.MOVED, ""): 1}
+
+
+def test_a_file_is_restored_a_second_time(sqlite: Sqlite) -> None:
+    """It is detected each time, and so is the file that was in use before."""
+    backup = backed_up_while_open(sqlite)
+    latest = back_up(sqlite.folder)
+    secrets = set()
+    for each in (backup, backup, latest):
+        copy_back(sqlite.folder, each)
+        back = sqlite.open()
+        secrets.add(back.person(ANN).secret)
+
+        assert back.losses() == {(Loss.MOVED, ""): 1}
+        back.close()
+    assert len(secrets) == 3
+
+
+def test_a_restored_file_does_not_undo_a_withdrawal(sqlite: Sqlite) -> None:
+    """Nothing was stored since the backup, but a consent was withdrawn."""
+    state = sqlite.open()
+    agree(state)
+    backup = back_up(sqlite.folder)
+    state.consent(ANN, False, frozenset(), NOW)
+    state.close()
+    copy_back(sqlite.folder, backup)
+
+    assert sqlite.open().consenting() == []
+
+
+@pytest.mark.parametrize("back_up_state", [backed_up_while_open, backed_up_through_sqlite])
+def test_a_count_of_openings_does_not_detect_a_restored_file(
+    sqlite: Sqlite, back_up_state: Callable[[Sqlite], Backup], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted variant: the slot of a report that was stored is drawn a second time."""
+    begin = SqliteState._begin
+
+    def count_opening(state: SqliteState, database: sqlite3.Connection, path: Path) -> bytes:
+        root = begin(state, database, path)
+        with sqlite_file.transaction(database):
+            sqlite_file._count(database)
+        state._write_mark(database)
+        return root
+
+    @contextmanager
+    def write_uncounted(state: SqliteState) -> Iterator[sqlite3.Connection]:
+        with state._reading() as database, sqlite_file.transaction(database):
+            yield database
+
+    monkeypatch.setattr(SqliteState, "_begin", count_opening)
+    monkeypatch.setattr(SqliteState, "_writing", write_uncounted)
+    copy_back(sqlite.folder, back_up_state(sqlite))
+    back = sqlite.open()
+
+    assert not back.losses()
+    assert back.commit([draw(1)]) == [Fate.STORED]
+
+
+@pytest.mark.parametrize("commits", [20, pytest.param(400, marks=pytest.mark.full)])
+def test_a_log_that_was_left_behind(sqlite: Sqlite, commits: int) -> None:
+    """Only the file is copied back after a crash: the log has the rest, or it is detected."""
+    agree(sqlite.open())
+    process = run("store", sqlite.place)
+    heard = hear(process, commits)
+    backup = (sqlite.folder / FILE).read_bytes()
+    heard += hear(process, commits)
+    process.kill()
+    heard += said(process)
+    sqlite.close()
     (sqlite.folder / FILE).write_bytes(backup)
     back = sqlite.open()
 
-    assert back.person(ANN).secret != secret
-    assert spent(back) == 1
-    assert back.losses() == sqlite.open().losses() == {(Loss.MOVED, ""): 1}
+    assert back.losses() or back.used(ANN, SERIES)[0] >= max(heard)
+
+
+# -- the mark --------------------------------------------------------------------------------------
+
+
+def mark(engine: Sqlite) -> Path:
+    """Return where the mark of a state is."""
+    return binding.mark_of(engine.folder / FILE)
+
+
+def committed(engine: Sqlite) -> int:
+    """Return how many transactions a state has counted."""
+    return int(engine.open().note("transactions") or 0)
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+@pytest.mark.parametrize(
+    "writes", [0, *(pytest.param(each, marks=pytest.mark.full) for each in (1, 2, 3, 7))]
+)
+def test_a_crash_before_the_mark_is_written_is_no_rollback(
+    sqlite: Sqlite, place: str, writes: int
+) -> None:
+    """A process that is killed between its commit and its mark, or right after it."""
+    agree(sqlite.open())
+    for _ in range(2):
+        process = run("crash", sqlite.place, place, writes)
+        said(process)
+        assert process.returncode == -signal.SIGKILL
+    state = sqlite.open()
+
+    assert not state.losses()
+    assert state.person(ANN).consented
+    assert binding.read_mark(mark(sqlite)) == committed(sqlite)
+
+
+@pytest.mark.parametrize(
+    "rounds", [2, pytest.param(40, marks=[pytest.mark.full, pytest.mark.timeout(600)])]
+)
+def test_kills_of_many_processes_are_no_rollback(sqlite: Sqlite, rounds: int) -> None:
+    """At any moment: the mark is never ahead of what was committed."""
+    agree(sqlite.open())
+    chance = Random(rounds)
+    for _ in range(rounds):
+        processes = [run("store", sqlite.place) for _ in range(2)]
+        hear(processes[0], 1)
+        for process in processes:
+            servers.wait_until(lambda: False, chance.random() / 5)
+            process.kill()
+            said(process)
+
+        assert binding.read_mark(mark(sqlite)) <= committed(sqlite)
+        assert not sqlite.open().losses()
+
+
+def test_the_last_of_many_processes_leaves_the_highest_mark(sqlite: Sqlite) -> None:
+    """Though each writes it after its commit, in whatever order."""
+    agree(sqlite.open())
+    for process in [run("race", sqlite.place, PERIODS) for _ in range(PROCESSES)]:
+        said(process)
+
+    assert binding.read_mark(mark(sqlite)) == committed(sqlite)
+
+
+def test_a_mark_within_a_transaction_waits_for_its_commit(sqlite: Sqlite) -> None:
+    """What is rolled back was never counted."""
+    state = sqlite.open()
+    before = binding.read_mark(mark(sqlite))
+    with suppress(ZeroDivisionError), state._writing() as outer:  # type: ignore[attr-defined]
+        with state._writing() as inner:  # type: ignore[attr-defined]
+            sqlite_file.keep(inner, "a", "1")
+        assert outer.in_transaction
+        assert binding.read_mark(mark(sqlite)) == before
+        raise ZeroDivisionError
+
+    assert binding.read_mark(mark(sqlite)) == before == committed(sqlite)
+
+
+def _link(path: Path) -> None:
+    (path.parent / "elsewhere").write_bytes(b"%020d %020d\n" % (10**9, 10**9))
+    path.symlink_to(path.parent / "elsewhere")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _link,
+        os.mkfifo,
+        Path.mkdir,
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"%020d %020d\n" % (10**9, 10**9 + 1)),
+        lambda path: path.write_bytes(b"1000000000\n"),
+        lambda path: path.write_bytes(b"\xff" * 10_000),
+        lambda path: path.write_bytes("\u0661 \u0661".encode()),
+    ],
+    ids=["link", "pipe", "folder", "empty", "torn", "once", "noise", "other digits"],
+)
+def test_a_mark_that_is_none_is_ignored(sqlite: Sqlite, spoil: Callable[[Path], object]) -> None:
+    """It detects nothing and disturbs nothing; a link is not followed."""
+    state = sqlite.open()
+    agree(state)
+    state.close()
+    mark(sqlite).unlink()
+    spoil(mark(sqlite))
+    elsewhere = sqlite.folder / "elsewhere"
+    content = elsewhere.read_bytes() if elsewhere.exists() else b""
+    again = sqlite.open()
+
+    assert again.commit([draw()]) == [Fate.STORED]
+    assert not again.losses()
+    assert again.person(ANN).consented
+    assert not elsewhere.exists() or elsewhere.read_bytes() == content
 
 
 # -- refusals --------------------------------------------------------------------------------------

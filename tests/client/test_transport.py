@@ -80,21 +80,29 @@ def test_any_other_status_is_for_later(status: int) -> None:
 @pytest.mark.parametrize(
     ("header", "seconds"),
     [
-        ("7", 7.0),
-        ("1.5", 1.5),
+        ("0", 0.0),
+        ("0.001", 60.0),
+        ("7", 60.0),
+        ("60", 60.0),
+        ("60.5", 300.0),
+        ("301", 900.0),
+        ("901", 3_600.0),
         ("-1", 0.0),
         ("nan", 0.0),
-        ("inf", 86_400.0),
-        ("99999999999", 86_400.0),
+        ("inf", 3_600.0),
+        ("-inf", 0.0),
+        ("99999999999", 3_600.0),
         ("soon", 0.0),
-        ("Fri, 15 Jan 2027 08:00:30 GMT", 30.0),
+        ("", 0.0),
+        ("Fri, 15 Jan 2027 08:00:30 GMT", 60.0),
+        ("Fri, 15 Jan 2027 08:04:59 GMT", 300.0),
         ("Fri, 15 Jan 2020 08:00:30 GMT", 0.0),
-        ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400.0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 3_600.0),
         ("Mon, 01 Jan 2026 00:00:00 +99999999999999", 0.0),
     ],
 )
-def test_retry_after_is_honoured_and_bounded(header: str, seconds: float) -> None:
-    """Seconds or a date, a day at most; what is neither asks for nothing."""
+def test_retry_after_is_rounded_up_and_bounded(header: str, seconds: float) -> None:
+    """Seconds or a date, an hour at most; what is neither asks for nothing."""
     assert outcome(servers.answering(429, Retry_After=header)) == Later("429", seconds)
 
 
@@ -227,12 +235,7 @@ def test_a_reply_is_read_only_as_far_as_one_can_be_long(monkeypatch: pytest.Monk
 
 def test_a_reply_is_read_only_as_long_as_one_may_take() -> None:
     """A byte now and then does not hold the courier, though no byte is late."""
-    started = time.monotonic()
-
-    result = outcome(servers.dripping)
-
-    assert isinstance(result, Later)
-    assert time.monotonic() - started < 0.5 + 16 * 0.05 + 1
+    assert outcome(servers.dripping) == Later("TimeoutError")
 
 
 def test_nothing_lives_on_after_a_request() -> None:

@@ -12,7 +12,8 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
@@ -126,8 +127,18 @@ WAITS = (
 
 
 @pytest.mark.parametrize("asked", WAITS)
-def test_no_header_makes_a_device_wait_longer_than_a_day(asked: str) -> None:
-    assert 0 <= backoff.asked(asked, START) <= backoff.LONGEST_ASKED
+def test_no_header_makes_a_device_wait_longer_than_an_hour(asked: str) -> None:
+    assert 0 <= backoff.asked(asked, START) <= backoff.LONGEST_ASKED == 3_600
+
+
+def test_a_delay_for_each_device_is_the_same_for_all() -> None:
+    """A server that draws one for each request must not know the request by it when it comes."""
+    drawn = [f"{seconds}" for seconds in range(5_000)]
+    dates = [format_datetime(NOW + timedelta(seconds=each), usegmt=True) for each in range(5_000)]
+    public = {0, 60, 300, 900, 3_600}
+
+    assert {backoff.asked(each, START) for each in drawn} == public
+    assert {backoff.asked(each, START) for each in dates} == public
 
 
 # -- what a reply costs ----------------------------------------------------------------------------

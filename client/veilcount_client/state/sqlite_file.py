@@ -28,7 +28,6 @@ from .contract import StateError
 from .secrets import new_root
 
 FILE = "veilcount.db"
-MARK = "veilcount.mark"
 BUSY_SECONDS = 5.0
 FORK_SECONDS = 1.0  # how long a fork waits for another thread's transaction
 VERSION = 1
@@ -96,6 +95,7 @@ class SqliteFile:
         self._lock = RLock()
         self._forking: set[int] = set()  # threads that fork now
         self._connection: sqlite3.Connection | None = None
+        self._mark, self._marked = binding.mark_of(self._path(1)), 0
         self._abandoned: list[sqlite3.Connection] = []
         with suppress(_Damaged), self._reading():
             pass
@@ -163,24 +163,37 @@ class SqliteFile:
 
     def _begin(self, database: sqlite3.Connection, path: Path) -> bytes:
         """Return the root secret. A state that was moved keeps it: by it the ledger is found."""
-        machine, mark = binding.machine_of(path), self._directory / MARK
+        machine, self._mark = binding.machine_of(path), binding.mark_of(path)
         with transaction(database):
-            root, opened = note(database, "root"), int(note(database, "opened") or 0)
-            seen = binding.opened_beside(mark)
+            # Within: no other process commits between the two numbers.
+            root, known = note(database, "root"), binding.read_mark(self._mark)
             if root is None:
                 root = new_root().hex()
                 keep(database, "root", root)
-                if self._number > 1 or seen:
+                if self._number > 1 or known:
                     lose(database, Loss.CORRUPT, "", 1)
-            elif note(database, "machine") != machine or seen > opened:
+                _count(database, known)
+            elif note(database, "machine") != machine or known > _transactions(database):
                 _begin_as_another(database)
                 lose(database, Loss.MOVED, "", 1)
-            opened = max(opened, seen) + 1
+                _count(database, known)
             keep(database, "machine", machine)
-            keep(database, "opened", str(opened))
-        with suppress(OSError):
-            binding.note_beside(mark, opened)
+        self._marked = 0
+        self._write_mark(database)
         return bytes.fromhex(root)
+
+    def _write_mark(self, database: sqlite3.Connection) -> None:
+        """Have the mark say how many transactions are committed; losing it loses a detection.
+
+        What was committed is read, and read again after it was written: whoever is last among
+        several processes leaves the highest number, and no number is ever ahead of the file.
+        """
+        if database.in_transaction:  # what it counted is not committed yet
+            return
+        with suppress(sqlite3.Error, OSError):
+            while (committed := _transactions(database)) > self._marked:
+                self._marked = committed
+                binding.write_mark(self._mark, committed)
 
     def _fault(self, error: Exception) -> StateError:
         """Return what to tell of an error; of damage only after the next file was begun."""
@@ -208,8 +221,13 @@ class SqliteFile:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._reading() as database, transaction(database):
-            yield database
+        with self._reading() as database:
+            with transaction(database):
+                before = database.total_changes
+                yield database
+                if database.total_changes > before:
+                    _count(database)
+            self._write_mark(database)
 
     def _read(self, query: str, *given: object) -> list[Any]:
         with self._reading() as database:
@@ -301,6 +319,16 @@ def keep(database: sqlite3.Connection, name: str, value: str) -> None:
         "insert into note values (?, ?) on conflict do update set value = excluded.value",
         (name, value),
     )
+
+
+def _transactions(database: sqlite3.Connection) -> int:
+    """Return how many transactions have changed the file."""
+    return int(note(database, "transactions") or 0)
+
+
+def _count(database: sqlite3.Connection, known: int = 0) -> None:
+    """Count a transaction, the next after those of the file and those that its mark knows of."""
+    keep(database, "transactions", str(max(_transactions(database), known) + 1))
 
 
 def lose(database: sqlite3.Connection, loss: Loss, collection: str, count: int) -> None:

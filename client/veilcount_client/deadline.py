@@ -1,0 +1,177 @@
+"""One deadline for a whole HTTP exchange, from the first connection to the last byte.
+
+A socket's timeout starts again with every byte, and `requests` knows no other. A peer that sends a
+byte now and then (of a header, a TLS record, a chunk's size, an interim response) would hold the
+sending thread for ever. Here a timer shuts the sockets of an exchange down, which ends whatever
+call waits on them.
+
+Not covered: name resolution, which no timer interrupts (the resolver has timeouts of its own), and
+the negotiation with a SOCKS proxy, where each step has the timeout to connect.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import suppress
+from functools import partial
+from threading import Lock, Timer
+from types import TracebackType
+from typing import Any, Self
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection
+from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
+from urllib3.util.connection import create_connection
+
+
+class Deadline:
+    """A time at which every watched socket is shut down; then leaving the context raises."""
+
+    def __init__(self, seconds: float) -> None:
+        """Prepare a deadline so many seconds from now."""
+        self._ends = time.monotonic() + seconds
+        self._lock = Lock()
+        self._sockets: list[socket.socket] = []
+        self._passed = False
+        self._timer = Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        """Start the timer."""
+        self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        """Release timer and sockets; TimeoutError if the deadline has passed.
+
+        A socket that was shut down reads like one that its peer closed: to `http.client` that may
+        be the end of headers or of a body, so nothing that was read then counts.
+        """
+        self._timer.cancel()
+        self._timer.join()  # at once: it was cancelled, or has only to shut down what it watches
+        for each in self._sockets:
+            each.close()
+        if self._passed:
+            raise TimeoutError("the exchange took too long") from error
+
+    def remaining(self) -> float:
+        """Return how many seconds are left; TimeoutError if none are."""
+        seconds = self._ends - time.monotonic()
+        if self._passed or seconds <= 0:
+            raise TimeoutError("the exchange took too long")
+        return seconds
+
+    def watch(self, connected: socket.socket) -> None:
+        """Shut a socket down at the deadline. A duplicate is kept: TLS detaches the original."""
+        with self._lock:
+            self.remaining()
+            self._sockets.append(connected.dup())
+
+    def _end(self) -> None:
+        with self._lock:
+            self._passed = True
+            for each in self._sockets:
+                with suppress(OSError):  # its peer was faster
+                    each.shutdown(socket.SHUT_RDWR)
+
+
+def session(deadline: Deadline) -> requests.Session:
+    """Return a session whose connections the deadline watches, direct or through a proxy."""
+    made, adapter = requests.Session(), _Adapter(deadline)
+    made.mount("http://", adapter)
+    made.mount("https://", adapter)
+    return made
+
+
+class _Adapter(HTTPAdapter):
+    """Connects as `requests` does, under a deadline."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        self._deadline = deadline
+        super().__init__()
+
+    def init_poolmanager(self, *given: Any, **options: Any) -> None:
+        super().init_poolmanager(*given, **options)
+        _guard(self.poolmanager, self._deadline)
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        return _guard(super().proxy_manager_for(proxy, **options), self._deadline)
+
+
+# The classes that urllib3 would use are wrapped, whichever they are: a SOCKS proxy brings its own,
+# and replacing those would bypass the proxy.
+
+
+def _guard(manager: Any, deadline: Deadline) -> Any:
+    """Have a pool manager of urllib3 make pools whose connections the deadline watches."""
+    manager.pool_classes_by_scheme = {
+        scheme: partial(_pool, pool, deadline)
+        for scheme, pool in manager.pool_classes_by_scheme.items()
+    }
+    return manager
+
+
+def _pool(kind: Any, deadline: Deadline, *given: Any, **options: Any) -> Any:
+    pool = kind(*given, **options)
+    pool.ConnectionCls = partial(_connection, pool.ConnectionCls, deadline)
+    return pool
+
+
+def _connection(kind: Any, deadline: Deadline, *given: Any, **options: Any) -> Any:
+    connection = kind(*given, **options)
+    connection._new_conn = partial(_open, connection, deadline)  # noqa: SLF001 - urllib3's hook
+    connection._tunnel = partial(_tunnel, connection, deadline)  # noqa: SLF001 - http.client's
+    return connection
+
+
+def _open(connection: Any, deadline: Deadline) -> socket.socket:
+    """Open the socket of a connection, and watch it."""
+    original = type(connection)._new_conn  # noqa: SLF001 - likewise
+    if original is HTTPConnection._new_conn:  # noqa: SLF001 - likewise
+        opened = _connect(connection, deadline)
+    else:  # through SOCKS: the proxy resolves the name, not we
+        opened = original(connection)
+    try:
+        deadline.watch(opened)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def _tunnel(connection: Any, deadline: Deadline) -> None:
+    """Ask a proxy for a tunnel. An answer that the deadline cut short is none: no TLS begins."""
+    type(connection)._tunnel(connection)  # noqa: SLF001 - likewise
+    deadline.remaining()
+
+
+def _connect(connection: Any, deadline: Deadline) -> socket.socket:
+    """Connect as urllib3 does, but to all addresses of a host before one deadline."""
+    host, port = connection._dns_host, connection.port  # noqa: SLF001 - the name, as it is resolved
+    options = connection.socket_options
+
+    def dial(address: str) -> socket.socket:
+        seconds = min(connection.timeout, deadline.remaining())
+        opened = create_connection((address, port), seconds, socket_options=options)
+        opened.settimeout(connection.timeout)  # from here on the timer ends it, and says so
+        return opened
+
+    try:
+        *others, last = _addresses(host, port)
+        for address in others:
+            with suppress(OSError):
+                return dial(address)
+        return dial(last)
+    except TimeoutError as error:
+        raise ConnectTimeoutError(connection, f"{host} does not answer") from error
+    except OSError as error:
+        raise NewConnectionError(connection, f"{host}: {error}") from error
+
+
+def _addresses(host: str, port: int) -> list[str]:
+    found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in found]

@@ -1,0 +1,339 @@
+"""An exchange ends at its deadline, whatever the server sends and however slowly.
+
+Every server here is a real one, and each is shown to hold an exchange that nothing watches.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from veilcount_client import deadline, transport
+from veilcount_client.deadline import Deadline
+from veilcount_client.transport import HttpTransport, Later, Outcome
+
+from . import servers
+from .servers import HOST
+
+MAX_SECONDS = 0.3
+LIMIT = 6.0  # generous: for the ends of an exchange that may take MAX_SECONDS
+BODY = b"body"
+LARGE = bytes(32 << 20)  # more than the buffers of both ends hold
+INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
+OK = b"HTTP/1.1 200 OK\r\n"
+TUNNEL = b"HTTP/1.1 200 Connection established\r\n\r\n"
+TLS_RECORD = b"\x16\x03\x03\x40\x00"  # the start of 16 kB of a handshake
+
+Peer = Callable[[socket.socket, threading.Event], None]
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exchange has a third of a second; no single step of it runs into a timeout of its own."""
+    monkeypatch.setattr(transport, "MAX_SECONDS", MAX_SECONDS)
+    monkeypatch.setattr(transport, "TIMEOUT", (60.0, 60.0))
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+# -- servers ---------------------------------------------------------------------------------------
+
+
+def dripping(first: bytes, again: bytes) -> Peer:
+    """Return a peer that sends something once it was called, then a little, again and again."""
+
+    def behave(connection: socket.socket, stopped: threading.Event) -> None:
+        if not connection.recv(1 << 16):  # the deadline was faster than the request
+            return
+        connection.sendall(first)
+        while not stopped.wait(0.02):
+            connection.sendall(again)
+
+    return behave
+
+
+def in_tunnel(inner: Peer) -> Peer:
+    """Return a proxy that takes a CONNECT, and then behaves like the peer."""
+
+    def behave(connection: socket.socket, stopped: threading.Event) -> None:
+        connection.recv(1 << 16)
+        connection.sendall(TUNNEL)
+        inner(connection, stopped)
+
+    return behave
+
+
+def announcing(inner: Peer, reached: threading.Event) -> Peer:
+    """Return a peer that says when it is called."""
+
+    def behave(connection: socket.socket, stopped: threading.Event) -> None:
+        reached.set()
+        inner(connection, stopped)
+
+    return behave
+
+
+def silent(connection: socket.socket, stopped: threading.Event) -> None:
+    """Accept, and say nothing."""
+    stopped.wait()
+
+
+def reading_slowly(connection: socket.socket, stopped: threading.Event) -> None:
+    """Read a byte now and then."""
+    while not stopped.wait(0.02):
+        connection.recv(1)
+
+
+def encrypted(inner: Peer, certificate: Path) -> Peer:
+    """Return a peer that behaves like another, inside of TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+
+    def behave(connection: socket.socket, stopped: threading.Event) -> None:
+        with context.wrap_socket(connection.dup(), server_side=True) as wrapped:
+            inner(wrapped, stopped)
+
+    return behave
+
+
+@contextmanager
+def listening(peer: Peer) -> Iterator[str]:
+    """Yield the host and port of a peer that takes one connection."""
+    stopped = threading.Event()
+    with socket.create_server((HOST, 0)) as server:
+        thread = threading.Thread(target=_serve, args=(server, peer, stopped), daemon=True)
+        thread.start()
+        try:
+            yield f"{HOST}:{server.getsockname()[1]}"
+        finally:
+            stopped.set()
+            with suppress(OSError):
+                server.shutdown(socket.SHUT_RDWR)  # a peer that nobody called
+            thread.join(LIMIT)
+
+
+def _serve(server: socket.socket, peer: Peer, stopped: threading.Event) -> None:
+    with suppress(OSError):
+        connection, _ = server.accept()
+        with connection:
+            peer(connection, stopped)
+
+
+# -- ways to hold an exchange ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A peer, how it is reached, and what is sent to it."""
+
+    peer: Peer
+    scheme: str = "http"
+    proxy: bool = False
+    body: bytes = BODY
+
+    @contextmanager
+    def sender(self, patch: pytest.MonkeyPatch) -> Iterator[Callable[[], Outcome]]:
+        """Yield what sends the body to the peer."""
+        with listening(self.peer) as place:
+            target = "aggregator.example.org" if self.proxy else place
+            if self.proxy:
+                patch.setenv(f"{self.scheme}_proxy", f"http://{place}")
+            sender = HttpTransport(f"{self.scheme}://{target}", None, time.time)
+            yield partial(sender.send, self.body, 1)
+
+
+HEADERS = dripping(OK + b"X: ", b"x")
+HANDSHAKE = dripping(TLS_RECORD, b"\x02")
+HOLDS = {
+    "status line": Hold(dripping(b"HTTP/1.1 200 ", b"x")),
+    "headers": Hold(HEADERS),
+    "problem": Hold(
+        dripping(b"HTTP/1.1 400 X\r\nContent-Type: application/problem+json\r\nX: ", b"x")
+    ),
+    "body": Hold(dripping(OK + b"Content-Length: 60000\r\n\r\n", b" ")),
+    "body without length": Hold(dripping(OK + b'\r\n{"verdicts":["counted"]}', b" ")),
+    "chunk size": Hold(dripping(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"0")),
+    "interim responses": Hold(dripping(b"", INTERIM)),
+    "many interim responses": Hold(dripping(INTERIM * 10_000, INTERIM)),
+    "silence": Hold(silent),
+    "unread body": Hold(silent, body=LARGE),
+    "slowly read body": Hold(reading_slowly, body=LARGE),
+    "handshake": Hold(HANDSHAKE, "https"),
+    "silent handshake": Hold(silent, "https"),
+    "proxy": Hold(HEADERS, proxy=True),
+    "proxy of tunnels": Hold(HEADERS, "https", proxy=True),
+    "handshake in a tunnel": Hold(in_tunnel(HANDSHAKE), "https", proxy=True),
+}
+
+
+def attempt(send: Callable[[], Outcome]) -> tuple[threading.Thread, list[Outcome]]:
+    """Send in a thread of its own; return it, and where the outcome will be."""
+    outcomes: list[Outcome] = []
+    thread = threading.Thread(target=lambda: outcomes.append(send()), daemon=True)
+    thread.start()
+    return thread, outcomes
+
+
+@pytest.mark.parametrize("name", HOLDS)
+def test_an_exchange_ends_at_its_deadline(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As something to try again later, though what was read until then may look complete."""
+    with HOLDS[name].sender(monkeypatch) as send:
+        thread, outcomes = attempt(send)
+        thread.join(LIMIT)
+
+        assert outcomes == [Later("TimeoutError")]
+
+
+def test_a_socket_timeout_alone_does_not_end_these(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted variant: nothing is watched, and all of them hold for as long as is waited."""
+    monkeypatch.setattr(Deadline, "watch", lambda *_: None)
+    with ExitStack() as stack:
+        attempts = {}
+        for name, hold in HOLDS.items():
+            with monkeypatch.context() as patch:
+                reached = threading.Event()
+                watched = replace(hold, peer=announcing(hold.peer, reached))
+                attempts[name] = attempt(stack.enter_context(watched.sender(patch)))
+                assert reached.wait(LIMIT)  # by now the environment's proxy was read
+        time.sleep(LIMIT)
+        ended = {name for name, (thread, _) in attempts.items() if not thread.is_alive()}
+
+    assert not ended
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for the loopback, and its key, in one file."""
+    folder = tmp_path_factory.mktemp("certificate")
+    key, shown = folder / "key.pem", folder / "shown.pem"
+    order = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    names = ["-subj", f"/CN={HOST}", "-addext", f"subjectAltName=IP:{HOST}"]
+    subprocess.run([*order, *names, "-keyout", key, "-out", shown], check=True, capture_output=True)
+    key.write_text(key.read_text() + shown.read_text())
+    return key
+
+
+def test_an_encrypted_exchange_ends_at_its_deadline(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+    monkeypatch.setattr(transport, "MAX_SECONDS", 2.0)  # enough for the handshake
+    reached = threading.Event()
+    peer = encrypted(announcing(HEADERS, reached), certificate)
+    with Hold(peer, "https").sender(monkeypatch) as send:
+        thread, outcomes = attempt(send)
+        thread.join(LIMIT)
+
+        assert outcomes == [Later("TimeoutError")]
+        assert reached.is_set()
+
+
+@pytest.mark.parametrize("status", [102, 103, 199])
+def test_other_interim_responses_end_an_exchange(status: int) -> None:
+    """They are taken for an answer, and it is no verdict."""
+    again = b"HTTP/1.1 %d X\r\n\r\n" % status
+    with listening(dripping(again * 1_000, again)) as place:
+        assert isinstance(HttpTransport(f"http://{place}", None, time.time).send(BODY, 1), Later)
+
+
+# -- connecting ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unanswered(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a host that has a hundred addresses, none of which answers."""
+    with ExitStack() as stack:
+        full = stack.enter_context(socket.create_server((HOST, 0), backlog=0))
+        for _ in range(4):  # what a backlog takes in; further connections stay without an answer
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            with suppress(BlockingIOError):
+                waiting.connect(full.getsockname())
+        entry = (socket.AF_INET, socket.SOCK_STREAM, 6, "", full.getsockname())
+
+        def resolve(host: str, *_: object, **__: object) -> list[object]:
+            return [entry] * (1 if host == HOST else 100)
+
+        monkeypatch.setattr(socket, "getaddrinfo", resolve)
+        yield f"http://aggregator.example.org:{full.getsockname()[1]}"
+
+
+def _send_to(url: str) -> tuple[threading.Thread, list[Outcome]]:
+    return attempt(partial(HttpTransport(url, None, time.time).send, BODY, 1))
+
+
+def test_a_host_of_many_addresses_ends_at_the_deadline(
+    unanswered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The timeout to connect is an address's; the deadline is for all of them."""
+    monkeypatch.setattr(transport, "TIMEOUT", (0.2, 0.2))
+    thread, outcomes = _send_to(unanswered)
+    thread.join(LIMIT)
+
+    assert len(outcomes) == 1
+    assert isinstance(outcomes[0], Later)
+
+
+def test_a_timeout_to_connect_alone_does_not_end_it(
+    unanswered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted variant: no time remains the same as all of it."""
+    monkeypatch.setattr(transport, "TIMEOUT", (0.2, 0.2))
+    monkeypatch.setattr(Deadline, "remaining", lambda _: 60.0)
+    thread, _ = _send_to(unanswered)
+    thread.join(LIMIT)
+
+    assert thread.is_alive()
+
+
+def test_the_first_address_that_answers_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As without a deadline."""
+    monkeypatch.setattr(deadline, "_addresses", lambda *_: ["127.0.0.2", HOST])
+    with listening(dripping(OK + b"Content-Length: 0\r\n\r\n", b"")) as place:
+        reply = HttpTransport(f"http://{place}", None, time.time)._request("GET", "/", b"")
+
+    assert reply.status == 200
+
+
+# -- what remains ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["headers", "handshake", "proxy of tunnels", "unread body"])
+def test_nothing_lives_on_after_a_deadline(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No thread, no open file."""
+    threads = threading.active_count()
+    with HOLDS[name].sender(monkeypatch) as send:
+        files = _open_files()
+        send()
+
+        assert servers.wait_until(lambda: _open_files() <= files + 1)  # the peer's own connection
+    assert threading.active_count() <= threads  # one of an earlier test may have ended meanwhile
+
+
+def _open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def test_a_deadline_that_has_passed_watches_nothing_more() -> None:
+    """A connection that was made a moment too late is refused."""
+    one, other = socket.socketpair()
+    passed = Deadline(0.0)
+    with one, other, pytest.raises(TimeoutError):
+        passed.watch(one)
+
+
+def test_a_connection_that_ends_in_time_raises_nothing() -> None:
+    with Deadline(60.0) as ample:
+        assert 0 < ample.remaining() <= 60
+    assert not ample._timer.is_alive()
