@@ -17,6 +17,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from urllib3.connection import HTTPConnection
+from urllib3.connectionpool import HTTPConnectionPool
 
 from veilcount_client import deadline, transport
 from veilcount_client.deadline import Deadline
@@ -304,6 +306,22 @@ def test_the_first_address_that_answers_is_taken(monkeypatch: pytest.MonkeyPatch
         reply = HttpTransport(f"http://{place}", None, time.time)._request("GET", "/", b"")
 
     assert reply.status == 200
+
+
+def test_a_connection_with_a_way_of_its_own_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As through a SOCKS proxy, which alone resolves the name; it is watched all the same."""
+    with listening(HEADERS) as place:
+        host, _, port = place.partition(":")
+
+        class Rerouted(HTTPConnection):
+            def _new_conn(self) -> socket.socket:
+                return socket.create_connection((host, int(port)))
+
+        monkeypatch.setattr(HTTPConnectionPool, "ConnectionCls", Rerouted)
+        thread, outcomes = _send_to("http://aggregator.example.org")
+        thread.join(LIMIT)
+
+        assert outcomes == [Later("TimeoutError")]
 
 
 # -- what remains ----------------------------------------------------------------------------------
