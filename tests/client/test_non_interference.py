@@ -19,13 +19,13 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from veilcount_client.courier import Courier
 
 from veilcount_client import answers as answering
 from veilcount_client.answers import Answers, Record
 from veilcount_client.losses import Loss
 from veilcount_client.state import Fate
 from veilcount_client.state.sqlite import SqliteState
+from veilcount_client.uploader import Uploader
 from veilcount_client.worker import GATHER
 from veilcount_shared import Coins, Collection, SystemCoins
 from veilcount_shared.domain import Boolean
@@ -628,28 +628,40 @@ def copies_the_queue() -> AbstractContextManager[object]:
 
 def tells_hidden_losses() -> AbstractContextManager[object]:
     """Wrong, and once so: what aged in the outbox is told, where absences would not have aged."""
-    from veilcount_client import courier  # noqa: PLC0415
+    from veilcount_client import loss_reports  # noqa: PLC0415
 
-    return patch.object(courier, "Presence", type("Presence", (), {"HIDDEN": "never"}))
+    return patch.object(loss_reports, "Presence", type("Presence", (), {"HIDDEN": "never"}))
 
 
 def spreads_before_it_sweeps() -> AbstractContextManager[object]:
     """Wrong, and once so: after a restart stored answers get new times, fresh absences do not."""
-    return patch.object(Courier, "_postpone", lambda _courier, parcels: parcels)
+    original = Device.start
 
-
-def closes_to_records_alone() -> AbstractContextManager[object]:
-    """Wrong: of a closed collection no record is drawn, but absences are, and all of it leaves."""
-    original = Answers._answer
-
-    def answer(answers: Answers, record: Record) -> answering._Answer | Loss:
-        closed = record.collection.fingerprint in answers.closed
-        return Loss.CLOSED if closed else original(answers, record)
+    def start(device: Device, *given: Any) -> None:
+        original(device, *given)
+        now, state = device.clock.now(), device.worker.state
+        late = state.overdue(now - 1, math.inf, 1000)
+        state.reschedule({number: now + 60 * number for number in late})
 
     return _all(
-        patch.object(Answers, "_is_closed", lambda *_: False),
-        patch.object(Answers, "_answer", answer),
-        patch.object(Courier, "_without_closed", lambda _courier, body: body),
+        patch.object(Device, "start", start),
+        patch.object(Uploader, "_postpone", lambda *_: None),
+    )
+
+
+def closes_to_absences_alone() -> AbstractContextManager[object]:
+    """Wrong: of a closed row no absence is drawn any more, but what is recorded is, and leaves."""
+
+    def missing(answers: Answers, *given: Any) -> Iterator[answering._Answer]:
+        return iter(()) if heard else original(answers, *given)
+
+    def keep(*given: Any) -> None:
+        heard.append(given)
+
+    heard: list[object] = []
+    original = Answers._missing
+    return _all(
+        patch.object(SqliteState, "close_row", keep), patch.object(Answers, "_missing", missing)
     )
 
 
@@ -695,9 +707,9 @@ PLANTED = {
     "losses of hidden presence": (
         tells_hidden_losses,
         asking("mood", presence="hidden", late=0),
-        recording("mood", True, True, hours=0.01),
+        recording("mood", True, hours=7.01),
         NEVER,
-        Life("closed for long", ((at(1, 0.02), "stop"), (at(4, 9), "start"))),
+        Life("closed for long", ((at(0, 7.1), "stop"), (at(2, 9), "start"))),
     ),
     "stored answers spread and absences not": (
         spreads_before_it_sweeps,
@@ -706,9 +718,9 @@ PLANTED = {
         NEVER,
         Life("closed", ((at(1, 0.02), "stop"), (at(3, 10), "start"))),
     ),
-    "closed to records alone": (
-        closes_to_records_alone,
-        MOOD,
+    "closed to absences alone": (
+        closes_to_absences_alone,
+        asking("mood", presence="hidden", linkage="collection"),
         recording("mood", 1, 1, 1, 1, hours=0.01),
         NEVER,
         Life("shut by the server", ((at(1, 2), "shut"),)),
