@@ -52,6 +52,9 @@ class Outbox(Protocol):
     def lease(self, now: float, until: float, most: int, *, hurry: bool = False) -> list[Parcel]:
         """Take reports that are due (hurry: that may leave), for oneself until the lease ends."""
 
+    def next_due(self) -> float | None:
+        """Return when the next report is due."""
+
     def overdue(self, before: float, beyond: float, most: int) -> list[int]:
         """Return reports that were due before, or that an attempt has put off beyond an instant."""
 
@@ -238,7 +241,7 @@ class Uploader:
         """Begin to send what is due."""
         now = self.now()
         with self._lock:
-            if self.leaving:
+            if self.leaving or not (hurry or _is_due(outbox, now)):
                 return
             parcels = outbox.lease(now, now + LEASE, MOST_LEASED, hurry=hurry)
             if not hurry:
@@ -395,6 +398,11 @@ class Uploader:
                 self.state.schedule_row_closes({(row.series, row.pseudonym): due})
         except StateError as error:
             self.failed(error)
+
+
+def _is_due(outbox: Outbox, now: float) -> bool:
+    due = outbox.next_due()
+    return due is not None and due <= now
 
 
 def _spelled(row: bytes) -> str:

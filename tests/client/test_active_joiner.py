@@ -1,0 +1,295 @@
+"""No active joiner: a server that chooses its replies cannot pair a device's rows by them.
+
+It sees every body and its instant of arrival, but no address, and answers each attempt as it likes:
+it turns away with any `Retry-After`, cuts the connection, closes, or asks to be tried again. What
+one row hears must move no other, so the best pairing that it finds is as good as a blind one. The
+same joiner pairs nearly everybody where a device has one back-off for all its rows, or one memory
+of what was closed: 60 of 60 devices in 8 days, once.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import poisson
+
+from veilcount_client import backoff
+from veilcount_client.state import Parcel
+from veilcount_client.testing import SeededCoins, SettableClock
+from veilcount_client.transport import Delivered, Later, Outcome
+from veilcount_client.uploader import Uploader
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import decode_packed
+
+from .world import HOUR, Device, at, clock_at, file, number, pass_time, quick, secrets
+
+DEVICES, DAYS = 40, 4
+ALPHA = 1e-7  # of one way of joining two kinds of rows; all randomness is seeded
+TURNED_AWAY = 3  # times that the server turns a report away before it judges it
+CLOSED = 0.3  # of the marked reports that it judges
+
+COLLECTIONS = file(
+    a={"linkage": "collection"},
+    b={"linkage": "collection"},
+    c={"linkage": "period"},
+    d={"linkage": "period"},
+    e={"unit": "event", "per_day": 1, "linkage": "none"},
+    f={"unit": "event", "per_day": 1, "linkage": "none"},
+)
+NAMES = {each.fingerprint: name for name, each in COLLECTIONS.items()}
+Row = tuple[str, bytes]  # collection and pseudonym, which is all that tells one from another
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What the server knows of one body: when it came, and until when its row was asked to wait."""
+
+    instant: float
+    until: float
+
+
+@dataclass
+class Server:
+    """Answers each attempt as it likes, and remembers all that it has seen."""
+
+    seen: dict[Row, list[Attempt]] = field(default_factory=lambda: defaultdict(list))
+    periods: dict[Row, int] = field(default_factory=dict)
+    owners: dict[Row, int] = field(default_factory=dict)  # what it does not know
+    chance: Random = field(default_factory=lambda: Random(7))
+
+    def answer(self, person: int, instant: float, body: bytes) -> Outcome:
+        """Answer a body, which is of one row."""
+        [report, *_] = decode_packed(body).reports
+        row = NAMES[report.fingerprint], report.pseudonym
+        self.owners[row], self.periods[row] = person, report.period
+        seconds, outcome = self._choose(row)
+        self.seen[row].append(Attempt(instant, instant + seconds))
+        return outcome
+
+    def _choose(self, row: Row) -> tuple[float, Outcome]:
+        """Mark half of the collections by delays of all lengths; watch the others."""
+        name, _ = row
+        if name in "bdf":
+            return 0.0, Delivered((Verdict.COUNTED,))
+        if len(self.seen[row]) % (TURNED_AWAY + 1) < TURNED_AWAY:
+            seconds = backoff.asked(str(self.chance.choice([1, 301, 3000, 10**6, 10**6])), 0)
+            why = self.chance.choice(["503", "429", "302", "SSLError", "ReadTimeout"])
+            return seconds, Later(why, seconds if why in {"503", "429"} else 0.0)
+        if self.chance.random() < CLOSED:
+            return 0.0, Delivered((Verdict.CLOSED,))
+        return 0.0, Delivered((self.chance.choice([Verdict.COUNTED, Verdict.FULL]),))
+
+    def rows(self, name: str, period: int | None = None) -> list[Row]:
+        """Return the rows of a collection (and a period), in no order."""
+        found = [row for row in self.seen if row[0] == name and period in {None, self.periods[row]}]
+        self.chance.shuffle(found)
+        return found
+
+
+@dataclass
+class Line:
+    """A device's way to the server, which sees no address."""
+
+    server: Server
+    person: int
+    clock: SettableClock
+
+    def send(self, body: bytes, _: int) -> Outcome:
+        """Take a body."""
+        return self.server.answer(self.person, self.clock.now(), body)
+
+    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
+        """Nobody asks for one."""
+        raise NotImplementedError
+
+
+# -- ways of joining -------------------------------------------------------------------------------
+
+Score = Callable[[Server, Row, Row], float]
+
+
+def not_while_quiet(server: Server, one: Row, other: Row) -> float:
+    """How often the other came while the one was asked to wait: never, if they share a back-off."""
+    return sum(
+        attempt.instant < each.instant < attempt.until
+        for attempt in server.seen[one]
+        for each in server.seen[other]
+    )
+
+
+def soon_after_it(server: Server, one: Row, other: Row) -> float:
+    """How long after the end of a wait of the one the other came."""
+    waits = [
+        min((abs(each.instant - attempt.until) for each in server.seen[other]), default=HOUR)
+        for attempt in server.seen[one]
+    ]
+    return float(np.mean(waits)) if waits else HOUR
+
+
+def in_the_same_rounds(server: Server, one: Row, other: Row) -> float:
+    """How often the two came in one second: what waits for one end of a wait leaves together."""
+    ours = np.array([each.instant for each in server.seen[one]])
+    theirs = np.array([each.instant for each in server.seen[other]])
+    return -float((np.abs(ours[:, None] - theirs[None, :]) < 1).any(axis=0).sum())
+
+
+WAYS: tuple[Score, ...] = (
+    not_while_quiet,
+    soon_after_it,
+    in_the_same_rounds,
+)
+
+
+def joined(server: Server, ones: list[Row], others: list[Row]) -> int:
+    """Return how many rows the best way of joining pairs rightly."""
+    return max(_joined(server, ones, others, way) for way in WAYS)
+
+
+def _joined(server: Server, ones: list[Row], others: list[Row], way: Score) -> int:
+    cost = np.array([[way(server, one, other) for other in others] for one in ones])
+    pairs = zip(*linear_sum_assignment(cost), strict=True)
+    return sum(server.owners[ones[int(i)]] == server.owners[others[int(j)]] for i, j in pairs)
+
+
+def chance() -> int:
+    """Return how many a blind pairing has right at most, but for one case in ten million."""
+    return int(poisson.isf(ALPHA, 1))
+
+
+# -- the devices -----------------------------------------------------------------------------------
+
+
+def lives(
+    names: str = "abcdef", plant: Callable[[], AbstractContextManager[object]] = nullcontext
+) -> Server:
+    """Return a server that has seen all devices: each is used once a day, in the same hour."""
+    server = Server()
+    with plant(), tempfile.TemporaryDirectory(dir=quick()) as places:
+        for person in range(DEVICES):
+            with secrets(person):
+                _life(server, Path(places) / str(person), person, names)
+    return server
+
+
+def _life(server: Server, place: Path, person: int, names: str) -> None:
+    chances = Random(number("active", person))
+    clock = clock_at(at(0, 8))
+    line = Line(server, person, clock)
+    collections = {name: COLLECTIONS[name] for name in names}
+    device = Device(place, collections, clock, line, coins=SeededCoins(person))
+    for day in range(DAYS):
+        pass_time(clock, at(day, 9, chances.uniform(0, HOUR)), device)
+        for name in names:
+            device.client.record(name, True)
+        device.work()
+    pass_time(clock, at(DAYS, 20), device)
+    device.stop()
+
+
+def arrivals(server: Server, name: str) -> int:
+    """Return how many bodies came of a collection."""
+    return sum(len(attempts) for row, attempts in server.seen.items() if row[0] == name)
+
+
+def test_no_reply_moves_another_row() -> None:
+    """Over collections and over periods, the best pairing is no better than a blind one.
+
+    And of what is watched, each body comes once, whatever the marked rows were told.
+    """
+    server = lives()
+
+    for watched in "bdf":
+        assert arrivals(server, watched) == DEVICES * DAYS
+    assert joined(server, server.rows("a"), server.rows("b")) <= chance()
+    for one, other in ("cd", "ef"):
+        for period in range(DAYS):
+            ones, others = server.rows(one, period), server.rows(other, period)
+            following = server.rows(one, period + 1)
+            assert len(ones) == len(others) == DEVICES
+            assert joined(server, ones, others) <= chance(), (one, other, period)
+            assert not following or joined(server, ones, following) <= chance(), (one, period)
+
+
+# -- planted bugs ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def one_back_off() -> Iterator[None]:
+    """Wrong, and once so: whatever one row is told, the whole device waits."""
+
+    def put_back(
+        each: Uploader, outbox: Any, parcels: list[Parcel], after: float = 0.0, **_: Any
+    ) -> None:
+        quiet[id(each)] = each.now() + max(after, backoff.delay(1, each.coins))
+        outbox.reschedule({parcel.number: quiet[id(each)] for parcel in parcels})
+
+    def send_due(each: Uploader, outbox: Any, **more: Any) -> None:
+        until = quiet.get(id(each), 0.0)
+        if each.now() >= until:
+            send(each, outbox, **more)
+        else:
+            late = [parcel.number for parcel in outbox.lease(each.now(), 0.0, 100)]
+            outbox.reschedule(dict.fromkeys(late, until))
+
+    quiet: dict[int, float] = {}
+    send = Uploader._send_due
+    with (
+        patch.object(Uploader, "_put_back", put_back),
+        patch.object(Uploader, "_send_due", send_due),
+    ):
+        yield
+
+
+@contextmanager
+def closed_for_all() -> Iterator[None]:
+    """Wrong: a device that hears the word for one row sends nothing any more."""
+
+    def is_closed(each: Uploader, parcel: Parcel) -> bool:
+        return id(each) in heard or original(each, parcel)
+
+    def keep(each: Uploader, parcels: Any) -> None:
+        those = list(parcels)
+        if those:
+            heard.add(id(each))
+        closing(each, those)
+
+    heard: set[int] = set()
+    kept: list[Uploader] = []  # so that no other takes its place in memory, and its number
+    original, closing = Uploader._is_closed, Uploader._keep_closed
+    start = Uploader.__post_init__
+
+    def born(each: Uploader) -> None:
+        kept.append(each)
+        start(each)
+
+    with (
+        patch.object(Uploader, "_is_closed", is_closed),
+        patch.object(Uploader, "_keep_closed", keep),
+        patch.object(Uploader, "__post_init__", born),
+    ):
+        yield
+
+
+def test_the_joiner_sees_one_back_off() -> None:
+    """Where one row's wait is the whole device's, the same joiner pairs far more than chance."""
+    server = lives("ab", one_back_off)
+    found = joined(server, server.rows("a"), server.rows("b"))
+
+    assert found > 2 * chance(), f"{found} of {DEVICES}"
+
+
+def test_the_joiner_sees_one_closing() -> None:
+    """Where a row that is closed silences the device, bodies are missing that were watched for."""
+    server = lives("ab", closed_for_all)
+
+    assert arrivals(server, "b") < DEVICES * DAYS - DEVICES

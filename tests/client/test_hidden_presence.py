@@ -1,0 +1,236 @@
+"""Hidden presence in distribution: with independent randomness, active and idle look alike.
+
+The coupled runs of `test_non_interference` compare streams under the same randomness, and so miss
+what two independent draws would tell apart: a restart once gave each recorded answer a time of its
+own and all absences of a body one time, so that an idle person sent one body of four reports and an
+active one four bodies (total variation .83 to 1). Here every run has its own secrets and its own
+randomness, and the *distributions* of what a server sees are compared.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp
+
+from veilcount_client.answers import Answers
+from veilcount_client.testing import SeededCoins
+from veilcount_client.uploader import Uploader
+
+from .coupling import constant_randomizers
+from .world import (
+    DAY,
+    HOUR,
+    Arrival,
+    Device,
+    Wire,
+    at,
+    clock_at,
+    file,
+    minutes_of,
+    number,
+    pass_time,
+    quick,
+    secrets,
+    set_clock,
+)
+
+RUNS, MANY = 20, 300  # of an active and of an idle person, in the suite and with --full
+ALPHA = 1e-6  # of one life, over all that is compared in it; all randomness is seeded
+COLLECTIONS = file(
+    click={"unit": "event", "per_day": 4, "presence": "hidden"},
+    mood={"presence": "hidden", "linkage": "collection"},
+)
+FIRST, LAST = at(0, 7), at(3, 18)
+Plant = Callable[[], AbstractContextManager[object]]
+
+
+@dataclass(frozen=True)
+class Life:
+    """What happens to the device in its days: at an instant, something."""
+
+    name: str
+    events: tuple[tuple[float, str], ...]
+
+    def __repr__(self) -> str:
+        """Return its name, for pytest."""
+        return self.name
+
+
+LIVES = (
+    Life("closed for days", ((at(1, 0.5), "stop"), (at(3, 2), "start"))),
+    Life(
+        "crashed, and started in the evening",
+        ((at(1, 0.5), "crash"), (at(1, 20), "start"), (at(2, 3), "crash"), (at(2, 21), "start")),
+    ),
+    Life("asleep for a day", ((at(1, 0.5), "sleep"), (at(2, 8), "wake"))),
+    Life("no network for hours", ((at(1, 3), "offline"), (at(1, 13), "online"))),
+    Life("a clock set forward, and back", ((at(1, 0.5), "forward"), (at(3, 4), "back"))),
+    Life(
+        "offline, and restarted often",
+        ((at(1, 0.5), "offline"), *((at(1, hour), "restart") for hour in (5, 9, 13)),
+         (at(1, 14), "online"), (at(1, 15), "restart")),
+    ),
+)  # fmt: skip
+
+
+def run(life: Life, seed: object, *, active: bool, plant: Plant = nullcontext) -> list[Arrival]:
+    """Return what the server sees of one person, in whom nothing is that of another run."""
+    clock = clock_at(FIRST)
+    wire = Wire(clock)
+    coins = SeededCoins(number("coins", seed, life.name, active))
+    with (
+        tempfile.TemporaryDirectory(dir=quick()) as place,
+        secrets((seed, active)),
+        constant_randomizers(),
+        minutes_of(HOUR),
+        plant(),
+    ):
+        device = Device(Path(place), COLLECTIONS, clock, wire, coins=coins)
+        for instant, verb in sorted([*life.events, *(_records() if active else ())]):
+            if verb not in {"wake", "back"}:
+                pass_time(clock, max(instant, clock.now()), device)
+            _happen(device, wire, verb, instant)
+        pass_time(clock, LAST, device)
+        if device.runs:
+            device.stop()
+    return wire.attempts
+
+
+def _records() -> Iterator[tuple[float, str]]:
+    """Yield the records of someone active: right after midnight, four of them in an hour."""
+    for day in range(4):
+        for place in range(4):
+            yield at(day, 0.1 + place / 10 if day else 7.1 + place / 10), "record"
+
+
+def _happen(device: Device, wire: Wire, verb: str, instant: float) -> None:
+    clock = device.clock
+    if verb == "record":
+        if device.runs:
+            for name in COLLECTIONS:
+                device.client.record(name, True)
+            device.work()
+    elif verb == "sleep":
+        device.awake = False
+    elif verb == "wake":
+        set_clock(clock, instant)
+        device.awake = True
+    elif verb in {"forward", "back"}:
+        set_clock(clock, clock.now() + DAY if verb == "forward" else min(clock.now(), instant))
+    elif verb in {"offline", "online"}:
+        getattr(wire, verb)()
+    else:
+        getattr(device, verb)()
+
+
+# -- what is compared ------------------------------------------------------------------------------
+
+
+def features(seen: list[Arrival]) -> dict[str, float]:
+    """Return numbers that say how often, when, and with how many reports somebody sends."""
+    figures: dict[str, float] = {}
+    for name, collection in COLLECTIONS.items():
+        own = [each for each in seen if each.batch.reports[0].fingerprint == collection.fingerprint]
+        instants = np.array(sorted(each.instant for each in own) or [0.0])
+        gaps = np.diff(instants) if len(instants) > 1 else np.array([0.0])
+        sizes = [len(each.batch.reports) for each in own] or [0]
+        busiest = max(np.searchsorted(instants, instants + HOUR) - np.arange(len(instants)))
+        figures |= {
+            f"{name}: bodies": len(own),
+            f"{name}: largest body": max(sizes),
+            f"{name}: bodies with several reports": sum(size > 1 for size in sizes),
+            f"{name}: shortest gap": float(gaps.min()),
+            f"{name}: mean gap": float(gaps.mean()),
+            f"{name}: first": float(instants[0]),
+            f"{name}: last": float(instants[-1]),
+            f"{name}: middle": float(np.median(instants)),
+            f"{name}: time of day": float(np.mean(instants % DAY)),
+            f"{name}: most in an hour": float(busiest),
+        }
+    return figures
+
+
+def least_p(life: Life, runs: int, plant: Plant = nullcontext) -> tuple[float, str]:
+    """Return the least p value of all that is compared, corrected for their number; and of what."""
+    idle, active = (
+        [features(run(life, seed, active=is_active, plant=plant)) for seed in range(runs)]
+        for is_active in (False, True)
+    )
+    order = Random(1)
+    found = []
+    for name in idle[0]:
+        ones, others = ([each[name] for each in runs_] for runs_ in (idle, active))
+        order.shuffle(ones)
+        found.append((float(ks_2samp(ones, others).pvalue) * len(idle[0]), name))
+    return min(found)
+
+
+@pytest.mark.parametrize("life", LIVES, ids=repr)
+@pytest.mark.parametrize("runs", [RUNS, pytest.param(MANY, marks=pytest.mark.full)])
+def test_active_and_idle_have_one_distribution(life: Life, runs: int) -> None:
+    """However the device lives, what a server sees of both is drawn alike."""
+    p, name = least_p(life, runs)
+
+    assert p > ALPHA, name
+
+
+# -- planted bugs ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def one_time_a_body() -> Iterator[None]:
+    """Wrong, and once so: what is overdue when a process starts gets a time each, if it was stored.
+
+    An absence that is drawn a moment later shares one time with the other absences of its body.
+    """
+
+    def postpone(each: Uploader, outbox: Any, jitter: float) -> None:
+        now = each.now()
+        late = outbox.overdue(now - each.grace, now + DAY, 1000)
+        fresh = [number for number in late if number in absences]
+        shared = each.later(now, jitter)
+        outbox.reschedule({number: each.later(now, jitter) for number in late})
+        outbox.reschedule(dict.fromkeys(fresh, shared))
+
+    def store(answers: Answers, given: Any) -> None:
+        listed = list(given)
+        before = set(answers.state.overdue(1e12, 1e12, 1000))
+        original(answers, listed)
+        if any(each.absent for each in listed):
+            absences.update(set(answers.state.overdue(1e12, 1e12, 1000)) - before)
+
+    absences: set[int] = set()
+    original = Answers._store
+    with patch.object(Uploader, "_postpone", postpone), patch.object(Answers, "_store", store):
+        yield
+
+
+@contextmanager
+def absences_at_once() -> Iterator[None]:
+    """Wrong: an absence leaves when it is drawn, whatever was overdue then."""
+
+    def times(answers: Answers, answer: Any, place: int) -> tuple[float, float]:
+        earliest, send_at = original(answers, answer, place)
+        return (earliest, max(send_at, answer.at)) if answer.absent else (earliest, send_at)
+
+    original = Answers._times
+    with patch.object(Answers, "_times", times):
+        yield
+
+
+@pytest.mark.parametrize("plant", [one_time_a_body, absences_at_once])
+def test_a_planted_difference_is_seen(plant: Plant) -> None:
+    """The same comparison rejects devices that treat an absence unlike an answer."""
+    p, name = least_p(LIVES[0], RUNS, plant)
+
+    assert p < ALPHA, name
