@@ -330,20 +330,15 @@ def on_the_minute() -> AbstractContextManager[object]:
     return patch.object(Answers, "_times", times)
 
 
-@contextmanager
-def in_step() -> Iterator[None]:
+def in_step() -> AbstractContextManager[object]:
     """Wrong, and once so: one back-off for the whole device; when it ends, all of it leaves."""
 
-    def put_back(each: uploader.Uploader, outbox: Any, parcels: list[Parcel], *_: Any) -> None:
-        quiet[each] = quiet.get(each, 0) if quiet.get(each, 0) > each.now() else each.now() + HOUR
-        outbox.reschedule({parcel.number: quiet[each] for parcel in parcels})
+    def put_back(each: Any, outbox: Any, parcels: list[Parcel], *_: Any) -> None:
+        if getattr(each, "quiet", 0.0) <= each.now():
+            each.quiet = each.now() + HOUR
+        outbox.reschedule({parcel.number: each.quiet for parcel in parcels})
 
-    quiet: dict[Any, float] = {}
-    with (
-        patch.object(uploader.Uploader, "_put_back", put_back),
-        patch.object(uploader.Uploader, "__hash__", object.__hash__),
-    ):
-        yield
+    return patch.object(uploader.Uploader, "_put_back", put_back)
 
 
 PLANTED: dict[str, Callable[[], Rows]] = {
