@@ -9,14 +9,16 @@ from veilcount_shared.collection import Adjacency, Linkage, Model, Presence
 from veilcount_shared.errors import show
 
 from .schema import Decimal
+from .wording import adjacency
 
 
 class Epsilons(Struct):
-    """The three figures, which stand together: decimals in strings, so exact."""
+    """The three figures, which stand together, of one adjacency: decimals in strings, so exact."""
 
     event: Decimal
     day: Decimal
     user: Decimal
+    adjacency: Adjacency
 
 
 _LINKED = {
@@ -48,6 +50,7 @@ def epsilons(collection: Collection) -> Epsilons:
         show(collection.epsilon_event),
         show(collection.epsilon_day),
         show(collection.epsilon_user),
+        collection.epsilon_adjacency,
     )
 
 
@@ -55,8 +58,8 @@ def promise(collection: Collection) -> list[str]:
     """Return what is promised to a person, and what is not."""
     figures = epsilons(collection)
     spent = (
-        f"Epsilon {figures.event} an event, {figures.day} a UTC day, {figures.user} a user"
-        f" ({collection.answering} of {collection.periods} periods)."
+        f"Epsilon ({adjacency(figures.adjacency)}) {figures.event} an event, {figures.day} a UTC"
+        f" day, {figures.user} a user ({collection.answering} of {collection.periods} periods)."
     )
     linked = _LINKED[collection.linkage or Linkage.PERIOD]
     seen = _SEEN[collection.presence] if collection.model is Model.LOCAL else _TOLD

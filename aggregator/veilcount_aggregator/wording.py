@@ -5,10 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 from math import floor, log10
 
+from veilcount_shared.collection import Adjacency
+
 from .planning.definition import decimal
 
 POINTS = " points"
 LEAST_SHOWN = 1e-4  # of a share: below, two decimals would show zeros
+
+
+def adjacency(kind: Adjacency | str) -> str:
+    """Return an adjacency as a noun, to stand behind an epsilon."""
+    return "substitution" if kind == Adjacency.SUBSTITUTE else str(kind)
 
 
 def epsilon(number: Fraction | float) -> str:

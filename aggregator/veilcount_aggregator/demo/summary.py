@@ -51,6 +51,7 @@ class Release:
     first: date
     last: date
     epsilon: str
+    adjacency: str
     level: float
     n: int
     rows: list[Released]
@@ -142,6 +143,7 @@ def _release(ending: Ending) -> Release:
         first=opens(collection, made.first_period).date(),
         last=closes(collection, made.last_period).date() - timedelta(days=1),
         epsilon=decimal(question.epsilon),
+        adjacency=made.adjacency,
         level=made.level,
         n=made.n,
         rows=released(ending),

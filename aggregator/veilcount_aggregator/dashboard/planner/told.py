@@ -94,7 +94,7 @@ def _whose(planned: Planned) -> str:
 
 
 def _epsilons(planned: Planned) -> tuple[tuple[str, str, str], ...]:
-    """Return event, day and user of the definition: one answer, or release, a period."""
+    """Return event, day and user of the definition, by substitution: one answer a period."""
     one = decimal(planned.epsilon if planned.device is None else planned.device)
     times = planned.together.answers
     every = "one answer in all" if times == 1 else f"{times:,} answers, one {_a(planned.unit)}"
