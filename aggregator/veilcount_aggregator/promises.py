@@ -8,6 +8,7 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Linkage, Model, Presence
 from veilcount_shared.errors import show
 
+from .central.contribution import publishes_n
 from .schema import Decimal
 from .wording import adjacency
 
@@ -80,12 +81,5 @@ def _how(collection: Collection) -> str:
 
 
 def counts_are_public(collection: Collection) -> bool:
-    """Whether an exact number of reports may be told.
-
-    Under add-remove it would tell whether one person took part. With substitution it is the same
-    for all neighbours only where a person contributes exactly one answer.
-    """
-    if collection.model is Model.LOCAL:
-        return True
-    once = collection.answering * collection.per_period == 1
-    return collection.adjacency is Adjacency.SUBSTITUTE and once
+    """Whether exact numbers of reports may be shown: of a curator's by one rule for all of it."""
+    return collection.model is Model.LOCAL or publishes_n(collection)

@@ -64,7 +64,7 @@ def _two(shift: int, scale: float) -> tuple[Floats, Floats]:
     reach = int(TAIL * scale) + abs(shift)
     places = np.arange(-reach, reach + 1)
     q = np.exp(-1 / scale)
-    return tuple((1 - q) / (1 + q) * q ** np.abs(places - by) for by in (0, shift))  # type: ignore[return-value]
+    return tuple((1 - q) / (1 + q) * q ** np.abs(places - by) for by in (0, shift))
 
 
 def asked(adjacency: Adjacency, unit: Unit = Unit.MONTH, per_period: int = 1) -> Collection:

@@ -120,6 +120,8 @@ def _rows(planned: Planned) -> Iterator[tuple[str, str, str]]:
     together = planned.together
     yield "in all", wording.epsilon(together.plain), _all(planned)
     yield "design", planned.design, f"{planned.bits} bit{'s' * (planned.bits != 1)} a message"
+    if planned.excess is not None:
+        yield "variance", wording.excess(planned.excess), "of all randomizers of this epsilon"
 
 
 def _marked(planned: Planned, name: str, text: str) -> tuple[str, str, str]:

@@ -50,6 +50,7 @@ class Planned:
     population: Error
     design: str
     bits: int
+    excess: float | None  # of the variance above the least possible; None: no noise, or a number
     detectable: float | None
     headroom: Headroom
     unit: Unit
@@ -132,6 +133,7 @@ def _planned(solver: Solver, trust: Trust, found: str, choice: Choice) -> Planne
         ),
         design="true values, to a trusted curator" if design is None else describe(design),
         bits=0 if design is None else design.bits,
+        excess=None if choice.device is None else quantity.excess(choice.device),
         detectable=_detectable(solver, choice, design),
         headroom=_headroom(solver, design),
         unit=question.unit,
