@@ -469,3 +469,11 @@ def test_a_user_epsilon_that_cannot_be_shared_out_gives_no_local_answer() -> Non
     assert event.epsilon is None
     assert event.local_period is None
     assert event.central_period.rmse > 1
+
+
+@pytest.mark.parametrize(("adjacency", "user"), [("substitute", 24), ("add-remove", 48)])
+def test_units_are_compared_under_one_adjacency(adjacency: str, user: int) -> None:
+    """A curator's budget of 2 for each of 12 months; between values add-remove counts twice."""
+    table = levels(asked(epsilon=None, model='"central"', budget=2, adjacency=f'"{adjacency}"'), 99)
+
+    assert (table.user, table.adjacency) == (Fraction(user), "substitute")

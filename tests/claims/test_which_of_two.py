@@ -43,10 +43,10 @@ def success(question: Question, one: int, other: int, answers: int) -> float:
     counters = [np.zeros(question.collection.inputs, np.int64) for _ in range(2)]
     counters[0][one], counters[1][other] = answers, answers
     scales = [part.scale for part in forecast(question).noise]
-    told = [_true(question, each) for each in counters]
+    true = [_true(question, each) for each in counters]
     shifts = [
         (x - y, scale)
-        for a, b, scale in zip(*told, scales, strict=True)
+        for a, b, scale in zip(*true, scales, strict=True)
         for x, y in zip(a, b, strict=True)
         if x != y
     ]

@@ -54,15 +54,15 @@ def test_each_epsilon_of_the_text_states_its_adjacency(answered: Receipt) -> Non
 
 
 def test_the_json_states_the_adjacency_of_each_figure(answered: Receipt) -> None:
-    told = answered.json()
+    document = answered.json()
 
-    assert {"model": "central", "adjacency": "add-remove", "epsilon": 2.0} in told["spent"]
-    assert [each["adjacency"] for each in told["collections"]] == [
+    assert {"model": "central", "adjacency": "add-remove", "epsilon": 2.0} in document["spent"]
+    assert [each["adjacency"] for each in document["collections"]] == [
         "substitute",
         "add-remove",
         "substitute",
     ]
-    assert (told["charged"], told["ceiling"]) == (7, 7)
+    assert (document["charged"], document["ceiling"]) == (7, 7)
 
 
 def test_what_belongs_to_no_loaded_definition_has_no_adjacency(veilcount: Kit) -> None:

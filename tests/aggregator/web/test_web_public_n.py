@@ -89,7 +89,7 @@ def seen(deployed: World) -> dict[str, str]:
     return found | {f"page {path}": visitor.get(path).html for path in pages}
 
 
-def told(deployed: World, *, of: int) -> list[str]:
+def occurrences(deployed: World, *, of: int) -> list[str]:
     """Where a number stands, with or without its separators; not within another one."""
     number = re.compile(rf"(?<![\w.,])(?:{of}|{of:,})(?![\w])")
     return [where for where, text in seen(deployed).items() if number.search(text)]
@@ -111,10 +111,12 @@ def _cheap(first: str, last: str) -> bytes:
 
 
 def test_public_numbers_stand_everywhere_before_any_release(public: World) -> None:
-    found = told(public, of=TOTAL)
+    found = occurrences(public, of=TOTAL)
 
     assert {"/v1/collections", "/v1/collections/crash", "/metrics", "page /"} <= set(found)
-    assert [told(public, of=answers) != [] for answers in MONTHS.values()] == [True] * len(MONTHS)
+    assert [occurrences(public, of=answers) != [] for answers in MONTHS.values()] == [True] * len(
+        MONTHS
+    )
     assert [each["n"] for each in released(public)] == [*MONTHS.values(), TOTAL]
 
 
@@ -122,6 +124,6 @@ def test_withheld_numbers_stand_nowhere_nor_in_cheap_releases(withheld: World) -
     """Of a campaign, of a month, and by the sum of what the months' releases state."""
     answers = released(withheld)
 
-    assert [told(withheld, of=each) for each in (TOTAL, *MONTHS.values())] == [[]] * 4
+    assert [occurrences(withheld, of=each) for each in (TOTAL, *MONTHS.values())] == [[]] * 4
     assert [each["n"] for each in answers] == [None] * 4
     assert all(each["charged"] for each in answers)
