@@ -136,7 +136,7 @@ def _account(ending: Ending, name: str) -> Account:
 
 def _release(ending: Ending) -> Release:
     question, made = ending.released.question, ending.released.release
-    assert made.n is not None  # noqa: S101 - one answer a person, substituted: n is public
+    assert made.n is not None  # noqa: S101 - one answer a person and month, substituted: n is public
     collection = question.collection
     return Release(
         collection=collection.name,
