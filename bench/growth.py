@@ -23,6 +23,7 @@ from veilcount_aggregator.bodies import read_body
 from veilcount_aggregator.commit import Committer
 from veilcount_aggregator.ingest import Intake
 from veilcount_aggregator.notebook import Notebook
+from veilcount_aggregator.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.series import Series
 from veilcount_aggregator.store import open_store
 from veilcount_shared.wire import PACKED_TYPE
@@ -72,7 +73,7 @@ def _a_body(folder: Path, times: int) -> list[float]:
     known = {asked.fingerprint: Series(asked)}
     store = open_store(f"sqlite:///{folder}/bodies.db?durability=relaxed", make=True)
     notebook = Notebook(time.monotonic)
-    intake = Intake(Committer(store, notebook).commit, notebook, ROOM)
+    intake = Intake(Committer(store, notebook).commit, notebook, PseudonymLimit(ROOM, lambda: b""))
 
     def take(raw: bytes) -> None:
         intake.take(read_body(PACKED_TYPE, "", raw), known, day)

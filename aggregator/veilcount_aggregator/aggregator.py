@@ -19,6 +19,7 @@ from .errors import StoreError
 from .ingest import Intake
 from .journal import Journal
 from .notebook import Notebook
+from .pseudonym_limit import PseudonymLimit, stored_key
 from .releases import Filter
 from .series import utc_day
 from .settings import Settings
@@ -53,7 +54,8 @@ class Aggregator:
         for file in settings.collections:
             push(store, read_source(file), clock(), "start")
         notebook = Notebook(seconds)
-        intake = Intake(Committer(store, notebook).commit, notebook, settings.room)
+        limit = PseudonymLimit(settings.room, stored_key(store))
+        intake = Intake(Committer(store, notebook).commit, notebook, limit)
         curator = Curator(Filter(store, Journal.of(settings)))
         with suppress(StoreError):  # looked at again before each release; the intake goes on
             curator.filter.guard()

@@ -6,7 +6,7 @@ a spent slot is looked up first (in the store): a late retry is told that it had
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from types import EllipsisType
@@ -19,11 +19,14 @@ from veilcount_shared.verdict import Verdict
 from .bodies import Body, Sheet
 from .checking import valid
 from .notebook import Notebook
+from .pseudonym_limit import PseudonymLimit
 from .series import Series
 from .store import CODES, COUNTED, ROW_BYTES, VERDICT, VERDICTS, Codes, Note, Spends
 
 Commit = Callable[[Sequence[Spends]], list[Codes]]
-Fit = np.ndarray[tuple[int], np.dtype[np.bool_]] | EllipsisType  # `...`: all, and no copies
+Fits = np.ndarray[tuple[int], np.dtype[np.bool_]]
+Fit = Fits | EllipsisType  # `...`: all, and no copies
+Asked = tuple[np.ndarray[tuple[int], np.dtype[np.intp]], Spends]  # with their places in the batch
 
 LOSS = "loss"
 
@@ -34,14 +37,14 @@ class Intake:
 
     commit: Commit
     notebook: Notebook
-    room: int  # how many new pseudonyms a collection's period may bring
+    limit: PseudonymLimit
 
     def take(self, body: Body, known: Mapping[str, Series], day: date) -> list[Verdict]:
         """Return one verdict a report, in the batch's order; what is counted is durable."""
         if body.losses is not None:
             self._note_losses(body.losses, known)
         verdicts = np.full(body.reports, CODES[Verdict.UNKNOWN_COLLECTION], np.uint8)
-        asked: list[tuple[np.ndarray[tuple[int], np.dtype[np.intp]], Spends]] = []
+        asked: list[Asked] = []
         for sheet in body.sheets:
             series = known.get(sheet.fingerprint)
             if series is None:
@@ -50,17 +53,27 @@ class Intake:
             codes = judge(series, sheet)
             verdicts[sheet.places] = codes
             fit = codes == COUNTED
-            if fit.all():  # nearly always
-                asked.append((sheet.places, spends(series, sheet, ..., day, self.room)))
-                continue
-            self._note_refused(series, codes)
-            if fit.any():
-                asked.append((sheet.places[fit], spends(series, sheet, fit, day, self.room)))
+            if not fit.all():
+                self._note_refused(series, codes)
+            asked += self._spends(series, sheet, fit, day)
         for (places, _), codes in zip(
             asked, self.commit([each for _, each in asked]) if asked else (), strict=True
         ):
             verdicts[places] = codes
         return [VERDICTS[code] for code in verdicts.tolist()]
+
+    def _spends(self, series: Series, sheet: Sheet, fit: Fits, day: date) -> Iterator[Asked]:
+        """Yield the reports that fit their definition, those of one limit together."""
+        whole = bool(fit.all())
+        if not self.limit.secret(series):
+            if whole or fit.any():
+                places = sheet.places if whole else sheet.places[fit]
+                yield places, spends(series, sheet, ... if whole else fit, day, self.limit.most)
+            return
+        for period in np.unique(sheet.periods[fit]).tolist():
+            chosen = fit & (sheet.periods == period)
+            limit = self.limit.of(series, period)
+            yield sheet.places[chosen], spends(series, sheet, chosen, day, limit)
 
     def _note_refused(self, series: Series, codes: Codes) -> None:
         for code, number in enumerate(np.bincount(codes).tolist()):

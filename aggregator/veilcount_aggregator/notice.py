@@ -12,12 +12,13 @@ from fractions import Fraction
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Linkage, Model, Presence, Takes
-from veilcount_shared.composition import MAX_ANSWERS, guessed
 from veilcount_shared.domain import Boolean, Choice, Cross, Number
 from veilcount_shared.periods import Unit
 
+from .budget.two_values import chance_to_tell, two_values_epsilon
 from .planning.plan import percent
 from .series import GRACE
+from .wording import adjacency
 
 LISTED = 12  # so many possible answers are named one by one
 CAREFUL, SOME, MUCH = Fraction(1), Fraction(3), Fraction(10)  # what a life's epsilon is called
@@ -159,28 +160,38 @@ def _periods(collection: Collection, unit: str) -> str:
 
 def _gives_away(collection: Collection) -> Iterator[str]:
     """Epsilon in words: what the best guesser could make of what is seen."""
-    one, times = collection.unit_epsilon, collection.answering * collection.per_period
-    seen = "what is released of one period" if _central(collection) else "one report"
+    times = collection.answering * collection.per_period
+    seen = "what is released of one answer" if _central(collection) else "one report"
     yield (
         "Somebody who wonders which of two answers you gave, and holds both equally likely, is"
         " right half of the time without any data;"
-        f" with {seen}, at most {percent(guessed(one, 1))} of the time"
+        f" with {seen}, at most {percent(chance_to_tell(collection))} of the time"
         f"{_with_all(collection, times)}."
     )
     yield (
         f"In the language of experts: epsilon {float(collection.epsilon_event):g} for one answer,"
         f" {float(collection.epsilon_day):g} for one day and {float(collection.epsilon_user):g}"
-        f" for all of them; {_verdict(collection.epsilon_user)}."
+        f" for all of them, {_compares(collection)};"
+        f" {_verdict(two_values_epsilon(collection, collection.epsilon_user))}."
     )
     if collection.unit is Unit.EVENT:
         yield "Many answers about the same habit together tell more about the habit than one does."
 
 
+def _compares(collection: Collection) -> str:
+    """Return the adjacency of the epsilons; between two values, an add-remove one counts twice."""
+    stated = f"by {adjacency(collection.epsilon_adjacency)}"
+    if collection.substitution_factor == 1:
+        return f"{stated} (one answer or another)"
+    doubled = float(two_values_epsilon(collection, collection.epsilon_user))
+    return f"{stated} (with or without an answer; between two answers, {doubled:g} for all of them)"
+
+
 def _with_all(collection: Collection, times: int) -> str:
     if times == 1:
         return ""
-    every = guessed(collection.unit_epsilon, times) if times <= MAX_ANSWERS else Fraction(1)
-    whose = "releases of all periods" if _central(collection) else f"all {times:,} reports"
+    every = chance_to_tell(collection, times)
+    whose = "all releases" if _central(collection) else f"all {times:,} reports"
     return f"; with {whose}, if your answer never changes, at most {percent(every)}"
 
 

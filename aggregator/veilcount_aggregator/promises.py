@@ -10,15 +10,18 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Linkage, Model, Presence, explain_held
 from veilcount_shared.errors import show
 
+from .central.contribution import publishes_n
 from .schema import Decimal
+from .wording import adjacency
 
 
 class Epsilons(Struct):
-    """The three figures, which stand together: decimals in strings, so exact."""
+    """The three figures, which stand together, of one adjacency: decimals in strings, so exact."""
 
     event: Decimal
     day: Decimal
     user: Decimal
+    adjacency: Adjacency
 
 
 _LINKED = {
@@ -50,6 +53,7 @@ def epsilons(collection: Collection) -> Epsilons:
         show(collection.epsilon_event),
         show(collection.epsilon_day),
         show(collection.epsilon_user),
+        collection.epsilon_adjacency,
     )
 
 
@@ -57,8 +61,8 @@ def promise(collection: Collection) -> list[str]:
     """Return what is promised to a person, and what is not."""
     figures = epsilons(collection)
     spent = (
-        f"Epsilon {figures.event} an event, {figures.day} a UTC day, {figures.user} a user"
-        f" ({collection.answering} of {collection.periods} periods)."
+        f"Epsilon ({adjacency(figures.adjacency)}) {figures.event} an event, {figures.day} a UTC"
+        f" day, {figures.user} a user ({collection.answering} of {collection.periods} periods)."
     )
     linked = _LINKED[collection.linkage or Linkage.PERIOD]
     seen = _SEEN[collection.presence] if collection.model is Model.LOCAL else _TOLD
@@ -85,12 +89,5 @@ def _held(collection: Collection) -> Iterator[str]:
 
 
 def counts_are_public(collection: Collection) -> bool:
-    """Whether an exact number of reports may be told.
-
-    Under add-remove it would tell whether one person took part. With substitution it is the same
-    for all neighbours only where a person contributes exactly one answer.
-    """
-    if collection.model is Model.LOCAL:
-        return True
-    once = collection.answering * collection.per_period == 1
-    return collection.adjacency is Adjacency.SUBSTITUTE and once
+    """Whether exact numbers of reports may be shown: of a curator's by one rule for all of it."""
+    return collection.model is Model.LOCAL or publishes_n(collection)

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import floor, log10
+from math import ceil, floor, log10
+
+from veilcount_shared.collection import Adjacency
 
 from .planning.definition import decimal
 
 POINTS = " points"
 LEAST_SHOWN = 1e-4  # of a share: below, two decimals would show zeros
+
+
+def excess(part: float) -> str:
+    """Return by how much a variance is above the least possible, in percent, rounded up."""
+    if part <= 0:
+        return "the least possible"
+    return f"{max(1, ceil(part * 1000 - 1e-9)) / 10:g} % above the least possible"
+
+
+def adjacency(kind: Adjacency | str) -> str:
+    """Return an adjacency as a noun, to stand behind an epsilon."""
+    return "substitution" if kind == Adjacency.SUBSTITUTE else str(kind)
 
 
 def epsilon(number: Fraction | float) -> str:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Model, Presence
+from veilcount_shared.collection import Adjacency, Model, Presence
 from veilcount_shared.design import Distribution, Hierarchy, Mean, Plane, Subset
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import show
 
 from .closing import closed
-from .ledger import Reservation
+from .ledger import Reservation, micro
 from .state import Sent, Spent, State
 
 NOT_COVERED = (
@@ -24,6 +24,26 @@ NOT_COVERED = (
 )
 
 
+ADJACENCY = {Adjacency.SUBSTITUTE.value: "substitution", Adjacency.ADD_REMOVE.value: "add-remove"}
+NOT_RECORDED = "before forget() or under earlier definitions, adjacency not recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The epsilon spent under one model and one adjacency: only these may be added up."""
+
+    model: str | None  # None: of what is no longer loaded
+    adjacency: str | None
+    epsilon: float
+
+    def line(self) -> str:
+        """Return the total in plain words."""
+        label = NOT_RECORDED
+        if self.model is not None and self.adjacency is not None:
+            label = f"{self.model}, {ADJACENCY[self.adjacency]}"
+        return f"{label}: epsilon {self.epsilon:g}"
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What one collection learnt of one person."""
@@ -31,6 +51,7 @@ class Entry:
     name: str
     question: str
     model: str
+    adjacency: str  # of every epsilon here
     spent: float
     event: str
     day: str
@@ -44,26 +65,38 @@ class Entry:
         how = "a true value, to a trusted curator" if self.model == "central" else "randomized"
         return [
             f"{self.question} [{self.name}]",
-            f"  {how}; epsilon {self.event} an answer, {self.day} a day, {self.life} in all",
+            f"  {how}; epsilon ({ADJACENCY[self.adjacency]}) {self._figures()}",
             f"  spent {self.spent:g} of {self.life}; {self.frozen} answers given",
             *(["  closed: no more is asked"] if self.closed else []),
             *(f"  {each['status']}: period {each['period']}, {each['says']}" for each in self.sent),
         ]
 
+    def _figures(self) -> str:
+        return f"{self.event} an answer, {self.day} a day, {self.life} in all"
+
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """All collections of one person."""
+    """All collections of one person.
+
+    `charged` is the plain sum of all stated epsilons, whatever their adjacency: what the device
+    holds against its `ceiling`, and no privacy figure.
+    """
 
     entries: tuple[Entry, ...]
-    spent: float
+    spent: tuple[Total, ...]
+    charged: float
     ceiling: float
     losses: Mapping[str, int]
 
     def text(self) -> str:
         """Return the receipt for a person to read."""
         lines = [line for entry in self.entries for line in (*entry.lines(), "")]
-        lines.append(f"Over all collections: epsilon {self.spent:g} of at most {self.ceiling:g}.")
+        lines += ["Over all collections:", *(f"  {total.line()}" for total in self.spent)]
+        lines.append(
+            f"  limit on this device: {self.charged:g} of at most {self.ceiling:g}, the plain sum"
+            " of the stated epsilons (a safety limit, no privacy figure)"
+        )
         lines += [f"Not recorded, {reason}: {count}" for reason, count in self.losses.items()]
         return "\n".join([*lines, "", "What this does not cover:", *NOT_COVERED])
 
@@ -74,7 +107,10 @@ class Receipt:
                 {field: getattr(entry, field) for field in Entry.__slots__}
                 for entry in self.entries
             ],
-            "spent": self.spent,
+            "spent": [
+                {field: getattr(total, field) for field in Total.__slots__} for total in self.spent
+            ],
+            "charged": self.charged,
             "ceiling": self.ceiling,
             "losses": dict(self.losses),
             "not_covered": list(NOT_COVERED),
@@ -115,13 +151,32 @@ def receipt(
     for (reason, where), count in state.losses().items():
         name = names.get(where, where)  # on the way, losses are kept by series
         losses[f"{reason.value}{f' ({name})' if name else ''}"] += count
-    total = sum(each.life for each in spent.values())
+    charged = sum(each.life for each in spent.values())
     return Receipt(
         tuple(entries),
-        total / EPSILON_GRAIN,
+        tuple(_totals(collections.values(), entries, charged)),
+        charged / EPSILON_GRAIN,
         reservation.ceilings.life / EPSILON_GRAIN,
         dict(+losses),
     )
+
+
+def _totals(
+    collections: Iterable[Collection], entries: Iterable[Entry], charged: int
+) -> Iterator[Total]:
+    """Yield one total per model and adjacency, then what belongs to no loaded definition.
+
+    A lineage may have spent under a definition of another adjacency, so only the answers of the
+    loaded one count for its own.
+    """
+    spent: Counter[tuple[str, str]] = Counter()
+    for collection, entry in zip(collections, entries, strict=True):
+        answered = entry.frozen * micro(collection.unit_epsilon)
+        spent[entry.model, entry.adjacency] += min(answered, round(entry.spent * EPSILON_GRAIN))
+    for (model, adjacency), epsilon in sorted((+spent).items(), reverse=True):
+        yield Total(model, adjacency, epsilon / EPSILON_GRAIN)
+    if charged > spent.total():
+        yield Total(None, None, (charged - spent.total()) / EPSILON_GRAIN)
 
 
 def example(collection: Collection) -> Example:
@@ -152,6 +207,7 @@ def _entry(
         collection.name,
         collection.question,
         collection.model.value,
+        collection.epsilon_adjacency.value,
         life / EPSILON_GRAIN,
         show(collection.epsilon_event),
         show(collection.epsilon_day),

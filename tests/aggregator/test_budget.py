@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from importlib import import_module
 from itertools import product
@@ -355,13 +356,32 @@ KEYS = 'question = "q"\nboolean = true\nunit = "month"\nfrom = 2026-12-01\nuntil
 
 def test_collections_add_up() -> None:
     """12 + 6."""
-    shown = across(family(f"[a]\n{KEYS}epsilon = 1\n[b]\n{KEYS}epsilon = 0.5\n"))
+    (shown,) = across(family(f"[a]\n{KEYS}epsilon = 1\n[b]\n{KEYS}epsilon = 0.5\n")).totals
 
     assert shown.plain == shown.worst == 18
     assert shown.draws == ()
 
 
-def test_cohorts_and_twins_cost_the_largest_and_not_the_sum() -> None:
+def test_nothing_is_summed_across_adjacencies() -> None:
+    """A local epsilon, and a curator's of either adjacency: three totals, and no fourth."""
+    curated = f'{KEYS}model = "central"\nbudget = '
+    text = (
+        f"[a]\n{KEYS}epsilon = 1\n"
+        f'[b]\n{curated}2\nadjacency = "add-remove"\n'
+        f'[c]\n{curated}4\nadjacency = "substitute"\n'
+        f'[d]\n{curated}8\nadjacency = "add-remove"\n'
+    )
+    shown = across(family(text))
+
+    assert {(each.model, each.adjacency): each.plain for each in shown.totals} == {
+        ("local", "substitute"): 12,
+        ("central", "add-remove"): 12 * 10,
+        ("central", "substitute"): 12 * 4,
+    }
+    assert [each.collections for each in shown.totals if len(each.collections) > 1] == [("b", "d")]
+
+
+def test_cohorts_cost_the_largest_and_not_the_sum() -> None:
     """Against the worst of every person there can be: each cohort, each side of the twins."""
     cohort = 'cohort = {{draw = "{}", of = 3, number = {}}}\n'.format
     text = "".join(
@@ -376,15 +396,17 @@ def test_cohorts_and_twins_cost_the_largest_and_not_the_sum() -> None:
         ]
     )
     collections = family(text)
-    shown = across(collections)
+    local, central = across(collections).totals
 
-    assert shown.worst == worst_person(collections) == 12 * (1 + 3 + 4)
-    assert shown.plain == 12 * Fraction("12.5")
-    assert [draw.draw for draw in shown.draws] == ["fall", "spring"]
+    assert local.worst == worst_person(local.collections, collections) == 12 * (1 + 3 + 1)
+    assert central.worst == worst_person(central.collections, collections) == 12 * 4
+    assert (local.plain, central.plain) == (12 * Fraction("8.5"), Fraction(48))
+    assert [draw.draw for draw in local.draws] == ["fall", "spring"]
 
 
-def worst_person(collections: dict[str, Collection]) -> Fraction:
+def worst_person(names: Iterable[str], collections: dict[str, Collection]) -> Fraction:
     """The most expensive choice of cohorts and twins, one person after another."""
+    mine_are = [collections[name] for name in names]
     costs = []
     for spring, fall, side in product(range(3), range(3), ("t", "u")):
         mine = {"spring": spring, "fall": fall}
@@ -392,7 +414,7 @@ def worst_person(collections: dict[str, Collection]) -> Fraction:
             sum(
                 (
                     each.epsilon_user
-                    for each in collections.values()
+                    for each in mine_are
                     if (each.cohort is None or mine[each.cohort.draw] == each.cohort.number)
                     and (each.twin is None or each.name == side)
                 ),
@@ -404,7 +426,8 @@ def worst_person(collections: dict[str, Collection]) -> Fraction:
 
 def test_nothing_costs_nothing() -> None:
     """An empty file, and no alternatives at all."""
-    assert across({}).worst == parallel([]) == 0
+    assert across({}).totals == ()
+    assert parallel([]) == 0
 
 
 # -- user level against event level ----------------------------------------------------------------
@@ -446,3 +469,11 @@ def test_a_user_epsilon_that_cannot_be_shared_out_gives_no_local_answer() -> Non
     assert event.epsilon is None
     assert event.local_period is None
     assert event.central_period.rmse > 1
+
+
+@pytest.mark.parametrize(("adjacency", "user"), [("substitute", 24), ("add-remove", 48)])
+def test_units_are_compared_under_one_adjacency(adjacency: str, user: int) -> None:
+    """A curator's budget of 2 for each of 12 months; between values add-remove counts twice."""
+    table = levels(asked(epsilon=None, model='"central"', budget=2, adjacency=f'"{adjacency}"'), 99)
+
+    assert (table.user, table.adjacency) == (Fraction(user), "substitute")

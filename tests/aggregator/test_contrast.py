@@ -322,11 +322,15 @@ def test_numbers_are_contrasted_too(measure: str) -> None:
     assert errors[0] > errors[2] > errors[3]
 
 
-def test_a_central_collection_is_contrasted_at_its_budget() -> None:
-    """With the local design that the same question would have."""
-    central = asked(epsilon=None, model='"central"', budget=1)
+@pytest.mark.parametrize(("adjacency", "epsilon"), [("substitute", 1), ("add-remove", 2)])
+def test_a_central_collection_is_contrasted_at_its_substitution_epsilon(
+    adjacency: str, epsilon: int
+) -> None:
+    """With the local design that the same question would have; an add-remove budget is twice it."""
+    central = asked(epsilon=None, model='"central"', budget=1, adjacency=f'"{adjacency}"')
+    local = asked(epsilon=epsilon)
 
-    assert contrast(central, 1000).lines[0].cohort == contrast(asked(), 1000).lines[0].cohort
+    assert contrast(central, 1000).lines[0].cohort == contrast(local, 1000).lines[0].cohort
 
 
 def test_half_of_nobody_is_refused() -> None:

@@ -15,6 +15,7 @@ from veilcount_aggregator.bodies import Body
 from veilcount_aggregator.bodies.sheet import sheets_of
 from veilcount_aggregator.ingest import LOSS, Intake, judge
 from veilcount_aggregator.notebook import Notebook
+from veilcount_aggregator.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.series import Series, utc_day
 from veilcount_aggregator.store import COUNTED, ROW_BYTES, VERDICT, VERDICTS, Codes, Note, Spends
 from veilcount_shared import Collection
@@ -23,6 +24,7 @@ from veilcount_shared.report import Losses, Report, check
 from veilcount_shared.schedule import closes, opens
 from veilcount_shared.verdict import Verdict, refusal
 
+LIMIT = PseudonymLimit(5, lambda: b"")
 SERIES = {
     "linked": Series(asked(unit='"week"')),
     "by period": Series(asked(unit='"event"', per_day=3, until="2026-12-31")),
@@ -56,7 +58,7 @@ class Desk:
         """Return the verdicts of a batch."""
         known = {each.fingerprint: each for each in series or SERIES.values()}
         body = Body(len(reports), sheets_of(reports))
-        return Intake(self.behind.commit, self.notebook, 5).take(body, known, day)
+        return Intake(self.behind.commit, self.notebook, LIMIT).take(body, known, day)
 
     def noted(self) -> dict[tuple[str, str], int]:
         """Return what was counted beside."""
@@ -209,7 +211,7 @@ def test_losses_are_noted_by_reason_and_digits() -> None:
     """Of unknown series none are."""
     desk = Desk()
     known = {each.fingerprint: each for each in SERIES.values()}
-    intake = Intake(desk.behind.commit, desk.notebook, 5)
+    intake = Intake(desk.behind.commit, desk.notebook, LIMIT)
     for fingerprint in (SERIES["linked"].fingerprint, "0" * 64):
         body = Body(0, (), Losses(fingerprint, aged=1, corrupt=4))
         assert intake.take(body, known, date(2026, 12, 1)) == []

@@ -8,6 +8,7 @@ from math import isclose, sqrt
 
 import pytest
 
+from veilcount_aggregator import wording
 from veilcount_aggregator.amplification import holds
 from veilcount_aggregator.contrast import Quantity
 from veilcount_aggregator.planning import Planned, PlanRefused, Question, Trust, plan
@@ -366,3 +367,29 @@ def test_a_curator_has_no_ranges() -> None:
     """Its collection has no measure."""
     with pytest.raises(PlanRefused, match="a curator sums"):
         plan(QUESTIONS[-1], trust=Trust.CENTRAL, devices=1000, epsilon=ONE)
+
+
+@pytest.mark.parametrize(
+    ("values", "epsilon", "shown"),
+    [
+        (4, 1, "the least possible"),
+        (1_000, 1, "0.4 % above the least possible"),
+        (1_000_000, 6, "24.4 % above the least possible"),
+    ],
+)
+def test_a_plan_states_how_far_its_variance_is_from_the_least(
+    values: int, epsilon: int, shown: str
+) -> None:
+    """Rounded up, of the configuration that was asked for."""
+    planned = plan(yes_or_no(values=values), devices=10**6, epsilon=Fraction(epsilon))
+
+    assert planned.excess is not None
+    assert wording.excess(planned.excess) == shown
+
+
+def test_of_a_mean_and_of_a_curator_no_least_variance_is_stated() -> None:
+    number = yes_or_no(values=None, range=(Fraction(0), Fraction(10)))
+    curated = yes_or_no(values=4)
+
+    assert plan(number, devices=1000, epsilon=Fraction(1)).excess is None
+    assert plan(curated, trust=Trust.CENTRAL, devices=1000, epsilon=Fraction(1)).excess is None

@@ -82,7 +82,7 @@ def test_its_arrays_are_of_the_newest_series_and_its_last_stretch(reader: Reader
     assert estimate.low.tolist() == last["low"].tolist()
     assert estimate.high.tolist() == last["high"].tolist()
     assert (estimate.n, estimate.level, estimate.collection) == (4000, 0.99, "theme")
-    assert estimate.epsilon == {"event": "2", "day": "2", "user": "24"}
+    assert estimate.epsilon == {"event": "2", "day": "2", "user": "24", "adjacency": "substitute"}
     assert (estimate.unit, estimate.mean) == ("month", None)
     assert estimate.of == "of the population that could have been asked"
 

@@ -1,6 +1,7 @@
 """What a person reveals: per event, day and life; what was counted; what several answers tell."""
 
 from .across import Across as Across
+from .across import Total as Total
 from .across import across as across
 from .averaging import Guess as Guess
 from .averaging import guesses as guesses
@@ -16,3 +17,5 @@ from .spent import Spent as Spent
 from .spent import spent as spent
 from .together import Together as Together
 from .together import together as together
+from .two_values import chance_to_tell as chance_to_tell
+from .two_values import two_values_epsilon as two_values_epsilon

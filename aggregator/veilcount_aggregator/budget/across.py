@@ -1,8 +1,9 @@
-"""What one person may reveal over several collections: less by cohorts and twins than the sum.
+"""What one person may reveal over several collections: one total per model and adjacency.
 
-Whoever is in one cohort of a draw is in no other, and answers one of two twins only: over the
-choices the largest sum counts, not the sum of all (parallel composition). Both are drawn before any
-data, so that it is decided for each person, not hoped for on average.
+Local epsilons compare data sets that differ in a value, a curator's what its definition says:
+their sum would bound neither, so none is formed. Within a total, whoever is in one cohort of a draw
+is in no other: over the cohorts the largest sum counts (parallel composition), since they are drawn
+before any data. Of two paired collections one is local and one is not: each total has its own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilcount_shared import Collection
+from veilcount_shared.collection import Adjacency, Model
 from veilcount_shared.composition import basic, parallel
 
 
@@ -19,6 +21,16 @@ from veilcount_shared.composition import basic, parallel
 class Across:
     """What the listed collections can cost one person, each over its whole campaign."""
 
+    collections: tuple[str, ...]
+    totals: tuple[Total, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """The epsilons that may be added up: of one model and one adjacency."""
+
+    model: Model
+    adjacency: Adjacency
     collections: tuple[str, ...]
     plain: Fraction
     worst: Fraction
@@ -36,14 +48,26 @@ class Draw:
 
 def across(collections: Mapping[str, Collection]) -> Across:
     """Return what the collections of one file cost one person."""
+    groups: dict[tuple[Model, Adjacency], dict[str, Collection]] = {}
+    for name, each in collections.items():
+        groups.setdefault((each.model, each.epsilon_adjacency), {})[name] = each
+    return Across(
+        collections=tuple(collections),
+        totals=tuple(_total(*key, groups[key]) for key in sorted(groups, reverse=True)),
+    )
+
+
+def _total(model: Model, adjacency: Adjacency, collections: Mapping[str, Collection]) -> Total:
     asked = list(collections.values())
     draws = tuple(
         _draw(name, asked)
         for name in sorted({each.cohort.draw for each in asked if each.cohort is not None})
     )
-    everyone = _together(each for each in asked if each.cohort is None)
+    everyone = basic(each.epsilon_user for each in asked if each.cohort is None)
     chosen = basic(parallel(cost for _, cost in draw.cohorts) for draw in draws)
-    return Across(
+    return Total(
+        model=model,
+        adjacency=adjacency,
         collections=tuple(collections),
         plain=basic(each.epsilon_user for each in asked),
         worst=everyone + chosen,
@@ -52,19 +76,10 @@ def across(collections: Mapping[str, Collection]) -> Across:
 
 
 def _draw(name: str, asked: Iterable[Collection]) -> Draw:
-    cohorts: dict[int, list[Collection]] = {}
+    cohorts: dict[int, Fraction] = {}
     of = 0
     for each in asked:
         if each.cohort is not None and each.cohort.draw == name:
-            of = each.cohort.of
-            cohorts.setdefault(each.cohort.number, []).append(each)
-    return Draw(name, of, tuple((number, _together(cohorts[number])) for number in sorted(cohorts)))
-
-
-def _together(asked: Iterable[Collection]) -> Fraction:
-    """Return the cost of one cohort's collections: twins share their domain, dates and cohort."""
-    pairs: dict[frozenset[str], list[Fraction]] = {}
-    for each in asked:
-        pair = frozenset((each.name, each.twin or each.name))
-        pairs.setdefault(pair, []).append(each.epsilon_user)
-    return basic(map(parallel, pairs.values()))
+            of, number = each.cohort.of, each.cohort.number
+            cohorts[number] = cohorts.get(number, Fraction(0)) + each.epsilon_user
+    return Draw(name, of, tuple(sorted(cohorts.items())))

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Linkage, Model, Presence
+from veilcount_shared.collection import Adjacency, Linkage, Model, Presence
 from veilcount_shared.periods import Unit
 
 VALUES_ONLY = "values only; counts and times are public"
+PRESENCE_TOO = "values, and whether there was one, from readers of releases; the server sees both"
 HIDDEN = "values, and whether there was one: hides use of the feature while the app runs, no more"
 DAY = "a UTC day; any 24 hours touch two"
 
@@ -24,6 +25,7 @@ class Figures:
 
     unit: Unit
     model: Model
+    adjacency: Adjacency  # of every epsilon here
     event: Fraction
     day: Fraction
     user: Fraction
@@ -42,6 +44,7 @@ def figures(collection: Collection) -> Figures:
     return Figures(
         unit=collection.unit,
         model=collection.model,
+        adjacency=collection.epsilon_adjacency,
         event=collection.epsilon_event,
         day=collection.epsilon_day,
         user=collection.epsilon_user,
@@ -62,6 +65,8 @@ def answers(collection: Collection) -> int:
 
 def scope(collection: Collection) -> str:
     """Return what the figures protect, and so what they do not."""
+    if collection.epsilon_adjacency is Adjacency.ADD_REMOVE:
+        return PRESENCE_TOO
     if collection.presence is Presence.HIDDEN:
         return HIDDEN
     if collection.unit is Unit.EVENT:

@@ -3,6 +3,7 @@
 A person answers in every period of the campaign, once a period (events: `per_day` times a day), so
 that all units spend the same user epsilon. The smaller the unit, the less each answer may say, and
 the more answers there are. Where epsilon shared out falls below a millionth, there is no answer.
+All epsilons are of substitution, local and central, so that they promise the same.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilcount_shared import Collection, periods
+from veilcount_shared.collection import Adjacency
 from veilcount_shared.composition import MAX_ANSWERS, guessed
 from veilcount_shared.epsilon import EPSILON_GRAIN, EPSILON_MAX
 from veilcount_shared.periods import Unit
 
 from ..contrast import Error, Quantity
+from .two_values import two_values_epsilon
 
 STOPS = {
     Unit.EVENT: (
@@ -72,6 +75,7 @@ class Levels:
     collection: str
     n: int
     user: Fraction
+    adjacency: Adjacency
     quantity: str
     level: float
     rows: tuple[Level, ...]
@@ -80,13 +84,14 @@ class Levels:
 def levels(
     collection: Collection, n: int, *, user: Fraction | None = None, level: float = 0.95
 ) -> Levels:
-    """Return the table for a collection's campaign, at its own user epsilon unless told another."""
-    user = collection.epsilon_user if user is None else user
+    """Return the table for a collection's campaign, by default at its own user epsilon."""
+    user = two_values_epsilon(collection, collection.epsilon_user) if user is None else user
     setting = _Setting(collection, Quantity.of(collection), n, user, level)
     return Levels(
         collection=collection.name,
         n=n,
         user=user,
+        adjacency=Adjacency.SUBSTITUTE,
         quantity=setting.quantity.name,
         level=level,
         rows=tuple(_row(setting, unit) for unit in Unit),

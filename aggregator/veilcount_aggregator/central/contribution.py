@@ -17,8 +17,8 @@ it gives other answers, as many. With c contributions, each between low and high
 
 The last is the sum from the middle of the range, doubled to stay whole: its terms lie between
 -(high - low) and high - low, so that an answer weighs least whatever it is. A condition that every
-answer fulfils is counted like any other: no substitute changes that number, but where a person is
-many units it says how often they answered, and leaves under noise only.
+answer fulfils is counted like any other, and leaves under noise only: where n is public, it is not
+sold.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ def person_answers(collection: Collection, periods: range) -> int:
     return collection.per_period * min(collection.answering, len(periods))
 
 
-def publishes_n(collection: Collection, periods: range) -> bool:
-    """Whether the exact number of answers in these periods may be told.
+def publishes_n(collection: Collection) -> bool:
+    """Whether the exact number of answers may leave: of all periods at once, or of none, ever.
 
-    Only where a person's neighbour is another person's answer, and each person has given one: then
-    the number is the same in all neighbouring data. Where persons may come, go, or answer more
-    often, the number itself would say something of them.
+    Only under substitution, and where each person is asked for exactly one answer in every period:
+    then exchanging what a person said changes no period's number. Where persons may come or go, or
+    are asked several times a period, or in some periods only, a number says whether, or how often,
+    a person answered.
     """
-    substitute = collection.adjacency is Adjacency.SUBSTITUTE
-    return substitute and person_answers(collection, periods) == 1
+    once = collection.per_period == 1 and collection.answering == collection.periods
+    return collection.adjacency is Adjacency.SUBSTITUTE and once
 
 
 def of_histogram(collection: Collection) -> int:

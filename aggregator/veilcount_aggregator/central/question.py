@@ -84,8 +84,8 @@ class Question:
 
     @property
     def publishes_n(self) -> bool:
-        """Whether the exact number of answers may be told."""
-        return contribution.publishes_n(self.collection, self.periods)
+        """Whether the exact number of answers is public."""
+        return contribution.publishes_n(self.collection)
 
     @property
     def sensitivity(self) -> int:

@@ -65,15 +65,16 @@ def _document(
 def _tell(series: Document) -> None:
     account, table = series["budget"], series["levels"]
     figures = account["figures"]
+    adjacency = wording.adjacency(figures["adjacency"])
     tell_lines([f"{account['collection']}: {series['question']}", ""])
-    tell_table(("epsilon", "", "of"), _figures(figures))
+    tell_table((f"epsilon ({adjacency})", "", "of"), _figures(figures))
     tell_lines(["", f"protects {figures['scope']}", figures["device"], figures["server"], ""])
     tell_lines([*_spent(series), "", *_together(account), ""])
     shares = table["quantity"] != "mean"
     title = (
         f"error of the {table['quantity']} over the whole campaign at the same user epsilon"
-        f" {table['user']}, n = {table['n']:,} persons ({series['n_is']}), level"
-        f" {table['level']:.4g}"
+        f" {table['user']} ({wording.adjacency(table['adjacency'])}), n = {table['n']:,} persons"
+        f" ({series['n_is']}), level {table['level']:.4g}"
     )
     tell_lines([title])
     tell_table(UNITS, [_unit(row, shares=shares) for row in table["rows"]])
@@ -107,7 +108,8 @@ def _spent(series: Document) -> Iterator[str]:
 def _together(account: Document) -> Iterator[str]:
     together = account["together"]
     times = together["answers"]
-    told = [f"epsilon of {_answers(times)} together: {together['plain']} in sum"]
+    adjacency = wording.adjacency(account["figures"]["adjacency"])
+    told = [f"epsilon ({adjacency}) of {_answers(times)} together: {together['plain']} in sum"]
     if together["specific"] is not None and times > 1:
         told.append(
             f"{together['optimal']} by any mechanism and {together['specific']} by this one at"
@@ -138,10 +140,16 @@ def _unit(row: Document, *, shares: bool) -> tuple[str, ...]:
 
 
 def _across(across: Document) -> list[str]:
+    """Return a line for each total: of different adjacencies there is no sum."""
     names = across["collections"]
     if len(names) == 1:
         return []
-    told = f"all {len(names)} collections of the app: epsilon {across['plain']} a user in sum"
-    if across["worst"] == across["plain"]:
-        return [told]
-    return [f"{told}; {across['worst']} at most, since nobody is in two cohorts or twins"]
+    return [f"all {len(names)} collections of the app, a user:", *map(_total, across["totals"])]
+
+
+def _total(total: Document) -> str:
+    of = f"{total['model']}, {wording.adjacency(total['adjacency'])}"
+    line = f"  {of}: epsilon {total['plain']} in sum over {', '.join(total['collections'])}"
+    if total["worst"] == total["plain"]:
+        return line
+    return f"{line}; {total['worst']} at most, since nobody is in two cohorts"

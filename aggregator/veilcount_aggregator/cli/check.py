@@ -23,7 +23,7 @@ from .telling import tell_json, tell_lines, tell_table
 
 LEVEL = 0.95
 TRUE = "true values, to a trusted curator"
-COLUMNS = ("collection", "event", "day", "user", "design", "bits")
+COLUMNS = ("collection", "event", "day", "user", "by", "design", "bits")
 
 
 @click.command("check", short_help="What a definitions file promises, and what it will know.")
@@ -101,7 +101,8 @@ def _tell(found: list[dict[str, Any]], n: int) -> None:
 
 def _row(each: dict[str, Any]) -> list[object]:
     epsilons = [wording.epsilon(float(each["figures"][key])) for key in ("event", "day", "user")]
-    return [each["name"], *epsilons, each["design"], each["message_bits"]]
+    adjacency = wording.adjacency(each["figures"]["adjacency"])
+    return [each["name"], *epsilons, adjacency, each["design"], each["message_bits"]]
 
 
 def _says(each: dict[str, Any], n: int) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from .. import wording
 from ..definitions import read_source
 from . import naming, options
 from .places import place
@@ -45,7 +46,8 @@ def list_all(*, url: str | None, server: str | None, key: str, as_json: bool) ->
     if as_json:
         tell_json(lines)
         return
-    columns = ("name", "fingerprint", "unit", "from", "until", "event", "day", "user", "state")
+    figures = ("event", "day", "user", "by")
+    columns = ("name", "fingerprint", "unit", "from", "until", *figures, "state")
     tell_table(
         columns,
         (
@@ -53,7 +55,8 @@ def list_all(*, url: str | None, server: str | None, key: str, as_json: bool) ->
                 line["name"],
                 line["fingerprint"][:12],
                 *(line[field] for field in ("unit", "from", "until")),
-                *line["epsilon"].values(),
+                *(line["epsilon"][field] for field in ("event", "day", "user")),
+                wording.adjacency(line["epsilon"]["adjacency"]),
                 "closed" if line["closed"] else "open",
             )
             for line in lines

@@ -80,7 +80,9 @@ def _head(document: Mapping[str, Any]) -> Iterator[str]:
         filling = " (takes answers still)" if of["filling"] else ""
         yield (
             f"{side} = {of['label']}: n = {of['n']:,} {of['counts']},"
-            f" {of['from']} to {of['to']}{filling}; epsilon {of['epsilon']['event']} an event,"
+            f" {of['from']} to {of['to']}{filling};"
+            f" epsilon ({wording.adjacency(of['epsilon']['adjacency'])})"
+            f" {of['epsilon']['event']} an event,"
             f" {of['epsilon']['day']} a day, {of['epsilon']['user']} a user"
         )
     yield f"intervals at {document['level']:.4g}, {document['of']}"

@@ -29,7 +29,8 @@ def _head(document: Document, series: Document) -> Iterator[str]:
     epsilon = series["epsilon"]
     yield f"{document['collection']}: {series['question']}"
     yield (
-        f"series {series['fingerprint'][:SHOWN_DIGITS]}; epsilon {epsilon['event']} an event,"
+        f"series {series['fingerprint'][:SHOWN_DIGITS]};"
+        f" epsilon ({wording.adjacency(epsilon['adjacency'])}) {epsilon['event']} an event,"
         f" {epsilon['day']} a day, {epsilon['user']} a user; unit {series['unit']}"
     )
     segments = ", ".join(f"{name}: {value}" for name, value in document["segments"].items())

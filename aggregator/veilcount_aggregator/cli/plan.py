@@ -105,7 +105,8 @@ def _rows(planned: Planned) -> Iterator[tuple[str, str, str]]:
     """Yield what belongs together; the one that was found is marked."""
     shares = planned.values is not None
     yield _marked(planned, "devices", f"{planned.devices:,}")
-    yield _marked(planned, "epsilon", wording.epsilon(planned.epsilon))
+    name, figure, how = _marked(planned, "epsilon", wording.epsilon(planned.epsilon))
+    yield name, figure, f"{how}; by substitution"
     if planned.device not in {None, planned.epsilon}:
         yield "", wording.epsilon(planned.device or 0), "of each device, behind the shuffler"
     yield _marked(planned, "error", wording.around(planned.error.half_width, of_shares=shares))
@@ -119,6 +120,8 @@ def _rows(planned: Planned) -> Iterator[tuple[str, str, str]]:
     together = planned.together
     yield "in all", wording.epsilon(together.plain), _all(planned)
     yield "design", planned.design, f"{planned.bits} bit{'s' * (planned.bits != 1)} a message"
+    if planned.excess is not None:
+        yield "variance", wording.excess(planned.excess), "of all randomizers of this epsilon"
 
 
 def _marked(planned: Planned, name: str, text: str) -> tuple[str, str, str]:

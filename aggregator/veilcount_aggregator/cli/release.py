@@ -108,9 +108,9 @@ def _see(
     if document["locked"]:
         tell_lines(["LOCKED: no release is made until the operator unlocks the store"])
     for series in document["series"]:
-        tell_lines(
-            [f"series {series['fingerprint'][:12]}: budget {series['budget']} of each period"]
-        )
+        adjacency = wording.adjacency(series["adjacency"])
+        about = f"series {series['fingerprint'][:12]}: budget {series['budget']} of each period"
+        tell_lines([f"{about}, epsilon by {adjacency}"])
         touched = [each for each in series["periods"] if Fraction(each["spent"])]
         tell_table(PERIODS, [[each[column] for column in PERIODS] for each in touched])
         tell_lines([""])
@@ -149,7 +149,8 @@ def _head(document: Document) -> Iterator[str]:
     n = "" if document["n"] is None else f", n = {document['n']:,}"
     yield (
         f"{document['collection']}: {json.dumps(document['query'])}, {document['from']} to"
-        f" {document['to']}{n}; {document['adjacency']}, level {document['level']:.4g}"
+        f" {document['to']}{n}; epsilon by {wording.adjacency(document['adjacency'])}, level"
+        f" {document['level']:.4g}"
     )
     yield ""
 

@@ -126,8 +126,9 @@ def _tell(collection: Collection, found: Simulation, seed: int, rows: list[dict[
     shares = not isinstance(collection.domain, Number)
     epsilon = wording.epsilon(found.epsilon)
     title = (
-        f"{collection.name}: n = {found.n:,} devices, one answer each, epsilon {epsilon},"
-        f" intervals at {found.level:.4g} of these n answers (--seed {seed})"
+        f"{collection.name}: n = {found.n:,} devices, one answer each,"
+        f" epsilon {epsilon} (substitution), intervals at {found.level:.4g} of these n answers"
+        f" (--seed {seed})"
     )
     tell_lines([title, ""])
     tell_table(COLUMNS, [_cells(row, shares=shares) for row in rows])

@@ -1,7 +1,8 @@
 """Local, shuffled and central on the same question, the same n and the same unit.
 
 All four rows protect one contribution a person, with substitute adjacency: what a person said is
-hidden, that they answered is not, so n is public everywhere and only the noise differs.
+hidden, that they answered is not, so n is public everywhere and only the noise differs. Epsilon
+is the definition's; an add-remove one counts twice, which the same curator's noise then amounts to.
 """
 
 from __future__ import annotations
@@ -134,7 +135,8 @@ def contrast(
         raise ValueError(f"n = {n}: give at least one answer")
     quantity = Quantity.of(collection)
     sampling = quantity.sampling(frequencies)
-    setting = _Setting(quantity, collection.unit_epsilon, delta, n, level, sampling)
+    epsilon = collection.unit_epsilon * collection.substitution_factor
+    setting = _Setting(quantity, epsilon, delta, n, level, sampling)
     return Contrast(
         collection=collection.name,
         n=n,

@@ -70,6 +70,15 @@ class Quantity:
         """Return n times the variance that devices' own noise brings."""
         return _variance(self.family, epsilon) * self.span**2
 
+    def excess(self, epsilon: Fraction) -> float | None:
+        """Return by which part the devices' variance is above the least of any randomizer [YB18].
+
+        Of values, at the uniform distribution. None: of a number, for which no least is known.
+        """
+        if not isinstance(self.family, Values):
+            return None
+        return plan(self.family.k, epsilon).ratio - 1
+
     def local(self, epsilon: Fraction, n: int, level: float) -> Error:
         """Return the error where n devices add the noise."""
         rmse = sqrt(self.variance(epsilon) / n)

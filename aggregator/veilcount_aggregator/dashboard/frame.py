@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, g, redirect, render_template, request, url_for
 
+from .. import wording
 from ..aggregator import Aggregator
 from ..answers import UnknownCollection
 from ..keys import Role
@@ -139,6 +140,7 @@ class Frame:
             "visit": visit,
             "field": FIELD,
             "asset": _address,
+            "adjacency": wording.adjacency,
             "navigation": [each for each in NAVIGATION if role and role.opens(each.role)],
             "chapters": CHAPTERS,
             "here": request.endpoint,

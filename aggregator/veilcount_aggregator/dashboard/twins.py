@@ -43,7 +43,7 @@ def _about(twin: TwinView) -> str:
         return f"{said}."
     return (
         f"{said}; the curator's at {level_of(twin.central_level)}, of a release that cost epsilon"
-        f" {twin.central_epsilon}."
+        f" {twin.central_epsilon} by {wording.adjacency(twin.adjacency or '')}."
     )
 
 

@@ -19,7 +19,7 @@ PRICES = (
     "Epsilon: promised for an event, a UTC day and a user; and counted of a user by the aggregator,"
     " where one pseudonym is one person: the mean, and the worst."
 )
-COSTS = ("question", "protects", "event", "day", "user", "counted", "worst", "answers")
+COSTS = ("question", "protects", "event", "day", "user", "by", "counted", "worst", "answers")
 
 
 def head(found: Summary) -> Iterator[str]:
@@ -69,7 +69,8 @@ def beneath(found: Summary) -> Iterator[str]:
     )
     yield ""
     yield (
-        f"Really told to a curator, and released once for epsilon {release.epsilon}:"
+        f"Really told to a curator, and released once for epsilon {release.epsilon}"
+        f" ({wording.adjacency(release.adjacency)}):"
         f" {release.collection}, {release.first} to {release.last}, n = {release.n:,}, level"
         f" {release.level:.4g}"
     )
@@ -88,6 +89,7 @@ def costs(account: Account) -> Iterator[str]:
     yield account.collection
     yield f"one {promised.unit}"
     yield from map(wording.epsilon, (promised.event, promised.day, promised.user))
+    yield wording.adjacency(promised.adjacency)
     if counted is None or counted.mean is None or counted.worst is None:
         yield from (UNTOLD if account.linked else UNJOINED, "")
     else:

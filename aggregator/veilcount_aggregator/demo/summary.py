@@ -51,6 +51,7 @@ class Release:
     first: date
     last: date
     epsilon: str
+    adjacency: str
     level: float
     n: int
     rows: list[Released]
@@ -135,13 +136,14 @@ def _account(ending: Ending, name: str) -> Account:
 
 def _release(ending: Ending) -> Release:
     question, made = ending.released.question, ending.released.release
-    assert made.n is not None  # noqa: S101 - one answer a person, substituted: n is public
+    assert made.n is not None  # noqa: S101 - one answer a person and month, substituted: n is public
     collection = question.collection
     return Release(
         collection=collection.name,
         first=opens(collection, made.first_period).date(),
         last=closes(collection, made.last_period).date() - timedelta(days=1),
         epsilon=decimal(question.epsilon),
+        adjacency=made.adjacency,
         level=made.level,
         n=made.n,
         rows=released(ending),

@@ -50,6 +50,7 @@ class Planned:
     population: Error
     design: str
     bits: int
+    excess: float | None  # of the variance above the least possible; None: no noise, or a number
     detectable: float | None
     headroom: Headroom
     unit: Unit
@@ -112,7 +113,9 @@ def _planned(solver: Solver, trust: Trust, found: str, choice: Choice) -> Planne
     design = None if choice.device is None else quantity.family(choice.device)
     shown = choice.epsilon if choice.device is None else choice.device
     times = question.asked
-    one, every = guessed(shown, 1), guessed(shown, times)
+    one = guessed(shown, 1)
+    # a curator may release all periods in one number, of which only the plain sum holds
+    every = guessed(shown * times, 1) if trust is Trust.CENTRAL else guessed(shown, times)
     return Planned(
         trust=trust,
         found=found,
@@ -130,6 +133,7 @@ def _planned(solver: Solver, trust: Trust, found: str, choice: Choice) -> Planne
         ),
         design="true values, to a trusted curator" if design is None else describe(design),
         bits=0 if design is None else design.bits,
+        excess=None if choice.device is None else quantity.excess(choice.device),
         detectable=_detectable(solver, choice, design),
         headroom=_headroom(solver, design),
         unit=question.unit,

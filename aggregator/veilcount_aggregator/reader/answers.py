@@ -97,7 +97,7 @@ class Estimate(Table):
 
     @property
     def epsilon(self) -> dict[str, str]:
-        """Epsilon for an event, a day and a user: exact decimals."""
+        """Epsilon for an event, a day and a user, exact decimals; and their adjacency."""
         return dict(self._newest["epsilon"])
 
     @property

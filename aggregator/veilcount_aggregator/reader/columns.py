@@ -6,7 +6,7 @@ One row a figure. Empty cells (None) have no meaning for the row's kind.
 |---|---|
 | collection, series, question | what was asked, and the fingerprint of its definition |
 | from, to, filling | first and last UTC day of the periods; whether they take reports still |
-| unit, epsilon_event, epsilon_day, epsilon_user | what the answers protect |
+| unit, epsilon_event, epsilon_day, epsilon_user | what the answers protect (substitution) |
 | n, counts, contributions | how many reports, what n counts, how many may be one person's |
 | of, level, view, simultaneous | what the interval is of and how sure, alone or all at once |
 | kind | share, absent, mean, bucket, curve or quantile |

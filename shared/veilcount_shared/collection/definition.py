@@ -96,6 +96,19 @@ class Collection:
         return self.epsilon_day * self.answering
 
     @property
+    def epsilon_adjacency(self) -> Adjacency:
+        """Which data sets every epsilon here compares: a local one exchanges one value."""
+        return self.adjacency or Adjacency.SUBSTITUTE
+
+    @property
+    def substitution_factor(self) -> int:
+        """How many times epsilon bounds the exchange of one value for another.
+
+        Under add-remove an exchange is a removal and an addition, so group privacy doubles it.
+        """
+        return 2 if self.epsilon_adjacency is Adjacency.ADD_REMOVE else 1
+
+    @property
     def answering(self) -> int:
         """In how many periods a person answers."""
         return self.answers or self.periods

@@ -111,7 +111,7 @@ def test_what_every_answer_carries(stocked: World) -> None:
     assert (series.epsilon.event, series.epsilon.day, series.epsilon.user) == ("2", "2", "24")
     assert (series.unit, series.counts, series.size) == ("month", "answers", 3)
     assert series.fingerprint == stocked.series("theme").fingerprint
-    assert "Epsilon 2 an event" in series.promise[1]
+    assert "Epsilon (substitution) 2 an event" in series.promise[1]
     assert not series.suspicious
     assert "Nothing here tells patient fakes" in series.suspicion
     assert sum(row.frequency or 0 for row in stretch.values) == pytest.approx(1)

@@ -7,10 +7,18 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from tests.aggregator.central.asking import ADD_REMOVE, SUBSTITUTE, ask, collection, whole
-from veilcount_aggregator.central import QueryError, person_answers, prepare, publishes_n
+from veilcount_aggregator.central import (
+    QueryError,
+    answer,
+    person_answers,
+    prepare,
+    publishes_n,
+)
+from veilcount_aggregator.promises import counts_are_public
 from veilcount_shared import Collection
 from veilcount_shared.collection import Measure
 from veilcount_shared.domain import Boolean, Choice, Cross, Number
@@ -120,22 +128,43 @@ def test_a_person_is_as_many_units_as_it_gives_answers(asked: Collection, person
 
 
 @pytest.mark.parametrize(
-    ("asked", "covered", "told"),
+    ("asked", "public"),
     [
-        (collection(Boolean(), SUBSTITUTE), 1, True),
-        (collection(Boolean(), SUBSTITUTE), 3, False),
-        (collection(Boolean(), SUBSTITUTE, answers=1), 3, True),
-        (collection(Boolean(), SUBSTITUTE, unit=Unit.USER), 1, True),
-        (collection(Boolean(), SUBSTITUTE, unit=Unit.EVENT, per_period=2), 1, False),
-        (collection(Boolean(), ADD_REMOVE), 1, False),
-        (collection(Boolean(), ADD_REMOVE, unit=Unit.USER), 1, False),
+        (collection(Boolean(), SUBSTITUTE), True),
+        (collection(Boolean(), SUBSTITUTE, answers=3), True),
+        (collection(Boolean(), SUBSTITUTE, answers=2), False),
+        (collection(Boolean(), SUBSTITUTE, answers=1), False),
+        (collection(Boolean(), SUBSTITUTE, unit=Unit.USER), True),
+        (collection(Boolean(), SUBSTITUTE, unit=Unit.EVENT, per_period=2), False),
+        (collection(Boolean(), ADD_REMOVE), False),
+        (collection(Boolean(), ADD_REMOVE, unit=Unit.USER), False),
     ],
 )
-def test_n_is_public_only_where_each_person_gives_one_answer_and_may_only_change_it(
-    asked: Collection, covered: int, *, told: bool
+def test_n_is_public_only_where_each_person_gives_one_answer_in_every_period(
+    asked: Collection, *, public: bool
 ) -> None:
-    """Substitute, and one answer of each person in all periods covered."""
-    assert publishes_n(asked, range(covered)) is told
+    """One rule for the pages, the releases of one period and the releases of all."""
+    assert publishes_n(asked) is counts_are_public(asked) is public
+    assert {
+        ask(asked, "histogram", month=month).publishes_n for month in MONTHS_OF[asked.unit]
+    } == {public}
+
+
+#: a release of each month, and of all; of a unit that is no month, of all
+MONTHS_OF = dict.fromkeys(Unit, (None,)) | {Unit.MONTH: (1, 2, None)}
+
+
+@pytest.mark.parametrize("answers", [1, 2])
+def test_cheap_releases_of_each_period_do_not_add_up_to_n(answers: int) -> None:
+    """Of a collection that withholds n, a mean at the least epsilon does not carry its period's."""
+    asked = collection(whole(0, 1), SUBSTITUTE, answers=answers)
+    cheap = Fraction(1, 10**6)
+    released = [
+        answer(ask(asked, "mean", cheap, month=month), np.array([3, 4])) for month in (1, 2)
+    ]
+
+    assert [each.n for each in released] == [None, None]
+    assert [len(each.noise) for each in released] == [2, 2]
 
 
 # -- what is refused -------------------------------------------------------------------------------

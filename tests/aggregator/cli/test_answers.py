@@ -43,7 +43,7 @@ def test_every_share_stands_with_interval_n_and_epsilon(typed: Type, answered: s
 
     assert said.code == 0
     assert "n = 8,000 answers" in said.out
-    assert "epsilon 1 an event, 1 a day, 1 a user" in said.out
+    assert "epsilon (substitution) 1 an event, 1 a day, 1 a user" in said.out
     assert dark.count("%") == 5
     assert " to " in dark
     assert "users" not in said.out

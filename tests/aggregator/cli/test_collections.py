@@ -45,7 +45,7 @@ def test_definitions_are_pushed_listed_and_closed(
             "unit": "month",
             "from": "2026-11-01",
             "until": "2027-11-01",
-            "epsilon": {"event": "1", "day": "1", "user": "12"},
+            "epsilon": {"event": "1", "day": "1", "user": "12", "adjacency": "substitute"},
             "closed": False,
             "series": 1,
         }

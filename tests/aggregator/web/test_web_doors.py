@@ -86,7 +86,12 @@ def test_collections_are_listed_by_their_newest_definition(deployed: World, anal
     opened = next(each for each in found if each["name"] == "opened")
 
     assert [each["name"] for each in found] == ["theme", "opened", "alone"]
-    assert opened["epsilon"] == {"event": "0.5", "day": "1", "user": "30"}
+    assert opened["epsilon"] == {
+        "event": "0.5",
+        "day": "1",
+        "user": "30",
+        "adjacency": "substitute",
+    }
     assert (opened["from"], opened["until"]) == ("2026-12-01", "2026-12-31")
     assert (opened["reports"], opened["series"], opened["closed"]) == (1, 1, False)
 
@@ -134,7 +139,10 @@ def test_a_series_says_what_is_promised(deployed: World, analyst: str) -> None:
         for name in ("theme", "opened", "alone")
     }
 
-    assert "Epsilon 0.5 an event, 1 a UTC day, 30 a user (30 of 30 periods)" in promises["opened"]
+    assert (
+        "Epsilon (substitution) 0.5 an event, 1 a UTC day, 30 a user (30 of 30 periods)"
+        in promises["opened"]
+    )
     assert "Values only" in promises["opened"]
     assert "one person's" in promises["theme"]
     assert "comes twice" in promises["alone"]

@@ -8,6 +8,7 @@ from fractions import Fraction
 from veilcount_shared import Collection
 from veilcount_shared.design import Plain
 
+from ... import wording
 from ...answers.spelling import decimal
 from ...budget import Budget
 from ...budget.averaging import guess
@@ -27,7 +28,8 @@ class Fact:
 def said(account: Budget) -> str:
     """Return the account in one sentence."""
     figures = account.figures
-    user, each = decimal(figures.user), decimal(figures.event)
+    each = decimal(figures.event)
+    user = f"{decimal(figures.user)} ({wording.adjacency(figures.adjacency)})"
     if not account.guesses:
         return f"What is released reveals at most epsilon {user} of a person in the whole campaign."
     if figures.answers == 1:

@@ -38,6 +38,7 @@ class Units:
     n: str
     n_is: str
     user: str
+    adjacency: str
     quantity: str
     level: str
     rows: list[Row]
@@ -51,6 +52,7 @@ def units(found: Levels, n_is: str) -> Units:
         n=f"{found.n:,}",
         n_is=n_is,
         user=wording.epsilon(found.user),
+        adjacency=wording.adjacency(found.adjacency),
         quantity=found.quantity,
         level=level_of(found.level),
         rows=[_row(level, shares=shares) for level in found.rows],

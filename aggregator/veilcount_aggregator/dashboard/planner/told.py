@@ -94,7 +94,7 @@ def _whose(planned: Planned) -> str:
 
 
 def _epsilons(planned: Planned) -> tuple[tuple[str, str, str], ...]:
-    """Return event, day and user of the definition: one answer, or release, a period."""
+    """Return event, day and user of the definition, by substitution: one answer a period."""
     one = decimal(planned.epsilon if planned.device is None else planned.device)
     times = planned.together.answers
     every = "one answer in all" if times == 1 else f"{times:,} answers, one {_a(planned.unit)}"
@@ -117,6 +117,11 @@ def _rest(planned: Planned) -> list[tuple[str, str]]:
     if planned.device is not None:
         bits = f"{planned.bits} bit{'s' * (planned.bits != 1)} a message"
         rest.append(("Design", f"{planned.design[:1].upper()}{planned.design[1:]}; {bits}."))
+    if planned.excess is not None:
+        least = wording.excess(planned.excess)
+        rest.append(
+            ("Variance", f"{least[:1].upper()}{least[1:]}, of all randomizers of this epsilon.")
+        )
     if all_of_them := _together(planned):
         rest.append(("Together", all_of_them))
     return rest

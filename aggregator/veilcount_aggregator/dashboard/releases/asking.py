@@ -120,8 +120,7 @@ def _ways(collection: Collection) -> dict[str, str]:
             found.add(FULFIL)
         case Choice() | Cross():
             found.add(SOME)
-    # Of one period at least; where it is public, it is told for nothing.
-    if contribution.publishes_n(collection, range(collection.periods)):
+    if contribution.publishes_n(collection):  # where it is public, it is shown for nothing
         found.discard(COUNT)
     words = WAYS | ({SUM: YES, MEAN: SHARE} if isinstance(collection.domain, Boolean) else {})
     return {way: says for way, says in words.items() if way in found}

@@ -151,7 +151,10 @@ def test_the_averaging_attack_grows_with_fresh_answers_and_not_with_a_frozen_one
 def test_one_answer_in_all_does_not_add_up(analyst: Visitor) -> None:
     page = analyst.get("/collections/once/budget")
 
-    assert "A person reveals at most epsilon 1: one answer in the whole campaign." in page.text
+    assert (
+        "A person reveals at most epsilon 1 (substitution): one answer in the whole campaign."
+        in page.text
+    )
     assert 'id="composed"' not in page.html
     assert 'id="attack"' not in page.html
 
