@@ -18,9 +18,9 @@ from .clock import SystemClock, instant
 from .finding import Finding
 from .looking import look
 from .places import place_of
-from .settings import Settings
+from .settings import JITTER, Settings
 
-GRACE = 86_400.0  # seconds by which a device's clock may differ before periods go astray
+GRACE = JITTER  # a clock that is off by more shows in when its periods begin: it marks the device
 
 
 def examine(settings: Settings, now: Callable[[], float] = SystemClock.now) -> Iterator[Finding]:
@@ -90,7 +90,7 @@ def _aggregator(
         return
     apart = now() - called.time
     if abs(apart) > GRACE:
-        says = f"{apart / GRACE:+.0f} days from the aggregator's: set this machine's clock"
+        says = f"{apart / 3600:+,.1f} hours from the aggregator's: let NTP set this clock"
         yield Finding("clock", False, says)
     else:
         yield Finding("clock", True, "as the aggregator's")

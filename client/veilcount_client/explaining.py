@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 
-from veilcount_shared import Collection, schedule
+from veilcount_shared import Collection, periods, schedule
 from veilcount_shared.collection import Presence
 
 from .clock import instant
@@ -85,9 +86,7 @@ def _consent(person: Person, collection: Collection) -> list[str]:
     return []
 
 
-def _calendar(  # noqa: PLR0911 - one return a reason
-    worker: Worker, person: Person, collection: Collection, now: float
-) -> list[str]:
+def _calendar(worker: Worker, person: Person, collection: Collection, now: float) -> list[str]:
     today = instant(now)
     period = schedule.period_of(collection, today)
     if period is None:
@@ -103,10 +102,21 @@ def _calendar(  # noqa: PLR0911 - one return a reason
         return [f"clock: period {last} was answered already, and it is {period}: was it set back?"]
     if last == period and answers >= collection.per_period:
         return [f"frozen until {schedule.closes(collection, period)}: this period is answered"]
-    spent = {lineage: each.life for lineage, each in worker.state.spent(person.key).items()}
+    return _cap(worker, person, collection, period)
+
+
+def _cap(worker: Worker, person: Person, collection: Collection, period: int) -> list[str]:
     claim = worker.answers.claims.get(collection.name)
-    if claim and spent.get(claim.lineage, 0) >= claim.life:
+    spent = worker.state.spent(person.key).get(claim.lineage) if claim else None
+    if claim is None or spent is None:
+        return []
+    if spent.life >= claim.life:
         return ["cap: everything this collection may spend is spent"]
+    first, end = periods.stretch(collection.unit, collection.start, collection.until, period)
+    paid = spent.first_day, spent.end_day
+    if first.toordinal() < spent.end_day and paid != (first.toordinal(), end.toordinal()):
+        until = date.fromordinal(spent.end_day)
+        return [f"cap: until {until} these days were paid for by an earlier form of the collection"]
     return []
 
 

@@ -53,7 +53,7 @@ Outcome = Delivered | Later | Refused
 
 
 class Transport(Protocol):
-    """What the courier hands a body to."""
+    """What the uploader hands a body to."""
 
     def send(self, body: bytes, reports: int) -> Outcome:
         """Post a batch of so many reports."""

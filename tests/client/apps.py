@@ -104,7 +104,7 @@ def worker_of(client: Client) -> Worker:
 
 
 def wait_for_thread(client: Client) -> threading.Thread:
-    """Return the courier's thread."""
+    """Return the uploader's thread."""
     thread = worker_of(client)._here.thread
     assert thread is not None
     return thread
@@ -127,7 +127,7 @@ def fork_with_locks_held(url: str, folder: str) -> None:
 
 
 def fork_in_a_request(url: str, folder: str) -> None:
-    """Fork while the courier waits for a reply."""
+    """Fork while the uploader waits for a reply."""
     transport.TIMEOUT = (1.0, 1.0)
     client = consenting(url, folder, persons=True)
     asked = threading.Event()
@@ -330,7 +330,7 @@ _STEPS: dict[str, Callable[[Client], object]] = {
 
 
 def before_sending(client: Client, act: Callable[[], object]) -> None:
-    """Do something when the courier is about to send."""
+    """Do something when the uploader is about to send."""
     _around(client, act, lambda: None)
 
 

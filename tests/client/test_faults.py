@@ -135,7 +135,7 @@ def test_a_fork_with_every_lock_held(apps: Apps, sink: Server) -> None:
     each_came_once(sink, 2)
 
 
-def test_a_fork_while_the_courier_waits(apps: Apps) -> None:
+def test_a_fork_while_the_uploader_waits(apps: Apps) -> None:
     """The child sends on its own; the parent's report comes again with the same bytes."""
     with serving(servers.in_turn(servers.silent, servers.counting)) as server:
         said, _ = apps.run("fork_in_a_request", server.url)

@@ -48,7 +48,7 @@ from .world import (
     secrets,
 )
 
-COINS = (1 << 62, 3 << 61)  # two ways in which all the courier's jitter may fall
+COINS = (1 << 62, 3 << 61)  # two ways in which all the uploader's jitter may fall
 FIRST, LAST = at(0, 7), at(4, 12)
 Emission = tuple[float, bytes]
 
@@ -355,7 +355,7 @@ def shows_no_value(life: Life, named: Sequence[str]) -> None:
 
 
 def test_no_value_shows_however_the_jitter_falls() -> None:
-    """The courier's coins change when things leave, alike for all values."""
+    """The uploader's coins change when things leave, alike for all values."""
     one, other = ([emissions(PUBLIC, doing(VALUES[name]), LIVES[7], word=word) for word in COINS]
                   for name in ("rising", "falling"))  # fmt: skip
 

@@ -570,7 +570,7 @@ def test_an_emptied_file_is_counted(sqlite: Sqlite) -> None:
 
 
 def test_a_report_that_none_could_be_is_damage(sqlite: Sqlite) -> None:
-    """It would stop the courier for ever."""
+    """It would stop the uploader for ever."""
     state = sqlite.open()
     agree(state)
     state.commit([draw()])

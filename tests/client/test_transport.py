@@ -234,7 +234,7 @@ def test_a_reply_is_read_only_as_far_as_one_can_be_long(monkeypatch: pytest.Monk
 
 
 def test_a_reply_is_read_only_as_long_as_one_may_take() -> None:
-    """A byte now and then does not hold the courier, though no byte is late."""
+    """A byte now and then does not hold the uploader, though no byte is late."""
     assert outcome(servers.dripping) == Later("TimeoutError")
 
 
