@@ -17,6 +17,7 @@ from veilcount_shared.domain import Number
 
 from .evidence import Target, honest
 from .intervals import Bools, Counts, Ends, Floats, quantile
+from .mean_noise import half_width, is_few
 
 
 def plus(mean: Floats, variance: Floats, n: int, reach: tuple[Floats, Floats], z: float) -> Ends:
@@ -39,6 +40,8 @@ class Decoded:
     variance: float
     reach: tuple[float, float]
     noise: float
+    design: Mean
+    span: float
 
     @classmethod
     def of(cls, design: Mean, domain: Number, counters: Counts) -> Decoded:
@@ -47,7 +50,8 @@ class Decoded:
         n = int(counters.sum())
         mean = float(counters @ said) / n
         variance = max(float(counters @ (said - mean) ** 2) / n, quietest)
-        return cls(n, mean, variance, (float(said.min()), float(said.max())), noise)
+        reach, span = (float(said.min()), float(said.max())), float(domain.high - domain.low)
+        return cls(n, mean, variance, reach, noise, design, span)
 
     @property
     def points(self) -> Floats:
@@ -68,18 +72,24 @@ class Decoded:
         """Return the interval: what was received shows noise and sampling together.
 
         Of these answers only the noise is uncertain. Its variance depends on the answers, and is
-        at most the design's, which every interval takes.
+        at most the design's, which the normal interval takes; for few reports see `mean_noise`.
         """
-        z = quantile(alpha)
         if not target.sampled:
-            half = z * self.error(target)
+            half = self._noise(alpha)
             return self.points - half, self.points + half
         least, most = (np.array([end]) for end in self.reach)
+        z = quantile(alpha)
         return plus(self.points, np.array([self.variance]), self.n, (least, most), z)
 
-    def few(self, _alpha: float, _target: Target) -> Bools:
-        """Further answers at the ends, z^2 of them, stand in for what small counts lack."""
-        return np.array([False])
+    def few(self, alpha: float, target: Target) -> Bools:
+        """Whether the noise is not normal; of a sample, `plus` makes up for small counts."""
+        return np.array([not target.sampled and is_few(self.design, self.n, alpha)])
+
+    def _noise(self, alpha: float) -> float:
+        """Return what the noise in the mean exceeds with probability at most alpha."""
+        if is_few(self.design, self.n, alpha):
+            return self.span * half_width(self.design, self.n, alpha)
+        return quantile(alpha) * float(np.sqrt(self.noise / self.n))
 
     def poisoned(self, fakes: float) -> Ends:
         """Return what the honest answers may say: a report says one of the levels."""
