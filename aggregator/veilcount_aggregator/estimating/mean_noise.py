@@ -27,6 +27,7 @@ from .intervals import Floats
 Complexes = NDArray[np.complex128]
 
 FAR = 1e-6
+RARELY = 1 / 8  # largest errors in n reports
 RARE_ERRORS = 2  # the normal serves if n variances are this many times the largest squared error
 GRID = 1 << 12  # points of the distribution of the sum
 SMOOTHED = 2  # grid points: the standard deviation of a normal that is added
@@ -36,10 +37,12 @@ FEW = 24  # reports up to which outcomes are so few that the numbers are tried a
 
 def is_few(design: Mean, n: int, alpha: float) -> bool:
     """Return whether the normal is a poor approximation for the mean of n reports."""
-    decoded = _decoded(design)
-    largest = float(max(decoded.max(), 1 - decoded.min()))
-    needed = RARE_ERRORS * largest**2 / (float(design.variance) / 4)
-    return n < enough(alpha) * max(1.0, needed / enough(1))
+    return n < enough(alpha) * max(1.0, RARE_ERRORS / _error_share(design) / enough(1))
+
+
+def is_rarely_wrong(design: Mean, n: int) -> bool:
+    """Return whether few of n reports, if any, are far from the numbers of their devices."""
+    return n * _error_share(design) < RARELY
 
 
 def half_width(design: Mean, n: int, alpha: float) -> float:
@@ -124,6 +127,12 @@ def _chances(design: Mean, parts: int) -> Floats:
     rows = np.array([[float(chance) for chance in row] for row in design.rows])
     places = np.arange(parts * (len(rows) - 1) + 1) / parts
     return np.array([np.interp(places, range(len(rows)), column) for column in rows.T]).T
+
+
+def _error_share(design: Mean) -> float:
+    """Return the worst variance of one report in squares of its largest error."""
+    decoded = _decoded(design)
+    return float(design.variance) / 4 / float(max(decoded.max(), 1 - decoded.min())) ** 2
 
 
 @lru_cache(maxsize=64)
