@@ -47,12 +47,14 @@ def is_rarely_wrong(design: Mean, n: int) -> bool:
 
 def half_width(design: Mean, n: int, alpha: float) -> float:
     """Return what the error of the mean exceeds with probability at most alpha, in [0, 1]."""
+    bound = chernoff(design, n, alpha)
     if alpha < FAR:
-        return chernoff(design, n, alpha)
+        return bound
     errors, tail = _tail(design, n)
-    return float(errors[np.argmax(tail <= alpha)])
+    return min(float(errors[np.argmax(tail <= alpha)]), bound)
 
 
+@lru_cache(maxsize=4096)
 def chernoff(design: Mean, n: int, alpha: float) -> float:
     """Return Chernoff's bound on the error, valid for n reports of any numbers.
 
