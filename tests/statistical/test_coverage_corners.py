@@ -38,12 +38,13 @@ from veilcount_aggregator.central.laplace import DiscreteLaplace
 from veilcount_aggregator.central.noise import scale_of
 from veilcount_aggregator.estimating import Average, Frequencies, Target, estimate, estimate_sums
 from veilcount_aggregator.estimating.averages import Decoded
-from veilcount_aggregator.estimating.curve import Histogram
-from veilcount_aggregator.estimating.hierarchy import Ranges
+from veilcount_aggregator.estimating.curve import middles
+from veilcount_aggregator.estimating.distribution import wave_of
+from veilcount_aggregator.estimating.hierarchy import Source
 from veilcount_aggregator.estimating.law import Law
 from veilcount_aggregator.simulating import simulate
 from veilcount_shared import Collection
-from veilcount_shared.design import Mean, plan
+from veilcount_shared.design import Distribution, Hierarchy, Mean, plan
 from veilcount_shared.design.window import BUCKETS
 from veilcount_shared.domain import Number
 
@@ -297,16 +298,17 @@ def spread(rng: Generator, n: int) -> tuple[Ints, float]:
 
 
 def mean_of_distribution(rng: Generator, rounds: int, width: float) -> Setting:
-    """The unbiased mean beside a histogram by the square wave."""
+    """The unbiased mean beside a histogram by the square wave, which it does not depend on."""
     epsilon, n = an_epsilon(rng), a_size(rng, 30_000)
     target, (held, true) = TARGETS[rng.integers(2)], spread(rng, n)
     collection = question('range = [0, 1]\nmeasure = "distribution"', epsilon)
+    design = collection.design
+    assert isinstance(design, Distribution)
 
     def once(rng: Generator) -> bool:
         counters = simulate(collection, answering(held, target, rng), rng)
-        shown = estimate(collection, counters, target=target.value)
-        assert isinstance(shown, Histogram)
-        return holds(np.array(shown.low), np.array(true), np.array(shown.high), width)
+        shown = wave_of(design).mean(counters, 1 - LEVEL, target)
+        return holds(shown.low, np.array(true), shown.high, width)
 
     name = f"mean of a distribution, {target}, epsilon {epsilon}, n {n}, held {held.max()}"
     return simulated(name, rounds, once, int(rng.integers(1 << 31)))
@@ -315,24 +317,25 @@ def mean_of_distribution(rng: Generator, rounds: int, width: float) -> Setting:
 def ranges_of(rng: Generator, rounds: int, width: float) -> Setting:
     """A share between two bounds, the mean, or the curve's band at every edge at once."""
     epsilon, n = an_epsilon(rng), a_size(rng, 30_000)
-    target, (held, mean) = TARGETS[rng.integers(2)], spread(rng, n)
+    target, (held, _) = TARGETS[rng.integers(2)], spread(rng, n)
     collection = question('range = [0, 1]\nmeasure = "ranges"', epsilon)
+    design = collection.design
+    assert isinstance(design, Hierarchy)
     first, last = np.sort(rng.choice(BUCKETS + 1, 2, replace=False))
-    figure = ("share", "mean", "curve")[rng.integers(3)]
-    curve = np.append(0, np.cumsum(held)) / n
-    truth = {"share": held[first:last].sum() / n, "mean": mean, "curve": curve}[figure]
+    within = np.zeros((1, BUCKETS))
+    within[0, first:last] = 1
+    figures = {
+        "share": within,
+        "mean": middles()[np.newaxis],
+        "curve": np.tri(BUCKETS - 1, BUCKETS),
+    }
+    figure = list(figures)[rng.integers(3)]
+    parts = figures[figure]
 
     def once(rng: Generator) -> bool:
         counters = simulate(collection, answering(held, target, rng), rng)
-        shown = estimate(collection, counters, target=target.value)
-        assert isinstance(shown, Ranges)
-        asked = shown.between(first / BUCKETS, last / BUCKETS)
-        low, high = {
-            "share": (asked.low, asked.high),
-            "mean": (shown.low, shown.high),
-            "curve": (shown.curve.low, shown.curve.high),
-        }[figure]
-        return holds(np.asarray(low), np.asarray(truth), np.asarray(high), width)
+        shown = Source(design, UNIT, counters, LEVEL, target).read(parts, len(parts))
+        return holds(shown.low, parts @ held / n, shown.high, width)
 
     name = f"{figure} of ranges, {target}, epsilon {epsilon}, n {n}, held {held.max()}"
     return simulated(name, rounds, once, int(rng.integers(1 << 31)))
@@ -363,12 +366,12 @@ def central_noise(rng: Generator, _rounds: int, width: float) -> Setting:
 #: what is drawn, how many settings of it, and rounds of a simulated one
 INTERVALS: dict[str, tuple[Draw, int, int]] = {
     "share": (share, 150, 0),
-    "group share": (group_share, 8, 150),
-    "share of those who answered": (share_of_answered, 8, 150),
-    "shares together": (shares_together, 6, 120),
-    "cohort mean": (cohort_mean, 40, 250),
-    "population mean": (population_mean, 15, 400),
-    "mean of a distribution": (mean_of_distribution, 4, 40),
+    "group share": (group_share, 8, 120),
+    "share of those who answered": (share_of_answered, 8, 120),
+    "shares together": (shares_together, 5, 80),
+    "cohort mean": (cohort_mean, 30, 250),
+    "population mean": (population_mean, 12, 300),
+    "mean of a distribution": (mean_of_distribution, 8, 120),
     "ranges": (ranges_of, 6, 80),
     "central noise": (central_noise, 50, 0),
 }

@@ -243,6 +243,15 @@ def test_the_means_interval_holds(
     assert could_be(hits, runs, COVERED)
 
 
+@every_epsilon
+def test_every_level_tells_the_square_of_a_number_without_bias(epsilon: Fraction) -> None:
+    """Expected over the levels of a bucket's reports, it is the square of the bucket's middle."""
+    design = Distribution.at(epsilon)
+    middle = (np.arange(BUCKETS) + 0.5) / BUCKETS
+
+    assert np.allclose(rows_of(design) @ wave_of(design).squares[0], middle**2, atol=1e-6)
+
+
 # -- what is shown ---------------------------------------------------------------------------------
 
 
