@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from tests.aggregator.estimating.questions import of_number, of_values
-from tests.statistical.test_coverage import level_laws
+from tests.statistical.coverage_harness import level_laws
 from veilcount_aggregator.estimating import Average, Frequencies, estimate
 from veilcount_aggregator.estimating.law import Law
 from veilcount_aggregator.simulating import simulate
