@@ -24,7 +24,7 @@ from .world import Device, Wire, asking, at, clock_at, file, pass_time, secrets,
 UNTIL = {"until": "2027-02-28"}
 MONTH: dict[str, object] = {"unit": "month", **UNTIL}
 LATER = {"from": "2026-12-10"}
-LIMITS: dict[str, Any] = {
+LIMITS: dict[str, Any] = {"ceiling": 1000, "daily_ceiling": 100}  # what the app allows
     "ceiling": 1000,
     "daily_ceiling": 100,
 }  # what the app lets a person reveal

@@ -8,7 +8,7 @@ of 99.99 % (ALPHA, Clopper-Pearson).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -17,9 +17,16 @@ from typing import Literal
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from tests.aggregator.estimating.questions import falling, of_number, of_values, question
+from tests.statistical.coverage_harness import (
+    LEAST,
+    Support,
+    counters_of,
+    coverage,
+    level_laws,
+    support,
+)
 from veilcount_aggregator.auditing.bounds import upper
 from veilcount_aggregator.estimating import Average, Frequencies, Target, estimate, estimate_sums
 from veilcount_aggregator.estimating.law import Law
@@ -30,12 +37,9 @@ from veilcount_shared.design import Mean, Plane, Subset, plan
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LEVEL = 0.95
-LEAST = 0.935
 MOST = 0.985
 LARGE = 100  # expected counts, of either outcome, from which an interval must not be too wide
 ALPHA = 1e-4
-SEEN = 1e-12  # probabilities below are left out of sums
 
 EPSILONS = ("0.5", "2", "8")  # with --full all of them
 SIZES = (2, 10, 256, 65_536)
@@ -43,41 +47,6 @@ SHARES = (0.0, 0.0003, 0.002, 0.01, 0.05, 0.3, 0.5, 0.97, 1.0)
 
 
 # -- exactly, from the law of a support ------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Support:
-    """All values that a support takes, and how likely each is."""
-
-    counts: Ints
-    chances: Floats
-
-    @classmethod
-    def of(cls, trials: int, p: float) -> Support:
-        """A binomial's, as far as it has any probability."""
-        first, last = np.asarray(binom.ppf([SEEN, 1 - SEEN], trials, p)).astype(int)
-        counts = np.arange(max(first, 0), last + 1)
-        return cls(counts, binom.pmf(counts, trials, p))
-
-    def __add__(self, other: Support) -> Support:
-        first = self.counts[0] + other.counts[0]
-        chances = np.convolve(self.chances, other.chances)
-        return Support(first + np.arange(len(chances)), chances)
-
-
-def support(law: Law, n: int, share: float, target: Target) -> tuple[Support, float]:
-    """The support of a value, and the share that is true of what the interval is of."""
-    if target is Target.POPULATION:
-        return Support.of(n, law.Q + share * law.gap), share
-    holders = round(share * n)
-    return Support.of(holders, law.P) + Support.of(n - holders, law.Q), holders / n
-
-
-def coverage(law: Law, n: int, share: float, target: Target, truly: Law | None = None) -> float:
-    """The probability that the interval of a value holds its true share."""
-    likely, true = support(truly or law, n, share, target)
-    low, high = Supports(n, likely.counts, law, 1).interval(1 - LEVEL, target)
-    return float(likely.chances @ ((low <= true + 1e-12) & (true - 1e-12 <= high)))
 
 
 def expected(law: Law, n: int, share: float, target: Target) -> float:
@@ -286,25 +255,6 @@ CROWDS_OF_NUMBERS: dict[str, dict[float, int]] = {
     "two halves": {0.1: 500, 0.9: 500},
     "spread": dict.fromkeys(np.linspace(0, 1, 20).tolist(), 50),
 }
-
-
-def level_laws(design: Mean, numbers: Floats) -> Floats:
-    """The probability of each level for each number, its start drawn as the device draws it."""
-    rows = np.array([[float(chance) for chance in row] for row in design.rows])
-    means = np.array([float(mean) for mean in design.means])
-    place = np.interp(numbers, (means - means[0]) / (means[-1] - means[0]), np.arange(len(means)))
-    below = np.minimum(place.astype(int), len(means) - 2)
-    up = (place - below)[:, None]
-    laws: Floats = (1 - up) * rows[below] + up * rows[below + 1]
-    return laws
-
-
-def counters_of(laws: Floats, counts: Ints, mode: Mode, rng: np.random.Generator) -> Iterator[Ints]:
-    """Counters without end: of persons drawn from the crowd, or of exactly these."""
-    n = int(counts.sum())
-    while True:
-        answering = counts if mode == "cohort" else rng.multinomial(n, counts / n)
-        yield rng.multinomial(answering, laws).sum(axis=0)
 
 
 @pytest.mark.parametrize("mode", MODES)

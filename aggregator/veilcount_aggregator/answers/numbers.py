@@ -84,7 +84,7 @@ def evidence_of(
         return None
     assert isinstance(design, Distribution | Hierarchy)  # noqa: S101 - what has histograms
     assert isinstance(domain, Number)  # noqa: S101 - likewise
-    return mean_of(design, domain, counters, found.frequency)
+    return mean_of(design, domain, counters)
 
 
 def _mean(found: Average | Histogram, evidence: Evidence | None, asked: Question) -> MeanRow:

@@ -80,11 +80,10 @@ class Weighed:
         return self.low + self.span * figure
 
 
-def mean_of(
-    design: Distribution | Hierarchy, domain: Number, counters: Counts, frequency: Floats
-) -> Weighed:
+def mean_of(design: Distribution | Hierarchy, domain: Number, counters: Counts) -> Weighed:
     """Return the evidence on the mean of a number that is measured by its spread."""
-    weights, fixed = _weights(design, middles()), float(frequency @ middles() ** 2)
+    weights, squares = _weights(design, middles()), _squares(design)
+    fixed = float((squares @ counters)[0]) / int(counters.sum())
     return Weighed(counters, weights, fixed, float(domain.low), float(domain.high - domain.low))
 
 
@@ -102,3 +101,10 @@ def _weights(design: Distribution | Hierarchy, parts: Floats) -> Floats:
     if isinstance(design, Hierarchy):
         return (parts @ weights_of(design))[np.newaxis]
     return wave_of(design).decoded
+
+
+def _squares(design: Distribution | Hierarchy) -> Floats:
+    """Return what each message says of the square of a number."""
+    if isinstance(design, Hierarchy):
+        return _weights(design, middles() ** 2)
+    return wave_of(design).squares

@@ -3,6 +3,8 @@
 The interval is Agresti and Coull's for shares, carried over to means: z^2 further answers are
 added, half of them the least and half the most that a report can say [AC98]. So one answer has an
 interval, identical answers have one, and rare answers that have not come yet are reckoned with.
+Of fewer than about 15 answers that is too narrow where the noise is small as well: there Anderson's
+interval is taken in, which holds for every population.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from veilcount_shared.domain import Number
 
 from .evidence import Target, honest
 from .intervals import Bools, Counts, Ends, Floats, quantile
+from .mean_noise import half_width, is_few, is_rarely_wrong
+
+FEW_SAMPLED = 4  # reports for each one that `plus` adds
 
 
 def plus(mean: Floats, variance: Floats, n: int, reach: tuple[Floats, Floats], z: float) -> Ends:
@@ -30,6 +35,19 @@ def plus(mean: Floats, variance: Floats, n: int, reach: tuple[Floats, Floats], z
     return centre - spread, centre + spread
 
 
+def anderson(levels: Floats, counters: Counts, alpha: float) -> Ends:
+    """Return Anderson's interval for the mean of any distribution on ascending levels [And69].
+
+    On either side the distribution function leaves the sample's by more than the margin with
+    probability at most alpha / 2 [Mas90]; the mean is extreme where it does so everywhere.
+    """
+    n = counters.sum()
+    margin = np.sqrt(np.log(2 / alpha) / (2 * n))
+    below, gaps = np.cumsum(counters)[:-1] / n, np.diff(levels)
+    low, high = np.minimum(below + margin, 1) @ gaps, np.maximum(below - margin, 0) @ gaps
+    return np.array([levels[-1] - low]), np.array([levels[-1] - high])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Decoded:
     """The decoded levels of a mean's reports, in the units of its range."""
@@ -39,6 +57,10 @@ class Decoded:
     variance: float
     reach: tuple[float, float]
     noise: float
+    design: Mean
+    span: float
+    levels: Floats
+    counters: Counts
 
     @classmethod
     def of(cls, design: Mean, domain: Number, counters: Counts) -> Decoded:
@@ -47,7 +69,8 @@ class Decoded:
         n = int(counters.sum())
         mean = float(counters @ said) / n
         variance = max(float(counters @ (said - mean) ** 2) / n, quietest)
-        return cls(n, mean, variance, (float(said.min()), float(said.max())), noise)
+        reach, span = (float(said.min()), float(said.max())), float(domain.high - domain.low)
+        return cls(n, mean, variance, reach, noise, design, span, said, counters)
 
     @property
     def points(self) -> Floats:
@@ -68,18 +91,28 @@ class Decoded:
         """Return the interval: what was received shows noise and sampling together.
 
         Of these answers only the noise is uncertain. Its variance depends on the answers, and is
-        at most the design's, which every interval takes.
+        at most the design's, which the normal interval takes; for few reports see `mean_noise`.
         """
-        z = quantile(alpha)
         if not target.sampled:
-            half = z * self.error(target)
+            half = self._noise(alpha)
             return self.points - half, self.points + half
         least, most = (np.array([end]) for end in self.reach)
-        return plus(self.points, np.array([self.variance]), self.n, (least, most), z)
+        z = quantile(alpha)
+        low, high = plus(self.points, np.array([self.variance]), self.n, (least, most), z)
+        if self.n < FEW_SAMPLED * z**2 and is_rarely_wrong(self.design, self.n):
+            least, most = anderson(self.levels, self.counters, alpha)
+            return np.minimum(low, least), np.maximum(high, most)
+        return low, high
 
-    def few(self, _alpha: float, _target: Target) -> Bools:
-        """Further answers at the ends, z^2 of them, stand in for what small counts lack."""
-        return np.array([False])
+    def few(self, alpha: float, target: Target) -> Bools:
+        """Whether the noise is not normal; of a sample, the interval makes up for small counts."""
+        return np.array([not target.sampled and is_few(self.design, self.n, alpha)])
+
+    def _noise(self, alpha: float) -> float:
+        """Return what the noise in the mean exceeds with probability at most alpha."""
+        if is_few(self.design, self.n, alpha):
+            return self.span * half_width(self.design, self.n, alpha)
+        return quantile(alpha) * float(np.sqrt(self.noise / self.n))
 
     def poisoned(self, fakes: float) -> Ends:
         """Return what the honest answers may say: a report says one of the levels."""

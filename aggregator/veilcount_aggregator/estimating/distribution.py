@@ -22,7 +22,7 @@ from veilcount_shared.domain import Number
 from veilcount_shared.epsilon import exp_lower
 
 from ..counting import Counters
-from .curve import Curve, Floats, Histogram, histogram, middles, nothing
+from .curve import Curve, Floats, Histogram, histogram, nothing
 from .evidence import Target
 from .linear import Reading, read
 
@@ -49,7 +49,7 @@ def distribution(
     below = np.cumsum(frequency)[:-1]
     half = NormalDist().inv_cdf((1 + level) / 2) * wave.noise(frequency, steps, target) / sqrt(n)
     curve = Curve.between(domain, below, below - half, below + half, NOISE_ONLY)
-    mean = wave.mean(counters, frequency, 1 - level, target)
+    mean = wave.mean(counters, 1 - level, target)
     return histogram(domain, n, level, target, mean=mean, frequency=frequency, curve=curve)
 
 
@@ -62,6 +62,7 @@ class Wave:
     inside: float  # the probability of a level of the start's window
     outside: float  # and of any other
     decoded: Floats  # what each level says about the number in [0, 1], unbiased; one row
+    squares: Floats  # and about its square; one row
     gain: float
 
     @cached_property
@@ -113,9 +114,13 @@ class Wave:
         error: Floats = np.sqrt(curves**2 @ variance)
         return error
 
-    def mean(self, counters: Counters, frequency: Floats, miss: float, target: Target) -> Reading:
-        """Return the mean of the decoded levels: unbiased, in [0, 1], its interval holds."""
-        fixed = frequency[np.newaxis] @ middles() ** 2
+    def mean(self, counters: Counters, miss: float, target: Target) -> Reading:
+        """Return the mean of the decoded levels: unbiased, in [0, 1], its interval holds.
+
+        The histogram is no source for the mean square of a cohort's numbers: EM spreads a single
+        bucket over its neighbours, and what it adds would be taken off the noise.
+        """
+        fixed = self.squares @ (counters / counters.sum())
         return read(self.decoded, counters, miss, fixed if target == Target.COHORT else None)
 
     # In a window all probabilities are alike, so sums over windows are differences of running sums.
@@ -144,13 +149,22 @@ def wave_of(design: Distribution) -> Wave:
     # The mean level of start s is first + slope s: the inverse line decodes a level without bias.
     slope = window.P - outside * width
     first = slope * (width - 1) / 2 + outside * levels * (levels - 1) / 2
-    decoded = [((level - first) / slope + Fraction(1, 2)) / BUCKETS for level in range(levels)]
+    starts = [(level - first) / slope for level in range(levels)]
+    decoded = [(start + Fraction(1, 2)) / BUCKETS for start in starts]
+    # The mean square of the level is slope s^2 + slope (width - 1) s + rest.
+    rest = slope * (width - 1) * (2 * width - 1) / 6 + outside * sum(n * n for n in range(levels))
+    squared = [(n * n - rest) / slope - (width - 1) * start for n, start in enumerate(starts)]
+    squares = [
+        (square + start + Fraction(1, 4)) / BUCKETS**2
+        for square, start in zip(squared, starts, strict=True)
+    ]
     return Wave(
         width=width,
         levels=levels,
         inside=float(window.P / width),
         outside=float(outside),
         decoded=np.array([decoded], np.float64),
+        squares=np.array([squares], np.float64),
         gain=min(float(GAIN * exp_lower(design.epsilon)), LARGEST_GAIN),
     )
 

@@ -1,0 +1,435 @@
+"""Every interval of the product covers, in settings that are drawn at random.
+
+Drawn are epsilon, n, the size of the domain, the truth and what an interval is of, with a weight on
+the corners: one report, rare values, everyone equal, everyone at one of two ends. The seed is fixed
+by default; VEILCOUNT_COVERAGE_SEED sets another. One alpha (0.001) holds for each test and is
+divided over its settings, so a seed fails by chance at most once in a thousand.
+
+Left out, since they claim something else: the "noise only" band of a distribution's curve, and
+differences, which `test_comparing.py` covers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+
+from tests.aggregator.estimating.questions import of_number, of_values, question
+from tests.statistical.coverage_harness import (
+    LEAST,
+    LEVEL,
+    Coverage,
+    Floats,
+    Ints,
+    Setting,
+    counters_of,
+    coverage,
+    level_laws,
+    mean_errors,
+    rejected,
+    seed,
+)
+from veilcount_aggregator.central.laplace import DiscreteLaplace
+from veilcount_aggregator.central.noise import scale_of
+from veilcount_aggregator.estimating import Average, Frequencies, Target, estimate, estimate_sums
+from veilcount_aggregator.estimating.averages import Decoded
+from veilcount_aggregator.estimating.curve import middles
+from veilcount_aggregator.estimating.distribution import wave_of
+from veilcount_aggregator.estimating.hierarchy import Source
+from veilcount_aggregator.estimating.law import Law
+from veilcount_aggregator.simulating import simulate
+from veilcount_shared import Collection
+from veilcount_shared.design import Distribution, Hierarchy, Mean, plan
+from veilcount_shared.design.window import BUCKETS
+from veilcount_shared.domain import Number
+
+TARGETS = tuple(Target)
+ROUND_OFF = 1e-9
+UNIT = Number(Fraction(0), Fraction(1))
+
+HalfWidth = Callable[[Collection, Mean, int], float]
+Draw = Callable[[Generator, int, float], Setting]
+
+
+# -- corners ---------------------------------------------------------------------------------------
+
+
+def an_epsilon(rng: Generator) -> str:
+    """From 0.1 to 12, small and large ones alike."""
+    return f"{np.exp(rng.uniform(np.log(0.1), np.log(12))):.2f}"
+
+
+def a_size(rng: Generator, most: int) -> int:
+    """From 1 to the most, each order of magnitude as likely as the next."""
+    return int(np.exp(rng.uniform(0, np.log(most + 1))))
+
+
+def people(rng: Generator, k: int, n: int) -> Ints:
+    """How many of n hold each of k values: all one, two halves, one rare, falling, or even."""
+    order = rng.permutation(k)
+    shares = np.zeros(k)
+    match rng.integers(5):
+        case 0:
+            shares[order[0]] = 1
+        case 1:
+            shares[order[:2]] = 1
+        case 2:
+            shares[order[:2]] = 1, 0.02
+        case 3:
+            shares[order] = np.arange(1, k + 1) ** -1.3
+        case _:
+            shares[:] = 1
+    return np.asarray(rng.multinomial(n, shares / shares.sum()))
+
+
+def numbers(rng: Generator, n: int, design: Mean) -> tuple[Floats, Ints]:
+    """Numbers of [0, 1], and how many of n have each.
+
+    All one, at two ends, all but a few at one end, any one, any four; or any of those that are
+    sent without rounding, and one more.
+    """
+    match rng.integers(6):
+        case 0:
+            return np.array([rng.choice([0.0, 0.5, 1.0])]), np.array([n])
+        case 1:
+            high = int(rng.integers(0, n + 1))
+            return np.array([0.0, 1.0]), np.array([n - high, high])
+        case 2:
+            one = int(rng.integers(0, min(n, 3) + 1))
+            return np.array([0.0, 1.0]), np.array([n - one, one])
+        case 3:
+            return np.array([rng.uniform()]), np.array([n])
+        case 4:
+            return np.sort(rng.uniform(size=4)), rng.multinomial(n, np.full(4, 1 / 4))
+        case _:
+            starts = np.array([float(mean) for mean in design.means])
+            starts = (starts - starts[0]) / (starts[-1] - starts[0])
+            some = np.append(rng.choice(starts, 2), [0.0, 1.0, rng.uniform()])
+            return some, rng.multinomial(n, rng.dirichlet(np.ones(5)))
+
+
+def answering(counts: Ints, target: Target, rng: Generator) -> Ints:
+    """Who answers: a sample of the population with these shares, or exactly these people."""
+    n = int(counts.sum())
+    return rng.multinomial(n, counts / n) if target.sampled else counts
+
+
+def simulated(name: str, rounds: int, once: Callable[[Generator], bool], start: int) -> Setting:
+    """A setting whose coverage is counted over seeded rounds."""
+
+    def measure() -> Coverage:
+        rng = np.random.default_rng(start)
+        return Coverage(sum(once(rng) for _ in range(rounds)), rounds)
+
+    return Setting(name, measure)
+
+
+def holds(low: Floats, true: Floats, high: Floats, width: float) -> bool:
+    """Whether all the intervals hold, if each had this many times its width."""
+    low, high = (low + high - width * (high - low)) / 2, (low + high + width * (high - low)) / 2
+    return bool(((low <= true + ROUND_OFF) & (true - ROUND_OFF <= high)).all())
+
+
+# -- shares ----------------------------------------------------------------------------------------
+
+
+def share(rng: Generator, _rounds: int, width: float) -> Setting:
+    """One share, `absent` among them: exactly."""
+    epsilon, k, n = an_epsilon(rng), 1 + a_size(rng, 65_535), a_size(rng, 20_000)
+    true = float(rng.choice([0, 1, rng.uniform(), 10 ** rng.uniform(-4, 0)]))
+    target, law = TARGETS[rng.integers(2)], Law.of(plan(max(k, 2), epsilon).design)
+    name = f"share {true:.4g} of {k} values, {target}, epsilon {epsilon}, n {n}"
+    return Setting(name, lambda: Coverage(coverage(law, n, true, target, width=width)))
+
+
+def group_share(rng: Generator, rounds: int, width: float) -> Setting:
+    """The share of one group of values, of all reports or of those in a larger group."""
+    epsilon, k, n = an_epsilon(rng), 3 + a_size(rng, 600), 1 + a_size(rng, 3_000)
+    target, held = TARGETS[rng.integers(2)], people(rng, k, n)
+    order = rng.permutation(k)
+    size = 1 + int(rng.integers(k - 1))
+    group = order[:size]
+    given = order[: int(rng.integers(size, k)) + 1] if rng.random() < 0.4 else None
+    whole = n if given is None else int(held[given].sum())
+    if not whole:
+        given, whole = None, n
+    true = np.array([held[group].sum() / whole])
+    collection = of_values(k, epsilon)
+
+    def once(rng: Generator) -> bool:
+        counters = simulate(collection, answering(held, target, rng), rng)
+        shown = estimate_sums(collection, counters, [group], given=given, target=target.value)
+        assert isinstance(shown, Frequencies)
+        return holds(shown.low, true, shown.high, width)
+
+    part = "all" if given is None else f"{len(given)} values"
+    name = f"share of {size} of {k} values within {part}, {target}, epsilon {epsilon}, n {n}"
+    return simulated(f"{name}, held {held.max()}", rounds, once, int(rng.integers(1 << 31)))
+
+
+def share_of_answered(rng: Generator, rounds: int, width: float) -> Setting:
+    """The share of one value among the devices that answered, where presence is hidden."""
+    epsilon, k, n = an_epsilon(rng), 1 + a_size(rng, 30), 1 + a_size(rng, 5_000)
+    target, held = TARGETS[rng.integers(2)], people(rng, k + 1, n)
+    if not held[:-1].sum():
+        held = np.append(held[:-1], 0) + np.eye(k + 1, dtype=np.int64)[0] * held[-1]
+    place = int(rng.integers(k))
+    true = held[place : place + 1] / held[:-1].sum()
+    collection = of_values(max(k, 2), epsilon, 'presence = "hidden"')
+    if k == 1:  # two values at least
+        held = np.insert(held, 1, 0)
+
+    def once(rng: Generator) -> bool:
+        counters = simulate(collection, answering(held, target, rng), rng)
+        shown = estimate(
+            collection, counters, among="answered", target=target.value, values=[place]
+        )
+        assert isinstance(shown, Frequencies)
+        return holds(shown.low, true, shown.high, width)
+
+    name = f"share of {held[:-1].sum()} that answered, {k} values, {target}, epsilon {epsilon}"
+    return simulated(f"{name}, n {n}", rounds, once, int(rng.integers(1 << 31)))
+
+
+def shares_together(rng: Generator, rounds: int, width: float) -> Setting:
+    """Simultaneous intervals of all values."""
+    epsilon, k, n = an_epsilon(rng), 1 + a_size(rng, 400), a_size(rng, 5_000)
+    target, held = TARGETS[rng.integers(2)], people(rng, k + 1, n)
+    collection, true = of_values(k + 1, epsilon), held / n
+
+    def once(rng: Generator) -> bool:
+        counters = simulate(collection, answering(held, target, rng), rng)
+        shown = estimate(collection, counters, simultaneous=True, target=target.value)
+        assert isinstance(shown, Frequencies)
+        return holds(shown.low, true, shown.high, width)
+
+    name = f"{k + 1} shares together, {target}, epsilon {epsilon}, n {n}"
+    return simulated(name, rounds, once, int(rng.integers(1 << 31)))
+
+
+# -- means -----------------------------------------------------------------------------------------
+
+
+def half_width_of(collection: Collection, design: Mean, n: int) -> float:
+    """Half the cohort's interval: the same whatever was received."""
+    received = np.zeros(design.messages, np.int64)
+    received[0] = n
+    shown = estimate(collection, received, target="cohort")
+    assert isinstance(shown, Average)
+    return (shown.high - shown.low) / 2
+
+
+def exact_mean_coverage(
+    design: Mean, held: tuple[Floats, Ints], half: float, truly: Mean | None = None
+) -> Coverage:
+    """The probability that the cohort's mean is within half of its estimate."""
+    errors, chances = mean_errors(truly or design, *held)
+    return Coverage(float(chances[np.abs(errors) <= half + ROUND_OFF].sum()))
+
+
+def simulated_mean_coverage(
+    design: Mean, held: tuple[Floats, Ints], half: float, *, rounds: int, start: int
+) -> Coverage:
+    """The same for large n: of the estimates of simulated counters."""
+    places, counts = held
+    rng, total = np.random.default_rng(start), np.zeros((rounds, design.messages))
+    for chances, count in zip(level_laws(design, places), counts, strict=True):
+        total += rng.multinomial(count, chances, size=rounds)
+    decoded = np.array([float(level) for level in design.decoded])
+    errors = (total @ decoded - float(places @ counts)) / counts.sum()
+    return Coverage(int((np.abs(errors) <= half + ROUND_OFF).sum()), rounds)
+
+
+def normal_half_width(_collection: Collection, design: Mean, n: int) -> float:
+    """What the half-width would be if the noise were normal."""
+    return 1.959964 * float(np.sqrt(float(design.variance) / 4 / n))
+
+
+def cohort_mean(
+    rng: Generator, rounds: int, width: float, half_width: HalfWidth = half_width_of
+) -> Setting:
+    """The mean of exactly these numbers: exactly for few, else simulated."""
+    epsilon, n = an_epsilon(rng), a_size(rng, int(rng.choice([40, 3_000])))
+    collection = of_number(epsilon=epsilon)
+    design = collection.design
+    assert isinstance(design, Mean)
+    held, start = numbers(rng, n, design), int(rng.integers(1 << 31))
+
+    def measure() -> Coverage:
+        half = width * half_width(collection, design, n)
+        if n <= 12:
+            return exact_mean_coverage(design, held, half)
+        return simulated_mean_coverage(design, held, half, rounds=40 * rounds, start=start)
+
+    return Setting(f"cohort mean, epsilon {epsilon}, n {n}, numbers {held}", measure)
+
+
+def population_mean(rng: Generator, rounds: int, width: float) -> Setting:
+    """The mean of a population that a sample answers for."""
+    epsilon, n = an_epsilon(rng), a_size(rng, int(rng.choice([40, 3_000])))
+    collection = of_number(epsilon=epsilon)
+    design, domain = collection.design, collection.domain
+    assert isinstance(design, Mean)
+    assert isinstance(domain, Number)
+    places, counts = numbers(rng, n, design)
+    true, laws = np.array([places @ counts / n]), level_laws(design, places)
+
+    def once(rng: Generator) -> bool:
+        counters = next(counters_of(laws, counts, "population", rng))
+        low, high = Decoded.of(design, domain, counters).interval(1 - LEVEL, Target.POPULATION)
+        return holds(low, true, high, width)
+
+    name = f"population mean, epsilon {epsilon}, n {n}, numbers {places} {counts}"
+    return simulated(name, rounds, once, int(rng.integers(1 << 31)))
+
+
+# -- how a number is spread ------------------------------------------------------------------------
+
+
+def spread(rng: Generator, n: int) -> tuple[Ints, float]:
+    """How many of n have a number in each bucket, and the mean of the buckets' middles."""
+    held = people(rng, BUCKETS, n)
+    return held, float(held @ (np.arange(BUCKETS) + 0.5) / n / BUCKETS)
+
+
+def mean_of_distribution(rng: Generator, rounds: int, width: float) -> Setting:
+    """The unbiased mean beside a histogram by the square wave, which it does not depend on."""
+    epsilon, n = an_epsilon(rng), a_size(rng, 30_000)
+    target, (held, true) = TARGETS[rng.integers(2)], spread(rng, n)
+    collection = question('range = [0, 1]\nmeasure = "distribution"', epsilon)
+    design = collection.design
+    assert isinstance(design, Distribution)
+
+    def once(rng: Generator) -> bool:
+        counters = simulate(collection, answering(held, target, rng), rng)
+        shown = wave_of(design).mean(counters, 1 - LEVEL, target)
+        return holds(shown.low, np.array(true), shown.high, width)
+
+    name = f"mean of a distribution, {target}, epsilon {epsilon}, n {n}, held {held.max()}"
+    return simulated(name, rounds, once, int(rng.integers(1 << 31)))
+
+
+def ranges_of(rng: Generator, rounds: int, width: float) -> Setting:
+    """A share between two bounds, the mean, or the curve's band at every edge at once."""
+    epsilon, n = an_epsilon(rng), a_size(rng, 30_000)
+    target, (held, _) = TARGETS[rng.integers(2)], spread(rng, n)
+    collection = question('range = [0, 1]\nmeasure = "ranges"', epsilon)
+    design = collection.design
+    assert isinstance(design, Hierarchy)
+    first, last = np.sort(rng.choice(BUCKETS + 1, 2, replace=False))
+    within = np.zeros((1, BUCKETS))
+    within[0, first:last] = 1
+    figures = {
+        "share": within,
+        "mean": middles()[np.newaxis],
+        "curve": np.tri(BUCKETS - 1, BUCKETS),
+    }
+    figure = list(figures)[rng.integers(3)]
+    parts = figures[figure]
+
+    def once(rng: Generator) -> bool:
+        counters = simulate(collection, answering(held, target, rng), rng)
+        shown = Source(design, UNIT, counters, LEVEL, target).read(parts, len(parts))
+        return holds(shown.low, parts @ held / n, shown.high, width)
+
+    name = f"{figure} of ranges, {target}, epsilon {epsilon}, n {n}, held {held.max()}"
+    return simulated(name, rounds, once, int(rng.integers(1 << 31)))
+
+
+# -- central releases ------------------------------------------------------------------------------
+
+
+def central_noise(rng: Generator, _rounds: int, width: float) -> Setting:
+    """The half-width of a released count or sum, from the noise's exact distribution."""
+    epsilon, sensitivity = Fraction(an_epsilon(rng)), a_size(rng, 1_000)
+    scale = scale_of(sensitivity, epsilon)
+    alpha = float(rng.choice([0.05, 0.025]))  # of two parts each has half
+    half, ratio = DiscreteLaplace(scale).half_width(alpha), np.exp(-1 / scale)
+    name = f"release, sensitivity {sensitivity}, epsilon {epsilon}, alpha {alpha}"
+
+    def measure() -> Coverage:
+        reach = int(width * half)
+        inside = np.arange(-reach, reach + 1)
+        covered = float((ratio ** np.abs(inside)).sum() * (1 - ratio) / (1 + ratio))
+        return Coverage(covered)
+
+    return Setting(name, measure)
+
+
+# -- the tests -------------------------------------------------------------------------------------
+
+#: what is drawn, how many settings of it, and rounds of a simulated one
+INTERVALS: dict[str, tuple[Draw, int, int]] = {
+    "share": (share, 150, 0),
+    "group share": (group_share, 8, 120),
+    "share of those who answered": (share_of_answered, 8, 120),
+    "shares together": (shares_together, 5, 80),
+    "cohort mean": (cohort_mean, 30, 250),
+    "population mean": (population_mean, 12, 300),
+    "mean of a distribution": (mean_of_distribution, 8, 120),
+    "ranges": (ranges_of, 6, 80),
+    "central noise": (central_noise, 50, 0),
+}
+
+
+def drawn(name: str, more: int = 1, width: float = 1.0) -> list[Setting]:
+    """Settings of one interval; the draws of one do not depend on those of another."""
+    draw, settings, rounds = INTERVALS[name]
+    rng = np.random.default_rng([seed(), *name.encode()])
+    return [draw(rng, rounds * more, width) for _ in range(settings * more)]
+
+
+@pytest.mark.parametrize("name", INTERVALS)
+def test_an_interval_covers_in_settings_drawn_at_random(name: str) -> None:
+    """Alpha 0.001 for each interval, divided over its settings."""
+    assert not rejected(drawn(name))
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("name", INTERVALS)
+def test_an_interval_covers_in_many_more_settings(name: str) -> None:
+    """Six times as many settings, each simulated six times as long."""
+    assert not rejected(drawn(name, more=6))
+
+
+@pytest.mark.parametrize("name", ["share", "cohort mean", "population mean", "central noise"])
+def test_intervals_of_less_than_their_width_are_rejected(name: str) -> None:
+    """The same check rejects 70 % of the width."""
+    assert rejected(drawn(name, width=0.7))
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", sorted(INTERVALS))
+def test_intervals_of_a_third_of_their_width_are_rejected(name: str) -> None:
+    """Those that bound what is not known, too."""
+    assert rejected(drawn(name, width=1 / 3))
+
+
+def test_a_normal_interval_of_few_reports_is_rejected() -> None:
+    """Of settings drawn like those above, with a seed of their own: a variant that is planted."""
+    rng = np.random.default_rng(1)
+    settings = [cohort_mean(rng, 250, 1.0, normal_half_width) for _ in range(50)]
+
+    assert len(rejected(settings)) > 1
+
+
+@pytest.mark.parametrize(("epsilon", "n"), [("0.1", 4), ("2", 2), ("3", 2), ("4", 4), ("7", 25)])
+def test_a_mean_of_the_hardest_cohorts_is_covered(epsilon: str, n: int) -> None:
+    """Exactly: all at one number, all but one, and every split between the two ends."""
+    collection = of_number(epsilon=epsilon)
+    design = collection.design
+    assert isinstance(design, Mean)
+    half, normal = (of(collection, design, n) for of in (half_width_of, normal_half_width))
+    cohorts = [(np.array([each]), np.array([n])) for each in (0.0, 0.03, 0.25, 0.47, 0.5)]
+    cohorts += [(np.array([0.0, 1.0]), np.array([n - k, k])) for k in range(1, n // 2 + 1)]
+    cohorts += [(np.array([0.0, 0.5, 1.0]), np.array([(n - 1) // 2, 1, n // 2]))]
+    found = [exact_mean_coverage(design, each, half).held for each in cohorts]
+    before = [exact_mean_coverage(design, each, normal).held for each in cohorts]
+
+    assert min(found) >= LEAST > min(before), (min(found), min(before), half / normal)
