@@ -25,9 +25,6 @@ UNTIL = {"until": "2027-02-28"}
 MONTH: dict[str, object] = {"unit": "month", **UNTIL}
 LATER = {"from": "2026-12-10"}
 LIMITS: dict[str, Any] = {"ceiling": 1000, "daily_ceiling": 100}  # what the app allows
-    "ceiling": 1000,
-    "daily_ceiling": 100,
-}  # what the app lets a person reveal
 
 
 @pytest.fixture(autouse=True)
