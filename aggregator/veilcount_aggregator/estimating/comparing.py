@@ -5,8 +5,9 @@ small counts too [New98]; p is one less the level at which it would touch 0, so 
 disagree. Several values at once are a family, and Holm's p says which differences hold together
 [Hol79]. Beside what was seen stands the smallest difference that would have been.
 
-The two must not share reports. If the same persons answered in both, their answers agree more than
-chance would have them, and for a population the interval is wider than it need be.
+The two must not share reports. If the same persons may have answered in both, their answers may
+agree or disagree more than chance would have them: for a population the caller states the worst
+correlation of the two errors (`covariance`), which widens the interval as far as that takes [ZD08].
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from .evidence import Evidence, Target
-from .intervals import Ends, Floats, quantile
+from .intervals import Bools, Ends, Floats, quantile
 from .results import OF, Average, Frequencies
 
 POWER = 0.8
@@ -41,8 +42,13 @@ class Comparison:
     detectable: Floats
     level: float
     family: int
-    of: str
+    target: Target
     percent: bool
+
+    @property
+    def of(self) -> str:
+        """What the intervals are of."""
+        return OF[self.target]
 
     @property
     def differs(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
@@ -70,8 +76,16 @@ class Comparison:
         return f"{self.holm[place]:.2g}" if self.holm[place] > 1e-14 else "below 1e-14"  # noqa: PLR2004 - what a float resolves
 
 
-def compare(first: Frequencies | Average, second: Frequencies | Average) -> Comparison:
-    """Return how the first differs from the second, at the first's level."""
+def compare(
+    first: Frequencies | Average,
+    second: Frequencies | Average,
+    *,
+    correlation: Floats | float = 0.0,
+) -> Comparison:
+    """Return how the first differs from the second, at the first's level.
+
+    `correlation` is the largest that the first's error may have with the negated second's.
+    """
     if isinstance(first, Frequencies) != isinstance(second, Frequencies) or (
         isinstance(first, Frequencies)
         and isinstance(second, Frequencies)
@@ -81,20 +95,20 @@ def compare(first: Frequencies | Average, second: Frequencies | Average) -> Comp
     both = {first.terms.target, second.terms.target}
     target = Target.POPULATION if both == {Target.POPULATION} else Target.COHORT
     one, two, alpha = first.evidence, second.evidence, 1 - first.level
-    low, high = _interval(one, two, alpha, target)
-    p = _p(one, two, alpha, target)
+    pair = Pair(one, two, target, correlation)
+    low, high = pair.interval(alpha)
+    p = _p(pair, alpha)
     family = max(one.families, two.families)
-    error = np.hypot(one.error(target), two.error(target))
     return Comparison(
         difference=one.points - two.points,
         low=low,
         high=high,
         p=p,
         holm=holm(p, family),
-        detectable=(quantile(alpha / family) + POWER_QUANTILE) * error,
+        detectable=(quantile(alpha / family) + POWER_QUANTILE) * pair.error,
         level=first.level,
         family=family,
-        of=OF[target],
+        target=target,
         percent=isinstance(first, Frequencies),
     )
 
@@ -108,41 +122,69 @@ def holm(p: Floats, family: int) -> Floats:
     return adjusted
 
 
-def _interval(one: Evidence, two: Evidence, alpha: float, target: Target) -> Ends:
-    """Return the difference's interval: the two distances to an end, as those of a right angle.
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """Two estimates of the same figures, and the worst correlation of their errors."""
 
-    Where counts are small the distances are no normal's: what is possible within the two intervals,
-    each with half the error probability, is the difference's.
-    """
-    (low_one, high_one), (low_two, high_two) = (each.interval(alpha, target) for each in (one, two))
-    points_one, points_two = one.points, two.points
-    difference = points_one - points_two
-    low = difference - np.hypot(points_one - low_one, high_two - points_two)
-    high = difference + np.hypot(high_one - points_one, points_two - low_two)
-    few = one.few(alpha, target) | two.few(alpha, target)
-    if few.any():
-        (low_one, high_one), (low_two, high_two) = (
-            each.interval(alpha / 2, target) for each in (one, two)
-        )
-        low = np.where(few, low_one - high_two, low)
-        high = np.where(few, high_one - low_two, high)
-    return low, high
+    one: Evidence
+    two: Evidence
+    target: Target
+    correlation: Floats | float
+
+    @property
+    def difference(self) -> Floats:
+        """First less second."""
+        return self.one.points - self.two.points
+
+    @property
+    def error(self) -> Floats:
+        """The standard error of the difference."""
+        return self._joined(self.one.error(self.target), self.two.error(self.target))
+
+    def few(self, alpha: float) -> Bools:
+        """Return whether either's counts are too small for the normal."""
+        return self.one.few(alpha, self.target) | self.two.few(alpha, self.target)
+
+    def interval(self, alpha: float) -> Ends:
+        """Return the difference's interval from the distances of both figures to their ends.
+
+        Where counts are small the distances are no normal's: what is possible within the two
+        intervals, each with half the error probability, is the difference's, whatever the
+        correlation.
+        """
+        (low_one, high_one), (low_two, high_two) = self._ends(alpha)
+        points_one, points_two = self.one.points, self.two.points
+        low = self.difference - self._joined(points_one - low_one, high_two - points_two)
+        high = self.difference + self._joined(high_one - points_one, points_two - low_two)
+        few = self.few(alpha)
+        if few.any():
+            (low_one, high_one), (low_two, high_two) = self._ends(alpha / 2)
+            low = np.where(few, low_one - high_two, low)
+            high = np.where(few, high_one - low_two, high)
+        return low, high
+
+    def _ends(self, alpha: float) -> tuple[Ends, Ends]:
+        return self.one.interval(alpha, self.target), self.two.interval(alpha, self.target)
+
+    def _joined(self, one: Floats, two: Floats) -> Floats:
+        """Return the length of the sum of two errors with this correlation."""
+        return np.sqrt(one**2 + two**2 + 2 * self.correlation * one * two)
 
 
-def _p(one: Evidence, two: Evidence, alpha: float, target: Target) -> Floats:
+def _p(pair: Pair, alpha: float) -> Floats:
     """Return for each row the error probability at which its interval touches 0.
 
     Between two steps the interval is taken as linear; where counts are small it may jump, and p is
     that of the step before.
     """
     steps = np.sort(np.append(STEPS, quantile(alpha)))
-    difference, rows = one.points - two.points, np.arange(len(one.points))
+    difference, rows = pair.difference, np.arange(len(pair.difference))
     gaps, few = [], []  # from 0 to the near end, below 0 if the interval holds 0
     for z in steps:
         chance = 2 * float(ndtr(-z))
-        low, high = _interval(one, two, chance, target)
+        low, high = pair.interval(chance)
         gaps.append(np.where(difference > 0, low, -high))
-        few.append(one.few(chance, target) | two.few(chance, target))
+        few.append(pair.few(chance))
         if (gaps[-1] <= 0).all():
             break
     narrowing = np.minimum.accumulate(np.array(gaps), axis=0)

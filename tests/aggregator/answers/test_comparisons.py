@@ -65,8 +65,8 @@ def test_two_ranges_of_days_are_compared(stocked: World) -> None:
 
     assert (answer.a.n, answer.b.n) == (4000, 8000)
     assert answer.of == "of the population that could have been asked"
-    assert "wider than they need be" in answer.note
-    assert arms.note == ""
+    assert "worst correlation" in answer.note
+    assert "No person stands on both sides" in arms.note
     assert "system" in answer.sentence
 
 

@@ -75,7 +75,7 @@ def test_of_days_the_newest_week_is_set_against_the_one_before(analyst: Visitor)
 
     assert stands == ["2026-11-28", "2026-12-04", "2026-11-21", "2026-11-27"]
     assert "still filling: will move" in page.text
-    assert "wider than they need be" not in page.text
+    assert "worst correlation" not in page.text
 
 
 def test_of_months_the_newest_is_set_against_the_one_before(analyst: Visitor) -> None:
@@ -84,7 +84,7 @@ def test_of_months_the_newest_is_set_against_the_one_before(analyst: Visitor) ->
 
     assert stands == ["2026-11-01", "2026-11-30", "2026-10-01", "2026-10-31"]
     assert "from 2026-11-01 to 2026-11-30 than from 2026-10-01 to 2026-10-31" in page.text
-    assert "wider than they need be" in page.text
+    assert "worst correlation" in page.text
 
 
 def test_two_definitions_are_set_against_each_other(asked: World, analyst: Visitor) -> None:
