@@ -234,7 +234,7 @@ stretch = {"from": "2026-12-01", "to": "2026-12-31", "filling": False, "n": 0, "
 series = {"fingerprint": "f", "question": "?", "unit": "day", "counts": "answers",
           "epsilon": {"event": "1", "day": "1", "user": "1"}, "stretches": [stretch]}
 empty = Estimate({"collection": "c", "level": 0.95, "view": "raw", "simultaneous": False,
-                  "fakes": 0.01, "series": [series]})
+                  "looks": "one", "fakes": 0.01, "series": [series]})
 assert empty.frequency.shape == (0,)
 for table in (empty.to_pandas, empty.to_arrow):
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from veilcount_shared import Collection
 from veilcount_shared.design import Plane, Subset
 
-from ..estimating import Average, Comparison, Frequencies, Terms, estimate
+from ..estimating import Average, Comparison, Frequencies, Looks, Terms, estimate
 from ..estimating import compare as compared
 from ..estimating.curve import Histogram
 from ..estimating.decoding import answers
@@ -30,7 +30,9 @@ from .shares import hidden
 from .sides import Read, Side, refuse_overlap
 from .values import Value
 
-PARAMETERS = ("a", "b", "from", "to", "level", "segment", "series", "top", "values", "among")
+PARAMETERS = (
+    "a", "b", "from", "to", "level", "segment", "series", "top", "values", "among", "looks",
+)  # fmt: skip
 MOST_NAMED = 10
 PICKED = (
     "The values are the most frequent of both sides together; each side's own intervals hold for"
@@ -59,6 +61,7 @@ class CompareQuestion:
             top=of.whole(given, "top"),
             values=of.words(given, "values"),
             among=of.member(given, "among", Among, Among.ALL),
+            looks=of.member(given, "looks", Looks, Looks.ONE),
         )
         a, b = (Side.read(name, of.words(given, name)) for name in ("a", "b"))
         return cls(a, b, common)
@@ -69,7 +72,7 @@ def compare(holdings: Holdings, name: str, asked: CompareQuestion) -> CompareAns
     a, b = (_read(holdings, name, side, asked.common) for side in (asked.a, asked.b))
     refuse_overlap(a, b)
     if not (a.counters.any() and b.counters.any()):
-        return _unanswered(name, asked.common.level, a, b)
+        return _unanswered(name, asked.common, a, b)
     return compare_sides(name, a, b, asked.common)
 
 
@@ -88,6 +91,8 @@ def compare_sides(name: str, a: Read, b: Read, common: Question) -> CompareAnswe
     return CompareAnswer(
         collection=name,
         level=found.level,
+        looks=found.looks,
+        validity=found.looks.valid,
         of=found.of,
         family=found.family,
         a=_side(a, first.n),
@@ -115,6 +120,7 @@ def _estimated(read: Read, places: Counts | None, *, picked: bool) -> Frequencie
         asked.level,
         contributions=read.contributions,
         simultaneous=picked,
+        looks=asked.looks,
         among=asked.among.value,
         values=None if places is None else places.tolist(),
     )
@@ -217,11 +223,13 @@ def _summary(rows: Sequence[ComparisonRow], family: int, *, percent: bool) -> st
     )
 
 
-def _unanswered(name: str, level: float, a: Read, b: Read) -> CompareAnswer:
+def _unanswered(name: str, common: Question, a: Read, b: Read) -> CompareAnswer:
     counts = [_received(each) for each in (a, b)]
     return CompareAnswer(
         collection=name,
-        level=level,
+        level=common.level,
+        looks=common.looks,
+        validity=common.looks.valid,
         of="no answers yet",
         family=0,
         a=_side(a, counts[0]),

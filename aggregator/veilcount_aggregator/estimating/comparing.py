@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
+from .confidence_sequences import Looks
 from .evidence import Evidence, Target
 from .intervals import Bools, Ends, Floats, quantile
 from .results import OF, Average, Frequencies
@@ -41,6 +42,7 @@ class Comparison:
     holm: Floats
     detectable: Floats
     level: float
+    looks: Looks
     family: int
     target: Target
     percent: bool
@@ -59,7 +61,7 @@ class Comparison:
         """Return what one value's row says, in words."""
         span = f"{self._told(self.low[place])} to {self._told(self.high[place])}"
         seen = f"{label}: {first} less {second} is {self._told(self.difference[place])}"
-        interval = f"{100 * self.level:.4g} % interval {span}, {self.of}"
+        interval = f"{100 * self.level:.4g} % interval {span}, {self.of}, {self.looks.valid}"
         detectable = self._told(self.detectable[place]).removeprefix("+")
         found = f"a difference of {detectable} would have been found in 4 of 5 such comparisons"
         if self.differs[place]:
@@ -95,7 +97,8 @@ def compare(
     both = {first.terms.target, second.terms.target}
     target = Target.POPULATION if both == {Target.POPULATION} else Target.COHORT
     one, two, alpha = first.evidence, second.evidence, 1 - first.level
-    pair = Pair(one, two, target, correlation)
+    looks = first.terms.looks
+    pair = Pair(first.terms.seen(one), first.terms.seen(two), target, correlation, looks)
     low, high = pair.interval(alpha)
     p = _p(pair, alpha)
     family = max(one.families, two.families)
@@ -105,8 +108,9 @@ def compare(
         high=high,
         p=p,
         holm=holm(p, family),
-        detectable=(quantile(alpha / family) + POWER_QUANTILE) * pair.error,
+        detectable=pair.width(alpha / family) + POWER_QUANTILE * pair.error,
         level=first.level,
+        looks=looks,
         family=family,
         target=target,
         percent=isinstance(first, Frequencies),
@@ -130,6 +134,7 @@ class Pair:
     two: Evidence
     target: Target
     correlation: Floats | float
+    looks: Looks
 
     @property
     def difference(self) -> Floats:
@@ -141,6 +146,13 @@ class Pair:
         """The standard error of the difference."""
         return self._joined(self.one.error(self.target), self.two.error(self.target))
 
+    def width(self, alpha: float) -> Floats:
+        """Return half the width of an interval where nothing differs."""
+        if self.looks is Looks.ONE:
+            return quantile(alpha) * self.error
+        low, high = self.interval(alpha)
+        return (high - low) / 2
+
     def few(self, alpha: float) -> Bools:
         """Return whether either's counts are too small for the normal."""
         return self.one.few(alpha, self.target) | self.two.few(alpha, self.target)
@@ -148,20 +160,25 @@ class Pair:
     def interval(self, alpha: float) -> Ends:
         """Return the difference's interval from the distances of both figures to their ends.
 
-        Where counts are small the distances are no normal's: what is possible within the two
-        intervals, each with half the error probability, is the difference's, whatever the
-        correlation.
+        Where counts are small the distances are no normal's, nor are those for every look: what is
+        possible within the two intervals, each with half the error probability, is the
+        difference's, whatever the correlation.
         """
+        few = self.few(alpha)
+        if few.all():
+            return self._possible(alpha)
         (low_one, high_one), (low_two, high_two) = self._ends(alpha)
         points_one, points_two = self.one.points, self.two.points
         low = self.difference - self._joined(points_one - low_one, high_two - points_two)
         high = self.difference + self._joined(high_one - points_one, points_two - low_two)
-        few = self.few(alpha)
         if few.any():
-            (low_one, high_one), (low_two, high_two) = self._ends(alpha / 2)
-            low = np.where(few, low_one - high_two, low)
-            high = np.where(few, high_one - low_two, high)
+            least, most = self._possible(alpha)
+            low, high = np.where(few, least, low), np.where(few, most, high)
         return low, high
+
+    def _possible(self, alpha: float) -> Ends:
+        (low_one, high_one), (low_two, high_two) = self._ends(alpha / 2)
+        return low_one - high_two, high_one - low_two
 
     def _ends(self, alpha: float) -> tuple[Ends, Ends]:
         return self.one.interval(alpha, self.target), self.two.interval(alpha, self.target)
@@ -184,7 +201,7 @@ def _p(pair: Pair, alpha: float) -> Floats:
         chance = 2 * float(ndtr(-z))
         low, high = pair.interval(chance)
         gaps.append(np.where(difference > 0, low, -high))
-        few.append(pair.few(chance))
+        few.append(pair.few(chance) & (pair.looks is Looks.ONE))
         if (gaps[-1] <= 0).all():
             break
     narrowing = np.minimum.accumulate(np.array(gaps), axis=0)

@@ -301,7 +301,11 @@ def test_values_that_are_none_are_named(analyst: Visitor) -> None:
 def test_a_mean_stands_with_its_interval(analyst: Visitor) -> None:
     said = analyst.get("/collections/minutes").text
 
-    assert re.search(r"Mean \d+\.\d \d+\.\d to \d+\.\d interval at 95.%, of these n answers", said)
+    assert re.search(
+        r"Mean \d+\.\d \d+\.\d to \d+\.\d interval at 95.%, valid at one planned look,"
+        r" of these n answers",
+        said,
+    )
 
 
 @pytest.mark.parametrize(
