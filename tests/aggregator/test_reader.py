@@ -137,6 +137,14 @@ def test_sides_are_compared(reader: Reader) -> None:
     assert list(compared.to_pandas()["a"]) == ["arm:A"] * 3
 
 
+def test_intervals_for_every_look_are_asked_for_by_name(reader: Reader) -> None:
+    estimate = reader.estimate("theme", looks="every")
+    comparison = reader.compare("theme", "arm:A", "arm:B", looks="every")
+
+    assert set(estimate.columns["looks"]) == set(comparison.columns["looks"]) == {"every"}
+    assert estimate["validity"] == comparison["validity"] == "valid at every look"
+
+
 def test_budgets_contrasts_plans_and_names_are_documents(reader: Reader) -> None:
     names = [each["name"] for each in reader.collections()]
 

@@ -73,7 +73,7 @@ TABLE, JSON, CSV = "table", "json", "csv"
 @click.option(
     "--alert",
     metavar="'VALUE > BOUND'",
-    help="Exit with 1 if the whole interval is beyond the bound.",
+    help="Exit with 1 if the whole interval is beyond the bound; run daily, with --looks every.",
 )
 @source.place_options
 @click.pass_context

@@ -45,6 +45,15 @@ def test_the_largest_difference_is_a_sentence_with_its_interval(
     assert "Of 3 values compared, 2 differ, taken all together: light, dark." in page.text
 
 
+def test_the_form_offers_intervals_for_every_look_and_the_page_says_so(analyst: Visitor) -> None:
+    one = analyst.get(f"/collections/theme/compare?a=arm:A&b=arm:B&{NOVEMBER}")
+    every = analyst.get(f"/collections/theme/compare?a=arm:A&b=arm:B&looks=every&{NOVEMBER}")
+
+    assert (chosen(one, "looks"), chosen(every, "looks")) == ("one", "every")
+    assert "valid at one planned look." in one.text
+    assert "valid at every look." in every.text
+
+
 def test_the_picture_is_in_points_with_an_interval_for_each_value(
     asked: World, analyst: Visitor
 ) -> None:
