@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from veilcount_shared.design import Mean
 from veilcount_shared.domain import Number
 
@@ -44,11 +42,11 @@ def possible(a: Read, b: Read) -> bool:
 
 def correlation(
     a: Read, b: Read, first: Frequencies | Average, second: Frequencies | Average
-) -> Floats:
-    """Return the worst correlation of the two sides' errors, figure by figure."""
+) -> Floats | None:
+    """Return the worst correlation of the two sides' errors; None: they are independent."""
     one, two = first.evidence, second.evidence
     if not (possible(a, b) and Target.COHORT not in {first.terms.target, second.terms.target}):
-        return np.zeros(len(one.points))
+        return None
     if isinstance(one, Supports) and isinstance(two, Supports):
         return correlation_of_shares(one, two)
     return correlation_of_figures(one, two, (_persons(a, first), _persons(b, second)))

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from .confidence_sequences import Looks
+from .confidence_sequences import Anytime, Looks
 from .evidence import Evidence, Target
 from .intervals import Bools, Ends, Floats, quantile
 from .results import OF, Average, Frequencies
+from .sequence_differences import difference, p_of_difference
 
 POWER = 0.8
 POWER_QUANTILE = 0.8416212335729143  # the normal's at 0.8
@@ -82,11 +83,12 @@ def compare(
     first: Frequencies | Average,
     second: Frequencies | Average,
     *,
-    correlation: Floats | float = 0.0,
+    correlation: Floats | None = None,
 ) -> Comparison:
     """Return how the first differs from the second, at the first's level.
 
-    `correlation` is the largest that the first's error may have with the negated second's.
+    `correlation` is the largest that the first's error may have with the negated second's; None:
+    the two are independent.
     """
     if isinstance(first, Frequencies) != isinstance(second, Frequencies) or (
         isinstance(first, Frequencies)
@@ -128,12 +130,12 @@ def holm(p: Floats, family: int) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """Two estimates of the same figures, and the worst correlation of their errors."""
+    """Two estimates of the same figures, and the worst correlation of their errors; None: none."""
 
     one: Evidence
     two: Evidence
     target: Target
-    correlation: Floats | float
+    correlation: Floats | None
     looks: Looks
 
     @property
@@ -145,6 +147,14 @@ class Pair:
     def error(self) -> Floats:
         """The standard error of the difference."""
         return self._joined(self.one.error(self.target), self.two.error(self.target))
+
+    @property
+    def joint(self) -> tuple[Anytime, Anytime] | None:
+        """Two independent confidence sequences; None: something else."""
+        one, two = self.one, self.two
+        if not (isinstance(one, Anytime) and isinstance(two, Anytime)):
+            return None
+        return (one, two) if self.correlation is None and one.single and two.single else None
 
     def width(self, alpha: float) -> Floats:
         """Return half the width of an interval where nothing differs."""
@@ -177,6 +187,8 @@ class Pair:
         return low, high
 
     def _possible(self, alpha: float) -> Ends:
+        if self.joint is not None:
+            return difference(*self.joint, alpha, self.target)
         (low_one, high_one), (low_two, high_two) = self._ends(alpha / 2)
         return low_one - high_two, high_one - low_two
 
@@ -185,7 +197,11 @@ class Pair:
 
     def _joined(self, one: Floats, two: Floats) -> Floats:
         """Return the length of the sum of two errors with this correlation."""
-        return np.sqrt(one**2 + two**2 + 2 * self.correlation * one * two)
+        return np.sqrt(
+            one**2
+            + two**2
+            + 2 * one * two * (0.0 if self.correlation is None else self.correlation)
+        )
 
 
 def _p(pair: Pair, alpha: float) -> Floats:
@@ -194,6 +210,8 @@ def _p(pair: Pair, alpha: float) -> Floats:
     Between two steps the interval is taken as linear; where counts are small it may jump, and p is
     that of the step before.
     """
+    if pair.joint is not None:
+        return p_of_difference(*pair.joint, alpha, pair.target)
     steps = np.sort(np.append(STEPS, quantile(alpha)))
     difference, rows = pair.difference, np.arange(len(pair.difference))
     gaps, few = [], []  # from 0 to the near end, below 0 if the interval holds 0

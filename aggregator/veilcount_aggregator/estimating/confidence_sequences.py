@@ -30,6 +30,7 @@ from .supported import Sums, Supports
 
 STEPS = 32  # of a bisection: to 1e-9 of the way
 TILTS = 6.0 * 1.4 ** -np.arange(27.0)  # for contributions in [0, 1]: from a few to 10^7 reports
+LEAST = -float(np.log(len(TILTS) + 1))  # of a log wealth
 BOLDEST = 0.9  # the largest part of a bet that may be lost
 
 
@@ -47,10 +48,14 @@ class Looks(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Anytime:
-    """Evidence whose intervals are those of a confidence sequence."""
+    """Evidence whose intervals are those of a confidence sequence.
+
+    `single`: an end is where the wealth of one martingale reaches its bound.
+    """
 
     fixed: Evidence
     ends: Callable[[float, Target], Ends]
+    single: bool = True
 
     @property
     def n(self) -> int:
@@ -99,7 +104,7 @@ def anytime(evidence: Evidence) -> Anytime:
             return Anytime(evidence, lambda alpha, _target: _of_cells(evidence, alpha))
         case Ratios():
             parts = replace(evidence, parts=anytime(evidence.parts), whole=anytime(evidence.whole))
-            return Anytime(evidence, parts.quotient)
+            return Anytime(evidence, parts.quotient, single=False)
     raise TypeError(f"{type(evidence).__name__} has no intervals that hold at every look")
 
 
@@ -148,9 +153,13 @@ def crossing(wealth: Wealth, inside: Floats, beyond: Floats, bound: float) -> Fl
 
 
 def mixed(exponents: Floats) -> Floats:
-    """Return the log of the average over the tilts, which are the last axis."""
-    most: Floats = exponents.max(axis=-1)
-    found: Floats = most + np.log(np.exp(exponents - most[..., None]).mean(axis=-1))
+    """Return the log of the average over the tilts, which are the last axis, and no tilt at all.
+
+    The last keeps the wealth above LEAST, whatever comes.
+    """
+    most = np.maximum(exponents.max(axis=-1), 0.0)
+    total = np.exp(exponents - most[..., None]).sum(axis=-1) + np.exp(-most)
+    found: Floats = most + np.log(total) + LEAST
     return found
 
 
