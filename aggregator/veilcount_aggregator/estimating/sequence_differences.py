@@ -16,7 +16,7 @@ from .evidence import Target
 from .intervals import Ends, Floats
 
 SPLITS = 24  # of the bound between the two sides
-FARTHEST = 35.0  # of a log wealth: p below 1e-15 is not told apart
+FARTHEST = 34.0  # of a log wealth: p below 4e-15 is not told apart
 
 
 def difference(one: Anytime, two: Anytime, alpha: float, target: Target) -> Ends:
@@ -45,7 +45,7 @@ def p_of_difference(one: Anytime, two: Anytime, alpha: float, target: Target) ->
                 break
     narrowing = np.minimum.accumulate(np.array(gaps), axis=0)
     touched = np.array([np.interp(0, -column, bounds[1:]) for column in narrowing.T], np.float64)
-    p: Floats = np.minimum(2 * np.exp(-touched), 1.0)
+    p: Floats = np.minimum(2 * np.exp(-np.minimum(touched, FARTHEST)), 1.0)
     return p
 
 
