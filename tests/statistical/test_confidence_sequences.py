@@ -102,12 +102,12 @@ def test_the_share_is_never_left_out(k: int, epsilon: str, share: float, target:
 @pytest.mark.full
 @pytest.mark.parametrize("target", Target)
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.05, 0.5, 0.66])
-@pytest.mark.parametrize("k", [2, 10, 300, 65_536])
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "4", "8"])
+@pytest.mark.parametrize("k", [2, 10, 65_536])
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "8"])
 def test_the_share_is_never_left_out_at_any_size(
     k: int, epsilon: str, share: float, target: Target
 ) -> None:
-    assert holds(growing(k, epsilon, share, target, 120).failing(Looks.EVERY, 5 * RUNS))
+    assert holds(growing(k, epsilon, share, target, 120).failing(Looks.EVERY, RUNS))
 
 
 @pytest.mark.parametrize("target", Target)
