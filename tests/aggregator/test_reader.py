@@ -137,6 +137,14 @@ def test_sides_are_compared(reader: Reader) -> None:
     assert list(compared.to_pandas()["a"]) == ["arm:A"] * 3
 
 
+def test_intervals_for_every_look_are_asked_for_by_name(reader: Reader) -> None:
+    estimate = reader.estimate("theme", looks="every")
+    comparison = reader.compare("theme", "arm:A", "arm:B", looks="every")
+
+    assert set(estimate.columns["looks"]) == set(comparison.columns["looks"]) == {"every"}
+    assert estimate["validity"] == comparison["validity"] == "valid at every look"
+
+
 def test_budgets_contrasts_plans_and_names_are_documents(reader: Reader) -> None:
     names = [each["name"] for each in reader.collections()]
 
@@ -234,7 +242,7 @@ stretch = {"from": "2026-12-01", "to": "2026-12-31", "filling": False, "n": 0, "
 series = {"fingerprint": "f", "question": "?", "unit": "day", "counts": "answers",
           "epsilon": {"event": "1", "day": "1", "user": "1"}, "stretches": [stretch]}
 empty = Estimate({"collection": "c", "level": 0.95, "view": "raw", "simultaneous": False,
-                  "fakes": 0.01, "series": [series]})
+                  "looks": "one", "fakes": 0.01, "series": [series]})
 assert empty.frequency.shape == (0,)
 for table in (empty.to_pandas, empty.to_arrow):
     try:

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from veilcount_shared.periods import Unit
 
+from ..estimating import Looks
 from ..promises import Epsilons
 from ..schema import Count
 from .said import Named
@@ -59,6 +60,8 @@ class CompareAnswer(Struct):
 
     collection: str
     level: float
+    looks: Annotated[Looks, Meta(description="at how many looks at growing answers they hold")]
+    validity: Annotated[str, Meta(description="the same in words")]
     of: str
     family: Count
     a: SideView

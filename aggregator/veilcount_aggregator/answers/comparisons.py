@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from veilcount_shared import Collection
 from veilcount_shared.design import Plane, Subset
-from veilcount_shared.domain import Number
 
-from ..errors import QueryError
-from ..estimating import Average, Comparison, Frequencies, Terms, estimate
+from ..estimating import Average, Comparison, Frequencies, Looks, Terms, estimate
 from ..estimating import compare as compared
 from ..estimating.curve import Histogram
 from ..estimating.decoding import answers
 from ..estimating.estimates import target_of
 from ..estimating.evidence import Target
 from ..estimating.intervals import Counts
-from ..estimating.results import OF
 from ..promises import epsilons
 from ..reader.columns import spelled
 from . import parameters as of
+from . import same_persons
 from .compared import CompareAnswer, ComparisonRow, SideFigure, SideView
+from .compared_values import pairs
 from .estimates import ANSWERS, REPORTS, chosen_series
 from .holdings import Holdings
 from .numbers import evidence_of
 from .parameters import Parameters
-from .question import SIZE, Among, Question, segments
+from .question import Among, Question, segments
 from .shares import hidden
 from .sides import Read, Side, refuse_overlap
-from .values import Value, places_of, size_of, value_at
+from .values import Value
 
-PARAMETERS = ("a", "b", "from", "to", "level", "segment", "series", "top", "values", "among")
+PARAMETERS = (
+    "a", "b", "from", "to", "level", "segment", "series", "top", "values", "among", "looks",
+)  # fmt: skip
 MOST_NAMED = 10
-SAME_PEOPLE = (
-    "People who answered on both sides agree with themselves more than chance would have them: the"
-    " intervals are then wider than they need be."
+PICKED = (
+    "The values are the most frequent of both sides together; each side's own intervals hold for"
+    " all values at once."
 )
 
 
@@ -63,6 +61,7 @@ class CompareQuestion:
             top=of.whole(given, "top"),
             values=of.words(given, "values"),
             among=of.member(given, "among", Among, Among.ALL),
+            looks=of.member(given, "looks", Looks, Looks.ONE),
         )
         a, b = (Side.read(name, of.words(given, name)) for name in ("a", "b"))
         return cls(a, b, common)
@@ -73,10 +72,17 @@ def compare(holdings: Holdings, name: str, asked: CompareQuestion) -> CompareAns
     a, b = (_read(holdings, name, side, asked.common) for side in (asked.a, asked.b))
     refuse_overlap(a, b)
     if not (a.counters.any() and b.counters.any()):
-        return _unanswered(name, asked.common.level, a, b)
-    shown = _shown(a, b, asked.common)
-    first, second = _estimated(a, shown.first), _estimated(b, shown.second)
-    found = compared(first, _alike(second, first))
+        return _unanswered(name, asked.common, a, b)
+    return compare_sides(name, a, b, asked.common)
+
+
+def compare_sides(name: str, a: Read, b: Read, common: Question) -> CompareAnswer:
+    """Return how two sides that both have answers differ."""
+    shown = pairs(a, b, common)
+    first = _estimated(a, shown.first, picked=shown.picked)
+    second = _alike(_estimated(b, shown.second, picked=shown.picked), first)
+    worst = same_persons.correlation(a, b, first, second)
+    found = compared(first, second, correlation=worst)
     labels = (a.side.label, b.side.label)
     rows = [
         _row(found, place, value, (first, second), labels)
@@ -85,13 +91,15 @@ def compare(holdings: Holdings, name: str, asked: CompareQuestion) -> CompareAns
     return CompareAnswer(
         collection=name,
         level=found.level,
+        looks=found.looks,
+        validity=found.looks.valid,
         of=found.of,
         family=found.family,
         a=_side(a, first.n),
         b=_side(b, second.n),
         rows=rows,
         sentence=_summary(rows, found.family, percent=found.percent),
-        note=_note(a, b, found.of),
+        note=_note(a, b, found.target, picked=shown.picked),
     )
 
 
@@ -103,64 +111,16 @@ def _read(holdings: Holdings, name: str, side: Side, common: Question) -> Read:
 # -- what is compared ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
-    """The same values on both sides; None: one mean."""
-
-    values: Sequence[Value | None]
-    first: Counts | None = None
-    second: Counts | None = None
-
-
-def _shown(a: Read, b: Read, asked: Question) -> Pairs:
-    one, two = a.series.collection, b.series.collection
-    if isinstance(one.domain, Number) or isinstance(two.domain, Number):
-        if isinstance(one.domain, Number) != isinstance(two.domain, Number):
-            raise QueryError("b", list(b.side.words), "one side is of a number, the other is not")
-        return Pairs([None])
-    places = _places(a, b, asked)
-    values = [value_at(one, place) for place in places.tolist()]
-    if one.domain == two.domain:
-        return Pairs(values, places, places)
-    known = {_key(value_at(two, place)): place for place in range(size_of(two))}
-    both = [place for place, value in enumerate(values) if _key(value) in known]
-    if not both:
-        raise QueryError("b", list(b.side.words), "no value is possible on both sides")
-    common = [values[place] for place in both]
-    return Pairs(common, places[both], np.array([known[_key(each)] for each in common], np.int64))
-
-
-def _key(value: Value) -> str:
-    """Return what two definitions have in common of a value; the order of parts is none of it."""
-    return json.dumps(value, sort_keys=True)
-
-
-def _places(a: Read, b: Read, asked: Question) -> Counts:
-    """Return the values that are asked for, or the most frequent ones of the first side and both.
-
-    They are picked by how frequent they are, not by how they differ; Holm's family is all values.
-    """
-    collection = a.series.collection
-    size = size_of(collection)
-    if asked.values:
-        return places_of(collection, asked.values).places
-    if asked.top is None and size <= SIZE:
-        return np.arange(size)
-    together = a.counters
-    if a.series.fingerprint == b.series.fingerprint:
-        together = a.counters + b.counters
-    found = estimate(collection, together)
-    assert isinstance(found, Frequencies)  # noqa: S101 - there are answers
-    return np.argsort(-found.frequency, kind="stable")[: asked.top or SIZE]
-
-
-def _estimated(read: Read, places: Counts | None) -> Frequencies | Average:
+def _estimated(read: Read, places: Counts | None, *, picked: bool) -> Frequencies | Average:
+    """Return what one side says; the intervals of a picked list hold for all values at once."""
     collection, asked = read.series.collection, read.asked
     found = estimate(
         collection,
         read.counters,
         asked.level,
         contributions=read.contributions,
+        simultaneous=picked,
+        looks=asked.looks,
         among=asked.among.value,
         values=None if places is None else places.tolist(),
     )
@@ -263,11 +223,13 @@ def _summary(rows: Sequence[ComparisonRow], family: int, *, percent: bool) -> st
     )
 
 
-def _unanswered(name: str, level: float, a: Read, b: Read) -> CompareAnswer:
+def _unanswered(name: str, common: Question, a: Read, b: Read) -> CompareAnswer:
     counts = [_received(each) for each in (a, b)]
     return CompareAnswer(
         collection=name,
-        level=level,
+        level=common.level,
+        looks=common.looks,
+        validity=common.looks.valid,
         of="no answers yet",
         family=0,
         a=_side(a, counts[0]),
@@ -284,7 +246,7 @@ def _received(read: Read) -> int:
     return answers(design, read.counters) if isinstance(design, Subset | Plane) else total
 
 
-def _note(a: Read, b: Read, target: str) -> str:
-    """Say what the same people on both sides would mean."""
-    apart = a.series.fingerprint != b.series.fingerprint or a.span.periods != b.span.periods
-    return SAME_PEOPLE if apart and target == OF[Target.POPULATION] else ""
+def _note(a: Read, b: Read, target: Target, *, picked: bool) -> str:
+    """Say what is assumed of the persons, and how a list was picked."""
+    assumed = same_persons.assumption(a, b, target)
+    return f"{assumed} {PICKED}" if picked else assumed

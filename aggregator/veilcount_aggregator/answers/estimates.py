@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from veilcount_shared import Collection
-from veilcount_shared.design import Plane, Subset
+from veilcount_shared.design import Mean, Plane, Subset
 from veilcount_shared.domain import Number
 
 from ..errors import QueryError
-from ..estimating import View, suspect
+from ..estimating import Looks, View, suspect
 from ..estimating.intervals import Counts
 from ..promises import epsilons, promise
 from ..series import Series
@@ -30,6 +30,10 @@ from .values import groups_of, no_value, places_of, size_of
 NUMBER_ROWS = 600  # a curve, a histogram, quantiles
 ANSWERS = "answers"
 REPORTS = "reports: answers, and those of devices that had none to give"
+ONE_LOOK = (
+    "the bands of a distribution or of ranges hold at one planned look: looks=one, or a collection"
+    ' with measure = "mean"'
+)
 UNTESTED = "Reports of numbers are not tested for fakes: the band says what they could have moved."
 
 
@@ -47,6 +51,8 @@ def estimate(holdings: Holdings, name: str, asked: Question) -> EstimateAnswer:
         view=asked.view,
         level=asked.level,
         simultaneous=asked.all_at_once,
+        looks=asked.looks,
+        validity=asked.looks.valid,
         among=asked.among,
         fakes=float(asked.fakes),
         segments=dict(asked.segments),
@@ -103,6 +109,8 @@ def _check_number(collection: Collection, asked: Question) -> None:
         raise QueryError("view", str(asked.view), "a number has the raw view alone: view=raw")
     if asked.page > 1:
         raise QueryError("page", asked.page, "a number has one page")
+    if asked.looks is Looks.EVERY and not isinstance(collection.design, Mean):
+        raise QueryError("looks", str(asked.looks), ONE_LOOK)
     ranges_of(collection, asked.values)
 
 

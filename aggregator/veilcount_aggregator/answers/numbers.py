@@ -61,7 +61,9 @@ def told_number(
     """Return what the counters of a number say."""
     domain = collection.domain
     assert isinstance(domain, Number)  # noqa: S101 - no other has numbers
-    found = estimate(collection, counters, asked.level, contributions=contributions)
+    found = estimate(
+        collection, counters, asked.level, contributions=contributions, looks=asked.looks
+    )
     if isinstance(found, Average):
         mean = _mean(found, found.evidence, asked)
         return ToldNumber(found.n, found.of, mean, None, [])

@@ -9,7 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from ..errors import QueryError
-from ..estimating import View
+from ..estimating import Looks, View
 from ..estimating.poisoning import FAKES
 from . import parameters as of
 from .parameters import Parameters
@@ -18,7 +18,7 @@ SIZE = 100  # values on a page
 MOST_ROWS = 100_000  # figures in one answer
 PARAMETERS = (
     "from", "to", "by", "view", "level", "segment", "series", "top", "values", "among",
-    "simultaneous", "group", "page", "size", "fakes",
+    "simultaneous", "looks", "group", "page", "size", "fakes",
 )  # fmt: skip
 
 
@@ -46,7 +46,8 @@ class Question:
     """What is asked; what it means for a collection is seen when its series are looked at.
 
     `simultaneous` unless told is yes for a top list, whose values were picked by their estimates,
-    so that one interval at a time would miss too often.
+    so that one interval at a time would miss too often. `looks`: at how many looks at a range that
+    begins on the same day the intervals hold, one that was planned or every one.
     """
 
     first: date | None = None
@@ -60,6 +61,7 @@ class Question:
     values: tuple[str, ...] = ()
     among: Among = Among.ALL
     simultaneous: bool | None = None
+    looks: Looks = Looks.ONE
     groups: tuple[str, ...] = ()
     page: int = 1
     size: int = SIZE
@@ -117,6 +119,7 @@ class Question:
             values=of.words(given, "values"),
             among=of.member(given, "among", Among, Among.ALL),
             simultaneous=of.flag(given, "simultaneous"),
+            looks=of.member(given, "looks", Looks, Looks.ONE),
             groups=of.words(given, "group"),
             page=1 if page is None else page,
             size=SIZE if size is None else size,

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from veilcount_shared.periods import Unit
 
-from ..estimating import View
+from ..estimating import Looks, View
 from ..promises import Epsilons
 from ..schema import Count, Counts
 from .question import Among, By
@@ -140,6 +140,8 @@ class EstimateAnswer(Struct):
     view: View
     level: float
     simultaneous: bool
+    looks: Annotated[Looks, Meta(description="at how many looks at growing answers they hold")]
+    validity: Annotated[str, Meta(description="the same in words")]
     among: Among
     fakes: float
     segments: dict[str, str]

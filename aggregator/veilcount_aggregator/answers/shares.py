@@ -82,6 +82,7 @@ def estimated(
         asked.level,
         asked.view.value,
         simultaneous=asked.all_at_once,
+        looks=asked.looks,
         contributions=contributions,
         among=asked.among.value,
         values=None if _whole(asked, shown) else shown.places.tolist(),
@@ -110,6 +111,7 @@ def _sums(
         asked.level,
         given=np.arange(size_of(collection)) if answered else None,
         simultaneous=asked.all_at_once,
+        looks=asked.looks,
         contributions=contributions,
     )
     if isinstance(found, Unanswered) or not hidden(collection):

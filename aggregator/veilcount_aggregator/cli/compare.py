@@ -9,6 +9,7 @@ import click
 
 from .. import wording
 from ..answers import CompareQuestion, compare, plain
+from ..estimating import Looks
 from ..reader.columns import spelled
 from . import naming, options, source
 from .telling import tell_json, tell_lines, tell_table
@@ -25,6 +26,13 @@ from .telling import tell_json, tell_lines, tell_table
 @click.option("--series", multiple=True, metavar="FINGERPRINT", help="One definition of several.")
 @click.option("--top", metavar="N", help="The most frequent values alone.")
 @click.option("--values", multiple=True, metavar="VALUE,...", help="These values alone.")
+@click.option(
+    "--looks",
+    type=click.Choice([each.value for each in Looks]),
+    default=Looks.ONE.value,
+    show_default=True,
+    help="Intervals for one planned look, or for every look at a growing range.",
+)
 @source.place_options
 @options.as_json
 def command(
@@ -85,7 +93,7 @@ def _head(document: Mapping[str, Any]) -> Iterator[str]:
             f" {of['epsilon']['event']} an event,"
             f" {of['epsilon']['day']} a day, {of['epsilon']['user']} a user"
         )
-    yield f"intervals at {document['level']:.4g}, {document['of']}"
+    yield f"intervals at {document['level']:.4g}, {document['of']}; {document['validity']}"
     yield ""
 
 

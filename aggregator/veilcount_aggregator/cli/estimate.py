@@ -11,7 +11,7 @@ import msgspec
 from ..answers import Alert, Among, By, EstimateAnswer, Question, estimate, plain
 from ..answers.alert import MEAN
 from ..answers.formats import as_csv
-from ..estimating import View
+from ..estimating import Looks, View
 from . import naming, source
 from .estimated import tell_estimate
 from .running import NOT_SO
@@ -53,6 +53,13 @@ TABLE, JSON, CSV = "table", "json", "csv"
     help="Intervals that hold all at once; unless told, those of --top do.",
 )
 @click.option(
+    "--looks",
+    type=click.Choice([each.value for each in Looks]),
+    default=Looks.ONE.value,
+    show_default=True,
+    help="Intervals for one planned look, or for every look at a growing range.",
+)
+@click.option(
     "--fakes", metavar="SHARE", help="Of reports, to be shown as fakes; unless told, 0.01."
 )
 @click.option(
@@ -66,7 +73,7 @@ TABLE, JSON, CSV = "table", "json", "csv"
 @click.option(
     "--alert",
     metavar="'VALUE > BOUND'",
-    help="Exit with 1 if the whole interval is beyond the bound.",
+    help="Exit with 1 if the whole interval is beyond the bound; run daily, with --looks every.",
 )
 @source.place_options
 @click.pass_context

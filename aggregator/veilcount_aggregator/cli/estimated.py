@@ -46,7 +46,10 @@ def _tell_stretch(document: Document, series: Document, stretch: Document) -> No
     if not stretch["n"]:
         tell_lines(["", title])
         return
-    told = f"intervals at {document['level']:.4g}{together}, {stretch['of']}; {document['view']}"
+    told = (
+        f"intervals at {document['level']:.4g}{together}, {stretch['of']}; {document['view']};"
+        f" {document['validity']}"
+    )
     tell_lines(["", title, told])
     rows = list(_rows(stretch))
     if rows:

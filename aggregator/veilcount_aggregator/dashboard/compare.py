@@ -14,6 +14,7 @@ from .. import answers
 from ..answers import CompareAnswer
 from ..answers.compared import ComparisonRow, SideView
 from ..errors import QueryError
+from ..estimating import Looks
 from .charts import Drawn, axis, bars, estimates
 from .collection.written import days, level_of, named
 from .frame import NAME, Frame
@@ -26,6 +27,7 @@ WAYS = {
     Way.DAYS: "Ranges of days",
     Way.SERIES: "Definitions",
 }
+LOOKS = {each.value: each.valid.removeprefix("valid ") for each in Looks}
 LEVELS = {level: level_of(float(level)) for level in ("0.9", "0.95", "0.99")}
 CURATED = (
     "A curator holds these answers",
@@ -57,7 +59,13 @@ def pages(frame: Frame) -> None:
             found = _seen(answers.compare(holdings, name, asked), form)
         except QueryError as error:
             wrong = error
-        head |= {"offer": offer, "form": form, "levels": LEVELS, "ways": _ways(name, offer, form)}
+        head |= {
+            "offer": offer,
+            "form": form,
+            "levels": LEVELS,
+            "looks": LOOKS,
+            "ways": _ways(name, offer, form),
+        }
         return frame.told("compare.html", 400 if wrong else 200, **head, seen=found, wrong=wrong)
 
 
@@ -100,6 +108,7 @@ class Seen:
     sides: tuple[SideView, SideView]
     level: str
     of: str
+    validity: str
     family: int
     note: str
     units: str
@@ -118,6 +127,7 @@ def _seen(answer: CompareAnswer, form: Form) -> Seen:
         sides=(answer.a, answer.b),
         level=level_of(answer.level),
         of=answer.of,
+        validity=answer.validity,
         family=answer.family,
         note=answer.note,
         units="points" if shares else "the number's own units",

@@ -97,6 +97,7 @@ class Form:
     segment: str = ""
     values: str = ""
     level: str = "0.95"
+    looks: str = "one"
 
     @classmethod
     def read(cls, given: Mapping[str, str], offer: Offer) -> Form:
@@ -112,7 +113,7 @@ class Form:
         sides = {"a": self.a, "b": self.b}
         if self.by is Way.DAYS:
             sides = {"a": f"{self.a_from}..{self.a_to}", "b": f"{self.b_from}..{self.b_to}"}
-        more = {"level": self.level, "values": self.values}
+        more = {"level": self.level, "looks": self.looks, "values": self.values}
         if self.by is not Way.DAYS:
             more |= {"from": self.first, "to": self.last}
         if self.by is not Way.SEGMENTS:

@@ -2,6 +2,7 @@
 
 from .comparing import Comparison as Comparison
 from .comparing import compare as compare
+from .confidence_sequences import Looks as Looks
 from .estimates import estimate as estimate
 from .estimates import estimate_sums as estimate_sums
 from .evidence import Target as Target

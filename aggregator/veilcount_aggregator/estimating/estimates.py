@@ -14,6 +14,7 @@ from veilcount_shared.domain import Number
 from veilcount_shared.errors import TrueValueRefused
 
 from .averages import Decoded
+from .confidence_sequences import Looks
 from .curve import Histogram
 from .decoding import Shares, answers, supports
 from .distribution import distribution
@@ -21,6 +22,7 @@ from .evidence import Target
 from .hierarchy import ranges
 from .intervals import Counts
 from .law import Law
+from .mean_sequences import anytime_mean
 from .ratios import ratios
 from .results import OF, Average, Frequencies, Terms, Unanswered, average, frequencies, rows
 from .sums import sums
@@ -43,6 +45,7 @@ def estimate(
     target: Asked = "auto",
     simultaneous: bool = False,
     contributions: int | None = None,
+    looks: Looks = Looks.ONE,
     among: Literal["all", "answered"] = "all",
     values: Sequence[int] | None = None,
 ) -> Frequencies | Average | Histogram | Unanswered:
@@ -53,7 +56,7 @@ def estimate(
     intervals cover all at once. Where presence is hidden, shares are `among` all devices or among
     those that answered. `values` are the places of a few values of a large domain.
     """
-    terms = Terms(level, target_of(collection, target, contributions), simultaneous)
+    terms = Terms(level, target_of(collection, target, contributions), simultaneous, looks)
     design, domain = collection.design, collection.domain
     if isinstance(design, Plain):
         raise TrueValueRefused(collection.name, "true values leave through releases alone")
@@ -72,10 +75,11 @@ def estimate_sums(
     target: Asked = "auto",
     simultaneous: bool = False,
     contributions: int | None = None,
+    looks: Looks = Looks.ONE,
 ) -> Frequencies | Unanswered:
     """Return the shares of groups of inputs; `given` another group, those within it."""
     design = shares_of(collection)
-    terms = Terms(level, target_of(collection, target, contributions), simultaneous)
+    terms = Terms(level, target_of(collection, target, contributions), simultaneous, looks)
     if not answers(design, counters):
         return _unanswered(len(groups), level)
     whole = None if given is None else np.unique(given)
@@ -165,6 +169,8 @@ def _of_number(
     collection: Collection, domain: Number, counters: Counts, terms: Terms
 ) -> Average | Histogram | Unanswered:
     design = collection.design
+    if terms.looks is Looks.EVERY and not isinstance(design, Mean):
+        raise ValueError(f"{collection.name}: the bands of a distribution hold at one look alone")
     if isinstance(design, Distribution):
         return distribution(design, domain, counters, terms.level, target=terms.target)
     if isinstance(design, Hierarchy):
@@ -173,6 +179,8 @@ def _of_number(
     if not counters.sum():
         ends = np.array([float(domain.low)]), np.array([float(domain.high)])
         return Unanswered(low=ends[0], high=ends[1], level=terms.level)
+    if terms.looks is Looks.EVERY:
+        return average(anytime_mean(design, domain, counters), terms)
     return average(Decoded.of(design, domain, counters), terms)
 
 

@@ -59,7 +59,7 @@ class Ratios:
         ends = [
             np.where(few, two, one)
             for one, two in zip(
-                self._fieller(alpha, target), self._quotient(alpha, target), strict=True
+                self._fieller(alpha, target), self.quotient(alpha, target), strict=True
             )
         ]
         return np.minimum(ends[0], self.points), np.maximum(ends[1], self.points)
@@ -96,7 +96,8 @@ class Ratios:
         root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
         return (b - root) / a, (b + root) / a
 
-    def _quotient(self, alpha: float, target: Target) -> Ends:
+    def quotient(self, alpha: float, target: Target) -> Ends:
+        """Return the ratios that are possible within the intervals of both parts."""
         low, high = (np.clip(end, 0, 1) for end in self.parts.interval(alpha / 2, target))
         under, over = self._turned(self.whole.interval(alpha / 2, target))
         return _divided(low, high, under, over)

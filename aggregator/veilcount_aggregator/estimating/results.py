@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .confidence_sequences import Looks, anytime
 from .evidence import Evidence, Target
 from .intervals import Counts, Ends, Floats
 from .views import View, composition
@@ -18,11 +19,12 @@ OF = {
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What is asked of an interval: its level, what it covers, alone or all together."""
+    """What is asked of an interval: its level, what it covers, alone or all together, how often."""
 
     level: float
     target: Target
     simultaneous: bool = False
+    looks: Looks = Looks.ONE
 
     def __post_init__(self) -> None:
         """Refuse a level that is no probability."""
@@ -32,7 +34,11 @@ class Terms:
     def interval(self, evidence: Evidence) -> Ends:
         """Return the intervals, each wrong with 1 - level, or any of them [Bonferroni]."""
         figures = evidence.families if self.simultaneous else 1
-        return evidence.interval((1 - self.level) / figures, self.target)
+        return self.seen(evidence).interval((1 - self.level) / figures, self.target)
+
+    def seen(self, evidence: Evidence) -> Evidence:
+        """Return the evidence with intervals for as many looks as are asked for."""
+        return evidence if self.looks is Looks.ONE else anytime(evidence)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -55,7 +55,7 @@ class CellSums:
     @property
     def points(self) -> Floats:
         """The unbiased shares of the groups."""
-        return self._share(self.means)
+        return self.share(self.means)
 
     @property
     def families(self) -> int:
@@ -70,7 +70,7 @@ class CellSums:
         """Return the intervals of the mean counts, mapped to shares."""
         reach = (self.least, self.most)
         ends = plus(self.means, self._variances(target), self.n, reach, quantile(alpha))
-        return self._share(ends[0]), self._share(ends[1])
+        return self.share(ends[0]), self.share(ends[1])
 
     def few(self, _alpha: float, _target: Target) -> Bools:
         """Further answers at the ends, z^2 of them, stand in for what small counts lack."""
@@ -78,10 +78,11 @@ class CellSums:
 
     def poisoned(self, fakes: float) -> Ends:
         """Return what the honest answers may say: a report says what some hyperplane holds."""
-        least, most = (self._share(end) for end in (self.least, self.most))
+        least, most = (self.share(end) for end in (self.least, self.most))
         return honest(self.points, (least, most), fakes)
 
-    def _share(self, counts: Floats) -> Floats:
+    def share(self, counts: Floats) -> Floats:
+        """Return the shares at which these mean counts are expected."""
         return (counts - self.sizes * self.law.Q) / self.law.gap
 
     def _variances(self, target: Target) -> Floats:

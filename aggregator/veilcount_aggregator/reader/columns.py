@@ -9,6 +9,7 @@ One row a figure. Empty cells (None) have no meaning for the row's kind.
 | unit, epsilon_event, epsilon_day, epsilon_user | what the answers protect (substitution) |
 | n, counts, contributions | how many reports, what n counts, how many may be one person's |
 | of, level, view, simultaneous | what the interval is of and how sure, alone or all at once |
+| looks | whether it holds at one planned look or at every one |
 | kind | share, absent, mean, bucket, curve or quantile |
 | value | the value, as it is spelled in a parameter |
 | value.PART | of crossed values: each part by its name |
@@ -36,20 +37,20 @@ Row = dict[str, Any]
 PART = "value."  # in front of the names of a crossed value's parts
 TEXTS = (
     "collection", "series", "question", "from", "to", "unit", "epsilon_event", "epsilon_day",
-    "epsilon_user", "counts", "of", "view", "kind", "value", "a", "b", "sentence",
+    "epsilon_user", "counts", "of", "view", "looks", "kind", "value", "a", "b", "sentence",
 )  # fmt: skip
 WHOLES = ("n", "contributions", "a_n", "b_n", "family")
 FLAGS = ("filling", "simultaneous", "differs")
 ESTIMATE = (
     "collection", "series", "question", "from", "to", "filling", "unit", "epsilon_event",
     "epsilon_day", "epsilon_user", "n", "counts", "contributions", "of", "level", "view",
-    "simultaneous", "kind", "value", "number", "frequency", "answers", "low", "high", "fakes",
-    "fake_low", "fake_high",
+    "simultaneous", "looks", "kind", "value", "number", "frequency", "answers", "low", "high",
+    "fakes", "fake_low", "fake_high",
 )  # fmt: skip
 COMPARISON = (
-    "collection", "unit", "epsilon_event", "epsilon_day", "epsilon_user", "of", "level", "family",
-    "value", "a", "a_n", "a_figure", "a_low", "a_high", "b", "b_n", "b_figure", "b_low", "b_high",
-    "difference", "low", "high", "p", "holm", "detectable", "differs", "sentence",
+    "collection", "unit", "epsilon_event", "epsilon_day", "epsilon_user", "of", "level", "looks",
+    "family", "value", "a", "a_n", "a_figure", "a_low", "a_high", "b", "b_n", "b_figure", "b_low",
+    "b_high", "difference", "low", "high", "p", "holm", "detectable", "differs", "sentence",
 )  # fmt: skip
 
 
@@ -108,7 +109,8 @@ def _valued(value: object) -> Row:
 
 def _estimate(answer: Document) -> Iterator[Row]:
     common = {
-        name: answer[name] for name in ("collection", "level", "view", "simultaneous", "fakes")
+        name: answer[name]
+        for name in ("collection", "level", "view", "simultaneous", "looks", "fakes")
     }
     for series in answer["series"]:
         of_series = common | _of_series(series)
@@ -161,7 +163,7 @@ def _spread(spread: Document) -> Iterator[Row]:
 
 
 def _comparison(answer: Document) -> Iterator[Row]:
-    common = {name: answer[name] for name in ("collection", "level", "of", "family")}
+    common = {name: answer[name] for name in ("collection", "level", "looks", "of", "family")}
     common |= {"unit": answer["a"]["unit"]} | _epsilons(answer["a"]["epsilon"])
     for side in ("a", "b"):
         common |= {side: answer[side]["label"], f"{side}_n": answer[side]["n"]}

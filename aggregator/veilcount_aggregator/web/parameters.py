@@ -12,7 +12,7 @@ from veilcount_shared.periods import Unit
 from ..answers import budgets, comparisons, contrasts, plans, question
 from ..answers.question import MOST_ROWS, Among, By
 from ..contrast.search import MOST
-from ..estimating import View
+from ..estimating import Looks, View
 from ..planning import Trust
 
 Schema = dict[str, Any]
@@ -46,6 +46,10 @@ _SAYS: Mapping[str, tuple[str, Schema]] = {
     ),
     "among": ("Where presence is hidden: of all devices, or of those that answered.", _word(Among)),
     "simultaneous": ("Intervals that cover all values at once.", {"type": "boolean"}),
+    "looks": (
+        "one: intervals valid at one planned look; every: at every look at a growing range.",
+        _word(Looks),
+    ),
     "group": ("NAME:VALUE,VALUE; of a crossed domain, the name of a part.", _TEXTS),
     "page": ("Of large domains, so many values a page.", _count(MOST_ROWS)),
     "size": ("Values a page, 100 unless told.", _count(MOST_ROWS)),

@@ -65,9 +65,31 @@ def test_two_ranges_of_days_are_compared(stocked: World) -> None:
 
     assert (answer.a.n, answer.b.n) == (4000, 8000)
     assert answer.of == "of the population that could have been asked"
-    assert "wider than they need be" in answer.note
-    assert arms.note == ""
+    assert "worst correlation" in answer.note
+    assert "No person stands on both sides" in arms.note
     assert "system" in answer.sentence
+
+
+def test_a_comparison_for_every_look_is_wider_and_says_so(stocked: World) -> None:
+    one, every = (
+        compare(stocked, "theme", a="arm:A", b="arm:B", looks=looks, **NOVEMBER)
+        for looks in ("one", "every")
+    )
+
+    assert (one.validity, every.validity) == ("valid at one planned look", "valid at every look")
+    assert "valid at every look" in every.rows[0].sentence
+    for planned, anytime in zip(one.rows, every.rows, strict=True):
+        assert anytime.low < planned.low < planned.high < anytime.high
+        assert anytime.a.low < planned.a.low
+        assert anytime.p >= planned.p
+        assert anytime.detectable > planned.detectable
+
+
+def test_means_of_distributions_are_compared_at_one_look_alone(stocked: World) -> None:
+    with pytest.raises(QueryError, match="looks=one") as refused:
+        compare(stocked, "ranges", a="arm:A", b="arm:B", looks="every")
+
+    assert refused.value.field == "looks"
 
 
 def test_a_side_may_be_several_words(stocked: World) -> None:

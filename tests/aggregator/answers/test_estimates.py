@@ -24,7 +24,7 @@ from veilcount_aggregator import answers
 from veilcount_aggregator.answers.said import SeriesEstimate, ShareRow, StretchEstimate
 from veilcount_aggregator.definitions import close
 from veilcount_aggregator.errors import QueryError
-from veilcount_aggregator.estimating import Frequencies
+from veilcount_aggregator.estimating import Frequencies, Looks
 from veilcount_aggregator.estimating import estimate as estimated
 from veilcount_aggregator.store import Cell
 from veilcount_shared.report import Batch, Losses
@@ -124,6 +124,30 @@ def test_simultaneous_intervals_are_wider(stocked: World) -> None:
     )
 
     assert together.low < alone.low < alone.high < together.high
+
+
+def test_intervals_for_every_look_are_wider_and_the_answer_says_which_it_shows(
+    stocked: World,
+) -> None:
+    """Shares, and the mean of a number alike."""
+    one, every = (estimate(stocked, "theme", looks=looks) for looks in ("one", "every"))
+    planned, anytime = (only(answer)[1].values[0] for answer in (one, every))
+    means = [only(estimate(stocked, "minutes", looks=looks))[1].mean for looks in ("one", "every")]
+
+    assert (one.looks, one.validity) == (Looks.ONE, "valid at one planned look")
+    assert (every.looks, every.validity) == (Looks.EVERY, "valid at every look")
+    assert anytime.low < planned.low < planned.high < anytime.high
+    assert means[0] is not None
+    assert means[1] is not None
+    assert means[1].low < means[0].low < means[0].high < means[1].high
+
+
+@pytest.mark.parametrize("name", ["spread", "ranges"])
+def test_bands_of_a_number_hold_at_one_look_alone(stocked: World, name: str) -> None:
+    with pytest.raises(QueryError, match='looks=one, or a collection with measure = "mean"') as it:
+        estimate(stocked, name, looks="every")
+
+    assert (it.value.field, it.value.value) == ("looks", "every")
 
 
 def test_a_message_that_no_crowd_would_send_is_told(tmp_path: Path) -> None:

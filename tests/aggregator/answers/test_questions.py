@@ -13,7 +13,7 @@ from veilcount_aggregator import answers
 from veilcount_aggregator.answers import question as questions
 from veilcount_aggregator.answers.parameters import Parameters
 from veilcount_aggregator.errors import QueryError
-from veilcount_aggregator.estimating import View
+from veilcount_aggregator.estimating import Looks, View
 from veilcount_aggregator.web import parameters as documented
 
 TODAY = date(2026, 12, 5)
@@ -33,6 +33,7 @@ def test_a_question_is_read_as_it_is_meant() -> None:
         top="5",
         among="answered",
         simultaneous="false",
+        looks="every",
         fakes="0.02",
     )
 
@@ -47,6 +48,7 @@ def test_a_question_is_read_as_it_is_meant() -> None:
         top=5,
         among=answers.Among.ANSWERED,
         simultaneous=False,
+        looks=Looks.EVERY,
         fakes=Fraction(1, 50),
     )
     assert question(page="2", size="10", values="").size == 10
@@ -75,6 +77,7 @@ WRONG: list[tuple[dict[str, Words], str, str]] = [
     ({"group": "g:dark", "view": "consistent"}, "view", "view=raw"),
     ({"among": "none"}, "among", "one of all, answered"),
     ({"simultaneous": "maybe"}, "simultaneous", "true or false"),
+    ({"looks": "daily"}, "looks", "one of one, every"),
     ({"page": "0"}, "page", "1 or more"),
     ({"size": "0"}, "size", "give 1 to"),
     ({"fakes": "1"}, "fakes", "such as 0.01"),

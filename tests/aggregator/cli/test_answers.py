@@ -91,6 +91,17 @@ def test_what_the_door_takes_the_command_takes(typed: Type, answered: str) -> No
     assert wide["fake_low"] < first["fake_low"]
 
 
+@pytest.mark.parametrize("words", [("estimate", "theme"), ("compare", "theme", "arm:A", "arm:B")])
+def test_intervals_say_at_how_many_looks_they_are_valid(
+    typed: Type, answered: str, words: tuple[str, ...]
+) -> None:
+    one = typed(*words, "--store", answered)
+    every = typed(*words, "--looks", "every", "--store", answered)
+
+    assert "valid at one planned look" in one.out
+    assert "valid at every look" in every.out
+
+
 def test_a_contrast_is_of_the_answers_that_are_there(typed: Type, answered: str) -> None:
     said = typed("contrast", "theme", "--store", answered)
     asked = typed("contrast", "theme", "--n", "500", "--store", answered, "--json").json

@@ -210,6 +210,30 @@ def test_above_five_values_intervals_hold_together_unless_told(
     assert f"Intervals at 95 %, {said}" in analyst.get(f"/collections/country{query}").text
 
 
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [("", "valid at one planned look"), ("?looks=every", "valid at every look")],
+)
+@pytest.mark.parametrize("name", ["country", "minutes"])
+def test_a_page_says_at_how_many_looks_its_intervals_are_valid(
+    analyst: Visitor, name: str, query: str, said: str
+) -> None:
+    page = analyst.get(f"/collections/{name}{query}")
+
+    assert f"95 %, all at once, {said}" in page.text or f"interval at 95 %, {said}" in page.text
+
+
+def test_the_verdict_on_a_page_is_of_the_intervals_that_it_shows(analyst: Visitor) -> None:
+    """For every look they are wider, and so is the error that the answers are good for."""
+    verdicts = [
+        re.search(r"(Usable|Rough|Too few)[^.]+", analyst.get(f"/collections/minutes{query}").text)
+        for query in ("", "?looks=every")
+    ]
+
+    assert all(verdicts)
+    assert str(verdicts[0]) != str(verdicts[1])
+
+
 def test_the_consistent_view_shows_no_share_below_nothing(analyst: Visitor) -> None:
     raw = only(analyst.get("/collections/country"))["parts"][0]["low"]
     consistent = only(analyst.get("/collections/country?view=consistent"))["parts"][0]
@@ -301,7 +325,11 @@ def test_values_that_are_none_are_named(analyst: Visitor) -> None:
 def test_a_mean_stands_with_its_interval(analyst: Visitor) -> None:
     said = analyst.get("/collections/minutes").text
 
-    assert re.search(r"Mean \d+\.\d \d+\.\d to \d+\.\d interval at 95.%, of these n answers", said)
+    assert re.search(
+        r"Mean \d+\.\d \d+\.\d to \d+\.\d interval at 95.%, valid at one planned look,"
+        r" of these n answers",
+        said,
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
+from veilcount_shared.design import Distribution, Hierarchy
 from veilcount_shared.domain import Cross, Number
 
 from ...answers import Among, By, EstimateAnswer, Holdings, Question
 from ...answers.shares import hidden
 from ...answers.spans import WIDER
 from ...answers.values import part_names
-from ...estimating import View
+from ...estimating import Looks, View
 from ...reader.columns import spelled
 from ...series import Series
 from .asked import AT_ONCE, LONG, TOP, Address
@@ -41,6 +42,8 @@ def ways(
     if not isinstance(newest.domain, Number):
         yield from _of_values(at, newest, asked)
     yield _level(at, asked)
+    if not isinstance(newest.design, Distribution | Hierarchy):
+        yield _looks(at, asked)
     yield _fakes(at, asked)
     if hidden(newest):
         yield _among(at, asked)
@@ -110,6 +113,20 @@ def _level(at: Address, asked: Question) -> Ways:
                 asked.level == float(each),
             )
             for each in LEVELS
+        ),
+    )
+
+
+def _looks(at: Address, asked: Question) -> Ways:
+    return Ways(
+        "Intervals valid",
+        tuple(
+            (
+                each.valid.removeprefix("valid "),
+                at.to(looks=None if each is Looks.ONE else each.value),
+                asked.looks is each,
+            )
+            for each in Looks
         ),
     )
 
@@ -199,6 +216,7 @@ def summary(newest: Collection, asked: Question) -> str:
     words = [
         *([] if number else [f"{asked.view} view", f"intervals {together}"]),
         f"at {level_of(asked.level)}",
+        *([] if asked.looks is Looks.ONE else [asked.looks.valid]),
         f"{of_fakes(float(asked.fakes))} of fakes reckoned with" if asked.fakes else "no fakes",
         *(f"{name}: {value}" for name, value in asked.segments),
     ]

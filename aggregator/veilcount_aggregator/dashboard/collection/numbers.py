@@ -74,7 +74,7 @@ def _mean(answer: EstimateAnswer, row: MeanRow, stretch: StretchEstimate) -> Mea
     return Mean(
         wording.precise(row.mean or 0.0, row.low, row.high),
         between(row.low, row.high),
-        f"interval at {level_of(answer.level)}, {stretch.of}; n = {stretch.n:,}",
+        f"interval at {level_of(answer.level)}, {answer.validity}, {stretch.of}; n = {stretch.n:,}",
         f"{of_fakes(answer.fakes)} of fake reports could have moved it: the honest mean may be"
         f" anything in {fakes}"
         if answer.fakes

@@ -11,6 +11,7 @@ from veilcount_shared.wire import JSON_TYPE
 from ...answers import Among, EstimateAnswer, Holdings
 from ...answers.formats import CSV_TYPE
 from ...answers.said import SeriesEstimate, StretchEstimate
+from ...estimating import Looks
 from ...series import Series
 from .asked import Address, Given, Shown, over_time
 from .choices import Ways, cuts
@@ -84,8 +85,9 @@ class Look:
 
     def _verdict(self, series: Series, stretch: StretchEstimate) -> Verdict:
         collection, at_once = series.collection, 1
-        if self.answer.among is Among.ANSWERED and stretch.n:
-            widest = max(row.high - row.low for row in stretch.values)
+        if stretch.n and (self.answer.among is Among.ANSWERED or self.answer.looks is Looks.EVERY):
+            rows = [stretch.mean] if stretch.mean else stretch.values
+            widest = max(row.high - row.low for row in rows)
             return verdict_seen(collection, stretch.n, widest / 2)
         if self.answer.simultaneous and not isinstance(collection.domain, Number):
             at_once = collection.inputs if collection.inputs > TWO else 1

@@ -81,7 +81,8 @@ def _label(answer: EstimateAnswer, series: SeriesEstimate, stretch: StretchEstim
     filling = ", some of which take answers still" if stretch.filling else ""
     return (
         f"Shares of n = {stretch.n:,} {reports}, UTC days {days(stretch.first, stretch.last)}"
-        f"{filling}. Intervals at {level_of(answer.level)}, {together}, {stretch.of}."
+        f"{filling}. Intervals at {level_of(answer.level)}, {together}, {answer.validity},"
+        f" {stretch.of}."
     )
 
 

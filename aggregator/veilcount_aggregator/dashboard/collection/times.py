@@ -153,7 +153,8 @@ def _label(
     return (
         f"{what} by {answer.by}{raw}: UTC days {days(stretches[0].first, stretches[-1].last)},"
         f" n = {sum(each.n for each in stretches):,} {_counted(series)}. Bands at"
-        f" {level_of(answer.level)}, {together if of_shares else 'each alone'}.{hollow}"
+        f" {level_of(answer.level)}, {together if of_shares else 'each alone'},"
+        f" {answer.validity}.{hollow}"
     )
 
 

@@ -45,6 +45,15 @@ def test_the_largest_difference_is_a_sentence_with_its_interval(
     assert "Of 3 values compared, 2 differ, taken all together: light, dark." in page.text
 
 
+def test_the_form_offers_intervals_for_every_look_and_the_page_says_so(analyst: Visitor) -> None:
+    one = analyst.get(f"/collections/theme/compare?a=arm:A&b=arm:B&{NOVEMBER}")
+    every = analyst.get(f"/collections/theme/compare?a=arm:A&b=arm:B&looks=every&{NOVEMBER}")
+
+    assert (chosen(one, "looks"), chosen(every, "looks")) == ("one", "every")
+    assert "valid at one planned look." in one.text
+    assert "valid at every look." in every.text
+
+
 def test_the_picture_is_in_points_with_an_interval_for_each_value(
     asked: World, analyst: Visitor
 ) -> None:
@@ -75,7 +84,7 @@ def test_of_days_the_newest_week_is_set_against_the_one_before(analyst: Visitor)
 
     assert stands == ["2026-11-28", "2026-12-04", "2026-11-21", "2026-11-27"]
     assert "still filling: will move" in page.text
-    assert "wider than they need be" not in page.text
+    assert "worst correlation" not in page.text
 
 
 def test_of_months_the_newest_is_set_against_the_one_before(analyst: Visitor) -> None:
@@ -84,7 +93,7 @@ def test_of_months_the_newest_is_set_against_the_one_before(analyst: Visitor) ->
 
     assert stands == ["2026-11-01", "2026-11-30", "2026-10-01", "2026-10-31"]
     assert "from 2026-11-01 to 2026-11-30 than from 2026-10-01 to 2026-10-31" in page.text
-    assert "wider than they need be" in page.text
+    assert "worst correlation" in page.text
 
 
 def test_two_definitions_are_set_against_each_other(asked: World, analyst: Visitor) -> None:
