@@ -43,18 +43,18 @@ class LossReports:
         """Look at nothing yet. `in_memory` counts the true values that are on their way."""
         self._state, self._collections = state, collections
         self._now, self._later, self._in_memory = now, later, in_memory
-        self._looked, self._due = -math.inf, math.inf  # when, and when the next one leaves
+        self._looked = self._next = -math.inf  # when it was looked for losses, and is to be again
 
-    def next_due(self) -> float:
-        """Return when the next report leaves, or when to look whether there is any."""
-        return min(self._due, self._looked + HOUR)
+    def next_due(self) -> float | None:
+        """Return when the next report leaves, or when to look again whether there is any."""
+        return self._next if math.isfinite(self._next) else None
 
     def due(self, lease: float) -> list[LossReport]:
         """Return what is to be reported now; until the lease ends it is not returned again."""
         now = self._now()
-        if self._looked <= now < min(self._due, self._looked + HOUR):
+        if self._looked <= now < self._next:
             return []
-        self._looked, self._due = now, math.inf
+        self._looked, self._next = now, now + HOUR
         reports = []
         for report in self._unreported() if self._state.consenting() else ():
             due = self._time(report.losses.fingerprint, now)
@@ -62,7 +62,7 @@ class LossReports:
                 reports.append(report)
                 due = now + lease
                 self._keep_time(report, due)
-            self._due = min(self._due, due)
+            self._next = min(self._next, due)
         return reports
 
     def finish(self, report: LossReport, *, sent: bool) -> None:
@@ -70,7 +70,7 @@ class LossReports:
         if sent:
             self._state.keep(f"told {report.losses.fingerprint}", report.totals)
         self._keep_time(report, 0.0 if sent else self._later(self._now(), HOUR))
-        self._looked = -math.inf
+        self._next = -math.inf
 
     def _time(self, series: str, now: float) -> float:
         """Return when a series' losses leave: drawn when they are seen, and again when overdue."""
