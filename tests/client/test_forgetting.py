@@ -1,4 +1,4 @@
-"""`forget()`: every row that was sent is closed once, each at a time of its own; nothing is redrawn.
+"""`forget()`: each row that was sent is closed once, at a time of its own; nothing is redrawn.
 
 Before, of five rows none was ever closed when the process ended minutes later, and all five were
 closed in one round when it was woken hours later. A new consent redrew cohort and paired
@@ -59,7 +59,7 @@ class Home:
     ) -> None:
         self.clock = clock_at(at(0, 9))
         self.wire = Wire(self.clock)
-        self.collections = collections or file(**dict.fromkeys(NAMES, {"unit": "month"}))
+        self.collections = collections or file(**{name: {"unit": "month"} for name in NAMES})
         with secrets(("forgetting", seed)):
             self.device = Device(
                 place, self.collections, self.clock, self.wire, coins=SeededCoins(seed), **options
@@ -275,7 +275,8 @@ def close_pairs(folder: Path) -> int:
 
 def by_chance(wins: int) -> float:
     """Return how probable it is that so many of the pairs, or more, are closer by chance."""
-    return sum(comb(PAIRS, k) for k in range(wins, PAIRS + 1)) / 2**PAIRS
+    tails: int = sum(comb(PAIRS, k) for k in range(wins, PAIRS + 1))
+    return tails / float(1 << PAIRS)
 
 
 def test_rows_of_one_device_are_closed_no_closer_than_those_of_two(memory: Path) -> None:
