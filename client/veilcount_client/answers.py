@@ -78,6 +78,7 @@ class Answers:
     outbox: MemoryOutbox = field(init=False)  # of true values
     _held: dict[tuple[bytes, str, int], _Answer] = field(default_factory=dict)
     _swept: float = -1.0  # the minute whose absences are drawn
+    _gone_wiped: bool = False  # whether values of definitions that are gone were looked for
 
     def __post_init__(self) -> None:
         """Count what is lost of true values with all other losses."""
@@ -114,16 +115,28 @@ class Answers:
             self._swept = minute
 
     def _sweep_device(self, now: float, collections: Collections) -> None:
-        """Draw what is held on the device and due. Of a definition that is gone, wipe it."""
+        """Draw what is held on the device and due."""
+        known = {each.fingerprint: each for each in collections}
+        self._wipe_gone(known)
         if not any(each.held_on_device for each in collections):
             return
-        known = {each.fingerprint: each for each in collections}
         while held := self.state.held_due(now, MOST_HELD):
             self._store(
                 self._of_device(each, known[each.series]) for each in held if each.series in known
             )
             for each in held:  # those that were not frozen now had been before, or may not be
                 self.state.drop_held(each)
+
+    def _wipe_gone(self, known: Mapping[str, Collection]) -> None:
+        """Wipe what is held of definitions that are gone: once a process, not at its instant.
+
+        After a definition that held a value on the device there may be none that does.
+        """
+        if not self._gone_wiped:
+            for each in self.state.held_due(math.inf, MOST_HELD):
+                if each.series not in known:
+                    self.state.drop_held(each)
+            self._gone_wiped = True
 
     def finish(self) -> None:
         """Draw everything that is held in memory: the process ends."""
@@ -233,8 +246,15 @@ class Answers:
                 self._store([self._of_device(old, collection)])
                 self.state.drop_held(old)
                 continue
+            if old is not None and old.period > answer.period:
+                # It waited for the state, or the clock was set back. No value changes its period.
+                self._store([answer])
+                return
             new = answer if old is None else _merged(self._of_device(old, collection), answer)
             if self.state.hold(old, self._for_device(new)):
+                return
+            if not self.state.person(answer.person.key).consented:
+                self.losses.add(Loss.NO_CONSENT, collection.name)
                 return
 
     def _for_device(self, answer: _Answer) -> HeldValue:

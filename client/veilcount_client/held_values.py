@@ -14,7 +14,7 @@ from typing import Any
 
 from veilcount_shared.collection import Takes
 
-MOST_DIGITS = 1000  # of a number that is kept: further out it is beyond every range
+MOST_BITS = 1000  # of a number that is kept, on either side of the point
 MOST_TEXT = 200  # characters: no label is longer
 
 
@@ -25,19 +25,32 @@ class _Unknown:
 UNKNOWN = _Unknown()
 
 _MERGE: dict[Takes, Callable[[Any, Any], object]] = {
-    Takes.LAST: lambda _, new: new,
-    Takes.ANY: lambda held, new: held if held is True else new,
+    Takes.ANY: lambda held, new: held if held == 1 else new,
     Takes.MAX: max,
     Takes.SUM: lambda held, new: held + new,
 }
 
 
 def merged(takes: Takes, held: object, new: object) -> object:
-    """Return what a period would report after another record."""
+    """Return what a period would report after another record.
+
+    Numbers of different kinds (a Decimal, a float, one of numpy) do not add up by themselves, and
+    what the device holds has become a Fraction: all are merged as the kind that is stored.
+    """
+    if takes is Takes.LAST:
+        return new
     try:
-        return _MERGE[takes](held, new)
+        return canonical(_MERGE[takes](canonical(held), canonical(new)))
     except Exception:  # noqa: BLE001 - a value's own code may raise anything; what was held stays
         return held
+
+
+def canonical(value: object) -> object:
+    """Return a value as the state gives it back."""
+    try:
+        return _value(_plain(value))
+    except Exception:  # noqa: BLE001 - a value's own code may raise anything: it is unknown
+        return UNKNOWN
 
 
 def encode(value: object) -> str:
@@ -58,8 +71,10 @@ def _plain(value: object) -> object:
         return value
     if isinstance(value, int | Fraction):
         ratio = Fraction(value)
-        if max(abs(ratio.numerator), ratio.denominator).bit_length() > MOST_DIGITS:
+        if abs(ratio) >= 1 << MOST_BITS:  # beyond every range
             return {"number": "inf" if ratio > 0 else "-inf"}
+        if ratio.denominator.bit_length() > MOST_BITS:  # finer than every range's grid
+            ratio = Fraction(math.floor(ratio * (1 << MOST_BITS)) or 1, 1 << MOST_BITS)
         return {"ratio": [str(ratio.numerator), str(ratio.denominator)]}
     if isinstance(value, str):
         return value if len(value) <= MOST_TEXT else None

@@ -17,6 +17,8 @@ from .closing import closed
 from .ledger import Reservation, micro
 from .state import Sent, Spent, State
 
+WAITING = "waiting"  # the status of what has not left yet
+TRUE_VALUE = "the true value, not kept here once it has left"
 NOT_COVERED = (
     "That you answered, and when, can be seen by the receiver (where presence is not hidden).",
     "Whoever sees your network address can connect what you send.",
@@ -223,19 +225,20 @@ def _entry(
 
 
 def _told(collection: Collection, sent: Sent) -> dict[str, Any]:
-    message = collection.unpack(sent.report.message)
+    is_true = collection.model is Model.CENTRAL
+    is_wiped = is_true and sent.status != WAITING  # what the state has in its place is no message
     return {
         "status": sent.status,
         "period": sent.report.period,
         "segment": sent.report.segment,
-        "message": sent.report.message.hex(),
-        "says": _says(collection, message),
+        "message": "" if is_wiped else sent.report.message.hex(),
+        "says": TRUE_VALUE if is_true else _says(collection, sent.report.message),
     }
 
 
-def _says(collection: Collection, message: int) -> str:
+def _says(collection: Collection, packed: bytes) -> str:
     """Return a randomized answer as a person can read it."""
-    design = collection.design
+    design, message = collection.design, collection.unpack(packed)
     if not isinstance(design, Subset):
         return f"randomized answer {message} of {design.messages}"
     labels = list(getattr(collection.domain, "labels", range(design.k)))

@@ -742,6 +742,15 @@ class StateContract:
         assert [state.held(ANN, series) for series in (SERIES, OTHER)] == [None, None]
         assert {each.person for each in state.held_due(LATE, 1000)} == {BEN}
 
+    @pytest.mark.parametrize("how", ["withdrawn", "forgotten"])
+    def test_nothing_is_held_of_who_left(self, state: State, how: str) -> None:
+        """Another process may still have a value in memory: it must not come back to the disk."""
+        agree(state)
+        state.forget(ANN) if how == "forgotten" else state.consent(ANN, False, frozenset(), NOW)
+
+        assert not state.hold(None, held("a"))
+        assert state.held(ANN, SERIES) is None
+
     # -- rows that the aggregator has closed ---------------------------------------------------
 
     def test_a_closed_row_is_used_up(self, engine: Engine, state: State) -> None:

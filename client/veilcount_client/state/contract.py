@@ -172,7 +172,10 @@ class State(Protocol):
         """Charge, freeze and store each draw whose slot is free and whose cost fits; in order."""
 
     def hold(self, old: HeldValue | None, new: HeldValue) -> bool:
-        """Replace a held value, unless another process has done so since `old` was read."""
+        """Replace a held value; False if another process has done so since `old` was read.
+
+        Or if the person does not consent: withdrawn or forgotten since the value was recorded.
+        """
 
     def held(self, key: bytes, series: str) -> HeldValue | None:
         """Return the value that is held of a series."""

@@ -285,6 +285,8 @@ local result = before()
 if result then return result end
 local key, series, old, new, due = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 if (redis.call('HGET', space .. 'held:' .. key, series) or '') ~= old then return done('0') end
+local who = person_of(key)
+if not who or who.consented ~= 1 then return done('0') end
 redis.call('HSET', space .. 'held:' .. key, series, new)
 redis.call('ZADD', space .. 'held_due', due, key .. series)
 return done('1')

@@ -118,7 +118,8 @@ class SqliteState(SqliteFile):
     def hold(self, old: HeldValue | None, new: HeldValue) -> bool:
         """Replace a held value, unless another process has done so since `old` was read."""
         with self._writing() as database:
-            if _held(database, new.person, new.series) != old:
+            unchanged = _held(database, new.person, new.series) == old
+            if not (unchanged and _consented(database, new.person)):
                 return False
             database.execute(
                 "insert or replace into held values (?, ?, ?, ?, ?, ?, ?)",
