@@ -158,7 +158,7 @@ class Answers:
         What was waiting was wiped and is not drawn again; an absence in its place would show it.
         """
         for collection in collections:
-            period = _period(collection, now)
+            period = _period(collection, now) if now < _end(collection) else collection.periods - 1
             if collection.presence is Presence.HIDDEN and period is not None:
                 last, answers = self.state.used(key, collection.fingerprint)
                 given = answers if last == period else 0
@@ -217,6 +217,8 @@ class Answers:
         period = _period(collection, record.at)
         if period is None or not _answers(person.root, collection, period):
             return Loss.NOT_ASKED
+        if collection.presence is Presence.HIDDEN and period < _first_period(person, collection):
+            return Loss.NOT_ASKED  # the clock was set back: no absence would be drawn for it either
         if self.uncapped:  # each record as if of another person: nothing is frozen, nothing adds up
             person = replace(person, secret=os.urandom(SECRET_BYTES))
         return _Answer(person, collection, period, record.segment, record.value, record.at)
@@ -289,7 +291,7 @@ class Answers:
     def _missing(self, person: Person, collection: Collection, now: float) -> Iterator[_Answer]:
         """Yield an absence for each answer whose instant has passed without a record."""
         last, answers = self.state.used(person.key, collection.fingerprint)
-        first = _period(collection, person.since) or 0
+        first = _first_period(person, collection)
         try:
             today = instant(now).date()
         except CLOCKLESS:
@@ -464,6 +466,15 @@ def _drawn_instants(secret: bytes, collection: Collection, period: int) -> tuple
         for answer in range(collection.per_period)
     )
     return tuple(sorted(math.ceil(each / MINUTE) * MINUTE for each in drawn))
+
+
+def _first_period(person: Person, collection: Collection) -> int:
+    """Return the period in which a person consented; 0 if that was before the campaign."""
+    return _period(collection, person.since) or 0
+
+
+def _end(collection: Collection) -> float:
+    return schedule.closes(collection, collection.periods - 1).timestamp()
 
 
 def _minute(now: float) -> float:

@@ -302,6 +302,7 @@ class Client:
         transport = self._transport or HttpTransport(settings.url or "", settings.key, self._now)
         worker = self._employ(state, transport)
         self._decisions = Decisions(worker, self._accepted, self._now)
+        self._decisions.load()
         self._consents[SELF] = self._decisions.resume(key_of(state.root, SELF))
         self._worker = worker  # last: from here on it is usable
 

@@ -15,6 +15,7 @@ import socket
 import time
 from contextlib import suppress
 from functools import partial
+from ssl import SSLCertVerificationError
 from threading import Lock, Timer
 from types import TracebackType
 from typing import Any, Self
@@ -24,6 +25,18 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 from urllib3.util.connection import create_connection
+
+
+def is_unsent(error: Exception) -> bool:
+    """Whether an exchange failed before its request can have been read by anybody."""
+    reason = getattr(error.args[0] if error.args else None, "reason", None)
+    if isinstance(reason, NewConnectionError | ConnectTimeoutError):
+        return True
+    return bool(
+        isinstance(reason, Exception)
+        and reason.args
+        and isinstance(reason.args[0], SSLCertVerificationError)
+    )
 
 
 class Deadline:

@@ -15,6 +15,9 @@ from veilcount_shared.collection import Presence
 
 from .worker import Worker
 
+LOADED = "loaded"  # note: the series of the definitions that were loaded last
+HIDDEN = "+hidden"
+
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
@@ -36,22 +39,44 @@ class Decisions:
     def consent(self, key: bytes, *, given: bool) -> None:
         """Keep the answer; a no wipes at once what is queued, held and stored."""
         state = self.worker.state
-        if given:
-            covered = frozenset(each.fingerprint for each in self.accepted.values())
-            state.consent(key, True, covered, self.now())
-            self._come_back(key)
-        else:
-            self._depart(key)
-            self.worker.discard(key)
-            state.consent(key, False, frozenset(), self.now())
+        with self.worker.storing:  # what is being stored was recorded before
+            if given:
+                covered = frozenset(each.fingerprint for each in self.accepted.values())
+                state.consent(key, True, covered, self.now())
+                self._come_back(key)
+            else:
+                self._depart(key)
+                self.worker.discard(key)
+                state.consent(key, False, frozenset(), self.now())
         self._go_on()
 
     def forget(self, key: bytes) -> None:
         """Wipe secret, answers and outbox, keep what was spent, have the rows closed."""
-        self._depart(key)
-        self.worker.discard(key)
-        self.worker.state.forget(key)
+        with self.worker.storing:
+            self._depart(key)
+            self.worker.discard(key)
+            self.worker.state.forget(key)
         self.worker.wake()
+
+    def load(self) -> None:
+        """Take up the definitions: of a hidden collection that is gone, or changed, nothing leaves.
+
+        What waits of it was recorded, and no absence is drawn any more for who did not record. And
+        who has answered the old form may not be asked by the new one in the same stretch of time,
+        so nobody is.
+        """
+        state = self.worker.state
+        last = set((state.note(LOADED) or "").split())
+        loaded = {_marked(each) for each in self.accepted.values()}
+        gone = last - loaded
+        for series in gone:
+            if series.endswith(HIDDEN):
+                state.retire(series.removesuffix(HIDDEN))
+        new = {name: each for name, each in self.accepted.items() if _marked(each) not in last}
+        for key in state.consenting() if gone else ():
+            self.worker.answers.burn(key, new.values(), self.now())
+        if loaded != last:
+            state.keep(LOADED, " ".join(sorted(loaded)))
 
     def resume(self, key: bytes) -> bool | None:
         """Go on where another process ended, perhaps in the middle; return the consent."""
@@ -80,6 +105,11 @@ class Decisions:
         waiting = (state.next_due, state.next_row_close, state.next_held)
         if any(due() is not None for due in waiting) or (self._hides() and state.consenting()):
             self.worker.wake()
+
+
+def _marked(collection: Collection) -> str:
+    hidden = collection.presence is Presence.HIDDEN
+    return collection.fingerprint + (HIDDEN if hidden else "")
 
 
 def _departed(key: bytes) -> str:

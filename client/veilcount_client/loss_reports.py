@@ -39,10 +39,13 @@ class LossReports:
         now: Callable[[], float],
         later: Callable[..., float],
         in_memory: Callable[[str], int],
+        *,
+        persons: bool,
     ) -> None:
         """Look at nothing yet. `in_memory` counts the true values that are on their way."""
         self._state, self._collections = state, collections
         self._now, self._later, self._in_memory = now, later, in_memory
+        self._persons = persons
         self._looked = self._next = -math.inf  # when it was looked for losses, and is to be again
 
     def next_due(self) -> float | None:
@@ -104,5 +107,7 @@ class LossReports:
         if collection.presence is Presence.HIDDEN:  # absences are not drawn to be lost
             aged = evicted = corrupt = 0
         crashed = counts.get((Loss.CRASHED, collection.name), 0) - self._in_memory(collection.name)
+        if self._persons:  # others of its processes may have some on their way
+            crashed = 0
         corrupt += counts.get((Loss.CORRUPT, ""), 0)
         return aged, evicted + max(crashed, 0), corrupt

@@ -90,12 +90,13 @@ class MemoryOutbox:
             ]
         return late[:most]
 
-    def reschedule(self, numbers: Mapping[int, float]) -> None:
-        """Put values back, each due at its time."""
+    def reschedule(self, numbers: Mapping[int, float], *, unsent: bool = False) -> None:
+        """Put values back, each due at its time. Unsent: the lease was no attempt after all."""
         with self._lock:
             for number, due in numbers.items():
                 if entry := self._entries.get(number):
                     entry.send_at, entry.leased = due, 0.0
+                    entry.tries = max(entry.tries - unsent, 0)
 
     def settle(self, delivered: Iterable[int], dropped: Mapping[int, Loss]) -> None:
         """Take values off: they are no longer among those that a crash would lose."""

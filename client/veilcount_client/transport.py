@@ -40,6 +40,7 @@ class Later:
 
     why: str
     seconds: float = 0.0
+    seen: bool = True  # whether the other end may have read the body, and so knows of the attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +76,14 @@ class HttpTransport:
         from . import deadline  # noqa: PLC0415
 
         self._deadline, self._session = deadline.Deadline, deadline.session
+        self._is_unsent = deadline.is_unsent
 
     def send(self, body: bytes, reports: int) -> Outcome:
         """Post a batch of so many reports."""
         try:
             return self._read(self._request("POST", "/v1/reports", body), reports)
         except Exception as error:  # noqa: BLE001 - whatever went wrong on the way, it is no verdict
-            return Later(type(error).__name__)
+            return Later(type(error).__name__, seen=not self._is_unsent(error))
 
     def close_row(self, fingerprint: str, pseudonym: str) -> bool:
         """Ask for a pseudonym's row to be closed; whether it is done (or never was)."""

@@ -29,15 +29,17 @@ from veilcount_shared.wire import encode_packed
 from . import backoff, memory_outbox
 from .answers import Answers
 from .closing import keep_closed
-from .delivery_pool import DeliveryPool
+from .delivery_pool import MOST_THREADS, DeliveryPool
 from .loss_reports import LossReport, LossReports
 from .losses import Loss
 from .state import ROW_CLOSED, Bounds, Parcel, RowClose, State, StateError
-from .transport import Delivered, Later, Outcome, Refused, Transport
+from .transport import MAX_SECONDS, Delivered, Later, Outcome, Refused, Transport
 
-OVERDUE = 1.0  # seconds: what fell due before this round could have left, had anything
+OVERDUE = 15.0  # seconds: what fell due before could have left, had anything; a busy app is late
 LEASE = 600.0  # longer than any request can take
-FURTHEST = 4 * 3600.0  # further ahead than any attempt puts a report off
+FURTHEST = 8 * 86_400.0  # further ahead than any attempt puts a report off
+EXPIRES = 60.0  # seconds between two looks for what is too old
+MEAN_CLOSE = 86_400.0  # seconds that the process runs, on the average, until a row is closed
 MOST_LEASED = 2000
 MOST_IN_BODY = 500
 SIZES = (1 << 10, 1 << 12, 1 << 14)  # of bodies; longer ones are multiples of the padding's limit
@@ -58,8 +60,8 @@ class Outbox(Protocol):
     def overdue(self, before: float, beyond: float, most: int) -> list[int]:
         """Return reports that were due before, or that an attempt has put off beyond an instant."""
 
-    def reschedule(self, numbers: Mapping[int, float]) -> None:
-        """Put reports back, each due at its time."""
+    def reschedule(self, numbers: Mapping[int, float], *, unsent: bool = False) -> None:
+        """Put reports back, each due at its time. Unsent: the lease was no attempt after all."""
 
     def settle(self, delivered: Iterable[int], dropped: Mapping[int, Loss]) -> None:
         """Take reports off."""
@@ -71,6 +73,7 @@ class Body:
 
     outbox: Outbox
     parcels: list[Parcel]
+    leased_until: float
 
 
 def row_of(parcel: Parcel) -> Row:
@@ -141,18 +144,24 @@ class Uploader:
     grace: float = OVERDUE
     _lock: Lock = field(default_factory=Lock)
     _row_times: dict[Row, float] = field(default_factory=dict)  # when failed rows are tried again
+    _unsent: dict[Row, int] = field(default_factory=dict)  # attempts in a row that nobody has read
+    _expired: float = -math.inf
 
     def __post_init__(self) -> None:
         """Find the collections by what reports name them by."""
         self._series = {each.fingerprint: each for each in self.collections.values()}
         self._losses = LossReports(
-            self.state, self.collections, self.now, self.later, self.answers.outbox.count
+            self.state,
+            self.collections,
+            self.now,
+            self.later,
+            self.answers.outbox.count,
+            persons=self.persons,
         )
 
     def run(self, *, hurry: bool = False, leaving: bool = False) -> None:
         """Do what is due now. Hurry: send all that may leave; leaving: all that is in memory."""
-        self.state.expire(self.now(), self.bounds)
-        self.answers.outbox.expire(self.now())
+        self._expire()
         for outbox, jitter in self._outboxes():
             if not hurry:
                 self._postpone(outbox, jitter)
@@ -188,6 +197,13 @@ class Uploader:
 
     # -- times ---------------------------------------------------------------------------------
 
+    def _expire(self) -> None:
+        now = self.now()
+        if not self._expired <= now < self._expired + EXPIRES:
+            self.state.expire(now, self.bounds)
+            self.answers.outbox.expire(now)
+            self._expired = now
+
     def _outboxes(self) -> list[tuple[Outbox, float]]:
         """Return the outboxes, each with how long its reports are spread over at most."""
         jitter = self.answers.jitter
@@ -209,7 +225,7 @@ class Uploader:
             outbox.reschedule({number: self.later(now, jitter) for number in late})
 
     def _put_back(
-        self, outbox: Outbox, parcels: list[Parcel], after: float = 0.0, *, more: int = 0
+        self, outbox: Outbox, parcels: Iterable[Parcel], after: float = 0.0, *, seen: bool = True
     ) -> None:
         """Give each row that did not leave a time of its own, by its own failures.
 
@@ -220,19 +236,28 @@ class Uploader:
             rows[None if self.persons else row_of(parcel)].append(parcel)
         times: dict[int, float] = {}
         for row, those in rows.items():
-            failures = max(each.tries for each in those) + more
-            due = self.now() + after + backoff.delay(failures, self.coins)
+            due = self.now() + after + self._wait(row, max(each.tries for each in those), seen=seen)
             times |= {each.number: due for each in those}
             if row is not None:
                 self._row_times[row] = due
-        outbox.reschedule(times)
+        outbox.reschedule(times, unsent=not seen)
+
+    def _wait(self, row: Row | None, attempts: int, *, seen: bool) -> float:
+        """Return how long a row waits: what nobody has read may be tried again soon, and often."""
+        if row is None:
+            return backoff.delay(attempts, self.coins)
+        if seen:
+            self._unsent.pop(row, None)
+            return backoff.spaced(attempts, self.coins)
+        self._unsent[row] = self._unsent.get(row, 0) + 1
+        return backoff.delay(self._unsent[row], self.coins)
 
     def _ready(self, outbox: Outbox, parcels: list[Parcel], now: float) -> list[Parcel]:
         """Return what is not of a row that waits to be tried again; that waits with its row."""
         times = {row: due for row, due in self._row_times.items() if 0 < due - now <= FURTHEST}
         self._row_times = times
         waiting = {each.number: times[row_of(each)] for each in parcels if row_of(each) in times}
-        outbox.reschedule(waiting)
+        outbox.reschedule(waiting, unsent=True)
         return [each for each in parcels if each.number not in waiting]
 
     # -- sending -------------------------------------------------------------------------------
@@ -243,11 +268,14 @@ class Uploader:
         with self._lock:
             if self.leaving or not (hurry or _is_due(outbox, now)):
                 return
+            if len(self.under_way) > MOST_THREADS:
+                return  # nothing would be sent soon: another round leases it
             parcels = outbox.lease(now, now + LEASE, MOST_LEASED, hurry=hurry)
             if not hurry:
                 parcels = self._ready(outbox, parcels, now)
             begun = [
-                Body(outbox, each) for each in bodies(parcels, self.coins, persons=self.persons)
+                Body(outbox, each, now + LEASE)
+                for each in bodies(parcels, self.coins, persons=self.persons)
             ]
             self.under_way += begun
         for body in begun:
@@ -257,7 +285,8 @@ class Uploader:
         if body not in self.under_way:
             return  # given back before its turn came
         try:
-            self._deliver(body)
+            if self.now() < body.leased_until - MAX_SECONDS:
+                self._deliver(body)
         except Exception as error:  # noqa: BLE001 - in a thread of ours: its lease ends by itself
             self.failed(error)
         finally:
@@ -271,7 +300,7 @@ class Uploader:
             return
         outcome = self._send([parcel.report for parcel in parcels])
         if isinstance(outcome, Later):
-            self._put_back(body.outbox, parcels, outcome.seconds)
+            self._put_back(body.outbox, parcels, outcome.seconds, seen=outcome.seen)
         else:
             self._settle(body.outbox, parcels, outcome)
 
@@ -294,7 +323,7 @@ class Uploader:
             {parcel.number: Loss(verdict) for parcel, verdict in pairs if verdict.dropped},
         )
         self.answers.write_losses()
-        self._put_back(outbox, [parcel for parcel, verdict in pairs if verdict.retry], more=3)
+        self._put_back(outbox, [parcel for parcel, verdict in pairs if verdict.retry])
 
     # -- rows that the aggregator has closed ---------------------------------------------------
 
@@ -347,8 +376,11 @@ class Uploader:
         with self._lock:
             self.leaving = True
             begun, self.under_way = self.under_way, []
-        for body in begun:
-            self._put_back(body.outbox, body.parcels)
+        for outbox, _ in self._outboxes():
+            parcels = [each for body in begun if body.outbox is outbox for each in body.parcels]
+            if parcels:
+                now = self.now()
+                outbox.reschedule({each.number: self.later(now) for each in parcels})
 
     def after_fork(self) -> None:
         """In a forked child: what is under way is the parent's."""
@@ -379,7 +411,7 @@ class Uploader:
         now = self.now()
         due = self.state.row_closes(now, MOST_LEASED)
         late = [each for each in due if each.due < now - self.grace]
-        times = {(each.series, each.pseudonym): self.later(now) for each in late}
+        times = {(each.series, each.pseudonym): self._close_time(now) for each in late}
         if not self.answers.jitter:
             times, late = {}, []
         ready = [each for each in due if each not in late]
@@ -389,12 +421,23 @@ class Uploader:
         for each in self.coins.shuffled(ready):
             self.pool.submit(partial(self._close_row, each))
 
+    def _close_time(self, start: float) -> float:
+        """Return when a row is closed: after a time that grows only while the process runs.
+
+        It has no memory (exponential), so that a process which ends in between, and draws again,
+        changes nothing about it. A day on the average: few people forget at once, so in an hour
+        there would be nobody to be taken for.
+        """
+        if not self.answers.jitter:
+            return start
+        return start - MEAN_CLOSE * math.log((1 + self.coins.below(GRAIN)) / GRAIN)
+
     def _close_row(self, row: RowClose) -> None:
         try:
             if self.transport.close_row(row.series, _spelled(row.pseudonym)):
                 self.state.finish_row_close(row.series, row.pseudonym)
             else:
-                due = self.later(self.now() + backoff.FIRST)
+                due = self._close_time(self.now() + backoff.FIRST)
                 self.state.schedule_row_closes({(row.series, row.pseudonym): due})
         except StateError as error:
             self.failed(error)

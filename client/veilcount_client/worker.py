@@ -63,6 +63,11 @@ class Worker:
         _live.add(self)
         atexit.register(_at_exit, weakref.ref(self))
 
+    @property
+    def storing(self) -> threading.RLock:
+        """The lock under which records are stored."""
+        return self._here.storing
+
     # -- what the app's threads call -----------------------------------------------------------
 
     def put(self, record: Record) -> bool:
@@ -90,7 +95,7 @@ class Worker:
             with self._here.storing:
                 # First what is due: a record must not hide the absence of an earlier period.
                 self.answers.sweep(self._clock.now(), self.uploader.collections.values())
-                while self._queue:
+                for _ in range(0, len(self._queue), MOST_AT_ONCE):  # and not what comes meanwhile
                     self._store_some()
                 self.answers.write_losses()
         except StateError as error:

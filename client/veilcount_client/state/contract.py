@@ -215,8 +215,11 @@ class State(Protocol):
     def settle(self, delivered: Iterable[int], dropped: Mapping[int, Loss]) -> None:
         """Take reports off the outbox: delivered ones stay in the receipt, dropped ones count."""
 
-    def reschedule(self, numbers: Mapping[int, float]) -> None:
-        """Put reports back, each due at its time."""
+    def reschedule(self, numbers: Mapping[int, float], *, unsent: bool = False) -> None:
+        """Put reports back, each due at its time. Unsent: the lease was no attempt after all."""
+
+    def retire(self, series: str) -> None:
+        """Wipe what waits of a series that is no longer collected; it is no loss."""
 
     def expire(self, now: float, bounds: Bounds) -> None:
         """Drop what is too old, then the oldest beyond the bounds; count both."""

@@ -186,11 +186,15 @@ class RedisState:
         if ends:
             self._run("settle", *ends)
 
-    def reschedule(self, numbers: Mapping[int, float]) -> None:
-        """Put reports back, each due at its time."""
+    def reschedule(self, numbers: Mapping[int, float], *, unsent: bool = False) -> None:
+        """Put reports back, each due at its time. Unsent: the lease was no attempt after all."""
         if numbers:
             turns = [part for number, due in numbers.items() for part in (number, float(due))]
-            self._run("reschedule", *turns)
+            self._run_once("reschedule", int(unsent), *turns)
+
+    def retire(self, series: str) -> None:
+        """Wipe what waits of a series that is no longer collected; it is no loss."""
+        self._run("retire", series)
 
     def expire(self, now: float, bounds: Bounds) -> None:
         """Drop what is too old, then the oldest beyond the bounds; count both."""

@@ -504,14 +504,25 @@ return most
 """
 
 RESCHEDULE = """
-for place = 2, #ARGV, 2 do
+if before() then return end
+local unsent = tonumber(ARGV[3])
+for place = 4, #ARGV, 2 do
   local number, due = ARGV[place], tonumber(ARGV[place + 1])
   if redis.call('ZSCORE', space .. 'due', member(number)) then
     local turn, tries, _ = redis.call('HGET', space .. 'turn', number), 0
     if turn then _, _, tries = struct.unpack('>ddH', turn) end
+    tries = math.max(tries - unsent, 0)
     redis.call('HSET', space .. 'turn', number, struct.pack('>ddH', 0, due, tries))
     redis.call('ZADD', space .. 'due', due, member(number))
   end
+end
+done('')
+"""
+
+RETIRE = """
+local id = id_of(ARGV[2])
+for _, entry in ipairs(redis.call('ZRANGE', space .. 'out', 0, -1)) do
+  if struct.unpack('>H', entry, 23) == id then take_off(struct.unpack('>I6', entry)) end
 end
 """
 
@@ -586,6 +597,7 @@ SCRIPTS = {
     "attempts": _script(_READS, ATTEMPTS),
     "settle": _script(_FREES, _OUTBOX, SETTLE),
     "reschedule": _script(_FREES, RESCHEDULE),
+    "retire": _script(_FREES, _OUTBOX, RETIRE),
     "schedule_row_closes": _script(_FREES, SCHEDULE_ROW_CLOSES),
     "expire": _script(_FREES, _OUTBOX, EXPIRE),
     "sent": _script(_READS, _OUTBOX, SENT),

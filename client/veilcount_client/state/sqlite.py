@@ -166,8 +166,9 @@ class SqliteState(SqliteFile):
     def overdue(self, before: float, beyond: float, most: int) -> list[int]:
         """Return reports that were due before, or that an attempt has put off beyond an instant."""
         rows = self._read(
-            "select number from report where status = 'waiting' and (send_at < ?1 and leased < ?1"
-            " or tries > 0 and max(send_at, leased) > ?2) limit ?3",
+            "select number from report where status = 'waiting' and max(send_at, leased) < ?1"
+            " union all select number from report"
+            " where status = 'waiting' and max(send_at, leased) > ?2 and tries > 0 limit ?3",
             before,
             beyond,
             most,
@@ -181,9 +182,11 @@ class SqliteState(SqliteFile):
 
     def next_due(self) -> float | None:
         """Return when the next report is due."""
-        rows = self._read("select min(max(send_at, leased)) from report where status = 'waiting'")
-        due: float | None = rows[0][0]
-        return due
+        rows = self._read(
+            "select max(send_at, leased) from report where status = 'waiting'"
+            " order by max(send_at, leased) limit 1"
+        )
+        return rows[0][0] if rows else None
 
     def waiting(self, now: float) -> int:
         """Return how many stored reports may leave now."""
@@ -200,14 +203,23 @@ class SqliteState(SqliteFile):
             for status, number in ends:
                 _finish(database, number, status)
 
-    def reschedule(self, numbers: Mapping[int, float]) -> None:
-        """Put reports back, each due at its time."""
+    def reschedule(self, numbers: Mapping[int, float], *, unsent: bool = False) -> None:
+        """Put reports back, each due at its time. Unsent: the lease was no attempt after all."""
         if not numbers:
             return
         with self._writing() as database:
             database.executemany(
-                "update report set leased = 0, send_at = ? where number = ? and status = 'waiting'",
-                [(due, number) for number, due in numbers.items()],
+                "update report set leased = 0, send_at = ?, tries = max(tries - ?, 0)"
+                " where number = ? and status = 'waiting'",
+                [(due, unsent, number) for number, due in numbers.items()],
+            )
+
+    def retire(self, series: str) -> None:
+        """Wipe what waits of a series that is no longer collected; it is no loss."""
+        with self._writing() as database:
+            database.execute(
+                "delete from report where series = ? and status = 'waiting'",
+                (bytes.fromhex(series),),
             )
 
     def expire(self, now: float, bounds: Bounds) -> None:

@@ -68,6 +68,8 @@ create table report (
     tries integer not null default 0, status text not null default 'waiting'
 ) strict;
 create index report_due on report (send_at) where status = 'waiting';
+create index report_ready on report (max(send_at, leased)) where status = 'waiting';
+create index report_late on report (expires) where status = 'waiting';
 create index report_person on report (person, number);
 
 create table loss (
@@ -341,6 +343,13 @@ def lose(database: sqlite3.Connection, loss: Loss, collection: str, count: int) 
 
 
 def _begin_as_another(database: sqlite3.Connection) -> None:
-    """Begin as a new person: what was spent stays spent, everything else is gone."""
+    """Begin as a new person: what was spent stays spent, everything else is gone.
+
+    Whoever had consented is noted as one who comes back [deciding.py].
+    """
+    database.execute(
+        "insert or replace into note select 'departed ' || lower(hex(key)), 'yes' from person"
+        " where since > 0"
+    )
     for table in ("person", "used", "held", "report", "row_close"):
         database.execute(f"delete from {table}")  # noqa: S608 - three names, written above
