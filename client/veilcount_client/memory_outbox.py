@@ -86,7 +86,7 @@ class MemoryOutbox:
             late = [
                 number
                 for number, entry in self._entries.items()
-                if entry.due < before or (entry.tries and entry.due > beyond)
+                if entry.due < before or entry.due > beyond
             ]
         return late[:most]
 

@@ -591,12 +591,35 @@ class StateContract:
     def test_what_a_clock_that_was_ahead_has_put_off(self, state: State) -> None:
         """An attempt's time, or lease, beyond what any attempt sets; not a time that was drawn."""
         agree(state)
-        state.commit([draw(0), draw(1), draw(2, send_at=NOW + 99)])
-        first, second = state.lease(NOW, NOW + 95, 2)
-        state.reschedule({first.number: NOW + 91})
+        far = NOW + 9000
+        state.commit([draw(0), draw(1), draw(2, send_at=far + 9, earliest=far + 9)])
+        first, second = state.lease(NOW, far + 5, 2)
+        state.reschedule({first.number: far + 1}, unsent=True)
 
-        assert sorted(state.overdue(NOW, NOW + 90, 9)) == sorted([first.number, second.number])
-        assert state.overdue(NOW, NOW + 96, 9) == []
+        assert sorted(state.overdue(NOW, far, 9)) == sorted([first.number, second.number])
+        assert state.overdue(NOW, far + 6, 9) == []
+
+    def test_what_nobody_has_read_was_no_attempt(self, state: State) -> None:
+        """A connection that was refused leaves no row to be closed."""
+        agree(state)
+        state.commit([draw(0)])
+        state.reschedule({lease_all(state)[0].number: NOW}, unsent=True)
+        attempts = state.attempts()
+        state.forget(ANN)
+
+        assert attempts == 0
+        assert state.row_closes(NOW, 9) == []
+
+    def test_a_series_is_retired(self, state: State) -> None:
+        """What waits of it is gone, and is no loss; the receipt and the others stay."""
+        agree(state, ANN, BEN)
+        state.commit([draw(0), draw(1), draw(0, person=BEN), draw(1, series=OTHER, person=BEN)])
+        state.settle([lease_all(state)[0].number], {})
+        state.retire(SERIES)
+
+        assert (statuses(state), statuses(state, BEN)) == (["delivered"], ["waiting"])
+        assert state.sent(BEN)[0].report.fingerprint == OTHER
+        assert not state.losses()
 
     def test_a_true_value_is_wiped_when_it_has_left(self, engine: Engine, state: State) -> None:
         """Delivered or dropped: its row stays in the receipt, its message does not."""

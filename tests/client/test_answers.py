@@ -469,6 +469,7 @@ def test_nothing_is_told_without_consent_not_even_losses(tmp_path: Path) -> None
     home.until(3)
     silent = list(home.wire.attempts)
     home.device.client.consent(True)
+    home.device.work()
     home.until(6)
 
     assert silent == []

@@ -20,6 +20,7 @@ from unittest.mock import patch
 
 import pytest
 
+from veilcount_client import uploader
 from veilcount_client.answers import _answers
 from veilcount_client.state import Person
 from veilcount_client.state import sqlite as sqlite_module
@@ -99,6 +100,12 @@ class Home:
 
 def _bytes(spelled: str) -> bytes:
     return urlsafe_b64decode(spelled + "==")
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have rows closed after an hour of running on the average, and not after a day."""
+    monkeypatch.setattr(uploader, "MEAN_CLOSE", HOUR)
 
 
 # -- each row once, at a time of its own -----------------------------------------------------------
@@ -240,12 +247,12 @@ def test_a_flush_does_not_hurry_the_closing(tmp_path: Path) -> None:
 def one_time_for_all() -> Iterator[None]:
     """Have whatever gets a new time in one round get the same one: the planted variant."""
     drawn: dict[tuple[int, float], float] = {}
-    later = Uploader.later
+    close_time = Uploader._close_time
 
-    def together(uploader: Uploader, start: float, longest: float | None = None) -> float:
-        return drawn.setdefault((id(uploader), start), later(uploader, start, longest))
+    def together(each: Uploader, start: float) -> float:
+        return drawn.setdefault((id(each), start), close_time(each, start))
 
-    with patch.object(Uploader, "later", together):
+    with patch.object(Uploader, "_close_time", together):
         yield
 
 
@@ -264,7 +271,7 @@ def close_pairs(folder: Path) -> int:
         home.device.client.forget()
         home.until(1)
         set_clock(home.clock, at(0, 16))
-        home.until(3 * HOUR)
+        home.until(DAY)
         times.append({series: instant for instant, series, _ in home.wire.closed})
         home.device.stop()
     return sum(
@@ -362,7 +369,7 @@ def test_what_is_spent_never_exceeds_the_cap(tmp_path: Path, moved: bool) -> Non
 
     assert len(home.wire.counted) == 3
     assert [(entry.spent, entry.life) for entry in receipt.entries] == [(3.0, "3")]
-    assert receipt.spent <= receipt.ceiling == 3.0
+    assert receipt.charged <= receipt.ceiling == 3.0
 
 
 def test_nothing_that_leaves_hangs_on_the_root(tmp_path: Path) -> None:

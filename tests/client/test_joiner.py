@@ -333,7 +333,7 @@ def on_the_minute() -> AbstractContextManager[object]:
 def in_step() -> AbstractContextManager[object]:
     """Wrong, and once so: one back-off for the whole device; when it ends, all of it leaves."""
 
-    def put_back(each: Any, outbox: Any, parcels: list[Parcel], *_: Any) -> None:
+    def put_back(each: Any, outbox: Any, parcels: list[Parcel], *_: Any, **__: Any) -> None:
         if getattr(each, "quiet", 0.0) <= each.now():
             each.quiet = each.now() + HOUR
         outbox.reschedule({parcel.number: each.quiet for parcel in parcels})

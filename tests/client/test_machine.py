@@ -22,6 +22,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from veilcount_client import backoff
 from veilcount_client.state import Draw, Fate, Parcel, sqlite
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.transport import Later, Outcome
@@ -65,7 +66,7 @@ STEPS = (
 )
 MOODS: dict[str, Callable[[], Any]] = {
     "well": lambda: None,
-    "offline": lambda: Later("offline"),
+    "offline": lambda: Later("offline", seen=False),
     "500": lambda: Later("500"),
     "429": lambda: Later("429", 7200),
 }
@@ -122,6 +123,7 @@ class Life(RuleBasedStateMachine):
         with ExitStack() as stack:
             for step in STEPS:
                 stack.enter_context(patch.object(SqliteState, step, self.around(step)))
+            stack.enter_context(patch.object(backoff, "SPACED", (HOUR,)))
             original = sqlite._commit
 
             def inside(*given: Any) -> Fate:
@@ -466,7 +468,7 @@ def loses_what_failed() -> Patch:
     def put_back(
         uploader: Uploader, _: object, parcels: list[Parcel], *__: Any, **___: Any
     ) -> None:
-        uploader.state.reschedule({each.number: 1e12 for each in parcels})
+        uploader.state.settle([each.number for each in parcels], {})
 
     return patch.object(Uploader, "_put_back", put_back)
 

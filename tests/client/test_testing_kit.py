@@ -386,7 +386,7 @@ def test_forgetting_can_be_seen(veilcount: Kit) -> None:
     client.record("theme", "dark")
     veilcount.flush()
     client.forget()
-    veilcount.advance(hours=3)
+    veilcount.advance(days=30)
 
     assert [row[0] for row in veilcount.transport.closed] == [THEME["theme"].fingerprint]
 

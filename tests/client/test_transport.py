@@ -143,7 +143,7 @@ def test_whatever_else_comes_back_is_for_later(behaviour: Behaviour) -> None:
 def test_a_port_that_refuses_is_for_later() -> None:
     """Nobody listens there."""
     with servers.nobody() as url:
-        assert send(url) == Later("ConnectionError")
+        assert send(url) == Later("ConnectionError", seen=False)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_certificate_that_nobody_vouches_for_is_for_later(tmp_path: Path) -> N
         result = send(f"https://{servers.HOST}:{listening.getsockname()[1]}")
         thread.join(10)
 
-    assert result == Later("SSLError")
+    assert result == Later("SSLError", seen=False)
     assert not b"".join(heard)
 
 

@@ -21,6 +21,7 @@ from unittest.mock import patch
 import pytest
 
 from veilcount_client import Client, delivery_pool, memory_outbox, uploader
+from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.state.sqlite_file import FILE
 from veilcount_client.testing import SeededCoins
 from veilcount_client.transport import HttpTransport, Later
@@ -230,7 +231,11 @@ def test_on_the_device_a_true_value_survives_a_crash(tmp_path: Path) -> None:
     value = 0x0F_E1_D2
     marked = value.to_bytes(3, "big")
     home.record(value=value)
+    state = home.device.worker.state
+    assert isinstance(state, SqliteState)
     home.device.crash()
+    for connection in state._abandoned:  # as the system does for a process that died
+        connection.close()
     waits = any(marked in each.read_bytes() for each in tmp_path.iterdir())
     home.device.start()
     text = home.device.client.receipt().text()

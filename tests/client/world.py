@@ -127,7 +127,7 @@ class Wire:
 
     def offline(self) -> None:
         """Let nothing through."""
-        self.mood = lambda: Later("offline")
+        self.mood = lambda: Later("offline", seen=False)
 
     def online(self) -> None:
         """Let everything through again."""
@@ -167,7 +167,7 @@ class Device:
         self.place, self.collections, self.clock, self.wire = place, collections, clock, wire
         self.coins = coins or SeededCoins(1)
         self.lazy, self.options = lazy, options
-        self.runs = self.awake = False
+        self.runs = self.awake = self.woken = False
         self.start()
         if consent is not None and self.client.consented is None:
             self.client.consent(consent)
@@ -233,18 +233,19 @@ class Device:
 
     def _wake(self) -> None:
         if self.runs and not self.awake and self.client._worker is not None:
-            self.awake = True
+            self.awake = self.woken = True
 
     def work(self) -> None:
         """Do what the thread does when it is woken, if it was ever started."""
         if self.runs and self.awake:
+            self.woken = False
             self.worker.work()
 
     def due(self) -> float | None:
         """Return when the thread has something to do."""
         if not (self.runs and self.awake and self.client._worker is not None):
             return None
-        dues = [self.clock.now() + GATHER] if self.worker._queue else []
+        dues = [self.clock.now() + GATHER] if self.worker._queue or self.woken else []
         due = self.worker.uploader.next_due()
         return min([*dues, *([due] if due is not None else [])], default=None)
 

@@ -18,6 +18,7 @@ from ..losses import Loss
 
 KEY_BYTES = 16
 KEPT = 64  # finished reports of one person that stay for the receipt
+PUT_OFF = 2 * 3600.0  # seconds after its earliest instant from which a report's time was put off
 ROW_CLOSED = 0xFFFF  # in place of a number of answers: the aggregator takes no more for the row
 
 
@@ -199,7 +200,7 @@ class State(Protocol):
     def overdue(self, before: float, beyond: float, most: int) -> list[int]:
         """Return reports that were due before, and that nobody has leased since.
 
-        And those that an attempt has put off beyond what any attempt does: by a clock that was
+        And those that were put off beyond an instant that none is put off to: by a clock that was
         ahead.
         """
 

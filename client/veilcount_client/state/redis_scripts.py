@@ -20,7 +20,7 @@ the binary records, the numbers instead of names, and the 4,096 buckets.
 
 from __future__ import annotations
 
-from .contract import KEPT, KEY_BYTES, ROW_CLOSED
+from .contract import KEPT, KEY_BYTES, PUT_OFF, ROW_CLOSED
 from .redis_records import REPORT
 
 BUCKETS = 4096
@@ -480,17 +480,23 @@ put_pasts()
 
 OVERDUE = """
 local numbers = {}
-local function see(first, last, attempted)
-  local found = redis.call('ZRANGEBYSCORE', space .. 'due', first, last, 'LIMIT', 0, ARGV[4])
-  for _, member in ipairs(found) do
-    local number = struct.unpack('>I6', member)
-    local turn, tries, _ = attempted and redis.call('HGET', space .. 'turn', number), 0
-    if turn then _, _, tries = struct.unpack('>ddH', turn) end
-    if not attempted or tries > 0 then numbers[#numbers + 1] = number end
+local beyond = tonumber(ARGV[3])
+local function put_off(number, found)
+  local turn = redis.call('HGET', space .. 'turn', number)
+  if not turn then return false end
+  local leased, send_at = struct.unpack('>ddH', turn)
+  local earliest = tonumber(redis.call('ZSCORE', space .. 'early', found))
+  return leased > beyond or send_at > earliest + PUT_OFF
+end
+local function see(first, last, every)
+  local page = redis.call('ZRANGEBYSCORE', space .. 'due', first, last, 'LIMIT', 0, ARGV[4])
+  for _, found in ipairs(page) do
+    local number = struct.unpack('>I6', found)
+    if every or put_off(number, found) then numbers[#numbers + 1] = number end
   end
 end
-see('-inf', '(' .. ARGV[2], false)
-see('(' .. ARGV[3], '+inf', true)
+see('-inf', '(' .. ARGV[2], true)
+see('(' .. ARGV[3], '+inf', false)
 return numbers
 """
 
@@ -570,7 +576,7 @@ done('')
 def _script(flags: str, *parts: str) -> str:
     numbers = (
         f"\nlocal REMEMBERED, KEPT, ROW_CLOSED = {REMEMBERED}, {KEPT}, {ROW_CLOSED}"
-        f"\nlocal HEAD, HEADS = {HEAD}, {HEADS}\n"
+        f"\nlocal HEAD, HEADS, PUT_OFF = {HEAD}, {HEADS}, {PUT_OFF}\n"
     )
     return "".join([f"#!lua {flags}".strip(), numbers, _COMMON, *parts])
 

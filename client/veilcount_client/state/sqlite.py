@@ -11,6 +11,7 @@ from veilcount_shared.report import Report
 from ..losses import Loss
 from .contract import (
     KEPT,
+    PUT_OFF,
     ROW_CLOSED,
     Bounds,
     Draw,
@@ -168,9 +169,11 @@ class SqliteState(SqliteFile):
         rows = self._read(
             "select number from report where status = 'waiting' and max(send_at, leased) < ?1"
             " union all select number from report"
-            " where status = 'waiting' and max(send_at, leased) > ?2 and tries > 0 limit ?3",
+            " where status = 'waiting' and max(send_at, leased) > ?2"
+            " and (leased > ?2 or send_at > earliest + ?3) limit ?4",
             before,
             beyond,
+            PUT_OFF,
             most,
         )
         return [number for (number,) in rows]
