@@ -17,7 +17,7 @@ LONGEST = 3600.0
 # request would tell by it, when they come back, which of them are one device's.
 ASKED = (0.0, 60.0, 300.0, 900.0, 3600.0)
 LONGEST_ASKED = ASKED[-1]
-SPACED = (900.0, 4 * 3600.0, 2 * 86_400.0, 7 * 86_400.0)
+SPACED = (4 * 3600.0, 2 * 86_400.0, 7 * 86_400.0)
 GRAIN = 1000
 
 
@@ -31,7 +31,7 @@ def spaced(attempts: int, coins: Coins) -> float:
     """Return how many seconds to wait after so many attempts of which the server has read the body.
 
     Each tells it an instant at which the device ran, and a few instants tell a device from others.
-    So a server that counts nothing hears of a row about five times in a week, not every hour.
+    So a server that counts nothing hears of a row three or four times in a week, not every hour.
     """
     ceiling = SPACED[min(max(attempts, 1), len(SPACED)) - 1]
     return ceiling * coins.below(GRAIN + 1) / GRAIN
