@@ -33,7 +33,7 @@ def hostile() -> Iterator[str]:
     """A server that means ill to whoever asks it: each of its texts holds what terminals obey."""
     app = Flask(__name__)
     line = dict.fromkeys(("name", "fingerprint", "question", "unit", "from", "until"), ODD)
-    epsilon = dict.fromkeys(("event", "day", "user"), ODD)
+    epsilon = dict.fromkeys(("event", "day", "user", "adjacency"), ODD)
 
     @app.get("/v1/collections")
     def collections() -> dict[str, object]:

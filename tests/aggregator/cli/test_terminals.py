@@ -19,6 +19,7 @@ from veilcount_aggregator.cli.running import run
 from .conftest import Type
 from .filled import written
 
+FRAME = re.compile(r"[^\r\n]*\r\x1b\[2K|\x1b\[(1A|2K|\?25[hl])")  # of a progress line
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 COMMANDS = (
     ("check", "FILE"),
@@ -74,7 +75,7 @@ def test_everything_fits_a_narrow_terminal(
 ) -> None:
     """Cells and sentences wrap between words, and none is cut with dots."""
     monkeypatch.setenv("COLUMNS", "60")
-    shown = screen(*named(words, tmp_path))
+    shown = FRAME.sub("", screen(*named(words, tmp_path)))
 
     assert "\u2026" not in shown
     assert "\x1b[1m" in shown

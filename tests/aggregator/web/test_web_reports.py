@@ -440,7 +440,7 @@ def test_the_client_drops_what_is_no_batch_and_keeps_the_rest(deployed: World) -
     taken = deployed.send(Batch((report,)))
 
     assert client_outcome(refused, deployed, report) == Refused("400")
-    assert client_outcome(away, deployed, report) == Later("503", 2.0)
+    assert client_outcome(away, deployed, report) == Later("503", 60.0)
     assert client_outcome(taken, deployed, report) == Delivered((Verdict.COUNTED,))
 
 
