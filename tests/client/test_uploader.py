@@ -1,0 +1,109 @@
+"""What the uploader does when it is late, when nothing replies, and when it has to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from veilcount_client.delivery_pool import MOST_THREADS
+from veilcount_client.state.sqlite import SqliteState
+from veilcount_client.uploader import LEASE, OVERDUE
+
+from .world import DAY, Device, Wire, asking, at, clock_at, set_clock
+
+MANY: dict[str, object] = {"unit": "event", "per_day": 200, "linkage": "none"}
+
+
+def home(place: Path, **keys: object) -> Device:
+    """Return a device in use."""
+    clock = clock_at(at(0, 9))
+    return Device(place, asking("it", **keys), clock, Wire(clock))
+
+
+LATE = 5.0  # seconds
+
+
+@pytest.mark.parametrize("grace", [OVERDUE, 1.0])
+def test_a_thread_that_is_always_late_delivers(tmp_path: Path, grace: float) -> None:
+    """A busy app wakes it some seconds late: that is no reason to put everything off again.
+
+    With a grace of one second, as once, most of it was put off for ever.
+    """
+    device = home(tmp_path, unit="event", per_day=20)
+    device.worker.uploader.grace = grace
+    for _ in range(20):
+        device.client.record("it", True)
+    device.work()
+    while (due := device.due()) is not None and due < at(0, 12):
+        set_clock(device.clock, max(due, device.clock.now()) + LATE)
+        device.work()
+
+    assert (len(device.wire.reports) == 20) == (grace > LATE)
+
+
+class Hung:
+    """A pool whose threads wait for replies that never come."""
+
+    is_busy = True
+
+    def __init__(self) -> None:
+        self.tasks: list[object] = []
+
+    def submit(self, task: object) -> None:
+        """Take a task that will not end."""
+        self.tasks.append(task)
+
+
+def hung(place: Path) -> Device:
+    """Return a device with 200 reports of a server that takes connections and says nothing."""
+    device = home(place, **MANY)
+    device.worker.uploader.pool = Hung()  # type: ignore[assignment] # what is asked of it
+    for _ in range(200):
+        device.client.record("it", True)
+    device.work()
+    return device
+
+
+def test_what_is_under_way_does_not_grow_while_nothing_replies(tmp_path: Path) -> None:
+    """What cannot be sent soon is not leased; once, four bodies a report were under way."""
+    device = hung(tmp_path)
+    for _ in range(100):
+        set_clock(device.clock, device.clock.now() + LEASE + 1)
+        device.work()
+
+    assert MOST_THREADS < len(device.worker.uploader.under_way) <= 2 * MOST_THREADS
+    assert len(device.worker.uploader.under_way) < 200
+
+
+def test_what_waited_for_a_thread_longer_than_its_lease_is_not_sent(tmp_path: Path) -> None:
+    """Another process, or round, has it by then."""
+    device = hung(tmp_path)
+    set_clock(device.clock, device.clock.now() + DAY)
+    device.work()
+    set_clock(device.clock, device.clock.now() + LEASE)
+    for body in list(device.worker.uploader.under_way):
+        device.worker.uploader._attempt(body)
+
+    assert device.wire.attempts == []
+
+
+def test_everything_is_given_back_in_one_step(tmp_path: Path) -> None:
+    """One transaction however much is under way: once, one a body, and close() took seconds."""
+    device = hung(tmp_path)
+    device.worker.uploader.run(hurry=True)
+    given: list[int] = []
+    original = SqliteState.reschedule
+
+    def reschedule(
+        state: SqliteState, numbers: Mapping[int, float], *, unsent: bool = False
+    ) -> None:
+        given.append(len(numbers))
+        original(state, numbers, unsent=unsent)
+
+    with patch.object(SqliteState, "reschedule", reschedule):
+        device.worker.let_go()
+
+    assert given == [200]
