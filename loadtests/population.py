@@ -15,8 +15,8 @@ from itertools import groupby
 from operator import itemgetter
 from random import Random
 
+from veilcount_client.body_packing import pack
 from veilcount_client.testing import SeededCoins
-from veilcount_client.uploader import pack
 from veilcount_shared import Coins, Collection
 from veilcount_shared.collection import Linkage
 from veilcount_shared.domain import Boolean

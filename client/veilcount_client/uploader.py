@@ -3,35 +3,32 @@
 One rule for all of them: whatever was due while nothing could leave gets a new time, each its own,
 and whatever fails is tried again at a time that only its own row's failures decide. So neither a
 restart nor a server's reply to one pseudonym makes two of them leave together.
-
-One body carries one pseudonym of a person, goes out on a connection of its own, and has one of a
-few lengths.
 """
 
 from __future__ import annotations
 
 import math
-from base64 import urlsafe_b64encode
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
 from typing import Protocol
 
 from veilcount_shared import Coins, Collection
 from veilcount_shared.collection import Linkage
-from veilcount_shared.report import MAX_PADDING, Batch, Report
+from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import encode_packed
 
 from . import backoff, memory_outbox
 from .answers import Answers
+from .body_packing import Row, bodies, pack, padded, row_of
 from .closing import keep_closed
 from .delivery_pool import MOST_THREADS, DeliveryPool
 from .loss_reports import LossReport, LossReports
 from .losses import Loss
+from .row_closes import RowCloses, spelled
 from .state import ROW_CLOSED, Bounds, Parcel, RowClose, State, StateError
 from .transport import MAX_SECONDS, Delivered, Later, Outcome, Refused, Transport
 
@@ -39,13 +36,8 @@ OVERDUE = 15.0  # seconds: what fell due before could have left, had anything; a
 LEASE = 600.0  # longer than any request can take
 FURTHEST = 8 * 86_400.0  # further ahead than any attempt puts a report off
 EXPIRES = 60.0  # seconds between two looks for what is too old
-MEAN_CLOSE = 86_400.0  # seconds that the process runs, on the average, until a row is closed
 MOST_LEASED = 2000
-MOST_IN_BODY = 500
-SIZES = (1 << 10, 1 << 12, 1 << 14)  # of bodies; longer ones are multiples of the padding's limit
 GRAIN = 1_000_000
-
-Row = tuple[bytes, str, bytes]  # person, series, pseudonym
 
 
 class Outbox(Protocol):
@@ -74,51 +66,6 @@ class Body:
     outbox: Outbox
     parcels: list[Parcel]
     leased_until: float
-
-
-def row_of(parcel: Parcel) -> Row:
-    """Return whose row at the aggregator a report belongs to."""
-    return parcel.person, parcel.report.fingerprint, parcel.report.pseudonym
-
-
-def bodies(parcels: list[Parcel], coins: Coins, *, persons: bool) -> list[list[Parcel]]:
-    """Return parcels as bodies: one pseudonym each, or, of many persons, at most one of each."""
-    rows: dict[Row, list[Parcel]] = defaultdict(list)
-    for parcel in parcels:
-        rows[row_of(parcel)].append(parcel)
-    pieces = [
-        row[first : first + MOST_IN_BODY]
-        for row in rows.values()
-        for first in range(0, len(row), MOST_IN_BODY)
-    ]
-    shuffled = coins.shuffled(pieces)
-    if not persons:
-        return shuffled
-    mixed: list[list[Parcel]] = []
-    turn: dict[bytes, int] = defaultdict(int)  # the body that a person's next row may go into
-    for row in shuffled:
-        person = row[0].person
-        place = turn[person]
-        while place < len(mixed) and len(mixed[place]) + len(row) > MOST_IN_BODY:
-            place += 1
-        if place == len(mixed):
-            mixed.append([])
-        mixed[place] += row
-        turn[person] = place + 1
-    return [coins.shuffled(body) for body in mixed]
-
-
-def pack(reports: Iterable[Report], *, test: bool) -> bytes:
-    """Return a body padded to the next of a few sizes."""
-    return padded(Batch(tuple(reports), test=test))
-
-
-def padded(batch: Batch) -> bytes:
-    """Return a batch padded to the next of a few sizes."""
-    bare = len(encode_packed(batch))
-    long = -(-bare // (MAX_PADDING + 1)) * (MAX_PADDING + 1)
-    size = next((size for size in SIZES if size >= bare), long)
-    return encode_packed(replace(batch, padding=size - bare))
 
 
 @dataclass
@@ -159,6 +106,9 @@ class Uploader:
             persons=self.persons,
         )
 
+        hurried = not self.answers.jitter
+        self._row_closes = RowCloses(self.state, self.coins, self.now, hurried=hurried)
+
     def run(self, *, hurry: bool = False, leaving: bool = False) -> None:
         """Do what is due now. Hurry: send all that may leave; leaving: all that is in memory."""
         self._expire()
@@ -167,7 +117,8 @@ class Uploader:
                 self._postpone(outbox, jitter)
             self._send_due(outbox, hurry=hurry or (leaving and outbox is self.answers.outbox))
         self._send_losses()
-        self._close_rows()
+        for row in self._row_closes.due(LEASE, self.grace):
+            self.pool.submit(partial(self._close_row, row))
 
     @property
     def is_busy(self) -> bool:
@@ -185,7 +136,7 @@ class Uploader:
             self.state.next_due(),
             self.answers.outbox.next_due(),
             self.answers.next_instant(self.now(), self.collections.values()),
-            self.state.next_row_close(),
+            self._row_closes.next_due(),
             self._losses.next_due(),
         )
         return min((each for each in dues if each is not None), default=None)
@@ -391,6 +342,13 @@ class Uploader:
 
     # -- losses, and rows of forgotten persons -------------------------------------------------
 
+    def _close_row(self, row: RowClose) -> None:
+        try:
+            done = self.transport.close_row(row.series, spelled(row.pseudonym))
+            self._row_closes.finish(row, done=done)
+        except StateError as error:
+            self.failed(error)
+
     def _send_losses(self) -> None:
         for report in self._losses.due(LEASE):
             self.pool.submit(partial(self._send_loss, report))
@@ -403,53 +361,10 @@ class Uploader:
         except StateError as error:
             self.failed(error)
 
-    def _close_rows(self) -> None:
-        """Have the rows of forgotten persons closed, each at a time of its own.
-
-        Together they would tell, in the last moment, which pseudonyms were one person's.
-        """
-        now = self.now()
-        due = self.state.row_closes(now, MOST_LEASED)
-        late = [each for each in due if each.due < now - self.grace]
-        times = {(each.series, each.pseudonym): self._close_time(now) for each in late}
-        if not self.answers.jitter:
-            times, late = {}, []
-        ready = [each for each in due if each not in late]
-        times |= {(each.series, each.pseudonym): now + LEASE for each in ready}
-        if times:
-            self.state.schedule_row_closes(times)
-        for each in self.coins.shuffled(ready):
-            self.pool.submit(partial(self._close_row, each))
-
-    def _close_time(self, start: float) -> float:
-        """Return when a row is closed: after a time that grows only while the process runs.
-
-        It has no memory (exponential), so that a process which ends in between, and draws again,
-        changes nothing about it. A day on the average: few people forget at once, so in an hour
-        there would be nobody to be taken for.
-        """
-        if not self.answers.jitter:
-            return start
-        return start - MEAN_CLOSE * math.log((1 + self.coins.below(GRAIN)) / GRAIN)
-
-    def _close_row(self, row: RowClose) -> None:
-        try:
-            if self.transport.close_row(row.series, _spelled(row.pseudonym)):
-                self.state.finish_row_close(row.series, row.pseudonym)
-            else:
-                due = self._close_time(self.now() + backoff.FIRST)
-                self.state.schedule_row_closes({(row.series, row.pseudonym): due})
-        except StateError as error:
-            self.failed(error)
-
 
 def _is_due(outbox: Outbox, now: float) -> bool:
     due = outbox.next_due()
     return due is not None and due <= now
-
-
-def _spelled(row: bytes) -> str:
-    return urlsafe_b64encode(row).rstrip(b"=").decode()
 
 
 def _verdicts(outcome: Delivered | Refused, reports: int) -> tuple[Verdict, ...]:

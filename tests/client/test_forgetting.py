@@ -20,12 +20,12 @@ from unittest.mock import patch
 
 import pytest
 
-from veilcount_client import uploader
+from veilcount_client import row_closes
 from veilcount_client.answers import _answers
+from veilcount_client.row_closes import RowCloses
 from veilcount_client.state import Person
 from veilcount_client.state import sqlite as sqlite_module
 from veilcount_client.testing import SeededCoins
-from veilcount_client.uploader import Uploader
 from veilcount_shared import Collection
 
 from .world import (
@@ -105,7 +105,7 @@ def _bytes(spelled: str) -> bytes:
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have rows closed after an hour of running on the average, and not after a day."""
-    monkeypatch.setattr(uploader, "MEAN_CLOSE", HOUR)
+    monkeypatch.setattr(row_closes, "MEAN_CLOSE", HOUR)
 
 
 # -- each row once, at a time of its own -----------------------------------------------------------
@@ -247,12 +247,12 @@ def test_a_flush_does_not_hurry_the_closing(tmp_path: Path) -> None:
 def one_time_for_all() -> Iterator[None]:
     """Have whatever gets a new time in one round get the same one: the planted variant."""
     drawn: dict[tuple[int, float], float] = {}
-    close_time = Uploader._close_time
+    later = RowCloses._later
 
-    def together(each: Uploader, start: float) -> float:
-        return drawn.setdefault((id(each), start), close_time(each, start))
+    def together(each: RowCloses, start: float) -> float:
+        return drawn.setdefault((id(each), start), later(each, start))
 
-    with patch.object(Uploader, "_close_time", together):
+    with patch.object(RowCloses, "_later", together):
         yield
 
 

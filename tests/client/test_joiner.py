@@ -22,7 +22,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import poisson
 
 from veilcount_client import answers as answering
-from veilcount_client import uploader
+from veilcount_client import body_packing, uploader
 from veilcount_client.answers import Answers
 from veilcount_client.state import Parcel
 from veilcount_client.testing import SeededCoins
@@ -316,7 +316,7 @@ def telling_length() -> Iterator[None]:
     def padded(batch: Batch) -> bytes:
         return encode_packed(replace(batch, padding=padding))
 
-    with patch.object(uploader, "padded", padded), patch.object(Device, "__init__", born):
+    with patch.object(body_packing, "padded", padded), patch.object(Device, "__init__", born):
         yield
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from veilcount_client import transport
+from veilcount_client.body_packing import SIZES, pack
 from veilcount_client.transport import Delivered, HttpTransport, Later, Outcome, Refused
-from veilcount_client.uploader import SIZES, pack
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import PACKED_TYPE, encode_packed
