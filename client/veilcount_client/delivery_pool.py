@@ -48,9 +48,8 @@ class DeliveryPool:
             self._threads += 1
         try:
             threading.Thread(target=self._work, name="veilcount-send", daemon=True).start()
-        except RuntimeError:  # the interpreter goes down: what is stored leaves another time
-            with self._lock:
-                self._threads -= 1
+        except RuntimeError:  # the interpreter goes down, and starts no thread any more
+            self._work()
 
     def _work(self) -> None:
         while (task := self._next()) is not None:
