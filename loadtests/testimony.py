@@ -62,7 +62,7 @@ def broken(story: Story) -> Iterator[str]:
     if drawn != arrived:
         yield f"real devices drew {drawn} answers, and {arrived} were acknowledged"
     if early := sum(_early(story)):
-        yield f"{early} times a real device came back before it was asked to"
+        yield f"{early} times a real device's row came back before it was asked to"
 
 
 def _acknowledged(story: Story) -> set[Report]:
@@ -75,14 +75,17 @@ def _acknowledged(story: Story) -> set[Report]:
 
 
 def _early(story: Story) -> Iterator[bool]:
-    """Yield of each two tries of a device whether the second came too early. Who was told to hurry
-    is another matter.
+    """Yield of each two attempts of a row whether the second came too early.
+
+    A reply is to its own row: a device's others do not wait for it. Whoever was told to hurry is
+    another matter.
     """
     hurried = {end.device for end in story.ends if end.hurried}
-    tries: defaultdict[int, list[Try]] = defaultdict(list)
+    attempts: defaultdict[tuple[str, bytes], list[Try]] = defaultdict(list)
     for each in story.tries:
-        if each.device not in hurried:
-            tries[each.device].append(each)
-    for of_one in tries.values():
+        reports = decode_packed(each.body).reports
+        if reports and each.device not in hurried:
+            attempts[reports[0].fingerprint, reports[0].pseudonym].append(each)
+    for of_one in attempts.values():
         for before, after in pairwise(sorted(of_one, key=lambda each: each.at)):
             yield after.at < before.at + before.took + before.asked - EARLY_SECONDS

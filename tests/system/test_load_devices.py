@@ -41,7 +41,7 @@ def test_devices_that_keep_the_rules_break_none() -> None:
         (
             [VAIN, replace(DONE, at=12.4), OTHER],
             ENDS[0],
-            "1 times a real device came back before it was asked to",
+            "1 times a real device's row came back before it was asked to",
         ),
         ([DONE], ENDS[0], "real devices drew 2 answers, and 1 were acknowledged"),
         ([DONE, OTHER], replace(ENDS[0], left=False), "1 real devices still hold answers"),
