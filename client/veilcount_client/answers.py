@@ -148,9 +148,11 @@ class Answers:
         """Forget what is held in memory, of one person or (in a forked child) of all."""
         held = list(self._held.items())  # in one step: the thread may be holding more
         self._held = {key: answer for key, answer in held if person not in {None, key[0]}}
-        self.outbox.discard(lambda owner: person in {None, owner})
         if person is None:
+            self.outbox.after_fork()
             self.losses.take()  # the parent counts its own
+        else:
+            self.outbox.discard(person)
 
     def burn(self, key: bytes, collections: Collections, now: float) -> None:
         """Let a person who comes back give no more answers of hidden presence in this period.

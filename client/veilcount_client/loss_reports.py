@@ -18,7 +18,6 @@ from .losses import TRANSPORT, Loss
 from .state import State
 
 HOUR, DAY = 3600.0, 86_400.0
-OVERDUE = 1.0  # seconds, as for reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class LossReports:
         """Return when the next report leaves, or when to look again whether there is any."""
         return self._next if math.isfinite(self._next) else None
 
-    def due(self, lease: float) -> list[LossReport]:
+    def due(self, lease: float, grace: float) -> list[LossReport]:
         """Return what is to be reported now; until the lease ends it is not returned again."""
         now = self._now()
         if self._looked <= now < self._next:
@@ -60,7 +59,7 @@ class LossReports:
         self._looked, self._next = now, now + HOUR
         reports = []
         for report in self._unreported() if self._state.consenting() else ():
-            due = self._time(report.losses.fingerprint, now)
+            due = self._time(report.losses.fingerprint, now, grace)
             if due <= now:
                 reports.append(report)
                 due = now + lease
@@ -71,29 +70,28 @@ class LossReports:
     def finish(self, report: LossReport, *, sent: bool) -> None:
         """Keep that a report has arrived; or else when it is tried again."""
         if sent:
-            self._state.keep(f"told {report.losses.fingerprint}", report.totals)
+            self._state.keep(_reported(report.losses.fingerprint), report.totals)
         self._keep_time(report, 0.0 if sent else self._later(self._now(), HOUR))
         self._next = -math.inf
 
-    def _time(self, series: str, now: float) -> float:
+    def _time(self, series: str, now: float, grace: float) -> float:
         """Return when a series' losses leave: drawn when they are seen, and again when overdue."""
-        kept = float(self._state.note(f"telling {series}") or 0)
-        if 0 < now - OVERDUE <= kept <= now + 2 * DAY:
+        kept = float(self._state.note(_due(series)) or 0)
+        if kept and now - grace <= kept <= now + 2 * DAY:
             return kept
-        overdue = 0 < kept < now
-        due = self._later(now) if overdue else self._later(now + DAY, DAY)
-        self._state.keep(f"telling {series}", str(due))
+        due = self._later(now) if 0 < kept < now else self._later(now + DAY, DAY)
+        self._state.keep(_due(series), str(due))
         return due
 
     def _keep_time(self, report: LossReport, due: float) -> None:
-        self._state.keep(f"telling {report.losses.fingerprint}", str(due))
+        self._state.keep(_due(report.losses.fingerprint), str(due))
 
     def _unreported(self) -> Iterator[LossReport]:
         counts = self._state.losses()
         for collection in self._collections.values():
             series = collection.fingerprint
             totals = self._totals(collection, counts)
-            known = self._state.note(f"told {series}") or "0 0 0"
+            known = self._state.note(_reported(series)) or "0 0 0"
             new = [total - int(old) for total, old in zip(totals, known.split(), strict=True)]
             if any(count > 0 for count in new):
                 losses = Losses(series, *map(Losses.bucket, new))
@@ -111,3 +109,11 @@ class LossReports:
             crashed = 0
         corrupt += counts.get((Loss.CORRUPT, ""), 0)
         return aged, evicted + max(crashed, 0), corrupt
+
+
+def _reported(series: str) -> str:
+    return f"losses reported {series}"
+
+
+def _due(series: str) -> str:
+    return f"losses due {series}"

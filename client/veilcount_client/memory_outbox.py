@@ -7,7 +7,7 @@ that the loss is measured whichever way the process ends.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 
@@ -42,7 +42,12 @@ class MemoryOutbox:
         """Begin empty."""
         self._losses = losses
         self._numbers = count()
-        self.discard(lambda _: True)
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Begin anew in a child: the parent has the values, and counts them."""
+        self._lock = threading.Lock()
+        self._entries: dict[int, _Entry] = {}
 
     def add(self, name: str, draw: Draw, report: Report) -> None:
         """Take a true value whose slot was charged."""
@@ -52,15 +57,13 @@ class MemoryOutbox:
             )
         self._losses.add(Loss.CRASHED, name)
 
-    def discard(self, belongs: Callable[[bytes], bool]) -> None:
-        """Forget the values of some persons; those of all, in a forked child too."""
-        kept = {
-            number: entry
-            for number, entry in list(getattr(self, "_entries", {}).items())
-            if not belongs(entry.person)
-        }
-        self._lock = threading.Lock()  # a fork may have left it held
-        self._entries = kept
+    def discard(self, person: bytes) -> None:
+        """Forget the values of a person who withdraws: no crash loses them any more."""
+        with self._lock:
+            gone = [each for each in self._entries.items() if each[1].person == person]
+            for number, entry in gone:
+                del self._entries[number]
+                self._losses.add(Loss.CRASHED, entry.name, -1)
 
     def count(self, name: str) -> int:
         """Return how many values of a collection are on their way."""

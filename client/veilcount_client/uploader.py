@@ -8,7 +8,6 @@ restart nor a server's reply to one pseudonym makes two of them leave together.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,21 +20,21 @@ from veilcount_shared.collection import Linkage
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 
-from . import backoff, memory_outbox
+from . import memory_outbox
 from .answers import Answers
-from .body_packing import Row, bodies, pack, padded, row_of
-from .closing import keep_closed
+from .body_packing import bodies, pack, padded, row_of
+from .closing import closed, keep_closed
 from .delivery_pool import MOST_THREADS, DeliveryPool
 from .loss_reports import LossReport, LossReports
 from .losses import Loss
+from .row_backoff import FURTHEST, RowBackoff
 from .row_closes import RowCloses, spelled
 from .state import ROW_CLOSED, Bounds, Parcel, RowClose, State, StateError
 from .transport import MAX_SECONDS, Delivered, Later, Outcome, Refused, Transport
 
 OVERDUE = 15.0  # seconds: what fell due before could have left, had anything; a busy app is late
 LEASE = 600.0  # longer than any request can take
-FURTHEST = 8 * 86_400.0  # further ahead than any attempt puts a report off
-EXPIRES = 60.0  # seconds between two looks for what is too old
+EXPIRE_EVERY = 60.0  # seconds between two looks for what is too old
 MOST_LEASED = 2000
 GRAIN = 1_000_000
 
@@ -90,8 +89,6 @@ class Uploader:
     leaving: bool = False
     grace: float = OVERDUE
     _lock: Lock = field(default_factory=Lock)
-    _row_times: dict[Row, float] = field(default_factory=dict)  # when failed rows are tried again
-    _unsent: dict[Row, int] = field(default_factory=dict)  # attempts in a row that nobody has read
     _expired: float = -math.inf
 
     def __post_init__(self) -> None:
@@ -105,7 +102,8 @@ class Uploader:
             self.answers.outbox.count,
             persons=self.persons,
         )
-
+        self._backoff = RowBackoff(self.coins, persons=self.persons)
+        self._closed = closed(self.state, self._series)  # series that some row was closed of
         hurried = not self.answers.jitter
         self._row_closes = RowCloses(self.state, self.coins, self.now, hurried=hurried)
 
@@ -150,7 +148,7 @@ class Uploader:
 
     def _expire(self) -> None:
         now = self.now()
-        if not self._expired <= now < self._expired + EXPIRES:
+        if not self._expired <= now < self._expired + EXPIRE_EVERY:
             self.state.expire(now, self.bounds)
             self.answers.outbox.expire(now)
             self._expired = now
@@ -176,38 +174,15 @@ class Uploader:
             outbox.reschedule({number: self.later(now, jitter) for number in late})
 
     def _put_back(
-        self, outbox: Outbox, parcels: Iterable[Parcel], after: float = 0.0, *, seen: bool = True
+        self, outbox: Outbox, parcels: list[Parcel], after: float = 0.0, *, seen: bool = True
     ) -> None:
-        """Give each row that did not leave a time of its own, by its own failures.
-
-        The rows of one body of many persons stay together: they are of as many persons.
-        """
-        rows: dict[Row | None, list[Parcel]] = defaultdict(list)
-        for parcel in parcels:
-            rows[None if self.persons else row_of(parcel)].append(parcel)
-        times: dict[int, float] = {}
-        for row, those in rows.items():
-            due = self.now() + after + self._wait(row, max(each.tries for each in those), seen=seen)
-            times |= {each.number: due for each in those}
-            if row is not None:
-                self._row_times[row] = due
+        """Give what did not get through another time."""
+        times = self._backoff.fail(parcels, self.now(), after, seen=seen)
         outbox.reschedule(times, unsent=not seen)
-
-    def _wait(self, row: Row | None, attempts: int, *, seen: bool) -> float:
-        """Return how long a row waits: what nobody has read may be tried again soon, and often."""
-        if row is None:
-            return backoff.delay(attempts, self.coins)
-        if seen:
-            self._unsent.pop(row, None)
-            return backoff.spaced(attempts, self.coins)
-        self._unsent[row] = self._unsent.get(row, 0) + 1
-        return backoff.delay(self._unsent[row], self.coins)
 
     def _ready(self, outbox: Outbox, parcels: list[Parcel], now: float) -> list[Parcel]:
         """Return what is not of a row that waits to be tried again; that waits with its row."""
-        times = {row: due for row, due in self._row_times.items() if 0 < due - now <= FURTHEST}
-        self._row_times = times
-        waiting = {each.number: times[row_of(each)] for each in parcels if row_of(each) in times}
+        waiting = self._backoff.waiting(parcels, now)
         outbox.reschedule(waiting, unsent=True)
         return [each for each in parcels if each.number not in waiting]
 
@@ -274,6 +249,7 @@ class Uploader:
             {parcel.number: Loss(verdict) for parcel, verdict in pairs if verdict.dropped},
         )
         self.answers.write_losses()
+        self._backoff.succeed(parcels)
         self._put_back(outbox, [parcel for parcel, verdict in pairs if verdict.retry])
 
     # -- rows that the aggregator has closed ---------------------------------------------------
@@ -281,16 +257,17 @@ class Uploader:
     def _keep_closed(self, parcels: Iterable[Parcel]) -> None:
         """Keep which rows were closed: before their reports are off the outbox.
 
-        Cut in between, the word is kept and the report is dropped by the next process; the other
+        Cut in between, the closing is kept and the report is dropped by the next process; the other
         way round the next process would draw again. No other row of the collection is touched: a
         server that closes one pseudonym would know the person's others by their silence.
         """
-        for parcel in parcels:
-            report = parcel.report
-            keep_closed(self.state, report.fingerprint)
-            through = self._last_period(report)
+        for (person, series, _), parcel in {row_of(each): each for each in parcels}.items():
+            if series not in self._closed:
+                keep_closed(self.state, series)
+                self._closed.add(series)
+            through = self._last_period(parcel.report)
             if through is not None:
-                self.state.close_row(parcel.person, report.fingerprint, through)
+                self.state.close_row(person, series, through)
 
     def _last_period(self, report: Report) -> int | None:
         """Return the last period of a report's row; None if it is a row of its own."""
@@ -308,6 +285,8 @@ class Uploader:
         return [parcel for parcel in body.parcels if parcel not in over]
 
     def _is_closed(self, parcel: Parcel) -> bool:
+        if parcel.report.fingerprint not in self._closed:
+            return False
         used = self.state.used(parcel.person, parcel.report.fingerprint)
         return used == (self._last_period(parcel.report), ROW_CLOSED)
 
@@ -338,6 +317,7 @@ class Uploader:
         self.under_way = []
         self.leaving = False
         self._lock = Lock()
+        self._backoff.after_fork()
         self.pool.after_fork()
 
     # -- losses, and rows of forgotten persons -------------------------------------------------
@@ -350,7 +330,7 @@ class Uploader:
             self.failed(error)
 
     def _send_losses(self) -> None:
-        for report in self._losses.due(LEASE):
+        for report in self._losses.due(LEASE, self.grace):
             self.pool.submit(partial(self._send_loss, report))
 
     def _send_loss(self, report: LossReport) -> None:

@@ -179,6 +179,18 @@ def test_what_is_on_its_way_is_no_loss(tmp_path: Path) -> None:
     assert [each for each in home.wire.arrivals if each.batch.losses] == []
 
 
+def test_a_withdrawal_is_no_crash(tmp_path: Path) -> None:
+    """What a person withdraws from memory is not shown, or reported, as lost with a process."""
+    home = Home(tmp_path, asking("it", **EVENTS))
+    home.record(3)
+    home.device.client.consent(False)
+    home.device.client.consent(True)
+    home.until(4 * DAY)
+
+    assert home.lost() == {}
+    assert [each for each in home.wire.arrivals if each.batch.losses] == []
+
+
 # -- independent instants --------------------------------------------------------------------------
 
 
