@@ -78,7 +78,6 @@ class Answers:
     outbox: MemoryOutbox = field(init=False)  # of true values
     _held: dict[tuple[bytes, str, int], _Answer] = field(default_factory=dict)
     _swept: float = -1.0  # the minute whose absences are drawn
-    _gone_wiped: bool = False  # whether values of definitions that are gone were looked for
 
     def __post_init__(self) -> None:
         """Count what is lost of true values with all other losses."""
@@ -116,27 +115,13 @@ class Answers:
 
     def _sweep_device(self, now: float, collections: Collections) -> None:
         """Draw what is held on the device and due."""
-        known = {each.fingerprint: each for each in collections}
-        self._wipe_gone(known)
-        if not any(each.held_on_device for each in collections):
-            return
-        while held := self.state.held_due(now, MOST_HELD):
+        known = {each.fingerprint: each for each in collections if each.held_on_device}
+        while known and (held := self.state.held_due(now, MOST_HELD)):
             self._store(
                 self._of_device(each, known[each.series]) for each in held if each.series in known
             )
             for each in held:  # those that were not frozen now had been before, or may not be
                 self.state.drop_held(each)
-
-    def _wipe_gone(self, known: Mapping[str, Collection]) -> None:
-        """Wipe what is held of definitions that are gone: once a process, not at its instant.
-
-        After a definition that held a value on the device there may be none that does.
-        """
-        if not self._gone_wiped:
-            for each in self.state.held_due(math.inf, MOST_HELD):
-                if each.series not in known:
-                    self.state.drop_held(each)
-            self._gone_wiped = True
 
     def finish(self) -> None:
         """Draw everything that is held in memory: the process ends."""

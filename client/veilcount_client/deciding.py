@@ -59,23 +59,23 @@ class Decisions:
         self.worker.wake()
 
     def load(self) -> None:
-        """Take up the definitions: of a hidden collection that is gone, or changed, nothing leaves.
+        """Take up the definitions, and wipe what is left of those that are gone, or have changed.
 
-        What waits of it was recorded, and no absence is drawn any more for who did not record. And
-        who has answered the old form may not be asked by the new one in the same stretch of time,
-        so nobody is.
+        Values that are held: nothing will freeze them any more. Where presence is hidden, waiting
+        reports too: they were recorded, and no absence is drawn any more for others. And whoever
+        has answered the old form may not be asked by the new one in the same time range, so nobody
+        is.
         """
         state = self.worker.state
         last = set((state.note(LOADED) or "").split())
-        loaded = {_marked(each) for each in self.accepted.values()}
-        gone = last - loaded
+        loaded = {_marked(each): each for each in self.accepted.values()}
+        gone = last - loaded.keys()
         for series in gone:
-            if series.endswith(HIDDEN):
-                state.retire(series.removesuffix(HIDDEN))
-        new = {name: each for name, each in self.accepted.items() if _marked(each) not in last}
-        for key in state.consenting() if gone else ():
+            state.retire(series.removesuffix(HIDDEN), reports=series.endswith(HIDDEN))
+        new = {name: each for name, each in loaded.items() if name not in last and _hides(each)}
+        for key in state.consenting() if gone and new else ():
             self.worker.answers.burn(key, new.values(), self.now())
-        if loaded != last:
+        if loaded.keys() != last:
             state.keep(LOADED, " ".join(sorted(loaded)))
 
     def resume(self, key: bytes) -> bool | None:
@@ -87,7 +87,7 @@ class Decisions:
         return consented
 
     def _hides(self) -> bool:
-        return any(each.presence is Presence.HIDDEN for each in self.accepted.values())
+        return any(map(_hides, self.accepted.values()))
 
     def _depart(self, key: bytes) -> None:
         if self._hides() and self.worker.state.person(key).since:
@@ -107,9 +107,12 @@ class Decisions:
             self.worker.wake()
 
 
+def _hides(collection: Collection) -> bool:
+    return collection.presence is Presence.HIDDEN
+
+
 def _marked(collection: Collection) -> str:
-    hidden = collection.presence is Presence.HIDDEN
-    return collection.fingerprint + (HIDDEN if hidden else "")
+    return collection.fingerprint + (HIDDEN if _hides(collection) else "")
 
 
 def _departed(key: bytes) -> str:

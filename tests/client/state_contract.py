@@ -615,9 +615,15 @@ class StateContract:
         agree(state, ANN, BEN)
         state.commit([draw(0), draw(1), draw(0, person=BEN), draw(1, series=OTHER, person=BEN)])
         state.settle([lease_all(state)[0].number], {})
-        state.retire(SERIES)
+        for series in (SERIES, OTHER):
+            state.hold(None, held("a", series=series, person=BEN))
+        state.retire(SERIES, reports=False)
+        before = statuses(state), statuses(state, BEN)
+        state.retire(SERIES, reports=True)
 
+        assert before == (["delivered", "waiting"], ["waiting", "waiting"])
         assert (statuses(state), statuses(state, BEN)) == (["delivered"], ["waiting"])
+        assert [state.held(BEN, series) is None for series in (SERIES, OTHER)] == [True, False]
         assert state.sent(BEN)[0].report.fingerprint == OTHER
         assert not state.losses()
 

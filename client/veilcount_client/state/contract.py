@@ -219,8 +219,11 @@ class State(Protocol):
     def reschedule(self, numbers: Mapping[int, float], *, unsent: bool = False) -> None:
         """Put reports back, each due at its time. Unsent: the lease was no attempt after all."""
 
-    def retire(self, series: str) -> None:
-        """Wipe what waits of a series that is no longer collected; it is no loss."""
+    def retire(self, series: str, *, reports: bool) -> None:
+        """Wipe what is held of a series that is no longer collected, and its waiting reports.
+
+        The reports only if asked to. It is no loss.
+        """
 
     def expire(self, now: float, bounds: Bounds) -> None:
         """Drop what is too old, then the oldest beyond the bounds; count both."""

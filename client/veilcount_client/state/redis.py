@@ -192,9 +192,9 @@ class RedisState:
             turns = [part for number, due in numbers.items() for part in (number, float(due))]
             self._run_once("reschedule", int(unsent), *turns)
 
-    def retire(self, series: str) -> None:
-        """Wipe what waits of a series that is no longer collected; it is no loss."""
-        self._run("retire", series)
+    def retire(self, series: str, *, reports: bool) -> None:
+        """Wipe what is held of a series that is no longer collected, and its waiting reports."""
+        self._run("retire", series, int(reports))
 
     def expire(self, now: float, bounds: Bounds) -> None:
         """Drop what is too old, then the oldest beyond the bounds; count both."""

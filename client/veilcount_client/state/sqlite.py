@@ -217,13 +217,13 @@ class SqliteState(SqliteFile):
                 [(due, unsent, number) for number, due in numbers.items()],
             )
 
-    def retire(self, series: str) -> None:
-        """Wipe what waits of a series that is no longer collected; it is no loss."""
+    def retire(self, series: str, *, reports: bool) -> None:
+        """Wipe what is held of a series that is no longer collected, and its waiting reports."""
+        name = (bytes.fromhex(series),)
         with self._writing() as database:
-            database.execute(
-                "delete from report where series = ? and status = 'waiting'",
-                (bytes.fromhex(series),),
-            )
+            database.execute("delete from held where series = ?", name)
+            if reports:
+                database.execute("delete from report where series = ? and status = 'waiting'", name)
 
     def expire(self, now: float, bounds: Bounds) -> None:
         """Drop what is too old, then the oldest beyond the bounds; count both."""
