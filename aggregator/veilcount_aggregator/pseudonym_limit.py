@@ -2,7 +2,7 @@
 
 Whoever fills a period with invented pseudonyms is answered `full`, and knows how many were there
 before him: the limit less what he sent. Where n must not leave, the limit is therefore drawn for
-each (series, period), uniformly from the upper half of the setting: by that door n is known to
+each (series, period), uniformly from the upper half of the setting: what `full` reveals of n is
 within half the setting, and one person more or less shifts the outcome's distribution by a total
 variation of 2 / setting. All workers derive the same limit, from a secret that the store keeps:
 fresh draws, after a restart or in another worker, would average out.

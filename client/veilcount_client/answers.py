@@ -355,7 +355,7 @@ class Answers:
         )
         earliest, send_at = self._times(answer, number)
         claim = self.claims[collection.name]
-        first_day, end_day = periods.stretch(
+        first_day, end_day = periods.calendar_range(
             collection.unit, collection.start, collection.until, period
         )
         is_true = collection.model is Model.CENTRAL

@@ -31,7 +31,7 @@ def spaced(attempts: int, coins: Coins) -> float:
     """Return how many seconds to wait after so many attempts of which the server has read the body.
 
     Each tells it an instant at which the device ran, and a few instants tell a device from others.
-    So a server that counts nothing hears of a row three or four times in a week, not every hour.
+    So a server that counts nothing receives a row three or four times in a week, not every hour.
     """
     ceiling = SPACED[min(max(attempts, 1), len(SPACED)) - 1]
     return ceiling * coins.below(GRAIN + 1) / GRAIN

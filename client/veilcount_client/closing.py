@@ -1,8 +1,8 @@
 """Which collections the aggregator has closed, for the person, the developer and `doctor` to read.
 
-What the word changes is kept by row (`State.close_row`): the pseudonym that heard it falls silent,
-and no other does, or a server could find a device's pseudonyms by closing one. Another form of the
-collection is another series, and is not closed.
+What a closing changes is kept by row (`State.close_row`): the pseudonym that received it sends no
+more, and no other does less, or a server could find a device's pseudonyms by closing one. Another
+form of the collection is another series, and is not closed.
 """
 
 from __future__ import annotations

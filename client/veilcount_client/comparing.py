@@ -21,7 +21,7 @@ FIGURES = (
 )
 NAMES = {"per_period": "per_day"}  # in the file it is called so
 DAY = timedelta(days=1)
-Stretch = tuple[date, date]  # the first day, and the first day after
+DayRange = tuple[date, date]  # the first day, and the first day after
 _OFTEN = {
     Unit.EVENT: "answers",
     Unit.DAY: "daily answers",
@@ -109,22 +109,22 @@ def _begun(old: Collection, day: date) -> int:
 def _paid(new: Collection, old: Collection) -> Iterator[Finding]:
     """Yield from when on a person who answered the old form answers the new one.
 
-    The budget ledger counts by a unit's whole calendar stretch. One that overlaps a stretch that
-    was paid for under another unit is refused; the same stretch spends what its cap leaves.
+    The budget ledger counts by a unit's whole day, week or month. A time range that overlaps one
+    that was paid for under another unit is refused; the same range spends what its cap leaves.
     """
     (began, ended), (begins, ends) = _reach(old), _reach(new)
     first = max(began, begins)  # the two campaigns' first common day, of all that are alike
     if new.fingerprint != old.fingerprint and first < min(ended, ends):
-        paid = _stretch(old, first)
-        says, well = _again(new, old, paid, same=paid == _stretch(new, first))
+        paid = _range(old, first)
+        says, well = _again(new, old, paid, same=paid == _range(new, first))
         yield Finding(new.name, well, says)
 
 
-def _again(new: Collection, old: Collection, paid: Stretch, *, same: bool) -> tuple[str, bool]:
-    """Return what is left of a stretch that was paid for, or when the new form begins after it."""
+def _again(new: Collection, old: Collection, paid: DayRange, *, same: bool) -> tuple[str, bool]:
+    """Return what is left of a range that was paid for, or when the new form begins after it."""
     who = f"who answered {_when(old, paid)}under the old form"
     left = (new.epsilon_day - old.epsilon_day) // new.unit_epsilon if same else 0
-    after = _stretch(new, paid[1] - DAY)[1]
+    after = _range(new, paid[1] - DAY)[1]
     if left > 0:
         return f"{who} has at most {left} answers left of the same {_time(new.unit)}", True
     if after >= new.until:
@@ -140,24 +140,21 @@ def _time(unit: Unit) -> str:
     return {Unit.EVENT: "day", Unit.USER: "campaign"}.get(unit, str(unit))
 
 
-def _reach(collection: Collection) -> Stretch:
-    """Return the whole calendar stretches that a campaign touches, which its dates may cut."""
+def _reach(collection: Collection) -> DayRange:
+    """Return the whole days, weeks or months that a campaign touches, which its dates may cut."""
     first, last = collection.start, collection.until - DAY
-    return _stretch(collection, first)[0], _stretch(collection, last)[1]
+    return _range(collection, first)[0], _range(collection, last)[1]
 
 
-def _stretch(collection: Collection, day: date) -> Stretch:
-    """Return a unit's whole calendar stretch around a day: its first day, and the day after it."""
-    unit, start = collection.unit, collection.start
-    if unit is Unit.USER:
-        return start, collection.until
-    period = periods.number(unit, start, day)
-    return periods.first_day(unit, start, period), periods.first_day(unit, start, period + 1)
+def _range(collection: Collection, day: date) -> DayRange:
+    """Return a unit's whole day, week or month around a day."""
+    unit, start, until = collection.unit, collection.start, collection.until
+    return periods.calendar_range(unit, start, until, periods.number(unit, start, day))
 
 
-def _when(collection: Collection, stretch: Stretch) -> str:
-    """Return a stretch in words, with the space that follows them."""
-    first = stretch[0]
+def _when(collection: Collection, days: DayRange) -> str:
+    """Return a range in words, with the space that follows them."""
+    first = days[0]
     match collection.unit:
         case Unit.USER:
             return ""

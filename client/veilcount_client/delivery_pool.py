@@ -1,8 +1,7 @@
 """Threads that deliver side by side, so that no reply, slow or never, delays another delivery.
 
 One after the other would be enough for the work. But a server that drips its reply to one pseudonym
-would then hear of no other pseudonym of the device meanwhile, and by that know them from all that
-do arrive.
+would then receive no other pseudonym of the device meanwhile, and so exclude all that do arrive.
 """
 
 from __future__ import annotations

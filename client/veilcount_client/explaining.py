@@ -112,7 +112,7 @@ def _cap(worker: Worker, person: Person, collection: Collection, period: int) ->
         return []
     if spent.life >= claim.life:
         return ["cap: everything this collection may spend is spent"]
-    first, end = periods.stretch(collection.unit, collection.start, collection.until, period)
+    first, end = periods.calendar_range(collection.unit, collection.start, collection.until, period)
     paid = spent.first_day, spent.end_day
     if first.toordinal() < spent.end_day and paid != (first.toordinal(), end.toordinal()):
         until = date.fromordinal(spent.end_day)

@@ -1,7 +1,7 @@
 """What was lost on the way, for the aggregator: a body a series, coarse, without a pseudonym.
 
-Each series has a time of its own, at least a day after its loss was seen: together, or beside a
-report, losses would tell which pseudonyms are of the device that was offline.
+Each series has a time of its own, at least a day after its loss was seen: together, or with a
+report, losses would show which pseudonyms are of the device that was offline.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ def first_day(unit: Unit, start: date, period: int) -> date:
     return start + timedelta(days=period)
 
 
-def stretch(unit: Unit, start: date, until: date, period: int) -> tuple[date, date]:
-    """Return the first day of a period's whole calendar stretch, and the first day after it.
+def calendar_range(unit: Unit, start: date, until: date, period: int) -> tuple[date, date]:
+    """Return the first day of a period's whole day, week or month, and the first day after it.
 
     The campaign does not cut it: a month is paid for as a month, whenever the campaign begins.
     """

@@ -42,7 +42,7 @@ def draw(
     series: str = SERIES,
     lineage: str = "theme",
     message: bytes = b"m",
-    stretch: tuple[int, int] | None = None,
+    days: tuple[int, int] | None = None,
     life_cap: int = 1000 * COST,
     day_cap: int = 1000 * COST,
     send_at: float = NOW,
@@ -51,7 +51,7 @@ def draw(
     free: bool = False,
 ) -> Draw:
     """Return a draw of one epsilon that may leave at once."""
-    first_day, end_day = stretch or (DAY + period, DAY + period + 1)
+    first_day, end_day = days or (DAY + period, DAY + period + 1)
     report = Report(series, period, 3, hashlib.md5(person).digest(), answer, message)  # noqa: S324
     return Draw(
         person=person,
@@ -379,12 +379,12 @@ class StateContract:
         month, day, week = (DAY, DAY + 31), (DAY + 9, DAY + 10), (DAY + 28, DAY + 35)
         fates = state.commit(
             [
-                draw(0, stretch=month),
-                draw(0, series=OTHER, stretch=day),
-                draw(1, series=OTHER, stretch=week),
-                draw(2, series=OTHER, stretch=(DAY + 31, DAY + 32)),
-                draw(0, person=BEN, stretch=day),
-                draw(0, series=OTHER, person=BEN, stretch=month),
+                draw(0, days=month),
+                draw(0, series=OTHER, days=day),
+                draw(1, series=OTHER, days=week),
+                draw(2, series=OTHER, days=(DAY + 31, DAY + 32)),
+                draw(0, person=BEN, days=day),
+                draw(0, series=OTHER, person=BEN, days=month),
             ]
         )
 
@@ -403,9 +403,9 @@ class StateContract:
         month = (DAY, DAY + 31)
         fates = state.commit(
             [
-                draw(0, stretch=month, day_cap=COST),
-                draw(0, series=OTHER, stretch=month, day_cap=COST),
-                draw(0, series="ef" * 32, stretch=month, day_cap=2 * COST),
+                draw(0, days=month, day_cap=COST),
+                draw(0, series=OTHER, days=month, day_cap=COST),
+                draw(0, series="ef" * 32, days=month, day_cap=2 * COST),
             ]
         )
 
@@ -414,7 +414,7 @@ class StateContract:
     def test_an_answer_that_is_given_up_costs_nothing(self, state: State) -> None:
         """Its slot is taken, its days are not paid for."""
         agree(state)
-        given_up = replace(draw(0, stretch=(0, 0)), cost=0, day_cap=0, life_cap=0, report=None)
+        given_up = replace(draw(0, days=(0, 0)), cost=0, day_cap=0, life_cap=0, report=None)
         fates = state.commit([given_up, draw(0), draw(1)])
 
         assert fates == [Fate.STORED, Fate.FROZEN, Fate.STORED]

@@ -84,7 +84,7 @@ def crowd(persons: int) -> list[tuple[int, int, int, int]]:
                 "select count(*), count(distinct slot), count(distinct pseudonym), period"
                 " from report group by person, series, period"
             ).fetchall()
-            spent = database.execute("select lineage, max(life), max(stretch), count(*)"
+            spent = database.execute("select lineage, max(life), max(range_spent), count(*)"
                                      " from ledger group by lineage").fetchall()  # fmt: skip
     caps = {name: each.per_period for name, each in COLLECTIONS.items()}
     assert sorted(spent) == sorted(

@@ -1,4 +1,4 @@
-"""A redefinition pays for no stretch of time again: epsilon a unit survives it.
+"""A redefinition pays for no time range again: epsilon a unit survives it.
 
 A campaign whose `from` moved within a month once took a second answer of the same person-month, and
 a month that became days took up to 17 more.

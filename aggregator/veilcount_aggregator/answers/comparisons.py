@@ -112,7 +112,7 @@ def _read(holdings: Holdings, name: str, side: Side, common: Question) -> Read:
 
 
 def _estimated(read: Read, places: Counts | None, *, picked: bool) -> Frequencies | Average:
-    """Return what one side says; the intervals of a picked list hold for all values at once."""
+    """Return one side's estimate; the intervals of a picked list hold for all values at once."""
     collection, asked = read.series.collection, read.asked
     found = estimate(
         collection,

@@ -104,7 +104,7 @@ def _weights(design: Distribution | Hierarchy, parts: Floats) -> Floats:
 
 
 def _squares(design: Distribution | Hierarchy) -> Floats:
-    """Return what each message says of the square of a number."""
+    """Return the unbiased estimate of a number's square that each message gives."""
     if isinstance(design, Hierarchy):
         return _weights(design, middles() ** 2)
     return wave_of(design).squares

@@ -109,13 +109,13 @@ def _together(account: Document) -> Iterator[str]:
     together = account["together"]
     times = together["answers"]
     adjacency = wording.adjacency(account["figures"]["adjacency"])
-    told = [f"epsilon ({adjacency}) of {_answers(times)} together: {together['plain']} in sum"]
+    lines = [f"epsilon ({adjacency}) of {_answers(times)} together: {together['plain']} in sum"]
     if together["specific"] is not None and times > 1:
-        told.append(
+        lines.append(
             f"{together['optimal']} by any mechanism and {together['specific']} by this one at"
             f" delta {together['delta']}, on a schedule fixed in advance"
         )
-    yield "; ".join(told)
+    yield "; ".join(lines)
     for guess in account["guesses"]:
         yield (
             f"  who sees {_answers(guess['answers'])} guesses an unchanging yes or no right at most"

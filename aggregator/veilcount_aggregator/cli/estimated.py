@@ -46,11 +46,11 @@ def _tell_stretch(document: Document, series: Document, stretch: Document) -> No
     if not stretch["n"]:
         tell_lines(["", title])
         return
-    told = (
+    validity = (
         f"intervals at {document['level']:.4g}{together}, {stretch['of']}; {document['view']};"
         f" {document['validity']}"
     )
-    tell_lines(["", title, told])
+    tell_lines(["", title, validity])
     rows = list(_rows(stretch))
     if rows:
         columns = [each.format(fakes=wording.share(document["fakes"])) for each in COLUMNS]

@@ -69,7 +69,7 @@ def beneath(found: Summary) -> Iterator[str]:
     )
     yield ""
     yield (
-        f"Really told to a curator, and released once for epsilon {release.epsilon}"
+        f"Sent to a trusted curator, and released once for epsilon {release.epsilon}"
         f" ({wording.adjacency(release.adjacency)}):"
         f" {release.collection}, {release.first} to {release.last}, n = {release.n:,}, level"
         f" {release.level:.4g}"

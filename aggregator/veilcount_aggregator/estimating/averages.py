@@ -64,13 +64,13 @@ class Decoded:
 
     @classmethod
     def of(cls, design: Mean, domain: Number, counters: Counts) -> Decoded:
-        """Return what the counters of the levels say."""
-        said, quietest, noise = _levels(design, domain)
+        """Return the estimate from the counters of the levels."""
+        levels, quietest, noise = _levels(design, domain)
         n = int(counters.sum())
-        mean = float(counters @ said) / n
-        variance = max(float(counters @ (said - mean) ** 2) / n, quietest)
-        reach, span = (float(said.min()), float(said.max())), float(domain.high - domain.low)
-        return cls(n, mean, variance, reach, noise, design, span, said, counters)
+        mean = float(counters @ levels) / n
+        variance = max(float(counters @ (levels - mean) ** 2) / n, quietest)
+        reach, span = (float(levels.min()), float(levels.max())), float(domain.high - domain.low)
+        return cls(n, mean, variance, reach, noise, design, span, levels, counters)
 
     @property
     def points(self) -> Floats:
@@ -115,7 +115,7 @@ class Decoded:
         return quantile(alpha) * float(np.sqrt(self.noise / self.n))
 
     def poisoned(self, fakes: float) -> Ends:
-        """Return what the honest answers may say: a report says one of the levels."""
+        """Return the range of the honest mean: each fake report gives one of the levels."""
         least, most = (np.array([end]) for end in self.reach)
         return honest(self.points, (least, most), fakes)
 
@@ -127,7 +127,7 @@ def _levels(design: Mean, domain: Number) -> tuple[Floats, float, float]:
     Between two starts the variance is concave in the number, so the least is at a start.
     """
     low, span = domain.low, domain.high - domain.low
-    said = np.array([float(low + level * span) for level in design.decoded])
+    levels = np.array([float(low + level * span) for level in design.decoded])
     rows = np.array([[float(chance) for chance in row] for row in design.rows])
-    quietest = float((rows @ said**2 - (rows @ said) ** 2).min())
-    return said, quietest, float(design.variance * span**2 / 4)
+    quietest = float((rows @ levels**2 - (rows @ levels) ** 2).min())
+    return levels, quietest, float(design.variance * span**2 / 4)

@@ -42,7 +42,7 @@ class Looks(StrEnum):
 
     @property
     def valid(self) -> str:
-        """What is said of intervals."""
+        """The validity of an interval, in words."""
         return "valid at one planned look" if self is Looks.ONE else "valid at every look"
 
 

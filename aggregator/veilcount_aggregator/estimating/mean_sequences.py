@@ -50,24 +50,24 @@ def _of_population(design: Mean, counters: Counts, bound: float) -> Ends:
     scaled = (levels - levels.min()) / span
     mean = np.array([float(counters @ scaled) / n])
 
-    def wealth(said: Floats) -> Wealth:
-        return lambda m: _bet(said, counters, m)
+    def wealth(levels: Floats) -> Wealth:
+        return lambda m: _bet(levels, counters, m)
 
     low = crossing(wealth(scaled), mean, np.zeros(1), bound)
     high = 1 - crossing(wealth(1 - scaled), 1 - mean, np.zeros(1), bound)
     return levels.min() + span * low, levels.min() + span * high
 
 
-def _bet(said: Floats, counters: Counts, m: Floats) -> Floats:
-    """Return the log of the wealth of bets that the mean of what is said is above m."""
+def _bet(levels: Floats, counters: Counts, m: Floats) -> Floats:
+    """Return the log of the wealth of bets that the mean of the decoded levels is above m."""
     bets = np.minimum(TILTS, BOLDEST / np.maximum(m[:, None], 1e-300))
-    gained = np.log1p(bets[..., None] * (said - m[:, None, None]))
+    gained = np.log1p(bets[..., None] * (levels - m[:, None, None]))
     return mixed(gained @ counters.astype(np.float64))
 
 
 @lru_cache(maxsize=512)
 def worst_noise(design: Mean, sign: float) -> Floats:
-    """Return the most that log E exp(tilt (said - number)) is for any number, tilt by tilt.
+    """Return the most that log E exp(tilt (level - number)) is for any number, tilt by tilt.
 
     Between two starts the expectation is linear in the number, so that its log less tilt times the
     number is concave: its top is where the slope is 0, if that lies between them, else at an end.
@@ -90,5 +90,5 @@ def worst_noise(design: Mean, sign: float) -> Floats:
 
 @lru_cache(maxsize=256)
 def _levels(design: Mean) -> Floats:
-    """Return what each level says, 0 for the low end of the range and 1 for the high one."""
+    """Return what each level decodes to, 0 for the low end of the range and 1 for the high one."""
     return np.array([float(level) for level in design.decoded])

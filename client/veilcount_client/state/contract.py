@@ -55,7 +55,7 @@ class Draw:
     """A randomized answer that asks to be stored, with what it costs and where it counts.
 
     Money is in millionths of an epsilon. `report` is None for a true value that stays in memory:
-    only its slot is charged. The stretch of days is the unit's whole calendar day, week or month,
+    only its slot is charged. The range of days is the unit's whole calendar day, week or month,
     which no other unit of the lineage may have paid for, not even in part.
     """
 
@@ -65,7 +65,7 @@ class Draw:
     period: int
     answer: int  # which of the period's answers
     cost: int
-    first_day: int  # of the stretch that is paid for, as an ordinal
+    first_day: int  # of the range that is paid for, as an ordinal
     end_day: int  # the first day after it
     day_cap: int
     life_cap: int
@@ -115,9 +115,9 @@ class Spent:
     """What one person has revealed under one name, in millionths of an epsilon."""
 
     life: int
-    first_day: int  # of the stretch that was paid for last
+    first_day: int  # of the range that was paid for last
     end_day: int
-    stretch: int  # spent in it
+    range_spent: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,8 @@ class SqliteState(SqliteFile):
     def spent(self, key: bytes) -> Mapping[str, Spent]:
         """Return what a person has revealed, by lineage."""
         rows = self._read(
-            "select lineage, life, first_day, end_day, stretch from ledger where person = ?", key
+            "select lineage, life, first_day, end_day, range_spent from ledger where person = ?",
+            key,
         )
         return {lineage: Spent(*figures) for lineage, *figures in rows}
 
@@ -349,7 +350,7 @@ def _charge(database: sqlite3.Connection, draw: Draw) -> bool:
     if not draw.cost:
         return True  # of an answer that is given up: nothing is revealed
     row = database.execute(
-        "select life, first_day, end_day, stretch from ledger where person = ? and lineage = ?",
+        "select life, first_day, end_day, range_spent from ledger where person = ? and lineage = ?",
         (draw.person, draw.lineage),
     ).fetchone()
     paid = (draw.first_day, draw.end_day)

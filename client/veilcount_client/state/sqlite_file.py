@@ -46,7 +46,7 @@ create table used (
 
 create table ledger (
     person blob, lineage text, life integer not null, first_day integer not null,
-    end_day integer not null, stretch integer not null, primary key (person, lineage)
+    end_day integer not null, range_spent integer not null, primary key (person, lineage)
 ) strict, without rowid;
 
 create table held (
