@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .engines import ENGINES
-from .faults import FAULTS, KILLS
+from .faults import FAULTS, KILLS, NEED_CLUSTER
 from .plan import GROWTH, OUTAGE, Plan
 from .running import run
 from .shapes import HERD, HOSTILE, SHAPES, SOAK, STEADY
@@ -88,6 +88,8 @@ def _arguments() -> argparse.Namespace:
     asked = parser.parse_args()
     if asked.kill == "redis" and asked.store == "sqlite":
         parser.error("--kill redis needs --store redis or redis-cluster")
+    if asked.fault in NEED_CLUSTER and asked.store != "redis-cluster":
+        parser.error(f"--fault {asked.fault} needs --store redis-cluster")
     if asked.shape == HOSTILE and (asked.devices or FEWEST_FOR_FAKES) < FEWEST_FOR_FAKES:
         parser.error(f"one fake in a hundred devices needs {FEWEST_FOR_FAKES} --devices or more")
     return asked

@@ -17,12 +17,15 @@ from pathlib import Path
 from tests.proxy import Mood
 from tests.system.server import wait_until
 
+from .analysts import HEAVY_QUERIES, AnalystLoad
 from .page import page
 from .sites import Site
 
 RETRY_SECONDS = 1  # what the page of an outage asks of devices
 SLOW_MICROSECONDS = 50_000  # that each sync takes longer on a slow disk
+HUNG_MICROSECONDS = 4_000_000  # and on one that hangs: longer than a request waits for the store
 SYNCS = "fsync,fdatasync"
+AHEAD_DAYS = 40  # of the clock of a host that joins with a wrong one
 
 
 @contextmanager
@@ -74,12 +77,45 @@ def away(site: Site) -> Iterator[None]:
 
 
 @contextmanager
-def slow_disk(site: Site) -> Iterator[None]:
-    """Each sync of whoever writes takes longer by the twentieth of a second."""
+def master_hung(site: Site) -> Iterator[None]:
+    """The last Redis server stops in its tracks: connections stay open, nothing is answered."""
+    node = site.engine.nodes[-1]
+    node.freeze()
+    try:
+        yield
+    finally:
+        node.thaw()
+    site.engine.whole()
+
+
+@contextmanager
+def failover(site: Site) -> Iterator[None]:
+    """The last master dies for good; its replica is promoted by the cluster itself."""
+    site.engine.fail_over()
+    yield
+
+
+@contextmanager
+def clock_jump(site: Site) -> Iterator[None]:
+    """A second host joins the store with a clock that is weeks ahead, and leaves again."""
+    with site.second_server(ahead_days=AHEAD_DAYS):
+        yield
+
+
+@contextmanager
+def analysts(site: Site) -> Iterator[None]:
+    """Analysts ask for the heaviest results as fast as they are answered."""
+    with AnalystLoad(site.server.url, site.analyst_key(), HEAVY_QUERIES):
+        yield
+
+
+@contextmanager
+def _syncs_delayed(site: Site, microseconds: int) -> Iterator[None]:
+    """Each sync of whoever writes takes longer."""
     pids = site.engine.pids() or site.server.workers()
     whom = [word for pid in pids for word in ("--attach", str(pid))]
     told = site.folder / "slow-disk.log"
-    what = [f"--trace={SYNCS}", f"--inject={SYNCS}:delay_exit={SLOW_MICROSECONDS}"]
+    what = [f"--trace={SYNCS}", f"--inject={SYNCS}:delay_exit={microseconds}"]
     tracer = subprocess.Popen(["strace", "-f", "-o", str(told), *what, *whom], stderr=-3)
     try:
         wait_until(lambda: _traced(pids))
@@ -110,6 +146,7 @@ class Fault:
     strike: Callable[[Site], AbstractContextManager[None]]
     on_the_way: bool = False
     lasts: float = 0.1  # the share of the run
+    least_rate: float = 0.0  # answers a second meanwhile, as a share of those before: less fails
 
 
 #: what `--kill` names, and what `--fault` names
@@ -122,5 +159,12 @@ FAULTS: Mapping[str, Fault] = {
     "away": Fault(away, lasts=0.2),
     "blackhole": Fault(lambda site: _mood(site, Mood.BLACKHOLE), on_the_way=True, lasts=0.2),
     "lost-replies": Fault(lambda site: _mood(site, Mood.LOSE_REPLY), on_the_way=True),
-    "slow-disk": Fault(slow_disk, lasts=0.3),
+    "slow-disk": Fault(lambda site: _syncs_delayed(site, SLOW_MICROSECONDS), lasts=0.3),
+    "hung-disk": Fault(lambda site: _syncs_delayed(site, HUNG_MICROSECONDS), lasts=0.3),
+    "hung-master": Fault(master_hung, lasts=0.3, least_rate=0.3),
+    "failover": Fault(failover, lasts=0.3),
+    "clock-jump": Fault(clock_jump, lasts=0.3, least_rate=0.3),
+    "analysts": Fault(analysts, lasts=0.3, least_rate=0.3),
 }
+#: faults of one kind of store
+NEED_CLUSTER = frozenset({"hung-master", "failover"})

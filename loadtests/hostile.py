@@ -20,7 +20,7 @@ from veilcount_shared.report import PSEUDONYM_BYTES
 from veilcount_shared.schedule import SECRET_BYTES
 
 from .population import Intent, Parcel, of_device, report_of
-from .questions import BAIT, LAWS
+from .questions import BAIT, LARGE, LAWS
 
 REPLAYED = 0.5
 FAKES = 100  # one device in so many
@@ -56,7 +56,7 @@ def draw_attack(
         attack(collections, now, coins, chance) for attack in _ATTACKS for _ in range(SPECIMENS)
     ]
     flood = _flood(collections[BAIT], room(devices) * FLOODED, coins, chance)
-    attack = [*fakes, *some, *flood]
+    attack = [*fakes, *some, *flood, *_spread(collections[LARGE], coins, chance)]
     chance.shuffle(attack)
     return attack
 
@@ -144,3 +144,12 @@ def _flood(bait: Collection, pseudonyms: int, coins: Coins, chance: Random) -> I
         fresh = (chance.randbytes(PSEUDONYM_BYTES) for _ in range(first, pseudonyms)[:IN_A_BODY])
         reports = tuple(replace(make(), pseudonym=each) for each in fresh)
         yield Parcel(bait, reports, (0,) * len(reports), Intent.FLOOD)
+
+
+def _spread(large: Collection, coins: Coins, chance: Random) -> Iterator[Parcel]:
+    """Yield one report for each cell of a large definition: as many tallies as there can be."""
+    for period in range(large.periods):
+        for segment in range(large.cells):
+            secret = chance.randbytes(SECRET_BYTES)
+            one = report_of(large, secret, coins, segment=segment, place=(period, 0), held=0)
+            yield Parcel(large, (one,), (0,), Intent.SPREAD)

@@ -30,7 +30,9 @@ from .told import Told
 
 Ends = float | NDArray[np.float64]
 
-MADE_UP = frozenset({Intent.FAKE, Intent.FLOOD})  # nobody holds what these reports say
+MADE_UP = frozenset(
+    {Intent.FAKE, Intent.FLOOD, Intent.SPREAD}
+)  # nobody holds what these reports say
 ALPHA = 1e-6  # that a sound run fails, over all estimates together
 
 

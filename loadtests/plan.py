@@ -10,6 +10,7 @@ STRIKES = 0.4  # the share of a run after which a fault strikes
 MENDED = 120  # seconds that whatever was down may take to be up again
 AFTER = 0.4  # the share of its time that a run goes on then, at least
 GROWTH = 32.0  # megabytes that a server may come to hold in a run that watches its memory
+STORE_GROWTH = 128  # megabytes that a store may come to hold under attack
 OUTAGE = "away"  # what a herd waits for, unless another fault is named
 
 

@@ -38,6 +38,7 @@ class Intent(StrEnum):
     BEYOND = "beyond"  # slots that no pseudonym has
     NONSENSE = "nonsense"  # messages that the design does not have
     FLOOD = "flood"  # pseudonyms that nobody has
+    SPREAD = "spread"  # one report for each cell of a large definition
     GARBAGE = "garbage"  # no batch at all
 
 

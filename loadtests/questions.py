@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from random import Random
@@ -67,6 +68,19 @@ from = {today}
 until = {tomorrow}
 """
 
+LARGE = "catalogue"
+_LARGE = """
+[catalogue]                      # a million values, ten cells a day: 1.4 million counters each
+question = "Is it in use, and by whom?"
+boolean = true
+cross = {{a = {hundred}, b = {hundred}, c = {fifty}}}
+epsilon = 1
+unit = "day"
+segments = {{region = {ten}}}
+from = {month_ago}
+until = {tomorrow}
+"""
+
 #: what a person holds, drawn by chance: the place of a value, or a number
 LAWS: Mapping[str, Callable[[Random], int]] = {
     "autosave": lambda chance: int(chance.random() < 0.3),
@@ -77,11 +91,14 @@ LAWS: Mapping[str, Callable[[Random], int]] = {
 
 
 def definitions(today: date, *, bait: bool = False) -> str:
-    """Return the definitions file of a run on this day: every period of it takes reports. `bait` is
-    one question more, for attackers alone.
+    """Return the definitions file of a run on this day: every period of it is open. `bait` adds
+    two questions for attackers alone.
     """
     day = timedelta(days=1)
-    return (_FILE + _BAIT * bait).format(
+    return (_FILE + (_BAIT + _LARGE) * bait).format(
+        hundred=_names(100),
+        fifty=_names(50),
+        ten=_names(10),
         month_ago=today - 27 * day,
         today=today,
         tomorrow=today + day,
@@ -89,6 +106,10 @@ def definitions(today: date, *, bait: bool = False) -> str:
         plugins=list(range(PLUGINS)),
         minutes=MINUTES,
     )
+
+
+def _names(number: int) -> str:
+    return json.dumps([f"v{place}" for place in range(number)])
 
 
 def questions(today: date, *, bait: bool = False) -> dict[str, Collection]:

@@ -55,11 +55,19 @@ class Incident:
     answered: float  # the first answer that a light device had after
     caught_up: float  # when all that had been tried in vain before was answered
     delivered: float | None  # the last answer to a real device
+    before: float  # answers a second until the fault struck
+    meanwhile: float  # answers a second while it lasted
+
+    @property
+    def rate(self) -> float:
+        """Answers a second during the fault, as a share of those before."""
+        return self.meanwhile / max(self.before, 1e-9)
 
     @property
     def rows(self) -> Iterator[tuple[str, str]]:
         """What it came to."""
         yield "fault", f"{self.name}, for {self.over - self.begun:.1f} s"
+        yield "answers/s before, meanwhile", f"{self.before:,.0f}, {self.meanwhile:,.0f}"
         yield "answered again after, s", f"{max(0.0, self.answered - self.over):.2f}"
         yield "backlog gone after, s", f"{max(0.0, self.caught_up - self.over):.2f}"
         if self.delivered is not None:

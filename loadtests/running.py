@@ -23,7 +23,7 @@ from .faults import FAULTS
 from .generators import Crew, March, NotSent
 from .judging import judge
 from .meter import Meter, watching
-from .plan import AFTER, Plan
+from .plan import AFTER, STORE_GROWTH, Plan
 from .population import REPLAYED, Parcel, draw, order
 from .questions import definitions, questions
 from .report import MEGABYTE, Costs, Crowd, Incident, Outcome
@@ -202,7 +202,20 @@ def _incident(strike: Strike | None, diary: Diary, story: Story) -> Incident | N
     first = min((end for end, _ in after), default=strike.over)
     caught_up = max((end for end, body in after if body in vain), default=strike.over)
     delivered = max((each.at + each.took for each in story.tries if each.verdicts), default=None)
-    return Incident(strike.name, strike.begun, strike.over, first, caught_up, delivered)
+    before, meanwhile = _rates(strike, [end for end, _ in ends], min(diary.at))
+    return Incident(
+        strike.name, strike.begun, strike.over, first, caught_up, delivered, before, meanwhile
+    )
+
+
+def _rates(strike: Strike, ends: list[float], begun: float) -> tuple[float, float]:
+    """Return the answers a second before a fault and while it lasted."""
+    before = sum(end < strike.begun for end in ends)
+    meanwhile = sum(strike.begun <= end < strike.over for end in ends)
+    return (
+        before / max(strike.begun - begun, TICK),
+        meanwhile / max(strike.over - strike.begun, TICK),
+    )
 
 
 def _promises(outcome: Outcome, plan: Plan) -> Iterator[str]:
@@ -215,3 +228,12 @@ def _promises(outcome: Outcome, plan: Plan) -> Iterator[str]:
     risen = outcome.costs.server.risen / MEGABYTE
     if plan.growth is not None and risen > plan.growth:
         yield f"the server's memory rose by {risen:.1f} MB, and {plan.growth:g} MB were allowed"
+    held = outcome.costs.store.most - outcome.costs.store.least
+    if plan.hostile and held > STORE_GROWTH * MEGABYTE:
+        yield f"the store's memory rose by {held / MEGABYTE:.0f} MB: {STORE_GROWTH} were allowed"
+    incident = outcome.incident
+    if incident is not None and incident.rate < (least := FAULTS[plan.fault].least_rate):
+        yield (
+            f"{incident.meanwhile:.0f} answers a second during {plan.fault}, {incident.before:.0f}"
+            f" before: at least {least:.0%} of that was promised"
+        )

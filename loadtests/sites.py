@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
 from tests.proxy import Proxy
 from tests.system.server import HOST, Server, free_port
 
+from veilcount_aggregator.keys import Role, create
+from veilcount_aggregator.store import open_store
+
 from .engines import Engine
+
+#: Python code that every interpreter below this folder begins with: the host's clock is ahead
+SHIFTED_CLOCK = """
+from datetime import UTC, datetime, timedelta
+from veilcount_aggregator.aggregator import Aggregator
+
+opened = Aggregator.open.__func__
+
+def ahead(cls, settings, clock=None, **more):
+    return opened(cls, settings, lambda: datetime.now(UTC) + timedelta(days=DAYS), **more)
+
+Aggregator.open = classmethod(ahead)
+"""
 
 
 @dataclass(slots=True)
@@ -43,6 +64,25 @@ class Site:
     def serve(self) -> None:
         """Start the server."""
         self.server = Server(self.engine.url, self.folder, *self.flags, port=self.port)
+
+    @contextmanager
+    def second_server(self, *, ahead_days: int) -> Iterator[Server]:
+        """Run one more server on the store whose clock is ahead by so many days."""
+        place = self.folder / "ahead"
+        place.mkdir(exist_ok=True)
+        code = SHIFTED_CLOCK.replace("DAYS", str(ahead_days))
+        (place / "sitecustomize.py").write_text(code, encoding="utf-8")
+        path = os.pathsep.join([str(place), *sys.path])
+        with Server(self.engine.url, place, environ={"PYTHONPATH": path}) as server:
+            yield server
+
+    def analyst_key(self) -> str:
+        """Make a key for analysts."""
+        store = open_store(self.engine.url)
+        try:
+            return create(store, Role.ANALYST, "load", datetime.now(UTC))[1]
+        finally:
+            store.close()
 
     def pids(self) -> list[int]:
         """Return the server's processes; none while there is none."""

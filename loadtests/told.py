@@ -26,6 +26,7 @@ MAY_BE_SAID = {
     Intent.BEYOND: {Verdict.OVER_BUDGET},
     Intent.NONSENSE: {Verdict.MALFORMED},
     Intent.FLOOD: _SUCCESS | {Verdict.FULL},
+    Intent.SPREAD: _SUCCESS | {Verdict.FULL},
     Intent.GARBAGE: frozenset[Verdict](),
 }
 
