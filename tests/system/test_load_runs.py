@@ -65,6 +65,13 @@ def test_attackers_come_to_nothing(store: str) -> None:
         ("redis", ["--fault", "slow-disk"]),
         ("redis-cluster", ["--kill", "redis"]),
         ("redis-cluster", ["--kill", "worker", "--workers", "2"]),
+        ("redis-cluster", ["--fault", "hung-master"]),
+        ("redis", ["--fault", "hung-disk"]),
+        ("sqlite", ["--fault", "hung-disk"]),
+        ("redis", ["--fault", "clock-jump"]),
+        ("sqlite", ["--fault", "analysts"]),
+        ("redis", ["--fault", "analysts"]),
+        ("redis-cluster", ["--fault", "failover", "--replicas", "1"]),
     ],
 )
 def test_nothing_acknowledged_is_lost_in_a_fault(store: str, flags: list[str]) -> None:
@@ -92,6 +99,14 @@ def test_a_soak_measures_how_memory_grows() -> None:
     told = sound("--shape", "soak", "--seconds", "20", "--devices-real", "3")
 
     assert "slope, MB an hour" in told
+
+
+@pytest.mark.timeout(4500)
+def test_an_hour_takes_no_memory() -> None:
+    """Flat: less than 16 MB from the second quarter of the hour to its end."""
+    table = sound("--shape", "soak", "--seconds", "3600", "--growth", "16", "--devices-real", "3")
+
+    assert "slope, MB an hour" in table
 
 
 def test_memory_that_grows_is_in_the_exit_code() -> None:
