@@ -38,6 +38,7 @@ class Aggregator:
     store: Store
     watch: Watch
     intake: Intake
+    committer: Committer
     notebook: Notebook
     curator: Curator
     clock: Clock
@@ -55,11 +56,13 @@ class Aggregator:
             push(store, read_source(file), clock(), "start")
         notebook = Notebook(seconds)
         limit = PseudonymLimit(settings.room, stored_key(store))
-        intake = Intake(Committer(store, notebook).commit, notebook, limit)
+        committer = Committer(store, notebook)
+        intake = Intake(committer.commit, notebook, limit)
         curator = Curator(Filter(store, Journal.of(settings)))
         with suppress(StoreError):  # looked at again before each release; the intake goes on
             curator.filter.guard()
-        return cls(settings, store, Watch(store, seconds), intake, notebook, curator, clock)
+        watch = Watch(store, seconds)
+        return cls(settings, store, watch, intake, committer, notebook, curator, clock)
 
     def known(self) -> Known:
         """Return the definitions and keys of now."""

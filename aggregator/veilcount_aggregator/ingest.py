@@ -21,7 +21,17 @@ from .checking import valid
 from .notebook import Notebook
 from .pseudonym_limit import PseudonymLimit
 from .series import Series
-from .store import CODES, COUNTED, ROW_BYTES, VERDICT, VERDICTS, Codes, Note, Spends
+from .store import (
+    CODES,
+    COUNTED,
+    ROW_BYTES,
+    UNDECIDED,
+    VERDICT,
+    VERDICTS,
+    Codes,
+    Note,
+    Spends,
+)
 
 Commit = Callable[[Sequence[Spends]], list[Codes]]
 Fits = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -29,6 +39,7 @@ Fit = Fits | EllipsisType  # `...`: all, and no copies
 Asked = tuple[np.ndarray[tuple[int], np.dtype[np.intp]], Spends]  # with their places in the batch
 
 LOSS = "loss"
+POSTPONED = "postponed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +70,20 @@ class Intake:
         for (places, _), codes in zip(
             asked, self.commit([each for _, each in asked]) if asked else (), strict=True
         ):
-            verdicts[places] = codes
+            verdicts[places] = self._decided(codes)
         return [VERDICTS[code] for code in verdicts.tolist()]
+
+    def _decided(self, codes: Codes) -> Codes:
+        """Return a retriable verdict for each report whose shard failed, others being counted.
+
+        Of protocol 1's verdicts with which a device keeps a report and sends it again, `early` says
+        nothing wrong of the definition. One that was counted after all is then a duplicate.
+        """
+        undecided = codes == UNDECIDED
+        if undecided.any():
+            self.notebook.note(Note(POSTPONED, "", -1, ""), int(undecided.sum()))
+            return np.where(undecided, CODES[Verdict.EARLY], codes)
+        return codes
 
     def _spends(self, series: Series, sheet: Sheet, fit: Fits, day: date) -> Iterator[Asked]:
         """Yield the reports that fit their definition, those of one limit together."""

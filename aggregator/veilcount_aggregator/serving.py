@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from granian.constants import HTTPModes, Interfaces
@@ -33,6 +34,8 @@ from .addresses import shown
 from .aggregator import Aggregator
 from .app import create_app
 from .binding import Bind
+from .definitions import read_source
+from .errors import StoreUnavailable
 from .logs import say, set_up
 from .settings import Settings
 from .store import Durable
@@ -50,6 +53,7 @@ STARTING_SECONDS = 60.0
 RESPAWN_SECONDS = 1.0
 MOST_IN_A_ROW = 10
 
+UNAVAILABLE = "UNAVAILABLE: it is opened when it answers"
 _DURABLE = {Durable.YES: "durable", Durable.NO: "NOT durable", Durable.UNKNOWN: "durable?"}
 
 
@@ -78,15 +82,33 @@ class Ready:
 
 
 def prepare(settings: Settings, bind: Bind) -> Ready:
-    """Try everything that a worker will need, in the process that can still say what is wrong."""
+    """Try everything that a worker will need, in the process that can still say what is wrong.
+
+    Servers of a store that do not answer now are nothing wrong with the settings: workers serve,
+    not ready, and open the store when it answers.
+    """
     bind.check()
+    try:
+        return _opened(settings, bind)
+    except StoreUnavailable as error:
+        if urlsplit(settings.store).scheme == "sqlite":  # a file that comes to life by nobody
+            raise
+        set_up(sys.stderr)
+        for file in settings.collections:
+            read_source(file)
+        say("store unavailable", logging.WARNING, why=str(error))
+        return Ready(bind, shown(settings.store), UNAVAILABLE, settings.workers, "unknown")
+
+
+def _opened(settings: Settings, bind: Bind) -> Ready:
     aggregator = Aggregator.open(settings)
     try:
         create_app(aggregator)
         health = aggregator.store.health()
         intake = "open" if aggregator.known().keyring.intake_is_open else "keyed"
     finally:
-        aggregator.close()
+        with suppress(StoreUnavailable):  # its figures wait in no memory: nothing was served yet
+            aggregator.close()
     durable = _DURABLE[health.durable] + (f": {health.why}" if health.why else "")
     fenced = " FENCED" if health.fenced else ""
     return Ready(bind, shown(settings.store) + fenced, durable, settings.workers, intake)
@@ -111,8 +133,10 @@ Tell = Callable[[Ready], None]
 def serve(settings: Settings, bind: Bind, tell: Tell) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code."""
     ready = prepare(settings, bind)
-    # The files were read just now; a worker that is replaced must not read a newer one.
-    os.environ.update(replace(settings, collections=()).environment())
+    # The files were loaded just now; a worker that is replaced must not load a newer one. A store
+    # that was away has them to come still.
+    waits = settings.collections if ready.durable == UNAVAILABLE else ()
+    os.environ.update(replace(settings, collections=waits).environment())
     set_up(sys.stderr)
     server = _server(settings, bind)
     threading.Thread(target=_announce, args=(ready, tell), daemon=True).start()

@@ -2,8 +2,9 @@
 
 A request looks at the generation if nobody has for a while; only if it changed is the shelf read.
 So a definition that is pushed, a collection that is closed and a key that is revoked reach every
-worker of every host by themselves. A store that does not answer leaves what was known in place for
-reading reports: they cannot be committed then anyway.
+worker of every host by themselves. Records that cannot be read leave what was known in place, for
+reports of shards that answer. How old that is, is known too: a key that was revoked meanwhile must
+not go on for ever.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from .definitions import CLOSED, SOURCE, Catalogue
-from .errors import StoreError
+from .errors import StoreError, StoreUnavailable
 from .keys import KIND, Keyring
 from .store import Store
 
 SECONDS = 0.5
+KEYS_SECONDS = 5.0  # how old the keys of analysts and admins, and sessions, may be
+DEVICE_KEYS_SECONDS = 900.0  # those of devices, which open nothing but the intake
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Watch:
         self._store = store
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._looked = seconds()
+        self._looked = self._read_at = seconds()
         self._known = self._read(store.generation())
 
     def known(self) -> Known:
@@ -54,9 +57,28 @@ class Watch:
 
     def refresh(self) -> None:
         """Look now."""
+        began = self._seconds()
         generation = self._store.generation()
         if generation != self._known.generation:
             self._known = self._read(generation)
+        self._read_at = began
+
+    def is_fresh(self, most_seconds: float) -> bool:
+        """Whether the records were read within so many seconds; waits for whoever reads now."""
+        if self._seconds() - self._read_at <= most_seconds:
+            return True
+        with self._lock:
+            if self._seconds() - self._looked >= SECONDS:
+                with suppress(StoreError):
+                    self.refresh()
+                self._looked = self._seconds()
+        return self._seconds() - self._read_at <= most_seconds
+
+    def require_fresh(self, most_seconds: float) -> None:
+        """Refuse to judge by records that could not be read for so long."""
+        if not self.is_fresh(most_seconds):
+            why = f"keys and definitions could not be read for {most_seconds:g} s: no key is taken"
+            raise StoreUnavailable(why)
 
     def _read(self, generation: int) -> Known:
         return Known(

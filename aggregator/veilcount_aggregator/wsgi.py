@@ -16,6 +16,7 @@ from multiprocessing.util import Finalize
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from veilcount_shared.errors import VeilcountError
+from veilcount_shared.wire import JSON_TYPE
 
 from . import blas  # noqa: F401 - before whatever imports numpy
 from .aggregator import Aggregator
@@ -24,9 +25,12 @@ from .errors import StoreError, StoreUnavailable
 from .logs import Faults, set_up
 from .settings import Settings
 from .ticking import Ticker
+from .web.health import ALIVE, ALIVE_PATH, NOT_OPEN, READY_PATH
 from .web.problems import PROBLEM_TYPE, RETRY_SECONDS, problem_of
 
 DOOR = "worker"
+UNAVAILABLE = "503 Service Unavailable"
+OPENING_SECONDS = 1.0  # that a request waits for another's opening: threads are few
 CLOSING = 100  # before whatever else ends with the process
 
 
@@ -61,10 +65,14 @@ class Worker:
         self._retries = seconds()
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
+        """Answer one request. Whether the process lives depends on nothing, on no store either."""
+        if self.opened is None and environ["PATH_INFO"] == ALIVE_PATH:
+            return _reply(start, "200 OK", JSON_TYPE, ALIVE)
         try:
             opened = self.open()
         except VeilcountError as error:
+            if environ["PATH_INFO"] == READY_PATH:
+                return _reply(start, UNAVAILABLE, JSON_TYPE, NOT_OPEN)
             return _not_ready(error, start)
         return opened.app(environ, start)
 
@@ -72,8 +80,12 @@ class Worker:
         """Return what this process has open; open it if it has not."""
         if (opened := self.opened) is not None:
             return opened
-        with self._lock:
+        if not self._lock.acquire(timeout=OPENING_SECONDS):
+            raise StoreUnavailable("the store is being opened")
+        try:
             return self.opened or self._open()
+        finally:
+            self._lock.release()
 
     @property
     def opened(self) -> Opened | None:
@@ -106,8 +118,14 @@ class Worker:
 def _not_ready(error: VeilcountError, start: StartResponse) -> Iterable[bytes]:
     """Answer that it will be better soon, whatever is wrong: no device drops anything for it."""
     problem = problem_of(StoreUnavailable(str(error)))
-    start("503 Service Unavailable", [("Content-Type", PROBLEM_TYPE), *problem.headers.items()])
-    return [problem.body]
+    return _reply(start, UNAVAILABLE, PROBLEM_TYPE, problem.body, *problem.headers.items())
+
+
+def _reply(
+    start: StartResponse, status: str, kind: str, body: bytes, *headers: tuple[str, str]
+) -> Iterable[bytes]:
+    start(status, [("Content-Type", kind), ("Cache-Control", "no-store"), *headers])
+    return [body]
 
 
 app = Worker(os.environ, time.monotonic)

@@ -12,9 +12,10 @@ from veilcount_shared.errors import VeilcountError
 
 from ..errors import StoreError
 from ..store.redis.address import Address
+from ..store.redis.connections import Server
 from ..store.redis.fitness import BITMAP, ENTRIES, refuse_old
 from ..store.redis.root import SLOTS
-from ..store.redis.servers import Server, Servers
+from ..store.redis.servers import Servers
 from .clocks import skew
 from .finding import Finding, Look, State, Told, all_well, examine, ok, warn, wrong
 

@@ -15,6 +15,7 @@ from .. import wording
 from ..aggregator import Aggregator
 from ..answers import UnknownCollection
 from ..keys import Role
+from ..watching import KEYS_SECONDS
 from ..web.problems import Problem, refusal
 from .assets import asset
 from .visitors import FIELD, Visit, Visitors
@@ -82,6 +83,7 @@ class Frame:
                 g.visit = self.visitors.visit()
                 if g.visit.role is None:
                     return self._to_log_in()
+                self.aggregator.watch.require_fresh(KEYS_SECONDS)  # or its key may be revoked
                 if not g.visit.role.opens(role):
                     raise refusal("wrong-role", f"this page is for keys of role {role}")
                 if request.method == "POST":
@@ -134,7 +136,7 @@ class Frame:
         return asks == "text/html"
 
     def _frame(self) -> dict[str, Any]:
-        visit: Visit = g.get("visit") or self.visitors.visit()
+        visit: Visit = g.get("visit") or self.visitors.visit_or_stranger()
         role = visit.role
         return {
             "visit": visit,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from flask import Response, request
 
 from ..aggregator import Aggregator
+from ..errors import StoreError
 from ..keys import Role
 from ..sessions import BYTES, KIND, LASTS, Session, begin, digest, end, form_token, sessions
 from ..web.problems import refusal
@@ -62,6 +63,13 @@ class Visitors:
         if session is None:
             return Visit(secret or secrets.token_urlsafe(BYTES))
         return Visit(secret, session.role, session.who)
+
+    def visit_or_stranger(self) -> Visit:
+        """Return who asks; a stranger while sessions cannot be read, which a page may say."""
+        try:
+            return self.visit()
+        except StoreError:
+            return Visit(secrets.token_urlsafe(BYTES))
 
     def admit(self, response: Response, role: Role, who: str) -> None:
         """Begin a session; the browser keeps it until it is closed or the session is over."""

@@ -3,6 +3,7 @@
 from .contract import CODES as CODES
 from .contract import COUNTED as COUNTED
 from .contract import ROW_BYTES as ROW_BYTES
+from .contract import UNDECIDED as UNDECIDED
 from .contract import VERDICT as VERDICT
 from .contract import VERDICTS as VERDICTS
 from .contract import Cell as Cell
@@ -15,6 +16,7 @@ from .contract import Notes as Notes
 from .contract import Piece as Piece
 from .contract import Record as Record
 from .contract import Records as Records
+from .contract import Shard as Shard
 from .contract import Spends as Spends
 from .contract import Store as Store
 from .opening import open_store as open_store

@@ -47,6 +47,9 @@ VERDICTS = tuple(Verdict)
 CODES = {verdict: np.uint8(code) for code, verdict in enumerate(VERDICTS)}
 COUNTED = CODES[Verdict.COUNTED]
 
+#: in place of a verdict: the report's lane failed, and whether it was counted is not known
+UNDECIDED = np.uint8(255)
+
 #: how much of a pseudonym is kept: two of 10^9 agree in it by chance once in 10^11 times
 ROW_BYTES = 12
 assert ROW_BYTES < PSEUDONYM_BYTES  # noqa: S101 - two constants that belong together
@@ -109,6 +112,23 @@ class Health:
     durable: Durable
     why: str
     fenced: bool
+    serving: int = 1  # shards that take reports now
+    shards: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """How one part of a store is, as one process sees it now. None: not known."""
+
+    name: str  # its number; `records`: what keeps definitions and keys
+    up: bool
+    breaker: str = "closed"
+    why: str = ""  # it is not up
+    memory_bytes: int | None = None
+    memory_limit_bytes: int | None = None  # 0: there is none
+    aof_failing: bool | None = None  # the last write to the append-only file failed
+    aof_delayed_fsyncs: int | None = None
+    aof_rewriting: bool | None = None
 
 
 Records = Mapping[str, bytes]
@@ -139,13 +159,18 @@ class Store(Protocol):
     # -- the intake ----------------------------------------------------------------------------
 
     def commit(self, group: Sequence[Spends], notes: Notes) -> list[Codes]:
-        """Judge and count a group in one durable transaction; return each report's verdict."""
+        """Judge and count a group in one durable transaction; return each report's verdict.
+
+        In a group of several lanes some may fail: their reports are UNDECIDED. It raises where
+        all of them fail.
+        """
 
     def lane(self, group: Sequence[Spends]) -> int:
         """Return which of the store's lanes a group belongs to; -1: to several.
 
         Groups of one lane are committed one after the other, those of two lanes side by side. A
         group of several lanes is one transaction in each of them, and may fail in some of them.
+        StoreUnavailable: the lane is known to be away, so that nobody need wait in it.
         """
 
     def forget(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
@@ -208,7 +233,16 @@ class Store(Protocol):
         """
 
     def health(self) -> Health:
-        """Return how it is, or raise."""
+        """Return how it is, or raise where no shard takes reports."""
+
+    def shards(self) -> Sequence[Shard]:
+        """Return how each part is, also of those that are away."""
+
+    def answering(self) -> tuple[Store, bool]:
+        """Return a view that reads from the shards that answer now, and whether these are all.
+
+        For figures of the service. An estimate from some of the shards would be a wrong estimate.
+        """
 
     def close(self) -> None:
         """Let go of connections and files."""

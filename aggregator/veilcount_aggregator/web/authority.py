@@ -1,6 +1,7 @@
 """Who may open which door: `Authorization: Bearer` and a key, one role a door.
 
-Doors for devices are open until the first device key is made. The others always need a key.
+Doors for devices are open until the first device key is made. The others always need a key. Keys
+fail closed: those that could not be read again for a while may be revoked by now.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from flask import g, request
 from ..aggregator import Aggregator
 from ..errors import StoreError
 from ..keys import Key, Role, mark_used
+from ..watching import DEVICE_KEYS_SECONDS, KEYS_SECONDS
 from .problems import Refusal, refusal
 from .rates import Rates
 
@@ -46,17 +48,23 @@ class Authority:
 
     def admit_device(self, authorization: str) -> None:
         """Let a device in, or refuse: without a key while the intake is open, at its rate."""
-        ring = self._aggregator.known().keyring
-        who = NOBODY if ring.intake_is_open else self._key(authorization, Role.DEVICE).id
+        who = NOBODY
+        if not self._aggregator.known().keyring.intake_is_open:
+            who = self._key(authorization, Role.DEVICE, DEVICE_KEYS_SECONDS).id
         seconds = self._devices.wait(who)
         if seconds:
             raise refusal("too-many", Retry_After=str(seconds))
 
     def admit(self, authorization: str, door: Role) -> Key:
         """Return the key that opens a door, or refuse."""
-        return self._key(authorization, door)
+        return self._key(authorization, door, KEYS_SECONDS)
 
-    def _key(self, authorization: str, door: Role) -> Key:
+    def admit_for_state(self, authorization: str) -> Key:
+        """Return an analyst's key, for how the service is alone: also while keys are old."""
+        return self._key(authorization, Role.ANALYST, DEVICE_KEYS_SECONDS)
+
+    def _key(self, authorization: str, door: Role, most_seconds: float) -> Key:
+        self._aggregator.watch.require_fresh(most_seconds)
         scheme, _, secret = authorization.partition(" ")
         found = scheme.lower() == _SCHEME and self._aggregator.known().keyring.find(secret.strip())
         if not found:

@@ -6,6 +6,7 @@ import threading
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
+import msgspec
 from flask import Blueprint, Response
 
 from veilcount_shared.errors import VeilcountError
@@ -16,6 +17,8 @@ from .answering import answer
 from .messages import Alive, Readiness
 
 SECONDS = 2.0
+ALIVE_PATH = "/healthz"
+READY_PATH = "/readyz"
 
 
 class Probe:
@@ -51,14 +54,14 @@ def doors(aggregator: Aggregator) -> Blueprint:
     blueprint = Blueprint("health", __name__)
     probe = Probe(aggregator.store)
 
-    @blueprint.get("/healthz")
+    @blueprint.get(ALIVE_PATH)
     def alive() -> Response:
         """The process answers: nothing else is asked."""
         return answer(Alive("ok"))
 
-    @blueprint.get("/readyz")
+    @blueprint.get(READY_PATH)
     def ready() -> Response:
-        """Whether reports can be taken and kept."""
+        """Whether reports can be taken and kept, by one shard at least."""
         said = readiness(probe)
         return answer(said, 200 if said.ready else 503)
 
@@ -75,5 +78,11 @@ def readiness(probe: Probe) -> Readiness:
         # The class, not the words: those may hold an address, and anyone may ask here.
         return Readiness(False, "", f"the store cannot be used: {type(error).__name__}")
     if health.fenced:
-        return Readiness(False, health.durable, "the store is fenced: its reports belong elsewhere")
-    return Readiness(True, health.durable, health.why)
+        why = "the store is fenced: its reports belong elsewhere"
+        return Readiness(False, health.durable, why, health.serving, health.shards)
+    return Readiness(True, health.durable, health.why, health.serving, health.shards)
+
+
+#: what a process answers that has not opened its store yet
+ALIVE = msgspec.json.encode(Alive("ok"))
+NOT_OPEN = msgspec.json.encode(Readiness(False, "", "the store was not opened yet"))

@@ -205,6 +205,8 @@ class Readiness(Struct):
     ready: bool
     durable: Annotated[str, Meta(description="yes, no, unknown; empty if the store is away")]
     why: str
+    serving: Annotated[int, Meta(description="shards that take reports; ready: at least one")] = 0
+    shards: Annotated[int, Meta(description="shards of the store; 0: not known")] = 0
 
 
 class CountOf(Struct, forbid_unknown_fields=True):

@@ -1,5 +1,9 @@
 """The figures of the service as Prometheus reads them, summed over all workers by the store.
 
+A shard that is away takes none of them along: sums are then of the shards that answer, and say that
+they are not complete; `shard_metrics` says which. While keys cannot be read again, only how the
+shards are is shown, since the key that asks may be revoked.
+
 Behind a key, since they tell how many reports there are. Where a trusted curator's collection must
 not tell that, its own figures are left out, and so are those of the intake as a whole, which would
 tell it by subtraction.
@@ -8,57 +12,82 @@ tell it by subtraction.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 
 from ..aggregator import Aggregator
-from ..commit import GROUP
-from ..errors import StoreFenced
-from ..keys import Role
+from ..commit import COMMIT_MICROSECONDS, COMMITS, GROUP
+from ..errors import StoreError
+from ..ingest import POSTPONED
 from ..promises import counts_are_public
-from ..store import Health, Note
+from ..series import Series
+from ..store import Health, Note, Shard, Store
 from ..store.lock import locked
+from ..watching import KEYS_SECONDS
 from .authority import Authority
 from .counts import Counts, counts_by_series
+from .exposition import Labels, head, line, metric
 from .figures import ANSWERED, MICROSECONDS, REFUSED, WORDS
 from .reports import DOOR
+from .shard_metrics import commit_metrics, queue_metrics, shard_metrics
 from .suspicion import Suspicion, tested
 
 TYPE = "text/plain; version=0.0.4"
 UNKNOWN = "(unknown)"  # no collection can be named so
-PREFIX = "veilcount_"
 
-Labels = tuple[tuple[str, str], ...]
 Words = Mapping[str, Mapping[str, int]]
 
 
 def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
     """Return the door."""
     blueprint = Blueprint("metrics", __name__)
-    suspicion = Suspicion(aggregator.store)
+    suspicion = Suspicion()
 
     @blueprint.get("/metrics")
-    @authority.opens_to(Role.ANALYST)
     def show() -> Response:
         """All figures, as of now."""
-        with suppress(StoreFenced):  # what is written can be read, and that it is fenced be told
+        authority.admit_for_state(request.headers.get("Authorization", ""))
+        shards = aggregator.store.shards()
+        lines = list(shard_metrics(shards))
+        if not aggregator.watch.is_fresh(KEYS_SECONDS):
+            return Response("".join(lines), content_type=TYPE)
+        with suppress(StoreError):  # it is written with the next second; what is written is shown
             aggregator.flush()
-        return Response("".join(exposition(aggregator, suspicion)), content_type=TYPE)
+        with suppress(StoreError):  # of no shard at all: that is what the lines above tell
+            lines += exposition(aggregator, suspicion, shards)
+        return Response("".join(lines), content_type=TYPE)
 
     return blueprint
 
 
-def exposition(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:
+def exposition(
+    aggregator: Aggregator, suspicion: Suspicion, shards: Sequence[Shard]
+) -> Iterator[str]:
     """Yield the lines; the intake as a whole only where it tells nothing of a secret count."""
-    noted = aggregator.store.noted()
+    store, complete = aggregator.store.answering()
+    noted = store.noted()
     series = aggregator.known().catalogue.series
     secret = [each for each in series.values() if not counts_are_public(each.collection)]
-    yield from _store(aggregator.store.health(), locked=locked(aggregator.store) is not None)
-    yield from _reports(aggregator, counts_by_series(noted))
-    yield from _suspicious(aggregator, suspicion)
-    yield from _service(_by_what(noted), intake=not secret)
+    yield from _complete(complete=complete and all(shard.up for shard in shards))
+    yield from _store(aggregator.store.health())
+    yield from _locked(aggregator.store)
+    yield from _reports(store, series, counts_by_series(noted))
+    yield from _suspicious(store, series, suspicion)
+    words = _by_what(noted)
+    yield from _service(words, intake=not secret)
+    if not secret:
+        yield from queue_metrics(aggregator.committer.queues())
+        yield from commit_metrics(words.get(COMMITS, {}), words.get(COMMIT_MICROSECONDS, {}))
+        postponed = [((), sum(words.get(POSTPONED, {}).values()))]
+        says = "Reports that devices send again, since their shard was away."
+        yield from metric("postponed_total", "counter", says, postponed)
+
+
+def _complete(*, complete: bool) -> Iterator[str]:
+    says = "0: a shard is away, and sums are of those that answer: counters may fall."
+    yield from metric("figures_complete", "gauge", says, [((), int(complete))])
 
 
 def _by_what(noted: Mapping[Note, int]) -> dict[str, Counter[str]]:
@@ -68,23 +97,33 @@ def _by_what(noted: Mapping[Note, int]) -> dict[str, Counter[str]]:
     return found
 
 
-def _store(health: Health, *, locked: bool) -> Iterator[str]:
+def _store(health: Health) -> Iterator[str]:
     labels = (("engine", health.engine), ("durable", health.durable))
-    yield from _metric("store", "gauge", "The store, 1.", [(labels, 1)])
-    fenced, waits = "1: the store takes no reports.", "1: central releases wait for `store unlock`."
-    yield from _metric("store_fenced", "gauge", fenced, [((), int(health.fenced))])
-    yield from _metric("releases_locked", "gauge", waits, [((), int(locked))])
+    yield from metric("store", "gauge", "The store, 1.", [(labels, 1)])
+    fenced = "1: the store takes no reports."
+    yield from metric("store_fenced", "gauge", fenced, [((), int(health.fenced))])
 
 
-def _reports(aggregator: Aggregator, counts: Mapping[str, Counts]) -> Iterator[str]:
+def _locked(store: Store) -> Iterator[str]:
+    """Yield whether releases are locked, where that can be read."""
+    try:
+        is_locked = locked(store) is not None
+    except StoreError:
+        return
+    waits = "1: central releases wait for `store unlock`."
+    yield from metric("releases_locked", "gauge", waits, [((), int(is_locked))])
+
+
+def _reports(
+    store: Store, series: Mapping[str, Series], counts: Mapping[str, Counts]
+) -> Iterator[str]:
     """Yield what is said of reports, by collection: the sum over its series."""
     verdicts: Counter[Labels] = Counter()
     losses: Counter[Labels] = Counter()
-    series = aggregator.known().catalogue.series
     for fingerprint, each in series.items():
         if not counts_are_public(each.collection):
             continue
-        reports = sum(aggregator.store.sizes(each).values())
+        reports = sum(store.sizes(each).values())
         found = counts.get(fingerprint, Counts())
         collection = ("collection", each.collection.name)
         for verdict, number in found.with_counted(reports).items():
@@ -96,18 +135,18 @@ def _reports(aggregator: Aggregator, counts: Mapping[str, Counts]) -> Iterator[s
         if fingerprint not in series:
             for verdict, number in found.verdicts.items():
                 verdicts[("collection", UNKNOWN), ("verdict", verdict)] += number
-    yield from _metric("verdicts_total", "counter", "Reports by verdict.", verdicts.items())
-    yield from _metric("losses_total", "counter", "Devices that lost reports.", losses.items())
+    yield from metric("verdicts_total", "counter", "Reports by verdict.", verdicts.items())
+    yield from metric("losses_total", "counter", "Devices that lost reports.", losses.items())
 
 
-def _suspicious(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:
+def _suspicious(store: Store, series: Mapping[str, Series], suspicion: Suspicion) -> Iterator[str]:
     """Yield of each collection whether any of its series has counters of no honest crowd."""
     found: Counter[Labels] = Counter()
-    for each in aggregator.known().catalogue.series.values():
+    for each in series.values():
         if tested(each):
-            found[(("collection", each.collection.name),)] |= suspicion.of(each)
+            found[(("collection", each.collection.name),)] |= suspicion.of(store, each)
     says = "1: messages came that no honest crowd sends."
-    yield from _metric("suspicious", "gauge", says, found.items())
+    yield from metric("suspicious", "gauge", says, found.items())
 
 
 def _service(words: Words, *, intake: bool) -> Iterator[str]:
@@ -119,41 +158,23 @@ def _service(words: Words, *, intake: bool) -> Iterator[str]:
         if intake or door != DOOR:
             requests[("door", door), ("status", status)] += number
             took[door][end] += number
-    yield from _metric("requests_total", "counter", "Answered requests.", requests.items())
+    yield from metric("requests_total", "counter", "Answered requests.", requests.items())
     yield from _histogram(took, words.get(MICROSECONDS, {}))
     if intake:
         refused = [((("problem", word),), n) for word, n in words.get(REFUSED, {}).items()]
         groups = [((("up_to", word),), n) for word, n in words.get(GROUP, {}).items()]
-        yield from _metric("refused_total", "counter", "Batches refused whole.", refused)
-        yield from _metric("groups_total", "counter", "Commits, by their requests.", groups)
+        yield from metric("refused_total", "counter", "Batches refused whole.", refused)
+        yield from metric("groups_total", "counter", "Commits, by their requests.", groups)
 
 
 def _histogram(took: Words, microseconds: Mapping[str, int]) -> Iterator[str]:
     """Yield how long requests took, by door: buckets that hold all below them too."""
-    yield from _head("request_seconds", "histogram", "Seconds from request to answer.")
+    yield from head("request_seconds", "histogram", "Seconds from request to answer.")
     for door, held in sorted(took.items()):
         label = ("door", door)
         below = 0
         for end in WORDS:
             below += held.get(end, 0)
-            yield _line("request_seconds_bucket", (label, ("le", end)), below)
-        yield _line("request_seconds_sum", (label,), microseconds.get(door, 0) / 1e6)
-        yield _line("request_seconds_count", (label,), below)
-
-
-def _metric(
-    name: str, kind: str, says: str, values: Iterable[tuple[Labels, float]]
-) -> Iterator[str]:
-    yield from _head(name, kind, says)
-    for labels, number in sorted(values):
-        yield _line(name, labels, number)
-
-
-def _head(name: str, kind: str, says: str) -> Iterator[str]:
-    yield f"# HELP {PREFIX}{name} {says}\n# TYPE {PREFIX}{name} {kind}\n"
-
-
-def _line(name: str, labels: Labels, number: float) -> str:
-    # No label needs an escape: names of collections are letters, digits, - and _.
-    told = ",".join(f'{label}="{value}"' for label, value in labels)
-    return f"{PREFIX}{name}{{{told}}} {number}\n"
+            yield line("request_seconds_bucket", (label, ("le", end)), below)
+        yield line("request_seconds_sum", (label,), microseconds.get(door, 0) / 1e6)
+        yield line("request_seconds_count", (label,), below)

@@ -19,19 +19,18 @@ GROWN = 1.01
 class Suspicion:
     """Remembers what the last look at each series saw."""
 
-    def __init__(self, store: Store) -> None:
-        """Look at the series of this store."""
-        self._store = store
+    def __init__(self) -> None:
+        """Begin without a look."""
         self._seen: dict[str, tuple[int, bool]] = {}
 
-    def of(self, series: Series) -> bool:
-        """Whether something came that no honest crowd would send."""
-        sizes = self._store.sizes(series)
+    def of(self, store: Store, series: Series) -> bool:
+        """Whether something came that no honest crowd would send, as far as a store shows it."""
+        sizes = store.sizes(series)
         answers = sum(sizes.values())
         looked_at, suspicious = self._seen.get(series.fingerprint, (0, False))
         if answers < max(1, looked_at * GROWN):
             return suspicious
-        found = suspect(series.collection, self._store.counters(series, list(sizes)))
+        found = suspect(series.collection, store.counters(series, list(sizes)))
         self._seen[series.fingerprint] = answers, found.suspicious
         return found.suspicious
 

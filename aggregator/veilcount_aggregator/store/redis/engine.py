@@ -19,29 +19,45 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ...errors import StoreUnfit
 from ...series import Series
-from ..contract import Cell, Codes, Counters, Health, Note, Notes, Piece, Record, Records, Spends
+from ..contract import (
+    Cell,
+    Codes,
+    Counters,
+    Health,
+    Note,
+    Notes,
+    Piece,
+    Record,
+    Records,
+    Shard,
+    Spends,
+)
 from ..pieces import width
 from . import intake, shelf
 from .address import Address
-from .fitness import examine
+from .connections import Wait
+from .fitness import examine, examine_server
 from .library import call, pack
 from .moving import Mover
 from .reading import Reader
-from .root import SHELF, Root, find_root
+from .root import Root, find_root
 from .scatter import shards
 from .servers import Command, Servers
+from .shard_health import answering, look, store_health
 
 EPOCHS_AT_ONCE = 1000
 BUCKETS_AT_ONCE = 1000  # to be freed: a millisecond
 
 
 def open_redis(url: str, *, make: bool) -> RedisStore:
-    """Open the store at redis://host:port/0 or redis-cluster://host:port,host:port."""
-    servers = Servers(Address.of(url))
+    """Open the store at redis://host:port/0 or redis-cluster://host:port,host:port.
+
+    Servers that are away are examined when they come back, and each gets the function library when
+    a call finds it missing: to open takes the server of the records and no other.
+    """
+    servers = Servers(Address.of(url), examine_server)
     examine(servers)
-    servers.load_library()
     return RedisStore(servers, find_root(servers, make=make))
 
 
@@ -66,7 +82,10 @@ class RedisStore:
             return 0
         rows = np.concatenate([spends.rows for spends in group])
         found = shards(self.root.scatter.names(rows).places, self.root.shards)
-        return int(found[0]) if (found == found[0]).all() else -1
+        if not (found == found[0]).all():
+            return -1
+        self._servers.owner(self.root.bases[int(found[0])]).breaker.check()
+        return int(found[0])
 
     def forget(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         """Close a row wherever it stands in these epochs."""
@@ -78,7 +97,7 @@ class RedisStore:
         for first in range(0, len(epochs), EPOCHS_AT_ONCE):
             some = pack(list(epochs[first : first + EPOCHS_AT_ONCE]))
             words = call("forget", base, self.root.store, *given, some)
-            found |= bool(self._servers.ask_one(Command(base, words)))
+            found |= bool(self._servers.ask_one(Command(base, words), Wait.COMMIT))
         return found
 
     def drop(self, series: Series, epochs: int) -> None:
@@ -140,14 +159,18 @@ class RedisStore:
         Mover(self._servers, self.root).absorb(pieces)
 
     def health(self) -> Health:
-        """Return how it is, or raise: a policy may have changed, a shard been emptied."""
-        durable, why = examine(self._servers)
-        bases = (SHELF, *self.root.bases)
-        for store in self._servers.ask([Command(base, ("GET", base)) for base in bases]):
-            if store != self.root.store:
-                raise StoreUnfit("a part of the store is gone: it was emptied or replaced")
-        engine = "redis-cluster" if self._servers.address.cluster else "redis"
-        return Health(engine, durable, why, shelf.fenced(self._servers))
+        """Return how it is, or raise: no shard answers, a policy changed, or it was emptied."""
+        return store_health(self._servers, self.root)
+
+    def shards(self) -> list[Shard]:
+        """Return how each shard is, and the server of the records."""
+        return [seen.shard() for seen in look(self._servers, self.root)]
+
+    def answering(self) -> tuple[RedisStore, bool]:
+        """Return a view of the shards that answer now, and whether these are all."""
+        bases = answering(self._servers, self.root)
+        some = RedisStore(self._servers, self.root.of_some(bases))
+        return some, len(bases) == self.root.shards
 
     def close(self) -> None:
         """Let go of connections."""

@@ -17,6 +17,7 @@ from ...errors import StoreError, StoreFenced, StoreFull, StoreUnavailable, Stor
 _FENCED = "FENCED"
 _ANEW = "ANEW"
 _NO_FUNCTION = "Function not found"
+_LOADED = "already exists"
 _NO_CLUSTER = "This instance has cluster support disabled"
 
 
@@ -28,6 +29,11 @@ def moved(error: object) -> bool:
 def forgotten(error: object) -> bool:
     """Whether the server has no function library: it was emptied, or is new in the cluster."""
     return isinstance(error, ResponseError) and str(error).startswith(_NO_FUNCTION)
+
+
+def loaded_already(error: ResponseError) -> bool:
+    """Whether the library that was sent is there: somebody else was faster."""
+    return _LOADED in str(error)
 
 
 def said(place: str, error: Exception) -> StoreError:

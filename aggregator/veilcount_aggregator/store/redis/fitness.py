@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from redis.exceptions import ResponseError
 
 from ...errors import StoreUnfit
 from ..contract import Durable
-from .servers import Server, Servers, ask_together
+from .connections import Server, ask_together
+from .servers import Servers
 
 OLDEST = 7  # the first with functions
 ENTRIES = 128  # of a bucket, below which it is kept packed
@@ -27,13 +29,22 @@ class Fitness(NamedTuple):
 
 
 def examine(servers: Servers) -> Fitness:
-    """Return how all servers keep what they are given; refuse those that forget."""
-    found = [_examine(server, wanted=servers.address.durable) for server in servers.all()]
+    """Return how the servers that answer keep what they are given; refuse those that forget.
+
+    Of one that is away nothing is known; it is examined when it answers again.
+    """
+    return weakest([examine_server(server) for server in servers.reachable()])
+
+
+def weakest(found: Sequence[Fitness]) -> Fitness:
+    """Return the fitness that holds for all."""
     order = (Durable.NO, Durable.UNKNOWN, Durable.YES)
     return min(found, key=lambda each: order.index(each.durable))
 
 
-def _examine(server: Server, *, wanted: bool) -> Fitness:
+def examine_server(server: Server) -> Fitness:
+    """Return how one server keeps what it is given; refuse one that forgets."""
+    wanted = server.address.durable
     asked = ("INFO", "server"), ("CONFIG", "GET", *_ASKED)
     version, settings = ask_together([(server, words) for words in asked])
     if not isinstance(version, ResponseError):

@@ -17,10 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...counting import touched
-from ...errors import StoreUnavailable
-from ..contract import COUNTED, VERDICT, VERDICTS, Codes, Note, Notes, Numbers, Spends
+from ...errors import StoreError, StoreUnavailable
+from ..contract import (
+    COUNTED,
+    UNDECIDED,
+    VERDICT,
+    VERDICTS,
+    Codes,
+    Note,
+    Notes,
+    Numbers,
+    Spends,
+)
 from ..joining import concatenated
 from ..pieces import name, width
+from .connections import Wait
 from .library import call, pack, raw
 from .root import Root
 from .scatter import Names, shards
@@ -88,7 +99,7 @@ class Leaf:
                 note = Note(VERDICT, spends.series.fingerprint, period, VERDICTS[code])
                 yield from (name(*note), len(reports))
 
-    def learn(self, verdicts: Codes) -> None:
+    def learn(self, verdicts: Codes | np.uint8) -> None:
         """Expect what was answered."""
         self.sheet.expected[self.chosen] = verdicts
 
@@ -121,19 +132,52 @@ class Part:
             first += len(leaf.chosen)
         return True
 
+    def give_up(self) -> None:
+        """Leave its reports undecided."""
+        for leaf in self.leaves:
+            leaf.learn(UNDECIDED)
+
 
 def commit(servers: Servers, root: Root, group: Sequence[Spends], notes: Notes) -> list[Codes]:
-    """Judge and count a group; each shard's part of it in one step."""
+    """Judge and count a group; each shard's part of it in one step, which fails by itself."""
     members = _by_series(group)
     sheets = [_sheet(root, [group[at] for at in places]) for places in members.values()]
-    parts = list(_parts(root, sheets, notes))
+    alone = 0 if group else _answering(servers, root)
+    parts = list(_parts(root, sheets, notes, alone))
+    errors = _commit(servers, root, parts)
+    if parts and len(errors) == len(parts):
+        raise next(iter(errors.values()))
+    if notes and 0 in errors:  # the first part had them
+        kept = next(part.shard for at, part in enumerate(parts) if at not in errors)
+        servers.ask_each([Part(kept, [], notes).command(root)], Wait.COMMIT)
+    return _verdicts(group, members, sheets)
+
+
+def _commit(servers: Servers, root: Root, parts: Sequence[Part]) -> dict[int, StoreError]:
+    """Write each part; return the errors of those that failed, by their places."""
+    errors: dict[int, StoreError] = {}
+    left = dict(enumerate(parts))
     for _ in range(TRIES):
-        answers = servers.ask([part.command(root) for part in parts])
-        asked = zip(parts, answers, strict=True)
-        parts = [part for part, answer in asked if part.learn(answer)]
-        if not parts:
-            return _verdicts(group, members, sheets)
-    raise StoreUnavailable("too many writers on the same rows at once; ask again")
+        answers = servers.ask_each([part.command(root) for part in left.values()], Wait.COMMIT)
+        asked, left = list(zip(left.items(), answers, strict=True)), {}
+        for (at, part), answer in asked:
+            if isinstance(answer, StoreError):
+                errors[at] = answer
+            elif part.learn(answer):
+                left[at] = part
+        if not left:
+            break
+    contested = StoreUnavailable("too many writers on the same rows at once; ask again")
+    errors |= dict.fromkeys(left, contested)
+    for at in errors:
+        parts[at].give_up()
+    return errors
+
+
+def _answering(servers: Servers, root: Root) -> int:
+    """Return a shard that answers, as far as is known."""
+    found = (shard for shard, base in enumerate(root.bases) if servers.answers(base))
+    return next(found, 0)
 
 
 def _by_series(group: Sequence[Spends]) -> Mapping[str, list[int]]:
@@ -150,8 +194,8 @@ def _sheet(root: Root, group: Sequence[Spends]) -> Sheet:
     return Sheet(spends, rooms, names, spends.otherwise.copy())
 
 
-def _parts(root: Root, sheets: Sequence[Sheet], notes: Notes) -> Iterator[Part]:
-    """Notes stand in any shard: they go where something goes anyway."""
+def _parts(root: Root, sheets: Sequence[Sheet], notes: Notes, alone: int) -> Iterator[Part]:
+    """Notes stand in any shard: they go where something goes anyway, or alone to this one."""
     leaves: dict[int, list[Leaf]] = {}
     for sheet in sheets:
         everything = np.arange(len(sheet.spends))
@@ -159,7 +203,7 @@ def _parts(root: Root, sheets: Sequence[Sheet], notes: Notes) -> Iterator[Part]:
             for epoch, of_epoch in _by_number(sheet.spends.epochs, chosen):
                 leaves.setdefault(shard, []).append(Leaf(sheet, epoch, of_epoch))
     if notes and not leaves:
-        leaves[0] = []
+        leaves[alone] = []
     for shard, of_shard in leaves.items():
         yield Part(shard, of_shard, notes)
         notes = {}

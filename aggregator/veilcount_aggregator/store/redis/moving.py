@@ -16,11 +16,12 @@ from ...errors import StoreFenced
 from ..contract import ROW_BYTES, Bytes, Counters, Piece, Record
 from ..pieces import name, numbers, parse
 from . import shelf
+from .connections import Words
 from .library import call, pack, raw
 from .reading import BIG_ENDIAN, Reader, key
 from .root import SHELF, Root
 from .scatter import shards
-from .servers import Command, Servers, Words
+from .servers import Command, Servers
 
 BUCKETS_AT_ONCE = 64  # some 2,500 rows: a millisecond of Redis's time
 ROWS_AT_ONCE = 1000

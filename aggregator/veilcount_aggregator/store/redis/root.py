@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 
@@ -33,6 +34,12 @@ class Root:
     def bases(self) -> tuple[bytes, ...]:
         """The base key of each shard; all others of the shard begin with it."""
         return tuple(_base(shard, self.shards) for shard in range(self.shards))
+
+    def of_some(self, bases: Sequence[bytes]) -> Root:
+        """Return this root with the bases of some shards alone, to read from these."""
+        some = replace(self)
+        some.__dict__["bases"] = tuple(bases)  # where the property caches what it returns
+        return some
 
 
 def find_root(servers: Servers, *, make: bool) -> Root:

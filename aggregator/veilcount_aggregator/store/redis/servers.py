@@ -1,35 +1,28 @@
-"""The servers of a store: one, or the masters of a cluster; and asking many things in one go.
+"""The servers of a store: one, or the masters of a cluster; and asking whoever has a key.
 
-A call is sent to all servers it concerns before the first answer is read, so that they work, and
-wait for their disks, at the same time. Nothing is tried twice behind the caller's back, with two
-exceptions in which a server says that it did nothing: the keys have moved to another, or it has no
-function library yet.
+Nothing is tried twice behind the caller's back, with two exceptions in which a server says that it
+did nothing: the keys have moved to another, or it has no function library yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-import redis
-from redis.backoff import NoBackoff
-from redis.crc import key_slot
 from redis.exceptions import ResponseError
-from redis.retry import Retry
 
 from ...errors import StoreError, StoreUnavailable
 from .address import Address
-from .faults import BROKEN, forgotten, gone, moved, said
+from .breaker import State
+from .connections import Host, Server, Wait, Words, ask_each, ask_together
+from .discovery import Topology, ask_slots, likely_first
+from .faults import forgotten, loaded_already, moved, said
 from .library import source
 
-CONNECT_SECONDS = 2.0
-READ_SECONDS = 5.0
-CONNECTIONS = 1 << 16
-
-Host = tuple[str, int]
-Words = tuple[bytes | str | int, ...]
+LOOK_SECONDS = 0.5  # between two looks at who has which keys, while a server is away
 
 
 class Command(NamedTuple):
@@ -39,196 +32,169 @@ class Command(NamedTuple):
     words: Words
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """One Redis server, and the connections to it that rest."""
-
-    host: Host
-    pool: redis.ConnectionPool
-
-    @classmethod
-    def at(cls, host: Host, address: Address) -> Server:
-        """Get ready to ask one; nothing is sent yet."""
-        connection = redis.SSLConnection if address.tls else redis.Connection
-        pool = redis.ConnectionPool(
-            connection_class=connection,
-            max_connections=CONNECTIONS,
-            host=host[0],
-            port=host[1],
-            db=address.database,
-            username=address.username,
-            password=address.password,
-            socket_connect_timeout=CONNECT_SECONDS,
-            socket_timeout=READ_SECONDS,
-            socket_keepalive=True,
-            retry=Retry(NoBackoff(), 0),
-            protocol=2,
-        )
-        return cls(host, pool)
-
-    def __str__(self) -> str:
-        """Return what an operator knows it by."""
-        return "{}:{}".format(*self.host)
-
-    def ask(self, *words: bytes | str | int) -> Any:
-        """Return its answer to one command, or raise what it says."""
-        (answer,) = ask_together([(self, words)])
-        if isinstance(answer, ResponseError):
-            raise said(str(self), answer) from answer
-        return answer
-
-
-def ask_together(asked: Sequence[tuple[Server, Words]]) -> list[Any]:
-    """Return all answers, in order; one that is an error as such. StoreUnavailable: none came."""
-    answers: list[Any] = [None] * len(asked)
-    by_server: dict[Host, list[int]] = {}
-    for at, (server, _) in enumerate(asked):
-        by_server.setdefault(server.host, []).append(at)
-    servers = {server.host: server for server, _ in asked}
-    with _connections(servers[host] for host in by_server) as connections:
-        for connection, places in zip(connections, by_server.values(), strict=True):
-            connection.send_packed_command([b"".join(_packed(asked[at][1]) for at in places)])
-        for connection, places in zip(connections, by_server.values(), strict=True):
-            for at in places:
-                answers[at] = _answer(connection)
-    return answers
-
-
-@contextmanager
-def _connections(servers: Iterable[Server]) -> Iterator[list[Any]]:
-    """Lend one connection to each; whatever goes wrong, none is left with an answer on its way."""
-    lent: list[tuple[Server, Any]] = []
-    try:
-        for server in servers:
-            connection = server.pool.get_connection()
-            lent.append((server, connection))  # at once: what was lent goes back, come what may
-        yield [connection for _, connection in lent]
-    except BaseException as error:
-        for _, connection in lent:
-            connection.disconnect()
-        for used, _ in lent:  # they rest on what may have died with it
-            used.pool.disconnect(inuse_connections=False)
-        if isinstance(error, BROKEN):
-            raise gone(error) from error
-        raise
-    finally:
-        for used, connection in lent:
-            used.pool.release(connection)
-
-
-def _packed(words: Words) -> bytes:
-    """Return a command as it is sent, in one piece: redis-py sends a long argument by itself."""
-    parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-    sized = [b"$%d\r\n%b\r\n" % (len(part), part) for part in parts]
-    return b"*%d\r\n%b" % (len(parts), b"".join(sized))
-
-
-def _answer(connection: Any) -> Any:
-    try:
-        return connection.read_response(disconnect_on_error=False)
-    except ResponseError as error:
-        return error
-
-
 class Servers:
     """Who has which keys, as far as is known."""
 
-    def __init__(self, address: Address) -> None:
-        """Begin with the servers of the URL."""
+    def __init__(
+        self, address: Address, examine: Callable[[Server], object] = lambda _: None
+    ) -> None:
+        """Begin with the servers of the URL; `examine` raises StoreUnfit for one that came back."""
         self.address = address
-        self._known = {host: Server.at(host, address) for host in address.hosts}
-        self._slots: list[tuple[int, int, Server]] = []
-        self._owners: dict[bytes, Server] = {}
+        self._examine = examine
+        self._known: dict[Host, Server] = {}
+        for host in address.hosts:
+            self._server(host)
+        self._topology = Topology()
         self._doubtful = address.cluster
+        self._looking = threading.Lock()
+        self._looked = -LOOK_SECONDS
+        self._answered: Server | None = None
+
+    # -- which servers there are ---------------------------------------------------------------
 
     def all(self) -> list[Server]:
-        """Return every server that has keys."""
+        """Return every server that has keys, also those that are away."""
         if not self.address.cluster:
             return list(self._known.values())
         self._look_if_doubtful()
-        return list({server.host: server for _, _, server in self._slots}.values())
+        return self._topology.servers()
 
-    def ask(self, commands: Sequence[Command]) -> list[Any]:
-        """Return the answers, or raise the first that is an error."""
-        answers = self._ask(commands)
-        again = [at for at, answer in enumerate(answers) if isinstance(answer, ResponseError)]
-        if again and self._mend([answers[at] for at in again]):
-            for at, answer in zip(again, self._ask([commands[at] for at in again]), strict=True):
-                answers[at] = answer
-        for command, answer in zip(commands, answers, strict=True):
-            if isinstance(answer, ResponseError):
-                raise said(str(self._owner(command.base)), answer) from answer
-        return answers
+    def reachable(self) -> list[Server]:
+        """Return the servers that answer now; StoreUnavailable: there is none."""
+        servers = self.all()
+        answers = ask_each([(server, ("PING",)) for server in servers], Wait.PROBE)
+        paired = zip(servers, answers, strict=True)
+        found = [server for server, answer in paired if not isinstance(answer, StoreError)]
+        if not found:
+            raise next(answer for answer in answers if isinstance(answer, StoreError))
+        return found
 
-    def ask_one(self, command: Command) -> Any:
-        """Return one answer."""
-        return self.ask([command])[0]
+    def owner(self, base: bytes) -> Server:
+        """Return the server that has the keys of a base, also where it is away."""
+        if not self.address.cluster:
+            return next(iter(self._known.values()))
+        self._look_if_doubtful()
+        owner = self._topology.owner(base)
+        if owner is None:
+            self._doubtful = True
+            raise StoreUnavailable("no server of the cluster has the slot of a shard at the moment")
+        return owner
 
-    def load_library(self) -> None:
-        """Give every server the functions; those that have them get them anew."""
-        for server in self.all():
-            server.ask("FUNCTION", "LOAD", "REPLACE", source())
+    def answers(self, base: bytes) -> bool:
+        """Whether the server of a base answered when it was asked last."""
+        with suppress(StoreUnavailable):
+            return self.owner(base).breaker.state is State.CLOSED
+        return False
 
     def look(self) -> None:
-        """Ask who has which keys now."""
-        for server in list(self._known.values()):
-            with suppress(StoreUnavailable):
-                self._take(server, server.ask("CLUSTER", "SLOTS"))
-                return
-        raise StoreUnavailable(f"no server of the cluster answers; began at {self.address}")
+        """Ask who has which keys now, unless somebody else just has."""
+        known = self._topology
+        with self._looking:
+            if self._topology is known:
+                self._look()
 
     def close(self) -> None:
         """Let go of all connections."""
         for server in self._known.values():
-            server.pool.disconnect()
+            server.disconnect(idle=False)
 
-    def _ask(self, commands: Sequence[Command]) -> list[Any]:
-        self._look_if_doubtful()
-        try:
-            return ask_together([(self._owner(base), words) for base, words in commands])
-        except StoreError:
+    # -- asking them ---------------------------------------------------------------------------
+
+    def ask(self, commands: Sequence[Command], wait: Wait = Wait.READ) -> list[Any]:
+        """Return the answers, or raise the first that is an error."""
+        answers = self.ask_each(commands, wait)
+        for answer in answers:
+            if isinstance(answer, StoreError):
+                raise answer
+        return answers
+
+    def ask_one(self, command: Command, wait: Wait = Wait.READ) -> Any:
+        """Return one answer."""
+        return self.ask([command], wait)[0]
+
+    def ask_each(self, commands: Sequence[Command], wait: Wait = Wait.READ) -> list[Any]:
+        """Return the answers; in place of one that did not come or is an error, a StoreError."""
+        answers = self._ask(commands, wait)
+        again = [at for at, answer in enumerate(answers) if isinstance(answer, ResponseError)]
+        if again and self._mend([(commands[at].base, answers[at]) for at in again]):
+            asked_again = self._ask([commands[at] for at in again], wait)
+            for at, answer in zip(again, asked_again, strict=True):
+                answers[at] = answer
+        return [
+            self._error(command, answer) if isinstance(answer, ResponseError) else answer
+            for command, answer in zip(commands, answers, strict=True)
+        ]
+
+    # -- inside --------------------------------------------------------------------------------
+
+    def _ask(self, commands: Sequence[Command], wait: Wait) -> list[Any]:
+        """Return the answers as they come, errors in their place."""
+        answers: list[Any] = [None] * len(commands)
+        asked: list[tuple[int, Server]] = []
+        for at, command in enumerate(commands):
+            try:
+                asked.append((at, self.owner(command.base)))
+            except StoreError as error:
+                answers[at] = error
+        found = ask_each([(server, commands[at].words) for at, server in asked], wait)
+        for (at, _), answer in zip(asked, found, strict=True):
+            answers[at] = answer
+        if any(isinstance(answer, StoreError) for answer in answers):
             self._doubtful = self.address.cluster  # a master may have lost its place
-            raise
+        return answers
 
-    def _mend(self, errors: Sequence[ResponseError]) -> bool:
+    def _error(self, command: Command, error: ResponseError) -> StoreError:
+        told = said(str(self.owner(command.base)), error)
+        told.__cause__ = error
+        return told
+
+    def _mend(self, errors: Sequence[tuple[bytes, ResponseError]]) -> bool:
         """Do what lets these be asked again, if anything does."""
-        has_moved = self.address.cluster and any(map(moved, errors))
-        was_emptied = any(map(forgotten, errors))
-        if has_moved:
-            self.look()
-        if was_emptied:
-            self.load_library()
-        return has_moved or was_emptied
+        has_moved = self.address.cluster and any(moved(error) for _, error in errors)
+        lacking = {self.owner(base).host for base, error in errors if forgotten(error)}
+        with suppress(StoreError):  # asked again, each says itself what is wrong
+            if has_moved:
+                self.look()
+            for host in lacking:
+                _load_library(self._known[host])
+        return has_moved or bool(lacking)
 
     def _look_if_doubtful(self) -> None:
-        if self._doubtful:
+        """Look again while a server is away. Whoever has an older answer goes on with that."""
+        if not self._doubtful:
+            return
+        if not self._topology.slots:
             self.look()
+        elif self._looking.acquire(blocking=False):
+            try:
+                if time.monotonic() - self._looked >= LOOK_SECONDS:
+                    with suppress(StoreUnavailable):
+                        self._look()
+            finally:
+                self._looking.release()
 
-    def _owner(self, base: bytes) -> Server:
-        if not self.address.cluster:
-            return next(iter(self._known.values()))
-        owner = self._owners.get(base)
-        if owner is None:
-            slot = key_slot(base)
-            found = (server for first, last, server in self._slots if first <= slot <= last)
-            owner = next(found, None)
-            if owner is None:
-                self._doubtful = True
-                raise StoreUnavailable(f"no server of the cluster has slot {slot} at the moment")
-            self._owners[base] = owner
-        return owner
+    def _look(self) -> None:
+        """Ask who has which keys; the lock is held."""
+        if not self._topology.slots and time.monotonic() - self._looked < LOOK_SECONDS:
+            raise StoreUnavailable(f"no server of the cluster answers; began at {self.address}")
+        try:
+            candidates = likely_first(list(self._known.values()), self._answered)
+            self._answered, ranges = ask_slots(candidates)
+        except StoreUnavailable as error:
+            raise StoreUnavailable(f"{error}; began at {self.address}") from None
+        finally:
+            self._looked = time.monotonic()
+        slots = [(first, last, self._server(host)) for (first, last), host in ranges]
+        self._topology, self._doubtful = Topology(slots), False
 
-    def _take(self, asked: Server, answer: Sequence[Any]) -> None:
-        """Remember who has what. A server without a name is the one that was asked."""
-        slots = []
-        for (first, last), (name, port) in _ranges(answer):
-            host = (name or asked.host[0], port)
-            if host not in self._known:
-                self._known[host] = Server.at(host, self.address)
-            slots.append((first, last, self._known[host]))
-        self._slots, self._owners, self._doubtful = slots, {}, False
+    def _server(self, host: Host) -> Server:
+        if host not in self._known:
+            self._known[host] = Server.at(host, self.address, self._examine)
+        return self._known[host]
 
 
-def _ranges(answer: Sequence[Any]) -> Iterator[tuple[tuple[int, int], Host]]:
-    for first, last, master, *_ in answer:
-        yield (first, last), ((master[0] or b"").decode(), master[1])
+def _load_library(server: Server) -> None:
+    """Give one server the functions; another process may have done so a moment ago."""
+    (answer,) = ask_together([(server, ("FUNCTION", "LOAD", source()))])
+    if isinstance(answer, ResponseError) and not loaded_already(answer):
+        raise said(str(server), answer) from answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..contract import Record, Records
+from .connections import Wait
 from .library import call, pack, raw
 from .root import SHELF, Root
 from .servers import Command, Servers
@@ -12,7 +13,8 @@ from .servers import Command, Servers
 
 def generation(servers: Servers) -> int:
     """Return how often the shelf has changed."""
-    return int(servers.ask_one(Command(SHELF, ("GET", SHELF + b":generation"))) or 0)
+    command = Command(SHELF, ("GET", SHELF + b":generation"))
+    return int(servers.ask_one(command, Wait.COMMIT) or 0)  # requests wait for it
 
 
 def records(servers: Servers, kind: str) -> Records:

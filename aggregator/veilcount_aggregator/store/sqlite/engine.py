@@ -23,6 +23,7 @@ from ..contract import (
     Piece,
     Record,
     Records,
+    Shard,
     Spends,
 )
 from ..pieces import parse
@@ -165,6 +166,14 @@ class SqliteStore:
         if self.file.place.durable:
             return Health("sqlite", Durable.YES, "WAL, synchronous=FULL", fenced)
         return Health("sqlite", Durable.NO, "durability=relaxed: synchronous=OFF", fenced)
+
+    def shards(self) -> list[Shard]:
+        """Return the one part that it is."""
+        return [Shard("0", up=True)]
+
+    def answering(self) -> tuple[SqliteStore, bool]:
+        """Return itself: there are no parts."""
+        return self, True
 
     def close(self) -> None:
         """Let go of connections and files."""

@@ -23,7 +23,8 @@ from veilcount_aggregator.errors import (
 )
 from veilcount_aggregator.store import COUNTED, Cell, Note
 from veilcount_aggregator.store.pieces import digest
-from veilcount_aggregator.store.redis import servers
+from veilcount_aggregator.store.redis import connections
+from veilcount_aggregator.store.redis.connections import Timeout, Wait
 from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
 from veilcount_aggregator.store.redis.library import LIBRARY
 
@@ -106,7 +107,7 @@ def test_nothing_acknowledged_is_lost_when_redis_is_killed(own: RedisServer) -> 
 def test_a_redis_that_stands_still_is_given_up_on_and_comes_back(
     own: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(servers, "READ_SECONDS", 0.3)
+    monkeypatch.setitem(connections.TIMEOUTS, Wait.COMMIT, Timeout(1.0, 0.3))
     store = open_redis(own.url, make=True)
     count(store, rows(10, 1))
     own.freeze()

@@ -11,9 +11,9 @@ from tests.redis_server import HOST, RedisServer
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store import Durable
 from veilcount_aggregator.store.redis.address import Address
+from veilcount_aggregator.store.redis.connections import Server
 from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
 from veilcount_aggregator.store.redis.fitness import refuse_old
-from veilcount_aggregator.store.redis.servers import Server
 
 WRONG = {
     "maxmemory-policy": "volatile-lru",

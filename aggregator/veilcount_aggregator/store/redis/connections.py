@@ -1,0 +1,250 @@
+"""Connections to one server, and asking several servers in one go.
+
+Commands are sent to all servers they concern before the first answer is read, so that the servers
+work, and wait for their disks, at the same time. Each server's part succeeds or fails by itself:
+one that does not answer costs its own commands and no others. Nothing is tried twice.
+
+How long an answer is waited for depends on what waits. A commit: 2 s, since a request's thread
+waits for it; a disk whose fsync takes more than a second (with `appendfsync always`, Redis answers
+nobody before its fsync returns) is slow and not away. What analysts read: 5 s, since a server may
+work for long on a large answer. A probe: 1 s; that one timed out opens no breaker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import redis
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, ResponseError
+from redis.retry import Retry
+
+from ...errors import StoreError, StoreUnavailable, StoreUnfit
+from .address import Address
+from .breaker import Breaker
+from .faults import BROKEN, gone, said
+
+CONNECTIONS = 1 << 16
+
+Host = tuple[str, int]
+Words = tuple[bytes | str | int, ...]
+
+
+class Wait(StrEnum):
+    """What waits for an answer, and so for how long."""
+
+    PROBE = "probe"
+    COMMIT = "commit"
+    READ = "read"
+
+
+class Timeout(NamedTuple):
+    """Seconds until a connection is accepted, and until the next bytes come."""
+
+    connect: float
+    read: float
+
+
+TIMEOUTS = {
+    Wait.PROBE: Timeout(0.5, 1.0),
+    Wait.COMMIT: Timeout(1.0, 2.0),
+    Wait.READ: Timeout(1.0, 5.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One Redis server: its circuit breaker, and its idle connections by what waits for them."""
+
+    host: Host
+    address: Address = field(repr=False)
+    breaker: Breaker = field(repr=False)
+    examine: Callable[[Server], object] = field(repr=False)  # raises StoreUnfit
+    pools: dict[Wait, redis.ConnectionPool] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def at(
+        cls, host: Host, address: Address, examine: Callable[[Server], object] = lambda _: None
+    ) -> Server:
+        """Get ready to ask one; nothing is sent yet. One that was away is examined first."""
+        return cls(host, address, Breaker("{}:{}".format(*host)), examine)
+
+    def __str__(self) -> str:
+        """Return what an operator knows it by."""
+        return "{}:{}".format(*self.host)
+
+    def ask(self, *words: bytes | str | int, wait: Wait = Wait.READ) -> Any:
+        """Return its answer to one command, or raise what it says."""
+        (answer,) = ask_together([(self, words)], wait)
+        if isinstance(answer, ResponseError):
+            raise said(str(self), answer) from answer
+        return answer
+
+    def pool(self, wait: Wait) -> redis.ConnectionPool:
+        """Return the connections on which this is waited for so long."""
+        # One step, so that two threads never have a pool each.
+        return self.pools.get(wait) or self.pools.setdefault(wait, self._pool(TIMEOUTS[wait]))
+
+    def disconnect(self, *, idle: bool) -> None:
+        """Close its connections; those that are not in use, or all."""
+        for pool in list(self.pools.values()):
+            pool.disconnect(inuse_connections=not idle)
+
+    def probe_if_due(self) -> None:
+        """Find out whether a server that was away answers again, if that is this caller's turn."""
+        if not self.breaker.begin_probe():
+            return
+        try:
+            connection: Any = self.pool(Wait.PROBE).get_connection()
+            try:
+                connection.send_packed_command([packed(("PING",))])
+                connection.read_response()
+            finally:
+                self.pool(Wait.PROBE).release(connection)
+        except (*BROKEN, ResponseError) as error:
+            self.breaker.failed(str(error))
+        except BaseException:
+            self.breaker.failed("the probe was stopped")
+            raise
+        else:
+            self.breaker.succeeded()
+            self._examine()
+
+    def _examine(self) -> None:
+        """Take nothing from a server that came back with settings that forget."""
+        try:
+            self.examine(self)
+        except StoreUnfit as error:
+            self.breaker.failed(str(error))
+        except StoreError:  # it went away again: the next call finds out
+            return
+
+    def _pool(self, timeout: Timeout) -> redis.ConnectionPool:
+        address = self.address
+        return redis.ConnectionPool(
+            connection_class=redis.SSLConnection if address.tls else redis.Connection,
+            max_connections=CONNECTIONS,
+            host=self.host[0],
+            port=self.host[1],
+            db=address.database,
+            username=address.username,
+            password=address.password,
+            socket_connect_timeout=timeout.connect,
+            socket_timeout=timeout.read,
+            socket_keepalive=True,
+            retry=Retry(NoBackoff(), 0),
+            protocol=2,
+        )
+
+
+def ask_each(asked: Sequence[tuple[Server, Words]], wait: Wait = Wait.READ) -> list[Any]:
+    """Return all answers, in order. In place of one that did not come: a StoreError that says why;
+    an answer that is an error: as Redis said it.
+    """
+    places: dict[Host, list[int]] = {}
+    for at, (server, _) in enumerate(asked):
+        places.setdefault(server.host, []).append(at)
+    servers = {server.host: server for server, _ in asked}
+    calls = [_Call(servers[host], wait, [asked[at][1] for at in places[host]]) for host in places]
+    answers: list[Any] = [None] * len(asked)
+    try:
+        for call in calls:
+            call.send()
+        for call, of_server in zip(calls, places.values(), strict=True):
+            for at, answer in zip(of_server, call.receive(), strict=True):
+                answers[at] = answer
+    finally:
+        for call in calls:
+            call.end()
+    return answers
+
+
+def ask_together(asked: Sequence[tuple[Server, Words]], wait: Wait = Wait.READ) -> list[Any]:
+    """Return all answers, in order; one that is an error as such. StoreError: one did not come."""
+    answers = ask_each(asked, wait)
+    for answer in answers:
+        if isinstance(answer, StoreError):
+            raise answer
+    return answers
+
+
+class _Call:
+    """Some commands to one server, on one connection."""
+
+    def __init__(self, server: Server, wait: Wait, commands: Sequence[Words]) -> None:
+        self._server = server
+        self._wait = wait
+        self._commands = commands
+        self._connection: Any = None
+        self._error: StoreError | None = None
+        self._left = 0  # answers that are on their way
+        self._stack = ExitStack()
+
+    def send(self) -> None:
+        """Send all commands, or keep why not."""
+        self._server.probe_if_due()
+        try:
+            self._stack.enter_context(self._server.breaker.call())
+            self._connection = self._connect()
+            self._left = len(self._commands)
+            self._connection.send_packed_command([b"".join(map(packed, self._commands))])
+        except StoreUnavailable as error:
+            self._error = error
+        except BROKEN as error:
+            self._fail(error)
+
+    def receive(self) -> list[Any]:
+        """Return the answers; where they did not come, the error in place of each."""
+        answers: list[Any] = []
+        try:
+            while self._left and self._error is None:
+                answers.append(self._answer())
+                self._left -= 1
+        except BROKEN as error:
+            self._fail(error)
+        if self._error is not None:  # what came is of a call that is not known to be whole
+            return [self._error] * len(self._commands)
+        self._server.breaker.succeeded()
+        return answers
+
+    def end(self) -> None:
+        """Give the connection back; never one with an answer on its way."""
+        if self._connection is not None:
+            if self._left:
+                self._connection.disconnect()
+            self._server.pool(self._wait).release(self._connection)
+        self._stack.close()
+
+    def _connect(self) -> Any:
+        try:
+            return self._server.pool(self._wait).get_connection()
+        except AuthenticationError:
+            raise
+        except BROKEN as error:
+            self._server.breaker.failed(str(error))
+            raise
+
+    def _answer(self) -> Any:
+        try:
+            return self._connection.read_response(disconnect_on_error=False)
+        except ResponseError as error:
+            return error
+
+    def _fail(self, error: BaseException) -> None:
+        """Keep the error. A time-out is the server's; a connection that ended may be an old one."""
+        if isinstance(error, redis.TimeoutError) and self._wait is not Wait.PROBE:
+            self._server.breaker.failed(f"no answer within {TIMEOUTS[self._wait].read:g} s")
+        self._server.disconnect(idle=True)  # they rest on what may have died with it
+        self._error = gone(error)
+        self._error.__cause__ = error
+
+
+def packed(words: Words) -> bytes:
+    """Return a command as it is sent, in one piece: redis-py sends a long argument by itself."""
+    parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    sized = [b"$%d\r\n%b\r\n" % (len(part), part) for part in parts]
+    return b"*%d\r\n%b" % (len(parts), b"".join(sized))

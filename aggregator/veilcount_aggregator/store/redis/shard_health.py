@@ -1,0 +1,142 @@
+"""How each shard of a store is: whether it answers, is whole, fit to keep reports, and how full.
+
+A shard that does not answer, was emptied, or stands on a server that forgets takes no reports; the
+others do. A probe's time-out applies here, and opens no breaker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...errors import StoreError, StoreUnavailable, StoreUnfit
+from ..contract import Health, Shard
+from .connections import Host, Server, Wait, ask_each
+from .fitness import Fitness, examine_server, weakest
+from .root import SHELF, Root
+from .servers import Command, Servers
+
+RECORDS = "records"
+GONE = "a part of the store is gone: it was emptied or replaced"
+
+Info = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One shard as it was found."""
+
+    name: str
+    server: Server | None  # None: no server is known to have its slot
+    error: StoreError | None
+    fenced: bool = False
+    fitness: Fitness | None = None
+    info: Info | None = None
+
+    def shard(self) -> Shard:
+        """Return what an operator wants to know of it."""
+        state = self.server.breaker.state if self.server else "unknown"
+        why = str(self.error or "")
+        if self.info is None:
+            return Shard(self.name, self.error is None, state, why)
+        return Shard(
+            self.name,
+            self.error is None,
+            state,
+            why,
+            memory_bytes=int(self.info.get("used_memory", 0)),
+            memory_limit_bytes=int(self.info.get("maxmemory", 0)),
+            aof_failing=self.info.get("aof_last_write_status", "ok") != "ok",
+            aof_delayed_fsyncs=int(self.info.get("aof_delayed_fsync", 0)),
+            aof_rewriting=self.info.get("aof_rewrite_in_progress", "0") != "0",
+        )
+
+
+def look(servers: Servers, root: Root) -> list[Seen]:
+    """Return how the records and each shard are."""
+    bases = {RECORDS: SHELF} | {str(shard): base for shard, base in enumerate(root.bases)}
+    asked = [Command(base, ("MGET", base, base + b":fence")) for base in bases.values()]
+    answers = servers.ask_each(asked, Wait.PROBE)
+    owners = {name: _owner(servers, base) for name, base in bases.items()}
+    found = [
+        _found(name, owners[name], answer, root.store)
+        for name, answer in zip(bases, answers, strict=True)
+    ]
+    up = {seen.server.host: seen.server for seen in found if seen.server and _answered(seen.error)}
+    info = _info(list(up.values()))
+    return [
+        replace(seen, info=info.get(seen.server.host)) if seen.server else seen for seen in found
+    ]
+
+
+def store_health(servers: Servers, root: Root) -> Health:
+    """Return how the store is; raise where no shard takes reports."""
+    records, *shards = look(servers, root)
+    serving = [seen for seen in shards if seen.error is None]
+    if not serving:
+        raise next(seen.error for seen in shards if seen.error is not None)
+    durable, why = weakest([seen.fitness for seen in serving if seen.fitness is not None])
+    if len(serving) < len(shards):
+        why = f"{len(serving)} of {len(shards)} shards take reports; {why}"
+    asked = [records] if records.error is None else serving
+    return Health(
+        "redis-cluster" if servers.address.cluster else "redis",
+        durable,
+        why,
+        any(seen.fenced for seen in asked),
+        len(serving),
+        len(shards),
+    )
+
+
+def answering(servers: Servers, root: Root) -> tuple[bytes, ...]:
+    """Return the bases of the shards that answer now; StoreUnavailable: none does."""
+    answers = servers.ask_each([Command(base, ("GET", base)) for base in root.bases], Wait.PROBE)
+    found = tuple(
+        base for base, answer in zip(root.bases, answers, strict=True) if answer == root.store
+    )
+    if not found:
+        errors = [answer for answer in answers if isinstance(answer, StoreError)]
+        raise errors[0] if errors else StoreUnfit(GONE)
+    return found
+
+
+def _found(
+    name: str, server: Server | None, answer: StoreError | Sequence[bytes | None], store: bytes
+) -> Seen:
+    """Return what is known of a shard by what it answered, and of its server's settings."""
+    if isinstance(answer, StoreError):
+        return Seen(name, server, answer)
+    if server is None:
+        return Seen(name, server, StoreUnavailable("no server has its slot at the moment"))
+    kept, fence = answer
+    if kept != store:
+        return Seen(name, server, StoreUnfit(GONE))
+    try:
+        return Seen(name, server, None, fence is not None, examine_server(server))
+    except StoreError as error:
+        return Seen(name, server, error, fence is not None)
+
+
+def _answered(error: StoreError | None) -> bool:
+    """Whether a shard's server answered, well or not."""
+    return not isinstance(error, StoreUnavailable)
+
+
+def _owner(servers: Servers, base: bytes) -> Server | None:
+    try:
+        return servers.owner(base)
+    except StoreUnavailable:
+        return None
+
+
+def _info(servers: Sequence[Server]) -> Mapping[Host, Info]:
+    """Return what each server says of its memory and its append-only file, where it says so."""
+    sections = ("memory", "persistence")
+    asked = [(server, ("INFO", section)) for server in servers for section in sections]
+    found: dict[Host, dict[str, str]] = {}
+    for (server, _), answer in zip(asked, ask_each(asked, Wait.PROBE), strict=True):
+        if isinstance(answer, bytes):
+            lines = (line.partition(":") for line in answer.decode().splitlines() if ":" in line)
+            found.setdefault(server.host, {}).update({name: text for name, _, text in lines})
+    return found

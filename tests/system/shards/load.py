@@ -1,0 +1,146 @@
+"""Load on each shard of a cluster by itself: bodies of one report, by the pseudonym's shard."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.client import HTTPConnection
+from itertools import cycle
+
+import numpy as np
+
+from tests.system.server import HOST
+from veilcount_aggregator.definitions import Source, push
+from veilcount_aggregator.series import Series
+from veilcount_aggregator.store.redis.engine import RedisStore
+from veilcount_aggregator.store.redis.scatter import shards
+from veilcount_shared import parse_collections
+from veilcount_shared.report import Batch, Report
+from veilcount_shared.schedule import period_of
+from veilcount_shared.wire import PACKED_TYPE, encode_packed
+
+SECONDS = 15.0  # a client's patience
+
+
+def definition() -> str:
+    """Return a definition that takes reports today."""
+    today = datetime.now(UTC).date()
+    return f"""
+app = "acme"
+
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark", "system"]
+epsilon = 1
+unit = "day"
+from = {today - timedelta(days=2)}
+until = {today + timedelta(days=30)}
+"""
+
+
+def push_definition(store: RedisStore) -> Series:
+    """Load the definition; return its series."""
+    push(store, Source(definition()), datetime.now(UTC), "test")
+    (collection,) = parse_collections(definition(), lambda _: []).values()
+    return Series(collection)
+
+
+def report(series: Series, pseudonym: bytes) -> Report:
+    """Return a report of today that would be counted."""
+    period = period_of(series.collection, datetime.now(UTC))
+    assert period is not None
+    message = next(each for each in range(1 << 16) if series.collection.design.valid(each))
+    slot = period * series.collection.per_period if series.linked else 0
+    packed = series.collection.pack(message)
+    return Report(series.fingerprint, period, 0, pseudonym, slot, packed)
+
+
+def pseudonyms(store: RedisStore, each: int) -> list[list[bytes]]:
+    """Return so many new pseudonyms of each shard."""
+    found: list[list[bytes]] = [[] for _ in range(store.root.shards)]
+    while min(map(len, found)) < each:
+        drawn = np.frombuffer(secrets.token_bytes(16 * 1024), np.uint8).reshape(-1, 16)
+        places = store.root.scatter.names(np.ascontiguousarray(drawn[:, :12])).places
+        for row, shard in zip(drawn, shards(places, store.root.shards).tolist(), strict=True):
+            found[shard].append(row.tobytes())
+    return [rows[:each] for rows in found]
+
+
+def post(port: int, reports: Sequence[Report], timeout: float = SECONDS) -> tuple[int, bytes]:
+    """Send one body on a connection of its own; return the status and what came with it."""
+    connection = HTTPConnection(HOST, port, timeout=timeout)
+    try:
+        body = encode_packed(Batch(tuple(reports)))
+        connection.request("POST", "/v1/reports", body, {"Content-Type": PACKED_TYPE})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+@dataclass
+class Load:
+    """Senders that go round the shards; what came back, by shard and second."""
+
+    port: int
+    series: Series
+    rows: list[list[bytes]]
+    began: float = field(default_factory=time.monotonic)
+    ok: Counter[tuple[int, int]] = field(default_factory=Counter)
+    refused: Counter[tuple[int, int]] = field(default_factory=Counter)
+    slowest: Counter[int] = field(default_factory=Counter)  # in milliseconds, by shard
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def rate(self, shard: int, first: float, last: float) -> float:
+        """Return the reports of a shard that were counted each second of a time range."""
+        seconds = range(int(first), int(last))
+        return sum(self.ok[shard, second] for second in seconds) / max(1, len(seconds))
+
+    def now(self) -> float:
+        """Return the seconds since it began."""
+        return time.monotonic() - self.began
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        self._stop.set()
+
+    def send(self, number: int) -> None:
+        """Send one report after the other, to each shard in turn."""
+        for shard in cycle(range(len(self.rows))):
+            if self._stop.is_set():
+                return
+            sent = time.monotonic()
+            pseudonym = self.rows[shard][secrets.randbelow(len(self.rows[shard]))]
+            try:
+                status, _ = post(self.port, [report(self.series, pseudonym)])
+            except OSError:
+                status = 0
+            second = int(self.now())
+            (self.ok if status == 200 else self.refused)[shard, second] += 1
+            self.slowest[shard] = max(self.slowest[shard], int(1000 * (time.monotonic() - sent)))
+            if status != 200:
+                time.sleep(0.02)  # a device would wait for seconds
+
+
+@contextmanager
+def load(port: int, series: Series, rows: list[list[bytes]], senders: int) -> Iterator[Load]:
+    """Yield a load that runs."""
+    running = Load(port, series, rows)
+    threads = [
+        threading.Thread(target=running.send, args=(number,), daemon=True)
+        for number in range(senders)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield running
+    finally:
+        running.stop()
+        for thread in threads:
+            thread.join(SECONDS)
