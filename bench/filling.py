@@ -1,0 +1,116 @@
+"""What it costs a stranger to fill a period with invented pseudonyms: `python -m bench.filling`.
+
+A real server on SQLite with an open intake, as it comes by default; bodies with as many new
+pseudonyms as a body can carry, over keep-alive connections, for some seconds. What was let in, and
+the limits that the server states, give the requests and the seconds until a period is full.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from veilcount_aggregator.settings import ROOM
+from veilcount_shared.report import MAX_REPORTS
+from veilcount_shared.wire import PACKED_TYPE
+
+from .ingest_load import Shape, bodies, definitions, question
+from .ingest_servers import engine, served
+from .table import Row, Table
+
+COLUMNS = {
+    "pseudonyms a body": "d",
+    "let in a body": ".1f",
+    "let in a second": ",.0f",
+    "requests to fill": ",.0f",
+    "hours to fill": ",.2f",
+}
+SLOTS, CONNECTIONS, SECONDS, BODIES = 4, 4, 5.0, 2_000
+SIZES = (1, MAX_REPORTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Flood:
+    """What came of some seconds of a flood."""
+
+    requests: int
+    seconds: float
+    verdicts: Counter[str]
+
+    @property
+    def admitted(self) -> int:
+        """How many new pseudonyms were counted."""
+        return self.verdicts["counted"]
+
+
+def run() -> Table:
+    """Flood one server after the other, with bodies of each size."""
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        file = place / "collections.toml"
+        file.write_text(definitions(SLOTS), encoding="utf-8")
+        rows = [_row(size, _flooded(size, place, file)) for size in SIZES]
+    return Table(f"filling a period of {ROOM:,} with invented pseudonyms, SQLite", COLUMNS, rows)
+
+
+def _flooded(size: int, place: Path, file: Path) -> Flood:
+    with engine("sqlite", place / str(size)) as store, served("granian", store, file) as server:
+        return flood(server.url, size)
+
+
+def flood(url: str, size: int) -> Flood:
+    """Post bodies of so many new pseudonyms each, over some connections at once."""
+    begun = time.monotonic()
+    with ThreadPoolExecutor(CONNECTIONS) as attackers:
+        work = [attackers.submit(_attack, url, size, seed) for seed in range(CONNECTIONS)]
+        replies = [reply for each in work for reply in each.result()]
+    verdicts = Counter(verdict for reply in replies for verdict in json.loads(reply)["verdicts"])
+    return Flood(len(replies), time.monotonic() - begun, verdicts)
+
+
+def _attack(url: str, size: int, seed: int) -> list[bytes]:
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 0, timeout=60)
+    ends, replies = time.monotonic() + SECONDS, []
+    for body in _bodies(size, seed):
+        connection.request("POST", parts.path, body, {"Content-Type": PACKED_TYPE})
+        replies.append(connection.getresponse().read())
+        if time.monotonic() > ends:
+            break
+    connection.close()
+    return replies
+
+
+def _bodies(size: int, seed: int) -> Iterator[bytes]:
+    """Yield bodies without end, some thousand pseudonyms made at once."""
+    chance, number = np.random.default_rng(seed), max(1, BODIES // size)
+    while True:
+        raw = bodies(question(SLOTS), Shape(size, mixed=True), number, chance)
+        length = len(raw) // number
+        yield from (raw[place * length :][:length] for place in range(number))
+
+
+def _row(size: int, found: Flood) -> Row:
+    each = found.admitted / found.requests
+    pace = found.admitted / found.seconds
+    return {
+        "pseudonyms a body": size,
+        "let in a body": each,
+        "let in a second": pace,
+        "requests to fill": ROOM / each,
+        "hours to fill": ROOM / pace / 3600,
+    }
+
+
+if __name__ == "__main__":
+    print(run())
