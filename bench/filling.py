@@ -1,8 +1,8 @@
 """What it costs a stranger to fill a period with invented pseudonyms: `python -m bench.filling`.
 
-A real server on SQLite with an open intake, as it comes by default; bodies with as many new
-pseudonyms as a body can carry, over keep-alive connections, for some seconds. What was let in, and
-the limits that the server states, give the requests and the seconds until a period is full.
+A real server on SQLite with an open intake, without limits (but a period's) and with those that it
+has by default; bodies of new pseudonyms over keep-alive connections, for some seconds. What was
+let in, and the quota of an hour, give the requests and the hours until a period is full.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from veilcount_aggregator.settings import ROOM
-from veilcount_shared.report import MAX_REPORTS
+from veilcount_aggregator.settings import NEW_PER_HOUR, ROOM
+from veilcount_shared.report import MAX_REPORTS, OPEN_BODY_PSEUDONYMS
 from veilcount_shared.wire import PACKED_TYPE
 
 from .ingest_load import Shape, bodies, definitions, question
@@ -29,6 +29,7 @@ from .ingest_servers import engine, served
 from .table import Row, Table
 
 COLUMNS = {
+    "limits": "",
     "pseudonyms a body": "d",
     "let in a body": ".1f",
     "let in a second": ",.0f",
@@ -36,7 +37,7 @@ COLUMNS = {
     "hours to fill": ",.2f",
 }
 SLOTS, CONNECTIONS, SECONDS, BODIES = 4, 4, 5.0, 2_000
-SIZES = (1, MAX_REPORTS)
+SIZES = (1, OPEN_BODY_PSEUDONYMS, MAX_REPORTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +60,19 @@ def run() -> Table:
         place = Path(name)
         file = place / "collections.toml"
         file.write_text(definitions(SLOTS), encoding="utf-8")
-        rows = [_row(size, _flooded(size, place, file)) for size in SIZES]
+        rows = [
+            _row(size, _flooded(size, place, file, limited=limited), limited=limited)
+            for limited in (False, True)
+            for size in SIZES
+        ]
     return Table(f"filling a period of {ROOM:,} with invented pseudonyms, SQLite", COLUMNS, rows)
 
 
-def _flooded(size: int, place: Path, file: Path) -> Flood:
-    with engine("sqlite", place / str(size)) as store, served("granian", store, file) as server:
+def _flooded(size: int, place: Path, file: Path, *, limited: bool) -> Flood:
+    with (
+        engine("sqlite", place / f"{size}-{limited}") as store,
+        served("granian", store, file, limited=limited) as server,
+    ):
         return flood(server.url, size)
 
 
@@ -100,15 +108,17 @@ def _bodies(size: int, seed: int) -> Iterator[bytes]:
         yield from (raw[place * length :][:length] for place in range(number))
 
 
-def _row(size: int, found: Flood) -> Row:
+def _row(size: int, found: Flood, *, limited: bool) -> Row:
     each = found.admitted / found.requests
     pace = found.admitted / found.seconds
+    hours = ROOM / pace / 3600
     return {
+        "limits": "default" if limited else "none",
         "pseudonyms a body": size,
         "let in a body": each,
         "let in a second": pace,
         "requests to fill": ROOM / each,
-        "hours to fill": ROOM / pace / 3600,
+        "hours to fill": max(hours, ROOM / NEW_PER_HOUR) if limited else hours,
     }
 
 

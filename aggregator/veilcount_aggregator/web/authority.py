@@ -44,13 +44,14 @@ class Authority:
         self._lock = threading.Lock()
         self._marked: dict[str, str] = {}  # by a key's id: the day on which it was last marked
 
-    def admit_device(self, authorization: str) -> None:
-        """Let a device in, or refuse: without a key while the intake is open, at its rate."""
+    def admit_device(self, authorization: str) -> str:
+        """Return the id of a device's key ("": the intake is open), or refuse: also at its rate."""
         ring = self._aggregator.known().keyring
         who = NOBODY if ring.intake_is_open else self._key(authorization, Role.DEVICE).id
         seconds = self._devices.wait(who)
         if seconds:
             raise refusal("too-many", Retry_After=str(seconds))
+        return who
 
     def admit(self, authorization: str, door: Role) -> Key:
         """Return the key that opens a door, or refuse."""

@@ -56,7 +56,9 @@ def exposition(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:
     series = aggregator.known().catalogue.series
     secret = [each for each in series.values() if not counts_are_public(each.collection)]
     yield from _store(aggregator.store.health(), locked=locked(aggregator.store) is not None)
-    yield from _reports(aggregator, counts_by_series(noted))
+    counts = counts_by_series(noted)
+    yield from _reports(aggregator, counts)
+    yield from _new_pseudonyms(aggregator, counts)
     yield from _suspicious(aggregator, suspicion)
     yield from _service(_by_what(noted), intake=not secret)
 
@@ -98,6 +100,21 @@ def _reports(aggregator: Aggregator, counts: Mapping[str, Counts]) -> Iterator[s
                 verdicts[("collection", UNKNOWN), ("verdict", verdict)] += number
     yield from _metric("verdicts_total", "counter", "Reports by verdict.", verdicts.items())
     yield from _metric("losses_total", "counter", "Devices that lost reports.", losses.items())
+
+
+def _new_pseudonyms(aggregator: Aggregator, counts: Mapping[str, Counts]) -> Iterator[str]:
+    """Yield how many pseudonyms came, and how many were refused by which limit."""
+    new: Counter[Labels] = Counter()
+    full: Counter[Labels] = Counter()
+    for fingerprint, each in aggregator.known().catalogue.series.items():
+        if not counts_are_public(each.collection):
+            continue
+        collection = ("collection", each.collection.name)
+        new[(collection,)] += sum(aggregator.store.fresh(each).values())
+        for limit, number in counts.get(fingerprint, Counts()).full().items():
+            full[collection, ("limit", limit)] += number
+    yield from _metric("new_pseudonyms_total", "counter", "Pseudonyms that are new.", new.items())
+    yield from _metric("full_total", "counter", "Reports refused by a limit.", full.items())
 
 
 def _suspicious(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:

@@ -13,9 +13,9 @@ import msgspec
 
 from veilcount_shared.verdict import Verdict
 
-from ..contract import CODES
+from ..contract import CODES, DEFERRED
 
-LIBRARY = "veilcount_1"
+LIBRARY = "veilcount_2"
 PARTS = ("ledger", "guard", "intake", "keeping", "shelf", "register")
 
 _TOLD = (
@@ -32,6 +32,7 @@ def source() -> str:
     """Return the whole library; the parts are one chunk of Lua, in this order."""
     folder = files(__package__) / "lua"
     constants = [f"local {verdict.name} = {CODES[verdict]}" for verdict in _TOLD]
+    constants.append(f"local DEFERRED = {DEFERRED}")
     head = [f"#!lua name={LIBRARY}", f"local LIBRARY = '{LIBRARY}'", *constants]
     return "\n".join([*head, *((folder / f"{part}.lua").read_text("utf-8") for part in PARTS)])
 
