@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.redis_cluster import RedisCluster
@@ -69,12 +69,23 @@ def engine(kind: str, folder: Path) -> Iterator[Engine]:
 
 @contextmanager
 def served(
-    server: str, store: Engine | None, definitions: Path, workers: int = 1
+    server: str,
+    store: Engine | None,
+    definitions: Path,
+    workers: int = 1,
+    *,
+    limited: bool = False,
 ) -> Iterator[Served]:
-    """Serve a store, or (None) nothing: bare Flask."""
+    """Serve a store, or (None) nothing: bare Flask.
+
+    Not limited: a benchmark may send in one body, and in an hour, what devices send in many.
+    """
     port = free_port()
     files = () if store is None else (definitions,)
-    settings = Settings("none:" if store is None else store.url, files, workers=workers)
+    url = "none:" if store is None else store.url
+    settings = Settings(url, files, workers=workers)
+    if not limited:
+        settings = replace(settings, max_pseudonyms_per_body=1_000, max_new_pseudonyms_per_hour=0)
     command = (_granian if server == "granian" else _gunicorn)(settings, port, bare=store is None)
     log = definitions.parent / f"{server}-{port}.log"
     with log.open("wb") as told:

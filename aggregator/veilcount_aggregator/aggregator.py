@@ -19,7 +19,7 @@ from .errors import StoreError
 from .ingest import Intake
 from .journal import Journal
 from .notebook import Notebook
-from .pseudonym_limit import PseudonymLimit, stored_key
+from .pseudonym_limit import ANY, Origin, PseudonymLimit, stored_key
 from .releases import Filter
 from .series import utc_day
 from .settings import Settings
@@ -28,6 +28,7 @@ from .tending import tend
 from .watching import Known, Watch
 
 Clock = Callable[[], datetime]
+HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,12 @@ class Aggregator:
         for file in settings.collections:
             push(store, read_source(file), clock(), "start")
         notebook = Notebook(seconds)
-        limit = PseudonymLimit(settings.room, stored_key(store))
+        limit = PseudonymLimit(
+            settings.room,
+            stored_key(store),
+            settings.max_new_pseudonyms_per_hour,
+            settings.max_pseudonyms_per_body,
+        )
         committer = Committer(store, notebook)
         intake = Intake(committer.commit, notebook, limit)
         curator = Curator(Filter(store, Journal.of(settings)))
@@ -78,9 +84,14 @@ class Aggregator:
             self.flush()
         return Holdings(self.known().catalogue, self.store, self.today())
 
-    def take(self, body: Body) -> list[Verdict]:
+    def origin(self, key: str, label: str) -> Origin:
+        """Return what the limits know of a request: its device key's id, and its proxy's label."""
+        known = label in self.settings.source_classes
+        return Origin(int(self.clock().timestamp()) // HOUR, key, label if known else ANY)
+
+    def take(self, body: Body, origin: Origin | None = None) -> list[Verdict]:
         """Return the verdicts of a body, once they are durable."""
-        return self.intake.take(body, self.known().catalogue.series, self.today())
+        return self.intake.take(body, self.known().catalogue.series, self.today(), origin)
 
     def tend(self) -> int:
         """Drop what is over."""

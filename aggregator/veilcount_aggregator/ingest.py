@@ -17,19 +17,22 @@ from veilcount_shared.report import Losses
 from veilcount_shared.verdict import Verdict
 
 from .bodies import Body, Sheet
+from .body_limit import within_limit
 from .checking import valid
 from .notebook import Notebook
-from .pseudonym_limit import PseudonymLimit
+from .pseudonym_limit import Origin, PseudonymLimit
 from .series import Series
 from .store import (
     CODES,
     COUNTED,
+    LIMITED,
     ROW_BYTES,
     UNDECIDED,
     VERDICT,
     VERDICTS,
     Codes,
     Note,
+    Quota,
     Spends,
 )
 
@@ -40,6 +43,7 @@ Asked = tuple[np.ndarray[tuple[int], np.dtype[np.intp]], Spends]  # with their p
 
 LOSS = "loss"
 POSTPONED = "postponed"
+BY_BODY = "body"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +54,31 @@ class Intake:
     notebook: Notebook
     limit: PseudonymLimit
 
-    def take(self, body: Body, known: Mapping[str, Series], day: date) -> list[Verdict]:
-        """Return one verdict a report, in the batch's order; what is counted is durable."""
+    def take(
+        self, body: Body, known: Mapping[str, Series], day: date, origin: Origin | None = None
+    ) -> list[Verdict]:
+        """Return one verdict a report, in the batch's order; what is counted is durable.
+
+        Without an origin (a caller in this process) only the periods' limits hold.
+        """
         if body.losses is not None:
             self._note_losses(body.losses, known)
         verdicts = np.full(body.reports, CODES[Verdict.UNKNOWN_COLLECTION], np.uint8)
         asked: list[Asked] = []
+        admitted = within_limit(body, self.limit.of_body(origin))
         for sheet in body.sheets:
             series = known.get(sheet.fingerprint)
             if series is None:
                 self._note("", Verdict.UNKNOWN_COLLECTION, len(sheet))
                 continue
             codes = judge(series, sheet)
+            if admitted is not None:
+                self._refuse_beyond(series, codes, admitted[sheet.places])
             verdicts[sheet.places] = codes
             fit = codes == COUNTED
             if not fit.all():
                 self._note_refused(series, codes)
-            asked += self._spends(series, sheet, fit, day)
+            asked += self._spends(series, sheet, fit, day, origin)
         for (places, _), codes in zip(
             asked, self.commit([each for _, each in asked]) if asked else (), strict=True
         ):
@@ -85,18 +97,27 @@ class Intake:
             return np.where(undecided, CODES[Verdict.EARLY], codes)
         return codes
 
-    def _spends(self, series: Series, sheet: Sheet, fit: Fits, day: date) -> Iterator[Asked]:
+    def _spends(
+        self, series: Series, sheet: Sheet, fit: Fits, day: date, origin: Origin | None
+    ) -> Iterator[Asked]:
         """Yield the reports that fit their definition, those of one limit together."""
-        whole = bool(fit.all())
+        whole, quota = bool(fit.all()), self.limit.quota(series, origin)
         if not self.limit.secret(series):
             if whole or fit.any():
-                places = sheet.places if whole else sheet.places[fit]
-                yield places, spends(series, sheet, ... if whole else fit, day, self.limit.most)
+                places, chosen = sheet.places if whole else sheet.places[fit], ... if whole else fit
+                yield places, spends(series, sheet, chosen, day, self.limit.most, quota=quota)
             return
         for period in np.unique(sheet.periods[fit]).tolist():
-            chosen = fit & (sheet.periods == period)
+            of_period = fit & (sheet.periods == period)
             limit = self.limit.of(series, period)
-            yield sheet.places[chosen], spends(series, sheet, chosen, day, limit)
+            yield sheet.places[of_period], spends(series, sheet, of_period, day, limit, quota=quota)
+
+    def _refuse_beyond(self, series: Series, codes: Codes, admitted: Fits) -> None:
+        """Answer `full` to reports of more pseudonyms than a body may name; change the codes."""
+        beyond = ~admitted & (codes == COUNTED)
+        codes[beyond] = CODES[Verdict.FULL]
+        if number := int(beyond.sum()):
+            self.notebook.note(Note(LIMITED, series.fingerprint, -1, BY_BODY), number)
 
     def _note_refused(self, series: Series, codes: Codes) -> None:
         for code, number in enumerate(np.bincount(codes).tolist()):
@@ -139,6 +160,8 @@ def spends(
     fit: Fit,
     day: date,
     room: int,
+    *,
+    quota: Quota | None = None,
 ) -> Spends:
     """Return the reports that fit their definition as the store wants them, their ages judged."""
     periods = sheet.periods[fit]
@@ -158,4 +181,5 @@ def spends(
         sheet.messages[fit],
         otherwise,
         room,
+        quota,
     )

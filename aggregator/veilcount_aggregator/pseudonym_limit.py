@@ -1,11 +1,18 @@
-"""How many new pseudonyms a period may bring; where their number is secret, a secret limit.
+"""Limits of new pseudonyms: of a period, of an hour and a source, of a body.
+
+A period's limit bounds what a flood can write. An hour's quota bounds how fast it can: each pair of
+a device key and a class of networks has one of its own, so that a flood of one class, or under one
+extracted key, leaves the others alone. The limit of a body bounds what one request can bring to an
+intake that asks for no key: a device's body has one pseudonym.
+
+Where the number of pseudonyms is secret, so are the limits of periods and hours.
 
 Whoever fills a period with invented pseudonyms is answered `full`, and knows how many were there
 before him: the limit less what he sent. Where n must not leave, the limit is therefore drawn for
-each (series, period), uniformly from the upper half of the setting: what `full` reveals of n is
-within half the setting, and one person more or less shifts the outcome's distribution by a total
-variation of 2 / setting. All workers derive the same limit, from a secret that the store keeps:
-fresh draws, after a restart or in another worker, would average out.
+each (series, period), and for each (series, hour, source), uniformly from the upper half of the
+setting: what `full` reveals of n is within half the setting, and one person more or less shifts the
+outcome's distribution by a total variation of 2 / setting. All workers derive the same limit, from
+a secret that the store keeps: fresh draws, after a restart or in another worker, would average out.
 """
 
 from __future__ import annotations
@@ -15,36 +22,71 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from veilcount_shared.report import MAX_REPORTS
+
 from .promises import counts_are_public
 from .series import Series
 from .shelf import change
-from .store import Record, Store
+from .store import Quota, Record, Store
 
 KIND = "secret"
 NAME = "pseudonym-limit"
 KEY_BYTES = 32
+ANY = "any"  # the class of whoever comes from none that the operator has named
 
 Key = Callable[[], bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class PseudonymLimit:
-    """The limit of each period of each series."""
+class Origin:
+    """What the limits need to know of a request: never an address."""
 
-    most: int  # the operator's setting
+    hour: int  # since 1970
+    key: str = ""  # the id of its device key; "": the intake asks for none
+    network: str = ANY  # its class, of the operator's closed list
+
+    @property
+    def source(self) -> str:
+        """Return the name under which its new pseudonyms are counted."""
+        return f"{self.key}/{self.network}"
+
+
+@dataclass(frozen=True, slots=True)
+class PseudonymLimit:
+    """The limits of each series; the numbers are the operator's settings."""
+
+    most: int  # a period
     key: Key
+    hourly: int = 0  # an hour and a source; 0: no quota
+    per_body: int = MAX_REPORTS  # a body, where no key is asked for
 
     def secret(self, series: Series) -> bool:
-        """Whether each period of a series has a limit of its own."""
+        """Whether each period, and each quota, of a series has a limit of its own."""
         return not counts_are_public(series.collection)
 
     def of(self, series: Series, period: int) -> int:
         """Return how many new pseudonyms a period may bring."""
         if not self.secret(series):
             return self.most
-        message = f"{series.fingerprint} {period}".encode()
-        drawn = int.from_bytes(hmac.digest(self.key(), message, "sha256"))
-        return self.most - drawn % max(1, self.most // 2)
+        return self._drawn(self.most, f"{series.fingerprint} {period}")
+
+    def quota(self, series: Series, origin: Origin | None) -> Quota | None:
+        """Return what a request may charge its new pseudonyms to."""
+        if not self.hourly or origin is None:
+            return None
+        hour, source, limit = origin.hour, origin.source, self.hourly
+        if self.secret(series):
+            limit = self._drawn(limit, f"{series.fingerprint} hour {hour} {source}")
+        return Quota(hour, source, limit)
+
+    def of_body(self, origin: Origin | None) -> int:
+        """Return how many pseudonyms a body may name."""
+        return MAX_REPORTS if origin is None or origin.key else self.per_body
+
+    def _drawn(self, most: int, of: str) -> int:
+        """Return a limit from the upper half: the same for all who have the key."""
+        drawn = int.from_bytes(hmac.digest(self.key(), of.encode(), "sha256"))
+        return most - drawn % max(1, most // 2)
 
 
 def stored_key(store: Store) -> Key:

@@ -10,19 +10,32 @@
 | --workers     | VEILCOUNT_WORKERS     | processes that share the rate                            |
 | --journal     | VEILCOUNT_JOURNAL     | where central releases are also written, line by line:   |
 |               |                       | beside a SQLite file unless told; needed with Redis      |
+| --max-pseudonyms-per-body         | pseudonyms that a body may name, where no key is asked for   |
+| --max-new-pseudonyms-per-hour     | of each collection, device key and source class, over all    |
+|                                   | servers of a store; 0: as many as the period has room for    |
+| --source-classes                  | what the proxy may put into `X-Veilcount-Source-Class`       |
+
+The variables of the last three are named likewise: VEILCOUNT_MAX_PSEUDONYMS_PER_BODY, and so on.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from veilcount_shared.report import MAX_REPORTS, OPEN_BODY_PSEUDONYMS
 
 from .errors import SettingsError
 
 PREFIX = "VEILCOUNT_"
 ROOM = 10_000_000
+#: a tenth of a period's: of ten million devices a day, hardly more come in the busiest hour
+NEW_PER_HOUR = 1_000_000
+MOST_CLASSES = 64
+_CLASS = re.compile("[a-z0-9-]{1,20}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +49,9 @@ class Settings:
     rate: int = 0
     workers: int = 1
     journal: Path | None = None
+    max_pseudonyms_per_body: int = OPEN_BODY_PSEUDONYMS
+    max_new_pseudonyms_per_hour: int = NEW_PER_HOUR
+    source_classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what nobody can run with."""
@@ -45,6 +61,13 @@ class Settings:
             raise SettingsError("rate", str(self.rate), "give 0 (any number) or more")
         if self.workers < 1:
             raise SettingsError("workers", str(self.workers), "give 1 or more")
+        if not 1 <= self.max_pseudonyms_per_body <= MAX_REPORTS:
+            given = str(self.max_pseudonyms_per_body)
+            raise SettingsError("max-pseudonyms-per-body", given, f"give 1 to {MAX_REPORTS:,}")
+        if self.max_new_pseudonyms_per_hour < 0:
+            given = str(self.max_new_pseudonyms_per_hour)
+            raise SettingsError("max-new-pseudonyms-per-hour", given, "give 0 (any number) or more")
+        _check_classes(self.source_classes)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:
@@ -62,6 +85,9 @@ class Settings:
             _number(environ, "RATE", 0),
             _number(environ, "WORKERS", 1),
             Path(journal) if journal else None,
+            _number(environ, "MAX_PSEUDONYMS_PER_BODY", OPEN_BODY_PSEUDONYMS),
+            _number(environ, "MAX_NEW_PSEUDONYMS_PER_HOUR", NEW_PER_HOUR),
+            classes_in(environ.get(f"{PREFIX}SOURCE_CLASSES", "")),
         )
 
     def environment(self) -> dict[str, str]:
@@ -74,7 +100,25 @@ class Settings:
             f"{PREFIX}RATE": str(self.rate),
             f"{PREFIX}WORKERS": str(self.workers),
             f"{PREFIX}JOURNAL": str(self.journal or ""),
+            f"{PREFIX}MAX_PSEUDONYMS_PER_BODY": str(self.max_pseudonyms_per_body),
+            f"{PREFIX}MAX_NEW_PSEUDONYMS_PER_HOUR": str(self.max_new_pseudonyms_per_hour),
+            f"{PREFIX}SOURCE_CLASSES": ",".join(self.source_classes),
         }
+
+
+def classes_in(text: str) -> tuple[str, ...]:
+    """Return the labels of a list with commas."""
+    return tuple(each.strip() for each in text.split(",") if each.strip())
+
+
+def _check_classes(labels: tuple[str, ...]) -> None:
+    """Refuse labels that could be more than classes of networks."""
+    if len(labels) > MOST_CLASSES:
+        raise SettingsError("source-classes", str(len(labels)), f"give at most {MOST_CLASSES}")
+    for label in labels:
+        if not _CLASS.fullmatch(label):
+            rule = "give labels of up to 20 lower-case letters, digits and -"
+            raise SettingsError("source-classes", label, rule)
 
 
 def _number(environ: Mapping[str, str], name: str, default: int) -> int:

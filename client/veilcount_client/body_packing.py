@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from veilcount_shared import Coins
-from veilcount_shared.report import MAX_PADDING, Batch, Report
+from veilcount_shared.report import MAX_PADDING, OPEN_BODY_PSEUDONYMS, Batch, Report
 from veilcount_shared.wire import encode_packed
 
 from .state import Parcel
@@ -27,8 +27,14 @@ def row_of(parcel: Parcel) -> Row:
     return parcel.person, parcel.report.fingerprint, parcel.report.pseudonym
 
 
-def bodies(parcels: list[Parcel], coins: Coins, *, persons: bool) -> list[list[Parcel]]:
-    """Return parcels as bodies: one pseudonym each, or, of many persons, at most one of each."""
+def bodies(
+    parcels: list[Parcel], coins: Coins, *, persons: bool, keyed: bool = True
+) -> list[list[Parcel]]:
+    """Return parcels as bodies: one pseudonym each, or, of many persons, at most one of each.
+
+    Without a key, a body of many persons has no more pseudonyms than an open intake accepts.
+    """
+    most_rows = MOST_IN_BODY if keyed else OPEN_BODY_PSEUDONYMS
     rows: dict[Row, list[Parcel]] = defaultdict(list)
     for parcel in parcels:
         rows[row_of(parcel)].append(parcel)
@@ -41,15 +47,20 @@ def bodies(parcels: list[Parcel], coins: Coins, *, persons: bool) -> list[list[P
     if not persons:
         return shuffled
     mixed: list[list[Parcel]] = []
+    held: list[int] = []  # how many rows each body has
     turn: dict[bytes, int] = defaultdict(int)  # the body that a person's next row may go into
     for row in shuffled:
         person = row[0].person
         place = turn[person]
-        while place < len(mixed) and len(mixed[place]) + len(row) > MOST_IN_BODY:
+        while place < len(mixed) and (
+            len(mixed[place]) + len(row) > MOST_IN_BODY or held[place] == most_rows
+        ):
             place += 1
         if place == len(mixed):
             mixed.append([])
+            held.append(0)
         mixed[place] += row
+        held[place] += 1
         turn[person] = place + 1
     return [coins.shuffled(body) for body in mixed]
 

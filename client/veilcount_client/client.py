@@ -342,6 +342,7 @@ class Client:
             self._accepted,
             self._now,
             persons=settings.persons,
+            keyed=bool(settings.key),
             test=settings.development or self._coins.predictable,
             log=log.info if settings.development else log.debug,
         )

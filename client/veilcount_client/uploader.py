@@ -78,6 +78,7 @@ class Uploader:
     collections: Mapping[str, Collection]
     now: Callable[[], float]
     persons: bool = False
+    keyed: bool = False  # whether requests carry the key of an app
     test: bool = False
     bounds: Bounds = field(default_factory=Bounds)
     log: Callable[[str], None] = lambda _: None
@@ -201,7 +202,7 @@ class Uploader:
                 parcels = self._ready(outbox, parcels, now)
             begun = [
                 Body(outbox, each, now + LEASE)
-                for each in bodies(parcels, self.coins, persons=self.persons)
+                for each in bodies(parcels, self.coins, persons=self.persons, keyed=self.keyed)
             ]
             self.under_way += begun
         for body in begun:

@@ -20,6 +20,8 @@ PSEUDONYM_BYTES = 16
 MAX_PERIODS = 1 << 16
 MAX_MESSAGE = 1024
 MAX_REPORTS = 1000
+#: pseudonyms of a body that an aggregator accepts, by default, where it asks for no key
+OPEN_BODY_PSEUDONYMS = 16
 MAX_SERIES = 255
 MAX_PADDING = 0xFFFF
 MAX_BUCKET = 4

@@ -22,7 +22,7 @@ class Verdict(StrEnum):
     CLOSED = "closed"
     #: no message of this series
     MALFORMED = "malformed"
-    #: the collection's cap on new pseudonyms of this period is reached
+    #: no new pseudonym is accepted now: the limit of the period, the hour or the body is reached
     FULL = "full"
     #: the aggregator has no such definition (yet)
     UNKNOWN_COLLECTION = "unknown_collection"
@@ -46,7 +46,8 @@ class Verdict(StrEnum):
 
 
 _DELIVERED = frozenset({Verdict.COUNTED, Verdict.DUPLICATE})
-_RETRY = frozenset({Verdict.UNKNOWN_COLLECTION, Verdict.EARLY})
+#: `full` too: an hour's limit ends with it, and a period's can be raised
+_RETRY = frozenset({Verdict.UNKNOWN_COLLECTION, Verdict.EARLY, Verdict.FULL})
 
 
 def refusal(error: ReportError) -> Verdict:

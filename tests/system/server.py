@@ -29,6 +29,10 @@ def free_port() -> int:
         return port
 
 
+#: the population of a test sends in a body, and in an hour, what devices send in many
+LIMITS = {"VEILCOUNT_MAX_PSEUDONYMS_PER_BODY": "1000", "VEILCOUNT_MAX_NEW_PSEUDONYMS_PER_HOUR": "0"}
+
+
 class Server:
     """One server with its workers. Its log is the file `log`."""
 
@@ -53,7 +57,7 @@ class Server:
                 [*command, *place, *flags],
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=given | {"PYTHONPATH": os.pathsep.join(sys.path)} | (environ or {}),
+                env=given | LIMITS | {"PYTHONPATH": os.pathsep.join(sys.path)} | (environ or {}),
                 start_new_session=True,
             )
         self.ready = self._ready()

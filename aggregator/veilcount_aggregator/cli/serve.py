@@ -8,9 +8,11 @@ from pathlib import Path
 
 import click
 
+from veilcount_shared.report import OPEN_BODY_PSEUDONYMS
+
 from ..binding import Bind
 from ..serving import Ready, serve
-from ..settings import PREFIX, ROOM, Settings
+from ..settings import NEW_PER_HOUR, PREFIX, ROOM, Settings, classes_in
 from . import options
 
 ADDRESS = "127.0.0.1:8420"
@@ -49,7 +51,7 @@ ADDRESS = "127.0.0.1:8420"
     default=0,
     show_default=True,
     envvar=f"{PREFIX}RATE",
-    help="Requests a second that each key may send; 0: any number.",
+    help="Requests a second that each key may send to this server; 0: any number.",
 )
 @click.option(
     "--journal",
@@ -60,6 +62,29 @@ ADDRESS = "127.0.0.1:8420"
 )
 @click.option(
     "--dev", is_flag=True, envvar=f"{PREFIX}DEV", help="Make the store; take test batches."
+)
+@click.option(
+    "--max-pseudonyms-per-body",
+    type=int,
+    default=OPEN_BODY_PSEUDONYMS,
+    show_default=True,
+    envvar=f"{PREFIX}MAX_PSEUDONYMS_PER_BODY",
+    help="Pseudonyms that a body may name where the intake asks for no key.",
+)
+@click.option(
+    "--max-new-pseudonyms-per-hour",
+    type=int,
+    default=NEW_PER_HOUR,
+    show_default=True,
+    envvar=f"{PREFIX}MAX_NEW_PSEUDONYMS_PER_HOUR",
+    help="Of each collection, device key and source class, over all servers; 0: any number.",
+)
+@click.option(
+    "--source-classes",
+    default="",
+    envvar=f"{PREFIX}SOURCE_CLASSES",
+    metavar="LABELS",
+    help="What the proxy may put into X-Veilcount-Source-Class, separated by commas.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the line at start as JSON.")
 @click.pass_context
@@ -74,10 +99,24 @@ def command(
     rate: int,
     journal: Path | None,
     dev: bool,
+    max_pseudonyms_per_body: int,
+    max_new_pseudonyms_per_hour: int,
+    source_classes: str,
     as_json: bool,
 ) -> None:
     """Take reports and answer analysts, until SIGTERM."""
-    settings = Settings(options.given(url), collections, dev, room, rate, workers, journal)
+    settings = Settings(
+        options.given(url),
+        collections,
+        dev,
+        room,
+        rate,
+        workers,
+        journal,
+        max_pseudonyms_per_body,
+        max_new_pseudonyms_per_hour,
+        classes_in(source_classes),
+    )
     context.exit(serve(settings, Bind.parse(bind), _json if as_json else _line))
 
 

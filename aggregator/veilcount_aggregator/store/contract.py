@@ -8,18 +8,24 @@ order, the first of these that holds,
     the slot is spent, or the row was closed            duplicate
     the report was judged before (`otherwise`)          that verdict
     the row is new, and the period has no room          full
+    the row is new, and its quota for the hour is spent full
     the row has spent all it may (`Series.most`)        over_budget
     otherwise                                           counted: the slot spent, the message added
 
 **What is kept of a device**: the first 12 of its pseudonym's 16 bytes and its bitmap, until the
 epoch is dropped; its message is added to counters and gone. No time, no order, no address.
 
+**Quotas** of new rows are counted by hour, series and source (a device key, a class of networks) in
+the transaction that counts the rows, so they hold over all workers and hosts. Those of an hour are
+deleted some two hours later (SQLite: by the first new row then), and never copied to another store.
+
 **Small records** (definitions, keys, releases, audit) are a shelf that changes by compare-and-set
 on one generation number, so that their logic is written once, above the engines.
 
 An engine raises `StoreError`s only; after one, nothing of the call was written, or (the reply was
 lost) all of it, lane by lane: asking again is safe for every method here. Notes alone may then be
-counted twice. Where rows are spread over shards, each has its share of a period's room.
+counted twice. Where rows are spread over shards, each has its share of a period's room, and of an
+hour's quota.
 """
 
 from __future__ import annotations
@@ -42,10 +48,12 @@ Numbers = NDArray[np.int64]
 Codes = NDArray[np.uint8]
 Counters = NDArray[np.int64]
 
-#: verdicts as numbers, for arrays: the place in this tuple
-VERDICTS = tuple(Verdict)
-CODES = {verdict: np.uint8(code) for code, verdict in enumerate(VERDICTS)}
+#: verdicts as numbers, for arrays: the place in this tuple; the last is `DEFERRED`
+VERDICTS = (*Verdict, Verdict.FULL)
+CODES = {verdict: np.uint8(code) for code, verdict in enumerate(Verdict)}
 COUNTED = CODES[Verdict.COUNTED]
+#: `full` by the quota of an hour, not by the period's limit
+DEFERRED = np.uint8(len(Verdict))
 
 #: in place of a verdict: the report's lane failed, and whether it was counted is not known
 UNDECIDED = np.uint8(255)
@@ -53,6 +61,14 @@ UNDECIDED = np.uint8(255)
 #: how much of a pseudonym is kept: two of 10^9 agree in it by chance once in 10^11 times
 ROW_BYTES = 12
 assert ROW_BYTES < PSEUDONYM_BYTES  # noqa: S101 - two constants that belong together
+
+
+class Quota(NamedTuple):
+    """How many new rows of a series one source may bring in one hour."""
+
+    hour: int  # since 1970
+    source: str
+    limit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +84,7 @@ class Spends:
     messages: Bytes  # (n, width)
     otherwise: Codes  # the verdict if the slot is free; COUNTED: count it
     room: int  # how many new rows each period may bring
+    quota: Quota | None = None  # None: as many in an hour as there is room for
 
     def __len__(self) -> int:
         """How many reports."""
@@ -87,6 +104,15 @@ Notes = Mapping[Note, int]
 
 #: what the engines themselves note of each report that was not counted
 VERDICT = "verdict"
+#: a report that was answered `full` by another limit than its period's, and by which
+LIMITED = "limited"
+BY_HOUR = "hour"
+
+
+def refusal_notes(fingerprint: str, period: int, code: int, times: int) -> dict[Note, int]:
+    """Return what is noted of some reports that were not counted."""
+    found = {Note(VERDICT, fingerprint, period, VERDICTS[code]): times}
+    return found | ({Note(LIMITED, fingerprint, -1, BY_HOUR): times} if code == DEFERRED else {})
 
 
 class Cell(NamedTuple):

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .contract import Codes, Spends
+from .contract import Codes, Quota, Spends
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The reports of one series and room in a group, in the group's order."""
+    """The reports of one series, room and quota in a group, in the group's order."""
 
     spends: Spends
     places: list[int]  # which members of the group they are
@@ -31,9 +31,10 @@ class Joined:
 
 def join(group: Sequence[Spends]) -> list[Joined]:
     """Return a group with one member a series."""
-    members: dict[tuple[str, int], list[int]] = {}
+    members: dict[tuple[str, int, Quota | None], list[int]] = {}
     for place, spends in enumerate(group):
-        members.setdefault((spends.series.fingerprint, spends.room), []).append(place)
+        limits = (spends.series.fingerprint, spends.room, spends.quota)
+        members.setdefault(limits, []).append(place)
     return [
         Joined(concatenated([group[place] for place in places]), places)
         for places in members.values()
@@ -41,7 +42,7 @@ def join(group: Sequence[Spends]) -> list[Joined]:
 
 
 def concatenated(group: Sequence[Spends]) -> Spends:
-    """Return the reports of some members, all of one series, as one; the first's room stands."""
+    """Return the reports of some members, all of one series, as one; the first's limits stand."""
     if len(group) == 1:
         return group[0]
     return replace(

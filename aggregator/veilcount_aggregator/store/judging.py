@@ -16,13 +16,14 @@ import numpy as np
 from veilcount_shared.verdict import Verdict
 
 from ..series import Series
-from .contract import CODES, COUNTED, ROW_BYTES, Bytes, Cell, Codes, Spends
+from .contract import CODES, COUNTED, DEFERRED, ROW_BYTES, Bytes, Cell, Codes, Quota, Spends
 
 _STALE = int(CODES[Verdict.STALE])
 _DUPLICATE = int(CODES[Verdict.DUPLICATE])
 _FULL = int(CODES[Verdict.FULL])
 _OVER_BUDGET = int(CODES[Verdict.OVER_BUDGET])
 _COUNTED = int(COUNTED)
+_DEFERRED = int(DEFERRED)
 
 #: an epoch and the first bytes of a pseudonym
 Row = tuple[int, bytes]
@@ -38,9 +39,11 @@ class Page:
     dropped: int  # the first epoch that was not
     spent: MutableMapping[Row, int]  # each row's slots, slot 0 the lowest bit; 0: no such row
     fresh: MutableMapping[int, int]  # each period's new rows so far
+    hourly: MutableMapping[Quota, int]  # what of each quota is spent
     most: int = field(init=False)
     changed: set[Row] = field(default_factory=set)
     grown: set[int] = field(default_factory=set)  # periods with new rows
+    charged: set[Quota] = field(default_factory=set)  # quotas with new rows
     steps: Counter[tuple[int, int]] = field(default_factory=Counter)  # (epoch, spent before)
     counted: dict[Cell, list[Bytes]] = field(default_factory=dict)
     refused: Counter[tuple[int, int]] = field(default_factory=Counter)  # (period, verdict's code)
@@ -55,11 +58,11 @@ def judge(page: Page, spends: Spends, rows: Sequence[Row]) -> Codes:
     verdicts: list[int] = []
     places: dict[tuple[int, int], list[int]] = {}
     for place, report in enumerate(_reports(spends, rows)):
-        verdict = _verdict(page, spends.room, report)
+        verdict = _verdict(page, spends, report)
         verdicts.append(verdict)
         _, period, segment, _, _ = report
         if verdict == _COUNTED:
-            _spend(page, report)
+            _spend(page, spends.quota, report)
             places.setdefault((period, segment), []).append(place)
         else:
             page.refused[period, verdict] += 1
@@ -90,7 +93,7 @@ def _reports(spends: Spends, rows: Sequence[Row]) -> Iterator[_Report]:
     return zip(rows, *(column.tolist() for column in columns), strict=True)
 
 
-def _verdict(page: Page, room: int, report: _Report) -> int:
+def _verdict(page: Page, spends: Spends, report: _Report) -> int:
     """The contract's table, line by line. A closed row has all slots spent."""
     row, period, _, slot, otherwise = report
     if row[0] < page.dropped:
@@ -100,14 +103,24 @@ def _verdict(page: Page, room: int, report: _Report) -> int:
         return _DUPLICATE
     if otherwise != _COUNTED:
         return otherwise
-    if not had and page.fresh[period] >= room:
-        return _FULL
+    if not had and (limited := _limited(page, spends, period)) != _COUNTED:
+        return limited
     if had.bit_count() >= page.most:
         return _OVER_BUDGET
     return _COUNTED
 
 
-def _spend(page: Page, report: _Report) -> None:
+def _limited(page: Page, spends: Spends, period: int) -> int:
+    """Return what the limits say of a new row: of its period, and of its hour and source."""
+    if page.fresh[period] >= spends.room:
+        return _FULL
+    quota = spends.quota
+    if quota is not None and page.hourly[quota] >= quota.limit:
+        return _DEFERRED
+    return _COUNTED
+
+
+def _spend(page: Page, quota: Quota | None, report: _Report) -> None:
     row, period, _, slot, _ = report
     had = page.spent[row]
     page.spent[row] = had | 1 << slot
@@ -116,3 +129,6 @@ def _spend(page: Page, report: _Report) -> None:
     if not had:
         page.fresh[period] += 1
         page.grown.add(period)
+        if quota is not None:
+            page.hourly[quota] += 1
+            page.charged.add(quota)

@@ -46,14 +46,15 @@ class Authority:
         self._lock = threading.Lock()
         self._marked: dict[str, str] = {}  # by a key's id: the day on which it was last marked
 
-    def admit_device(self, authorization: str) -> None:
-        """Let a device in, or refuse: without a key while the intake is open, at its rate."""
+    def admit_device(self, authorization: str) -> str:
+        """Return the id of a device's key ("": the intake is open), or refuse: also at its rate."""
         who = NOBODY
         if not self._aggregator.known().keyring.intake_is_open:
             who = self._key(authorization, Role.DEVICE, DEVICE_KEYS_SECONDS).id
         seconds = self._devices.wait(who)
         if seconds:
             raise refusal("too-many", Retry_After=str(seconds))
+        return who
 
     def admit(self, authorization: str, door: Role) -> Key:
         """Return the key that opens a door, or refuse."""

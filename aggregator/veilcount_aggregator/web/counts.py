@@ -8,16 +8,22 @@ from dataclasses import dataclass, field
 
 from veilcount_shared.verdict import Verdict
 
-from ..ingest import LOSS
-from ..store import VERDICT, Note
+from ..ingest import BY_BODY, LOSS
+from ..store import BY_HOUR, LIMITED, VERDICT, Note
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The notes of one series: verdicts of what was not counted, and losses."""
+    """The notes of one series: verdicts of what was not counted, losses, and limits reached."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
     losses: Counter[str] = field(default_factory=Counter)
+    limited: Counter[str] = field(default_factory=Counter)  # `full`, but not by a period
+
+    def full(self) -> dict[str, int]:
+        """Return how many reports were answered `full`, by the limit that was reached."""
+        of_period = self.verdicts[Verdict.FULL] - self.limited.total()
+        return {BY_BODY: self.limited[BY_BODY], BY_HOUR: self.limited[BY_HOUR], "period": of_period}
 
     def with_counted(self, reports: int) -> dict[str, int]:
         """Return how often each verdict was given, all of them, in the protocol's order."""
@@ -35,4 +41,6 @@ def counts_by_series(noted: Mapping[Note, int]) -> dict[str, Counts]:
             found[note.fingerprint].verdicts[note.word] += number
         elif note.what == LOSS:
             found[note.fingerprint].losses[note.word] += number
+        elif note.what == LIMITED:
+            found[note.fingerprint].limited[note.word] += number
     return found

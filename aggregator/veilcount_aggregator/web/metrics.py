@@ -70,10 +70,12 @@ def exposition(
     noted = store.noted()
     series = aggregator.known().catalogue.series
     secret = [each for each in series.values() if not counts_are_public(each.collection)]
+    counts = counts_by_series(noted)
     yield from _complete(complete=complete and all(shard.up for shard in shards))
     yield from _store(aggregator.store.health())
     yield from _locked(aggregator.store)
-    yield from _reports(store, series, counts_by_series(noted))
+    yield from _reports(store, series, counts)
+    yield from _new_pseudonyms(store, series, counts)
     yield from _suspicious(store, series, suspicion)
     words = _by_what(noted)
     yield from _service(words, intake=not secret)
@@ -137,6 +139,23 @@ def _reports(
                 verdicts[("collection", UNKNOWN), ("verdict", verdict)] += number
     yield from metric("verdicts_total", "counter", "Reports by verdict.", verdicts.items())
     yield from metric("losses_total", "counter", "Devices that lost reports.", losses.items())
+
+
+def _new_pseudonyms(
+    store: Store, series: Mapping[str, Series], counts: Mapping[str, Counts]
+) -> Iterator[str]:
+    """Yield how many pseudonyms came, and how many were refused by which limit."""
+    new: Counter[Labels] = Counter()
+    full: Counter[Labels] = Counter()
+    for fingerprint, each in series.items():
+        if not counts_are_public(each.collection):
+            continue
+        collection = ("collection", each.collection.name)
+        new[(collection,)] += sum(store.fresh(each).values())
+        for limit, number in counts.get(fingerprint, Counts()).full().items():
+            full[collection, ("limit", limit)] += number
+    yield from metric("new_pseudonyms_total", "counter", "Pseudonyms that are new.", new.items())
+    yield from metric("full_total", "counter", "Reports refused by a limit.", full.items())
 
 
 def _suspicious(store: Store, series: Mapping[str, Series], suspicion: Suspicion) -> Iterator[str]:

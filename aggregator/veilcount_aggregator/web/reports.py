@@ -19,12 +19,14 @@ from ..aggregator import Aggregator
 from ..bodies import Body, read_body, too_large
 from ..errors import Busy, StoreError
 from ..logs import Faults
+from ..pseudonym_limit import Origin
 from .authority import Authority
 from .figures import Figures
 from .problems import PROBLEM_TYPE, Problem, Refusal, failed, problem_of, refusal
 
 PATH = "/v1/reports"
 DOOR = "reports"
+SOURCE_CLASS = "HTTP_X_VEILCOUNT_SOURCE_CLASS"  # as WSGI spells the header
 _DIGITS = len(str(MAX_BODY))
 
 Environ = dict[str, Any]
@@ -66,20 +68,20 @@ class ReportsDoor:
 
     def _answer(self, environ: Environ) -> tuple[str, Headers, bytes]:
         try:
-            verdicts = self._aggregator.take(self._body(environ))
+            verdicts = self._aggregator.take(*self._body(environ))
         except (Refusal, Busy) as error:
             return self._problem(problem_of(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is no fault of the device's
             return self._problem(self._fault(error))
         return "200 OK", [("Content-Type", JSON_TYPE)], reply(verdicts)
 
-    def _body(self, environ: Environ) -> Body:
-        """Return what the request says, or refuse it: what costs least is looked at first."""
+    def _body(self, environ: Environ) -> tuple[Body, Origin]:
+        """Return what a request brings, and its origin, or refuse: the cheapest check first."""
         if environ["REQUEST_METHOD"] != "POST":
             raise refusal("wrong-method", Allow="POST")
         try:
             size = _size(environ)
-            self._authority.admit_device(environ.get("HTTP_AUTHORIZATION", ""))
+            key = self._authority.admit_device(environ.get("HTTP_AUTHORIZATION", ""))
             raw = _read(environ, size)
             coding = environ.get("HTTP_CONTENT_ENCODING", "")
             body = read_body(environ.get("CONTENT_TYPE", ""), coding, raw)
@@ -88,7 +90,7 @@ class ReportsDoor:
                 raise BadField("test", why)
         except WireError as error:
             raise Refusal(problem_of(error)) from error
-        return body
+        return body, self._aggregator.origin(key, environ.get(SOURCE_CLASS, ""))
 
     def _fault(self, error: Exception) -> Problem:
         """Note a fault of ours; return what may be said of it."""

@@ -23,7 +23,7 @@ from veilcount_aggregator.keys import Role, create
 from veilcount_aggregator.series import Series
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
-from veilcount_shared.report import Batch, Report
+from veilcount_shared.report import MAX_REPORTS, Batch, Report
 from veilcount_shared.schedule import period_of
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import PACKED_TYPE, encode_packed
@@ -202,6 +202,10 @@ class Clocks:
     passed: float = field(default=1000.0)
 
 
+#: the population of a test sends in a body what devices send in many
+LIMITS = {"max_pseudonyms_per_body": MAX_REPORTS}
+
+
 @contextmanager
 def world(
     folder: Path, *files: str, url: str = "", now: datetime = NOW, **settings: Any
@@ -223,7 +227,7 @@ def open_again(
         open_store(url, make=True).close()
     clocks = Clocks(now)
     aggregator = Aggregator.open(
-        Settings(url, **settings), lambda: clocks.now, lambda: clocks.passed
+        Settings(url, **LIMITS | settings), lambda: clocks.now, lambda: clocks.passed
     )
     try:
         yield World(aggregator, create_app(aggregator, lambda: clocks.passed), clocks)

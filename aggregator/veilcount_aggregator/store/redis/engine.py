@@ -7,6 +7,7 @@ What a shard keeps, each key after its base `veilcount:{..}`:
     :NUMBER:BUCKET    some rows of a ledger, and their bitmaps
     :spread:SERIES:EPOCH      how many rows have spent 1, 2, .. slots
     :fresh:SERIES             each period's new rows
+    :hourly:SERIES:HOUR       new rows by source, for quotas; gone two hours later
     :sizes:SERIES             each cell's reports
     :tally:SERIES:CELL        its counters
     :notes, :series, :ledgers

@@ -21,13 +21,12 @@ from ...errors import StoreError, StoreUnavailable
 from ..contract import (
     COUNTED,
     UNDECIDED,
-    VERDICT,
-    VERDICTS,
     Codes,
-    Note,
     Notes,
     Numbers,
+    Quota,
     Spends,
+    refusal_notes,
 )
 from ..joining import concatenated
 from ..pieces import name, width
@@ -48,6 +47,8 @@ class Sheet:
 
     spends: Spends
     rooms: Numbers  # of each report's request
+    quotas: Sequence[Quota]
+    charged: Numbers  # each report's quota, counted from 1; 0: none
     names: Names
     expected: Codes  # learnt from the answers
 
@@ -61,9 +62,9 @@ class Leaf:
     chosen: Chosen
 
     def page(self, shards: int) -> list[Any]:
-        """Return what is asked of the epoch. Each shard has its share of the room, rounded up.
+        """Return what is asked of the epoch. Each shard has its share of a limit, rounded up.
 
-        Rows are spread evenly, so that a period is full at about its room; sharing the number
+        Rows are spread evenly, so that a period is full at about its limit; sharing the number
         itself would take a transaction over all shards.
         """
         spends, chosen = self.sheet.spends, self.chosen
@@ -73,6 +74,8 @@ class Leaf:
             spends.series.most,
             width(spends.series.bits),
             (-(-self.sheet.rooms[chosen] // shards)).tolist(),
+            [[each.hour, each.source, -(-each.limit // shards)] for each in self.sheet.quotas],
+            self.sheet.charged[chosen].tolist(),
             raw(self.sheet.names.fields[chosen].tobytes()),
             self.sheet.names.places[chosen].tolist(),
             spends.slots[chosen].tolist(),
@@ -96,8 +99,9 @@ class Leaf:
         refused = self.chosen[expected[self.chosen] != COUNTED]
         for period, of_period in _by_number(spends.periods, refused):
             for code, reports in _by_number(expected, of_period):
-                note = Note(VERDICT, spends.series.fingerprint, period, VERDICTS[code])
-                yield from (name(*note), len(reports))
+                notes = refusal_notes(spends.series.fingerprint, period, code, len(reports))
+                for note, times in notes.items():
+                    yield from (name(*note), times)
 
     def learn(self, verdicts: Codes | np.uint8) -> None:
         """Expect what was answered."""
@@ -191,7 +195,10 @@ def _sheet(root: Root, group: Sequence[Spends]) -> Sheet:
     spends = concatenated(group)
     rooms = np.repeat([each.room for each in group], [len(each) for each in group])
     names = root.scatter.names(spends.rows)
-    return Sheet(spends, rooms, names, spends.otherwise.copy())
+    quotas = list(dict.fromkeys(each.quota for each in group if each.quota is not None))
+    numbers = [0 if each.quota is None else 1 + quotas.index(each.quota) for each in group]
+    charged = np.repeat(numbers, [len(each) for each in group])
+    return Sheet(spends, rooms, quotas, charged, names, spends.otherwise.copy())
 
 
 def _parts(root: Root, sheets: Sequence[Sheet], notes: Notes, alone: int) -> Iterator[Part]:

@@ -16,7 +16,7 @@ import msgspec
 
 from veilcount_shared.verdict import Verdict
 
-from ..contract import CODES
+from ..contract import CODES, DEFERRED
 
 DIGITS = 12
 PARTS = ("ledger", "guard", "intake", "keeping", "shelf", "register")
@@ -35,6 +35,7 @@ def body() -> str:
     """Return the library without its name; the parts are one chunk of Lua, in this order."""
     folder = files(__package__) / "lua"
     constants = [f"local {verdict.name} = {CODES[verdict]}" for verdict in _TOLD]
+    constants.append(f"local DEFERRED = {DEFERRED}")
     parts = ((folder / f"{part}.lua").read_text("utf-8") for part in PARTS)
     return "\n".join([*constants, *parts])
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from ...series import Series
-from ..contract import VERDICT, VERDICTS, Codes, Note, Notes, Spends
+from ..contract import Codes, Notes, Quota, Spends, refusal_notes
 from ..joining import join
 from ..judging import Page, Row, judge, moved, rows_of
 from ..pieces import numbers, parse, width
@@ -36,6 +36,13 @@ _GROW = (
     "insert into fresh (series, period, rows) values (?, ?, ?)"
     " on conflict do update set rows = excluded.rows"
 )
+_HOURLY = "select rows from hourly where hour = ? and series = ? and source = ?"
+_CHARGE = (
+    "insert into hourly (hour, series, source, rows) values (?, ?, ?, ?)"
+    " on conflict do update set rows = excluded.rows"
+)
+#: hours whose quotas are kept: the running one, and one for clocks that differ
+_HOURS_KEPT = 2
 _SPREAD = "select rows from spread where series = ? and epoch = ?"
 _MOVE = (
     "insert into spread (series, epoch, rows) values (?, ?, ?)"
@@ -96,6 +103,25 @@ class _Periods(dict[int, int]):
         return self[period]
 
 
+class _Hourly(dict[Quota, int]):
+    """What of each quota is spent, looked up likewise."""
+
+    def __init__(self, database: sqlite3.Connection, number: int) -> None:
+        """Take the database and the number of the series."""
+        self._database = database
+        self._number = number
+
+    def __missing__(self, quota: Quota) -> int:
+        """Return how many new rows were charged to a quota; with a new one, old ones go."""
+        key = (quota.hour, self._number, quota.source)
+        found = self._database.execute(_HOURLY, key).fetchone()
+        if found is None:
+            old = quota.hour - _HOURS_KEPT
+            self._database.execute("delete from hourly where hour <= ?", (old,))
+        self[quota] = found[0] if found else 0
+        return self[quota]
+
+
 def find(database: sqlite3.Connection, fingerprint: str) -> tuple[int, int] | None:
     """Return the number of a series and its first epoch that was not dropped."""
     found: tuple[int, int] | None = database.execute(
@@ -130,7 +156,7 @@ def take(database: sqlite3.Connection, group: Sequence[Spends], notes: Notes) ->
     for number, page, _ in pages.values():
         _write(database, number, page)
         for (period, code), times in page.refused.items():
-            noted[Note(VERDICT, page.series.fingerprint, period, VERDICTS[code])] += times
+            noted.update(refusal_notes(page.series.fingerprint, period, code, times))
     database.executemany(_NOTE, [(*note, times) for note, times in noted.items() if times])
     return [verdicts[place] for place in range(len(group))]
 
@@ -184,7 +210,8 @@ def sweep(database: sqlite3.Connection, number: int) -> bool:
 def _turn(database: sqlite3.Connection, series: Series) -> tuple[int, Page, _Rows]:
     number, dropped = know(database, series.fingerprint)
     held = _Rows(database, number)
-    return number, Page(series, dropped, held, _Periods(database, number)), held
+    periods, hourly = _Periods(database, number), _Hourly(database, number)
+    return number, Page(series, dropped, held, periods, hourly), held
 
 
 def _write(database: sqlite3.Connection, number: int, page: Page) -> None:
@@ -195,6 +222,8 @@ def _write(database: sqlite3.Connection, number: int, page: Page) -> None:
         some = spent[first : first + MOST]
         database.execute(_SPEND_MANY[len(some)], list(chain.from_iterable(some)))
     database.executemany(_GROW, [(number, period, page.fresh[period]) for period in page.grown])
+    charged = [(q.hour, number, q.source, page.hourly[q]) for q in page.charged]
+    database.executemany(_CHARGE, charged)
     for epoch in {epoch for epoch, _ in page.steps}:
         _move(database, number, epoch, moved(page, epoch))
     for cell, found in page.counted.items():

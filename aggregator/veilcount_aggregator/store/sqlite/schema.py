@@ -55,8 +55,16 @@ create table note (
 ) strict, without rowid
 """
 
+# new rows by hour, series and source, for quotas; deleted when the hour is over
+_HOURLY = """
+create table hourly (
+    hour integer, series integer, source text, rows integer not null,
+    primary key (hour, series, source)
+) strict, without rowid
+"""
+
 #: from each version to the next; a step that was released never changes
-STEPS = (_FIRST,)
+STEPS = (_FIRST, _HOURLY)
 
 
 def bring_up(database: sqlite3.Connection, name: str, steps: Sequence[str], *, make: bool) -> None:

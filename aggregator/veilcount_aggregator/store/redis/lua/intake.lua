@@ -8,7 +8,7 @@ local function look_up(base, volumes, series, epoch)
   local found = call('HMGET', base .. ':epochs:' .. series, epoch, 'dropped')
   local volume = volumes[series]
   if not volume then
-    volume = {dropped = tonumber(found[2] or 0), fresh = {}, brought = {}}
+    volume = {dropped = tonumber(found[2] or 0), fresh = {}, brought = {}, quotas = {}}
     volumes[series] = volume
   end
   return volume, open_ledger(base, series, epoch, found[1])
@@ -32,26 +32,58 @@ local function find_row(ledger, place, field)
   }
 end
 
-local function verdict_of(base, leaf, row, slot, period, room, otherwise)
+-- What of a quota is spent, looked up once a group. Its key goes by itself: two hours are enough for
+-- an hour and the clocks that differ.
+local QUOTA_SECONDS = 7200
+
+local function find_quota(base, leaf, given)
+  local hour, source, limit = unpack(given)
+  local name = hour .. ' ' .. source
+  local quota = leaf.volume.quotas[name]
+  if not quota then
+    local key = base .. ':hourly:' .. leaf.series .. ':' .. hour
+    quota = {key = key, source = source, rows = tonumber(call('HGET', key, source) or 0), brought = 0}
+    leaf.volume.quotas[name] = quota
+  end
+  quota.limit = limit
+  return quota
+end
+
+local function charge_quotas(volume)
+  for _, quota in pairs(volume.quotas) do
+    if quota.brought > 0 then
+      call('HINCRBY', quota.key, quota.source, quota.brought)
+      call('EXPIRE', quota.key, QUOTA_SECONDS)
+    end
+  end
+end
+
+local function verdict_of(base, leaf, row, slot, period, room, quota, otherwise)
   if is_spent(row.bitmap, slot) then
     return DUPLICATE
   elseif otherwise ~= COUNTED then
     return otherwise
   elseif row.spent == 0 and fresh_rows(base, leaf.series, leaf.volume, period) >= room then
     return FULL
+  elseif row.spent == 0 and quota and quota.rows >= quota.limit then
+    return DEFERRED
   elseif row.spent >= leaf.most then
     return OVER_BUDGET
   end
   return COUNTED
 end
 
-local function count(leaf, row, slot, period)
+local function count(leaf, row, slot, period, quota)
   local moves, had = leaf.moves, row.spent
   if had == 0 then
     local volume = leaf.volume
     volume.fresh[period] = volume.fresh[period] + 1
     volume.brought[period] = (volume.brought[period] or 0) + 1
     leaf.brought = leaf.brought + 1
+    if quota then
+      quota.rows = quota.rows + 1
+      quota.brought = quota.brought + 1
+    end
   else
     moves[had] = (moves[had] or 0) - 1
   end
@@ -66,8 +98,8 @@ end
 
 -- A page is what the group asks of one epoch of one series; a leaf is what becomes of it.
 local function judge(base, volumes, page, verdicts)
-  local series, epoch, most, width, rooms, fields, places, slots, periods, otherwise, expected =
-    unpack(page)
+  local series, epoch, most, width, rooms, quotas, charged, fields, places, slots, periods,
+    otherwise, expected = unpack(page)
   local volume, ledger = look_up(base, volumes, series, epoch)
   local leaf = {
     series = series, epoch = epoch, most = most, width = width,
@@ -83,10 +115,12 @@ local function judge(base, volumes, page, verdicts)
         row = find_row(ledger, places[at], field)
         rows[field] = row
       end
+      local given = quotas[charged[at]]
+      local quota = given and find_quota(base, leaf, given)
       verdict = verdict_of(
-        base, leaf, row, slots[at], periods[at], rooms[at], otherwise[at])
+        base, leaf, row, slots[at], periods[at], rooms[at], quota, otherwise[at])
       if verdict == COUNTED then
-        count(leaf, row, slots[at], periods[at])
+        count(leaf, row, slots[at], periods[at], quota)
       end
     end
     verdicts[#verdicts + 1] = verdict
@@ -160,6 +194,7 @@ local function commit(base, packed)
     for period, rows in pairs(volume.brought) do
       call('HINCRBY', base .. ':fresh:' .. series, period, rows)
     end
+    charge_quotas(volume)
   end
   for _, tally in ipairs(tallies) do
     write_tally(base, unpack(tally))

@@ -1,0 +1,126 @@
+"""What it costs a stranger to fill a period with invented pseudonyms: `python -m bench.filling`.
+
+A real server on SQLite with an open intake, without limits (but a period's) and with those that it
+has by default; bodies of new pseudonyms over keep-alive connections, for some seconds. What was
+let in, and the quota of an hour, give the requests and the hours until a period is full.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from veilcount_aggregator.settings import NEW_PER_HOUR, ROOM
+from veilcount_shared.report import MAX_REPORTS, OPEN_BODY_PSEUDONYMS
+from veilcount_shared.wire import PACKED_TYPE
+
+from .ingest_load import Shape, bodies, definitions, question
+from .ingest_servers import engine, served
+from .table import Row, Table
+
+COLUMNS = {
+    "limits": "",
+    "pseudonyms a body": "d",
+    "let in a body": ".1f",
+    "let in a second": ",.0f",
+    "requests to fill": ",.0f",
+    "hours to fill": ",.2f",
+}
+SLOTS, CONNECTIONS, SECONDS, BODIES = 4, 4, 5.0, 2_000
+SIZES = (1, OPEN_BODY_PSEUDONYMS, MAX_REPORTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Flood:
+    """What came of some seconds of a flood."""
+
+    requests: int
+    seconds: float
+    verdicts: Counter[str]
+
+    @property
+    def admitted(self) -> int:
+        """How many new pseudonyms were counted."""
+        return self.verdicts["counted"]
+
+
+def run() -> Table:
+    """Flood one server after the other, with bodies of each size."""
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        file = place / "collections.toml"
+        file.write_text(definitions(SLOTS), encoding="utf-8")
+        rows = [
+            _row(size, _flooded(size, place, file, limited=limited), limited=limited)
+            for limited in (False, True)
+            for size in SIZES
+        ]
+    return Table(f"filling a period of {ROOM:,} with invented pseudonyms, SQLite", COLUMNS, rows)
+
+
+def _flooded(size: int, place: Path, file: Path, *, limited: bool) -> Flood:
+    with (
+        engine("sqlite", place / f"{size}-{limited}") as store,
+        served("granian", store, file, limited=limited) as server,
+    ):
+        return flood(server.url, size)
+
+
+def flood(url: str, size: int) -> Flood:
+    """Post bodies of so many new pseudonyms each, over some connections at once."""
+    begun = time.monotonic()
+    with ThreadPoolExecutor(CONNECTIONS) as attackers:
+        work = [attackers.submit(_attack, url, size, seed) for seed in range(CONNECTIONS)]
+        replies = [reply for each in work for reply in each.result()]
+    verdicts = Counter(verdict for reply in replies for verdict in json.loads(reply)["verdicts"])
+    return Flood(len(replies), time.monotonic() - begun, verdicts)
+
+
+def _attack(url: str, size: int, seed: int) -> list[bytes]:
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 0, timeout=60)
+    ends, replies = time.monotonic() + SECONDS, []
+    for body in _bodies(size, seed):
+        connection.request("POST", parts.path, body, {"Content-Type": PACKED_TYPE})
+        replies.append(connection.getresponse().read())
+        if time.monotonic() > ends:
+            break
+    connection.close()
+    return replies
+
+
+def _bodies(size: int, seed: int) -> Iterator[bytes]:
+    """Yield bodies without end, some thousand pseudonyms made at once."""
+    chance, number = np.random.default_rng(seed), max(1, BODIES // size)
+    while True:
+        raw = bodies(question(SLOTS), Shape(size, mixed=True), number, chance)
+        length = len(raw) // number
+        yield from (raw[place * length :][:length] for place in range(number))
+
+
+def _row(size: int, found: Flood, *, limited: bool) -> Row:
+    each = found.admitted / found.requests
+    pace = found.admitted / found.seconds
+    hours = ROOM / pace / 3600
+    return {
+        "limits": "default" if limited else "none",
+        "pseudonyms a body": size,
+        "let in a body": each,
+        "let in a second": pace,
+        "requests to fill": ROOM / each,
+        "hours to fill": max(hours, ROOM / NEW_PER_HOUR) if limited else hours,
+    }
+
+
+if __name__ == "__main__":
+    print(run())
