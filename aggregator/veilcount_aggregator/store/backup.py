@@ -20,6 +20,7 @@ from .sqlite.faults import fault
 from .sqlite.file import SqliteFile
 from .sqlite.place import Place
 from .sqlite.schema import APPLICATION
+from .sqlite.wal_guard import remove_links
 
 WHY = "restored from a backup: enter again what was released since, from the release journal"
 
@@ -43,6 +44,7 @@ def restore(backed_up: Path, url: str) -> None:
     with _beside(place.path) as part:
         _write(file, part)
         _lock(part)
+        remove_links(place.path)
     file.close()
 
 
@@ -62,6 +64,8 @@ def _beside(to: Path) -> Iterator[Path]:
     finally:
         for left in (part, part.with_name(f"{part.name}-lock")):
             left.unlink(missing_ok=True)
+        if part.parent.is_dir():
+            remove_links(part)
 
 
 def _write(file: SqliteFile, part: Path) -> None:

@@ -109,6 +109,7 @@ class Health:
     durable: Durable
     why: str
     fenced: bool
+    trouble: str = ""  # why it cannot be written now, in words that anybody may read
 
 
 Records = Mapping[str, bytes]

@@ -76,4 +76,6 @@ def readiness(probe: Probe) -> Readiness:
         return Readiness(False, "", f"the store cannot be used: {type(error).__name__}")
     if health.fenced:
         return Readiness(False, health.durable, "the store is fenced: its reports belong elsewhere")
+    if health.trouble:
+        return Readiness(False, health.durable, f"the store cannot be written: {health.trouble}")
     return Readiness(True, health.durable, health.why)
