@@ -74,6 +74,8 @@ def _store(health: Health, *, locked: bool) -> Iterator[str]:
     fenced, waits = "1: the store takes no reports.", "1: central releases wait for `store unlock`."
     yield from _metric("store_fenced", "gauge", fenced, [((), int(health.fenced))])
     yield from _metric("releases_locked", "gauge", waits, [((), int(locked))])
+    writable = "0: the last write failed, or a page is damaged; /readyz says which."
+    yield from _metric("store_writable", "gauge", writable, [((), int(not health.trouble))])
 
 
 def _reports(aggregator: Aggregator, counts: Mapping[str, Counts]) -> Iterator[str]:

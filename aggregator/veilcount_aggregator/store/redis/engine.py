@@ -9,7 +9,7 @@ What a shard keeps, each key after its base `veilcount:{..}`:
     :fresh:SERIES             each period's new rows
     :sizes:SERIES             each cell's reports
     :tally:SERIES:CELL        its counters
-    :notes, :series, :ledgers
+    :notes, :series, :ledgers, :probe
 and the shelf: :root, :generation, :kinds, :records:KIND
 """
 
@@ -32,6 +32,7 @@ from .reading import Reader
 from .root import SHELF, Root, find_root
 from .scatter import shards
 from .servers import Command, Servers
+from .write_probe import WriteProbe
 
 EPOCHS_AT_ONCE = 1000
 BUCKETS_AT_ONCE = 1000  # to be freed: a millisecond
@@ -53,6 +54,7 @@ class RedisStore:
         self._servers = servers
         self.root = root
         self._reader = Reader(servers, root)
+        self._probe = WriteProbe(servers, root)
 
     # -- the intake ----------------------------------------------------------------------------
 
@@ -147,7 +149,8 @@ class RedisStore:
             if store != self.root.store:
                 raise StoreUnfit("a part of the store is gone: it was emptied or replaced")
         engine = "redis-cluster" if self._servers.address.cluster else "redis"
-        return Health(engine, durable, why, shelf.fenced(self._servers))
+        fenced = shelf.fenced(self._servers)
+        return Health(engine, durable, why, fenced, self._probe.trouble())
 
     def close(self) -> None:
         """Let go of connections."""

@@ -78,9 +78,9 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     """To whoever runs it, at /readyz; and it is over when there is room again."""
     with small_disk(tmp_path / "disk") as disk:
         store = made(disk / "store.db")
+        store.file.condition = Condition(clock := Clock())
         probe = Probe(store)
         assert readiness(probe).ready
-        store.file.condition._seconds = clock = Clock()
         with pytest.raises(OSError, match="No space"):
             (disk / "ballast").write_bytes(bytes(2 << 20))
 
@@ -174,8 +174,7 @@ def test_probes_are_few(path: Path, store: SqliteStore, monkeypatch: pytest.Monk
 
 def test_a_failed_commit_is_remembered_through_a_probe(store: SqliteStore) -> None:
     """The probe succeeds meanwhile, and is no report."""
-    condition = store.file.condition
-    condition._seconds = clock = Clock()
+    store.file.condition = condition = Condition(clock := Clock())
     condition.failed(StoreUnavailable("x"), OSError(5, "I/O error"), probe=False)
 
     assert store.health().trouble == "a write failed: OSError"
