@@ -60,6 +60,9 @@ def _mended(error: VeilcountError) -> str:
 
 
 def _taking(stored: Stored) -> Iterator[Told]:
+    if trouble := stored.health.trouble:
+        yield wrong(f"the store cannot be written: {trouble}", "reports wait on devices meanwhile")
+        return
     if not stored.health.fenced:
         yield ok("no fence: reports are taken")
         return

@@ -41,6 +41,7 @@ def check(context: click.Context, *, url: str | None, as_json: bool) -> None:
         "durable": health.durable.value,
         "why": health.why,
         "fenced": health.fenced,
+        "trouble": health.trouble or None,
         "copied_to": left.where if left else None,
         "releases_locked": lock,
     }
@@ -51,7 +52,8 @@ def check(context: click.Context, *, url: str | None, as_json: bool) -> None:
             ("store", shown(options.given(url))),
             ((name, _plain(value)) for name, value in facts.items()),
         )
-    context.exit(NOT_SO if health.fenced or health.durable is Durable.NO else WELL)
+    failing = health.fenced or health.trouble or health.durable is Durable.NO
+    context.exit(NOT_SO if failing else WELL)
 
 
 @command.command("copy")

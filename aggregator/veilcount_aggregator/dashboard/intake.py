@@ -160,6 +160,8 @@ def _troubles(store: Store, series: Mapping[str, Series], health: Health) -> Ite
         yield Standstill(
             "The store is fenced: no report is taken. `veilcount store unfence` lifts it."
         )
+    if health.trouble:
+        yield Standstill(f"The store cannot be written: {health.trouble}.")
     central = any(each.collection.model is Model.CENTRAL for each in series.values())
     if central and locked(store):
         yield Standstill(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from ..errors import SettingsError, StoreUnfit
@@ -20,6 +20,8 @@ from .sqlite.faults import fault
 from .sqlite.file import SqliteFile
 from .sqlite.place import Place
 from .sqlite.schema import APPLICATION
+from .sqlite.wal_guard import remove_links
+from .target_lock import exclusive
 
 WHY = "restored from a backup: enter again what was released since, from the release journal"
 
@@ -27,23 +29,37 @@ WHY = "restored from a backup: enter again what was released since, from the rel
 def backup(url: str, to: Path) -> None:
     """Write a store's present state to a new file that only its owner may read."""
     file = SqliteFile(Place.of(url))
-    if to.exists():
-        raise SettingsError("to", str(to), "there is such a file already: give a new name")
-    with _beside(to) as part:
-        _write(file, part)
+    with _exclusive(to, "to"):
+        if to.exists():
+            raise SettingsError("to", str(to), "there is such a file already: give a new name")
+        with _beside(to) as part:
+            _write(file, part)
     file.close()
 
 
 def restore(backed_up: Path, url: str) -> None:
     """Make a store of a backup, where there is none; its releases are locked."""
     place, file = Place.of(url), SqliteFile(Place(backed_up))
-    for path in (place.path, place.path.with_name(f"{place.path.name}-wal")):
-        if path.exists():
-            raise SettingsError("store", url, f"{path} is there already: move it away first")
-    with _beside(place.path) as part:
-        _write(file, part)
-        _lock(part)
+    with _exclusive(place.path, "store"):
+        for path in (place.path, place.path.with_name(f"{place.path.name}-wal")):
+            if path.exists():
+                raise SettingsError("store", url, f"{path} is there already: move it away first")
+        with _beside(place.path) as part:
+            _write(file, part)
+            _lock(part)
+            remove_links(place.path)
     file.close()
+
+
+@contextmanager
+def _exclusive(target: Path, field: str) -> Iterator[None]:
+    """Make a file alone; a folder that is missing or full is the disk's fault, as everywhere."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(exclusive(target, field))
+        except OSError as error:
+            raise fault(error, target) from error
+        yield
 
 
 @contextmanager
@@ -62,6 +78,8 @@ def _beside(to: Path) -> Iterator[Path]:
     finally:
         for left in (part, part.with_name(f"{part.name}-lock")):
             left.unlink(missing_ok=True)
+        if part.parent.is_dir():
+            remove_links(part)
 
 
 def _write(file: SqliteFile, part: Path) -> None:

@@ -140,6 +140,7 @@ class Health:
     fenced: bool
     serving: int = 1  # shards that take reports now
     shards: int = 1
+    trouble: str = ""  # why it cannot be written now, in words that anybody may read
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ The source is fenced before the first piece is read, and stays so: its record sa
 belong from now on. The target keeps how far it has come, so that a copy that was interrupted goes
 on when it is asked for again. A ticket, one for both sides, tells a copy that may go on from any
 other store: a source that has taken reports meanwhile has another ticket. Whatever is refused is
-refused before the fence is raised.
+refused before the fence is raised. One process at a time copies into a store: others are told.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from dataclasses import asdict, dataclass, replace
 from ..errors import StoreFenced, StoreUnfit
 from ..shelf import change
 from .contract import Piece, Record, Store
+from .lease import Lease
 from .pieces import digest, name
 
 KIND = "copy"
-TO, FROM = "to", "from"
+TO, FROM, RUN = "to", "from", "run"
 
 #: what is carried in one step
 STEP_PIECES = 256
@@ -63,18 +64,27 @@ def copy(
 
     `where` is the target's name for people: the source keeps it, and it carries no password.
     """
+    _begun(source, target, where)  # before anything is written to what may be another store
+    lease = Lease(target, KIND, RUN)
+    with lease.held():
+        known, kept = _begun(source, target, where)
+        arriving = known or _arrive(lease, kept or _leave(source, where))
+        _carry(source, target, lease, arriving, progress)
+        found = digest(_carried(source))
+        if found != digest(_carried(target)):
+            raise StoreUnfit("the copy differs from its source: begin again with an empty target")
+        _keep(lease, replace(arriving, done=True))
+    return found
+
+
+def _begun(source: Store, target: Store, where: str) -> tuple[Arriving | None, Leaving | None]:
+    """Return what both sides know of this copy; refuse one that cannot be begun or gone on with."""
     known, kept = _arriving(target), _fenced_for(source)
     if known is None:
         _refuse_other(target, kept, where)
     else:
         _refuse_again(known, kept)
-    arriving = known or _arrive(target, kept or _leave(source, where))
-    _carry(source, target, arriving, progress)
-    found = digest(_carried(source))
-    if found != digest(_carried(target)):
-        raise StoreUnfit("the copy differs from its source: begin again with an empty target")
-    _keep(target, FROM, replace(arriving, done=True))
-    return found
+    return known, kept
 
 
 def leaving(source: Store) -> Leaving | None:
@@ -128,20 +138,31 @@ def _refuse_again(known: Arriving, kept: Leaving | None) -> None:
 
 
 def _leave(source: Store, where: str) -> Leaving:
-    made = Leaving(secrets.token_hex(16), where)
-    _keep(source, TO, made)
+    """Fence a source for a copy, unless another copy of it has begun meanwhile."""
+    made, seen = Leaving(secrets.token_hex(16), where), leaving(source)
+
+    def decide() -> tuple[list[Record], None]:
+        if leaving(source) != seen or source.health().fenced:
+            raise StoreFenced("another copy of the source has just begun: wait for it")
+        return [Record(KIND, TO, json.dumps(asdict(made)).encode())], None
+
+    change(source, decide)
     source.fence(on=True)
     return made
 
 
-def _arrive(target: Store, leaving: Leaving) -> Arriving:
+def _arrive(lease: Lease, leaving: Leaving) -> Arriving:
     made = Arriving(leaving.ticket)
-    _keep(target, FROM, made)
+    _keep(lease, made)
     return made
 
 
 def _carry(
-    source: Store, target: Store, arriving: Arriving, progress: Callable[[Progress], None]
+    source: Store,
+    target: Store,
+    lease: Lease,
+    arriving: Arriving,
+    progress: Callable[[Progress], None],
 ) -> None:
     """Carry what is not there yet, a step at a time; a step that is done twice changes nothing."""
     moved = Progress(0, 0)
@@ -149,13 +170,13 @@ def _carry(
         moved = Progress(moved.pieces + len(step), moved.bytes + _size(step))
         if moved.pieces > arriving.pieces:
             target.absorb(step)
-            _keep(target, FROM, replace(arriving, pieces=moved.pieces))
+            _keep(lease, replace(arriving, pieces=moved.pieces))
         progress(moved)
 
 
 def _carried(store: Store) -> Iterator[Piece]:
     """Return all pieces but those that are about the copy itself."""
-    own = {("record", name(KIND, key)) for key in (TO, FROM)}
+    own = {("record", name(KIND, key)) for key in (TO, FROM, RUN)}
     return (piece for piece in store.pieces() if (piece.kind, piece.key) not in own)
 
 
@@ -176,6 +197,6 @@ def _size(step: list[Piece]) -> int:
     return sum(len(piece.body) for piece in step)
 
 
-def _keep(store: Store, key: str, what: Leaving | Arriving) -> None:
+def _keep(lease: Lease, what: Arriving) -> None:
     value = json.dumps(asdict(what)).encode()
-    change(store, lambda: ([Record(KIND, key, value)], None))
+    lease.change(lambda: [Record(KIND, FROM, value)])

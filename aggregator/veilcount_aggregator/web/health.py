@@ -80,6 +80,9 @@ def readiness(probe: Probe) -> Readiness:
     if health.fenced:
         why = "the store is fenced: its reports belong elsewhere"
         return Readiness(False, health.durable, why, health.serving, health.shards)
+    if health.trouble:
+        why = f"the store cannot be written: {health.trouble}"
+        return Readiness(False, health.durable, why, health.serving, health.shards)
     return Readiness(True, health.durable, health.why, health.serving, health.shards)
 
 

@@ -104,6 +104,8 @@ def _store(health: Health) -> Iterator[str]:
     yield from metric("store", "gauge", "The store, 1.", [(labels, 1)])
     fenced = "1: the store takes no reports."
     yield from metric("store_fenced", "gauge", fenced, [((), int(health.fenced))])
+    writable = "0: the last write failed, or a page is damaged; /readyz says which."
+    yield from metric("store_writable", "gauge", writable, [((), int(not health.trouble))])
 
 
 def _locked(store: Store) -> Iterator[str]:

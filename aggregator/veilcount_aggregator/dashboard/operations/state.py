@@ -78,6 +78,8 @@ def verdict(all_found: Sequence[Finding], health: Health) -> Verdict:
         return Verdict(
             "bad", "No report is taken: the store is fenced.", "Its reports belong elsewhere."
         )
+    if health.trouble:
+        return Verdict("bad", "The store cannot be written.", f"{health.trouble}.")
     state = worst(all_found)
     if state is State.OK:
         return Verdict("good", "All is well.", "Reports are taken, and nothing stands out.")
@@ -89,6 +91,7 @@ def verdict(all_found: Sequence[Finding], health: Health) -> Verdict:
 def facts(aggregator: Aggregator, health: Health) -> list[Fact]:
     """Return what the store is and promises."""
     taking = ("no", "fenced") if health.fenced else ("yes", "not fenced")
+    taking = ("no", health.trouble) if health.trouble else taking
     closed = bool(locked(aggregator.store))
     journal = (
         "with a journal beside the store"

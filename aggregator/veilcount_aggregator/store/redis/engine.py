@@ -10,13 +10,14 @@ What a shard keeps, each key after its base `veilcount:{..}`:
     :hourly:SERIES:HOUR       new rows by source, for quotas; gone two hours later
     :sizes:SERIES             each cell's reports
     :tally:SERIES:CELL        its counters
-    :notes, :series, :ledgers
+    :notes, :series, :ledgers, :probe
 and the shelf: :root, :generation, :kinds, :records:KIND
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -46,6 +47,7 @@ from .root import Root, find_root
 from .scatter import shards
 from .servers import Command, Servers
 from .shard_health import answering, look, store_health
+from .write_probe import WriteProbe
 
 EPOCHS_AT_ONCE = 1000
 BUCKETS_AT_ONCE = 1000  # to be freed: a millisecond
@@ -70,6 +72,7 @@ class RedisStore:
         self._servers = servers
         self.root = root
         self._reader = Reader(servers, root)
+        self._probe = WriteProbe(servers, root)
 
     # -- the intake ----------------------------------------------------------------------------
 
@@ -161,7 +164,7 @@ class RedisStore:
 
     def health(self) -> Health:
         """Return how it is, or raise: no shard answers, a policy changed, or it was emptied."""
-        return store_health(self._servers, self.root)
+        return replace(store_health(self._servers, self.root), trouble=self._probe.trouble())
 
     def shards(self) -> list[Shard]:
         """Return how each shard is, and the server of the records."""

@@ -28,13 +28,17 @@ from ..contract import (
 )
 from ..pieces import parse
 from . import intake, moving, shelf
+from .condition import PAGES_SECONDS, PROBE_SECONDS
 from .file import SqliteFile
+from .page_check import is_damaged
 from .parts import padded
 from .place import Place
 from .tallies import Tally, unfinished
 
 #: between two transactions of a long job, for those who wait
 PAUSE = 0.002
+#: how long a look at the pages may take: a probe waits for two seconds
+PAGES_FOR_SECONDS = 0.5
 
 
 def open_sqlite(url: str, *, make: bool) -> SqliteStore:
@@ -160,12 +164,15 @@ class SqliteStore:
             moving.absorb(database, pieces)
 
     def health(self) -> Health:
-        """Return how it is, or raise."""
+        """Return how it is, or raise; now and then with a write, and a look at the pages."""
+        self._examine()
         with self.file.reading() as database:
             fenced = shelf.fenced(database)
+        trouble = self.file.condition.trouble
         if self.file.place.durable:
-            return Health("sqlite", Durable.YES, "WAL, synchronous=FULL", fenced)
-        return Health("sqlite", Durable.NO, "durability=relaxed: synchronous=OFF", fenced)
+            return Health("sqlite", Durable.YES, "WAL, synchronous=FULL", fenced, trouble=trouble)
+        why = "durability=relaxed: synchronous=OFF"
+        return Health("sqlite", Durable.NO, why, fenced, trouble=trouble)
 
     def shards(self) -> list[Shard]:
         """Return the one part that it is."""
@@ -180,6 +187,18 @@ class SqliteStore:
         self.file.close()
 
     # -- inside --------------------------------------------------------------------------------
+
+    def _examine(self) -> None:
+        """Learn whether a write lasts and pages are sound; what goes wrong is the condition's."""
+        condition = self.file.condition
+        with suppress(StoreError):
+            if condition.due("write", PROBE_SECONDS):
+                with self.file.writing(probe=True) as database:
+                    shelf.touch(database)
+        if condition.due("pages", PAGES_SECONDS):
+            with suppress(StoreError), self.file.reading() as database:
+                if is_damaged(database, PAGES_FOR_SECONDS):
+                    condition.damaged()
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:

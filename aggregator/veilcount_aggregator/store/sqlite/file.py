@@ -6,11 +6,13 @@ connection is closed, and the next call opens anew.
 
 No connection crosses a fork [sqlite.org/howtocorrupt, 2.6]: a child would take its parent's locks
 for its own, and lose its WAL when the parent ends. And nobody writes to a file that was moved or
-removed meanwhile: what is acknowledged must be found under the store's own name.
+removed meanwhile: what is acknowledged must be found under the store's own name, and its WAL under
+the WAL's name when the commit returns.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -20,12 +22,15 @@ from threading import Lock, get_ident
 from urllib.parse import quote
 from weakref import WeakSet
 
-from ...errors import StoreUnavailable, StoreUnfit
+from ...errors import StoreError, StoreUnavailable, StoreUnfit
+from ...logs import say
+from .condition import Condition
 from .faults import fault
 from .locking import FileLock
 from .place import Place
 from .readers import Readers
 from .schema import STEPS, bring_up, refuse_newer
+from .wal_guard import WalGuard, remove_links
 
 #: how long a call waits for others
 SECONDS = 10.0
@@ -43,6 +48,7 @@ class SqliteFile:
     def __init__(self, place: Place, steps: Sequence[str] = STEPS) -> None:
         """Name the file and its schema's steps."""
         self.place = place
+        self.condition = Condition()
         self._steps = steps
         self._make = False
         self._identity = (0, 0)
@@ -50,6 +56,7 @@ class SqliteFile:
         self._mine = Lock()
         self._lock = FileLock(place.path.with_name(f"{place.path.name}-lock"))
         self._readers = Readers(self._reader, SECONDS)
+        self._guard = WalGuard(place.path)
         self._forking: dict[int, list[bool]] = {}
         self._orphan = False
         self._left: list[object] = []
@@ -62,8 +69,8 @@ class SqliteFile:
             self._make = False
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """Do all of it, durably, or nothing."""
+    def writing(self, *, probe: bool = False) -> Iterator[sqlite3.Connection]:
+        """Do all of it, durably, or nothing; a probe is too small to show that there is room."""
         if not self._mine.acquire(timeout=SECONDS):
             raise StoreUnavailable(f"{self.place.path}: another call has taken {SECONDS:g} s")
         try:
@@ -74,11 +81,15 @@ class SqliteFile:
             database.execute("begin immediate")
             # Whoever upgraded this store did not end this process first: it writes no more.
             refuse_newer(database, str(self.place.path), self._steps)
+            before = database.total_changes
             yield database
             database.execute("commit")
+            self._keep_log(database)
+            if database.total_changes != before:
+                self.condition.wrote(probe=probe)
         except (sqlite3.Error, OSError) as error:
             self._close_writer()
-            raise fault(error, self.place.path) from error
+            raise self._failed(error, probe=probe) from error
         except BaseException:
             self._roll_back()
             raise
@@ -91,12 +102,14 @@ class SqliteFile:
         """Read one state of the store."""
         try:
             self._refuse_orphan()
-            if self._moved():
-                self._readers.close()
+            self._look()
             with self._readers.reading() as database:
                 yield database
         except (sqlite3.Error, OSError) as error:
-            raise fault(error, self.place.path) from error
+            found = fault(error, self.place.path)
+            if isinstance(found, StoreUnfit):
+                self.condition.damaged()
+            raise found from error
 
     def close(self) -> None:
         """Let go of connections and files."""
@@ -126,6 +139,7 @@ class SqliteFile:
         self._orphan = not all(self._forking.pop(get_ident()))
         self._forking = {}
         self._lock.close()
+        self._guard.abandon()
         self._left += [self._writer, self._readers]  # closing them would disturb the parent
         self._writer = None
         self._mine = Lock()
@@ -139,6 +153,36 @@ class SqliteFile:
                 f"{self.place.path}: this process was forked in the middle of another thread's"
                 " call: open the store after the fork"
             )
+
+    def _failed(self, error: sqlite3.Error | OSError, *, probe: bool) -> StoreError:
+        found = fault(error, self.place.path)
+        self.condition.failed(found, error, probe=probe)
+        return found
+
+    def _look(self) -> None:
+        """Let go of readers of another file; have a log that was removed put back."""
+        moved = self._moved()
+        if moved:
+            self._readers.close()
+        if (self._writer is None or not moved) and not self._guard.intact():
+            with self.writing():
+                pass
+
+    def _keep_log(self, database: sqlite3.Connection) -> None:
+        """See that the log is found under its name; else put it back, or save it and refuse."""
+        if self._guard.intact():
+            return
+        name = f"{self.place.path.name}-wal"
+        self._readers.close()  # what opened meanwhile has another log
+        if self._guard.restore():
+            say(
+                "write-ahead log restored",
+                logging.ERROR,
+                store="sqlite",
+                why=f"{name} was removed or replaced while the store was in use: find out by whom",
+            )
+            return
+        _save(database, self.place.path)
 
     def _find(self) -> None:
         if self._make:
@@ -158,19 +202,26 @@ class SqliteFile:
             self._close_writer()
         if self._writer is None:
             self._writer = self._open_writer()
+        self._keep_log(self._writer)
         return self._writer
 
     def _open_writer(self) -> sqlite3.Connection:
         path = self.place.path
+        _require(path)
+        self._guard.prepare()
         database = _connect(path, "rw")
         try:
             found = path.stat()
             bring_up(database, str(path), self._steps, make=self._make)
             _keep_wal(database, path)
             _execute(database, *self._settings())
+            database.execute("pragma schema_version").fetchone()  # opens log and index
+            self._guard.hold()
         except BaseException:
             database.close()
             raise
+        if self._identity != (found.st_dev, found.st_ino):
+            self.condition.reset()
         self._identity = found.st_dev, found.st_ino
         return database
 
@@ -193,9 +244,14 @@ class SqliteFile:
 
     def _close_writer(self) -> None:
         if self._writer is not None:
+            with suppress(OSError):  # SQLite removes by name what it has written back
+                if not self._moved() and not self._guard.intact():
+                    self._guard.restore()
             with suppress(sqlite3.Error):
                 self._writer.close()
             self._writer = None
+            with suppress(OSError):
+                self._guard.release()
 
     def _let_go(self) -> None:
         self._close_writer()
@@ -232,6 +288,7 @@ def _touch(path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+        remove_links(path)
         directory = os.open(path.parent, os.O_RDONLY)
         os.fsync(directory)
         os.close(directory)
@@ -261,6 +318,20 @@ def _keep_wal(database: sqlite3.Connection, path: Path) -> None:
             f"{path}: its file system has no shared memory, as of a network drive: put the store on"
             " a local disk"
         )
+
+
+def _save(database: sqlite3.Connection, path: Path) -> None:
+    """Write a log that has no name left back into the database, and refuse to go on with it."""
+    busy, logged, saved = database.execute("pragma wal_checkpoint(full)").fetchone()
+    what = f"{path}: its write-ahead log was removed, and every other name of it"
+    if busy or logged != saved:
+        raise StoreUnavailable(
+            f"{what}: end all readers, then stop all processes with SIGTERM, which write it back as"
+            " they end; a kill -9 would lose what was acknowledged"
+        )
+    raise StoreUnfit(
+        f"{what}. Everything acknowledged is written back: stop all processes, and start them again"
+    )
 
 
 def _execute(database: sqlite3.Connection, *statements: str) -> None:

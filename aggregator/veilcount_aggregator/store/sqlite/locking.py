@@ -25,13 +25,11 @@ class FileLock:
         self._descriptor: int | None = None
 
     def take(self, seconds: float) -> None:
-        """Wait for it, so long at most."""
-        if self._descriptor is None:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            flock(self._descriptor, LOCK_EX | LOCK_NB)
-        except BlockingIOError:
-            self._queue(self._descriptor, seconds)
+        """Wait for it, so long at most; a lock on a file that was removed is none."""
+        self._take(seconds)
+        while not self._has_its_name():
+            self.close()
+            self._take(seconds)
 
     def release(self) -> None:
         """Let the next one in."""
@@ -43,6 +41,23 @@ class FileLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+    def _take(self, seconds: float) -> None:
+        if self._descriptor is None:
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            flock(self._descriptor, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            self._queue(self._descriptor, seconds)
+
+    def _has_its_name(self) -> bool:
+        """Whether the next process to open the file meets this lock."""
+        held = os.fstat(self._descriptor) if self._descriptor is not None else None
+        try:
+            named = os.stat(self._path)  # noqa: PTH116 - for every commit, and it is cheaper
+        except FileNotFoundError:
+            return False
+        return held is not None and (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
 
     def _queue(self, descriptor: int, seconds: float) -> None:
         turn = _Turn(descriptor)

@@ -21,6 +21,7 @@ class Readers:
         self._connect = connect
         self._seconds = seconds
         self._idle: list[sqlite3.Connection] = []
+        self._closed = 0  # how often: a connection of an earlier time is not kept
         self._free = Semaphore(MOST)
 
     @contextmanager
@@ -29,7 +30,7 @@ class Readers:
         if not self._free.acquire(timeout=self._seconds):
             raise StoreUnavailable(f"{MOST} readers have been busy for {self._seconds:g} s")
         try:
-            database = self._take()
+            closed, database = self._closed, self._take()
             try:
                 database.execute("begin")
                 yield database
@@ -37,7 +38,7 @@ class Readers:
             except BaseException:
                 database.close()
                 raise
-            self._idle.append(database)
+            self._put_back(database, closed)
         finally:
             self._free.release()
 
@@ -57,10 +58,17 @@ class Readers:
         self._free.release(MOST)
 
     def close(self) -> None:
-        """Close what is idle."""
+        """Close what is idle now, and what is in use when it comes back."""
+        self._closed += 1
         with suppress(IndexError):
             while True:
                 self._idle.pop().close()
+
+    def _put_back(self, database: sqlite3.Connection, closed: int) -> None:
+        if closed == self._closed:
+            self._idle.append(database)
+        else:
+            database.close()
 
     def _take(self) -> sqlite3.Connection:
         try:

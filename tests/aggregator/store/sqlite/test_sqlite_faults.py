@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from pathlib import Path
@@ -215,6 +215,14 @@ def test_a_disk_that_is_full_from_the_start_says_so(tmp_path: Path) -> None:
         store.close()
 
 
+def in_child(work: Callable[[Path], None], path: Path) -> int | None:
+    """Do something in a process of its own; return its exit code."""
+    process = multiprocessing.get_context("fork").Process(target=work, args=(path,))
+    process.start()
+    process.join()
+    return process.exitcode
+
+
 def write_into_a_limit(path: Path) -> None:
     """Exit with 0 if a write that fails changes nothing, and the next is made."""
     store = made(path)
@@ -234,11 +242,7 @@ def write_into_a_limit(path: Path) -> None:
 
 def test_a_write_that_fails_is_no_write(path: Path) -> None:
     """The operating system refuses it in the middle of a commit."""
-    process = multiprocessing.get_context("fork").Process(target=write_into_a_limit, args=(path,))
-    process.start()
-    process.join()
-
-    assert process.exitcode == 0
+    assert in_child(write_into_a_limit, path) == 0
 
 
 # -- somebody is in the way -----------------------------------------------------------------------

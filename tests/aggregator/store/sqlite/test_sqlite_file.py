@@ -116,7 +116,10 @@ def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
     send(made, DAILY, Asked(row(1)))
 
     modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.rglob("*")}
+    inode = (tmp_path / "new" / "store.db").stat().st_ino
     assert modes == {
+        f".store.db-{inode}-wal": 0o600,
+        f".store.db-{inode}-shm": 0o600,
         "new": 0o700,
         "store.db": 0o600,
         "store.db-wal": 0o600,

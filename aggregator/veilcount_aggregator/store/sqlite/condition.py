@@ -1,0 +1,75 @@
+"""What writes and page checks of a SQLite store showed last, in words that anybody may read.
+
+A failure is kept until a later write succeeds, so that a probe between two failing commits does not
+call the store ready: for `MEMORY_SECONDS` only where the later write is the small one of a probe,
+since a store without traffic must come back too. Damage is kept until the file is another one.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from ...errors import StoreError, StoreFull, StoreUnfit
+
+PROBE_SECONDS = 5.0
+MEMORY_SECONDS = 15.0
+PAGES_SECONDS = 600.0
+
+FULL = "no room on the disk: make some"
+DAMAGED = "a page of the store is damaged: restore a backup"
+
+
+class Condition:
+    """The trouble of one open store, and when to look for it again."""
+
+    def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
+        """`seconds` is a clock that never goes back."""
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._due: dict[str, float] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """Know nothing: the file is another one."""
+        self._trouble = ""
+        self._until = 0.0
+        self._damaged = False
+
+    @property
+    def trouble(self) -> str:
+        """Why the store cannot be written, or ""."""
+        return DAMAGED if self._damaged else self._trouble
+
+    def wrote(self, *, probe: bool) -> None:
+        """A write has succeeded."""
+        if self._trouble and not (probe and self._seconds() < self._until):
+            self._trouble = ""
+
+    def failed(self, error: StoreError, cause: Exception, *, probe: bool) -> None:
+        """A write has failed, or damage was read."""
+        if isinstance(error, StoreUnfit):
+            self.damaged()
+            return
+        self._trouble = FULL if isinstance(error, StoreFull) else f"a write failed: {_name(cause)}"
+        if not probe:
+            self._until = self._seconds() + MEMORY_SECONDS
+
+    def damaged(self) -> None:
+        """A page was found damaged."""
+        self._damaged = True
+
+    def due(self, what: str, every: float) -> bool:
+        """Whether something is to be done now, once in so many seconds, by one asker."""
+        with self._lock:
+            now = self._seconds()
+            if now < self._due.get(what, now):
+                return False
+            self._due[what] = now + every
+            return True
+
+
+def _name(error: Exception) -> str:
+    """Return SQLite's or the system's own name of an error: never its words, which hold a path."""
+    return str(getattr(error, "sqlite_errorname", type(error).__name__))

@@ -1,0 +1,166 @@
+"""A second name for the write-ahead log of an open store, so that removing the first loses nothing.
+
+SQLite goes on writing to a log that was removed: commits look durable, and are gone with the last
+process. So each process that writes holds hard links, `.store.db-INODE-wal` and `-shm`, to the log
+and the index that its connection uses, and a shared lock on the log. Before a commit is
+acknowledged two stat calls compare the public names with them; a name that is missing, or another
+file's, is put back. All processes keep the files that they have open, so nothing else changes.
+
+The database's inode in the name keeps a log from a database that was put in its place. A log that
+nobody has locked was left by a crash: usually it is the public one, which SQLite recovers. If it is
+not, and holds pages that the database lacks, an operator decides: no program can tell a log that
+was removed from a database that was replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
+from pathlib import Path
+
+from ...errors import StoreUnfit
+from .wal_pages import has_unsaved_pages
+
+ENDS = ("wal", "shm")
+
+Identity = tuple[int, int]  # device, inode
+
+
+class WalGuard:
+    """The second names of one store's log and index, for one writing connection."""
+
+    def __init__(self, path: Path) -> None:
+        """Name the database; nothing is held yet."""
+        self._path = path
+        self._names = [path.with_name(f"{path.name}-{end}") for end in ENDS]
+        self._links: list[Path] = []
+        self._identities: list[Identity | None] = []
+        self._lock: int | None = None
+
+    def prepare(self) -> None:
+        """Before SQLite opens the log: put back what others use, clear what a crash has left."""
+        log, index = links = self._own_links()
+        if not log.exists():
+            index.unlink(missing_ok=True)
+            return
+        descriptor = os.open(log, os.O_RDONLY)
+        try:
+            if _locks(descriptor, LOCK_EX):
+                index.unlink(missing_ok=True)  # SQLite builds the index anew
+                self._clear(log)
+            else:
+                _link_back(links, self._names)
+        finally:
+            os.close(descriptor)
+
+    def hold(self) -> None:
+        """Right after SQLite opened the log: link log and index, and lock the log."""
+        self._links = self._own_links()
+        self._identities = [_identity(name) for name in self._names]
+        for name, link in zip(self._names, self._links, strict=True):
+            with suppress(OSError):  # a file system without links: a removed log is noticed only
+                _link(name, link)
+        log = self._links[0] if self._links[0].exists() else self._names[0]
+        self._lock = os.open(log, os.O_RDONLY)
+        flock(self._lock, LOCK_SH)
+
+    def intact(self) -> bool:
+        """Whether log and index are still found under their names."""
+        if self._lock is None:
+            return self._intact_for_others()
+        return [_identity(name) for name in self._names] == self._identities
+
+    def restore(self) -> bool:
+        """Put the held log and index back under their names; False: the second names are gone."""
+        if [_identity(link) for link in self._links] != self._identities:
+            return False
+        _link_back(self._links, self._names)
+        return True
+
+    def release(self) -> None:
+        """After the connection was closed: drop the links if SQLite has removed the log."""
+        if self._lock is None:
+            return
+        alone = _locks(self._lock, LOCK_EX)
+        if alone and not self._names[0].exists() and self._identities[0] == self._held():
+            for link in self._links:
+                link.unlink(missing_ok=True)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """In a forked child: forget what the parent holds, and leave it to the parent."""
+        if self._lock is not None:
+            os.close(self._lock)
+        self._lock = None
+
+    def _own_links(self) -> list[Path]:
+        inode = self._path.stat().st_ino
+        return [self._path.with_name(f".{self._path.name}-{inode}-{end}") for end in ENDS]
+
+    def _held(self) -> Identity | None:
+        return _identity(self._links[0])
+
+    def _intact_for_others(self) -> bool:
+        """Whether the log is the one that writing processes use, for one that only reads."""
+        try:
+            held = _identity(self._own_links()[0])
+        except FileNotFoundError:
+            return True  # no database: opening it says so
+        return held is None or held == _identity(self._names[0])
+
+    def _clear(self, log: Path) -> None:
+        """Remove a link that a crash or another program has left, unless only it has pages."""
+        if _identity(log) == _identity(self._names[0]):
+            return  # the public log: SQLite recovers it
+        if has_unsaved_pages(log, self._path, self._names[0]):
+            raise StoreUnfit(
+                f"{self._names[0]} was removed while processes wrote to it, and they were killed:"
+                f" what they acknowledged last is in {log}. If {self._path} is the file that they"
+                f" had: mv {log} {self._names[0]}. If it was replaced or restored since: rm {log}"
+            )
+        log.unlink(missing_ok=True)
+
+
+def remove_links(path: Path) -> None:
+    """Remove what an earlier store of this name has left; no process may have that open."""
+    named = re.compile(rf"\.{re.escape(path.name)}-\d+-({'|'.join(ENDS)})")
+    for link in [each for each in path.parent.iterdir() if named.fullmatch(each.name)]:
+        link.unlink(missing_ok=True)
+
+
+def _identity(path: Path) -> Identity | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - for every commit, and it is cheaper
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _link(name: Path, link: Path) -> None:
+    """Have a link to a file; one to another file, which nobody uses any more, is replaced."""
+    if _identity(link) == _identity(name):
+        return
+    made = link.with_name(f"{link.name}.{os.getpid()}")
+    made.unlink(missing_ok=True)
+    os.link(name, made)
+    made.replace(link)
+
+
+def _link_back(links: list[Path], names: list[Path]) -> None:
+    """Give files their public names again, and see that the names last."""
+    for name, link in zip(names, links, strict=True):
+        if link.exists():
+            _link(link, name)
+    directory = os.open(names[0].parent, os.O_RDONLY)
+    os.fsync(directory)
+    os.close(directory)
+
+
+def _locks(descriptor: int, how: int) -> bool:
+    try:
+        flock(descriptor, how | LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

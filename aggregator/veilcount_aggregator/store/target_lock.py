@@ -1,0 +1,73 @@
+"""A lock on a file that is being made: of two processes, the second learns of the first.
+
+It is a lock of the kernel on `.NAME.lock`: a process that died holds none, so nothing is stale. The
+file says who holds it and since when, and is removed with the lock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from fcntl import LOCK_EX, LOCK_NB, flock
+from pathlib import Path
+
+from ..errors import SettingsError
+
+
+@contextmanager
+def exclusive(target: Path, field: str) -> Iterator[None]:
+    """Make a file alone, or raise who is making it."""
+    path = target.with_name(f".{target.name}.lock")
+    descriptor = _acquire(path)
+    if descriptor is None:
+        raise SettingsError(
+            field, str(target), f"{_holder(path)}: wait for it, or give another name"
+        )
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(this_process()).encode(), 0)
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def this_process() -> dict[str, str | int]:
+    """Return what an operator may want to know of who is at work."""
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"process": os.getpid(), "host": socket.gethostname(), "since": since}
+
+
+def _acquire(path: Path) -> int | None:
+    """Return a descriptor that holds the lock, or None: somebody else does."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            flock(descriptor, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        if _is_named(descriptor, path):
+            return descriptor
+        os.close(descriptor)  # the one before has removed it meanwhile
+
+
+def _is_named(descriptor: int, path: Path) -> bool:
+    held = os.fstat(descriptor)
+    try:
+        named = path.stat()
+    except FileNotFoundError:
+        return False
+    return (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
+
+
+def _holder(path: Path) -> str:
+    try:
+        held = json.loads(path.read_text("utf-8"))
+        return f"process {held['process']} on {held['host']} writes it since {held['since']}"
+    except (OSError, ValueError, KeyError):
+        return "another process writes it"

@@ -1,0 +1,64 @@
+"""A Redis that answers reads and refuses writes is told by health, and only so often asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.aggregator.store.redis.crowd import count, rows
+from tests.redis_server import HOST, RedisServer, free_port
+from veilcount_aggregator.store.redis import write_probe
+from veilcount_aggregator.store.redis.engine import RedisStore
+from veilcount_aggregator.store.redis.write_probe import FULL, WriteProbe
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question writes, whoever asked before."""
+    monkeypatch.setattr(write_probe, "SECONDS", 0.0)
+
+
+@pytest.fixture
+def mended(server: RedisServer) -> Iterator[RedisServer]:
+    """A server that is put right again."""
+    yield server
+    server.ask("CONFIG", "SET", "maxmemory", "0")
+    server.ask("REPLICAOF", "NO", "ONE")
+
+
+def test_a_sound_store_has_no_trouble(store: RedisStore) -> None:
+    """And the probe's key is no part of what is carried to another store."""
+    count(store, rows(10, 1))
+    before = list(store.pieces())
+
+    assert store.health().trouble == ""
+    assert list(store.pieces()) == before
+
+
+def test_no_memory_is_told(mended: RedisServer, store: RedisStore) -> None:
+    """Until there is some."""
+    mended.ask("CONFIG", "SET", "maxmemory", "1")
+    assert store.health().trouble == FULL
+
+    mended.ask("CONFIG", "SET", "maxmemory", "0")
+    assert store.health().trouble == ""
+
+
+def test_a_refused_write_is_told_by_its_kind(mended: RedisServer, store: RedisStore) -> None:
+    """Here of a replica; no address leaves, since anybody may ask /readyz."""
+    mended.ask("REPLICAOF", HOST, str(free_port()))
+
+    assert store.health().trouble == "a write failed: ReadOnlyError"
+
+
+def test_probes_are_few(
+    mended: RedisServer, store: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write_probe, "SECONDS", 5.0)
+    seconds = iter([0.0, 0.0, 0.0, 4.9, 5.0, 5.0])
+    probe = WriteProbe(store._servers, store.root, lambda: next(seconds))
+    assert probe.trouble() == ""
+    mended.ask("CONFIG", "SET", "maxmemory", "1")
+
+    assert [probe.trouble() for _ in range(2)] == ["", FULL]

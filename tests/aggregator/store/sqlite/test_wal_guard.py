@@ -1,0 +1,274 @@
+"""The write-ahead log of an open store is removed: put back, saved, or refused; never lost."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.store.series import LINKED, Asked, row, send
+from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
+from veilcount_aggregator.store import open_store
+from veilcount_aggregator.store.backup import backup, restore
+from veilcount_aggregator.store.sqlite import SqliteStore
+from veilcount_shared.verdict import Verdict
+
+COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
+PUBLIC = ("-wal", "-shm")
+
+
+def opened(path: Path) -> SqliteStore:
+    """Open or make a store."""
+    store = open_store(f"sqlite:///{path}", make=True)
+    assert isinstance(store, SqliteStore)
+    return store
+
+
+def remove(path: Path, *ends: str) -> None:
+    """Remove the files whose names are the store's and these ends."""
+    for end in ends:
+        path.with_name(f"{path.name}{end}").unlink()
+
+
+def link_of(path: Path) -> Path:
+    """Return the second name of a store's log."""
+    return path.with_name(f".{path.name}-{path.stat().st_ino}-wal")
+
+
+def inode(path: Path, end: str) -> int:
+    """Return which file has a public name."""
+    return path.with_name(f"{path.name}{end}").stat().st_ino
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the store is."""
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    """A new store with one report in its log."""
+    made = opened(path)
+    send(made, LINKED, Asked(row(1)))
+    yield made
+    made.close()
+
+
+class Writer:
+    """A process that counts one row for each number that it is sent."""
+
+    def __init__(self, path: Path) -> None:
+        """Start it, and wait until it has opened the store."""
+        fork = multiprocessing.get_context("fork")
+        self._ours, theirs = fork.Pipe()
+        self.process: BaseProcess = fork.Process(target=_write, args=(path, theirs))
+        self.process.start()
+        theirs.close()
+        assert self._ours.poll(30)
+        assert self._ours.recv() == "open"
+
+    def count(self, number: int) -> None:
+        """Have it count a row, and wait for the acknowledgement."""
+        self._ours.send(number)
+        assert self._ours.poll(30)
+        assert self._ours.recv() == [COUNTED]
+
+    def kill(self) -> None:
+        """End it as a power cut ends a process."""
+        os.kill(self.process.pid or 0, signal.SIGKILL)
+        self.process.join()
+
+
+def _write(path: Path, told: Connection) -> None:
+    store = opened(path)
+    told.send("open")
+    while True:
+        told.send(send(store, LINKED, Asked(row(told.recv()))))
+
+
+@pytest.mark.parametrize("ends", [("-wal",), ("-shm",), PUBLIC, (*PUBLIC, "-lock")])
+def test_a_removed_file_is_put_back_before_the_next_commit_is_acknowledged(
+    ends: tuple[str, ...], path: Path, store: SqliteStore
+) -> None:
+    before = [inode(path, end) for end in PUBLIC]
+    remove(path, *ends)
+
+    assert send(store, LINKED, Asked(row(2))) == [COUNTED]
+    assert [inode(path, end) for end in PUBLIC] == before
+    assert inode(path, "-lock")
+
+
+def test_a_log_that_is_removed_in_the_middle_of_a_commit_is_put_back_before_it_returns(
+    path: Path, store: SqliteStore
+) -> None:
+    before = inode(path, "-wal")
+    with store.file.writing() as database:
+        database.execute("insert into record values ('a', 'b', x'00')")
+        remove(path, *PUBLIC)
+
+    assert inode(path, "-wal") == before
+
+
+def test_a_reading_puts_a_removed_log_back(path: Path, store: SqliteStore) -> None:
+    """So an idle store is mended too: each worker reads once a second."""
+    before = inode(path, "-wal")
+    remove(path, *PUBLIC)
+
+    assert store.generation() == 0
+    assert inode(path, "-wal") == before
+
+
+def test_another_file_in_the_log_s_place_is_replaced(path: Path, store: SqliteStore) -> None:
+    before = inode(path, "-wal")
+    other = path.with_name("other")
+    other.write_bytes(b"\0" * 5000)
+    other.replace(path.with_name("store.db-wal"))
+
+    assert send(store, LINKED, Asked(row(1)), Asked(row(2))) == [DUPLICATE, COUNTED]
+    assert inode(path, "-wal") == before
+
+
+def test_who_opens_while_the_log_is_missing_puts_it_back_first(path: Path) -> None:
+    """A second process that made a log of its own would overwrite what the first has."""
+    first = Writer(path)
+    for number in range(50):
+        first.count(number)
+    remove(path, *PUBLIC)
+    second = opened(path)
+
+    assert send(second, LINKED, *(Asked(row(number)) for number in range(50))) == [DUPLICATE] * 50
+    assert send(second, LINKED, Asked(row(100))) == [COUNTED]
+    first.count(101)
+    first.kill()
+    assert send(second, LINKED, Asked(row(101))) == [DUPLICATE]
+    with second.file.reading() as database:
+        assert database.execute("pragma integrity_check").fetchone() == ("ok",)
+    second.close()
+
+
+def test_a_backup_while_the_log_is_missing_holds_everything(path: Path, tmp_path: Path) -> None:
+    """It only reads, and would make an empty log."""
+    writer = Writer(path)
+    writer.count(1)
+    remove(path, *PUBLIC)
+    backup(f"sqlite:///{path}", tmp_path / "backup.db")
+    writer.kill()
+    restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/again.db")
+    again = opened(tmp_path / "again.db")
+
+    assert send(again, LINKED, Asked(row(1))) == [DUPLICATE]
+    again.close()
+
+
+def test_a_log_that_is_removed_right_before_a_kill_waits_for_its_operator(path: Path) -> None:
+    """Nobody could notice in time: the store is refused until the log is put back, by hand."""
+    writer = Writer(path)
+    writer.count(1)
+    remove(path, *PUBLIC)
+    writer.kill()
+
+    for _ in range(2):
+        with pytest.raises(StoreUnfit, match=rf"mv {link_of(path)} {path}-wal"):
+            opened(path)
+    link_of(path).rename(path.with_name("store.db-wal"))
+    again = opened(path)
+    assert send(again, LINKED, Asked(row(1))) == [DUPLICATE]
+    again.close()
+
+
+def test_a_log_that_another_program_has_written_back_is_no_longer_needed(path: Path) -> None:
+    """After a kill somebody opens the file with SQLite's own shell, which cleans up."""
+    writer = Writer(path)
+    writer.count(1)
+    writer.kill()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("select count(*) from ledger").fetchone()
+    assert not path.with_name("store.db-wal").exists()
+    assert link_of(path).exists()
+    again = opened(path)
+
+    assert send(again, LINKED, Asked(row(1))) == [DUPLICATE]
+    again.close()
+    assert sorted(each.name for each in path.parent.iterdir()) == ["store.db", "store.db-lock"]
+
+
+def test_a_copy_of_the_directory_of_a_killed_store_opens(path: Path, tmp_path: Path) -> None:
+    """As a snapshot of a volume has it: links have become files of their own."""
+    writer = Writer(path)
+    writer.count(1)
+    writer.kill()
+    copied = tmp_path / "copied"
+    copied.mkdir()
+    for each in path.parent.iterdir():
+        if each.is_file():
+            (copied / each.name).write_bytes(each.read_bytes())
+    name = link_of(path).name
+    (copied / name).rename(copied / f".store.db-{(copied / 'store.db').stat().st_ino}-wal")
+    again = opened(copied / "store.db")
+
+    assert send(again, LINKED, Asked(row(1))) == [DUPLICATE]
+    again.close()
+
+
+def test_a_log_without_any_name_is_saved_and_the_store_refused(
+    path: Path, store: SqliteStore
+) -> None:
+    """Every file but the database is removed: it is written back, and nothing more is taken."""
+    for each in path.parent.iterdir():
+        if each != path:
+            each.unlink()
+
+    for _ in range(2):
+        with pytest.raises(StoreUnfit, match="written back: stop all processes"):
+            send(store, LINKED, Asked(row(2)))
+    copied = path.with_name("copied.db")
+    copied.write_bytes(path.read_bytes())
+    again = opened(copied)
+    assert send(again, LINKED, Asked(row(1))) == [DUPLICATE]
+    again.close()
+    store.close()
+    assert send(store, LINKED, Asked(row(1)), Asked(row(3))) == [DUPLICATE, COUNTED]
+
+
+def test_a_log_without_a_second_name_is_noticed_where_links_cannot_be_made(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system without hard links: saved and refused."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", refuse)
+    store = opened(path)
+    send(store, LINKED, Asked(row(1)))
+    remove(path, "-wal")
+
+    with pytest.raises((StoreUnfit, StoreUnavailable), match="stop all processes"):
+        send(store, LINKED, Asked(row(2)))
+    store.close()
+    assert send(store, LINKED, Asked(row(1))) == [DUPLICATE]
+    store.close()
+
+
+def test_the_look_costs_little(path: Path, store: SqliteStore) -> None:
+    """A few stat calls: less than a tenth of the smallest commit, on a disk that does not wait."""
+    begun = time.perf_counter()
+    for number in range(100):
+        send(store, LINKED, Asked(row(number)))
+    commits = time.perf_counter() - begun
+    begun = time.perf_counter()
+    for _ in range(200):  # twice a commit
+        assert store.file._guard.intact()
+    looks = time.perf_counter() - begun
+
+    assert looks < commits / 10

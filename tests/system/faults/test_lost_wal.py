@@ -1,0 +1,85 @@
+"""The write-ahead log of a serving SQLite store is removed: nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.system.faults.books import bit, spent
+from tests.system.faults.campaign import Campaign
+from tests.system.faults.crowd import Crowd
+from tests.system.server import Server, wait_until
+from veilcount_aggregator.store import open_store
+from veilcount_shared.report import Report
+
+MENDED = "write-ahead log restored"
+
+
+def missing(url: str, campaign: Campaign, acknowledged: list[Report]) -> int:
+    """Return how many acknowledged reports a store does not hold."""
+    with closing(open_store(url)) as store:
+        bits = set(spent(store.pieces()))
+    series = {each.fingerprint: each for each in campaign.series}
+    return sum(bit(series[each.fingerprint], each) not in bits for each in acknowledged)
+
+
+def remove(folder: Path, *names: str) -> None:
+    """Remove files of the store by name, as a careless operator does."""
+    for name in names:
+        (folder / name).unlink()
+
+
+def truncate_over(folder: Path) -> None:
+    """Put another, empty file in the log's place."""
+    other = folder / "other"
+    other.touch()
+    other.replace(folder / "store.db-wal")
+
+
+ATTACKS: dict[str, Callable[[Path], None]] = {
+    "the log": lambda folder: remove(folder, "store.db-wal"),
+    "log and index": lambda folder: remove(folder, "store.db-wal", "store.db-shm"),
+    "all with a suffix": lambda folder: remove(
+        folder, "store.db-wal", "store.db-shm", "store.db-lock"
+    ),
+    "another file": truncate_over,
+}
+
+
+def served_on(crowd: Crowd, seconds: float = 20.0) -> None:
+    """Wait until every device was answered again."""
+    now = time.monotonic()
+    wait_until(lambda: crowd.answered_since(now), seconds)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_removed_log_loses_nothing_when_all_processes_are_killed(
+    attack: str, tmp_path: Path
+) -> None:
+    """Two workers under load; the files go, reports are acknowledged, kill -9 of everything."""
+    campaign = Campaign.write(tmp_path)
+    url = f"sqlite:///{tmp_path}/store.db"
+    server = campaign.serve(url, "--workers", "2")
+    crowd = Crowd.of(campaign, server.port, seed=1, devices=4)
+    with crowd.living():
+        served_on(crowd)
+        ATTACKS[attack](tmp_path)
+        for _ in range(5):
+            served_on(crowd)
+        server.kill()
+    crowd.close()
+
+    lost = missing(url, campaign, crowd.acknowledged)
+    assert len(crowd.acknowledged) > 100
+    assert lost == 0, f"{lost:,} of {len(crowd.acknowledged):,} acknowledged reports are lost"
+    assert crowd.wrong == []
+    assert MENDED in _events(server)
+
+
+def _events(server: Server) -> set[str]:
+    return {json.loads(line)["event"] for line in server.said().splitlines()}
