@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .errors import StoreUnavailable
 from .promises import counts_are_public
 from .series import Series
 from .shelf import change
@@ -53,10 +54,21 @@ def stored_key(store: Store) -> Key:
 
     def key() -> bytes:
         if not known:
-            known.append(change(store, lambda: _key(store)))
+            known.append(_read_key(store))
         return known[0]
 
     return key
+
+
+def _read_key(store: Store) -> bytes:
+    """Return the key, or the copy of it while the records are away."""
+    try:
+        return change(store, lambda: _key(store))
+    except StoreUnavailable:
+        _, copied = store.replica(KIND)
+        if NAME not in copied:
+            raise
+        return copied[NAME]
 
 
 def _key(store: Store) -> tuple[list[Record], bytes]:

@@ -218,6 +218,12 @@ class Store(Protocol):
         since this generation; say whether it was done. Durable, and the generation grows by one.
         """
 
+    def replicate(self, kinds: Sequence[str]) -> None:
+        """Copy the records of these kinds to every shard, where shards are apart."""
+
+    def replica(self, kind: str) -> tuple[int, Records]:
+        """Return the copy's generation and its records of a kind: for when the records are away."""
+
     # -- moving, and the operator --------------------------------------------------------------
 
     def fence(self, *, on: bool) -> None:

@@ -167,6 +167,13 @@ class SqliteStore:
             return Health("sqlite", Durable.YES, "WAL, synchronous=FULL", fenced)
         return Health("sqlite", Durable.NO, "durability=relaxed: synchronous=OFF", fenced)
 
+    def replicate(self, kinds: Sequence[str]) -> None:
+        """Do nothing: there is one file."""
+
+    def replica(self, kind: str) -> tuple[int, Records]:
+        """Return the records themselves."""
+        return self.generation(), self.records(kind)
+
     def shards(self) -> list[Shard]:
         """Return the one part that it is."""
         return [Shard("0", up=True)]
