@@ -89,9 +89,9 @@ def test_a_file_that_is_no_store_is_refused(typed: Type, tmp_path: Path) -> None
     assert refused.code == 2
 
 
-def test_a_store_that_does_not_answer_is_waited_for(memory: Path, tmp_path: Path) -> None:
+def test_a_store_that_does_not_answer_is_waited_for(tmp_path: Path) -> None:
     """The server is alive and not ready; it serves once the store answers."""
-    redis = RedisServer(memory)
+    redis = RedisServer(tmp_path)
     open_store(redis.url, make=True).close()
     redis.kill()
     try:
@@ -105,9 +105,9 @@ def test_a_store_that_does_not_answer_is_waited_for(memory: Path, tmp_path: Path
         redis.kill()
 
 
-def test_a_redis_without_a_store_is_refused(typed: Type, memory: Path) -> None:
+def test_a_redis_without_a_store_is_refused(typed: Type, tmp_path: Path) -> None:
     """That will never work by itself: the operator makes a store, or gives another address."""
-    redis = RedisServer(memory)
+    redis = RedisServer(tmp_path)
     refused = typed("serve", "--store", redis.url, "--bind", f"{HOST}:{free_port()}")
     redis.kill()
 
