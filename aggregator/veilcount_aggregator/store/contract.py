@@ -126,7 +126,7 @@ class Shard:
     why: str = ""  # it is not up
     memory_bytes: int | None = None
     memory_limit_bytes: int | None = None  # 0: there is none
-    aof_failing: bool | None = None  # the last write to the append-only file failed
+    aof_failing: bool | None = None  # the last write or rewrite of the append-only file failed
     aof_delayed_fsyncs: int | None = None
     aof_rewriting: bool | None = None
 

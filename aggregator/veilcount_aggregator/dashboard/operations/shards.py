@@ -62,6 +62,6 @@ def _file(shard: Shard) -> str:
     if shard.aof_failing is None:
         return UNKNOWN
     if shard.aof_failing:
-        return "the last write failed"
+        return "the last write or rewrite failed"
     rewriting = "is being rewritten, " if shard.aof_rewriting else ""
     return f"{rewriting}{shard.aof_delayed_fsyncs or 0:,} fsyncs put off"
