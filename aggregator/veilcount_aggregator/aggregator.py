@@ -14,8 +14,8 @@ from .answers import Holdings
 from .bodies import Body
 from .commit import Committer
 from .curator import Curator
-from .definitions import push, read_source
-from .errors import StoreError
+from .definitions import Source, push, read_source
+from .errors import StoreError, StoreUnavailable
 from .ingest import Intake
 from .journal import Journal
 from .notebook import Notebook
@@ -53,8 +53,9 @@ class Aggregator:
     ) -> Aggregator:
         """Open the store (in development mode, make it) and load the definitions that are given."""
         store = open_store(settings.store, make=settings.dev)
+        watch = Watch(store, seconds)
         for file in settings.collections:
-            push(store, read_source(file), clock(), "start")
+            _load(store, watch, read_source(file), clock())
         notebook = Notebook(seconds)
         limit = PseudonymLimit(
             settings.room,
@@ -67,8 +68,11 @@ class Aggregator:
         curator = Curator(Filter(store, Journal.of(settings)))
         with suppress(StoreError):  # looked at again before each release; the intake goes on
             curator.filter.guard()
-        watch = Watch(store, seconds)
         return cls(settings, store, watch, intake, committer, notebook, curator, clock)
+
+    def replicate(self) -> None:
+        """Have a copy of what the intake needs on every shard."""
+        self.watch.replicate()
 
     def known(self) -> Known:
         """Return the definitions and keys of now."""
@@ -113,3 +117,14 @@ class Aggregator:
             self.flush()
         finally:
             self.store.close()
+
+
+def _load(store: Store, watch: Watch, source: Source, now: datetime) -> None:
+    """Load a file of definitions; while the records are away, all of it has to be known before."""
+    try:
+        push(store, source, now, "start")
+        watch.refresh()
+    except StoreUnavailable:
+        known = watch.known().catalogue.series
+        if any(each.fingerprint not in known for each in source.collections().values()):
+            raise

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 from veilcount_shared.report import MAX_REPORTS
 
+from .errors import StoreUnavailable
 from .promises import counts_are_public
 from .series import Series
 from .shelf import change
@@ -95,10 +96,21 @@ def stored_key(store: Store) -> Key:
 
     def key() -> bytes:
         if not known:
-            known.append(change(store, lambda: _key(store)))
+            known.append(_read_key(store))
         return known[0]
 
     return key
+
+
+def _read_key(store: Store) -> bytes:
+    """Return the key, or the copy of it while the records are away."""
+    try:
+        return change(store, lambda: _key(store))
+    except StoreUnavailable:
+        _, copied = store.replica(KIND)
+        if NAME not in copied:
+            raise
+        return copied[NAME]
 
 
 def _key(store: Store) -> tuple[list[Record], bytes]:

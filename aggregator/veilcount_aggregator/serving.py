@@ -50,6 +50,7 @@ DRAIN_SECONDS = 8  # less than the ten that a container gets
 HEADER_MILLISECONDS = 10_000
 HEADER_BYTES = 64 << 10  # roughly: beyond it, a stranger's headers would fill our memory
 STARTING_SECONDS = 60.0
+OPENING_SECONDS = 3.0
 RESPAWN_SECONDS = 1.0
 MOST_IN_A_ROW = 10
 
@@ -197,10 +198,16 @@ def _load() -> WSGIApplication:
     """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    with suppress(VeilcountError):
-        app.open()
+    opening = threading.Thread(target=_open, daemon=True)
+    opening.start()
+    opening.join(OPENING_SECONDS)  # a store that hangs does not keep a worker from being alive
     threading.Thread(target=_follow, daemon=True).start()
     return nameless(app)
+
+
+def _open() -> None:
+    with suppress(VeilcountError):  # it was logged
+        app.open()
 
 
 def nameless(onward: WSGIApplication) -> WSGIApplication:

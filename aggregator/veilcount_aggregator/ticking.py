@@ -9,13 +9,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from .aggregator import Aggregator
-from .errors import StoreError
+from .errors import StoreError, StoreUnavailable
 from .logs import Faults
 
 SECONDS = 1.0
 TENDING_SECONDS = 600.0
+REPLICATING_SECONDS = 10.0
 LONGEST_STOP = 2.0  # a store that hangs keeps nobody from leaving
 DOOR = "ticker"
 
@@ -33,7 +35,8 @@ class Ticker:
         self._aggregator = aggregator
         self._faults = faults
         self._seconds = seconds
-        self._tends = seconds()
+        self._tends = self._replicates = seconds()
+        self._replicated = -1
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="veilcount-ticker", daemon=True)
 
@@ -57,10 +60,21 @@ class Ticker:
 
     def _do_what_is_due(self) -> None:
         self._aggregator.known()
+        self._replicate()
         self._aggregator.flush()
         if self._seconds() >= self._tends:
             self._aggregator.tend()
             self._tends = self._seconds() + TENDING_SECONDS
+
+    def _replicate(self) -> None:
+        """Bring the copies of the records up to date, soon after a change and now and then."""
+        generation = self._aggregator.known().generation
+        if generation == self._replicated and self._seconds() < self._replicates:
+            return
+        with suppress(StoreUnavailable):  # no news while the records are away
+            self._aggregator.replicate()
+            self._replicated = generation
+        self._replicates = self._seconds() + REPLICATING_SECONDS
 
     def _run(self) -> None:
         self.tick()

@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from .definitions import CLOSED, SOURCE, Catalogue
 from .errors import StoreError, StoreUnavailable
 from .keys import KIND, Keyring
+from .pseudonym_limit import KIND as SECRET
 from .store import Store
 
 SECONDS = 0.5
 KEYS_SECONDS = 5.0  # how old the keys of analysts and admins, and sessions, may be
+REPLICATED = (SOURCE, CLOSED, KIND, SECRET)  # what the intake needs
 DEVICE_KEYS_SECONDS = 900.0  # those of devices, which open nothing but the intake
 
 
@@ -42,7 +44,11 @@ class Watch:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._looked = self._read_at = seconds()
-        self._known = self._read(store.generation())
+        try:
+            self._known = self._read(store.generation())
+        except StoreUnavailable:
+            self._known = self._read_replica()
+            self._read_at -= KEYS_SECONDS + SECONDS  # how old it is, is not known: no key of these
 
     def known(self) -> Known:
         """Return what the shelf holds, looked at within the last half second."""
@@ -79,6 +85,15 @@ class Watch:
         if not self.is_fresh(most_seconds):
             why = f"keys and definitions could not be read for {most_seconds:g} s: no key is taken"
             raise StoreUnavailable(why)
+
+    def replicate(self) -> None:
+        """Have a copy of the records on every shard, for processes that start without them."""
+        self._store.replicate(REPLICATED)
+
+    def _read_replica(self) -> Known:
+        generation, sources = self._store.replica(SOURCE)
+        (_, closed), (_, keys) = self._store.replica(CLOSED), self._store.replica(KIND)
+        return Known(generation, Catalogue.of(sources, closed), Keyring.of(keys))
 
     def _read(self, generation: int) -> Known:
         return Known(

@@ -50,12 +50,13 @@ def make(url: str) -> None:
 
 def test_it_opens_with_its_first_request(url: str, worker: Worker) -> None:
     make(url)
+    alive = Client(worker).get("/healthz")
     before = worker.opened
 
-    answer = Client(worker).get("/healthz")
+    answer = Client(worker).get("/readyz")
 
     assert before is None
-    assert answer.status_code == 200
+    assert (alive.status_code, answer.status_code) == (200, 200)
     assert worker.opened is worker.open()
 
 
@@ -65,21 +66,27 @@ def test_while_it_cannot_be_opened_it_asks_to_come_back_and_then_it_serves(
     """Nothing that makes a device drop its reports; and no try for each of the requests."""
     first = Client(worker).post("/v1/reports", data=b"VC")
     make(url)
-    too_early = Client(worker).get("/healthz")
+    alive = Client(worker).get("/healthz")
+    too_early = Client(worker).get("/readyz")
     clock.seconds += RETRY_SECONDS
-    then = Client(worker).get("/healthz")
+    then = Client(worker).get("/readyz")
 
     assert (first.status_code, first.headers["Retry-After"]) == (503, str(RETRY_SECONDS))
     assert json.loads(first.get_data())["type"] == "urn:veilcount:problem:unavailable"
     assert url not in first.text
     assert (too_early.status_code, then.status_code) == (503, 200)
+    assert (too_early.json["ready"], too_early.json["why"]) == (  # type: ignore[index] # JSON
+        False,
+        "the store was not opened yet",
+    )
+    assert (alive.status_code, alive.json) == (200, {"status": "ok"})  # whatever the store does
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_without_a_store_it_says_which_variable_is_missing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    answer = Client(Worker({}, lambda: 1_000.0)).get("/healthz")
+    answer = Client(Worker({}, lambda: 1_000.0)).get("/readyz")
 
     assert answer.status_code == 503
     assert "VEILCOUNT_STORE" in capsys.readouterr().err

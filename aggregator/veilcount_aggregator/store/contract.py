@@ -153,7 +153,7 @@ class Shard:
     why: str = ""  # it is not up
     memory_bytes: int | None = None
     memory_limit_bytes: int | None = None  # 0: there is none
-    aof_failing: bool | None = None  # the last write to the append-only file failed
+    aof_failing: bool | None = None  # the last write or rewrite of the append-only file failed
     aof_delayed_fsyncs: int | None = None
     aof_rewriting: bool | None = None
 
@@ -244,6 +244,12 @@ class Store(Protocol):
         """Write (or, where the value is None, remove) all records if nobody else changed the shelf
         since this generation; say whether it was done. Durable, and the generation grows by one.
         """
+
+    def replicate(self, kinds: Sequence[str]) -> None:
+        """Copy the records of these kinds to every shard, where shards are apart."""
+
+    def replica(self, kind: str) -> tuple[int, Records]:
+        """Return the copy's generation and its records of a kind: for when the records are away."""
 
     # -- moving, and the operator --------------------------------------------------------------
 

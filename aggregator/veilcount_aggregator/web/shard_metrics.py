@@ -21,7 +21,7 @@ GAUGES: Mapping[str, tuple[str, Callable[[Shard], int | None]]] = {
         lambda shard: shard.memory_limit_bytes,
     ),
     "shard_aof_failing": (
-        "1: the server's last write to its append-only file failed.",
+        "1: the server's last write or rewrite of its append-only file failed.",
         lambda shard: _as_number(shard.aof_failing),
     ),
     "shard_aof_rewriting": (

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.server import HOST, free_port
+from tests.redis_server import RedisServer
+from tests.system.server import HOST, Server, free_port, wait_until
 from veilcount_aggregator import serving
 from veilcount_aggregator.binding import Bind
 from veilcount_aggregator.serving import Ready
+from veilcount_aggregator.store import open_store
 
 from .conftest import FILE, Type
 
@@ -87,13 +89,30 @@ def test_a_file_that_is_no_store_is_refused(typed: Type, tmp_path: Path) -> None
     assert refused.code == 2
 
 
-def test_a_store_that_does_not_answer_is_exit_code_3(typed: Type) -> None:
-    away = typed(
-        "serve", "--store", f"redis://{HOST}:{free_port()}/0", "--bind", f"{HOST}:{free_port()}"
-    )
+def test_a_store_that_does_not_answer_is_waited_for(tmp_path: Path) -> None:
+    """The server is alive and not ready; it serves once the store answers."""
+    redis = RedisServer(tmp_path)
+    open_store(redis.url, make=True).close()
+    redis.kill()
+    try:
+        with Server(redis.url, tmp_path) as server:
+            assert "UNAVAILABLE" in server.ready["durable"]
+            assert server.ask("GET", "/healthz").status_code == 200
+            assert server.ask("GET", "/readyz").status_code == 503
+            redis.start()
+            wait_until(lambda: server.ask("GET", "/readyz").status_code == 200, 40)
+    finally:
+        redis.kill()
 
-    assert away.code == 3
-    assert len(away.err.splitlines()) == 1
+
+def test_a_redis_without_a_store_is_refused(typed: Type, tmp_path: Path) -> None:
+    """That will never work by itself: the operator makes a store, or gives another address."""
+    redis = RedisServer(tmp_path)
+    refused = typed("serve", "--store", redis.url, "--bind", f"{HOST}:{free_port()}")
+    redis.kill()
+
+    assert refused.code == 2
+    assert "veilcount init" in refused.err
 
 
 def test_people_are_told_in_one_line_what_serves(store: str, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import resource
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -10,9 +12,14 @@ from typing import NamedTuple
 import pytest
 
 from tests.aggregator.web.world import FILE, World, world
+from tests.redis_cluster import RedisCluster
+from tests.redis_server import RedisServer
 from tests.system.deploy.files import DEPLOY, documents, unit
+from tests.system.server import wait_until
 from veilcount_aggregator.keys import Role
 from veilcount_aggregator.store.lock import lock, unlock
+from veilcount_aggregator.store.redis.engine import RedisStore
+from veilcount_aggregator.store.redis.root import SHELF
 from veilcount_shared.report import Report
 
 GROUP = documents("alerts.yml")[0]["groups"][0]
@@ -20,6 +27,7 @@ RULES = {rule["alert"]: rule for rule in GROUP["rules"]}
 SELECTOR = re.compile(r"\b(veilcount_\w+|up)\b(?:\{([^}]*)\})?")
 CONDITION = re.compile(r'(\w+)(=~|!=|=)"([^"]*)"')
 ROW = re.compile(r"^\| \*\*([^*]+)\*\* \| `([^`]+)` \|", re.MULTILINE)
+REWRITING = "veilcount_shard_aof_rewriting"
 PROMETHEUS = 'up{job="veilcount"} 1'  # its own, for each place that it asks
 
 
@@ -75,6 +83,10 @@ def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Series]:
         with pytest.raises(AssertionError, match="no-key"):
             deployed.verdicts(deployed.report("theme"))
         found = metrics(deployed, key)
+    redis = RedisServer(tmp_path_factory.mktemp("redis"))
+    with world(tmp_path_factory.mktemp("on-redis"), FILE, url=redis.url) as deployed:
+        found += metrics(deployed, deployed.key(Role.ANALYST))
+    redis.kill()
     (told,) = re.findall(
         r'echo "(\w+) ', "".join(unit("veilcount-backup.service")["ExecStartPost"])
     )
@@ -131,6 +143,68 @@ def test_a_store_that_is_fenced_and_releases_that_wait_are_told(tmp_path: Path) 
 
     for name in ("veilcount_store_fenced", "veilcount_releases_locked"):
         assert [value(found, name) for found in (before, during, after)] == [0, 1, 0]
+
+
+def test_a_store_that_is_nearly_full_rings(tmp_path: Path) -> None:
+    """And one that is full to the half does not."""
+    redis = RedisServer(tmp_path)
+    with world(tmp_path, FILE, url=redis.url) as deployed:
+        key = deployed.key(Role.ANALYST)
+        with redis.connection() as asked:
+            used = int(asked.info("memory")["used_memory"])
+        shares = []
+        for limit in (2 * used, used + (1 << 18)):
+            redis.ask("CONFIG", "SET", "maxmemory", str(limit))
+            found = metrics(deployed, key)
+            memory = value(found, "veilcount_shard_memory_bytes", shard="0")
+            shares.append(memory / value(found, "veilcount_shard_memory_limit_bytes", shard="0"))
+    redis.kill()
+
+    assert shares[0] < 0.8 < shares[1]
+    assert "> 0.8 * veilcount_shard_memory_limit_bytes" in RULES["StoreMemory"]["expr"]
+
+
+def test_a_redis_that_cannot_rewrite_its_file_rings(tmp_path: Path) -> None:
+    """No file of it may be longer than a megabyte, and its content is three."""
+    redis = RedisServer(tmp_path)
+    name = "veilcount_shard_aof_failing"
+    with world(tmp_path, FILE, url=redis.url) as deployed, redis.connection() as asked:
+        key = deployed.key(Role.ANALYST)
+        asked.set("large", secrets.token_bytes(3 << 20))
+        asked.bgrewriteaof()
+        wait_until(lambda: value(metrics(deployed, key), REWRITING, shard="0") == 0)
+        before = value(metrics(deployed, key), name, shard="0")
+        resource.prlimit(asked.info("server")["process_id"], resource.RLIMIT_FSIZE, (1 << 20,) * 2)
+        asked.bgrewriteaof()
+        wait_until(lambda: value(metrics(deployed, key), name, shard="0") == 1)
+    redis.kill()
+
+    assert before == 0
+
+
+def test_a_shard_that_is_away_rings_alone(tmp_path: Path) -> None:
+    """Figures are then of the others, and say so."""
+    cluster = RedisCluster(tmp_path)
+    with world(tmp_path, FILE, url=cluster.url) as deployed:
+        key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
+        assert isinstance(store, RedisStore)
+        of_records = store._servers.owner(SHELF).host[1]
+        whole = metrics(deployed, key)
+        away = next(
+            shard
+            for shard, base in enumerate(store.root.bases)
+            if store._servers.owner(base).host[1] != of_records
+        )
+        port = store._servers.owner(store.root.bases[away]).host[1]
+        next(node for node in cluster.nodes if node.port == port).kill()
+        parts = metrics(deployed, key)
+    cluster.close()
+
+    for found, complete in ((whole, 1), (parts, 0)):
+        assert value(found, "veilcount_figures_complete") == complete
+    up = [value(parts, "veilcount_shard_up", shard=str(shard)) for shard in range(3)]
+    assert up == [int(shard != away) for shard in range(3)]
+    assert value(parts, "veilcount_shard_up", shard="records") == 1
 
 
 def test_a_crowd_that_no_honest_one_would_be_is_told(tmp_path: Path) -> None:

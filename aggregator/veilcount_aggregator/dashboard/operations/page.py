@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from flask import Response, g, request
@@ -13,7 +14,7 @@ from ...keys import Role
 from ...promises import counts_are_public
 from ...series import Series
 from ..frame import Frame
-from . import rooms, service, state, verdicts
+from . import rooms, service, shards, state, verdicts
 
 A_PAGE = 50  # acts
 
@@ -25,15 +26,18 @@ def pages(frame: Frame) -> None:
     @frame.page("/operations")
     def operations() -> Response:
         """How it runs."""
-        holdings = aggregator.holdings()
-        health = holdings.store.health()
+        health = aggregator.store.health()
+        store, complete = aggregator.store.answering()
+        holdings = replace(aggregator.holdings(), store=store)
         admin = g.visit.role is Role.ADMIN
-        all_found = state.findings(aggregator, everything=admin)
+        all_found = state.findings(aggregator, store, everything=admin)
         return frame.told(
             "operations.html",
             verdict=state.verdict(all_found, health),
             facts=state.facts(aggregator, health),
             findings=[state.found(each) for each in all_found],
+            shards=shards.rows(aggregator.store, aggregator.committer.queues()),
+            complete=complete,
             **_reports(holdings),
             **_service(aggregator, holdings),
             **(_acts(aggregator) if admin else {}),

@@ -13,7 +13,7 @@ from ...audit import Entry, log
 from ...checkup.finding import Finding, State, examine, worst
 from ...checkup.store import OF, STORED
 from ...checkup.stored import Stored
-from ...store import Durable, Health
+from ...store import Durable, Health, Store
 from ...store.lock import locked
 
 FOR_ALL = frozenset({"durable", "definitions", "room", "verdicts"})
@@ -56,11 +56,11 @@ class Verdict:
     more: str
 
 
-def findings(aggregator: Aggregator, *, everything: bool) -> list[Finding]:
+def findings(aggregator: Aggregator, store: Store, *, everything: bool) -> list[Finding]:
     """Return what a check-up finds; what names places of the machine only if everything may be
-    told.
+    told. The store may be a view of the shards that answer.
     """
-    stored = Stored(aggregator.settings, aggregator.store, aggregator.clock())
+    stored = Stored(aggregator.settings, store, aggregator.clock())
     names = STORED.keys() - ELSEWHERE if everything else FOR_ALL
     checks = {name: look for name, look in STORED.items() if name in names}
     order = list(State)
@@ -102,8 +102,17 @@ def facts(aggregator: Aggregator, health: Health) -> list[Fact]:
         Fact("Store", health.engine, "all of it, of all workers"),
         Fact("What is acknowledged", DURABLE[health.durable], health.why),
         Fact("Reports taken", *taking),
+        *_shards(health),
         Fact("Releases", "locked" if closed else "not locked", journal),
     ]
+
+
+def _shards(health: Health) -> list[Fact]:
+    """Return how many shards take reports, where a store has several."""
+    if health.shards == 1:
+        return []
+    figure = f"{health.serving} of {health.shards}"
+    return [Fact("Shards that take reports", figure, "reports of the others wait on the devices")]
 
 
 def acts(aggregator: Aggregator) -> list[Entry]:

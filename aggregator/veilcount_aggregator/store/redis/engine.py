@@ -21,6 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...errors import StoreUnavailable
 from ...series import Series
 from ..contract import (
     Cell,
@@ -36,14 +37,14 @@ from ..contract import (
     Spends,
 )
 from ..pieces import width
-from . import intake, shelf
+from . import intake, replica, shelf
 from .address import Address
 from .connections import Wait
 from .fitness import examine, examine_server
 from .library import call, pack
 from .moving import Mover
 from .reading import Reader
-from .root import Root, find_root
+from .root import Root, find_root, root_from
 from .scatter import shards
 from .servers import Command, Servers
 from .shard_health import answering, look, store_health
@@ -61,7 +62,13 @@ def open_redis(url: str, *, make: bool) -> RedisStore:
     """
     servers = Servers(Address.of(url), examine_server)
     examine(servers)
-    return RedisStore(servers, find_root(servers, make=make))
+    try:
+        return RedisStore(servers, find_root(servers, make=make))
+    except StoreUnavailable:
+        if not servers.address.cluster:
+            raise
+        copy = replica.read(servers)
+        return RedisStore(servers, root_from(servers, copy.content.root))
 
 
 class RedisStore:
@@ -147,6 +154,20 @@ class RedisStore:
     def change(self, generation: int, records: Sequence[Record]) -> bool:
         """Write or remove all records, unless somebody else was first."""
         return shelf.change(self._servers, self.root, generation, records)
+
+    def replicate(self, kinds: Sequence[str]) -> None:
+        """Copy the records of these kinds to every master of a cluster."""
+        if not self._servers.address.cluster:
+            return
+        generation = self.generation()
+        records = {kind: self.records(kind) for kind in kinds}
+        if self.generation() == generation:  # else the next time
+            replica.write(self._servers, self.root, generation, records)
+
+    def replica(self, kind: str) -> tuple[int, Records]:
+        """Return the generation of the copy, and its records of a kind."""
+        copy = replica.read(self._servers)
+        return copy.generation, copy.content.records.get(kind, {})
 
     # -- moving, and the operator --------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from itertools import count
 from redis.crc import key_slot
 
 from ...errors import StoreUnfit
+from .connections import Wait
 from .library import call
 from .scatter import Scatter
 from .servers import Command, Servers
@@ -35,6 +36,15 @@ class Root:
         """The base key of each shard; all others of the shard begin with it."""
         return tuple(_base(shard, self.shards) for shard in range(self.shards))
 
+    def fields(self) -> dict[bytes, bytes]:
+        """Return the root as it is kept."""
+        return {
+            b"format": FORMAT,
+            b"store": self.store,
+            b"secret": self.scatter.secret,
+            b"shards": b"%d" % self.shards,
+        }
+
     def of_some(self, bases: Sequence[bytes]) -> Root:
         """Return this root with the bases of some shards alone, to read from these."""
         some = replace(self)
@@ -44,14 +54,15 @@ class Root:
 
 def find_root(servers: Servers, *, make: bool) -> Root:
     """Return the root of the store that is there, or make one if asked to."""
-    kept = _fields(servers.ask_one(Command(SHELF, ("HGETALL", SHELF + b":root"))))
+    asked = Command(SHELF, ("HGETALL", SHELF + b":root"))
+    kept = _fields(servers.ask_one(asked, Wait.COMMIT))
     if b"made" not in kept:
         if not make:
             raise StoreUnfit(
                 f"Redis at {servers.address}: no store there: make one with `veilcount init`"
             )
         kept = _make(servers)
-    return _root(servers, kept)
+    return root_from(servers, kept)
 
 
 def _make(servers: Servers) -> dict[bytes, bytes]:
@@ -65,13 +76,14 @@ def _make(servers: Servers) -> dict[bytes, bytes]:
     }
     words = call("root", SHELF, *(part for pair in given.items() for part in pair))
     kept = _fields(servers.ask_one(Command(SHELF, words)))
-    root = _root(servers, kept)
+    root = root_from(servers, kept)
     servers.ask([Command(base, ("SET", base, root.store)) for base in (SHELF, *root.bases)])
     servers.ask_one(Command(SHELF, ("HSET", SHELF + b":root", b"made", b"1")))
     return kept
 
 
-def _root(servers: Servers, kept: dict[bytes, bytes]) -> Root:
+def root_from(servers: Servers, kept: dict[bytes, bytes]) -> Root:
+    """Return the root of the fields that are kept, or refuse what this version cannot read."""
     if kept[b"format"] != FORMAT:
         raise StoreUnfit(
             f"Redis at {servers.address}: a store of format {kept[b'format'].decode()}; this"
@@ -88,6 +100,16 @@ def _root(servers: Servers, kept: dict[bytes, bytes]) -> Root:
 
 def _fields(answer: list[bytes]) -> dict[bytes, bytes]:
     return dict(zip(answer[::2], answer[1::2], strict=True))
+
+
+def spread_bases(name: bytes, count_of: int) -> tuple[bytes, ...]:
+    """Return so many keys of a name, spread evenly over all slots."""
+    found = []
+    for number in range(count_of):
+        stretch = range(SLOTS * number // count_of, SLOTS * (number + 1) // count_of)
+        tried = (b"veilcount:{%b.%d.%d}" % (name, number, at) for at in count())
+        found.append(next(base for base in tried if key_slot(base) in stretch))
+    return tuple(found)
 
 
 def _base(shard: int, shards: int) -> bytes:

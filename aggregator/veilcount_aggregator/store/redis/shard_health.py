@@ -19,6 +19,8 @@ from .servers import Command, Servers
 RECORDS = "records"
 GONE = "a part of the store is gone: it was emptied or replaced"
 
+AOF_STATUS = ("aof_last_write_status", "aof_last_bgrewrite_status")
+
 Info = Mapping[str, str]
 
 
@@ -46,7 +48,7 @@ class Seen:
             why,
             memory_bytes=int(self.info.get("used_memory", 0)),
             memory_limit_bytes=int(self.info.get("maxmemory", 0)),
-            aof_failing=self.info.get("aof_last_write_status", "ok") != "ok",
+            aof_failing=any(self.info.get(name, "ok") != "ok" for name in AOF_STATUS),
             aof_delayed_fsyncs=int(self.info.get("aof_delayed_fsync", 0)),
             aof_rewriting=self.info.get("aof_rewrite_in_progress", "0") != "0",
         )

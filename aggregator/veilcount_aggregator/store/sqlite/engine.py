@@ -174,6 +174,13 @@ class SqliteStore:
         why = "durability=relaxed: synchronous=OFF"
         return Health("sqlite", Durable.NO, why, fenced, trouble=trouble)
 
+    def replicate(self, kinds: Sequence[str]) -> None:
+        """Do nothing: there is one file."""
+
+    def replica(self, kind: str) -> tuple[int, Records]:
+        """Return the records themselves."""
+        return self.generation(), self.records(kind)
+
     def shards(self) -> list[Shard]:
         """Return the one part that it is."""
         return [Shard("0", up=True)]

@@ -1,0 +1,43 @@
+"""A cluster of three masters for a module; each test leaves it whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.redis_cluster import RedisCluster
+from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
+
+
+@pytest.fixture(scope="module")
+def masters(memory: Path) -> Iterator[RedisCluster]:
+    """Three masters that notice within a second that one of them is gone."""
+    with TemporaryDirectory(dir=memory) as folder:
+        started = RedisCluster(Path(folder), cluster_node_timeout="500")
+        yield started
+        for node in started.nodes:
+            node.thaw()
+        started.close()
+
+
+@pytest.fixture
+def store(masters: RedisCluster) -> Iterator[RedisStore]:
+    """A new store in it."""
+    for node in masters.nodes:
+        node.ask("FLUSHALL")
+    opened = open_redis(masters.url, make=True)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def records(masters: RedisCluster, store: RedisStore) -> int:
+    """The master that keeps definitions and keys."""
+    del store  # is made first
+    (found,) = (
+        at for at, node in enumerate(masters.nodes) if node.ask("KEYS", "veilcount:{shelf}")
+    )
+    return found

@@ -1,0 +1,155 @@
+"""One dead or hung master of a cluster stops its own shards and nothing else, on real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.redis_cluster import RedisCluster
+from tests.system.server import Server, wait_until
+from tests.system.shards.load import load, post, pseudonyms, push_definition, report
+from veilcount_aggregator.keys import Role, create
+from veilcount_aggregator.series import Series
+from veilcount_aggregator.store.redis import replica
+from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
+
+SENDERS = 48  # more than a worker has threads
+PATIENCE = 40.0
+
+
+def key(store: RedisStore) -> dict[str, str]:
+    """Make an analyst's key; return the header that shows it."""
+    _, secret = create(store, Role.ANALYST, "", datetime.now(UTC))
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def shard_at(store: RedisStore, masters: RedisCluster, master: int) -> int:
+    """Return the shard that a master has."""
+    ports = [store._servers.owner(base).host[1] for base in store.root.bases]
+    return ports.index(masters.nodes[master].port)
+
+
+def statuses(server: Server, series: Series, rows: list[list[bytes]], at: int) -> list[int]:
+    """Return what each shard's report is answered with."""
+    return [post(server.port, [report(series, shard[at])])[0] for shard in rows]
+
+
+def wait_for_copies(store: RedisStore) -> None:
+    """Wait until each master has the records of now."""
+    wait_until(lambda: _copies(store) >= 3, PATIENCE)
+
+
+def _copies(store: RedisStore) -> int:
+    now = b"%d" % store.generation()
+    return sum(
+        store._servers.owner(base).ask("HGET", base, "generation") == now
+        for base in replica.bases()
+    )
+
+
+def test_a_dead_master_stops_its_own_shard_alone(
+    masters: RedisCluster, store: RedisStore, records: int, tmp_path: Path
+) -> None:
+    """The worst of them, which has definitions and keys: also a worker and a server that start
+    while it is away serve the other shards. A body of several shards is counted where it can be.
+    """
+    series, header = push_definition(store), key(store)
+    rows = pseudonyms(store, 20)
+    dead = shard_at(store, masters, records)
+    expected = [503 if shard == dead else 200 for shard in range(3)]
+    with Server(masters.url, tmp_path) as server:
+        assert statuses(server, series, rows, 0) == [200] * 3
+        wait_for_copies(store)
+        masters.nodes[records].kill()
+        try:
+            wait_until(lambda: statuses(server, series, rows, 1) == expected, PATIENCE)
+            ready = server.ask("GET", "/readyz")
+            mixed, verdicts = post(server.port, [report(series, shard[2]) for shard in rows])
+            metrics = server.ask("GET", "/metrics", headers=header)
+            for pid in server.workers():
+                os.kill(pid, signal.SIGKILL)
+            wait_until(lambda: _alive(server), PATIENCE)
+            wait_until(lambda: statuses(server, series, rows, 3) == expected, PATIENCE)
+            with Server(masters.url, tmp_path) as late:
+                wait_until(lambda: statuses(late, series, rows, 4) == expected, PATIENCE)
+        finally:
+            masters.nodes[records].start()
+            masters.wait()
+        wait_until(lambda: statuses(server, series, rows, 5) == [200] * 3, PATIENCE)
+        again = post(server.port, [report(series, shard[2]) for shard in rows])[1]
+
+    assert (ready.status_code, ready.json()["serving"], ready.json()["shards"]) == (200, 2, 3)
+    assert (mixed, sorted(_words(verdicts))) == (200, ["counted", "counted", "early"])
+    assert sorted(_words(again)) == ["counted", "duplicate", "duplicate"]
+    assert metrics.status_code == 200
+    for shard in range(3):
+        line = f'veilcount_shard_up{{shard="{shard}"}} {int(shard != dead)}'
+        assert line in metrics.text.splitlines()
+
+
+@pytest.mark.parametrize("seconds", [4, pytest.param(15, marks=pytest.mark.full)])
+def test_a_hung_master_leaves_the_other_shards_their_rate(
+    masters: RedisCluster, store: RedisStore, tmp_path: Path, seconds: int
+) -> None:
+    """The first of the URL stands still for some seconds, with more senders than a worker has
+    threads; the others are counted at more than half their rate, and it comes back by itself.
+    """
+    series = push_definition(store)
+    rows = pseudonyms(store, 300)
+    hung = shard_at(store, masters, 0)
+    others = [shard for shard in range(3) if shard != hung]
+    with Server(masters.url, tmp_path) as server, load(server.port, series, rows, SENDERS) as sent:
+        wait_until(lambda: min(sent.ok[shard, 1] for shard in range(3)) > 0, PATIENCE)
+        time.sleep(2)
+        froze = sent.now()
+        masters.nodes[0].freeze()
+        time.sleep(seconds)
+        thawed = sent.now()
+        masters.nodes[0].thaw()
+        wait_until(lambda: sent.ok[hung, int(sent.now())] > 0, PATIENCE)
+
+    before = [sent.rate(shard, 1, froze) for shard in others]
+    during = [sent.rate(shard, froze + 1, thawed) for shard in others]
+    assert all(late > early / 2 for early, late in zip(before, during, strict=True)), (
+        before,
+        during,
+    )
+    assert sent.rate(hung, froze + 1, thawed) == 0
+
+
+def test_a_store_opens_while_the_first_seed_hangs(masters: RedisCluster, store: RedisStore) -> None:
+    """Nodes are asked side by side: one that hangs costs a moment."""
+    push_definition(store)
+    store.replicate(("source",))
+    masters.nodes[0].freeze()
+    try:
+        began = time.monotonic()
+        other = open_redis(masters.url, make=False)
+        took = time.monotonic() - began
+        health = other.health()
+    finally:
+        masters.nodes[0].thaw()
+
+    assert other.root == store.root
+    assert (health.serving, health.shards) == (2, 3)
+    assert took < 10  # of a node that would be waited for without end
+    other.close()
+
+
+def _alive(server: Server) -> bool:
+    try:
+        return server.ask("GET", "/healthz").status_code == 200
+    except OSError:
+        return False
+
+
+def _words(body: bytes) -> list[str]:
+    return [word for word in body.decode().split('"') if word.islower() and word != "verdicts"]
+
+
+pytestmark = pytest.mark.timeout(200)
