@@ -123,7 +123,7 @@ def test_the_app_runs_on_and_says_why(place: Path, caplog: pytest.LogCaptureFixt
     """As with any state that cannot be used: nothing is recorded, nothing is raised."""
     place.chmod(0o777)
     with nobody() as url:
-        client = consenting(url, place)
+        client = consenting(url, place.parent)
         client.record("event", True)
         client.close()
 

@@ -27,7 +27,7 @@ class FileLock:
     def take(self, seconds: float) -> None:
         """Wait for it, so long at most."""
         if self._descriptor is None:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             flock(self._descriptor, LOCK_EX | LOCK_NB)
         except BlockingIOError:
