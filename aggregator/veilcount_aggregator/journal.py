@@ -72,7 +72,8 @@ class Journal:
         """Do so, by their seals: `text` is asked for those only that are not there yet."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "rb+") as file:
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW  # what it cuts off is never another's
+            with os.fdopen(os.open(self.path, flags, 0o600), "rb+") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 known = _whole(file.read())
                 there = set(map(seal, known))

@@ -1,4 +1,5 @@
-"""One deadline for a whole HTTP exchange, from the first connection to the last byte.
+"""One deadline for a whole HTTP exchange, from the first connection to the last byte; and a limit
+on what it reads, so that a peer that hurries takes no more than one that drips.
 
 A socket's timeout starts again with every byte, and `requests` knows no other. A peer that sends a
 byte now and then (of a header, a TLS record, a chunk's size, an interim response) would hold the
@@ -26,6 +27,8 @@ from urllib3.connection import HTTPConnection
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 from urllib3.util.connection import create_connection
 
+from .reply_limit import ReadBudget, limited_response
+
 
 def is_unsent(error: Exception) -> bool:
     """Whether an exchange failed before its request can have been read by anybody."""
@@ -48,6 +51,7 @@ class Deadline:
         self._lock = Lock()
         self._sockets: list[socket.socket] = []
         self._passed = False
+        self.budget = ReadBudget()
         self._timer = Timer(seconds, self._end)
         self._timer.daemon = True
 
@@ -137,6 +141,7 @@ def _pool(kind: Any, deadline: Deadline, *given: Any, **options: Any) -> Any:
 def _connection(kind: Any, deadline: Deadline, *given: Any, **options: Any) -> Any:
     connection = kind(*given, **options)
     connection._new_conn = partial(_open, connection, deadline)  # noqa: SLF001 - urllib3's hook
+    connection.response_class = partial(limited_response, deadline.budget)
     connection._tunnel = partial(_tunnel, connection, deadline)  # noqa: SLF001 - http.client's
     return connection
 

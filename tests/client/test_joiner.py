@@ -27,7 +27,7 @@ from veilcount_client.answers import Answers
 from veilcount_client.state import Parcel
 from veilcount_client.testing import SeededCoins
 from veilcount_shared import Coins, Collection
-from veilcount_shared.report import Batch
+from veilcount_shared.report import OPEN_BODY_PSEUDONYMS, Batch
 from veilcount_shared.wire import encode_packed
 
 from .world import (
@@ -263,11 +263,18 @@ def test_a_clock_that_is_off_does_not_mark_its_owner(devices: int) -> None:
 # -- many persons of one client --------------------------------------------------------------------
 
 
-def test_a_body_of_many_persons_has_one_row_of_each_in_no_order(tmp_path: Path) -> None:
-    """Persons are mixed: no body has two pseudonyms of one, no order is that of another body."""
+def bodies_of_persons(place: Path, **options: Any) -> list[list[int]]:
+    """Return the bodies that a client of many persons sends: of which persons their rows are."""
     wire = Wire(clock_at(at(0, 9)))
     device = Device(
-        tmp_path, COLLECTIONS, wire.clock, wire, coins=SeededCoins(1), consent=None, persons=True
+        place,
+        COLLECTIONS,
+        wire.clock,
+        wire,
+        coins=SeededCoins(1),
+        consent=None,
+        persons=True,
+        **options,
     )
     owners: dict[tuple[str, bytes], int] = {}
     for person in range(DEVICES):
@@ -279,15 +286,28 @@ def test_a_body_of_many_persons_has_one_row_of_each_in_no_order(tmp_path: Path) 
         rows = device.worker.state.sent(device.client._key(here._id))
         owners |= {(each.report.fingerprint, each.report.pseudonym): person for each in rows}
     device.client.flush()
-    bodies = [
+    return [
         [owners[each.fingerprint, each.pseudonym] for each in arrival.batch.reports]
         for arrival in wire.arrivals
     ]
+
+
+def test_a_body_of_many_persons_has_one_row_of_each_in_no_order(tmp_path: Path) -> None:
+    """Persons are mixed: no body has two pseudonyms of one, no order is that of another body."""
+    bodies = bodies_of_persons(tmp_path, key="k")
 
     assert sorted(map(len, bodies)) == [DEVICES] * len(COLLECTIONS)
     assert all(len(set(body)) == len(body) for body in bodies)
     for body, other in zip(bodies, [*bodies[1:], list(range(DEVICES))], strict=True):
         assert sum(a == b for a, b in zip(body, other, strict=True)) <= chance()
+
+
+def test_a_body_without_a_key_has_no_more_rows_than_an_open_intake_accepts(tmp_path: Path) -> None:
+    bodies = bodies_of_persons(tmp_path)
+
+    assert max(map(len, bodies)) == OPEN_BODY_PSEUDONYMS
+    assert all(len(set(body)) == len(body) for body in bodies)
+    assert sum(map(len, bodies)) == DEVICES * len(COLLECTIONS)
 
 
 # -- planted bugs ----------------------------------------------------------------------------------
@@ -296,7 +316,7 @@ def test_a_body_of_many_persons_has_one_row_of_each_in_no_order(tmp_path: Path) 
 def one_body() -> AbstractContextManager[object]:
     """Wrong: what is due goes into one body, whatever its pseudonyms."""
 
-    def together(parcels: list[Parcel], _: Coins, *, persons: bool) -> list[list[Parcel]]:
+    def together(parcels: list[Parcel], _: Coins, **__: bool) -> list[list[Parcel]]:
         return [parcels] if parcels else []
 
     return patch.object(uploader, "bodies", together)

@@ -25,6 +25,7 @@ from veilcount_shared.errors import VeilcountError
 from ..losses import Loss
 from . import binding
 from .contract import StateError
+from .private_place import check_directory, check_file, create_file
 from .secrets import new_root
 
 FILE = "veilcount.db"
@@ -147,11 +148,13 @@ class SqliteFile:
     def _open(self) -> sqlite3.Connection:
         known = self.root
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_directory(self._directory)
         while self._next.exists():
             self._number += 1
             self._next = self._path(self._number + 1)
         path = self._path(self._number)
-        path.touch(mode=0o600)
+        check_file(path)
+        create_file(path)
         self._connection = _connect(path)
         try:
             _make(self._connection, path.name)
@@ -204,7 +207,7 @@ class SqliteFile:
         self._let_go()
         known, self.root = self.root, b""
         try:
-            self._next.touch(mode=0o600)
+            create_file(self._next)
             self._open()
         except (sqlite3.Error, OSError, StateError) as worse:
             self.root = known

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ssl
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,8 +44,10 @@ class Nginx:
         return "".join(each.read_text(encoding="utf-8", errors="replace") for each in logs)
 
 
-def configuration(folder: Path, nginx: Nginx, *upstreams: int) -> str:
-    """Return the file as it is written, at this place."""
+def configuration(
+    folder: Path, nginx: Nginx, *upstreams: int, more: Mapping[str, str] | None = None
+) -> str:
+    """Return the file as it is written, at this place, with more changes if a test has any."""
     servers = " ".join(f"server {HOST}:{port};" for port in upstreams)
     temporary = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in KINDS)
     changes = {
@@ -63,7 +65,7 @@ def configuration(folder: Path, nginx: Nginx, *upstreams: int) -> str:
         "/etc/ssl/stats.key": f"{folder}/key.pem",
         "_timeout 10s;": f"_timeout {SECONDS}s;",
         "worker_processes auto;": "worker_processes 1;",
-    }
+    } | dict(more or {})
     written = text("nginx.conf")
     for old, new in changes.items():
         assert old in written, old
@@ -72,12 +74,14 @@ def configuration(folder: Path, nginx: Nginx, *upstreams: int) -> str:
 
 
 @contextmanager
-def in_front_of(folder: Path, *upstreams: int) -> Iterator[Nginx]:
+def in_front_of(
+    folder: Path, *upstreams: int, more: Mapping[str, str] | None = None
+) -> Iterator[Nginx]:
     """Serve for these ports of the loopback."""
     folder.mkdir()
     nginx = Nginx(folder, free_port(), free_port(), certified(folder))
     file = folder / "nginx.conf"
-    file.write_text(configuration(folder, nginx, *upstreams), encoding="utf-8")
+    file.write_text(configuration(folder, nginx, *upstreams, more=more), encoding="utf-8")
     command = ["nginx", "-c", str(file), "-p", str(folder), "-g", "daemon off;"]
     with (folder / "said").open("wb") as said:
         process = subprocess.Popen(command, stdout=said, stderr=said)

@@ -27,7 +27,10 @@ from veilcount_client.transport import HttpTransport, Later, Refused
 from veilcount_shared.wire import MAX_BODY, PACKED_TYPE
 
 REPORTS = "/v1/reports"
-PASSED = {"host", "content-type", "content-length", "authorization", "content-encoding"}
+PASSED = {
+    *("host", "content-type", "content-length", "authorization", "content-encoding"),
+    "x-veilcount-source-class",
+}
 TELLING = {
     "User-Agent": "one of a kind",
     "Cookie": "who=me",
@@ -39,6 +42,7 @@ TELLING = {
     "X-Request-Id": "7",
     "Traceparent": "00-7-7-01",
     "DNT": "1",
+    "X-Veilcount-Source-Class": "a quota of my own",
 }
 
 
@@ -88,6 +92,7 @@ def test_no_header_of_a_device_arrives_but_what_is_read(
 
     assert set(arrived) <= PASSED, arrived
     assert (arrived["authorization"], arrived["content-type"]) == ("Bearer x", PACKED_TYPE)
+    assert arrived["x-veilcount-source-class"] == "any"
     assert "Set-Cookie" not in reply.headers
     assert reply.headers["Connection"] == "close"
 

@@ -44,7 +44,7 @@ class FileLock:
 
     def _take(self, seconds: float) -> None:
         if self._descriptor is None:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             flock(self._descriptor, LOCK_EX | LOCK_NB)
         except BlockingIOError:

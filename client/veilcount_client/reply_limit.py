@@ -1,0 +1,61 @@
+"""A limit on the bytes that one exchange reads, whatever they are.
+
+Interim responses, chunk sizes and their extensions, and trailers have no limit of their own in
+`http.client` and urllib3. A peer that sends them as fast as it can would take all of a processor
+until the deadline, and one line without an end all of the memory. No honest reply comes near it.
+"""
+
+from __future__ import annotations
+
+from http.client import HTTPResponse
+from io import BufferedReader, RawIOBase
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+MAX_READ = 256 << 10
+
+
+class ReplyTooLong(OSError):
+    """More came than any reply is long."""
+
+
+class ReadBudget:
+    """How many bytes an exchange may still read, over all its connections and responses."""
+
+    def __init__(self, most: int = MAX_READ) -> None:
+        """Begin with all of it."""
+        self._left = most
+
+    def spend(self, size: int) -> None:
+        """Take what was read; ReplyTooLong if there is not so much left."""
+        self._left -= size
+        if self._left < 0:
+            raise ReplyTooLong("more came than any reply is long")
+
+
+class _Limited(RawIOBase):
+    """The reading end of a socket, whose bytes are counted."""
+
+    def __init__(self, raw: Any, budget: ReadBudget) -> None:
+        self._raw, self._budget = raw, budget
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        size: int | None = self._raw.readinto(buffer)
+        self._budget.spend(size or 0)
+        return size
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def limited_response(budget: ReadBudget, *given: Any, **options: Any) -> HTTPResponse:
+    """Make a response as `http.client` does, which reads within a budget."""
+    made = HTTPResponse(*given, **options)
+    made.fp = BufferedReader(_Limited(made.fp.detach(), budget))
+    return made

@@ -1,0 +1,131 @@
+"""A state that others could change, or lead elsewhere, is refused, and nothing is touched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from veilcount_client.state import StateError
+from veilcount_client.state.sqlite import SqliteState
+from veilcount_client.state.sqlite_file import FILE
+
+from .apps import consenting
+from .servers import nobody
+
+CONTENT = b"what somebody else keeps\n"
+COMPANIONS = [FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal"]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A directory of ours."""
+    found = tmp_path / "state"
+    found.mkdir(mode=0o700)
+    return found
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    """A file elsewhere that a link leads to."""
+    found = tmp_path / "victim"
+    found.write_bytes(CONTENT)
+    return found
+
+
+def refusal(place: Path) -> str:
+    """Return why a state is not opened."""
+    with pytest.raises(StateError) as raised:
+        SqliteState(place)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o720, 0o707, 0o777, 0o1777])
+def test_a_directory_that_others_may_write_to_is_refused(place: Path, mode: int) -> None:
+    """With what to do about it; after that it opens."""
+    place.chmod(mode)
+
+    assert refusal(place) == f"{place} may be written to by other users: `chmod go-w {place}`"
+    assert list(place.iterdir()) == []
+
+    place.chmod(mode & ~0o022)
+    SqliteState(place).close()
+
+
+def test_a_directory_that_becomes_writable_is_refused_at_the_next_start(place: Path) -> None:
+    SqliteState(place).close()
+    place.chmod(0o775)
+
+    assert "chmod go-w" in refusal(place)
+
+
+def test_a_directory_that_is_a_link_is_refused(place: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(place)
+
+    assert "is a link" in refusal(link)
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("of_directory", [True, False])
+def test_what_belongs_to_another_user_is_refused(place: Path, of_directory: bool) -> None:  # noqa: FBT001 - as pytest gives it
+    SqliteState(place).close()
+    given = place if of_directory else place / FILE
+    os.chown(given, 12_345, -1)
+
+    assert refusal(place).startswith(f"{given} belongs to another user: run as that user")
+
+
+@pytest.mark.parametrize("name", COMPANIONS)
+@pytest.mark.parametrize("link", [os.symlink, os.link], ids=["link", "hard link"])
+def test_a_file_that_leads_elsewhere_is_refused(
+    place: Path, victim: Path, name: str, link: Callable[[Path, Path], None]
+) -> None:
+    """Whatever SQLite would have written, it writes to nobody's file."""
+    SqliteState(place).close()
+    (place / name).unlink(missing_ok=True)
+    link(victim, place / name)
+
+    assert str(place / name) in refusal(place)
+    assert victim.read_bytes() == CONTENT
+
+
+def test_a_link_to_nothing_makes_no_file(place: Path, tmp_path: Path) -> None:
+    (place / FILE).symlink_to(tmp_path / "made")
+
+    assert "is a link" in refusal(place)
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_mark_that_leads_elsewhere_is_not_followed(place: Path, victim: Path) -> None:
+    """It only tells copies; the state goes on without it."""
+    mark = (place / FILE).with_suffix(".mark")
+    mark.symlink_to(victim)
+    state = SqliteState(place)
+    state.keep("a", "1")
+    state.close()
+
+    assert victim.read_bytes() == CONTENT
+    assert mark.is_symlink()
+
+
+def test_a_file_that_others_may_write_to_is_refused(place: Path) -> None:
+    SqliteState(place).close()
+    (place / FILE).chmod(0o660)
+
+    assert refusal(place).endswith(f"`chmod go-w {place / FILE}`")
+
+
+def test_the_app_runs_on_and_says_why(place: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As with any state that cannot be used: nothing is recorded, nothing is raised."""
+    place.chmod(0o777)
+    with nobody() as url:
+        client = consenting(url, place.parent)
+        client.record("event", True)
+        client.close()
+
+    assert client.consented is None
+    assert f"chmod go-w {place}" in caplog.text

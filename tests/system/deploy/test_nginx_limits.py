@@ -1,0 +1,87 @@
+"""What one network may send through nginx: enough for a carrier's address, no more for a whole /64.
+
+The file as it is written; addresses come from a header here, since the loopback has no others.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPSConnection
+from pathlib import Path
+
+import pytest
+
+from tests.system.deploy.behind import Behind, behind
+from tests.system.deploy.nginx import Nginx, in_front_of
+from tests.system.server import HOST
+
+ADDRESSES = {"server_tokens off;": f"set_real_ip_from {HOST}; real_ip_header X-Test-Address;"}
+SLOW = {"rate=10r/s": "rate=1r/m", "rate=100r/s": "rate=1r/m"}
+FEW = {"burst=200": "burst=4", "burst=1000": "burst=9"}
+CLASSES = {"# 192.0.2.0/24 hosting;": "192.0.2.0/24 hosting; 2001:db8:bad::/48 hosting;"}
+
+
+@pytest.fixture(scope="module")
+def echo() -> Iterator[Behind]:
+    """What stands behind."""
+    with behind() as server:
+        yield server
+
+
+def posted(nginx: Nginx, *addresses: str) -> list[int]:
+    """Send a body from each address, on a connection of its own; return the statuses."""
+    context = ssl.create_default_context(cafile=str(nginx.certificate))
+
+    def post(address: str) -> int:
+        connection = HTTPSConnection("localhost", nginx.port, context=context, timeout=30)
+        connection.request("POST", "/v1/reports", b"body", {"X-Test-Address": address})
+        status = connection.getresponse().status
+        connection.close()
+        return status
+
+    with ThreadPoolExecutor(16) as devices:
+        return list(devices.map(post, addresses))
+
+
+def test_a_carriers_address_carries_a_crowd(echo: Behind, tmp_path: Path) -> None:
+    """As many bodies at once as ten thousand devices send in minutes."""
+    with in_front_of(tmp_path / "n", echo.server_address[1], more=ADDRESSES) as nginx:
+        statuses = posted(nginx, *["198.51.100.7"] * 300)
+
+    assert statuses == [200] * 300
+
+
+def test_a_64_is_one_network_and_a_48_another(echo: Behind, tmp_path: Path) -> None:
+    """Whatever addresses of it are taken, however they are spelled; others are not concerned.
+
+    Of a burst of 4, five pass (one is due at once), of a burst of 9, ten.
+    """
+    of_64 = [f"2001:db8::{n:x}" for n in range(1, 13)] + ["2001:db8::a:b:c:d"]
+    of_48 = [f"2001:db8:5:{n:x}::1" for n in range(1, 26)]
+    changes = ADDRESSES | SLOW | FEW
+    with in_front_of(tmp_path / "n", echo.server_address[1], more=changes) as nginx:
+        same, near = posted(nginx, *of_64), posted(nginx, *of_48)
+        ipv4 = posted(nginx, *["198.51.100.7"] * 20)
+        others = posted(nginx, "2001:db9::1", "198.51.100.8")
+        written = nginx.written()
+
+    assert Counter(same) == {200: 5, 503: 8}
+    assert Counter(near) == {200: 10, 503: 15}
+    assert Counter(ipv4) == {200: 10, 503: 10}
+    assert others == [200, 200]
+    assert "2001:db8" not in written
+    assert "198.51.100" not in written
+
+
+def test_a_class_is_all_that_the_aggregator_learns(echo: Behind, tmp_path: Path) -> None:
+    with in_front_of(tmp_path / "n", echo.server_address[1], more=ADDRESSES | CLASSES) as nginx:
+        found = {}
+        for address in ("192.0.2.7", "198.51.100.7", "2001:db8:bad:7::1", "2001:db8::1"):
+            posted(nginx, address)
+            found[address] = echo.headers[-1]["x-veilcount-source-class"]
+            assert address not in str(echo.headers[-1])
+
+    assert list(found.values()) == ["hosting", "any", "hosting", "any"]
