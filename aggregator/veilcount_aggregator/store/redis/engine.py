@@ -31,7 +31,7 @@ from .moving import Mover
 from .reading import Reader
 from .root import SHELF, Root, find_root
 from .scatter import shards
-from .servers import Command, Servers
+from .servers import Command, Host, Servers
 from .write_probe import WriteProbe
 
 EPOCHS_AT_ONCE = 1000
@@ -55,6 +55,7 @@ class RedisStore:
         self.root = root
         self._reader = Reader(servers, root)
         self._probe = WriteProbe(servers, root)
+        self._lanes: dict[Host, int] = {}
 
     # -- the intake ----------------------------------------------------------------------------
 
@@ -63,12 +64,18 @@ class RedisStore:
         return intake.commit(self._servers, self.root, group, notes)
 
     def lane(self, group: Sequence[Spends]) -> int:
-        """Return the shard of a group's rows; a device's body has one row, and so one shard."""
+        """Return the server of a group's rows; a device's body has one row, and so one server.
+
+        Not the shard: what a server gets in one go it writes to its disk in one go, and groups that
+        are divided by shards too are smaller the more shards there are (`python -m bench.shards`).
+        """
         if self.root.shards == 1:
             return 0
         rows = np.concatenate([spends.rows for spends in group])
         found = shards(self.root.scatter.names(rows).places, self.root.shards)
-        return int(found[0]) if (found == found[0]).all() else -1
+        bases = [self.root.bases[shard] for shard in set(found.tolist())]
+        hosts = {self._servers.owner(base).host for base in bases}
+        return self._lanes.setdefault(hosts.pop(), len(self._lanes)) if len(hosts) == 1 else -1
 
     def forget(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         """Close a row wherever it stands in these epochs."""

@@ -164,6 +164,11 @@ class Servers:
         """Return one answer."""
         return self.ask([command])[0]
 
+    def owner(self, base: bytes) -> Server:
+        """Return the server that has a base's keys, as far as is known."""
+        self._look_if_doubtful()
+        return self._owner(base)
+
     def load_library(self) -> None:
         """Give every server the functions; those that have them get them anew."""
         for server in self.all():
