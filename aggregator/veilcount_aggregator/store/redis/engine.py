@@ -16,6 +16,7 @@ and the shelf: :root, :generation, :kinds, :records:KIND
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from .reading import Reader
 from .root import SHELF, Root, find_root
 from .scatter import shards
 from .servers import Command, Host, Servers
+from .shard_fence import ShardFence
 from .write_probe import WriteProbe
 
 EPOCHS_AT_ONCE = 1000
@@ -143,6 +145,25 @@ class RedisStore:
     def pieces(self) -> Iterator[Piece]:
         """Return everything, in one order."""
         return Mover(self._servers, self.root).pieces()
+
+    @contextmanager
+    def paused(self, shard: int) -> Iterator[Iterator[Piece]]:
+        """Fence one shard while what it counted is read, unless the whole store is fenced."""
+        pieces = Mover(self._servers, self.root.only(shard)).counted()
+        if shelf.fenced(self._servers):
+            yield pieces
+            return
+        fence = ShardFence(self._servers, self.root.bases[shard])
+        with fence.held():
+            yield fence.renewing(pieces)
+
+    def record_pieces(self) -> list[Piece]:
+        """Return the records as of one moment."""
+        while True:
+            generation = self.generation()
+            found = list(Mover(self._servers, self.root).records())
+            if generation == self.generation():
+                return found
 
     def absorb(self, pieces: Sequence[Piece]) -> None:
         """Take over pieces of another store."""

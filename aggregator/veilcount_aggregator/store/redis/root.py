@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 
@@ -35,6 +35,12 @@ class Root:
     def bases(self) -> tuple[bytes, ...]:
         """The base key of each shard; all others of the shard begin with it."""
         return tuple(_base(shard, self.shards) for shard in range(self.shards))
+
+    def only(self, shard: int) -> Root:
+        """Return the same for a reader of one shard."""
+        one = replace(self)
+        one.__dict__["bases"] = (self.bases[shard],)  # as `cached_property` keeps it
+        return one
 
 
 def find_root(servers: Servers, *, make: bool) -> Root:
