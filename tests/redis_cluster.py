@@ -14,6 +14,7 @@ from .redis_server import HOST, PortTaken, RedisServer
 
 SLOTS = 16384
 TRIES = 5
+MIGRATE_MILLISECONDS = 5_000
 BUS = 10_000  # a node's bus listens on its port plus this: a port is below 55,535
 
 
@@ -33,6 +34,7 @@ class RedisCluster:
 
     def __init__(self, folder: Path, nodes: int = 3, **settings: str) -> None:
         """Start it, and wait until all agree who has what."""
+        self._folder, self._settings = folder, settings
         self.nodes = [self._node(folder / str(number), settings) for number in range(nodes)]
         for number, node in enumerate(self.nodes):
             first, end = SLOTS * number // nodes, SLOTS * (number + 1) // nodes
@@ -53,6 +55,35 @@ class RedisCluster:
             if time.monotonic() > ends:
                 raise TimeoutError("the cluster does not come together")
             time.sleep(0.05)
+
+    def grow(self, nodes: int) -> list[RedisServer]:
+        """Start more masters and have them known; they have no slots yet."""
+        known, first = len(self.nodes), self.nodes[0]
+        more = [self._node(self._folder / str(known + n), self._settings) for n in range(nodes)]
+        for node in more:
+            node.ask("CLUSTER", "MEET", HOST, str(first.port))
+        self.nodes += more
+        self.wait()
+        return more
+
+    def move(self, slot: int, source: RedisServer, target: RedisServer, keys: int = 100) -> None:
+        """Move a slot with its keys, so many at a time, while clients go on; as redis-cli does."""
+        names = {node.port: _name(node) for node in (source, target)}
+        target.ask("CLUSTER", "SETSLOT", str(slot), "IMPORTING", names[source.port])
+        source.ask("CLUSTER", "SETSLOT", str(slot), "MIGRATING", names[target.port])
+        with source.connection() as asked:
+            while found := asked.execute_command("CLUSTER", "GETKEYSINSLOT", slot, keys):
+                asked.migrate(HOST, target.port, found, 0, MIGRATE_MILLISECONDS)
+        others = [node for node in self.nodes if node.port not in names]
+        for node in (target, source, *others):
+            node.ask("CLUSTER", "SETSLOT", str(slot), "NODE", names[target.port])
+
+    def holder(self, slot: int) -> RedisServer:
+        """Return who has a slot."""
+        asked = self.nodes[0].ask("CLUSTER", "SLOTS")
+        assert isinstance(asked, list)
+        port = next(master[1] for first, last, master, *_ in asked if first <= slot <= last)
+        return next(node for node in self.nodes if node.port == port)
 
     def close(self) -> None:
         """End all nodes."""
@@ -79,3 +110,9 @@ class RedisCluster:
             with suppress(PortTaken, NoConnection):
                 return RedisServer(folder, port=free_port(), **cluster | settings)
         raise OSError("no port is free")
+
+
+def _name(node: RedisServer) -> str:
+    told = node.ask("CLUSTER", "MYID")
+    assert isinstance(told, bytes)
+    return told.decode()

@@ -1,8 +1,12 @@
-"""A copy of a SQLite store in one file, made while it serves; and a store made of such a file.
+"""A copy of a store in one file, made while it serves; and a store of any engine made of the file.
 
-A backup is one state of the store: all of a group or none. What was acknowledged after it is not in
-it, and slots that were spent after it are free again. Releases made after it would be forgotten, so
-a store that came back has them locked.
+A backup of SQLite is one state of the store: all of a group or none. Of Redis it is one state of
+each shard, one shard after the other, each fenced while it is read; rows and their counters are of
+one shard, so nothing is counted twice or half. Records are read last: no report of a series comes
+without its definition, and what a release has spent is never older than what it was about.
+
+What was acknowledged after a backup is not in it, and slots that were spent after it are free
+again. Releases made after it would be forgotten, so a store that came back has them locked.
 """
 
 from __future__ import annotations
@@ -12,14 +16,22 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
 
+from ..addresses import shown
 from ..errors import SettingsError, StoreUnfit
+from .copying import copy
 from .lock import lock
+from .opening import open_store
 from .sqlite import SqliteStore
 from .sqlite.faults import fault
 from .sqlite.file import SqliteFile
+from .sqlite.merging import merge
+from .sqlite.moving import absorb
 from .sqlite.place import Place
 from .sqlite.schema import APPLICATION
+from .sqlite.shelf import fence
 from .sqlite.wal_guard import remove_links
 from .target_lock import exclusive
 
@@ -28,17 +40,23 @@ WHY = "restored from a backup: enter again what was released since, from the rel
 
 def backup(url: str, to: Path) -> None:
     """Write a store's present state to a new file that only its owner may read."""
-    file = SqliteFile(Place.of(url))
     with _exclusive(to, "to"):
         if to.exists():
             raise SettingsError("to", str(to), "there is such a file already: give a new name")
         with _beside(to) as part:
-            _write(file, part)
-    file.close()
+            if _is_redis(url):
+                _write_shards(url, part)
+            else:
+                file = SqliteFile(Place.of(url))
+                _write(file, part)
+                file.close()
 
 
 def restore(backed_up: Path, url: str) -> None:
     """Make a store of a backup, where there is none; its releases are locked."""
+    if _is_redis(url):
+        _restore_to_redis(backed_up, url)
+        return
     place, file = Place.of(url), SqliteFile(Place(backed_up))
     with _exclusive(place.path, "store"):
         for path in (place.path, place.path.with_name(f"{place.path.name}-wal")):
@@ -49,6 +67,48 @@ def restore(backed_up: Path, url: str) -> None:
             _lock(part)
             remove_links(place.path)
     file.close()
+
+
+def _is_redis(url: str) -> bool:
+    return urlsplit(url).scheme.startswith("redis")
+
+
+def _write_shards(url: str, part: Path) -> None:
+    """Merge the shards of a Redis store into a new file, one after the other."""
+    from .redis.engine import open_redis  # noqa: PLC0415 - who runs on SQLite never loads Redis
+
+    file = SqliteFile(Place(part, durable=False))  # one sync at the end
+    with closing(open_redis(url, make=False)) as source, closing(file):
+        file.open(make=True)
+        for shard in range(source.root.shards):
+            with file.writing() as database, source.paused(shard) as pieces:
+                merge(database, pieces)
+        with file.writing() as database:
+            absorb(database, source.record_pieces())
+            fence(database, on=source.health().fenced)
+    _finish(part, url)
+
+
+def _finish(part: Path, name: str) -> None:
+    """Check a file, and leave it as one that can be moved."""
+    with closing(sqlite3.connect(part)) as made:
+        if made.execute("pragma application_id").fetchone()[0] != APPLICATION:
+            raise StoreUnfit(f"{name} is no store of veilcount")
+        if made.execute("pragma quick_check").fetchone()[0] != "ok":
+            raise StoreUnfit(f"{name} is damaged: take an older backup")
+        made.execute("pragma journal_mode = delete")
+
+
+def _restore_to_redis(backed_up: Path, url: str) -> None:
+    """Restore to a file first, which locks the releases, and copy that into an empty Redis."""
+    with TemporaryDirectory(prefix="veilcount-restore-", dir=backed_up.parent) as folder:
+        made = f"sqlite:///{Path(folder).absolute()}/restored.db"
+        restore(backed_up, made)
+        with closing(open_store(made)) as source, closing(open_store(url, make=True)) as target:
+            fenced = source.health().fenced
+            source.fence(on=False)
+            copy(source, target, where=shown(url))
+            target.fence(on=fenced)
 
 
 @contextmanager
@@ -84,13 +144,9 @@ def _beside(to: Path) -> Iterator[Path]:
 
 def _write(file: SqliteFile, part: Path) -> None:
     """Copy one state of a store; writers go on meanwhile."""
-    with file.reading() as database, closing(sqlite3.connect(part)) as copy:
-        database.backup(copy)
-        if copy.execute("pragma application_id").fetchone()[0] != APPLICATION:
-            raise StoreUnfit(f"{file.place.path} is no store of veilcount")
-        if copy.execute("pragma quick_check").fetchone()[0] != "ok":
-            raise StoreUnfit(f"{file.place.path} is damaged: take an older backup")
-        copy.execute("pragma journal_mode = delete")  # one file, that can be moved as it is
+    with file.reading() as database, closing(sqlite3.connect(part)) as made:
+        database.backup(made)
+    _finish(part, str(file.place.path))
 
 
 def _lock(part: Path) -> None:

@@ -1,7 +1,8 @@
 """Metrics by shard: whether it answers, its server's memory and append-only file, its commits.
 
 Shards are named by their numbers, and the part that keeps definitions and keys `records`; no label
-is an address. What a server says of its memory stands at each shard that it has.
+is an address. What a server says of its memory stands at each shard that it has; what waits for a
+server, and its commits, at the first of its shards.
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ def shard_metrics(shards: Sequence[Shard]) -> Iterator[str]:
 
 
 def queue_metrics(queues: Mapping[int, int]) -> Iterator[str]:
-    """Yield how many reports wait for each shard."""
+    """Yield how many reports wait for each server."""
     waiting = [(_label(_shard(lane)), reports) for lane, reports in queues.items()]
-    says = "Reports that wait for the shard in the worker that answers."
+    says = "Reports that wait for the shard's server in the worker that answers."
     yield from metric("shard_waiting_reports", "gauge", says, waiting)
 
 
 def commit_metrics(commits: Mapping[str, int], microseconds: Mapping[str, int]) -> Iterator[str]:
-    """Yield how many commits each shard made, and how long they took, over all workers."""
+    """Yield how many commits each server made, and how long they took, over all workers."""
     numbers = [(_label(_shard(int(lane))), number) for lane, number in commits.items()]
     seconds = [(_label(_shard(int(lane))), took / 1e6) for lane, took in microseconds.items()]
     yield from metric("shard_commits_total", "counter", "Commits.", numbers)

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.aggregator.store.conftest import served
 from tests.aggregator.store.series import DAILY, Asked, row, send
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import SettingsError, StoreError
@@ -155,8 +156,15 @@ def in_full(store: Store) -> bool:
     return again == [Verdict.DUPLICATE] * 3000
 
 
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.full)])
+def url(request: pytest.FixtureRequest, memory: Path) -> Iterator[str]:
+    """Where an empty store is: the lease is a record, which each engine keeps alike."""
+    with served(request.param, memory) as empty:
+        yield empty()
+
+
 def test_a_second_copy_into_one_store_is_told_of_the_first(url: str, source: str) -> None:
-    """On each engine; the first is not disturbed."""
+    """The first is not disturbed."""
     first, pipe = run(copy_slowly, source, url)
     told(pipe)
     second, other = run(copy_slowly, source, url)

@@ -14,7 +14,8 @@ import pytest
 
 from tests.aggregator.store.series import DAILY, LINKED, Asked, row, send
 from tests.aggregator.store.test_battery import everything, fill
-from veilcount_aggregator.errors import SettingsError, StoreUnfit
+from tests.redis_server import free_port
+from veilcount_aggregator.errors import SettingsError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Record, Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
 from veilcount_aggregator.store.lock import lock, locked, unlock
@@ -155,6 +156,8 @@ def test_a_backup_of_no_store_is_none(tmp_path: Path) -> None:
     with pytest.raises(StoreUnfit, match="no store there"):
         backup(f"sqlite:///{tmp_path}/none.db", tmp_path / "backup.db")
     with pytest.raises(SettingsError):
-        backup("redis://localhost", tmp_path / "backup.db")
+        backup("postgres://localhost", tmp_path / "backup.db")
+    with pytest.raises(StoreUnavailable):
+        backup(f"redis://localhost:{free_port()}/0", tmp_path / "backup.db")
 
     assert list(tmp_path.iterdir()) == []

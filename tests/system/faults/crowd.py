@@ -43,6 +43,7 @@ class Device:
     wrong: list[str] = field(default_factory=list)
     answered: float = 0.0  # when it was last told anything, by the monotonic clock
     failed: int = 0  # how often it was not
+    longest: float = 0.0  # seconds between two answers
 
     def __post_init__(self) -> None:
         self._coins = SeededCoins(self.seed)
@@ -74,7 +75,8 @@ class Device:
         if verdicts is None:
             self.failed += 1
             return False
-        self.answered = time.monotonic()
+        before, self.answered = self.answered, time.monotonic()
+        self.longest = max(self.longest, self.answered - before) if before else 0.0
         for report, verdict in zip(reports, verdicts, strict=True):
             self._learn(report, verdict, fresh=report in fresh)
         self.waiting = [each for each in self.waiting if each not in self.acknowledged]

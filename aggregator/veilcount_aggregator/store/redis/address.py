@@ -27,7 +27,7 @@ class Address:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     durable: bool = True  # refuse a Redis that acknowledges before the disk has it
-    shards: int | None = None  # None: as there are
+    shards: int | None = None  # None: the default of a new store
 
     @classmethod
     def of(cls, url: str) -> Address:

@@ -17,6 +17,7 @@ and the shelf: :root, :generation, :kinds, :records:KIND
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -47,6 +48,7 @@ from .reading import Reader
 from .root import Root, find_root, root_from
 from .scatter import shards
 from .servers import Command, Servers
+from .shard_fence import ShardFence
 from .shard_health import answering, look, store_health
 from .write_probe import WriteProbe
 
@@ -88,15 +90,22 @@ class RedisStore:
         return intake.commit(self._servers, self.root, group, notes)
 
     def lane(self, group: Sequence[Spends]) -> int:
-        """Return the shard of a group's rows; a device's body has one row, and so one shard."""
+        """Return the first shard of the server that has a group's rows; a body has one row.
+
+        Not the shard: what a server gets in one go it writes to its disk in one go, and groups that
+        are divided by shards too are smaller the more shards there are (`python -m bench.shards`).
+        """
         if self.root.shards == 1:
             return 0
         rows = np.concatenate([spends.rows for spends in group])
         found = shards(self.root.scatter.names(rows).places, self.root.shards)
-        if not (found == found[0]).all():
+        bases = [self.root.bases[shard] for shard in set(found.tolist())]
+        owners = {owner.host: owner for owner in map(self._servers.owner, bases)}
+        if len(owners) > 1:
             return -1
-        self._servers.owner(self.root.bases[int(found[0])]).breaker.check()
-        return int(found[0])
+        (owner,) = owners.values()
+        owner.breaker.check()
+        return self._servers.first_of(owner, self.root.bases)
 
     def forget(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         """Close a row wherever it stands in these epochs."""
@@ -178,6 +187,25 @@ class RedisStore:
     def pieces(self) -> Iterator[Piece]:
         """Return everything, in one order."""
         return Mover(self._servers, self.root).pieces()
+
+    @contextmanager
+    def paused(self, shard: int) -> Iterator[Iterator[Piece]]:
+        """Fence one shard while what it counted is read, unless the whole store is fenced."""
+        pieces = Mover(self._servers, self.root.of_some([self.root.bases[shard]])).counted()
+        if shelf.fenced(self._servers):
+            yield pieces
+            return
+        fence = ShardFence(self._servers, self.root.bases[shard])
+        with fence.held():
+            yield fence.renewing(pieces)
+
+    def record_pieces(self) -> list[Piece]:
+        """Return the records as of one moment."""
+        while True:
+            generation = self.generation()
+            found = list(Mover(self._servers, self.root).records())
+            if generation == self.generation():
+                return found
 
     def absorb(self, pieces: Sequence[Piece]) -> None:
         """Take over pieces of another store."""

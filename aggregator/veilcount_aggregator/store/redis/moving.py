@@ -48,8 +48,12 @@ class Mover:
 
     def pieces(self) -> Iterator[Piece]:
         """Return everything, kind by kind."""
+        yield from self.records()
+        yield from self.counted()
+
+    def counted(self) -> Iterator[Piece]:
+        """Return all but the records."""
         known = self._reader.series()
-        yield from self._records()
         for kind in (self._dropped, self._fresh):
             for series in known:
                 yield from kind(series)
@@ -59,7 +63,8 @@ class Mover:
             for series in known:
                 yield from kind(series)
 
-    def _records(self) -> Iterator[Piece]:
+    def records(self) -> Iterator[Piece]:
+        """Return the records."""
         for kind in shelf.kinds(self._servers):
             for record, value in sorted(shelf.records(self._servers, kind).items()):
                 yield Piece("record", name(kind, record), value)

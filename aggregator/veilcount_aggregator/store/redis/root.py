@@ -18,6 +18,8 @@ from .servers import Command, Servers
 
 FORMAT = b"1"
 SLOTS = 16384
+#: of a new store in a cluster: 3, 4, 6 and 12 masters share them evenly, without a copy
+SHARDS = 12
 
 #: where records stand, beside the root
 SHELF = b"veilcount:{shelf}"
@@ -67,7 +69,7 @@ def find_root(servers: Servers, *, make: bool) -> Root:
 
 def _make(servers: Servers) -> dict[bytes, bytes]:
     """Lay the root, then the shards, then say that it is done: whoever is stopped starts again."""
-    shards = servers.address.shards or len(servers.all())
+    shards = servers.address.shards or (SHARDS if servers.address.cluster else 1)
     given = {
         b"format": FORMAT,
         b"store": secrets.token_hex(16).encode(),

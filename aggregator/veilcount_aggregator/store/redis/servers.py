@@ -80,6 +80,13 @@ class Servers:
             raise StoreUnavailable("no server of the cluster has the slot of a shard at the moment")
         return owner
 
+    def first_of(self, owner: Server, bases: Sequence[bytes]) -> int:
+        """Return the first of these bases that a server has: it names the server's commits."""
+        if not self.address.cluster:
+            return 0
+        owners = map(self._topology.owner, bases)
+        return next(at for at, found in enumerate(owners) if found and found.host == owner.host)
+
     def answers(self, base: bytes) -> bool:
         """Whether the server of a base answered when it was asked last."""
         with suppress(StoreUnavailable):

@@ -13,20 +13,20 @@ from redis.exceptions import ClusterCrossSlotError
 from tests.aggregator.store.redis.crowd import answers, count, rows
 from tests.aggregator.store.series import LINKED
 from tests.redis_cluster import RedisCluster
-from tests.redis_server import HOST, RedisServer
+from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreError, StoreUnfit
 from veilcount_aggregator.store import COUNTED, UNDECIDED
 from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
 from veilcount_aggregator.store.redis.library import LIBRARY
-from veilcount_aggregator.store.redis.root import SLOTS, Root
+from veilcount_aggregator.store.redis.root import SHARDS, SLOTS, Root
 from veilcount_aggregator.store.redis.scatter import Scatter
 
 
 @pytest.fixture
 def store(cluster: RedisCluster) -> Iterator[RedisStore]:
-    """A new store in the cluster."""
-    opened = open_redis(cluster.url, make=True)
+    """A new store in the cluster, of a shard a master."""
+    opened = open_redis(f"{cluster.url}?shards=3", make=True)
     yield opened
     opened.close()
 
@@ -40,12 +40,32 @@ def test_shards_are_spread_over_all_slots_evenly(shards: int) -> None:
 
 
 def test_each_master_has_a_third(cluster: RedisCluster, store: RedisStore) -> None:
-    """As many shards as masters, unless it is told otherwise; four standard deviations."""
+    """Within four standard deviations."""
     count(store, rows(3_000, 1))
     held = [_rows(node) for node in cluster.nodes]
 
     assert sum(held) == 3_000
     assert all(abs(each - 1_000) < 4 * 26 for each in held)
+
+
+def test_a_new_store_has_more_shards_than_masters(cluster: RedisCluster) -> None:
+    """Twelve: 3, 4, 6 and 12 masters can share them evenly without a copy."""
+    store = open_redis(cluster.url, make=True)
+    homes = [cluster.holder(key_slot(base)).port for base in store.root.bases]
+
+    assert store.root.shards == SHARDS == 12
+    assert sorted(homes.count(node.port) for node in cluster.nodes) == [4, 4, 4]
+    store.close()
+
+
+def test_rows_of_one_master_are_one_lane(cluster: RedisCluster) -> None:
+    """However many shards it has, so that groups stay as large; rows of two masters are several."""
+    store = open_redis(cluster.url, make=True)
+    lanes = {store.lane([answers(each.reshape(1, -1))]) for each in rows(200, 1)}
+
+    assert lanes == {0, 4, 8}
+    assert store.lane([answers(rows(200, 1))]) == -1
+    store.close()
 
 
 def test_figures_of_all_shards_are_added_up(store: RedisStore) -> None:
@@ -81,7 +101,7 @@ def test_the_number_of_shards_is_for_good(cluster: RedisCluster) -> None:
 def test_a_function_cannot_reach_the_keys_of_another_slot(cluster: RedisCluster) -> None:
     """Redis refuses what the library would never ask."""
     store = open_redis(cluster.url, make=True)
-    base, other, _ = store.root.bases
+    base, other, *_ = store.root.bases
     words = ("FCALL", f"{LIBRARY}_commit", 2, base, other, store.root.store, "")
     with cluster.nodes[0].connection() as asked, pytest.raises(ClusterCrossSlotError):
         asked.execute_command(*words)
@@ -112,19 +132,19 @@ def test_a_shard_that_has_moved_is_found_again(cluster: RedisCluster, store: Red
     """Moved as an operator moves it, key by key, while the store is open."""
     count(store, rows(300, 1))
     slot = key_slot(store.root.bases[0])
-    _move(cluster, slot, 0, 1)
+    cluster.move(slot, cluster.nodes[0], cluster.nodes[1])
 
     assert count(store, rows(300, 1)) == 0
     assert count(store, rows(300, 2)) == 300
     assert cluster.nodes[1].ask("CLUSTER", "COUNTKEYSINSLOT", str(slot)) != 0
-    _move(cluster, slot, 1, 0)
+    cluster.move(slot, cluster.nodes[1], cluster.nodes[0])
     assert sum(store.sizes(LINKED).values()) == 600
 
 
 def test_a_master_that_is_killed_stops_its_shard_alone_and_comes_back(tmp_path: Path) -> None:
     """Without a replica its shard waits; once it is back, every report is there."""
     cluster = RedisCluster(tmp_path, cluster_node_timeout="300")
-    store = open_redis(cluster.url, make=True)
+    store = open_redis(f"{cluster.url}?shards=3", make=True)
     count(store, rows(300, 1))
     cluster.nodes[2].kill()
     codes = store.commit([answers(rows(300, 1))], {})[0]
@@ -166,15 +186,3 @@ def _rows(node: RedisServer) -> int:
 def _name(node: RedisServer) -> str:
     with node.connection() as asked:
         return str(asked.execute_command("CLUSTER", "MYID").decode())
-
-
-def _move(cluster: RedisCluster, slot: int, source: int, target: int) -> None:
-    """Move a slot and its keys."""
-    nodes = cluster.nodes
-    nodes[target].ask("CLUSTER", "SETSLOT", str(slot), "IMPORTING", _name(nodes[source]))
-    nodes[source].ask("CLUSTER", "SETSLOT", str(slot), "MIGRATING", _name(nodes[target]))
-    with nodes[source].connection() as asked:
-        for key in asked.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100_000):
-            asked.migrate(HOST, nodes[target].port, key, 0, 5_000)
-    for number in (target, source, 3 - source - target):
-        nodes[number].ask("CLUSTER", "SETSLOT", str(slot), "NODE", _name(nodes[target]))

@@ -15,12 +15,12 @@ from veilcount_aggregator.store import Store, open_store
 
 @pytest.fixture
 def empty(cluster: RedisCluster) -> Empty:
-    """A cluster, with as many shards as it has masters."""
+    """A cluster, with a shard for each of its masters."""
 
     def emptied() -> str:
         for node in cluster.nodes:
             node.ask("FLUSHALL")
-        return cluster.url
+        return f"{cluster.url}?shards=3"
 
     return emptied
 

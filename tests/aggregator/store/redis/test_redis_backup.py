@@ -1,0 +1,191 @@
+"""A backup of a Redis store is one file of any engine's: each shard as of one moment, no half."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.aggregator.store.redis.crowd import answers, count, rows
+from tests.aggregator.store.series import LINKED
+from tests.aggregator.store.test_battery import everything, fill
+from tests.redis_cluster import RedisCluster
+from tests.redis_server import RedisServer
+from veilcount_aggregator.errors import SettingsError, StoreFenced, StoreUnavailable, StoreUnfit
+from veilcount_aggregator.store import Record, Store, open_store
+from veilcount_aggregator.store.backup import backup, restore
+from veilcount_aggregator.store.lock import locked
+from veilcount_aggregator.store.redis import shard_fence
+from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
+
+
+@pytest.fixture
+def place(cluster: RedisCluster) -> str:
+    """Where a store of six shards is."""
+    return f"{cluster.url}?shards=6"
+
+
+@pytest.fixture
+def serving(place: str) -> Iterator[RedisStore]:
+    """That store, serving."""
+    store = open_redis(place, make=True)
+    yield store
+    store.close()
+
+
+def content(store: Store) -> list[object]:
+    """Return everything but the lock and what a copy keeps of itself."""
+    return [each for each in everything(store) if not _is_own(each)]
+
+
+def _is_own(each: object) -> bool:
+    return str(each).startswith("Piece(kind='record', key='lock/") or "key='copy/" in str(each)
+
+
+def test_what_is_restored_is_what_was_backed_up(
+    serving: RedisStore, place: str, server: RedisServer, tmp_path: Path
+) -> None:
+    """Into SQLite and into another Redis, of other shards; releases are locked there."""
+    fill(serving)
+    serving.change(serving.generation(), [Record("key", "a", b"secret")])
+    backup(place, tmp_path / "backup.db")
+    sqlite = f"sqlite:///{tmp_path}/again.db"
+    for url in (sqlite, server.url):
+        restore(tmp_path / "backup.db", url)
+        with closing(open_store(url)) as again:
+            assert content(again) == content(serving)
+            assert "journal" in (locked(again) or "")
+            assert not again.health().fenced
+    assert locked(serving) is None
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "again.db",
+        "again.db-lock",
+        "backup.db",
+    ]
+
+
+def test_a_backup_is_consistent_while_devices_send(
+    serving: RedisStore, place: str, tmp_path: Path
+) -> None:
+    """Of each shard: as many reports in counters as slots spent; all that came before is there."""
+    done, acknowledged = threading.Event(), [0]
+
+    def write() -> None:
+        for number in range(100_000):
+            if done.is_set():
+                return
+            while True:
+                try:
+                    serving.commit([answers(rows(20, 1000 + number))], {})
+                    break
+                except (StoreFenced, StoreUnavailable):
+                    time.sleep(0.005)
+            acknowledged[0] += 20
+
+    count(serving, rows(3_000, 1))
+    writer = threading.Thread(target=write)
+    writer.start()
+    while acknowledged[0] < 200:
+        time.sleep(0.001)
+    before = acknowledged[0]
+    backup(place, tmp_path / "backup.db")
+    after = acknowledged[0] + 20
+    done.set()
+    writer.join()
+    restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/again.db")
+
+    with closing(open_store(f"sqlite:///{tmp_path}/again.db")) as again:
+        (sizes,) = again.sizes(LINKED).values()
+        spread = again.spread(LINKED)[0]
+        counters = int(again.counters(LINKED, list(again.sizes(LINKED))).sum())
+        ledger = sum(
+            len(piece.body) // (12 + int(piece.key.split("/")[2]))
+            for piece in again.pieces()
+            if piece.kind == "rows"
+        )
+        fresh = sum(again.fresh(LINKED).values())
+    assert sizes == counters == ledger == fresh == int((spread * np.arange(1, 64)).sum())
+    assert 3_000 + before <= sizes <= 3_000 + after
+    assert after > before, "nothing came meanwhile: nothing was shown"
+
+
+def test_a_fence_that_is_left_ends_by_itself(
+    serving: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever makes a backup dies in the middle."""
+    monkeypatch.setattr(shard_fence, "HELD_MILLISECONDS", 300)
+    held = serving.paused(0)  # kept: one that is collected lifts the fence
+    held.__enter__()
+    with pytest.raises(StoreFenced):
+        count(serving, rows(200, 1))
+    time.sleep(0.5)
+
+    count(serving, rows(200, 1))
+    assert sum(serving.sizes(LINKED).values()) == 200
+
+
+def test_a_backup_whose_fence_was_lost_is_given_up(
+    serving: RedisStore, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was stopped for longer than the fence holds: reports may have come between."""
+    monkeypatch.setattr(shard_fence, "HELD_MILLISECONDS", 1)
+    count(serving, rows(2_000, 1))
+
+    with pytest.raises(StoreUnavailable, match="make it again"):
+        backup(place, tmp_path / "backup.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_copy_s_fence_stays_when_a_backup_ends(serving: RedisStore) -> None:
+    """Whoever lifted another's fence would let in reports that the copy does not have."""
+    with pytest.raises(StoreUnavailable, match="lost"), serving.paused(0):
+        serving.fence(on=True)
+
+    with pytest.raises(StoreFenced):
+        count(serving, rows(200, 1))
+
+
+def test_a_fenced_store_is_backed_up_and_comes_back_fenced(
+    serving: RedisStore, place: str, server: RedisServer, tmp_path: Path
+) -> None:
+    count(serving, rows(200, 1))
+    serving.fence(on=True)
+    backup(place, tmp_path / "backup.db")
+    restore(tmp_path / "backup.db", server.url)
+
+    with closing(open_store(server.url)) as again:
+        assert again.health().fenced
+        assert sum(again.sizes(LINKED).values()) == 200
+    assert serving.health().fenced
+
+
+def test_a_store_that_holds_something_is_not_restored_over(
+    serving: RedisStore, place: str, tmp_path: Path
+) -> None:
+    count(serving, rows(200, 1))
+    backup(place, tmp_path / "backup.db")
+
+    with pytest.raises(StoreUnfit, match="not empty"):
+        restore(tmp_path / "backup.db", place)
+    with pytest.raises(SettingsError, match="new name"):
+        backup(place, tmp_path / "backup.db")
+    assert not serving.health().fenced
+
+
+def test_a_backup_file_is_a_store_of_sqlite(
+    serving: RedisStore, place: str, tmp_path: Path
+) -> None:
+    """One private file; `doctor --backups` and SQLite's own tools read it."""
+    count(serving, rows(200, 1))
+    backup(place, tmp_path / "backup.db")
+    with closing(sqlite3.connect(tmp_path / "backup.db")) as database:
+        (held,) = database.execute("select count(*) from ledger").fetchone()
+
+    assert held == 200
+    assert [each.name for each in tmp_path.iterdir()] == ["backup.db"]

@@ -1,0 +1,132 @@
+"""A cluster grows from three masters to six while devices send: nothing is lost or doubled.
+
+A shard waits while its own slot moves, and is counted by its new master after that; all others go
+on. What a device is refused meanwhile it sends again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from redis.crc import key_slot
+
+from tests.redis_cluster import RedisCluster
+from tests.redis_server import HOST
+from tests.system.faults.books import assert_right
+from tests.system.faults.campaign import Campaign
+from tests.system.faults.crowd import Crowd
+from tests.system.server import wait_until
+from veilcount_aggregator.store import open_store
+from veilcount_aggregator.store.redis.engine import RedisStore
+from veilcount_aggregator.store.redis.root import SHELF
+
+LONGEST_PAUSE = 10.0  # seconds: devices keep reports for days; a busy machine decides the figure
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[RedisCluster]:
+    """Three masters."""
+    started = RedisCluster(tmp_path / "cluster")
+    yield started
+    started.close()
+
+
+def bases(url: str) -> list[bytes]:
+    """Return what a store's shards, and its records, are named after."""
+    with closing(open_store(url)) as store:
+        assert isinstance(store, RedisStore)
+        return [SHELF, *store.root.bases]
+
+
+def answered(crowd: Crowd) -> None:
+    """Wait until every device was answered again."""
+    now = time.monotonic()
+    wait_until(lambda: crowd.answered_since(now), 60)
+
+
+def grow_by_hand(cluster: RedisCluster, slots: list[int]) -> None:
+    """Give half of each master's slots that have keys to a new one."""
+    old = list(cluster.nodes)
+    more = cluster.grow(3)
+    for source, target in zip(old, more, strict=True):
+        own = sorted(slot for slot in slots if cluster.holder(slot) is source)
+        for slot in own[len(own) // 2 :]:
+            cluster.move(slot, source, target)
+
+
+def test_masters_are_added_and_shards_move_while_devices_send(
+    cluster: RedisCluster, tmp_path: Path
+) -> None:
+    campaign = Campaign.write(tmp_path)
+    with campaign.serve(cluster.url, "--workers", "2") as server:
+        crowd = Crowd.of(campaign, server.port, seed=2)
+        named = bases(cluster.url)
+        with crowd.living():
+            answered(crowd)
+            grow_by_hand(cluster, list(map(key_slot, named)))
+            answered(crowd)
+        crowd.settle(60)
+        crowd.close()
+    shards = [cluster.holder(key_slot(base)).port for base in named[1:]]
+    longest = max(device.longest for device in crowd.devices)
+    print(f"longest pause of a device: {longest:.2f} s")
+
+    assert [shards.count(node.port) for node in cluster.nodes] == [2] * 6
+    assert crowd.wrong == []
+    assert longest < LONGEST_PAUSE
+    assert_right(cluster.url, campaign, crowd.acknowledged)
+
+
+def cli(cluster: RedisCluster, *words: str) -> None:
+    """Run redis-cli's cluster commands, as the runbook has them."""
+    done = subprocess.run(
+        ["redis-cli", "--cluster", *words, "--cluster-yes"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.full
+@pytest.mark.skipif(shutil.which("redis-cli") is None, reason="redis-cli is not there")
+def test_the_runbook_s_commands_grow_a_cluster_and_shrink_it_again(
+    cluster: RedisCluster, tmp_path: Path
+) -> None:
+    """`rebalance` over new masters, and back with weights of nothing; devices send all along."""
+    campaign = Campaign.write(tmp_path)
+    first = f"{HOST}:{cluster.nodes[0].port}"
+    with campaign.serve(cluster.url, "--workers", "2") as server:
+        crowd = Crowd.of(campaign, server.port, seed=3)
+        named = bases(cluster.url)
+        with crowd.living():
+            answered(crowd)
+            more = cluster.grow(3)
+            for node in cluster.nodes:  # or a master without slots becomes another's replica
+                node.ask("CONFIG", "SET", "cluster-allow-replica-migration", "no")
+            cli(cluster, "rebalance", first, "--cluster-use-empty-masters")
+            shards = [cluster.holder(key_slot(base)).port for base in named[1:]]
+            answered(crowd)
+            weights = [f"{_name(node.ask('CLUSTER', 'MYID'))}=0" for node in more]
+            cli(cluster, "rebalance", first, "--cluster-weight", *weights)
+            answered(crowd)
+        crowd.settle(60)
+        crowd.close()
+    print(f"longest pause of a device: {max(each.longest for each in crowd.devices):.2f} s")
+
+    assert len(set(shards)) == 6
+    assert all(node.ask("DBSIZE") == 0 for node in more)
+    assert crowd.wrong == []
+    assert_right(cluster.url, campaign, crowd.acknowledged)
+
+
+def _name(told: object) -> str:
+    assert isinstance(told, bytes)
+    return told.decode()

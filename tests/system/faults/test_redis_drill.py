@@ -1,0 +1,93 @@
+"""The drill: a cluster is backed up while it serves, lost with everything, and restored elsewhere.
+
+What was acknowledged before the backup is there, once; what came later is gone, and nothing is
+counted twice when devices send again; releases wait for the journal.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.redis_cluster import RedisCluster
+from tests.system.faults.books import bit, spent
+from tests.system.faults.campaign import Campaign
+from tests.system.faults.crowd import Crowd
+from tests.system.faults.test_growing_cluster import answered
+from veilcount_aggregator.checkup.finding import State
+from veilcount_aggregator.checkup.store import examine_store
+from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.store import open_store
+from veilcount_aggregator.store.backup import backup, restore
+from veilcount_aggregator.store.lock import locked
+from veilcount_shared.report import Report
+
+
+@pytest.mark.full
+def test_a_lost_cluster_is_restored_to_another_one(tmp_path: Path) -> None:
+    campaign, kept = Campaign.write(tmp_path), tmp_path / "backup.db"
+    lost = RedisCluster(tmp_path / "lost")
+    server = campaign.serve(lost.url, "--workers", "2")
+    crowd = Crowd.of(campaign, server.port, seed=4)
+    with crowd.living():
+        answered(crowd)
+        before = set(crowd.acknowledged)
+        backup(lost.url, kept)
+        backed_up = {report for device in crowd.devices for report in device.tried}
+        answered(crowd)
+        answered(crowd)
+    after = set(crowd.acknowledged)
+    server.kill()
+    lost.close()
+    found = RedisCluster(tmp_path / "found", nodes=4)
+    try:
+        restore(kept, found.url)
+        held = _held(found.url, campaign)
+        with closing(open_store(found.url)) as store:
+            why = locked(store)
+        findings = {
+            each.check: each
+            for each in examine_store(Settings(found.url), lambda: datetime.now(UTC), deep=True)
+        }
+        assert _bits(campaign, before) <= held <= _bits(campaign, backed_up)
+        assert _bits(campaign, after) - held, "nothing came after the backup"
+        assert "journal" in (why or "")
+        assert findings["books"].state is State.OK
+        _go_on(campaign, found, crowd, held)
+    finally:
+        found.close()
+        crowd.close()
+
+
+def _go_on(
+    campaign: Campaign, found: RedisCluster, crowd: Crowd, held: set[tuple[str, int, bytes, int]]
+) -> None:
+    """Have devices send again what they were not told of; each is counted once."""
+    waiting = [report for device in crowd.devices for report in device.waiting]
+    with campaign.serve(found.url) as server:
+        again = Crowd.of(campaign, server.port, seed=5, devices=1)
+        again.devices[0].waiting = list(waiting)
+        again.settle(60)
+        again.close()
+
+    now = _held(found.url, campaign)
+    assert now == held | _bits(campaign, set(waiting))
+    with closing(open_store(found.url)) as store:
+        assert sum(sum(store.sizes(each).values()) for each in campaign.series) == len(now)
+
+
+def _held(url: str, campaign: Campaign) -> set[tuple[str, int, bytes, int]]:
+    """Return the bits that a store has, as many as its counters say."""
+    with closing(open_store(url)) as store:
+        bits = list(spent(store.pieces()))
+        reports = sum(sum(store.sizes(each).values()) for each in campaign.series)
+    assert len(set(bits)) == len(bits) == reports
+    return set(bits)
+
+
+def _bits(campaign: Campaign, reports: set[Report]) -> set[tuple[str, int, bytes, int]]:
+    series = {each.fingerprint: each for each in campaign.series}
+    return {bit(series[each.fingerprint], each) for each in reports}
