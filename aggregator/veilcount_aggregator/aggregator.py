@@ -12,22 +12,21 @@ from veilcount_shared.verdict import Verdict
 
 from .answers import Holdings
 from .bodies import Body
+from .clock_guard import Clock, ClockGuard
 from .commit import Committer
 from .curator import Curator
 from .definitions import push, read_source
-from .errors import StoreError
-from .ingest import Intake
+from .errors import ClockDoubted, StoreError
+from .ingest import Intake, refuse_unsure
 from .journal import Journal
 from .notebook import Notebook
 from .pseudonym_limit import PseudonymLimit, stored_key
 from .releases import Filter
+from .retention import DROPPED, Retention
 from .series import utc_day
 from .settings import Settings
 from .store import Store, open_store
-from .tending import tend
 from .watching import Known, Watch
-
-Clock = Callable[[], datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +40,8 @@ class Aggregator:
     notebook: Notebook
     curator: Curator
     clock: Clock
+    guard: ClockGuard
+    retention: Retention
 
     @classmethod
     def open(
@@ -59,7 +60,10 @@ class Aggregator:
         curator = Curator(Filter(store, Journal.of(settings)))
         with suppress(StoreError):  # looked at again before each release; the intake goes on
             curator.filter.guard()
-        return cls(settings, store, Watch(store, seconds), intake, notebook, curator, clock)
+        guard = ClockGuard(store, clock, seconds)
+        retention = Retention(store, guard, clock)
+        watch = Watch(store, seconds)
+        return cls(settings, store, watch, intake, notebook, curator, clock, guard, retention)
 
     def known(self) -> Known:
         """Return the definitions and keys of now."""
@@ -77,11 +81,29 @@ class Aggregator:
 
     def take(self, body: Body) -> list[Verdict]:
         """Return the verdicts of a body, once they are durable."""
-        return self.intake.take(body, self.known().catalogue.series, self.today())
+        self.guard.refuse_if_doubted()
+        known, day = self.known().catalogue.series, self.today()
+        refuse_unsure(body, known, day, self.retention.sure(day))
+        return self.intake.take(body, known, day)
+
+    def instant(self) -> datetime:
+        """Return now, for what is judged by it and cannot be undone; raise if it is in doubt."""
+        self.guard.refuse_if_doubted()
+        now = self.clock()
+        if self.retention.sure(utc_day(now)) < utc_day(now):
+            raise ClockDoubted("this day is not confirmed: `veilcount store confirm-clock`")
+        return now
+
+    def look_at_clock(self) -> None:
+        """Compare this host's clock with the others; what it judges depends on what is found."""
+        self.retention.look(self.known().catalogue.series.values())
 
     def tend(self) -> int:
-        """Drop what is over."""
-        return tend(self.store, self.known().catalogue.series.values(), self.today())
+        """Drop what is over, if the clock is good for it; return how many epochs were dropped."""
+        dropped = self.retention.run(self.known().catalogue.series.values())
+        if dropped:
+            self.notebook.note(DROPPED, dropped)
+        return dropped
 
     def flush(self) -> None:
         """Write the figures of the service that are still in memory."""

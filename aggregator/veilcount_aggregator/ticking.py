@@ -1,5 +1,5 @@
 """What a worker does beside its requests, each second: write the figures of the service, look at
-the shelf, and now and then drop what is over.
+the shelf, and now and then compare the clocks and drop what is over.
 
 A store that is down stops none of it: what could not be written waits for the next second.
 """
@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable
 
 from .aggregator import Aggregator
-from .errors import StoreError
+from .errors import ClockDoubted, StoreError
 from .logs import Faults
 
 SECONDS = 1.0
 TENDING_SECONDS = 600.0
+CLOCK_SECONDS = 10.0
 LONGEST_STOP = 2.0  # a store that hangs keeps nobody from leaving
 DOOR = "ticker"
 
@@ -33,12 +34,13 @@ class Ticker:
         self._aggregator = aggregator
         self._faults = faults
         self._seconds = seconds
-        self._tends = seconds()
+        self._tends = self._looks = seconds()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="veilcount-ticker", daemon=True)
 
     def start(self) -> None:
-        """Begin, with a first look at what is over."""
+        """Look at the clock before the first request is judged by it, and begin."""
+        self._guarded(self._look_at_clock)
         self._thread.start()
 
     def stop(self) -> None:
@@ -48,8 +50,13 @@ class Ticker:
 
     def tick(self) -> None:
         """Do what is due now."""
+        self._guarded(self._do_what_is_due)
+
+    def _guarded(self, act: Callable[[], None]) -> None:
         try:
-            self._do_what_is_due()
+            act()
+        except ClockDoubted as error:
+            self._faults.tell("clock", DOOR, error, why=str(error))
         except StoreError as error:
             self._faults.tell("store", DOOR, error, why=str(error))
         except Exception as error:  # noqa: BLE001 - one bad tick must not end all that come after
@@ -57,10 +64,18 @@ class Ticker:
 
     def _do_what_is_due(self) -> None:
         self._aggregator.known()
+        if self._seconds() >= self._looks:
+            self._guarded(self._look_at_clock)
         self._aggregator.flush()
         if self._seconds() >= self._tends:
             self._aggregator.tend()
             self._tends = self._seconds() + TENDING_SECONDS
+
+    def _look_at_clock(self) -> None:
+        """Compare the clocks; what is wrong is logged."""
+        self._looks = self._seconds() + CLOCK_SECONDS
+        self._aggregator.look_at_clock()
+        self._aggregator.guard.refuse_if_doubted()
 
     def _run(self) -> None:
         self.tick()

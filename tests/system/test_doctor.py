@@ -18,6 +18,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 import pytest
 
 from tests.aggregator.cli.listening import listening
+from tests.aggregator.store.series import drop_and_sweep
 from tests.aggregator.web.world import CENTRAL, FILE, NOW, World, world
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import HOST, RedisServer
@@ -397,7 +398,7 @@ def test_books_agree_where_somebody_was_forgotten_and_an_epoch_dropped(tmp_path:
         made.verdicts(report)
         made.verdicts(made.report("opened"))
         made.aggregator.store.forget(made.series("theme"), [0], report.pseudonym[:12])
-        made.aggregator.store.drop(made.series("opened"), 20)
+        drop_and_sweep(made.aggregator.store, made.series("opened"), 20)
 
         assert deep(made.aggregator.settings.store)["books"].state is State.OK
 

@@ -11,6 +11,7 @@ from flask import Blueprint, Response
 from veilcount_shared.errors import VeilcountError
 
 from ..aggregator import Aggregator
+from ..clock_guard import Reading
 from ..store import Health, Store
 from .answering import answer
 from .messages import Alive, Readiness
@@ -59,7 +60,7 @@ def doors(aggregator: Aggregator) -> Blueprint:
     @blueprint.get("/readyz")
     def ready() -> Response:
         """Whether reports can be taken and kept."""
-        said = readiness(probe)
+        said = by_clock(readiness(probe), aggregator.guard.reading)
         return answer(said, 200 if said.ready else 503)
 
     return blueprint
@@ -77,3 +78,10 @@ def readiness(probe: Probe) -> Readiness:
     if health.fenced:
         return Readiness(False, health.durable, "the store is fenced: its reports belong elsewhere")
     return Readiness(True, health.durable, health.why)
+
+
+def by_clock(store: Readiness, clock: Reading) -> Readiness:
+    """Return whether reports can be taken where the store would: not by a clock in doubt."""
+    if store.ready and clock.doubted:
+        return Readiness(False, store.durable, f"{clock}: no report is judged by it")
+    return store

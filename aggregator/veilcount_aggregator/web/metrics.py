@@ -18,6 +18,7 @@ from ..commit import GROUP
 from ..errors import StoreFenced
 from ..keys import Role
 from ..promises import counts_are_public
+from ..retention import DROPPED
 from ..store import Health, Note
 from ..store.lock import locked
 from .authority import Authority
@@ -56,6 +57,7 @@ def exposition(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:
     series = aggregator.known().catalogue.series
     secret = [each for each in series.values() if not counts_are_public(each.collection)]
     yield from _store(aggregator.store.health(), locked=locked(aggregator.store) is not None)
+    yield from _clock(aggregator, noted)
     yield from _reports(aggregator, counts_by_series(noted))
     yield from _suspicious(aggregator, suspicion)
     yield from _service(_by_what(noted), intake=not secret)
@@ -74,6 +76,18 @@ def _store(health: Health, *, locked: bool) -> Iterator[str]:
     fenced, waits = "1: the store takes no reports.", "1: central releases wait for `store unlock`."
     yield from _metric("store_fenced", "gauge", fenced, [((), int(health.fenced))])
     yield from _metric("releases_locked", "gauge", waits, [((), int(locked))])
+
+
+def _clock(aggregator: Aggregator, noted: Mapping[Note, int]) -> Iterator[str]:
+    """Yield how far this worker's host is ahead of the store, and how retention fares."""
+    off = aggregator.guard.reading.off.total_seconds()
+    ahead = "Seconds by which this host's clock is ahead of what it should show."
+    waits = "1: retention waits for the day to be confirmed (`store confirm-clock`)."
+    yield from _metric("clock_skew_seconds", "gauge", ahead, [((), round(off, 3))])
+    waiting = int(aggregator.retention.waiting)
+    yield from _metric("retention_waiting", "gauge", waits, [((), waiting)])
+    dropped = [((), noted.get(DROPPED, 0))]
+    yield from _metric("dropped_epochs_total", "counter", "Epochs that were dropped.", dropped)
 
 
 def _reports(aggregator: Aggregator, counts: Mapping[str, Counts]) -> Iterator[str]:

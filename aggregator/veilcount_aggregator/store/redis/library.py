@@ -15,7 +15,7 @@ from veilcount_shared.verdict import Verdict
 
 from ..contract import CODES
 
-LIBRARY = "veilcount_1"
+LIBRARY = "veilcount_2"
 PARTS = ("ledger", "guard", "intake", "keeping", "shelf", "register")
 
 _TOLD = (
