@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ import pytest
 from tests.aggregator.web.world import FILE, World, world
 from tests.system.deploy.files import DEPLOY, documents, unit
 from veilcount_aggregator.keys import Role
+from veilcount_aggregator.retention import DROPPED, confirm
 from veilcount_aggregator.store.lock import lock, unlock
 from veilcount_shared.report import Report
 
@@ -131,6 +133,28 @@ def test_a_store_that_is_fenced_and_releases_that_wait_are_told(tmp_path: Path) 
 
     for name in ("veilcount_store_fenced", "veilcount_releases_locked"):
         assert [value(found, name) for found in (before, during, after)] == [0, 1, 0]
+
+
+def test_a_clock_that_jumped_a_day_that_waits_and_what_was_dropped_are_told(
+    tmp_path: Path,
+) -> None:
+    with world(tmp_path, FILE) as deployed:
+        key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
+        confirm(store, deployed.clocks.now, "test")
+        deployed.aggregator.look_at_clock()
+        before = metrics(deployed, key)
+        deployed.clocks.now += timedelta(days=40)
+        deployed.aggregator.look_at_clock()
+        store.commit([], {DROPPED: 7})
+        during = metrics(deployed, key)
+
+    expected = {
+        "veilcount_clock_skew_seconds": [0, 40 * 86_400],
+        "veilcount_retention_waiting": [0, 1],
+        "veilcount_dropped_epochs_total": [0, 7],
+    }
+    for name, values in expected.items():
+        assert [value(found, name) for found in (before, during)] == values
 
 
 def test_a_crowd_that_no_honest_one_would_be_is_told(tmp_path: Path) -> None:
