@@ -6,13 +6,14 @@ A store that is down stops none of it: what could not be written waits for the n
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 
 from .aggregator import Aggregator
 from .errors import ClockDoubted, StoreError
-from .logs import Faults
+from .logs import Faults, say
 
 SECONDS = 1.0
 TENDING_SECONDS = 600.0
@@ -35,6 +36,7 @@ class Ticker:
         self._faults = faults
         self._seconds = seconds
         self._tends = self._looks = seconds()
+        self._waited = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="veilcount-ticker", daemon=True)
 
@@ -75,7 +77,17 @@ class Ticker:
         """Compare the clocks; what is wrong is logged."""
         self._looks = self._seconds() + CLOCK_SECONDS
         self._aggregator.look_at_clock()
+        self._say_if_retention_waits()
         self._aggregator.guard.refuse_if_doubted()
+
+    def _say_if_retention_waits(self) -> None:
+        waits = self._aggregator.retention.waiting
+        if waits and not self._waited:
+            why = (
+                "the date is not confirmed: `veilcount store confirm-clock`, or 24 hours of running"
+            )
+            say("retention waits", logging.WARNING, why=why)
+        self._waited = waits
 
     def _run(self) -> None:
         self.tick()
