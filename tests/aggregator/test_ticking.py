@@ -118,7 +118,7 @@ def test_a_clock_that_jumps_is_logged_and_closes_the_intake_until_it_is_back(
     ticker.tick()
 
     assert (during, aggregator.guard.reading.state) == (ClockState.JUMPED, ClockState.AGREES)
-    assert [record.msg for record in caplog.records] == ["clock"]
+    assert [record.msg for record in caplog.records] == ["retention waits", "clock"]
 
 
 def test_a_store_that_takes_nothing_loses_no_figures(
