@@ -144,7 +144,7 @@ class Needs:
         return 24 * (cores * house.core_hour + memory * house.gigabyte_hour)
 
 
-LATE, GRACE = 30, 2  # days: rows live through their own, and one more for clocks that are wrong
+LATE, GRACE = 30, 3  # days: rows live through their own, and two more for clocks that are wrong
 BASE = Fleet("by default", rows=LATE + GRACE)
 MONTHLY = replace(BASE, rows=1, slots=12, answers=0.5)  # half a month's answers on its first day
 FLEETS = (

@@ -12,22 +12,22 @@ from veilcount_shared.verdict import Verdict
 
 from .answers import Holdings
 from .bodies import Body
+from .clock_guard import Clock, ClockGuard
 from .commit import Committer
 from .curator import Curator
 from .definitions import Source, push, read_source
-from .errors import StoreError, StoreUnavailable
-from .ingest import Intake
+from .errors import ClockDoubted, StoreError, StoreUnavailable
+from .ingest import Intake, refuse_unsure
 from .journal import Journal
 from .notebook import Notebook
 from .pseudonym_limit import ANY, Origin, PseudonymLimit, stored_key
 from .releases import Filter
+from .retention import DROPPED, Retention
 from .series import utc_day
 from .settings import Settings
 from .store import Store, open_store
-from .tending import tend
 from .watching import Known, Watch
 
-Clock = Callable[[], datetime]
 HOUR = 3600
 
 
@@ -43,6 +43,8 @@ class Aggregator:
     notebook: Notebook
     curator: Curator
     clock: Clock
+    guard: ClockGuard
+    retention: Retention
 
     @classmethod
     def open(
@@ -68,7 +70,20 @@ class Aggregator:
         curator = Curator(Filter(store, Journal.of(settings)))
         with suppress(StoreError):  # looked at again before each release; the intake goes on
             curator.filter.guard()
-        return cls(settings, store, watch, intake, committer, notebook, curator, clock)
+        guard = ClockGuard(store, clock, seconds)
+        retention = Retention(store, guard, clock)
+        return cls(
+            settings,
+            store,
+            watch,
+            intake,
+            committer,
+            notebook,
+            curator,
+            clock,
+            guard,
+            retention,
+        )
 
     def replicate(self) -> None:
         """Have a copy of what the intake needs on every shard."""
@@ -95,11 +110,29 @@ class Aggregator:
 
     def take(self, body: Body, origin: Origin | None = None) -> list[Verdict]:
         """Return the verdicts of a body, once they are durable."""
-        return self.intake.take(body, self.known().catalogue.series, self.today(), origin)
+        self.guard.refuse_if_doubted()
+        known, day = self.known().catalogue.series, self.today()
+        refuse_unsure(body, known, day, self.retention.sure(day))
+        return self.intake.take(body, known, day, origin)
+
+    def instant(self) -> datetime:
+        """Return now, for what is judged by it and cannot be undone; raise if it is in doubt."""
+        self.guard.refuse_if_doubted()
+        now = self.clock()
+        if self.retention.sure(utc_day(now)) < utc_day(now):
+            raise ClockDoubted("this day is not confirmed: `veilcount store confirm-clock`")
+        return now
+
+    def look_at_clock(self) -> None:
+        """Compare this host's clock with the others; what it judges depends on what is found."""
+        self.retention.look(self.known().catalogue.series.values())
 
     def tend(self) -> int:
-        """Drop what is over."""
-        return tend(self.store, self.known().catalogue.series.values(), self.today())
+        """Drop what is over, if the clock is good for it; return how many epochs were dropped."""
+        dropped = self.retention.run(self.known().catalogue.series.values())
+        if dropped:
+            self.notebook.note(DROPPED, dropped)
+        return dropped
 
     def flush(self) -> None:
         """Write the figures of the service that are still in memory."""

@@ -6,7 +6,9 @@ VeilcountError
     x StoreFull              no room on the disk or in memory
     x StoreFenced            closed for good, or while it is copied: its reports belong elsewhere
     x StoreUnfit             what is found there cannot be used, and why
+    x NotDue                 an epoch that the store's own clock does not let drop yet
   x Busy                     too much waits already
+  x ClockDoubted             this host's clock cannot be trusted to judge what it is asked
   x SettingsError            a flag, a variable or a URL that cannot be used
   x QueryError               a question that a curator cannot be asked
   + ReleaseRefused           a release that cannot be made now
@@ -43,6 +45,14 @@ class StoreFenced(StoreError):
 
 class StoreUnfit(StoreError):
     """What is found there cannot be used: another schema, a policy that forgets, no store."""
+
+
+class NotDue(StoreError):
+    """An epoch is dropped too early by the store's own clock: whoever asked has a wrong one."""
+
+
+class ClockDoubted(VeilcountError):
+    """A clock that cannot be trusted just now: judged by it, reports would be lost."""
 
 
 class Busy(VeilcountError):

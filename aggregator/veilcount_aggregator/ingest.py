@@ -19,6 +19,7 @@ from veilcount_shared.verdict import Verdict
 from .bodies import Body, Sheet
 from .body_limit import within_limit
 from .checking import valid
+from .errors import ClockDoubted
 from .notebook import Notebook
 from .pseudonym_limit import Origin, PseudonymLimit
 from .series import Series
@@ -134,6 +135,24 @@ class Intake:
         for reason in ("aged", "evicted", "corrupt"):
             if bucket := getattr(losses, reason):
                 self.notebook.note(Note(LOSS, losses.fingerprint, -1, f"{reason}:{bucket}"))
+
+
+def refuse_unsure(body: Body, known: Mapping[str, Series], day: date, sure: date) -> None:
+    """Raise `ClockDoubted` if a report is stale by a day that nobody has confirmed, not by `sure`.
+
+    Devices drop what is stale; what is refused comes back when the day is confirmed, or mended.
+    """
+    if sure >= day:
+        return
+    for sheet in body.sheets:
+        series = known.get(sheet.fingerprint)
+        if series is not None:
+            oldest, (sure_oldest, _) = series.taken(day)[0], series.taken(sure)
+            if ((sheet.periods < oldest) & (sheet.periods >= sure_oldest)).any():
+                raise ClockDoubted(
+                    f"a report would be stale on {day}, a day that waits for confirmation:"
+                    " `veilcount store confirm-clock`"
+                )
 
 
 def judge(series: Series, sheet: Sheet) -> Codes:

@@ -17,7 +17,7 @@ from veilcount_shared.periods import Unit
 
 from .budget.two_values import chance_to_tell, two_values_epsilon
 from .planning.plan import percent
-from .series import GRACE
+from .series import GRACE, RECOVERABLE
 from .wording import adjacency
 
 LISTED = 12  # so many possible answers are named one by one
@@ -244,7 +244,7 @@ def _kept(collection: Collection) -> Iterator[str]:
     else:
         yield "The server adds your report to counts and keeps the counts, not the report."
     yield "Counts are kept without an end: nobody's part can be taken out of them again."
-    days = collection.late + GRACE.days
+    days = collection.late + (GRACE + RECOVERABLE).days
     linked = collection.linkage is Linkage.COLLECTION
     after = "the last day" if linked else "its period's end"
     yield (

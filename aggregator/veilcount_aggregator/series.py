@@ -12,6 +12,8 @@ from veilcount_shared.schedule import closes, opens
 
 #: an epoch's spent slots outlive `late` by so many days: a clock that is set back finds them
 GRACE = timedelta(days=1)
+#: rows of a dropped epoch stay for so long: with them a drop by a wrong clock can be undone
+RECOVERABLE = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,12 @@ class Series:
 
     def over(self, epoch: int, day: date) -> bool:
         """Whether an epoch's spent slots may be dropped: none of its periods takes reports."""
+        return self.due(epoch) <= day
+
+    def due(self, epoch: int) -> date:
+        """Return the first UTC day on which an epoch may be dropped."""
         last = self.periods(epoch)[-1]
-        return self._closes(last) + timedelta(days=self.collection.late) + GRACE <= day
+        return self._closes(last) + timedelta(days=self.collection.late) + GRACE
 
     def _opens(self, period: int) -> date:
         return opens(self.collection, period).date()

@@ -1,25 +1,37 @@
-"""What a server does by itself, now and then: drop the spent slots of epochs that are over.
+"""What retention does on a day it may act: drop the epochs that are over, sweep older drops.
 
-Any worker may do it, and several at once: dropping twice is dropping once.
+Any worker may do it, and several at once: dropping twice is dropping once. Whether a day may be
+acted on is decided in `retention`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import date
+from datetime import UTC, date, datetime, time
 
-from .series import Series
+from .series import RECOVERABLE, Series, utc_day
 from .store import Store
 
 
-def tend(store: Store, series: Iterable[Series], day: date) -> int:
-    """Drop what is over on a UTC day; return how many series had something to drop."""
-    return sum(_tend(store, each, day) for each in series)
+def tend(store: Store, series: Iterable[Series], now: datetime) -> int:
+    """Drop what is over at an instant, sweep what was dropped before; return the epochs dropped."""
+    return sum(_tend(store, each, now) for each in series)
 
 
-def _tend(store: Store, series: Series, day: date) -> bool:
+def _tend(store: Store, series: Series, now: datetime) -> int:
+    over = epochs_over(series, utc_day(now))
+    if not over:
+        return 0
+    dropped = store.drop(series, over, _midnight(series.due(over - 1)), now)
+    store.sweep(series, RECOVERABLE, now)
+    return dropped
+
+
+def epochs_over(series: Series, day: date) -> int:
+    """Return how many epochs of a series are over on a UTC day."""
     epochs = 1 if series.linked else series.collection.periods
-    over = next((epoch for epoch in range(epochs) if not series.over(epoch, day)), epochs)
-    if over:
-        store.drop(series, over)
-    return over > 0
+    return next((epoch for epoch in range(epochs) if not series.over(epoch, day)), epochs)
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)

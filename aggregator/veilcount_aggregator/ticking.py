@@ -1,23 +1,25 @@
 """What a worker does beside its requests, each second: write the figures of the service, look at
-the shelf, and now and then drop what is over.
+the shelf, and now and then compare the clocks and drop what is over.
 
 A store that is down stops none of it: what could not be written waits for the next second.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
 from .aggregator import Aggregator
-from .errors import StoreError, StoreUnavailable
-from .logs import Faults
+from .errors import ClockDoubted, StoreError, StoreUnavailable
+from .logs import Faults, say
 
 SECONDS = 1.0
 TENDING_SECONDS = 600.0
 REPLICATING_SECONDS = 10.0
+CLOCK_SECONDS = 10.0
 LONGEST_STOP = 2.0  # a store that hangs keeps nobody from leaving
 DOOR = "ticker"
 
@@ -35,13 +37,15 @@ class Ticker:
         self._aggregator = aggregator
         self._faults = faults
         self._seconds = seconds
-        self._tends = self._replicates = seconds()
+        self._tends = self._replicates = self._looks = seconds()
         self._replicated = -1
+        self._waited = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="veilcount-ticker", daemon=True)
 
     def start(self) -> None:
-        """Begin, with a first look at what is over."""
+        """Look at the clock before the first request is judged by it, and begin."""
+        self._guarded(self._look_at_clock)
         self._thread.start()
 
     def stop(self) -> None:
@@ -51,8 +55,13 @@ class Ticker:
 
     def tick(self) -> None:
         """Do what is due now."""
+        self._guarded(self._do_what_is_due)
+
+    def _guarded(self, act: Callable[[], None]) -> None:
         try:
-            self._do_what_is_due()
+            act()
+        except ClockDoubted as error:
+            self._faults.tell("clock", DOOR, error, why=str(error))
         except StoreError as error:
             self._faults.tell("store", DOOR, error, why=str(error))
         except Exception as error:  # noqa: BLE001 - one bad tick must not end all that come after
@@ -61,6 +70,8 @@ class Ticker:
     def _do_what_is_due(self) -> None:
         self._aggregator.known()
         self._replicate()
+        if self._seconds() >= self._looks:
+            self._guarded(self._look_at_clock)
         self._aggregator.flush()
         if self._seconds() >= self._tends:
             self._aggregator.tend()
@@ -75,6 +86,22 @@ class Ticker:
             self._aggregator.replicate()
             self._replicated = generation
         self._replicates = self._seconds() + REPLICATING_SECONDS
+
+    def _look_at_clock(self) -> None:
+        """Compare the clocks; what is wrong is logged."""
+        self._looks = self._seconds() + CLOCK_SECONDS
+        self._aggregator.look_at_clock()
+        self._say_if_retention_waits()
+        self._aggregator.guard.refuse_if_doubted()
+
+    def _say_if_retention_waits(self) -> None:
+        waits = self._aggregator.retention.waiting
+        if waits and not self._waited:
+            why = (
+                "the date is not confirmed: `veilcount store confirm-clock`, or 24 hours of running"
+            )
+            say("retention waits", logging.WARNING, why=why)
+        self._waited = waits
 
     def _run(self) -> None:
         self.tick()

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from multiprocessing.util import Finalize
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -21,6 +22,7 @@ from veilcount_shared.wire import JSON_TYPE
 from . import blas  # noqa: F401 - before whatever imports numpy
 from .aggregator import Aggregator
 from .app import create_app
+from .clock_guard import Clock
 from .errors import StoreError, StoreUnavailable
 from .logs import Faults, set_up
 from .settings import Settings
@@ -56,10 +58,16 @@ class Opened:
 class Worker:
     """A WSGI application that opens its aggregator in the process that serves."""
 
-    def __init__(self, variables: Mapping[str, str], seconds: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        variables: Mapping[str, str],
+        seconds: Callable[[], float],
+        clock: Clock = lambda: datetime.now(UTC),
+    ) -> None:
         """Read nothing yet; `seconds` is a clock that never goes back."""
         self._variables = variables
         self._seconds = seconds
+        self._clock = clock
         self._lock = threading.Lock()
         self._kept: list[Opened] = []  # a parent's stays: closing it here would close it there
         self._retries = seconds()
@@ -100,7 +108,8 @@ class Worker:
         set_up(sys.stderr)
         faults = Faults(self._seconds)
         try:
-            aggregator = Aggregator.open(Settings.from_environment(self._variables))
+            settings = Settings.from_environment(self._variables)
+            aggregator = Aggregator.open(settings, self._clock)
         except VeilcountError as error:
             self._retries = self._seconds() + RETRY_SECONDS
             faults.tell("store", DOOR, error, why=str(error))

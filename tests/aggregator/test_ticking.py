@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from veilcount_aggregator.aggregator import Aggregator
+from veilcount_aggregator.clock_guard import ClockState
 from veilcount_aggregator.definitions import Source, push
 from veilcount_aggregator.logs import Faults
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import Note
-from veilcount_aggregator.ticking import SECONDS, TENDING_SECONDS, Ticker
+from veilcount_aggregator.store.pieces import parse
+from veilcount_aggregator.ticking import CLOCK_SECONDS, SECONDS, TENDING_SECONDS, Ticker
 
 NOTE = Note("answered", "", -1, "reports:2xx:0.01")
 FILE = """
@@ -36,6 +38,11 @@ class Clocks:
 
     now: datetime = datetime(2026, 11, 10, tzinfo=UTC)
     seconds: float = 1_000.0
+
+    def pass_on(self, seconds: float) -> None:
+        """Let time pass by both."""
+        self.now += timedelta(seconds=seconds)
+        self.seconds += seconds
 
 
 @pytest.fixture
@@ -78,24 +85,40 @@ def test_a_tick_looks_at_the_shelf(aggregator: Aggregator, ticker: Ticker, clock
 
 def dropped(aggregator: Aggregator) -> int:
     """Return how many epochs were dropped."""
-    return sum(piece.kind == "dropped" for piece in aggregator.store.pieces())
+    pieces = aggregator.store.pieces()
+    return sum(int(parse(piece.body)[0]) for piece in pieces if piece.kind == "dropped")
 
 
-def test_what_is_over_is_dropped_at_the_start_and_then_every_ten_minutes(
+def test_what_is_over_is_dropped_every_ten_minutes_once_the_clock_has_agreed_for_a_while(
     aggregator: Aggregator, ticker: Ticker, clocks: Clocks
 ) -> None:
+    """The campaign's first day is over 31 days after it."""
+    clocks.now = datetime(2026, 12, 3, tzinfo=UTC)
     push(aggregator.store, Source(FILE), clocks.now, "test")
     clocks.seconds += SECONDS
+    found = []
+    for _ in range(4):
+        ticker.tick()
+        found.append(dropped(aggregator))
+        clocks.pass_on(TENDING_SECONDS)
+
+    assert found == [0, 0, 1, 1]
+
+
+def test_a_clock_that_jumps_is_logged_and_closes_the_intake_until_it_is_back(
+    aggregator: Aggregator, ticker: Ticker, clocks: Clocks, caplog: pytest.LogCaptureFixture
+) -> None:
     ticker.tick()
-    at_start = dropped(aggregator)
-    clocks.now += timedelta(days=60)
-    clocks.seconds += TENDING_SECONDS - 1
+    clocks.now += timedelta(days=40)
+    clocks.pass_on(CLOCK_SECONDS)
     ticker.tick()
-    too_early = dropped(aggregator)
-    clocks.seconds += 1
+    during = aggregator.guard.reading.state
+    clocks.now -= timedelta(days=40)
+    clocks.pass_on(CLOCK_SECONDS)
     ticker.tick()
 
-    assert (at_start, too_early, dropped(aggregator)) == (0, 0, 1)
+    assert (during, aggregator.guard.reading.state) == (ClockState.JUMPED, ClockState.AGREES)
+    assert [record.msg for record in caplog.records] == ["retention waits", "clock"]
 
 
 def test_a_store_that_takes_nothing_loses_no_figures(

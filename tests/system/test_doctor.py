@@ -18,6 +18,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 import pytest
 
 from tests.aggregator.cli.listening import listening
+from tests.aggregator.store.series import drop_and_sweep
 from tests.aggregator.web.world import CENTRAL, FILE, NOW, World, world
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import HOST, RedisServer
@@ -39,6 +40,7 @@ from veilcount_aggregator.ingest import LOSS
 from veilcount_aggregator.journal import Journal
 from veilcount_aggregator.keys import Role, create, keyring, mark_used, revoke
 from veilcount_aggregator.ledger import Kept
+from veilcount_aggregator.retention import confirm
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.shelf import change
 from veilcount_aggregator.store import VERDICT, Note, Store, open_store
@@ -113,6 +115,27 @@ def test_in_a_sound_store_nothing_is_complained_about_but_what_a_definition_says
     assert complaints == {"remarks"}
     assert "theme, epsilon" in found["remarks"].what
     assert len(found) >= 12
+
+
+@pytest.mark.parametrize(
+    ("days", "state", "said"),
+    [
+        (0, State.OK, "2026-12-03 is confirmed"),
+        (2, State.OK, "2026-12-03 is confirmed"),
+        (3, State.WARN, "3 days seem to have passed"),
+        (-1, State.WARN, "2026-12-03 is confirmed, and to come"),
+    ],
+)
+def test_rows_that_are_not_dropped_since_a_day_waits_for_confirmation_are_told(
+    place: Place, days: int, state: State, said: str
+) -> None:
+    """With the command that confirms it."""
+    with place.opened() as store:
+        confirm(store, NOW, "test")
+    found = place.looked_at(NOW + timedelta(days=days))["retention"]
+
+    assert (found.state, said in found.what) == (state, True)
+    assert ("store confirm-clock" in found.fix) == (days > 2)
 
 
 def test_looking_changes_nothing(place: Place) -> None:
@@ -397,7 +420,7 @@ def test_books_agree_where_somebody_was_forgotten_and_an_epoch_dropped(tmp_path:
         made.verdicts(report)
         made.verdicts(made.report("opened"))
         made.aggregator.store.forget(made.series("theme"), [0], report.pseudonym[:12])
-        made.aggregator.store.drop(made.series("opened"), 20)
+        drop_and_sweep(made.aggregator.store, made.series("opened"), 20)
 
         assert deep(made.aggregator.settings.store)["books"].state is State.OK
 

@@ -229,10 +229,11 @@ def test_once_its_period_was_dropped_a_report_is_stale_for_ever(aggregator: Worl
     first, second = reports(COLLECTIONS["theme"], ["dark", "light"])
     send(aggregator, Batch((first,)))
     aggregator.clocks.now += timedelta(days=40)
-    aggregator.aggregator.tend()
+    dropped = aggregator.drop_what_is_over()
     late = send(aggregator, Batch((first, second)))
     aggregator.clocks.now = NOW
 
+    assert dropped
     assert late == (Verdict.STALE, Verdict.STALE)
     assert send(aggregator, Batch((first, second))) == (Verdict.STALE, Verdict.STALE)
 

@@ -13,7 +13,7 @@ from ..errors import SettingsError, StoreUnavailable
 from ..settings import Settings
 from ..store import Durable, open_store
 from ..store.copying import leaving
-from . import asked, books, releasing
+from . import asked, books, clocks, releasing
 from .finding import Finding, Look, State, Told, examine, ok, warn, wrong
 from .intake import verdicts
 from .keyed import keys
@@ -98,6 +98,7 @@ STORED: dict[str, Look[Stored]] = {
     "keys": keys,
     "releases": releasing.releases_open,
     "journal": releasing.journal,
+    "retention": clocks.retention,
     "verdicts": verdicts,
 }
 DEEP: dict[str, Look[Stored]] = {"books": books.books}

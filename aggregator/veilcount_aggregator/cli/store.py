@@ -1,4 +1,4 @@
-"""`veilcount store check | copy | backup | restore | unlock | unfence`."""
+"""`veilcount store check | copy | backup | restore | unlock | unfence`, and those of retention."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..store import Durable
 from ..store.backup import backup, restore
 from ..store.copying import Leaving, Progress, copy, leaving
 from ..store.lock import locked
-from . import options
+from . import options, retention
 from .progress import counting, waiting
 from .running import NOT_SO, WELL, NotSo
 from .telling import Facts, tell_json, tell_lines, tell_table
@@ -26,6 +26,10 @@ AGREED = "destroyed"
 @click.group("store")
 def command() -> None:
     """The store: look at it, move it, keep it."""
+
+
+command.add_command(retention.confirm_clock)
+command.add_command(retention.restore_epochs)
 
 
 @command.command("check")

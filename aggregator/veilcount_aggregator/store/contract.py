@@ -19,6 +19,10 @@ epoch is dropped; its message is added to counters and gone. No time, no order, 
 the transaction that counts the rows, so they hold over all workers and hosts. Those of an hour are
 deleted some two hours later (SQLite: by the first new row then), and never copied to another store.
 
+**Dropping takes two steps**, a day apart: an epoch is marked as dropped (its reports are stale from
+then on, and the moment is kept), and only later are its rows deleted. In between the mark can be
+taken back. Both steps go by the store's own time where it has one: a caller's clock may be wrong.
+
 **Small records** (definitions, keys, releases, audit) are a shelf that changes by compare-and-set
 on one generation number, so that their logic is written once, above the engines.
 
@@ -32,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
@@ -206,11 +211,28 @@ class Store(Protocol):
         Say whether there was any.
         """
 
-    def drop(self, series: Series, epochs: int) -> None:
-        """Drop the rows of the first so many epochs, for ever: what comes for them is stale.
+    # -- retention -----------------------------------------------------------------------------
+
+    def times(self) -> list[datetime]:
+        """Return the time of each server of the store that answers.
+
+        Empty: the store has no clock of its own, and goes by its caller's (`now` below).
+        """
+
+    def drop(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:
+        """Mark the first so many epochs as dropped: what comes for them is stale.
+
+        Raise `NotDue` before the instant `due`. Return how many were not marked before.
+        """
+
+    def sweep(self, series: Series, kept: timedelta, now: datetime) -> None:
+        """Delete the rows of the epochs that were dropped at least so long ago, for good.
 
         Their counters are final: an engine stores them in the form that is read fastest.
         """
+
+    def restore_epochs(self, series: Series) -> int:
+        """Take back the drop of all epochs whose rows are still there; return how many they are."""
 
     # -- what the analyst reads ----------------------------------------------------------------
 

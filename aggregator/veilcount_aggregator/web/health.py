@@ -12,6 +12,7 @@ from flask import Blueprint, Response
 from veilcount_shared.errors import VeilcountError
 
 from ..aggregator import Aggregator
+from ..clock_guard import Reading
 from ..store import Health, Store
 from .answering import answer
 from .messages import Alive, Readiness
@@ -62,7 +63,7 @@ def doors(aggregator: Aggregator) -> Blueprint:
     @blueprint.get(READY_PATH)
     def ready() -> Response:
         """Whether reports can be taken and kept, by one shard at least."""
-        said = readiness(probe)
+        said = by_clock(readiness(probe), aggregator.guard.reading)
         return answer(said, 200 if said.ready else 503)
 
     return blueprint
@@ -84,6 +85,14 @@ def readiness(probe: Probe) -> Readiness:
         why = f"the store cannot be written: {health.trouble}"
         return Readiness(False, health.durable, why, health.serving, health.shards)
     return Readiness(True, health.durable, health.why, health.serving, health.shards)
+
+
+def by_clock(store: Readiness, clock: Reading) -> Readiness:
+    """Return whether reports can be taken where the store would: not by a clock in doubt."""
+    if store.ready and clock.doubted:
+        why = f"{clock}: no report is judged by it"
+        return Readiness(False, store.durable, why, store.serving, store.shards)
+    return store
 
 
 #: what a process answers that has not opened its store yet

@@ -22,6 +22,7 @@ from ..commit import COMMIT_MICROSECONDS, COMMITS, GROUP
 from ..errors import StoreError
 from ..ingest import POSTPONED
 from ..promises import counts_are_public
+from ..retention import DROPPED
 from ..series import Series
 from ..store import Health, Note, Shard, Store
 from ..store.lock import locked
@@ -74,6 +75,7 @@ def exposition(
     yield from _complete(complete=complete and all(shard.up for shard in shards))
     yield from _store(aggregator.store.health())
     yield from _locked(aggregator.store)
+    yield from _clock(aggregator, noted)
     yield from _reports(store, series, counts)
     yield from _new_pseudonyms(store, series, counts)
     yield from _suspicious(store, series, suspicion)
@@ -106,6 +108,18 @@ def _store(health: Health) -> Iterator[str]:
     yield from metric("store_fenced", "gauge", fenced, [((), int(health.fenced))])
     writable = "0: the last write failed, or a page is damaged; /readyz says which."
     yield from metric("store_writable", "gauge", writable, [((), int(not health.trouble))])
+
+
+def _clock(aggregator: Aggregator, noted: Mapping[Note, int]) -> Iterator[str]:
+    """Yield how far this worker's host is ahead of the store, and how retention fares."""
+    off = aggregator.guard.reading.off.total_seconds()
+    ahead = "Seconds by which this host's clock is ahead of what it should show."
+    waits = "1: retention waits for the day to be confirmed (`store confirm-clock`)."
+    yield from metric("clock_skew_seconds", "gauge", ahead, [((), round(off, 3))])
+    waiting = int(aggregator.retention.waiting)
+    yield from metric("retention_waiting", "gauge", waits, [((), waiting)])
+    dropped = [((), noted.get(DROPPED, 0))]
+    yield from metric("dropped_epochs_total", "counter", "Epochs that were dropped.", dropped)
 
 
 def _locked(store: Store) -> Iterator[str]:

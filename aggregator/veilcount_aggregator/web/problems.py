@@ -24,6 +24,7 @@ from veilcount_shared.errors import (
 from ..bodies import TooLarge, Unsupported
 from ..errors import (
     Busy,
+    ClockDoubted,
     InsufficientBudget,
     QueryError,
     ReleaseRefused,
@@ -35,6 +36,7 @@ from ..errors import (
 PROBLEM_TYPE = "application/problem+json"
 URN = "urn:veilcount:problem:"
 RETRY_SECONDS = 2
+CLOCK_RETRY_SECONDS = 60  # a clock is mended by NTP or by a person
 EPSILONS = ("requested", "spent", "remaining")  # of the period that has least left
 
 
@@ -174,6 +176,12 @@ KINDS = _table(
         "come back after the seconds of the Retry-After header; nothing was counted",
     ),
     Kind(
+        "clock",
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "The clock of this host is in doubt",
+        "come back after the seconds of the Retry-After header; nothing was counted",
+    ),
+    Kind(
         "busy",
         HTTPStatus.SERVICE_UNAVAILABLE,
         "Too much waits already",
@@ -254,11 +262,17 @@ def _foreseen(error: Exception) -> Problem | None:
             return Problem(KINDS["bad-definition"], str(error), place)
         case SettingsError():
             return Problem(KINDS["bad-field"], str(error), error.name)
-        case Busy():
-            return Problem(KINDS["busy"], str(error), headers=_after(error.seconds))
+        case Busy() | ClockDoubted():
+            return _later(error)
         case QueryError() | ReleaseRefused():
             return _unreleased(error)
     return None
+
+
+def _later(error: Busy | ClockDoubted) -> Problem:
+    if isinstance(error, Busy):
+        return Problem(KINDS["busy"], str(error), headers=_after(error.seconds))
+    return Problem(KINDS["clock"], str(error), headers=_after(CLOCK_RETRY_SECONDS))
 
 
 def _unreleased(error: QueryError | ReleaseRefused) -> Problem:

@@ -25,6 +25,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
     def forget(fingerprint: str, pseudonym: str) -> Response:
         """Close a row wherever it stands: no slot of it is free any more."""
         authority.admit_device(request.headers.get("Authorization", ""))
+        aggregator.guard.refuse_if_doubted()  # by a wrong day its row would not be looked for
         row = _row(pseudonym)
         series = aggregator.known().catalogue.series.get(fingerprint)
         if series is None:

@@ -36,7 +36,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
         series = _chosen(_named(aggregator, name), wanted.series)
         if wanted.dry_run:
             return answer(expected(series, curator.foresee(series, _request(wanted))))
-        told = curator.answer(series, _request(wanted), aggregator.clock(), g.key.id)
+        told = curator.answer(series, _request(wanted), aggregator.instant(), g.key.id)
         return answer(made(series, told))
 
     @blueprint.get("/v1/collections/<name>/releases")

@@ -17,7 +17,7 @@ from veilcount_shared.wire import JSON_TYPE, MAX_BODY
 
 from ..aggregator import Aggregator
 from ..bodies import Body, read_body, too_large
-from ..errors import Busy, StoreError
+from ..errors import Busy, ClockDoubted, StoreError
 from ..logs import Faults
 from ..pseudonym_limit import Origin
 from .authority import Authority
@@ -69,7 +69,7 @@ class ReportsDoor:
     def _answer(self, environ: Environ) -> tuple[str, Headers, bytes]:
         try:
             verdicts = self._aggregator.take(*self._body(environ))
-        except (Refusal, Busy) as error:
+        except (Refusal, Busy, ClockDoubted) as error:
             return self._problem(problem_of(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is no fault of the device's
             return self._problem(self._fault(error))

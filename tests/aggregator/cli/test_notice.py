@@ -98,8 +98,8 @@ def test_how_often_follows_the_definition(file: Path) -> None:
 def test_retention_follows_late_and_linkage(file: Path) -> None:
     theme = load_collections(file)["theme"]
 
-    assert "31 days after the last day" in said(theme, TITLES[5])
-    assert "8 days after the last day" in said(replace(theme, late=7), TITLES[5])
+    assert "32 days after the last day" in said(theme, TITLES[5])
+    assert "9 days after the last day" in said(replace(theme, late=7), TITLES[5])
 
 
 def test_it_speaks_of_answers_and_not_of_users(typed: Type, file: Path) -> None:

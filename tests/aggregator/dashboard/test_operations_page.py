@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.aggregator.web.world import FILE, World, world
 from veilcount_aggregator.commit import GROUP
 from veilcount_aggregator.dashboard.operations import rooms, service
 from veilcount_aggregator.keys import Role
+from veilcount_aggregator.retention import confirm
 from veilcount_aggregator.store import VERDICT, Note
 from veilcount_aggregator.store.lock import lock
 from veilcount_aggregator.web.figures import ANSWERED, MICROSECONDS, REFUSED
@@ -185,3 +187,25 @@ def test_places_of_the_machine_are_for_admins(deployed: World, tmp_path: Path) -
 
     assert place not in _look(deployed)
     assert place in _look(deployed, Role.ADMIN)
+
+
+# -- the clock -------------------------------------------------------------------------------------
+
+
+def test_a_clock_in_doubt_is_the_sentence_on_top(public: World) -> None:
+    public.aggregator.look_at_clock()
+    before = _look(public)
+    public.clocks.now += timedelta(days=40)
+    public.aggregator.look_at_clock()
+    during = _look(public)
+
+    assert "Clock agrees" in before
+    assert "No report is taken here: the clock of this host is in doubt." in during
+    assert "this host's clock jumped 3,456,000 s forward" in during
+
+
+def test_a_day_that_waits_for_confirmation_is_found(public: World) -> None:
+    """By analysts too: rows are kept for longer than was promised."""
+    confirm(public.aggregator.store, public.clocks.now - timedelta(days=9), "test")
+
+    assert "9 days seem to have passed" in _look(public)

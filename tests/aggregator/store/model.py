@@ -26,6 +26,7 @@ class Model:
         )
         self.new: dict[str, Counter[int]] = defaultdict(Counter)
         self.dropped: Counter[str] = Counter()
+        self.swept: Counter[str] = Counter()
         self.notes: Counter[Note] = Counter()
         self.shelf: dict[str, dict[str, bytes]] = defaultdict(dict)
         self.changes = 0
@@ -48,11 +49,24 @@ class Model:
         self.closed |= found
         return bool(found)
 
-    def drop(self, series: Series, epochs: int) -> None:
-        """Drop rows."""
+    def drop(self, series: Series, epochs: int) -> int:
+        """Drop epochs."""
         self._open()
-        name = series.fingerprint
-        self.dropped[name] = max(self.dropped[name], epochs)
+        name, before = series.fingerprint, self.dropped[series.fingerprint]
+        self.dropped[name] = max(before, epochs)
+        return self.dropped[name] - before
+
+    def sweep(self, series: Series) -> None:
+        """Give up whatever was dropped."""
+        self._open()
+        self.swept[series.fingerprint] = self.dropped[series.fingerprint]
+
+    def restore_epochs(self, series: Series) -> int:
+        """Take drops back."""
+        self._open()
+        name, before = series.fingerprint, self.dropped[series.fingerprint]
+        self.dropped[name] = self.swept[name]
+        return before - self.dropped[name]
 
     def change(self, generation: int, records: Sequence[Record]) -> bool:
         """Change the shelf."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from veilcount_shared.collection import parse_collections
 from veilcount_shared.design import Subset
 from veilcount_shared.verdict import Verdict
 
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 DATES = "from = 2026-01-01\nuntil = 2026-03-05\n"  # 63 days
 NUMBERS = {
     "three": 'values = ["a", "b", "c"]\nepsilon = 4',
@@ -100,6 +102,17 @@ def spends(which: Series, reports: Iterable[Asked], room: int = 1 << 40) -> Spen
 def send(store: Store, which: Series, *reports: Asked, room: int = 1 << 40) -> list[Verdict]:
     """Commit one group of one series."""
     return told(store.commit([spends(which, reports, room)], {})[0])
+
+
+def drop(store: Store, which: Series, epochs: int) -> int:
+    """Mark epochs as dropped, whatever any clock shows."""
+    return store.drop(which, epochs, LONG_AGO, LONG_AGO)
+
+
+def drop_and_sweep(store: Store, which: Series, epochs: int) -> None:
+    """Drop epochs, and delete their rows at once."""
+    drop(store, which, epochs)
+    store.sweep(which, timedelta(0), LONG_AGO)
 
 
 def told(codes: Codes) -> list[Verdict]:

@@ -22,6 +22,8 @@ from tests.aggregator.store.series import (
     SPARING,
     UNLINKED,
     Asked,
+    drop,
+    drop_and_sweep,
     message,
     row,
     send,
@@ -203,7 +205,7 @@ def test_the_first_rule_that_holds_decides(store: Store) -> None:
     assert send(store, SPARING, Asked(row(2), 0), room=1) == [FULL]
     assert send(store, SPARING, Asked(row(1), 2), room=0) == [OVER_BUDGET]
 
-    store.drop(SPARING, 1)
+    drop(store, SPARING, 1)
     assert send(store, SPARING, judged, room=0) == [STALE]
     assert send(store, SPARING, Asked(row(2), 0, otherwise=CLOSED), room=0) == [STALE]
 
@@ -261,7 +263,7 @@ def test_many_groups_are_counted_as_one_would_be(store: Store, what: str) -> Non
     cell = Cell(0, 0)
     assert counts(store, which, cell) == model.counters(which, [cell])
 
-    store.drop(which, 1)
+    drop_and_sweep(store, which, 1)
     assert counts(store, which, cell) == model.counters(which, [cell])
     assert store.sizes(which) == {cell: 450}
 
@@ -351,7 +353,7 @@ def test_a_closed_row_has_all_slots_set_and_no_others(store: Store, slots: int) 
 def test_a_dropped_epoch_is_stale_for_ever(store: Store) -> None:
     """Whether its slot was spent or not, and whatever was judged; later epochs go on."""
     send(store, DAILY, *(Asked(row(1), period, message=1) for period in range(4)))
-    store.drop(DAILY, 2)
+    drop(store, DAILY, 2)
 
     reports = [Asked(row(1), 0), Asked(row(2), 1), Asked(row(1), 2), Asked(row(2), 2)]
     assert send(store, DAILY, *reports) == [STALE, STALE, DUPLICATE, COUNTED]
@@ -361,7 +363,7 @@ def test_a_dropped_epoch_is_stale_for_ever(store: Store) -> None:
 def test_what_was_dropped_stays_counted(store: Store) -> None:
     """Tallies, spread and fresh rows outlive the rows; no row of it is left."""
     send(store, DAILY, *(Asked(row(1), period, message=1) for period in range(4)))
-    store.drop(DAILY, 2)
+    drop(store, DAILY, 2)
 
     assert counts(store, DAILY, Cell(0, 0), Cell(1, 0)) == [0, 2, 0]
     assert spread(store, DAILY) == {period: [1] for period in range(4)}
@@ -372,9 +374,9 @@ def test_what_was_dropped_stays_counted(store: Store) -> None:
 
 def test_dropping_goes_forward_only(store: Store) -> None:
     """Fewer epochs than before change nothing; an unknown series can be dropped too."""
-    store.drop(DAILY, 3)
-    store.drop(DAILY, 1)
-    store.drop(DAILY, 0)
+    drop(store, DAILY, 3)
+    drop(store, DAILY, 1)
+    drop(store, DAILY, 0)
 
     assert send(store, DAILY, Asked(row(1), 2), Asked(row(1), 3)) == [STALE, COUNTED]
 
@@ -382,7 +384,7 @@ def test_dropping_goes_forward_only(store: Store) -> None:
 def test_a_whole_campaign_is_dropped_at_once(store: Store) -> None:
     """Its one epoch has the periods of all."""
     send(store, LINKED, *(Asked(row(n), period) for n in range(9) for period in (0, 40)))
-    store.drop(LINKED, 1)
+    drop(store, LINKED, 1)
 
     assert send(store, LINKED, Asked(row(1), 62)) == [STALE]
     assert store.sizes(LINKED) == {Cell(0, 0): 9, Cell(40, 0): 9}
@@ -535,7 +537,7 @@ def fill(store: Store) -> None:
             for n in range(150)
         ]
         send(store, which, *reports, *reports[:3])
-    store.drop(DAILY, 2)
+    drop(store, DAILY, 2)
     store.forget(LINKED, [0], row(7))
     store.change(store.generation(), [Record("key", "a/b", b"\0"), Record("audit", "1", b"")])
     store.commit([], {Note("lost", "", -1, "a/b"): 4})
@@ -582,7 +584,8 @@ REFUSED: dict[str, Callable[[Store], object]] = {
     "a commit of notes": lambda store: store.commit([], {Note("request", "", -1, "200"): 1}),
     "change": lambda store: store.change(store.generation(), [Record("key", "a", b"")]),
     "forget": lambda store: store.forget(DAILY, [0], row(1)),
-    "drop": lambda store: store.drop(DAILY, 50),
+    "drop": lambda store: drop(store, DAILY, 50),
+    "restore epochs": lambda store: store.restore_epochs(DAILY),
 }
 
 
@@ -629,7 +632,7 @@ def test_pieces_say_everything(store: Store) -> None:
     """As the table has it: kind, key and body, the same in every engine."""
     reports = [Asked(row(1), 3, message=2), Asked(row(1), 4, message=1), Asked(row(1), 4)]
     send(store, LINKED, *reports)
-    store.drop(DAILY, 2)
+    drop(store, DAILY, 2)
     store.change(0, [Record("key", "a/b", b"z")])
 
     name = LINKED.fingerprint

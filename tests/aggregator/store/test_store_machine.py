@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import settings
@@ -14,9 +15,11 @@ from tests.aggregator.store.series import (
     ARMS,
     DAILY,
     LINKED,
+    LONG_AGO,
     SPARING,
     UNLINKED,
     Asked,
+    drop,
     row,
     series,
     spends,
@@ -92,8 +95,23 @@ class Machine(RuleBasedStateMachine):
         """Epochs are over; a fenced store says so unless they are over already."""
         epochs = min(epochs, which.epoch(PERIODS) or 1)
         if not self.model.fenced:
-            self.store.drop(which, epochs)
-            self.model.drop(which, epochs)
+            assert drop(self.store, which, epochs) == self.model.drop(which, epochs)
+
+    @rule(which=st.sampled_from(KINDS), days=st.sampled_from([0, 0, 1]))
+    def sweep(self, which: Series, days: int) -> None:
+        """What was dropped a while ago is given up: at once, or not yet."""
+        if not self.model.fenced:
+            self.store.sweep(which, timedelta(days), LONG_AGO)
+            if not days:
+                self.model.sweep(which)
+
+    @rule(which=st.sampled_from(KINDS))
+    def restore_epochs(self, which: Series) -> None:
+        """What was dropped and not given up takes reports again."""
+        if self.model.fenced:
+            self._refused(lambda: self.store.restore_epochs(which))
+        else:
+            assert self.store.restore_epochs(which) == self.model.restore_epochs(which)
 
     @rule(
         behind=st.sampled_from([0, 0, 0, 1]),

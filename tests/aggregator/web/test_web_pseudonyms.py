@@ -55,8 +55,8 @@ def test_a_row_that_was_dropped_is_not_there(deployed: World) -> None:
     report = deployed.report("opened")
     deployed.verdicts(report)
     deployed.clocks.now = datetime(2027, 3, 1, tzinfo=UTC)
-    deployed.aggregator.tend()
 
+    assert deployed.drop_what_is_over()
     assert deployed.ask("DELETE", path(report)).problem == "not-found"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ from scipy.stats import binom
 
 from tests.aggregator.curating import TEXT, fill
 from tests.aggregator.web.world import FILE, Reply, World, world
+from veilcount_aggregator.clock_guard import SETTLING_SECONDS
 from veilcount_aggregator.errors import NoJournal
 from veilcount_aggregator.keys import Role
+from veilcount_aggregator.retention import confirm
 from veilcount_aggregator.web import messages
 from veilcount_aggregator.web.problems import problem_of
 
@@ -77,6 +79,24 @@ def test_a_release_says_what_it_is_of_what_it_costs_and_how_far_it_is_off(
     assert [part["sensitivity"] for part in told["noise"]] == [1]
     assert [each["share"] for each in told["quantiles"]] == [0.05, 0.25, 0.5, 0.75, 0.95]
     assert fits(reply, messages.ReleaseAnswer)
+
+
+def test_nothing_is_released_by_a_clock_in_doubt(curated: World, analyst: str) -> None:
+    """By a wrong day a period that takes reports would be over; its budget would be spent."""
+    curated.aggregator.look_at_clock()
+    curated.clocks.now += timedelta(days=40)
+    curated.aggregator.look_at_clock()
+    jumped = ask(curated, analyst, query="histogram", epsilon="0.5")
+    confirm(curated.aggregator.store, curated.clocks.now - timedelta(days=40), "test")
+    curated.clocks.passed += SETTLING_SECONDS
+    curated.clocks.now += timedelta(seconds=SETTLING_SECONDS)
+    curated.aggregator.look_at_clock()
+    unconfirmed = ask(curated, analyst, query="histogram", epsilon="0.5")
+    confirm(curated.aggregator.store, curated.clocks.now, "test")
+    curated.aggregator.look_at_clock()
+
+    assert [(each.status, each.problem) for each in (jumped, unconfirmed)] == [(503, "clock")] * 2
+    assert ask(curated, analyst, query="histogram", epsilon="0.5").json["charged"]
 
 
 def test_a_number_is_read_exactly_as_it_is_written(curated: World, analyst: str) -> None:

@@ -23,6 +23,7 @@ from veilcount_aggregator.keys import Role, create
 from veilcount_aggregator.series import Series
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
+from veilcount_aggregator.tending import tend
 from veilcount_shared.report import MAX_REPORTS, Batch, Report
 from veilcount_shared.schedule import period_of
 from veilcount_shared.verdict import Verdict
@@ -188,6 +189,11 @@ class World:
             series.collection.pack(message),
         )
         return replace(report, **changed)
+
+    def drop_what_is_over(self) -> int:
+        """Drop by the calendar, as a worker does whose clock is trusted; return how many epochs."""
+        series = self.aggregator.known().catalogue.series.values()
+        return tend(self.aggregator.store, series, self.clocks.now)
 
     def counted(self, name: str) -> int:
         """Return how many reports the newest series of a collection holds."""

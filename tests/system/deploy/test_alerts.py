@@ -6,6 +6,7 @@ import re
 import resource
 import secrets
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from tests.redis_server import RedisServer
 from tests.system.deploy.files import DEPLOY, documents, unit
 from tests.system.server import wait_until
 from veilcount_aggregator.keys import Role
+from veilcount_aggregator.retention import DROPPED, confirm
 from veilcount_aggregator.store.lock import lock, unlock
 from veilcount_aggregator.store.redis.engine import RedisStore
 from veilcount_aggregator.store.redis.root import SHELF
@@ -205,6 +207,28 @@ def test_a_shard_that_is_away_rings_alone(tmp_path: Path) -> None:
     up = [value(parts, "veilcount_shard_up", shard=str(shard)) for shard in range(3)]
     assert up == [int(shard != away) for shard in range(3)]
     assert value(parts, "veilcount_shard_up", shard="records") == 1
+
+
+def test_a_clock_that_jumped_a_day_that_waits_and_what_was_dropped_are_told(
+    tmp_path: Path,
+) -> None:
+    with world(tmp_path, FILE) as deployed:
+        key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
+        confirm(store, deployed.clocks.now, "test")
+        deployed.aggregator.look_at_clock()
+        before = metrics(deployed, key)
+        deployed.clocks.now += timedelta(days=40)
+        deployed.aggregator.look_at_clock()
+        store.commit([], {DROPPED: 7})
+        during = metrics(deployed, key)
+
+    expected = {
+        "veilcount_clock_skew_seconds": [0, 40 * 86_400],
+        "veilcount_retention_waiting": [0, 1],
+        "veilcount_dropped_epochs_total": [0, 7],
+    }
+    for name, values in expected.items():
+        assert [value(found, name) for found in (before, during)] == values
 
 
 def test_a_crowd_that_no_honest_one_would_be_is_told(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def pages(frame: Frame) -> None:
         all_found = state.findings(aggregator, store, everything=admin)
         return frame.told(
             "operations.html",
-            verdict=state.verdict(all_found, health),
+            verdict=state.verdict(all_found, health, aggregator.guard.reading),
             facts=state.facts(aggregator, health),
             findings=[state.found(each) for each in all_found],
             shards=shards.rows(aggregator.store, aggregator.committer.queues()),

@@ -13,10 +13,11 @@ from ...audit import Entry, log
 from ...checkup.finding import Finding, State, examine, worst
 from ...checkup.store import OF, STORED
 from ...checkup.stored import Stored
+from ...clock_guard import ClockState, Reading
 from ...store import Durable, Health, Store
 from ...store.lock import locked
 
-FOR_ALL = frozenset({"durable", "definitions", "room", "verdicts"})
+FOR_ALL = frozenset({"durable", "definitions", "room", "retention", "verdicts"})
 ELSEWHERE = frozenset({"remarks"})  # on definitions: shown where they are pushed
 NOT_WELL = {State.WARN: "worth a look", State.WRONG: "wrong"}
 TONES = {State.OK: "good", State.WARN: "weak", State.WRONG: "bad"}
@@ -72,7 +73,7 @@ def found(each: Finding) -> Found:
     return Found(each.check, TONES[each.state], each.state, each.what, each.fix)
 
 
-def verdict(all_found: Sequence[Finding], health: Health) -> Verdict:
+def verdict(all_found: Sequence[Finding], health: Health, clock: Reading) -> Verdict:
     """Return whether anything is to be done."""
     if health.fenced:
         return Verdict(
@@ -80,6 +81,9 @@ def verdict(all_found: Sequence[Finding], health: Health) -> Verdict:
         )
     if health.trouble:
         return Verdict("bad", "The store cannot be written.", f"{health.trouble}.")
+    if clock.doubted:
+        says = "No report is taken here: the clock of this host is in doubt."
+        return Verdict("bad", says, f"What the guard found: {clock}.")
     state = worst(all_found)
     if state is State.OK:
         return Verdict("good", "All is well.", "Reports are taken, and nothing stands out.")
@@ -103,6 +107,7 @@ def facts(aggregator: Aggregator, health: Health) -> list[Fact]:
         Fact("What is acknowledged", DURABLE[health.durable], health.why),
         Fact("Reports taken", *taking),
         *_shards(health),
+        Fact("Clock", *_clock(aggregator.guard.reading)),
         Fact("Releases", "locked" if closed else "not locked", journal),
     ]
 
@@ -113,6 +118,15 @@ def _shards(health: Health) -> list[Fact]:
         return []
     figure = f"{health.serving} of {health.shards}"
     return [Fact("Shards that take reports", figure, "reports of the others wait on the devices")]
+
+
+def _clock(reading: Reading) -> tuple[str, str]:
+    """Return what is known of this host's clock."""
+    if reading.doubted:
+        return "in doubt", str(reading)
+    if reading.state is ClockState.UNKNOWN:
+        return "not known", "it was not compared with the store's"
+    return "agrees", "with the store's, and with itself"
 
 
 def acts(aggregator: Aggregator) -> list[Entry]:

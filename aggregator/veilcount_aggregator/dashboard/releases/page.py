@@ -75,7 +75,7 @@ def pages(frame: Frame) -> None:
         asked = Asked.read(request.form)
         try:
             told = aggregator.curator.answer(
-                series, asked.request(series.collection), aggregator.clock(), g.visit.who
+                series, asked.request(series.collection), aggregator.instant(), g.visit.who
             )
         except (QueryError, ReleaseRefused) as error:
             return _told(holdings, series, asked, wrong=error, status=HTTPStatus.CONFLICT)

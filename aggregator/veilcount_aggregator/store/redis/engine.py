@@ -4,6 +4,7 @@ What a shard keeps, each key after its base `veilcount:{..}`:
 
     (nothing)         whose shard it is            :fence            there while it is fenced
     :epochs:SERIES    each epoch's ledger: its number, rows, buckets, bitmap width; `dropped`
+    :drops:SERIES     when the latest drops were made; `swept`: the first epoch with all its rows
     :NUMBER:BUCKET    some rows of a ledger, and their bitmaps
     :spread:SERIES:EPOCH      how many rows have spent 1, 2, .. slots
     :fresh:SERIES             each period's new rows
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
@@ -40,7 +42,7 @@ from ..contract import (
 from ..pieces import width
 from . import intake, replica, shelf
 from .address import Address
-from .connections import Wait
+from .connections import Wait, ask_each
 from .fitness import examine, examine_server
 from .library import call, pack
 from .moving import Mover
@@ -120,13 +122,31 @@ class RedisStore:
             found |= bool(self._servers.ask_one(Command(base, words), Wait.COMMIT))
         return found
 
-    def drop(self, series: Series, epochs: int) -> None:
-        """Drop the rows of the first epochs: at once for whoever asks, in memory by and by."""
+    # -- retention -----------------------------------------------------------------------------
+
+    def times(self) -> list[datetime]:
+        """Return the time of each server that answers, or raise: none does."""
+        asked = [(server, ("TIME",)) for server in self._servers.all()]
+        answers = ask_each(asked, Wait.PROBE)
+        found = [_instant(*answer) for answer in answers if isinstance(answer, list)]
+        if not found:
+            raise StoreUnavailable("no server of the store tells its time")
+        return found
+
+    def drop(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:  # noqa: ARG002
+        """Mark the first epochs as dropped, each server by its own clock."""
+        return self._each("drop", series.fingerprint, epochs, int(due.timestamp()))
+
+    def sweep(self, series: Series, kept: timedelta, now: datetime) -> None:  # noqa: ARG002
+        """Delete what was dropped so long ago, by each server's clock, some buckets at a time."""
         for base in self.root.bases:
-            words = call("drop", base, self.root.store, series.fingerprint, epochs)
-            self._servers.ask_one(Command(base, words))
-        for base in self.root.bases:
-            self._sweep(base, series.fingerprint, epochs)
+            given = (series.fingerprint, int(kept.total_seconds()))
+            words = call("expire", base, self.root.store, *given)
+            self._sweep(base, series.fingerprint, self._servers.ask_one(Command(base, words)))
+
+    def restore_epochs(self, series: Series) -> int:
+        """Take back the drop of all epochs whose rows are still there."""
+        return self._each("restore", series.fingerprint)
 
     # -- what the analyst reads ----------------------------------------------------------------
 
@@ -231,9 +251,22 @@ class RedisStore:
 
     # -- inside --------------------------------------------------------------------------------
 
+    def _each(self, name: str, *given: str | int) -> int:
+        """Call a function in every shard, one after the other; return the greatest answer."""
+        answers = []
+        for base in self.root.bases:
+            words = call(name, base, self.root.store, *given)
+            answers.append(int(self._servers.ask_one(Command(base, words))))
+        return max(answers)
+
     def _sweep(self, base: bytes, fingerprint: str, epochs: int) -> None:
-        """Free what a dropped epoch's rows took, some buckets at a time."""
+        """Free what the rows of the first epochs took, some buckets at a time."""
         for epoch in self._reader.held(base, fingerprint):
             words = call("sweep", base, self.root.store, fingerprint, epoch, BUCKETS_AT_ONCE)
             while epoch < epochs and self._servers.ask_one(Command(base, words)):
                 pass
+
+
+def _instant(seconds: bytes, microseconds: bytes) -> datetime:
+    """Return a server's answer to TIME."""
+    return datetime.fromtimestamp(int(seconds) + int(microseconds) / 1e6, UTC)

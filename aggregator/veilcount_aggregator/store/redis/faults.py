@@ -11,11 +11,12 @@ from redis.exceptions import (
     ResponseError,
 )
 
-from ...errors import StoreError, StoreFenced, StoreFull, StoreUnavailable, StoreUnfit
+from ...errors import NotDue, StoreError, StoreFenced, StoreFull, StoreUnavailable, StoreUnfit
 
 #: how an error begins: Redis sends the library's own words on
 _FENCED = "FENCED"
 _ANEW = "ANEW"
+_NOT_DUE = "NOTDUE"
 _NO_FUNCTION = "Function not found"
 _LOADED = "already exists"
 _NO_CLUSTER = "This instance has cluster support disabled"
@@ -41,17 +42,29 @@ def said(place: str, error: Exception) -> StoreError:
     text = str(error)
     if isinstance(error, OutOfMemoryError):
         return StoreFull(f"Redis at {place} has no memory left: raise maxmemory, or free some")
+    if refused := _refused(place, text):
+        return refused
+    if isinstance(error, AuthenticationError | NoPermissionError):
+        return StoreUnfit(f"Redis at {place} refuses this user: {text}")
+    if text.startswith(_NO_CLUSTER):
+        return StoreUnfit(f"Redis at {place} is no cluster: write redis://{place}/0")
+    return StoreUnavailable(f"Redis at {place}: {type(error).__name__}: {text}")
+
+
+def _refused(place: str, text: str) -> StoreError | None:
+    """Return what a function of the library means by its own error, if it is one."""
     if text.startswith(_FENCED):
         return StoreFenced("the store is fenced: it was copied, or is being copied, to another")
     if text.startswith(_ANEW):
         return StoreUnfit(
             f"Redis at {place} is not the store that was opened: it was emptied or replaced"
         )
-    if isinstance(error, AuthenticationError | NoPermissionError):
-        return StoreUnfit(f"Redis at {place} refuses this user: {text}")
-    if text.startswith(_NO_CLUSTER):
-        return StoreUnfit(f"Redis at {place} is no cluster: write redis://{place}/0")
-    return StoreUnavailable(f"Redis at {place}: {type(error).__name__}: {text}")
+    if text.startswith(_NOT_DUE):
+        return NotDue(
+            f"Redis at {place} drops nothing yet, since by its own clock it is too early: compare"
+            " the clocks with `veilcount doctor`"
+        )
+    return None
 
 
 def gone(error: BaseException) -> StoreError:

@@ -136,8 +136,13 @@ class Mover:
         self._servers.ask([each for one in others for each in self._writers[one.kind](one)])
 
     def _put_dropped(self, piece: Piece) -> Iterator[Command]:
+        """Rows of dropped epochs are not carried: what the source had dropped cannot come back."""
         (epochs,) = parse(piece.body).tolist()
-        yield from self._each(lambda base: call("drop", base, self._root.store, piece.key, epochs))
+        fields = (("epochs", ("dropped", epochs)), ("drops", ("swept", epochs)))
+        for kind, (field, number) in fields:
+            for base in self._root.bases:
+                yield Command(base, ("HSET", key(base, kind, piece.key), field, number))
+        yield from self._know(piece.key)
 
     def _put_fresh(self, piece: Piece) -> Iterator[Command]:
         """Divide them evenly, as devices would: each shard has its share of the room."""

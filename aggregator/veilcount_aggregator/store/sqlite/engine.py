@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
 from time import sleep
 from typing import Any
 
 import numpy as np
 
-from ...errors import StoreError, StoreFull, StoreUnavailable
+from ...errors import NotDue, StoreError, StoreFull, StoreUnavailable
 from ...series import Series
 from ..contract import (
     Cell,
@@ -27,7 +28,7 @@ from ..contract import (
     Spends,
 )
 from ..pieces import parse
-from . import intake, moving, shelf
+from . import intake, moving, retention, shelf
 from .condition import PAGES_SECONDS, PROBE_SECONDS
 from .file import SqliteFile
 from .page_check import is_damaged
@@ -56,7 +57,7 @@ class SqliteStore:
     """One file, for the processes of one machine."""
 
     def __init__(self, file: SqliteFile) -> None:
-        """Take a file that is open, and finish what a drop had no time for."""
+        """Take a file that is open, and finish what a sweep had no time for."""
         self.file = file
         with suppress(StoreFull, StoreUnavailable):  # who cannot write may still read
             self._sweep()
@@ -77,15 +78,39 @@ class SqliteStore:
         with self._changing() as database:
             return intake.close_row(database, series, epochs, row)
 
-    def drop(self, series: Series, epochs: int) -> None:
-        """Drop the rows of the first epochs: at once for whoever asks, on the disk by and by."""
+    # -- retention -----------------------------------------------------------------------------
+
+    def times(self) -> list[datetime]:
+        """Return nothing: a file has no clock but its host's."""
+        return []
+
+    def drop(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:
+        """Mark the first epochs as dropped: what comes for them is stale."""
+        if now < due:
+            raise NotDue(f"{series.collection.name}: its epochs may be dropped from {due} on")
         with self.file.reading() as database:
             found = intake.find(database, series.fingerprint)
-        if found is None or found[1] < epochs:
+        if found is not None and epochs <= found[1]:
+            return 0
+        with self._changing() as database:
+            return retention.mark(database, series, epochs, now)
+
+    def sweep(self, series: Series, kept: timedelta, now: datetime) -> None:
+        """Delete what was dropped so long ago: given up at once, off the disk by and by."""
+        with self.file.reading() as database:
+            number, _ = intake.find(database, series.fingerprint) or (0, 0)
+            expires = retention.expires(database, number, kept, now)
+        if expires:
             with self._changing() as database:
-                intake.mark(database, series, epochs)
-        self._finish_tallies(series, epochs)
+                retention.expire(database, number, now - kept)
+        self._finish_tallies(series, number)
         self._sweep()
+
+    def restore_epochs(self, series: Series) -> int:
+        """Take back the drop of all epochs whose rows are still there."""
+        with self._changing() as database:
+            found = intake.find(database, series.fingerprint)
+            return 0 if found is None else retention.restore(database, found[0])
 
     # -- what the analyst reads ----------------------------------------------------------------
 
@@ -217,11 +242,11 @@ class SqliteStore:
         with self.file.reading() as database:
             return database.execute(query, given).fetchall()
 
-    def _finish_tallies(self, series: Series, epochs: int) -> None:
-        """Fold the counters of what was dropped, one tally at a time."""
-        last = series.periods(epochs - 1)[-1] if epochs else -1
+    def _finish_tallies(self, series: Series, number: int) -> None:
+        """Fold the counters of what was given up, one tally at a time."""
         with self.file.reading() as database:
-            number, _ = intake.find(database, series.fingerprint) or (0, 0)
+            epochs = retention.swept(database, number)
+            last = series.periods(epochs - 1)[-1] if epochs else -1
             cells = unfinished(database, number, last)
         for cell in cells:
             with self._changing() as database:
@@ -229,12 +254,12 @@ class SqliteStore:
             sleep(PAUSE)
 
     def _sweep(self) -> None:
-        """Delete the rows of dropped epochs, some at a time, so that no commit waits for long."""
+        """Delete rows that were given up, some at a time, so that no commit waits for long."""
         with self.file.reading() as database:
-            left = intake.marked(database)
+            left = retention.unswept(database)
         for number in left:
             more = True
             while more:
                 with self.file.writing() as database:
-                    more = intake.sweep(database, number)
+                    more = retention.sweep(database, number)
                 sleep(PAUSE)

@@ -1,4 +1,4 @@
-"""The intake in SQL: what a group finds, what it leaves, and how rows are closed and dropped."""
+"""The intake in SQL: what a group finds, what it leaves, and how a row is closed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from ..judging import Page, Row, judge, moved, rows_of
 from ..pieces import numbers, parse, width
 from .parts import padded
 from .tallies import Tally
-
-#: so many rows are deleted in one transaction: a few milliseconds, for which a commit may wait
-SWEEP = 2_000
 
 _SPENT = "select spent from ledger where series = ? and epoch = ? and row = ?"
 #: so many rows are asked for or written at once; fewer than `LEAST` are asked for one by one
@@ -176,35 +173,6 @@ def close_row(
         if epoch >= dropped
     ]
     return any(closed)
-
-
-def mark(database: sqlite3.Connection, series: Series, epochs: int) -> None:
-    """Say which epochs are dropped, from now on."""
-    number, _ = know(database, series.fingerprint)
-    database.execute(
-        "update series set dropped = max(dropped, ?) where number = ?", (epochs, number)
-    )
-
-
-def marked(database: sqlite3.Connection) -> list[int]:
-    """Return the series that have rows of dropped epochs left."""
-    left = database.execute(
-        "select number from series where dropped > 0 and exists"
-        " (select 1 from ledger where series = number and epoch < dropped)"
-    )
-    return [number for (number,) in left]
-
-
-def sweep(database: sqlite3.Connection, number: int) -> bool:
-    """Delete some rows of dropped epochs; say whether there may be more."""
-    deleted = database.execute(
-        "delete from ledger where (series, epoch, row) in ("
-        " select l.series, l.epoch, l.row from series s"
-        " join ledger l on l.series = s.number and l.epoch < s.dropped"
-        " where s.number = ? limit ?)",
-        (number, SWEEP),
-    ).rowcount
-    return deleted == SWEEP
 
 
 def _turn(database: sqlite3.Connection, series: Series) -> tuple[int, Page, _Rows]:

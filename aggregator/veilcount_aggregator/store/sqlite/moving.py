@@ -137,7 +137,11 @@ def _put_record(database: sqlite3.Connection, piece: Piece) -> None:
 
 def _put_dropped(database: sqlite3.Connection, piece: Piece) -> None:
     number, _ = know(database, piece.key)
-    database.execute("update series set dropped = ? where number = ?", (_one(piece.body), number))
+    # Rows of dropped epochs are not carried: nothing of what the source had dropped can come back.
+    database.execute("delete from dropping where series = ?", (number,))
+    database.execute(
+        "update series set dropped = ?1, swept = ?1 where number = ?2", (_one(piece.body), number)
+    )
 
 
 def _put_fresh(database: sqlite3.Connection, piece: Piece) -> None:

@@ -63,8 +63,19 @@ create table hourly (
 ) strict, without rowid
 """
 
+#: rows of the epochs below `swept` are gone or going, for good; the epochs from there to `dropped`
+#: were dropped at the moments that `dropping` keeps, and their rows are whole
+_RECOVERABLE = """
+alter table series add column swept integer not null default 0;
+update series set swept = dropped;
+
+create table dropping (
+    series integer, epochs integer, at integer not null, primary key (series, epochs)
+) strict, without rowid
+"""
+
 #: from each version to the next; a step that was released never changes
-STEPS = (_FIRST, _HOURLY)
+STEPS = (_FIRST, _HOURLY, _RECOVERABLE)
 
 
 def bring_up(database: sqlite3.Connection, name: str, steps: Sequence[str], *, make: bool) -> None:

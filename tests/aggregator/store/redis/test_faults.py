@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.aggregator.store.redis.crowd import answers, count, rows
-from tests.aggregator.store.series import LINKED
+from tests.aggregator.store.series import LINKED, drop_and_sweep
 from tests.redis_server import LosingProxy, RedisServer
 from veilcount_aggregator.errors import (
     StoreError,
@@ -147,7 +147,7 @@ def test_a_full_redis_takes_all_of_a_group_or_nothing(server: RedisServer) -> No
     store.forget(LINKED, [0], rows(1, 1).tobytes())
     store.fence(on=True)
     store.fence(on=False)
-    store.drop(LINKED, 1)
+    drop_and_sweep(store, LINKED, 1)
     server.ask("CONFIG", "SET", "maxmemory", "0")
 
     assert set(store.commit([answers(rows(5, 1))], {})[0].tolist()) == {3}
@@ -229,7 +229,7 @@ def test_a_group_that_is_contested_at_every_turn_is_given_up(
     assert digest(store.pieces()) == before
 
 
-def test_a_drop_that_was_stopped_is_finished_by_the_next(
+def test_a_sweep_that_was_stopped_is_finished_by_the_next(
     server: RedisServer, store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From its first step on, what comes is stale; the memory is freed later."""
@@ -237,11 +237,11 @@ def test_a_drop_that_was_stopped_is_finished_by_the_next(
     monkeypatch.setattr("veilcount_aggregator.store.redis.engine.BUCKETS_AT_ONCE", 10)
     with monkeypatch.context() as broken, suppress(StoreError):
         broken.setattr(store, "_sweep", _stopped)
-        store.drop(LINKED, 1)
+        drop_and_sweep(store, LINKED, 1)
 
     assert set(store.commit([answers(rows(5, 1))], {})[0].tolist()) == {3}
     kept = server.ask("DBSIZE")
-    store.drop(LINKED, 1)
+    drop_and_sweep(store, LINKED, 1)
     assert isinstance(kept, int)
     assert server.ask("DBSIZE") == kept - 50
     assert store.spread(LINKED)[0].tolist()[0] == 2_000

@@ -17,7 +17,7 @@ from shutil import which
 
 import pytest
 
-from tests.aggregator.store.series import LINKED, Asked, row, send, series
+from tests.aggregator.store.series import LINKED, Asked, drop_and_sweep, row, send, series
 from veilcount_aggregator.errors import StoreFull, StoreUnavailable
 from veilcount_aggregator.store import Cell, Record, Store, open_store
 from veilcount_aggregator.store.sqlite import SqliteStore, file
@@ -336,7 +336,7 @@ def test_dropping_much_lets_others_through(store: SqliteStore) -> None:
     """40,000 rows go in many small transactions; commits are made between them."""
     for first in range(20):
         send(store, LINKED, *(Asked(row(2000 * first + n)) for n in range(2000)))
-    dropping = threading.Thread(target=store.drop, args=(LINKED, 1))
+    dropping = threading.Thread(target=drop_and_sweep, args=(store, LINKED, 1))
     dropping.start()
     between = 0
     while dropping.is_alive():
@@ -350,13 +350,13 @@ def test_dropping_much_lets_others_through(store: SqliteStore) -> None:
 
 
 def drop_and_die(path: Path) -> None:
-    """Mark an epoch as dropped, and end before its rows are deleted."""
+    """Drop an epoch, give it up, and end before its rows are deleted."""
     store = made(path)
     store._sweep = lambda: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
-    store.drop(LINKED, 1)
+    drop_and_sweep(store, LINKED, 1)
 
 
-def test_a_drop_that_was_interrupted_is_finished_at_the_next_opening(path: Path) -> None:
+def test_a_sweep_that_was_interrupted_is_finished_at_the_next_opening(path: Path) -> None:
     """It was stale from the first moment; the rows are gone in the end."""
     store = made(path)
     send(store, LINKED, *(Asked(row(n)) for n in range(5000)))
@@ -380,7 +380,7 @@ def test_what_was_dropped_is_not_left_on_the_disk(path: Path, store: SqliteStore
     store.close()
     assert marked in path.read_bytes()
 
-    store.drop(LINKED, 1)
+    drop_and_sweep(store, LINKED, 1)
     store.close()
     assert marked not in path.read_bytes()
 
@@ -397,7 +397,7 @@ def test_a_tally_is_kept_in_few_parts(store: SqliteStore) -> None:
             most = max(most, database.execute("select count(*) from part").fetchone()[0])
     assert 32 <= most <= 64
 
-    store.drop(WIDE, 1)
+    drop_and_sweep(store, WIDE, 1)
     with store.file.reading() as database:
         assert database.execute("select dense, level from part").fetchall() == [(0, 3)]
     assert store.counters(WIDE, [Cell(0, 0)])[:8].tolist() == [43] * 6 + [42, 0]

@@ -261,6 +261,24 @@ def test_a_step_is_taken_whole_or_not_at_all(path: Path) -> None:
     assert records_of(path, (FIRST,)) == ["b"]
 
 
+def test_what_an_older_version_dropped_is_never_restored(path: Path) -> None:
+    """It deleted rows at once: their slots would be free again."""
+    older = SqliteFile(Place(path), STEPS[:1])
+    older.open(make=True)
+    with older.writing() as database:
+        given = (DAILY.fingerprint, 3)
+        database.execute("insert into series (fingerprint, dropped) values (?, ?)", given)
+    older.close()
+    store = opened(path, make=False)
+
+    assert store.restore_epochs(DAILY) == 0
+    assert send(store, DAILY, Asked(row(1), 2), Asked(row(1), 3)) == [
+        Verdict.STALE,
+        COUNTED,
+    ]
+    store.close()
+
+
 def test_a_new_store_has_the_newest_version(path: Path, store: SqliteStore) -> None:
     """As many steps as there are."""
     with store.file.reading() as database:

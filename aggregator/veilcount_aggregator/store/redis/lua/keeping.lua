@@ -1,4 +1,4 @@
--- What is done to rows beside counting: closing one, dropping an epoch, carrying them elsewhere.
+-- What is done to rows apart from counting: closing one, dropping epochs, carrying rows elsewhere.
 
 local function forget(base, series, field, place, closed, epochs)
   local found = 0
@@ -17,23 +17,78 @@ local function forget(base, series, field, place, closed, epochs)
   return found
 end
 
--- From here on nobody looks at those rows: that they are still there is a matter of memory only.
-local function drop(base, series, epochs)
-  local known = base .. ':epochs:' .. series
-  local dropped = tonumber(call('HGET', known, 'dropped') or 0)
-  if tonumber(epochs) > dropped then
-    call('SADD', base .. ':series', series)
-    call('HSET', known, 'dropped', epochs)
-  end
-  return 1
+-- Retention. `dropped` is the first epoch that takes reports. `:drops:SERIES` keeps when each of the
+-- last drops was made, by this server's own clock, and `swept`: the first epoch whose rows are whole.
+
+local function seconds()
+  return tonumber(call('TIME')[1])
 end
 
--- Frees some buckets of a dropped epoch, the last first; returns how many are left.
+-- A drop that is not in `:drops` was made by an older library, which deletes rows at once.
+local function first_whole(base, series, dropped)
+  local drops = base .. ':drops:' .. series
+  local swept = tonumber(call('HGET', drops, 'swept') or dropped)
+  if swept < dropped and call('HEXISTS', drops, dropped) == 0 then
+    return dropped
+  end
+  return swept
+end
+
+local function dropped_epochs(base, series)
+  return tonumber(call('HGET', base .. ':epochs:' .. series, 'dropped') or 0)
+end
+
+-- What is dropped is stale from here on; its rows stay, so that the drop can be taken back.
+local function drop(base, series, epochs, due)
+  local dropped = dropped_epochs(base, series)
+  epochs = tonumber(epochs)
+  if epochs <= dropped then
+    return 0
+  end
+  local now = seconds()
+  if now < tonumber(due) then
+    return redis.error_reply('NOTDUE by the clock of this server')
+  end
+  call('SADD', base .. ':series', series)
+  call('HSET', base .. ':drops:' .. series, 'swept', first_whole(base, series, dropped), epochs, now)
+  call('HSET', base .. ':epochs:' .. series, 'dropped', epochs)
+  return epochs - dropped
+end
+
+local function restore(base, series)
+  local dropped = dropped_epochs(base, series)
+  local swept = first_whole(base, series, dropped)
+  if swept < dropped then
+    call('HSET', base .. ':epochs:' .. series, 'dropped', swept)
+    call('DEL', base .. ':drops:' .. series)
+    call('HSET', base .. ':drops:' .. series, 'swept', swept)
+  end
+  return dropped - swept
+end
+
+-- Gives up what was dropped so many seconds ago: none of it can be restored.
+local function expire(base, series, kept)
+  local drops, latest = base .. ':drops:' .. series, seconds() - tonumber(kept)
+  local swept = first_whole(base, series, dropped_epochs(base, series))
+  local moments = call('HGETALL', drops)
+  for at = 1, #moments, 2 do
+    local epochs = tonumber(moments[at])
+    if epochs and tonumber(moments[at + 1]) <= latest then
+      swept = math.max(swept, epochs)
+      call('HDEL', drops, epochs)
+    end
+  end
+  if #moments > 0 then
+    call('HSET', drops, 'swept', swept)
+  end
+  return swept
+end
+
+-- Frees some buckets of an epoch that was given up, the last first; returns how many are left.
 local function sweep(base, series, epoch, most)
   local known = base .. ':epochs:' .. series
-  local dropped = tonumber(call('HGET', known, 'dropped') or 0)
   local ledger = find_ledger(base, series, epoch)
-  if tonumber(epoch) >= dropped or not ledger.keys then
+  if tonumber(epoch) >= first_whole(base, series, dropped_epochs(base, series)) or not ledger.keys then
     return 0
   end
   local left = math.max(ledger.buckets - tonumber(most), 0)

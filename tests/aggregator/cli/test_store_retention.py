@@ -1,0 +1,89 @@
+"""`veilcount store confirm-clock` and `restore-epochs`: what an operator does about retention."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.cli.conftest import Type
+from tests.aggregator.cli.test_store import typed_by_hand
+from tests.aggregator.store.series import LONG_AGO, drop_and_sweep
+from veilcount_aggregator.audit import Entry, log
+from veilcount_aggregator.definitions import catalogue
+from veilcount_aggregator.retention import confirmed
+from veilcount_aggregator.store import open_store
+
+
+def day_of(url: str) -> str | None:
+    """Return the day that is on record."""
+    with closing(open_store(url)) as store:
+        found = confirmed(store)
+    return None if found is None else str(found.day)
+
+
+def last_act(url: str) -> Entry:
+    """Return the newest entry of the audit log."""
+    with closing(open_store(url)) as store:
+        return log(store)[-1]
+
+
+def drop_all(url: str, *, sweep: bool = False) -> None:
+    """Drop an epoch of every series, and perhaps sweep it."""
+    with closing(open_store(url)) as store:
+        for series in catalogue(store).series.values():
+            if sweep:
+                drop_and_sweep(store, series, 1)
+            else:
+                store.drop(series, 1, LONG_AGO, datetime.now(UTC))
+
+
+def test_a_day_is_confirmed_at_once_with_yes(typed: Type, store: str) -> None:
+    before = day_of(store)
+    told = typed("store", "confirm-clock", "--yes", "--store", store, "--json")
+
+    assert (before, told.code) == (None, 0)
+    assert told.json["day"] == day_of(store)
+    assert abs(datetime.fromisoformat(told.json["at"]) - datetime.now(UTC)) < timedelta(hours=1)
+    assert (last_act(store).who, last_act(store).act) == ("cli", "confirm clock")
+
+
+def test_a_person_is_asked_whether_the_time_is_right(
+    typed: Type, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("store", "confirm-clock", "--store", store)
+    unasked = typed(*words)
+    refused = typed_by_hand(typed, monkeypatch, "n\n", *words)
+    still = day_of(store)
+    agreed = typed_by_hand(typed, monkeypatch, "y\n", *words)
+
+    assert (unasked.code, refused.code, agreed.code) == (2, 1, 0)
+    assert "--yes" in unasked.err
+    assert "no day was confirmed before" in refused.err
+    assert still is None
+    assert f"{day_of(store)} is confirmed" in agreed.out
+
+
+def test_drops_of_all_collections_are_taken_back(
+    typed: Type, store: str, definitions: Path
+) -> None:
+    """Once; and not what was swept."""
+    typed("collections", "push", str(definitions), "--store", store)
+    drop_all(store)
+    first = typed("store", "restore-epochs", "--store", store, "--json")
+    again = typed("store", "restore-epochs", "theme", "--store", store, "--json")
+    drop_all(store, sweep=True)
+    swept = typed("store", "restore-epochs", "--store", store)
+
+    assert [first.json, again.json] == [{"restored": {"theme": 1}}, {"restored": {"theme": 0}}]
+    assert swept.out.split() == ["collection", "restored", "epochs", "theme", "0"]
+    assert (last_act(store).act, last_act(store).of) == ("restore epochs", "theme")
+
+
+def test_a_collection_that_is_not_there_is_named(typed: Type, store: str) -> None:
+    told = typed("store", "restore-epochs", "nothing", "--store", store)
+
+    assert told.code == 2
+    assert "'nothing'" in told.err

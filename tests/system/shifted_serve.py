@@ -1,0 +1,46 @@
+"""`veilcount` with a wrong clock: `python -m tests.system.shifted_serve FILE serve ...`.
+
+The file holds the seconds by which the wall clock is ahead; it is read at each look at the clock,
+so a test can shift a server that runs; what each run of the retention dropped is written to a file
+next to it. Nothing settles here: what has to be shown is what a host
+with a wrong clock does, not that it waits for a quarter of an hour with it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from veilcount_aggregator import retention, serving, ticking, wsgi
+from veilcount_aggregator.cli.running import run
+from veilcount_aggregator.series import Series
+
+
+def main(shift: Path, arguments: list[str]) -> int:
+    """Run a command in which every worker's clock is shifted."""
+
+    def now() -> datetime:
+        return datetime.now(UTC) + timedelta(seconds=float(shift.read_text()))
+
+    retain = retention.Retention.run
+
+    def run_and_tell(self: retention.Retention, series: Collection[Series]) -> int:
+        found = retain(self, series)
+        with shift.with_suffix(".runs").open("a") as runs:
+            runs.write(f"{found}\n")
+        return found
+
+    retention.Retention.run = run_and_tell  # type: ignore[method-assign]
+    serving.app = wsgi.Worker(os.environ, time.monotonic, now)  # type: ignore[attr-defined] # not exported
+    retention.SETTLING_SECONDS = 0.0  # type: ignore[attr-defined] # not exported
+    ticking.CLOCK_SECONDS = 0.1
+    ticking.TENDING_SECONDS = 0.5
+    return run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
