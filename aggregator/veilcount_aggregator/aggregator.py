@@ -23,7 +23,7 @@ from .pseudonym_limit import PseudonymLimit, stored_key
 from .releases import Filter
 from .series import utc_day
 from .settings import Settings
-from .store import Store, open_store
+from .store import MemoryLimits, Store, open_store
 from .tending import tend
 from .watching import Known, Watch
 
@@ -55,7 +55,8 @@ class Aggregator:
             push(store, read_source(file), clock(), "start")
         notebook = Notebook(seconds)
         limit = PseudonymLimit(settings.room, stored_key(store))
-        intake = Intake(Committer(store, notebook).commit, notebook, limit)
+        memory = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
+        intake = Intake(Committer(store, notebook).commit, notebook, limit, memory)
         curator = Curator(Filter(store, Journal.of(settings)))
         with suppress(StoreError):  # looked at again before each release; the intake goes on
             curator.filter.guard()

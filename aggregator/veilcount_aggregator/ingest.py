@@ -21,7 +21,8 @@ from .checking import valid
 from .notebook import Notebook
 from .pseudonym_limit import PseudonymLimit
 from .series import Series
-from .store import CODES, COUNTED, ROW_BYTES, VERDICT, VERDICTS, Codes, Note, Spends
+from .store import CODES, COUNTED, ROW_BYTES, VERDICT, VERDICTS, Codes, MemoryLimits, Note, Spends
+from .store.memory import DEFAULT_LIMITS
 
 Commit = Callable[[Sequence[Spends]], list[Codes]]
 Fits = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -38,6 +39,7 @@ class Intake:
     commit: Commit
     notebook: Notebook
     limit: PseudonymLimit
+    memory: MemoryLimits = DEFAULT_LIMITS
 
     def take(self, body: Body, known: Mapping[str, Series], day: date) -> list[Verdict]:
         """Return one verdict a report, in the batch's order; what is counted is durable."""
@@ -65,15 +67,19 @@ class Intake:
     def _spends(self, series: Series, sheet: Sheet, fit: Fits, day: date) -> Iterator[Asked]:
         """Yield the reports that fit their definition, those of one limit together."""
         whole = bool(fit.all())
+        memory = self.limit.memory(series, self.memory)
         if not self.limit.secret(series):
             if whole or fit.any():
                 places = sheet.places if whole else sheet.places[fit]
-                yield places, spends(series, sheet, ... if whole else fit, day, self.limit.most)
+                found = spends(
+                    series, sheet, ... if whole else fit, day, self.limit.most, memory=memory
+                )
+                yield places, found
             return
         for period in np.unique(sheet.periods[fit]).tolist():
             chosen = fit & (sheet.periods == period)
             limit = self.limit.of(series, period)
-            yield sheet.places[chosen], spends(series, sheet, chosen, day, limit)
+            yield sheet.places[chosen], spends(series, sheet, chosen, day, limit, memory=memory)
 
     def _note_refused(self, series: Series, codes: Codes) -> None:
         for code, number in enumerate(np.bincount(codes).tolist()):
@@ -116,6 +122,8 @@ def spends(
     fit: Fit,
     day: date,
     room: int,
+    *,
+    memory: MemoryLimits = DEFAULT_LIMITS,
 ) -> Spends:
     """Return the reports that fit their definition as the store wants them, their ages judged."""
     periods = sheet.periods[fit]
@@ -135,4 +143,5 @@ def spends(
         sheet.messages[fit],
         otherwise,
         room,
+        memory,
     )

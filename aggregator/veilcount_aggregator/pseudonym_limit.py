@@ -13,12 +13,12 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .promises import counts_are_public
 from .series import Series
 from .shelf import change
-from .store import Record, Store
+from .store import MemoryLimits, Record, Store
 
 KIND = "secret"
 NAME = "pseudonym-limit"
@@ -40,11 +40,21 @@ class PseudonymLimit:
 
     def of(self, series: Series, period: int) -> int:
         """Return how many new pseudonyms a period may bring."""
+        return self._drawn(series, str(period), self.most)
+
+    def memory(self, series: Series, limits: MemoryLimits) -> MemoryLimits:
+        """Return what the counters may take: `full` tells how much they took before, likewise."""
         if not self.secret(series):
-            return self.most
-        message = f"{series.fingerprint} {period}".encode()
+            return limits
+        return replace(limits, series=self._drawn(series, "memory", limits.series))
+
+    def _drawn(self, series: Series, what: str, most: int) -> int:
+        """Return a limit; where n is secret, one from the upper half of the setting."""
+        if not self.secret(series):
+            return most
+        message = f"{series.fingerprint} {what}".encode()
         drawn = int.from_bytes(hmac.digest(self.key(), message, "sha256"))
-        return self.most - drawn % max(1, self.most // 2)
+        return most - drawn % max(1, most // 2)
 
 
 def stored_key(store: Store) -> Key:

@@ -10,6 +10,10 @@
 | --workers     | VEILCOUNT_WORKERS     | processes that share the rate                            |
 | --journal     | VEILCOUNT_JOURNAL     | where central releases are also written, line by line:   |
 |               |                       | beside a SQLite file unless told; needed with Redis      |
+
+Limits on the memory of counters, beyond which reports are answered `full`: `--max-series-memory`
+(VEILCOUNT_MAX_SERIES_MEMORY, 256MB) of each definition, and `--max-store-memory`
+(VEILCOUNT_MAX_STORE_MEMORY; of Redis 60 % of its maxmemory) of all together.
 """
 
 from __future__ import annotations
@@ -19,10 +23,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from .byte_sizes import FORM as BYTES_FORM
+from .byte_sizes import parse_bytes
 from .errors import SettingsError
 
 PREFIX = "VEILCOUNT_"
 ROOM = 10_000_000
+SERIES_MEMORY = 256 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,8 @@ class Settings:
     rate: int = 0
     workers: int = 1
     journal: Path | None = None
+    max_series_memory: int = SERIES_MEMORY  # bytes
+    max_store_memory: int | None = None  # None: the store's own limit
 
     def __post_init__(self) -> None:
         """Refuse what nobody can run with."""
@@ -45,6 +54,9 @@ class Settings:
             raise SettingsError("rate", str(self.rate), "give 0 (any number) or more")
         if self.workers < 1:
             raise SettingsError("workers", str(self.workers), "give 1 or more")
+        for name in ("max_series_memory", "max_store_memory"):
+            if (size := getattr(self, name)) is not None and size < 1:
+                raise SettingsError(name, str(size), BYTES_FORM)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:
@@ -62,6 +74,8 @@ class Settings:
             _number(environ, "RATE", 0),
             _number(environ, "WORKERS", 1),
             Path(journal) if journal else None,
+            _bytes(environ, "MAX_SERIES_MEMORY") or SERIES_MEMORY,
+            _bytes(environ, "MAX_STORE_MEMORY"),
         )
 
     def environment(self) -> dict[str, str]:
@@ -74,6 +88,8 @@ class Settings:
             f"{PREFIX}RATE": str(self.rate),
             f"{PREFIX}WORKERS": str(self.workers),
             f"{PREFIX}JOURNAL": str(self.journal or ""),
+            f"{PREFIX}MAX_SERIES_MEMORY": str(self.max_series_memory),
+            f"{PREFIX}MAX_STORE_MEMORY": str(self.max_store_memory or ""),
         }
 
 
@@ -83,3 +99,11 @@ def _number(environ: Mapping[str, str], name: str, default: int) -> int:
         return int(given) if given else default
     except ValueError:
         raise SettingsError(PREFIX + name, given, "give a whole number") from None
+
+
+def _bytes(environ: Mapping[str, str], name: str) -> int | None:
+    given = environ.get(PREFIX + name, "")
+    try:
+        return parse_bytes(given) if given else None
+    except ValueError as error:
+        raise SettingsError(PREFIX + name, given, str(error)) from None

@@ -11,7 +11,7 @@ import click
 from ..binding import Bind
 from ..serving import Ready, serve
 from ..settings import PREFIX, ROOM, Settings
-from . import options
+from . import given, options
 
 ADDRESS = "127.0.0.1:8420"
 
@@ -52,6 +52,22 @@ ADDRESS = "127.0.0.1:8420"
     help="Requests a second that each key may send; 0: any number.",
 )
 @click.option(
+    "--max-series-memory",
+    type=given.BYTES,
+    default="256MB",
+    show_default=True,
+    envvar=f"{PREFIX}MAX_SERIES_MEMORY",
+    metavar="SIZE",
+    help="Memory for the counters of one definition; beyond it, reports are full.",
+)
+@click.option(
+    "--max-store-memory",
+    type=given.BYTES,
+    envvar=f"{PREFIX}MAX_STORE_MEMORY",
+    metavar="SIZE",
+    help="Memory for all counters (default: 60 % of Redis's maxmemory; SQLite: any).",
+)
+@click.option(
     "--journal",
     type=click.Path(path_type=Path),
     envvar=f"{PREFIX}JOURNAL",
@@ -72,12 +88,24 @@ def command(
     workers: int,
     room: int,
     rate: int,
+    max_series_memory: int,
+    max_store_memory: int | None,
     journal: Path | None,
     dev: bool,
     as_json: bool,
 ) -> None:
     """Take reports and answer analysts, until SIGTERM."""
-    settings = Settings(options.given(url), collections, dev, room, rate, workers, journal)
+    settings = Settings(
+        options.given(url),
+        collections,
+        dev,
+        room,
+        rate,
+        workers,
+        journal,
+        max_series_memory,
+        max_store_memory,
+    )
     context.exit(serve(settings, Bind.parse(bind), _json if as_json else _line))
 
 

@@ -17,4 +17,6 @@ from .contract import Record as Record
 from .contract import Records as Records
 from .contract import Spends as Spends
 from .contract import Store as Store
+from .memory import MemoryLimits as MemoryLimits
+from .memory import MemoryUse as MemoryUse
 from .opening import open_store as open_store

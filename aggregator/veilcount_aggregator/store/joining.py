@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .contract import Codes, Spends
+from .memory import MemoryLimits
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The reports of one series and room in a group, in the group's order."""
+    """The reports of one series and one set of limits in a group, in the group's order."""
 
     spends: Spends
     places: list[int]  # which members of the group they are
@@ -31,9 +32,10 @@ class Joined:
 
 def join(group: Sequence[Spends]) -> list[Joined]:
     """Return a group with one member a series."""
-    members: dict[tuple[str, int], list[int]] = {}
+    members: dict[tuple[str, int, MemoryLimits], list[int]] = {}
     for place, spends in enumerate(group):
-        members.setdefault((spends.series.fingerprint, spends.room), []).append(place)
+        key = (spends.series.fingerprint, spends.room, spends.memory)
+        members.setdefault(key, []).append(place)
     return [
         Joined(concatenated([group[place] for place in places]), places)
         for places in members.values()
@@ -41,7 +43,7 @@ def join(group: Sequence[Spends]) -> list[Joined]:
 
 
 def concatenated(group: Sequence[Spends]) -> Spends:
-    """Return the reports of some members, all of one series, as one; the first's room stands."""
+    """Return the reports of some members, all of one series, as one, under the first's limits."""
     if len(group) == 1:
         return group[0]
     return replace(

@@ -8,7 +8,7 @@ it, and the engine writes down what it says has changed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +17,7 @@ from veilcount_shared.verdict import Verdict
 
 from ..series import Series
 from .contract import CODES, COUNTED, ROW_BYTES, Bytes, Cell, Codes, Spends
+from .memory import MemoryLimits
 
 _STALE = int(CODES[Verdict.STALE])
 _DUPLICATE = int(CODES[Verdict.DUPLICATE])
@@ -26,6 +27,8 @@ _COUNTED = int(COUNTED)
 
 #: an epoch and the first bytes of a pseudonym
 Row = tuple[int, bytes]
+#: whether the counters of a cell have memory for one report more: what they need is reserved
+Fits = Callable[[Cell, MemoryLimits], bool]
 #: row, period, segment, slot, and the verdict if the slot is free
 _Report = tuple[Row, int, int, int, int]
 
@@ -38,6 +41,7 @@ class Page:
     dropped: int  # the first epoch that was not
     spent: MutableMapping[Row, int]  # each row's slots, slot 0 the lowest bit; 0: no such row
     fresh: MutableMapping[int, int]  # each period's new rows so far
+    fits: Fits
     most: int = field(init=False)
     changed: set[Row] = field(default_factory=set)
     grown: set[int] = field(default_factory=set)  # periods with new rows
@@ -55,7 +59,7 @@ def judge(page: Page, spends: Spends, rows: Sequence[Row]) -> Codes:
     verdicts: list[int] = []
     places: dict[tuple[int, int], list[int]] = {}
     for place, report in enumerate(_reports(spends, rows)):
-        verdict = _verdict(page, spends.room, report)
+        verdict = _verdict(page, spends, report)
         verdicts.append(verdict)
         _, period, segment, _, _ = report
         if verdict == _COUNTED:
@@ -90,9 +94,9 @@ def _reports(spends: Spends, rows: Sequence[Row]) -> Iterator[_Report]:
     return zip(rows, *(column.tolist() for column in columns), strict=True)
 
 
-def _verdict(page: Page, room: int, report: _Report) -> int:
+def _verdict(page: Page, spends: Spends, report: _Report) -> int:
     """The contract's table, line by line. A closed row has all slots spent."""
-    row, period, _, slot, otherwise = report
+    row, period, segment, slot, otherwise = report
     if row[0] < page.dropped:
         return _STALE
     had = page.spent[row]
@@ -100,11 +104,11 @@ def _verdict(page: Page, room: int, report: _Report) -> int:
         return _DUPLICATE
     if otherwise != _COUNTED:
         return otherwise
-    if not had and page.fresh[period] >= room:
+    if not had and page.fresh[period] >= spends.room:
         return _FULL
     if had.bit_count() >= page.most:
         return _OVER_BUDGET
-    return _COUNTED
+    return _COUNTED if page.fits(Cell(period, segment), spends.memory) else _FULL
 
 
 def _spend(page: Page, report: _Report) -> None:

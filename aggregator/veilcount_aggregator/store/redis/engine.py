@@ -8,7 +8,11 @@ What a shard keeps, each key after its base `veilcount:{..}`:
     :spread:SERIES:EPOCH      how many rows have spent 1, 2, .. slots
     :fresh:SERIES             each period's new rows
     :sizes:SERIES             each cell's reports
-    :tally:SERIES:CELL        its counters
+    :tally:SERIES:CELL        its counters, of a small tally
+    :tally:SERIES:CELL:PAGE   some counters of a large tally: a packed hash of those that are not
+                              zero, or a string of all
+    :pages:SERIES:CELL        which pages a large tally has, two bits each: none, hash, string
+    :memory                   bytes that counters take, by series; `total`
     :notes, :series, :ledgers
 and the shelf: :root, :generation, :kinds, :records:KIND
 """
@@ -22,11 +26,13 @@ import numpy as np
 from ...errors import StoreUnfit
 from ...series import Series
 from ..contract import Cell, Codes, Counters, Health, Note, Notes, Piece, Record, Records, Spends
+from ..memory import MemoryUse
 from ..pieces import width
 from . import intake, shelf
 from .address import Address
 from .fitness import examine
 from .library import call, pack
+from .limits import Limits
 from .moving import Mover
 from .reading import Reader
 from .root import SHELF, Root, find_root
@@ -53,12 +59,13 @@ class RedisStore:
         self._servers = servers
         self.root = root
         self._reader = Reader(servers, root)
+        self._limits = Limits(servers, root)
 
     # -- the intake ----------------------------------------------------------------------------
 
     def commit(self, group: Sequence[Spends], notes: Notes) -> list[Codes]:
         """Judge and count a group, each shard's part in one step."""
-        return intake.commit(self._servers, self.root, group, notes)
+        return intake.commit(self._servers, self.root, self._limits, group, notes)
 
     def lane(self, group: Sequence[Spends]) -> int:
         """Return the shard of a group's rows; a device's body has one row, and so one shard."""
@@ -110,6 +117,10 @@ class RedisStore:
     def noted(self) -> dict[Note, int]:
         """Return everything that was ever noted."""
         return self._reader.noted()
+
+    def memory(self) -> MemoryUse:
+        """Return how many bytes the counters take, by the account in each shard."""
+        return MemoryUse(self._reader.memory(), self._limits.total(), self.root.shards)
 
     # -- the shelf -----------------------------------------------------------------------------
 

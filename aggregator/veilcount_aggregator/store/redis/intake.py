@@ -5,28 +5,39 @@ done far faster here. So a call carries what to add if everything is as expected
 always is. If not, nothing was written, the answer has the true verdicts, and they are expected
 next. That ends: each time, another group was committed in between, and moved a verdict of this one
 further on its only way, from counted over full and over budget to duplicate to stale.
+
+Where counters need memory beyond a limit, nothing was written either, and the answer names their
+pages. What touches them is `full` from then on unless its slot is spent. A refusal may let another
+report of the same row count, which may be refused next: after `PAGE_BY_PAGE` such answers, all of
+the series are refused, so that one request's reports cannot use up the tries of its group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...counting import touched
+from veilcount_shared.verdict import Verdict
+
+from ...counting import only_places, touched
 from ...errors import StoreUnavailable
-from ..contract import COUNTED, VERDICT, VERDICTS, Codes, Note, Notes, Numbers, Spends
+from ..contract import CODES, COUNTED, VERDICT, VERDICTS, Codes, Note, Notes, Numbers, Spends
 from ..joining import concatenated
+from ..memory import PAGE, share
 from ..pieces import name, width
 from .library import call, pack, raw
+from .limits import Limits
 from .root import Root
 from .scatter import Names, shards
 from .servers import Command, Servers
 
 TRIES = 50
+PAGE_BY_PAGE = 3
+FULL = CODES[Verdict.FULL]
 
 Chosen = NDArray[np.intp]
 
@@ -38,6 +49,7 @@ class Sheet:
     spends: Spends
     rooms: Numbers  # of each report's request
     names: Names
+    otherwise: Codes  # the verdict if the slot is free: learnt where memory ends
     expected: Codes  # learnt from the answers
 
 
@@ -66,18 +78,25 @@ class Leaf:
             self.sheet.names.places[chosen].tolist(),
             spends.slots[chosen].tolist(),
             spends.periods[chosen].tolist(),
-            spends.otherwise[chosen].tolist(),
+            self.sheet.otherwise[chosen].tolist(),
             self.sheet.expected[chosen].tolist(),
         ]
 
-    def tallies(self) -> Iterator[list[Any]]:
-        """Return what to add to the counters of each cell."""
-        spends, series = self.sheet.spends, self.sheet.spends.series
+    def cells(self) -> Iterator[tuple[str, Chosen]]:
+        """Return the reports that count, cell by cell."""
+        spends = self.sheet.spends
         counted = self.chosen[self.sheet.expected[self.chosen] == COUNTED]
         for period, of_period in _by_number(spends.periods, counted):
             for segment, of_cell in _by_number(spends.segments, of_period):
-                figures = touched(series.collection, spends.messages[of_cell])
-                yield [series.fingerprint, name(period, segment), len(of_cell), *figures]
+                yield name(period, segment), of_cell
+
+    def tallies(self, shards: int) -> Iterator[list[Any]]:
+        """Return what to add to the counters of each cell, and the shard's share of the limit."""
+        spends, series = self.sheet.spends, self.sheet.spends.series
+        limit = share(spends.memory.series, shards)
+        for cell, chosen in self.cells():
+            figures = touched(series.collection, spends.messages[chosen])
+            yield [series.fingerprint, series.counters, limit, cell, len(chosen), *figures]
 
     def refusals(self) -> Iterator[str | int]:
         """Return a note, and how often, for those that are not counted."""
@@ -92,43 +111,80 @@ class Leaf:
         """Expect what was answered."""
         self.sheet.expected[self.chosen] = verdicts
 
+    def refuse(self, chosen: Chosen, pages: Collection[int]) -> None:
+        """Expect `full` for those of a cell whose counters are in pages that do not fit."""
+        spends = self.sheet.spends
+        places = only_places(spends.series.collection, spends.messages[chosen])
+        touch = ... if places is None else np.isin(places // PAGE, list(pages))
+        self._refuse(chosen[touch])
 
-@dataclass(frozen=True, slots=True)
+    def refuse_all(self) -> None:
+        """Expect `full` for every report that was to be counted."""
+        self._refuse(self.chosen[self.sheet.otherwise[self.chosen] == COUNTED])
+
+    def _refuse(self, chosen: Chosen) -> None:
+        self.sheet.otherwise[chosen] = FULL
+        self.sheet.expected[chosen] = FULL
+
+
+@dataclass(slots=True)
 class Part:
     """What one shard gets of a group."""
 
     shard: int
     leaves: Sequence[Leaf]
     notes: Notes
+    refusals: int = 0  # answers that memory ended
 
-    def command(self, root: Root) -> Command:
+    def command(self, root: Root, limit: int) -> Command:
         """Return the call, on what is expected by now."""
         pages = [leaf.page(root.shards) for leaf in self.leaves]
-        tallies = [tally for leaf in self.leaves for tally in leaf.tallies()]
+        tallies = [tally for leaf in self.leaves for tally in leaf.tallies(root.shards)]
         notes: list[str | int] = [note for leaf in self.leaves for note in leaf.refusals()]
         for note, times in self.notes.items():
             notes += (name(*note), times) if times else ()
         base = root.bases[self.shard]
-        return Command(base, call("commit", base, root.store, pack([pages, tallies, notes])))
+        given = pack([pages, tallies, notes, limit])
+        return Command(base, call("commit", base, root.store, given))
 
-    def learn(self, answer: int | bytes) -> bool:
-        """Take an answer; say whether nothing was written since other verdicts were expected."""
+    def learn(self, answer: int | bytes | list[int]) -> bool:
+        """Take an answer; say whether nothing was written, and it is to be asked again."""
         if isinstance(answer, int):
             return False
+        if isinstance(answer, list):
+            self._refuse(answer)
+            return True
         verdicts, first = np.frombuffer(answer, np.uint8), 0
         for leaf in self.leaves:
             leaf.learn(verdicts[first : first + len(leaf.chosen)])
             first += len(leaf.chosen)
         return True
 
+    def _refuse(self, unfit: list[int]) -> None:
+        """Refuse what touches pages that do not fit, each given by its tally and its number."""
+        self.refusals += 1
+        pages: dict[int, set[int]] = {}
+        for tally, page in zip(unfit[::2], unfit[1::2], strict=True):
+            pages.setdefault(tally, set()).add(page)
+        cells = [(leaf, chosen) for leaf in self.leaves for _, chosen in leaf.cells()]
+        for tally, numbers in pages.items():
+            leaf, chosen = cells[tally]
+            if self.refusals > PAGE_BY_PAGE:
+                leaf.refuse_all()
+            else:
+                leaf.refuse(chosen, numbers)
 
-def commit(servers: Servers, root: Root, group: Sequence[Spends], notes: Notes) -> list[Codes]:
+
+def commit(
+    servers: Servers, root: Root, limits: Limits, group: Sequence[Spends], notes: Notes
+) -> list[Codes]:
     """Judge and count a group; each shard's part of it in one step."""
     members = _by_series(group)
     sheets = [_sheet(root, [group[at] for at in places]) for places in members.values()]
     parts = list(_parts(root, sheets, notes))
+    store = limits.by_shard(group[0].memory.store if group else None)
     for _ in range(TRIES):
-        answers = servers.ask([part.command(root) for part in parts])
+        answers = servers.ask([part.command(root, store[part.shard]) for part in parts])
         asked = zip(parts, answers, strict=True)
         parts = [part for part, answer in asked if part.learn(answer)]
         if not parts:
@@ -147,7 +203,7 @@ def _sheet(root: Root, group: Sequence[Spends]) -> Sheet:
     spends = concatenated(group)
     rooms = np.repeat([each.room for each in group], [len(each) for each in group])
     names = root.scatter.names(spends.rows)
-    return Sheet(spends, rooms, names, spends.otherwise.copy())
+    return Sheet(spends, rooms, names, spends.otherwise.copy(), spends.otherwise.copy())
 
 
 def _parts(root: Root, sheets: Sequence[Sheet], notes: Notes) -> Iterator[Part]:

@@ -13,10 +13,11 @@ import msgspec
 
 from veilcount_shared.verdict import Verdict
 
+from .. import memory
 from ..contract import CODES
 
-LIBRARY = "veilcount_1"
-PARTS = ("ledger", "guard", "intake", "keeping", "shelf", "register")
+LIBRARY = "veilcount_2"
+PARTS = ("ledger", "guard", "tallies", "intake", "keeping", "shelf", "register")
 
 _TOLD = (
     Verdict.COUNTED,
@@ -26,13 +27,25 @@ _TOLD = (
     Verdict.OVER_BUDGET,
 )
 
+#: the account of counters, one formula for Lua and Python
+_SIZES = (
+    "PAGE",
+    "SPARSE",
+    "COUNTER_BYTES",
+    "TALLY_BYTES",
+    "PAGE_BYTES",
+    "ENTRY_BYTES",
+    "PAGES_A_BYTE",
+)
+
 
 @cache
 def source() -> str:
     """Return the whole library; the parts are one chunk of Lua, in this order."""
     folder = files(__package__) / "lua"
     constants = [f"local {verdict.name} = {CODES[verdict]}" for verdict in _TOLD]
-    head = [f"#!lua name={LIBRARY}", f"local LIBRARY = '{LIBRARY}'", *constants]
+    sizes = [f"local {name} = {getattr(memory, name)}" for name in _SIZES]
+    head = [f"#!lua name={LIBRARY}", f"local LIBRARY = '{LIBRARY}'", *constants, *sizes]
     return "\n".join([*head, *((folder / f"{part}.lua").read_text("utf-8") for part in PARTS)])
 
 

@@ -14,7 +14,7 @@ from .library import call
 from .scatter import Scatter
 from .servers import Command, Servers
 
-FORMAT = b"1"
+FORMAT = b"2"
 SLOTS = 16384
 
 #: where records stand, beside the root

@@ -164,6 +164,10 @@ class Servers:
         """Return one answer."""
         return self.ask([command])[0]
 
+    def owner(self, base: bytes) -> Server:
+        """Return the server that has the keys of a base, as far as is known."""
+        return self._owner(base)
+
     def load_library(self) -> None:
         """Give every server the functions; those that have them get them anew."""
         for server in self.all():

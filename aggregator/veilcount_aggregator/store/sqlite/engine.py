@@ -25,6 +25,7 @@ from ..contract import (
     Records,
     Spends,
 )
+from ..memory import MemoryUse
 from ..pieces import parse
 from . import intake, moving, shelf
 from .file import SqliteFile
@@ -124,6 +125,10 @@ class SqliteStore:
     def noted(self) -> dict[Note, int]:
         """Return everything that was ever noted."""
         return {Note(*words): times for *words, times in self._read("select * from note")}
+
+    def memory(self) -> MemoryUse:
+        """Return how many bytes the counters take, as they are accounted by series."""
+        return MemoryUse(dict(self._read("select fingerprint, bytes from series")), None)
 
     # -- the shelf -----------------------------------------------------------------------------
 
