@@ -58,6 +58,16 @@ class MemoryUse:
         """What all series take together."""
         return sum(self.series.values())
 
+    def series_limit(self, limits: MemoryLimits) -> int:
+        """Return what each series may take."""
+        if limits.store is not None or self.limit is None:
+            return limits.series
+        return min(limits.series, series_cap(self.limit))
+
+    def store_limit(self, limits: MemoryLimits) -> int | None:
+        """Return what all series may take together; None: any number."""
+        return limits.store if limits.store is not None else self.limit
+
 
 def pages(counters: int) -> int:
     """Return how many pages a tally has at most; 0: it is one string."""
@@ -76,6 +86,14 @@ def worst_case(series: Series, shards: int = 1) -> int:
     """Return what a definition's counters take at most: every period, every cell, every shard."""
     collection = series.collection
     return collection.periods * collection.cells * tally_bytes(series.counters) * shards
+
+
+def series_cap(limit: int) -> int:
+    """Return what one series may take of an engine's own limit, whatever the series' limit is.
+
+    Half of it: where `maxmemory` is small, one definition must not use up what all share.
+    """
+    return limit // 2
 
 
 def share(limit: int, shards: int) -> int:

@@ -14,7 +14,7 @@ the series are refused, so that one request's reports cannot use up the tries of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,7 @@ from ..joining import concatenated
 from ..memory import PAGE, share
 from ..pieces import name, width
 from .library import call, pack, raw
-from .limits import Limits
+from .limits import Limits, ShardLimits
 from .root import Root
 from .scatter import Names, shards
 from .servers import Command, Servers
@@ -90,13 +90,12 @@ class Leaf:
             for segment, of_cell in _by_number(spends.segments, of_period):
                 yield name(period, segment), of_cell
 
-    def tallies(self, shards: int) -> Iterator[list[Any]]:
-        """Return what to add to the counters of each cell, and the shard's share of the limit."""
+    def tally(self, cell: str, chosen: Chosen, shards: int, most: int) -> list[Any]:
+        """Return what to add to the counters of a cell, and the shard's share of the limit."""
         spends, series = self.sheet.spends, self.sheet.spends.series
-        limit = share(spends.memory.series, shards)
-        for cell, chosen in self.cells():
-            figures = touched(series.collection, spends.messages[chosen])
-            yield [series.fingerprint, series.counters, limit, cell, len(chosen), *figures]
+        limit = min(share(spends.memory.series, shards), most)
+        figures = touched(series.collection, spends.messages[chosen])
+        return [series.fingerprint, series.counters, limit, cell, len(chosen), *figures]
 
     def refusals(self) -> Iterator[str | int]:
         """Return a note, and how often, for those that are not counted."""
@@ -111,12 +110,13 @@ class Leaf:
         """Expect what was answered."""
         self.sheet.expected[self.chosen] = verdicts
 
-    def refuse(self, chosen: Chosen, pages: Collection[int]) -> None:
+    def refuse(self, chosen: Chosen, pages: set[int]) -> None:
         """Expect `full` for those of a cell whose counters are in pages that do not fit."""
         spends = self.sheet.spends
         places = only_places(spends.series.collection, spends.messages[chosen])
-        touch = ... if places is None else np.isin(places // PAGE, list(pages))
-        self._refuse(chosen[touch])
+        if places is not None:  # nearly always a handful, which lists are faster for
+            chosen = chosen[[page in pages for page in (places // PAGE).tolist()]]
+        self._refuse(chosen)
 
     def refuse_all(self) -> None:
         """Expect `full` for every report that was to be counted."""
@@ -136,15 +136,18 @@ class Part:
     notes: Notes
     refusals: int = 0  # answers that memory ended
 
-    def command(self, root: Root, limit: int) -> Command:
+    def command(self, root: Root, limits: ShardLimits) -> Command:
         """Return the call, on what is expected by now."""
         pages = [leaf.page(root.shards) for leaf in self.leaves]
-        tallies = [tally for leaf in self.leaves for tally in leaf.tallies(root.shards)]
+        tallies = [
+            leaf.tally(cell, chosen, root.shards, limits.series)
+            for leaf, cell, chosen in self._cells()
+        ]
         notes: list[str | int] = [note for leaf in self.leaves for note in leaf.refusals()]
         for note, times in self.notes.items():
             notes += (name(*note), times) if times else ()
         base = root.bases[self.shard]
-        given = pack([pages, tallies, notes, limit])
+        given = pack([pages, tallies, notes, limits.total])
         return Command(base, call("commit", base, root.store, given))
 
     def learn(self, answer: int | bytes | list[int]) -> bool:
@@ -160,15 +163,20 @@ class Part:
             first += len(leaf.chosen)
         return True
 
+    def _cells(self) -> list[tuple[Leaf, str, Chosen]]:
+        """Return the cells that are counted in, by their first reports: those have memory first."""
+        found = [(leaf, *cell) for leaf in self.leaves for cell in leaf.cells()]
+        return sorted(found, key=lambda each: int(each[2][0]))
+
     def _refuse(self, unfit: list[int]) -> None:
         """Refuse what touches pages that do not fit, each given by its tally and its number."""
         self.refusals += 1
         pages: dict[int, set[int]] = {}
         for tally, page in zip(unfit[::2], unfit[1::2], strict=True):
             pages.setdefault(tally, set()).add(page)
-        cells = [(leaf, chosen) for leaf in self.leaves for _, chosen in leaf.cells()]
+        cells = self._cells()
         for tally, numbers in pages.items():
-            leaf, chosen = cells[tally]
+            leaf, _, chosen = cells[tally]
             if self.refusals > PAGE_BY_PAGE:
                 leaf.refuse_all()
             else:
@@ -182,9 +190,9 @@ def commit(
     members = _by_series(group)
     sheets = [_sheet(root, [group[at] for at in places]) for places in members.values()]
     parts = list(_parts(root, sheets, notes))
-    store = limits.by_shard(group[0].memory.store if group else None)
+    by_shard = limits.by_shard(group[0].memory.store if group else None)
     for _ in range(TRIES):
-        answers = servers.ask([part.command(root, store[part.shard]) for part in parts])
+        answers = servers.ask([part.command(root, by_shard[part.shard]) for part in parts])
         asked = zip(parts, answers, strict=True)
         parts = [part for part, answer in asked if part.learn(answer)]
         if not parts:

@@ -11,13 +11,21 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from ...errors import StoreError
-from ..memory import SHARE, UNLIMITED, share
+from ..memory import SHARE, UNLIMITED, series_cap, share
 from .root import Root
 from .servers import Host, Server, Servers
 
 SECONDS = 60.0
+
+
+class ShardLimits(NamedTuple):
+    """Bytes that counters may take in one shard."""
+
+    total: int
+    series: int  # of each series, whatever its own limit is
 
 
 class Limits:
@@ -34,19 +42,22 @@ class Limits:
         self._found: Sequence[int] = [UNLIMITED] * root.shards
         self._until = float("-inf")
 
-    def by_shard(self, given: int | None) -> Sequence[int]:
-        """Return each shard's limit: its share of an operator's, or of what its server has."""
+    def by_shard(self, given: int | None) -> Sequence[ShardLimits]:
+        """Return each shard's limits: its share of an operator's, or of what its server has."""
         if given is not None:
-            return [share(given, self._root.shards)] * self._root.shards
+            return [ShardLimits(share(given, self._root.shards), UNLIMITED)] * self._root.shards
+        return [ShardLimits(each, series_cap(each)) for each in self._by_server()]
+
+    def total(self) -> int | None:
+        """Return the limit of the whole store that its servers set; None: one sets none."""
+        found = self._by_server()
+        return None if UNLIMITED in found else sum(found)
+
+    def _by_server(self) -> Sequence[int]:
         if self._seconds() >= self._until:
             self._until = self._seconds() + SECONDS  # first, so that one thread alone asks
             self._found = self._ask()
         return self._found
-
-    def total(self) -> int | None:
-        """Return the limit of the whole store that its servers set; None: one sets none."""
-        found = self.by_shard(None)
-        return None if UNLIMITED in found else sum(found)
 
     def _ask(self) -> Sequence[int]:
         try:

@@ -75,7 +75,8 @@ _RECOUNT = (
     " where series = series.number)"
 )
 
-#: bytes that counters take, accounted by series with every write
+#: bytes that counters take, accounted by series with every write. The figures are written into the
+#: triggers: whoever changes one adds a step that makes them anew, and counts anew.
 _MEMORY = ";\n".join(
     [
         "alter table series add column bytes integer not null default 0",
