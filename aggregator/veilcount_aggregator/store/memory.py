@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..series import Series
+from veilcount_shared import Collection
+
 from ..settings import SERIES_MEMORY
 
 #: counters of a page: with Redis's header still within an allocation of 16 KiB
@@ -82,10 +83,10 @@ def tally_bytes(counters: int) -> int:
     return TALLY_BYTES + index + pages(counters) * (PAGE_BYTES + COUNTER_BYTES * PAGE)
 
 
-def worst_case(series: Series, shards: int = 1) -> int:
+def worst_case(collection: Collection, shards: int = 1) -> int:
     """Return what a definition's counters take at most: every period, every cell, every shard."""
-    collection = series.collection
-    return collection.periods * collection.cells * tally_bytes(series.counters) * shards
+    tallies = collection.periods * collection.cells * shards
+    return tallies * tally_bytes(collection.design.counters)
 
 
 def series_cap(limit: int) -> int:

@@ -18,7 +18,7 @@ from ..commit import GROUP
 from ..errors import StoreFenced
 from ..keys import Role
 from ..promises import counts_are_public
-from ..store import Health, Note
+from ..store import Health, MemoryLimits, Note
 from ..store.lock import locked
 from .authority import Authority
 from .counts import Counts, counts_by_series
@@ -57,6 +57,7 @@ def exposition(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:
     secret = [each for each in series.values() if not counts_are_public(each.collection)]
     yield from _store(aggregator.store.health(), locked=locked(aggregator.store) is not None)
     yield from _reports(aggregator, counts_by_series(noted))
+    yield from _memory(aggregator, public=not secret)
     yield from _suspicious(aggregator, suspicion)
     yield from _service(_by_what(noted), intake=not secret)
 
@@ -98,6 +99,25 @@ def _reports(aggregator: Aggregator, counts: Mapping[str, Counts]) -> Iterator[s
                 verdicts[("collection", UNKNOWN), ("verdict", verdict)] += number
     yield from _metric("verdicts_total", "counter", "Reports by verdict.", verdicts.items())
     yield from _metric("losses_total", "counter", "Devices that lost reports.", losses.items())
+
+
+def _memory(aggregator: Aggregator, *, public: bool) -> Iterator[str]:
+    """Yield what counters take: of a collection, by its largest series, since each has a limit."""
+    use, settings = aggregator.store.memory(), aggregator.settings
+    limits = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
+    taken: Counter[Labels] = Counter()
+    for fingerprint, each in aggregator.known().catalogue.series.items():
+        if counts_are_public(each.collection):
+            label = (("collection", each.collection.name),)
+            taken[label] = max(taken[label], use.series.get(fingerprint, 0))
+    most = dict.fromkeys(taken, use.series_limit(limits))
+    says, limit = "Bytes of a series' counters.", "Bytes beyond which reports are full."
+    yield from _metric("series_memory_bytes", "gauge", says, taken.items())
+    yield from _metric("series_memory_limit_bytes", "gauge", limit, most.items())
+    total = use.store_limit(limits)
+    if public and total is not None:
+        yield from _metric("store_memory_bytes", "gauge", "Bytes of all.", [((), use.total)])
+        yield from _metric("store_memory_limit_bytes", "gauge", limit, [((), total)])
 
 
 def _suspicious(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:
