@@ -25,7 +25,7 @@ from .releases import Filter
 from .retention import DROPPED, Retention
 from .series import utc_day
 from .settings import Settings
-from .store import Store, open_store
+from .store import MemoryLimits, Store, open_store
 from .watching import Known, Watch
 
 HOUR = 3600
@@ -65,8 +65,9 @@ class Aggregator:
             settings.max_new_pseudonyms_per_hour,
             settings.max_pseudonyms_per_body,
         )
+        memory = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
         committer = Committer(store, notebook)
-        intake = Intake(committer.commit, notebook, limit)
+        intake = Intake(committer.commit, notebook, limit, memory)
         curator = Curator(Filter(store, Journal.of(settings)))
         with suppress(StoreError):  # looked at again before each release; the intake goes on
             curator.filter.guard()

@@ -47,6 +47,12 @@ def touched(collection: Collection, rows: Packed) -> tuple[list[int], list[int]]
     return list(found), list(found.values())
 
 
+def only_places(collection: Collection, rows: Packed) -> NDArray[np.int64] | None:
+    """Return the one counter that each message touches; None: its messages touch several."""
+    design = collection.design
+    return None if isinstance(design, Subset) and design.w > 1 else numbers(rows)
+
+
 def numbers(rows: Packed) -> NDArray[np.int64]:
     """Return rows of at most seven bytes as numbers, the highest byte first."""
     found = rows[:, 0].astype(np.int64)

@@ -32,10 +32,12 @@ from .store import (
     VERDICT,
     VERDICTS,
     Codes,
+    MemoryLimits,
     Note,
     Quota,
     Spends,
 )
+from .store.memory import DEFAULT_LIMITS
 
 Commit = Callable[[Sequence[Spends]], list[Codes]]
 Fits = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -54,6 +56,7 @@ class Intake:
     commit: Commit
     notebook: Notebook
     limit: PseudonymLimit
+    memory: MemoryLimits = DEFAULT_LIMITS
 
     def take(
         self, body: Body, known: Mapping[str, Series], day: date, origin: Origin | None = None
@@ -103,15 +106,19 @@ class Intake:
     ) -> Iterator[Asked]:
         """Yield the reports that fit their definition, those of one limit together."""
         whole, quota = bool(fit.all()), self.limit.quota(series, origin)
+        memory = self.limit.memory(series, self.memory)
         if not self.limit.secret(series):
             if whole or fit.any():
                 places, chosen = sheet.places if whole else sheet.places[fit], ... if whole else fit
-                yield places, spends(series, sheet, chosen, day, self.limit.most, quota=quota)
+                room = self.limit.most
+                found = spends(series, sheet, chosen, day, room, quota=quota, memory=memory)
+                yield places, found
             return
         for period in np.unique(sheet.periods[fit]).tolist():
             of_period = fit & (sheet.periods == period)
             limit = self.limit.of(series, period)
-            yield sheet.places[of_period], spends(series, sheet, of_period, day, limit, quota=quota)
+            found = spends(series, sheet, of_period, day, limit, quota=quota, memory=memory)
+            yield sheet.places[of_period], found
 
     def _refuse_beyond(self, series: Series, codes: Codes, admitted: Fits) -> None:
         """Answer `full` to reports of more pseudonyms than a body may name; change the codes."""
@@ -181,6 +188,7 @@ def spends(
     room: int,
     *,
     quota: Quota | None = None,
+    memory: MemoryLimits = DEFAULT_LIMITS,
 ) -> Spends:
     """Return the reports that fit their definition as the store wants them, their ages judged."""
     periods = sheet.periods[fit]
@@ -201,4 +209,5 @@ def spends(
         otherwise,
         room,
         quota,
+        memory,
     )

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from veilcount_shared.report import MAX_REPORTS
 
@@ -28,7 +28,7 @@ from .errors import StoreUnavailable
 from .promises import counts_are_public
 from .series import Series
 from .shelf import change
-from .store import Quota, Record, Store
+from .store import MemoryLimits, Quota, Record, Store
 
 KIND = "secret"
 NAME = "pseudonym-limit"
@@ -70,6 +70,12 @@ class PseudonymLimit:
         if not self.secret(series):
             return self.most
         return self._drawn(self.most, f"{series.fingerprint} {period}")
+
+    def memory(self, series: Series, limits: MemoryLimits) -> MemoryLimits:
+        """Return what the counters may take: `full` tells how much they took before, likewise."""
+        if not self.secret(series):
+            return limits
+        return replace(limits, series=self._drawn(limits.series, f"{series.fingerprint} memory"))
 
     def quota(self, series: Series, origin: Origin | None) -> Quota | None:
         """Return what a request may charge its new pseudonyms to."""

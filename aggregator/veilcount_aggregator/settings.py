@@ -16,6 +16,10 @@
 | --source-classes                  | what the proxy may put into `X-Veilcount-Source-Class`       |
 
 The variables of the last three are named likewise: VEILCOUNT_MAX_PSEUDONYMS_PER_BODY, and so on.
+
+Limits on the memory of counters, beyond which reports are answered `full`: `--max-series-memory`
+(VEILCOUNT_MAX_SERIES_MEMORY, 256MB) of each definition, and `--max-store-memory`
+(VEILCOUNT_MAX_STORE_MEMORY; of Redis 60 % of its maxmemory) of all together.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ from pathlib import Path
 
 from veilcount_shared.report import MAX_REPORTS, OPEN_BODY_PSEUDONYMS
 
+from .byte_sizes import FORM as BYTES_FORM
+from .byte_sizes import parse_bytes
 from .errors import SettingsError
 
 PREFIX = "VEILCOUNT_"
@@ -36,6 +42,7 @@ ROOM = 10_000_000
 NEW_PER_HOUR = 1_000_000
 MOST_CLASSES = 64
 _CLASS = re.compile("[a-z0-9-]{1,20}")
+SERIES_MEMORY = 256 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,8 @@ class Settings:
     max_pseudonyms_per_body: int = OPEN_BODY_PSEUDONYMS
     max_new_pseudonyms_per_hour: int = NEW_PER_HOUR
     source_classes: tuple[str, ...] = ()
+    max_series_memory: int = SERIES_MEMORY  # bytes
+    max_store_memory: int | None = None  # None: the store's own limit
 
     def __post_init__(self) -> None:
         """Refuse what nobody can run with."""
@@ -68,6 +77,9 @@ class Settings:
             given = str(self.max_new_pseudonyms_per_hour)
             raise SettingsError("max-new-pseudonyms-per-hour", given, "give 0 (any number) or more")
         _check_classes(self.source_classes)
+        for name in ("max_series_memory", "max_store_memory"):
+            if (size := getattr(self, name)) is not None and size < 1:
+                raise SettingsError(name, str(size), BYTES_FORM)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:
@@ -88,6 +100,8 @@ class Settings:
             _number(environ, "MAX_PSEUDONYMS_PER_BODY", OPEN_BODY_PSEUDONYMS),
             _number(environ, "MAX_NEW_PSEUDONYMS_PER_HOUR", NEW_PER_HOUR),
             classes_in(environ.get(f"{PREFIX}SOURCE_CLASSES", "")),
+            _bytes(environ, "MAX_SERIES_MEMORY") or SERIES_MEMORY,
+            _bytes(environ, "MAX_STORE_MEMORY"),
         )
 
     def environment(self) -> dict[str, str]:
@@ -103,6 +117,8 @@ class Settings:
             f"{PREFIX}MAX_PSEUDONYMS_PER_BODY": str(self.max_pseudonyms_per_body),
             f"{PREFIX}MAX_NEW_PSEUDONYMS_PER_HOUR": str(self.max_new_pseudonyms_per_hour),
             f"{PREFIX}SOURCE_CLASSES": ",".join(self.source_classes),
+            f"{PREFIX}MAX_SERIES_MEMORY": str(self.max_series_memory),
+            f"{PREFIX}MAX_STORE_MEMORY": str(self.max_store_memory or ""),
         }
 
 
@@ -127,3 +143,11 @@ def _number(environ: Mapping[str, str], name: str, default: int) -> int:
         return int(given) if given else default
     except ValueError:
         raise SettingsError(PREFIX + name, given, "give a whole number") from None
+
+
+def _bytes(environ: Mapping[str, str], name: str) -> int | None:
+    given = environ.get(PREFIX + name, "")
+    try:
+        return parse_bytes(given) if given else None
+    except ValueError as error:
+        raise SettingsError(PREFIX + name, given, str(error)) from None

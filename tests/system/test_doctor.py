@@ -355,6 +355,26 @@ def test_where_a_count_may_not_leave_no_share_of_it_does(tmp_path: Path) -> None
     assert found["room"].state is State.OK
 
 
+def test_counters_that_fill_their_memory_are_told(tmp_path: Path) -> None:
+    """What is taken and what may be: of a series, and of the store where it has a limit."""
+    with world(tmp_path, FILE) as made:
+        made.verdicts(made.report("theme"))
+        check = "memory of counters"
+        well = looked(made)[check]
+        near = looked(made, max_series_memory=400)[check]
+        at_most = looked(made, max_series_memory=4000)[check]
+        together = looked(made, max_store_memory=400)[check]
+
+    assert well.state is State.OK
+    assert "each is held to 256 MB" in well.what
+    assert near.state is State.WRONG
+    assert "counters take 344 bytes of 400 bytes" in near.what
+    assert at_most.state is State.WARN
+    assert "beyond 3.91 KB reports are full" in at_most.what
+    assert together.state is State.WRONG
+    assert "all counters take 344 bytes of 400 bytes" in together.what
+
+
 def looked(made: World, **settings: Any) -> dict[str, Finding]:
     """Return what is found in a deployment's store."""
     given = Settings(made.aggregator.settings.store, **settings)

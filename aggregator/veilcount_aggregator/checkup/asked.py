@@ -7,8 +7,11 @@ from datetime import timedelta
 
 from veilcount_shared import lint
 
+from ..byte_sizes import format_bytes
 from ..promises import counts_are_public
 from ..series import Series
+from ..store import MemoryLimits, MemoryUse
+from ..store.memory import worst_case
 from .finding import Told, all_well, ok, warn, wrong
 from .stored import Stored
 
@@ -46,6 +49,47 @@ def room(stored: Stored) -> Iterator[Told]:
     public = [each for each in stored.open_series if counts_are_public(each.collection)]
     complaints = (told for series in public for told in _room(stored, series))
     yield from all_well(complaints, f"no period is near its room of {stored.settings.room:,}")
+
+
+def memory(stored: Stored) -> Iterator[Told]:
+    """Look at what counters take, and may take at most, of the memory there is for them."""
+    settings, use = stored.settings, stored.store.memory()
+    limits = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
+    limit, total = use.series_limit(limits), use.store_limit(limits)
+    worst = sum(worst_case(each.collection, use.shards) for each in stored.open_series)
+    complaints = [
+        *(told for each in stored.open_series for told in _memory(each, use, limit)),
+        *(_store_memory(use.total, total) if total is not None and not stored.secret else ()),
+    ]
+    shards = f" in {use.shards} shards" if use.shards > 1 else ""
+    held = f"each is held to {format_bytes(limit)}"
+    held += f", all to {format_bytes(total)}" if total is not None else ""
+    yield from all_well(
+        complaints, f"open collections' counters take at most {format_bytes(worst)}{shards}; {held}"
+    )
+
+
+def _memory(series: Series, use: MemoryUse, limit: int) -> Iterator[Told]:
+    name, held = series.collection.name, use.series.get(series.fingerprint, 0)
+    worst = worst_case(series.collection, use.shards)
+    fix = "raise --max-series-memory (and maxmemory), or ask fewer values, segments or periods"
+    public = counts_are_public(series.collection)
+    if public and held >= NEARLY * limit:
+        yield wrong(f"{name}: counters take {format_bytes(held)} of {format_bytes(limit)}", fix)
+    elif worst > limit:
+        yield warn(
+            f"{name}: counters may come to {format_bytes(worst)}: beyond {format_bytes(limit)}"
+            " reports are full",
+            fix,
+        )
+
+
+def _store_memory(held: int, limit: int) -> Iterator[Told]:
+    if held >= NEARLY * limit:
+        yield wrong(
+            f"all counters take {format_bytes(held)} of {format_bytes(limit)}",
+            "raise Redis's maxmemory or --max-store-memory: beyond it, new tallies are full",
+        )
 
 
 def _ending(stored: Stored, series: Series) -> Iterator[Told]:

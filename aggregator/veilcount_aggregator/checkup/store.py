@@ -95,6 +95,7 @@ STORED: dict[str, Look[Stored]] = {
     "definitions": asked.definitions,
     "remarks": asked.remarks,
     "room": asked.room,
+    "memory of counters": asked.memory,
     "keys": keys,
     "releases": releasing.releases_open,
     "journal": releasing.journal,

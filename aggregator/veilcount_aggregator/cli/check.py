@@ -15,7 +15,9 @@ from .. import wording
 from ..answers import plain
 from ..budget import figures
 from ..contrast import Error, Quantity
+from ..counter_memory import memory_at_most, memory_remarks
 from ..planning.plan import describe
+from ..store.memory import worst_case
 from . import given, options
 from .progress import waiting
 from .running import NotSo
@@ -74,7 +76,9 @@ def _facts(collection: Collection, n: int) -> dict[str, Any]:
             "quantity": quantity.name,
             "of_shares": quantity.inputs is not None,
             "error": error,
-            "remarks": lint(collection, n),
+            "counter_bytes": worst_case(collection),
+            "memory": memory_at_most(collection),
+            "remarks": [*lint(collection, n), *memory_remarks(collection)],
         }
     )
     return facts
@@ -113,6 +117,7 @@ def _says(each: dict[str, Any], n: int) -> list[str]:
         each["figures"]["device"],
         each["figures"]["server"],
         f"{each['quantity']} of n = {n:,} answers: {error}, noise alone",
+        each["memory"],
         *(f"look again: {remark['key']}: {remark['text']}" for remark in each["remarks"]),
     ]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from .. import wording
+from ..byte_sizes import format_bytes
 from ..definitions import read_source
 from . import naming, options
 from .places import place
@@ -31,7 +32,14 @@ def push(file: Path, *, url: str | None, server: str | None, key: str, as_json: 
     if as_json:
         tell_json({"new": new})
     elif new:
-        tell_table(("new", "fingerprint"), (each.values() for each in new))
+        columns = ("new", "fingerprint", "counters at most")
+        tell_table(
+            columns,
+            (
+                (each["name"], each["fingerprint"], format_bytes(each["counter_bytes"]))
+                for each in new
+            ),
+        )
     else:
         tell_lines(["nothing new: each of its series was known"])
 

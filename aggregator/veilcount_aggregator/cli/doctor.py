@@ -20,7 +20,7 @@ from ..checkup import (
 )
 from ..errors import SettingsError
 from ..settings import PREFIX, ROOM, Settings
-from . import options, source
+from . import given, options, source
 from .progress import waiting
 from .running import NOT_SO, WELL
 from .telling import tell_json, tell_lines, tell_table
@@ -52,6 +52,21 @@ STYLES = {State.OK: "green", State.WARN: "yellow", State.WRONG: "bold red"}
     metavar="N",
     help="The server's --room, if it has one of its own.",
 )
+@click.option(
+    "--max-series-memory",
+    type=given.BYTES,
+    default="256MB",
+    envvar=f"{PREFIX}MAX_SERIES_MEMORY",
+    metavar="SIZE",
+    help="The server's --max-series-memory, if it has one of its own.",
+)
+@click.option(
+    "--max-store-memory",
+    type=given.BYTES,
+    envvar=f"{PREFIX}MAX_STORE_MEMORY",
+    metavar="SIZE",
+    help="Likewise --max-store-memory.",
+)
 @click.option("--deep", is_flag=True, help="Read the whole store: counters against spent slots.")
 @options.as_json
 @click.pass_context
@@ -64,6 +79,8 @@ def command(
     backups: Path | None,
     journal: Path | None,
     room: int,
+    max_series_memory: int,
+    max_store_memory: int | None,
     deep: bool,
     as_json: bool,
 ) -> None:
@@ -76,7 +93,17 @@ def command(
         fix = f"give a store's URL, a server's --url or both, here or as {PREFIX}STORE, {PREFIX}URL"
         raise SettingsError("--store", "", fix)
     with waiting("looking"):
-        settings = Settings(url, room=room, journal=journal) if url else None
+        settings = (
+            Settings(
+                url,
+                room=room,
+                journal=journal,
+                max_series_memory=max_series_memory,
+                max_store_memory=max_store_memory,
+            )
+            if url
+            else None
+        )
         findings = [
             *(_of_store(settings, backups, deep=deep) if settings else ()),
             *(examine_server(server, key, options.now) if server else ()),

@@ -15,6 +15,7 @@ from veilcount_shared.collection.toml import LARGE
 from veilcount_shared.epsilon import epsilon_of
 from veilcount_shared.errors import VeilcountError
 
+from ..byte_sizes import parse_bytes
 from . import naming
 
 Family = Mapping[str, Collection]
@@ -68,6 +69,20 @@ class Share(ExactNumber):
         return share
 
 
+class ByteSize(click.ParamType[int]):
+    """A size in bytes: 256MB, 2GB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the bytes."""
+        try:
+            return parse_bytes(str(value))
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}", param, ctx)
+
+
+BYTES = ByteSize()
 EXACT, EPSILON, SHARE = ExactNumber(), Epsilon(), Share()
 COUNT = click.IntRange(1, 10**9 - 1)
 

@@ -19,6 +19,7 @@ from ..errors import SettingsError
 from ..promises import epsilons
 from ..series import Series
 from ..store import Store
+from ..store.memory import worst_case
 from . import options
 from .server import Server
 from .source import server_of
@@ -56,7 +57,8 @@ class AtStore:
 
     def push(self, source: Source) -> list[Facts]:
         """Take a file; return the series that were not known before."""
-        return [_named(each) for each in push(self.store, source, options.now(), "cli")]
+        new = push(self.store, source, options.now(), "cli")
+        return [_named(each) | {"counter_bytes": worst_case(each)} for each in new]
 
     def close(self, name: str) -> list[str]:
         """Take no more reports for a collection; return the fingerprints that are closed now."""

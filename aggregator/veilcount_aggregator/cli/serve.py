@@ -13,7 +13,7 @@ from veilcount_shared.report import OPEN_BODY_PSEUDONYMS
 from ..binding import Bind
 from ..serving import Ready, serve
 from ..settings import NEW_PER_HOUR, PREFIX, ROOM, Settings, classes_in
-from . import options
+from . import given, options
 
 ADDRESS = "127.0.0.1:8420"
 
@@ -52,6 +52,22 @@ ADDRESS = "127.0.0.1:8420"
     show_default=True,
     envvar=f"{PREFIX}RATE",
     help="Requests a second that each key may send to this server; 0: any number.",
+)
+@click.option(
+    "--max-series-memory",
+    type=given.BYTES,
+    default="256MB",
+    show_default=True,
+    envvar=f"{PREFIX}MAX_SERIES_MEMORY",
+    metavar="SIZE",
+    help="Memory for the counters of one definition; beyond it, reports are full.",
+)
+@click.option(
+    "--max-store-memory",
+    type=given.BYTES,
+    envvar=f"{PREFIX}MAX_STORE_MEMORY",
+    metavar="SIZE",
+    help="Memory for all counters (default: 60 % of Redis's maxmemory; SQLite: any).",
 )
 @click.option(
     "--journal",
@@ -97,6 +113,8 @@ def command(
     workers: int,
     room: int,
     rate: int,
+    max_series_memory: int,
+    max_store_memory: int | None,
     journal: Path | None,
     dev: bool,
     max_pseudonyms_per_body: int,
@@ -116,6 +134,8 @@ def command(
         max_pseudonyms_per_body,
         max_new_pseudonyms_per_hour,
         classes_in(source_classes),
+        max_series_memory,
+        max_store_memory,
     )
     context.exit(serve(settings, Bind.parse(bind), _json if as_json else _line))
 

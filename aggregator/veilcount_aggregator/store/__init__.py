@@ -22,4 +22,6 @@ from .contract import Records as Records
 from .contract import Shard as Shard
 from .contract import Spends as Spends
 from .contract import Store as Store
+from .memory import MemoryLimits as MemoryLimits
+from .memory import MemoryUse as MemoryUse
 from .opening import open_store as open_store

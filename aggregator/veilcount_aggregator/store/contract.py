@@ -10,7 +10,11 @@ order, the first of these that holds,
     the row is new, and the period has no room          full
     the row is new, and its quota for the hour is spent full
     the row has spent all it may (`Series.most`)        over_budget
+    its counters need memory beyond a limit             full
     otherwise                                           counted: the slot spent, the message added
+
+**Memory of counters** is limited by series and by store [memory]. A report whose counters exist
+needs none. Which counters of a large tally exist, and what new ones take, depends on the engine.
 
 **What is kept of a device**: the first 12 of its pseudonym's 16 bytes and its bitmap, until the
 epoch is dropped; its message is added to counters and gone. No time, no order, no address.
@@ -28,8 +32,8 @@ on one generation number, so that their logic is written once, above the engines
 
 An engine raises `StoreError`s only; after one, nothing of the call was written, or (the reply was
 lost) all of it, lane by lane: asking again is safe for every method here. Notes alone may then be
-counted twice. Where rows are spread over shards, each has its share of a period's room, and of an
-hour's quota.
+counted twice. Where rows are spread over shards, each has its share of a period's room, of an
+hour's quota and of the limits on memory.
 """
 
 from __future__ import annotations
@@ -47,6 +51,7 @@ from veilcount_shared.report import PSEUDONYM_BYTES
 from veilcount_shared.verdict import Verdict
 
 from ..series import Series
+from .memory import DEFAULT_LIMITS, MemoryLimits, MemoryUse
 
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
@@ -90,6 +95,7 @@ class Spends:
     otherwise: Codes  # the verdict if the slot is free; COUNTED: count it
     room: int  # how many new rows each period may bring
     quota: Quota | None = None  # None: as many in an hour as there is room for
+    memory: MemoryLimits = DEFAULT_LIMITS  # bytes that counters may take
 
     def __len__(self) -> int:
         """How many reports."""
@@ -253,6 +259,9 @@ class Store(Protocol):
 
     def noted(self) -> dict[Note, int]:
         """Return everything that was ever noted."""
+
+    def memory(self) -> MemoryUse:
+        """Return how many bytes the counters take, by the account that commits are held to."""
 
     # -- the shelf -----------------------------------------------------------------------------
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .contract import Codes, Quota, Spends
+from .memory import MemoryLimits
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The reports of one series, room and quota in a group, in the group's order."""
+    """The reports of one series and one set of limits in a group, in the group's order."""
 
     spends: Spends
     places: list[int]  # which members of the group they are
@@ -31,9 +32,9 @@ class Joined:
 
 def join(group: Sequence[Spends]) -> list[Joined]:
     """Return a group with one member a series."""
-    members: dict[tuple[str, int, Quota | None], list[int]] = {}
+    members: dict[tuple[str, int, Quota | None, MemoryLimits], list[int]] = {}
     for place, spends in enumerate(group):
-        limits = (spends.series.fingerprint, spends.room, spends.quota)
+        limits = (spends.series.fingerprint, spends.room, spends.quota, spends.memory)
         members.setdefault(limits, []).append(place)
     return [
         Joined(concatenated([group[place] for place in places]), places)
@@ -42,7 +43,7 @@ def join(group: Sequence[Spends]) -> list[Joined]:
 
 
 def concatenated(group: Sequence[Spends]) -> Spends:
-    """Return the reports of some members, all of one series, as one; the first's limits stand."""
+    """Return the reports of some members, all of one series, as one, under the first's limits."""
     if len(group) == 1:
         return group[0]
     return replace(

@@ -8,7 +8,7 @@ it, and the engine writes down what it says has changed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +17,7 @@ from veilcount_shared.verdict import Verdict
 
 from ..series import Series
 from .contract import CODES, COUNTED, DEFERRED, ROW_BYTES, Bytes, Cell, Codes, Quota, Spends
+from .memory import MemoryLimits
 
 _STALE = int(CODES[Verdict.STALE])
 _DUPLICATE = int(CODES[Verdict.DUPLICATE])
@@ -27,6 +28,8 @@ _DEFERRED = int(DEFERRED)
 
 #: an epoch and the first bytes of a pseudonym
 Row = tuple[int, bytes]
+#: whether the counters of a cell have memory for one report more: what they need is reserved
+Fits = Callable[[Cell, MemoryLimits], bool]
 #: row, period, segment, slot, and the verdict if the slot is free
 _Report = tuple[Row, int, int, int, int]
 
@@ -40,6 +43,7 @@ class Page:
     spent: MutableMapping[Row, int]  # each row's slots, slot 0 the lowest bit; 0: no such row
     fresh: MutableMapping[int, int]  # each period's new rows so far
     hourly: MutableMapping[Quota, int]  # what of each quota is spent
+    fits: Fits
     most: int = field(init=False)
     changed: set[Row] = field(default_factory=set)
     grown: set[int] = field(default_factory=set)  # periods with new rows
@@ -95,7 +99,7 @@ def _reports(spends: Spends, rows: Sequence[Row]) -> Iterator[_Report]:
 
 def _verdict(page: Page, spends: Spends, report: _Report) -> int:
     """The contract's table, line by line. A closed row has all slots spent."""
-    row, period, _, slot, otherwise = report
+    row, period, segment, slot, otherwise = report
     if row[0] < page.dropped:
         return _STALE
     had = page.spent[row]
@@ -107,7 +111,7 @@ def _verdict(page: Page, spends: Spends, report: _Report) -> int:
         return limited
     if had.bit_count() >= page.most:
         return _OVER_BUDGET
-    return _COUNTED
+    return _COUNTED if page.fits(Cell(period, segment), spends.memory) else _FULL
 
 
 def _limited(page: Page, spends: Spends, period: int) -> int:

@@ -13,6 +13,7 @@ from ..definitions import Source, close, push
 from ..keys import Role
 from ..promises import counts_are_public, epsilons, promise
 from ..series import Series
+from ..store.memory import worst_case
 from .answering import answer, asked
 from .authority import Authority
 from .counts import Counts, counts_by_series
@@ -22,8 +23,8 @@ from .messages import (
     CollectionLines,
     CollectionView,
     Definitions,
-    Named,
     Pushed,
+    PushedSeries,
     Segment,
     SeriesFigures,
     SeriesView,
@@ -64,8 +65,8 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
         """Take a definitions file: from now on its series are counted."""
         new = push(store, _source(), aggregator.clock(), g.key.id)
         aggregator.watch.refresh()
-        named = [Named(collection.name, collection.fingerprint) for collection in new]
-        return answer(Pushed(named), 201 if new else 200)
+        pushed = [PushedSeries(each.name, each.fingerprint, worst_case(each)) for each in new]
+        return answer(Pushed(pushed), 201 if new else 200)
 
     @blueprint.post("/v1/collections/<name>/close")
     @authority.opens_to(Role.ADMIN)

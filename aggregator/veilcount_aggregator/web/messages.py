@@ -133,10 +133,16 @@ class Definitions(Struct, forbid_unknown_fields=True):
     files: Annotated[dict[str, str], Meta(description="by name, one value a line")] = {}
 
 
+class PushedSeries(Named):
+    """A series that is new, and the bytes that its counters take at most in each shard."""
+
+    counter_bytes: int
+
+
 class Pushed(Struct):
     """The series that were not known before."""
 
-    new: list[Named]
+    new: list[PushedSeries]
 
 
 class Closed(Struct):

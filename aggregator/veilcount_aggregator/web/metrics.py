@@ -24,7 +24,7 @@ from ..ingest import POSTPONED
 from ..promises import counts_are_public
 from ..retention import DROPPED
 from ..series import Series
-from ..store import Health, Note, Shard, Store
+from ..store import Health, MemoryLimits, Note, Shard, Store
 from ..store.lock import locked
 from ..watching import KEYS_SECONDS
 from .authority import Authority
@@ -78,6 +78,7 @@ def exposition(
     yield from _clock(aggregator, noted)
     yield from _reports(store, series, counts)
     yield from _new_pseudonyms(store, series, counts)
+    yield from _memory(aggregator, store, series, public=not secret)
     yield from _suspicious(store, series, suspicion)
     words = _by_what(noted)
     yield from _service(words, intake=not secret)
@@ -172,6 +173,27 @@ def _new_pseudonyms(
             full[collection, ("limit", limit)] += number
     yield from metric("new_pseudonyms_total", "counter", "Pseudonyms that are new.", new.items())
     yield from metric("full_total", "counter", "Reports refused by a limit.", full.items())
+
+
+def _memory(
+    aggregator: Aggregator, store: Store, series: Mapping[str, Series], *, public: bool
+) -> Iterator[str]:
+    """Yield what counters take: of a collection, by its largest series, since each has a limit."""
+    use, settings = store.memory(), aggregator.settings
+    limits = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
+    taken: Counter[Labels] = Counter()
+    for fingerprint, each in series.items():
+        if counts_are_public(each.collection):
+            label = (("collection", each.collection.name),)
+            taken[label] = max(taken[label], use.series.get(fingerprint, 0))
+    most = dict.fromkeys(taken, use.series_limit(limits))
+    says, limit = "Bytes of a series' counters.", "Bytes beyond which reports are full."
+    yield from metric("series_memory_bytes", "gauge", says, taken.items())
+    yield from metric("series_memory_limit_bytes", "gauge", limit, most.items())
+    total = use.store_limit(limits)
+    if public and total is not None:
+        yield from metric("store_memory_bytes", "gauge", "Bytes of all.", [((), use.total)])
+        yield from metric("store_memory_limit_bytes", "gauge", limit, [((), total)])
 
 
 def _suspicious(store: Store, series: Mapping[str, Series], suspicion: Suspicion) -> Iterator[str]:

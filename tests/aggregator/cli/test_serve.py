@@ -40,6 +40,8 @@ def test_a_port_that_is_taken_is_refused(typed: Type, store: str) -> None:
         (["--workers", "many"], "--workers"),
         (["--room", "0"], "room"),
         (["--rate", "-1"], "rate"),
+        (["--max-series-memory", "much"], "--max-series-memory"),
+        (["--max-store-memory", "0"], "256MB or 2GB"),
         (["--collections", "/nowhere.toml"], "cannot be read"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

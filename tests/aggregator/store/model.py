@@ -32,10 +32,12 @@ class Model:
         self.changes = 0
         self.fenced = False
 
-    def commit(self, series: Series, reports: Sequence[Asked], room: int) -> list[Verdict]:
-        """Judge and count."""
+    def commit(
+        self, series: Series, reports: Sequence[Asked], room: int, tallies: int = 1 << 40
+    ) -> list[Verdict]:
+        """Judge and count; the memory is enough for so many tallies."""
         self._open()
-        return [self._judge(series, asked, room) for asked in reports]
+        return [self._judge(series, asked, room, tallies) for asked in reports]
 
     def forget(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         """Close a row."""
@@ -106,8 +108,8 @@ class Model:
         if self.fenced:
             raise StoreFenced
 
-    def _judge(self, series: Series, asked: Asked, room: int) -> Verdict:
-        verdict = self._verdict(series, asked, room)
+    def _judge(self, series: Series, asked: Asked, room: int, tallies: int) -> Verdict:
+        verdict = self._verdict(series, asked, room, tallies)
         name, epoch = series.fingerprint, series.epoch(asked.period)
         if verdict is not Verdict.COUNTED:
             self.notes[Note(VERDICT, name, asked.period, verdict)] += 1
@@ -119,7 +121,7 @@ class Model:
         self.messages[name][Cell(asked.period, asked.segment)].append(asked.message)
         return verdict
 
-    def _verdict(self, series: Series, asked: Asked, room: int) -> Verdict:
+    def _verdict(self, series: Series, asked: Asked, room: int, tallies: int) -> Verdict:
         name, epoch = series.fingerprint, series.epoch(asked.period)
         key = (name, epoch, asked.row)
         spent = self.slots.get(key, set())
@@ -133,4 +135,6 @@ class Model:
             return Verdict.FULL
         if len(spent) >= series.most:
             return Verdict.OVER_BUDGET
-        return Verdict.COUNTED
+        cells = self.messages[name]
+        fits = Cell(asked.period, asked.segment) in cells or len(cells) < tallies
+        return Verdict.COUNTED if fits else Verdict.FULL

@@ -12,7 +12,16 @@ from pathlib import Path
 import numpy as np
 
 from veilcount_aggregator.series import Series
-from veilcount_aggregator.store import CODES, ROW_BYTES, VERDICTS, Codes, Spends, Store
+from veilcount_aggregator.store import (
+    CODES,
+    ROW_BYTES,
+    VERDICTS,
+    Codes,
+    MemoryLimits,
+    Spends,
+    Store,
+)
+from veilcount_aggregator.store.memory import DEFAULT_LIMITS
 from veilcount_shared.collection import parse_collections
 from veilcount_shared.design import Subset
 from veilcount_shared.verdict import Verdict
@@ -25,6 +34,7 @@ NUMBERS = {
     "members": f"values = {[f'v{x}' for x in range(200)]}\nepsilon = 3",
     "wide": f"values = {[f'v{x}' for x in range(700)]}\nepsilon = 7",
     "several": f"values = {[f'v{x}' for x in range(700)]}\nepsilon = 5",
+    "labels": f"values = {[f'v{x}' for x in range(5000)]}\nepsilon = 6",
     "plane": f"values = {[f'v{x}' for x in range(5000)]}\nepsilon = 1",
     "mean": 'range = [0, 10]\nmeasure = "mean"\nepsilon = 1',
     "distribution": 'range = [0, 10]\nmeasure = "distribution"\nepsilon = 1',
@@ -82,7 +92,12 @@ def slot_of(which: Series, asked: Asked) -> int:
     return asked.period if which.linked else 0
 
 
-def spends(which: Series, reports: Iterable[Asked], room: int = 1 << 40) -> Spends:
+def spends(
+    which: Series,
+    reports: Iterable[Asked],
+    room: int = 1 << 40,
+    memory: MemoryLimits = DEFAULT_LIMITS,
+) -> Spends:
     """Return reports as a store takes them."""
     given = list(reports)
     width = which.collection.message_bytes
@@ -96,12 +111,19 @@ def spends(which: Series, reports: Iterable[Asked], room: int = 1 << 40) -> Spen
         messages=_bytes([which.collection.pack(each.message) for each in given], width),
         otherwise=np.array([CODES[each.otherwise] for each in given], np.uint8),
         room=room,
+        memory=memory,
     )
 
 
-def send(store: Store, which: Series, *reports: Asked, room: int = 1 << 40) -> list[Verdict]:
+def send(
+    store: Store,
+    which: Series,
+    *reports: Asked,
+    room: int = 1 << 40,
+    memory: MemoryLimits = DEFAULT_LIMITS,
+) -> list[Verdict]:
     """Commit one group of one series."""
-    return told(store.commit([spends(which, reports, room)], {})[0])
+    return told(store.commit([spends(which, reports, room, memory)], {})[0])
 
 
 def drop(store: Store, which: Series, epochs: int) -> int:

@@ -27,11 +27,13 @@ from tests.aggregator.store.series import (
 )
 from veilcount_aggregator.errors import StoreFenced
 from veilcount_aggregator.series import Series
-from veilcount_aggregator.store import Note, Record, open_store
+from veilcount_aggregator.store import MemoryLimits, Note, Record, open_store
+from veilcount_aggregator.store.memory import tally_bytes
 from veilcount_aggregator.store.pieces import digest
 from veilcount_shared.verdict import Verdict
 
 PERIODS = 4
+ENOUGH = 1 << 20  # tallies
 BUSY = series("three", "per_day = 9", unit="event")
 WIDE = series("wide")
 KINDS = (DAILY, LINKED, SPARING, UNLINKED, ARMS, BUSY, WIDE)
@@ -55,6 +57,12 @@ def given_reports(draw: st.DrawFn) -> tuple[Series, list[Asked], int]:
     return which, draw(st.lists(report, max_size=12)), draw(st.sampled_from([0, 1, 3, 100]))
 
 
+def limits(which: Series, tallies: int) -> MemoryLimits:
+    """Return memory for so many tallies. What a large one takes depends on the engine."""
+    many = ENOUGH if which is WIDE else tallies
+    return MemoryLimits(many * tally_bytes(which.counters))
+
+
 class Machine(RuleBasedStateMachine):
     """A store beside its model."""
 
@@ -67,17 +75,25 @@ class Machine(RuleBasedStateMachine):
         self.store = open_store(self.url, make=True)
         self.model = Model()
 
-    @rule(group=st.lists(given_reports(), min_size=1, max_size=4), noted=st.integers(0, 2))
-    def commit(self, group: list[tuple[Series, list[Asked], int]], noted: int) -> None:
+    @rule(
+        group=st.lists(given_reports(), min_size=1, max_size=4),
+        noted=st.integers(0, 2),
+        tallies=st.sampled_from([1, 2, 5, ENOUGH]),
+    )
+    def commit(
+        self, group: list[tuple[Series, list[Asked], int]], noted: int, tallies: int
+    ) -> None:
         """A group of several requests is judged as one after the other."""
-        columns = [spends(*each) for each in group]
+        columns = [spends(*each, limits(each[0], tallies)) for each in group]
         note = Note("request", "", -1, "200")
         if self.model.fenced:
             self._refused(lambda: self.store.commit(columns, {note: noted}))
             return
         found = [told(codes) for codes in self.store.commit(columns, {note: noted})]
 
-        assert found == [self.model.commit(*each) for each in group]
+        assert found == [
+            self.model.commit(*each, ENOUGH if each[0] is WIDE else tallies) for each in group
+        ]
 
         self.model.notes[note] += noted
 

@@ -72,7 +72,8 @@ def value(found: list[Series], name: str, **labels: str) -> float:
 @pytest.fixture(scope="module")
 def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Series]:
     """The figures of a deployment to which everything has happened, and of its backups."""
-    with world(tmp_path_factory.mktemp("eventful"), FILE) as deployed:
+    folder = tmp_path_factory.mktemp("eventful")
+    with world(folder, FILE, max_store_memory=1 << 30) as deployed:
         deployed.verdicts(deployed.report("theme"), deployed.report("theme", fingerprint="0" * 64))
         store = deployed.aggregator.store
         store.fence(on=True)
@@ -248,3 +249,22 @@ def test_a_crowd_that_no_honest_one_would_be_is_told(tmp_path: Path) -> None:
     name = "veilcount_suspicious"
     assert [value(found, name, collection="theme") for found in (honest, poisoned)] == [0, 1]
     assert value(poisoned, name, collection="alone") == 0
+
+
+def test_counters_that_fill_their_memory_ring(tmp_path: Path) -> None:
+    """Before reports are refused: of a series and of the store, each at four fifths."""
+    with world(tmp_path, FILE, max_series_memory=400, max_store_memory=1200) as deployed:
+        key = deployed.key(Role.ANALYST)
+        before = metrics(deployed, key)
+        deployed.verdicts(deployed.report("theme"))
+        one = metrics(deployed, key)
+        deployed.verdicts(deployed.report("alone"), deployed.report("opened"))
+        three = metrics(deployed, key)
+
+    def rings(found: list[Series], of: str, **labels: str) -> bool:
+        limit = value(found, f"veilcount_{of}_memory_limit_bytes", **labels)
+        return value(found, f"veilcount_{of}_memory_bytes", **labels) > 0.8 * limit
+
+    theme = {"collection": "theme"}
+    assert [rings(found, "series", **theme) for found in (before, one)] == [False, True]
+    assert [rings(found, "store") for found in (before, one, three)] == [False, False, True]

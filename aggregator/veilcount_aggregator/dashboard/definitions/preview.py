@@ -9,6 +9,7 @@ from enum import StrEnum
 from veilcount_shared import Collection, lint
 from veilcount_shared.collection import Model
 
+from ...counter_memory import memory_remarks
 from ...definitions import Catalogue, Source
 from ...promises import Epsilons, epsilons
 from ...series import Series
@@ -74,7 +75,10 @@ def _item(collection: Collection, series: Sequence[Series], answers: int) -> Ite
         f"each {collection.unit}, from {collection.start} until {collection.until}",
         epsilons(collection),
         changes(before, collection) if before else [],
-        [f"{remark.key}: {remark.text}" for remark in lint(collection, answers)],
+        [
+            f"{remark.key}: {remark.text}"
+            for remark in (*lint(collection, answers), *memory_remarks(collection))
+        ],
     )
 
 

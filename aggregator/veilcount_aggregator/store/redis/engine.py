@@ -10,7 +10,11 @@ What a shard keeps, each key after its base `veilcount:{..}`:
     :fresh:SERIES             each period's new rows
     :hourly:SERIES:HOUR       new rows by source, for quotas; gone two hours later
     :sizes:SERIES             each cell's reports
-    :tally:SERIES:CELL        its counters
+    :tally:SERIES:CELL        its counters, of a small tally
+    :tally:SERIES:CELL:PAGE   some counters of a large tally: a packed hash of those that are not
+                              zero, or a string of all
+    :pages:SERIES:CELL        which pages a large tally has, two bits each: none, hash, string
+    :memory                   bytes that counters take, by series; `total`
     :notes, :series, :ledgers, :probe
 and the shelf: :root, :generation, :kinds, :records:KIND
 """
@@ -39,12 +43,14 @@ from ..contract import (
     Shard,
     Spends,
 )
+from ..memory import MemoryUse
 from ..pieces import width
 from . import intake, replica, shelf
 from .address import Address
 from .connections import Wait, ask_each
 from .fitness import examine, examine_server
 from .library import call, pack
+from .limits import Limits
 from .moving import Mover
 from .reading import Reader
 from .root import Root, find_root, root_from
@@ -84,12 +90,13 @@ class RedisStore:
         self.root = root
         self._reader = Reader(servers, root)
         self._probe = WriteProbe(servers, root)
+        self._limits = Limits(servers, root)
 
     # -- the intake ----------------------------------------------------------------------------
 
     def commit(self, group: Sequence[Spends], notes: Notes) -> list[Codes]:
         """Judge and count a group, each shard's part in one step."""
-        return intake.commit(self._servers, self.root, group, notes)
+        return intake.commit(self._servers, self.root, self._limits, group, notes)
 
     def lane(self, group: Sequence[Spends]) -> int:
         """Return the first shard of the server that has a group's rows; a body has one row.
@@ -169,6 +176,10 @@ class RedisStore:
     def noted(self) -> dict[Note, int]:
         """Return everything that was ever noted."""
         return self._reader.noted()
+
+    def memory(self) -> MemoryUse:
+        """Return how many bytes the counters take, by the account in each shard."""
+        return MemoryUse(self._reader.memory(), self._limits.total(), self.root.shards)
 
     # -- the shelf -----------------------------------------------------------------------------
 

@@ -5,6 +5,11 @@ done far faster here. So a call carries what to add if everything is as expected
 always is. If not, nothing was written, the answer has the true verdicts, and they are expected
 next. That ends: each time, another group was committed in between, and moved a verdict of this one
 further on its only way, from counted over full and over budget to duplicate to stale.
+
+Where counters need memory beyond a limit, nothing was written either, and the answer names their
+pages. What touches them is `full` from then on unless its slot is spent. A refusal may let another
+report of the same row count, which may be refused next: after `PAGE_BY_PAGE` such answers, all of
+the series are refused, so that one request's reports cannot use up the tries of its group.
 """
 
 from __future__ import annotations
@@ -16,9 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...counting import touched
+from veilcount_shared.verdict import Verdict
+
+from ...counting import only_places, touched
 from ...errors import StoreError, StoreUnavailable
 from ..contract import (
+    CODES,
     COUNTED,
     UNDECIDED,
     Codes,
@@ -29,14 +37,18 @@ from ..contract import (
     refusal_notes,
 )
 from ..joining import concatenated
+from ..memory import PAGE, share
 from ..pieces import name, width
 from .connections import Wait
 from .library import call, pack, raw
+from .limits import Limits, ShardLimits
 from .root import Root
 from .scatter import Names, shards
 from .servers import Command, Servers
 
 TRIES = 50
+PAGE_BY_PAGE = 3
+FULL = CODES[Verdict.FULL]
 
 Chosen = NDArray[np.intp]
 
@@ -50,6 +62,7 @@ class Sheet:
     quotas: Sequence[Quota]
     charged: Numbers  # each report's quota, counted from 1; 0: none
     names: Names
+    otherwise: Codes  # the verdict if the slot is free: learnt where memory ends
     expected: Codes  # learnt from the answers
 
 
@@ -80,18 +93,24 @@ class Leaf:
             self.sheet.names.places[chosen].tolist(),
             spends.slots[chosen].tolist(),
             spends.periods[chosen].tolist(),
-            spends.otherwise[chosen].tolist(),
+            self.sheet.otherwise[chosen].tolist(),
             self.sheet.expected[chosen].tolist(),
         ]
 
-    def tallies(self) -> Iterator[list[Any]]:
-        """Return what to add to the counters of each cell."""
-        spends, series = self.sheet.spends, self.sheet.spends.series
+    def cells(self) -> Iterator[tuple[str, Chosen]]:
+        """Return the reports that count, cell by cell."""
+        spends = self.sheet.spends
         counted = self.chosen[self.sheet.expected[self.chosen] == COUNTED]
         for period, of_period in _by_number(spends.periods, counted):
             for segment, of_cell in _by_number(spends.segments, of_period):
-                figures = touched(series.collection, spends.messages[of_cell])
-                yield [series.fingerprint, name(period, segment), len(of_cell), *figures]
+                yield name(period, segment), of_cell
+
+    def tally(self, cell: str, chosen: Chosen, shards: int, most: int) -> list[Any]:
+        """Return what to add to the counters of a cell, and the shard's share of the limit."""
+        spends, series = self.sheet.spends, self.sheet.spends.series
+        limit = min(share(spends.memory.series, shards), most)
+        figures = touched(series.collection, spends.messages[chosen])
+        return [series.fingerprint, series.counters, limit, cell, len(chosen), *figures]
 
     def refusals(self) -> Iterator[str | int]:
         """Return a note, and how often, for those that are not counted."""
@@ -107,29 +126,54 @@ class Leaf:
         """Expect what was answered."""
         self.sheet.expected[self.chosen] = verdicts
 
+    def refuse(self, chosen: Chosen, pages: set[int]) -> None:
+        """Expect `full` for those of a cell whose counters are in pages that do not fit."""
+        spends = self.sheet.spends
+        places = only_places(spends.series.collection, spends.messages[chosen])
+        if places is not None:  # nearly always a handful, which lists are faster for
+            chosen = chosen[[page in pages for page in (places // PAGE).tolist()]]
+        self._refuse(chosen)
 
-@dataclass(frozen=True, slots=True)
+    def refuse_all(self) -> None:
+        """Expect `full` for every report that was to be counted."""
+        self._refuse(self.chosen[self.sheet.otherwise[self.chosen] == COUNTED])
+
+    def _refuse(self, chosen: Chosen) -> None:
+        self.sheet.otherwise[chosen] = FULL
+        self.sheet.expected[chosen] = FULL
+
+
+@dataclass(slots=True)
 class Part:
     """What one shard gets of a group."""
 
     shard: int
     leaves: Sequence[Leaf]
     notes: Notes
+    limits: ShardLimits
+    refusals: int = 0  # answers that memory ended
 
     def command(self, root: Root) -> Command:
         """Return the call, on what is expected by now."""
         pages = [leaf.page(root.shards) for leaf in self.leaves]
-        tallies = [tally for leaf in self.leaves for tally in leaf.tallies()]
+        tallies = [
+            leaf.tally(cell, chosen, root.shards, self.limits.series)
+            for leaf, cell, chosen in self._cells()
+        ]
         notes: list[str | int] = [note for leaf in self.leaves for note in leaf.refusals()]
         for note, times in self.notes.items():
             notes += (name(*note), times) if times else ()
         base = root.bases[self.shard]
-        return Command(base, call("commit", base, root.store, pack([pages, tallies, notes])))
+        given = pack([pages, tallies, notes, self.limits.total])
+        return Command(base, call("commit", base, root.store, given))
 
-    def learn(self, answer: int | bytes) -> bool:
-        """Take an answer; say whether nothing was written since other verdicts were expected."""
+    def learn(self, answer: int | bytes | list[int]) -> bool:
+        """Take an answer; say whether nothing was written, and it is to be asked again."""
         if isinstance(answer, int):
             return False
+        if isinstance(answer, list):
+            self._refuse(answer)
+            return True
         verdicts, first = np.frombuffer(answer, np.uint8), 0
         for leaf in self.leaves:
             leaf.learn(verdicts[first : first + len(leaf.chosen)])
@@ -141,19 +185,42 @@ class Part:
         for leaf in self.leaves:
             leaf.learn(UNDECIDED)
 
+    def _cells(self) -> list[tuple[Leaf, str, Chosen]]:
+        """Return the cells that are counted in, by their first reports: those have memory first."""
+        found = [(leaf, *cell) for leaf in self.leaves for cell in leaf.cells()]
+        return sorted(found, key=lambda each: int(each[2][0]))
 
-def commit(servers: Servers, root: Root, group: Sequence[Spends], notes: Notes) -> list[Codes]:
+    def _refuse(self, unfit: list[int]) -> None:
+        """Refuse what touches pages that do not fit, each given by its tally and its number."""
+        self.refusals += 1
+        pages: dict[int, set[int]] = {}
+        for tally, page in zip(unfit[::2], unfit[1::2], strict=True):
+            pages.setdefault(tally, set()).add(page)
+        cells = self._cells()
+        for tally, numbers in pages.items():
+            leaf, _, chosen = cells[tally]
+            if self.refusals > PAGE_BY_PAGE:
+                leaf.refuse_all()
+            else:
+                leaf.refuse(chosen, numbers)
+
+
+def commit(
+    servers: Servers, root: Root, limits: Limits, group: Sequence[Spends], notes: Notes
+) -> list[Codes]:
     """Judge and count a group; each shard's part of it in one step, which fails by itself."""
     members = _by_series(group)
     sheets = [_sheet(root, [group[at] for at in places]) for places in members.values()]
     alone = 0 if group else _answering(servers, root)
-    parts = list(_parts(root, sheets, notes, alone))
+    by_shard = limits.by_shard(group[0].memory.store if group else None)
+    parts = list(_parts(root, by_shard, sheets, notes, alone))
     errors = _commit(servers, root, parts)
     if parts and len(errors) == len(parts):
         raise next(iter(errors.values()))
     if notes and 0 in errors:  # the first part had them
         kept = next(part.shard for at, part in enumerate(parts) if at not in errors)
-        servers.ask_each([Part(kept, [], notes).command(root)], Wait.COMMIT)
+        only_notes = Part(kept, [], notes, by_shard[kept])
+        servers.ask_each([only_notes.command(root)], Wait.COMMIT)
     return _verdicts(group, members, sheets)
 
 
@@ -198,10 +265,17 @@ def _sheet(root: Root, group: Sequence[Spends]) -> Sheet:
     quotas = list(dict.fromkeys(each.quota for each in group if each.quota is not None))
     numbers = [0 if each.quota is None else 1 + quotas.index(each.quota) for each in group]
     charged = np.repeat(numbers, [len(each) for each in group])
-    return Sheet(spends, rooms, quotas, charged, names, spends.otherwise.copy())
+    otherwise = spends.otherwise
+    return Sheet(spends, rooms, quotas, charged, names, otherwise.copy(), otherwise.copy())
 
 
-def _parts(root: Root, sheets: Sequence[Sheet], notes: Notes, alone: int) -> Iterator[Part]:
+def _parts(
+    root: Root,
+    limits: Sequence[ShardLimits],
+    sheets: Sequence[Sheet],
+    notes: Notes,
+    alone: int,
+) -> Iterator[Part]:
     """Notes stand in any shard: they go where something goes anyway, or alone to this one."""
     leaves: dict[int, list[Leaf]] = {}
     for sheet in sheets:
@@ -212,7 +286,7 @@ def _parts(root: Root, sheets: Sequence[Sheet], notes: Notes, alone: int) -> Ite
     if notes and not leaves:
         leaves[alone] = []
     for shard, of_shard in leaves.items():
-        yield Part(shard, of_shard, notes)
+        yield Part(shard, of_shard, notes, limits[shard])
         notes = {}
 
 

@@ -16,10 +16,11 @@ import msgspec
 
 from veilcount_shared.verdict import Verdict
 
+from .. import memory
 from ..contract import CODES, DEFERRED
 
 DIGITS = 12
-PARTS = ("ledger", "guard", "intake", "keeping", "shelf", "register")
+PARTS = ("ledger", "guard", "tallies", "intake", "keeping", "shelf", "register")
 
 _TOLD = (
     Verdict.COUNTED,
@@ -29,6 +30,17 @@ _TOLD = (
     Verdict.OVER_BUDGET,
 )
 
+#: the account of counters, one formula for Lua and Python
+_SIZES = (
+    "PAGE",
+    "SPARSE",
+    "COUNTER_BYTES",
+    "TALLY_BYTES",
+    "PAGE_BYTES",
+    "ENTRY_BYTES",
+    "PAGES_A_BYTE",
+)
+
 
 @cache
 def body() -> str:
@@ -36,8 +48,9 @@ def body() -> str:
     folder = files(__package__) / "lua"
     constants = [f"local {verdict.name} = {CODES[verdict]}" for verdict in _TOLD]
     constants.append(f"local DEFERRED = {DEFERRED}")
+    sizes = [f"local {name} = {getattr(memory, name)}" for name in _SIZES]
     parts = ((folder / f"{part}.lua").read_text("utf-8") for part in PARTS)
-    return "\n".join([*constants, *parts])
+    return "\n".join([*constants, *sizes, *parts])
 
 
 def name_of(body: str) -> str:

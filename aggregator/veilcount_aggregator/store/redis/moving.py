@@ -14,11 +14,13 @@ import numpy as np
 
 from ...errors import StoreFenced
 from ..contract import ROW_BYTES, Bytes, Counters, Piece, Record
+from ..memory import PAGE
 from ..pieces import name, numbers, parse
 from . import shelf
 from .connections import Words
 from .library import call, pack, raw
-from .reading import BIG_ENDIAN, Reader, key
+from .pages import BIG_ENDIAN, split
+from .reading import Reader, key
 from .root import SHELF, Root
 from .scatter import shards
 from .servers import Command, Servers
@@ -166,10 +168,11 @@ class Mover:
 
     def _put_tally(self, piece: Piece) -> Iterator[Command]:
         series, cell = piece.key.split("/", 1)
-        reports, *_ = held = parse(piece.body)
-        yield from self._put_string(piece.key, ("tally", series, cell), held[1:])
-        yield from self._put_field(piece.key, ("sizes", series), cell, int(reports))
-        yield from self._know(series)
+        held = parse(piece.body)
+        home = self._home(piece.key)
+        for base in self._root.bases:
+            given = pack(_tally(int(held[0]), held[1:]) if base == home else NO_TALLY)
+            yield Command(base, call("place", base, self._root.store, series, cell, given))
 
     def _put_rows(self, piece: Piece) -> Iterator[Command]:
         series, epoch, width, _ = piece.key.split("/")
@@ -215,6 +218,20 @@ class Mover:
 
     def _ask(self, base: bytes, *words: bytes | str | int) -> Any:
         return self._servers.ask_one(Command(base, words))
+
+
+#: reports, counters, the string of a small tally, the pages of a large one
+NO_TALLY = [0, 0, raw(b""), []]
+
+
+def _tally(reports: int, counters: Counters) -> list[Any]:
+    """Return a tally as `place` takes it."""
+    if len(counters) <= PAGE:
+        return [reports, 0, raw(counters.astype(BIG_ENDIAN).tobytes()), []]
+    given = [
+        [number, raw(held) if isinstance(held, bytes) else held] for number, held in split(counters)
+    ]
+    return [reports, len(counters), raw(b""), given]
 
 
 def _record(piece: Piece) -> Record:

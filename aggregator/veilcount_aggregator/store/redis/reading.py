@@ -8,15 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ..contract import Cell, Counters, Note
+from ..memory import PAGE
 from ..pieces import name
+from .library import call
+from .pages import BIG_ENDIAN, Pages
 from .root import Root
 from .servers import Command, Servers
 
 #: numbers that are asked for in one go: some 64 MB of answers
 AT_ONCE = 8_000_000
 
-#: BITFIELD keeps numbers in network order
-BIG_ENDIAN = np.dtype(">i8")
+#: the field of all series together, among those of `memory`
+TOTAL = "total"
 
 
 def key(base: bytes, *words: str) -> bytes:
@@ -31,6 +34,7 @@ class Reader:
         """Read from these servers."""
         self._servers = servers
         self._root = root
+        self._pages = Pages(servers, root)
 
     def sizes(self, fingerprint: str) -> dict[Cell, int]:
         """Return how many reports each tally holds."""
@@ -41,9 +45,11 @@ class Reader:
         """Return the sum of these cells' counters, of which there are so many, or more."""
         total = np.zeros(size, np.int64)
         names = [name(*cell) for cell in cells]
-        for _, held in self._strings("tally", fingerprint, names, size):
+        for _, held in self._strings("tally", fingerprint, names, min(size or PAGE, PAGE)):
             total = _sum(total, held)
-        return total
+        if size and size <= PAGE:
+            return total
+        return self._pages.add(fingerprint, names, total)[: size or None]
 
     def spread(self, fingerprint: str, most: int) -> dict[int, Counters]:
         """Return per epoch how many rows have spent 1, 2, .. so many slots, or more."""
@@ -81,6 +87,21 @@ class Reader:
     def noted(self) -> dict[Note, int]:
         """Return everything that was ever noted."""
         return {_note(words): times for words, times in self._summed("notes").items()}
+
+    def memory(self) -> dict[str, int]:
+        """Return the bytes that are accounted to each series."""
+        return {series: held for series, held in self._summed("memory").items() if series != TOTAL}
+
+    def measured(self, fingerprint: str) -> int:
+        """Return the bytes of a series counted anew, tally by tally, by the same formula."""
+        asked = [
+            Command(base, call("measure", base, fingerprint, cell))
+            for base in self._root.bases
+            for cell in self._servers.ask_one(
+                Command(base, ("HKEYS", key(base, "sizes", fingerprint)))
+            )
+        ]
+        return sum(self._servers.ask(asked))
 
     def series(self) -> list[str]:
         """Return the fingerprints of which there is anything."""

@@ -16,7 +16,7 @@ from .library import call
 from .scatter import Scatter
 from .servers import Command, Servers
 
-FORMAT = b"1"
+FORMAT = b"2"
 SLOTS = 16384
 #: of a new store in a cluster: 3, 4, 6 and 12 masters share them evenly, without a copy
 SHARDS = 12

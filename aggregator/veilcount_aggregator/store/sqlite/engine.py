@@ -27,6 +27,7 @@ from ..contract import (
     Shard,
     Spends,
 )
+from ..memory import MemoryUse
 from ..pieces import parse
 from . import intake, moving, retention, shelf
 from .condition import PAGES_SECONDS, PROBE_SECONDS
@@ -154,6 +155,10 @@ class SqliteStore:
     def noted(self) -> dict[Note, int]:
         """Return everything that was ever noted."""
         return {Note(*words): times for *words, times in self._read("select * from note")}
+
+    def memory(self) -> MemoryUse:
+        """Return how many bytes the counters take, as they are accounted by series."""
+        return MemoryUse(dict(self._read("select fingerprint, bytes from series")), None)
 
     # -- the shelf -----------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from ..contract import Codes, Notes, Quota, Spends, refusal_notes
 from ..joining import join
 from ..judging import Page, Row, judge, moved, rows_of
 from ..pieces import numbers, parse, width
+from .memory import Memory, StoreMemory
 from .parts import padded
 from .tallies import Tally
 
@@ -140,11 +141,12 @@ def take(database: sqlite3.Connection, group: Sequence[Spends], notes: Notes) ->
     """Judge and count a group."""
     pages: dict[str, tuple[int, Page, _Rows]] = {}
     verdicts: dict[int, Codes] = {}
+    store = StoreMemory(database)
     for joined in join(group):
         spends = joined.spends
         name = spends.series.fingerprint
         if name not in pages:
-            pages[name] = _turn(database, spends.series)
+            pages[name] = _turn(database, spends.series, store)
         _, page, held = pages[name]
         rows = rows_of(spends)
         held.look_up(rows)
@@ -175,11 +177,14 @@ def close_row(
     return any(closed)
 
 
-def _turn(database: sqlite3.Connection, series: Series) -> tuple[int, Page, _Rows]:
+def _turn(
+    database: sqlite3.Connection, series: Series, store: StoreMemory
+) -> tuple[int, Page, _Rows]:
     number, dropped = know(database, series.fingerprint)
     held = _Rows(database, number)
     periods, hourly = _Periods(database, number), _Hourly(database, number)
-    return number, Page(series, dropped, held, periods, hourly), held
+    memory = Memory(database, number, series, store)
+    return number, Page(series, dropped, held, periods, hourly, memory.fits), held
 
 
 def _write(database: sqlite3.Connection, number: int, page: Page) -> None:

@@ -6,9 +6,13 @@ import sqlite3
 from collections.abc import Sequence
 
 from ...errors import StoreUnfit
+from ..memory import TALLY_BYTES
 
 #: "veil": what tells a store from another program's database
 APPLICATION = 0x7665696C
+
+#: what a part of a large tally takes besides its body: its row, and its place in the index
+PART_BYTES = 64
 
 _FIRST = """
 create table state (generation integer not null, fenced integer not null) strict;
@@ -75,7 +79,43 @@ create table dropping (
 """
 
 #: from each version to the next; a step that was released never changes
-STEPS = (_FIRST, _HOURLY, _RECOVERABLE)
+#: a statement that changes a series' account
+_CHARGE = "update series set bytes = bytes + {} where number = {}.series"
+
+
+def _trigger(name: str, event: str, rows: str, by: str) -> str:
+    """Return a trigger that keeps the account; in one line, since a step is cut at line ends."""
+    return f"create trigger {name} after {event} begin {_CHARGE.format(by, rows)}; end"
+
+
+#: the account of a series from its rows; (series.)number says which
+_RECOUNT = (
+    f"(select coalesce(sum({TALLY_BYTES} + length(counters)), 0) from tally"  # noqa: S608 - figures
+    f" where series = number) + (select coalesce(sum({PART_BYTES} + length(body)), 0) from part"
+    " where series = series.number)"
+)
+
+#: bytes that counters take, accounted by series with every write. The figures are written into the
+#: triggers: whoever changes one adds a step that makes them anew, and counts anew.
+_MEMORY = ";\n".join(
+    [
+        "alter table series add column bytes integer not null default 0",
+        f"update series set bytes = {_RECOUNT}",  # noqa: S608 - figures
+        _trigger("tally_made", "insert on tally", "new", f"{TALLY_BYTES} + length(new.counters)"),
+        _trigger(
+            "tally_grown",
+            "update of counters on tally when length(new.counters) <> length(old.counters)",
+            "new",
+            "length(new.counters) - length(old.counters)",
+        ),
+        _trigger("tally_gone", "delete on tally", "old", f"-{TALLY_BYTES} - length(old.counters)"),
+        _trigger("part_made", "insert on part", "new", f"{PART_BYTES} + length(new.body)"),
+        _trigger("part_gone", "delete on part", "old", f"-{PART_BYTES} - length(old.body)"),
+    ]
+)
+
+#: from each version to the next; a step that was released never changes
+STEPS = (_FIRST, _HOURLY, _RECOVERABLE, _MEMORY)
 
 
 def bring_up(database: sqlite3.Connection, name: str, steps: Sequence[str], *, make: bool) -> None:

@@ -125,9 +125,9 @@ def test_a_store_that_was_made_by_half_is_finished(server: RedisServer, store: R
 
 
 def test_a_format_of_the_future_is_refused(server: RedisServer, store: RedisStore) -> None:
-    server.ask("HSET", "veilcount:{shelf}:root", "format", "2")
+    server.ask("HSET", "veilcount:{shelf}:root", "format", "3")
 
-    with pytest.raises(StoreUnfit, match="format 2"):
+    with pytest.raises(StoreUnfit, match="format 3"):
         open_redis(server.url, make=False)
 
 

@@ -1,7 +1,8 @@
 -- The intake: all reports of a group are judged, and then all are written, or none.
 --
 -- The caller has said what it expects of each report, and what to add if it is right. Lua does not
--- roll back: so judging only reads, and the first write comes after the last reason to refuse.
+-- roll back: so judging only reads, and so does reserving memory for counters. The first write comes
+-- after the last reason to refuse.
 
 -- What a group touches of one series: `fresh` counts the new rows of its periods.
 local function look_up(base, volumes, series, epoch)
@@ -129,14 +130,6 @@ local function judge(base, volumes, page, verdicts)
   return leaf, agreed
 end
 
-local function add(operations, place, by)
-  local at = #operations
-  operations[at + 1] = 'INCRBY'
-  operations[at + 2] = 'i64'
-  operations[at + 3] = '#' .. place
-  operations[at + 4] = by
-end
-
 local function write_rows(base, leaf)
   local ledger = leaf.ledger
   if ledger.isnew then
@@ -162,17 +155,8 @@ local function write_rows(base, leaf)
   call_in_parts('BITFIELD', base .. ':spread:' .. leaf.series .. ':' .. leaf.epoch, operations)
 end
 
-local function write_tally(base, series, cell, reports, places, counts)
-  local key, operations = base .. ':tally:' .. series .. ':' .. cell, {}
-  for at = 1, #places do
-    add(operations, places[at], counts[at])
-  end
-  call_in_parts('BITFIELD', key, operations)
-  call('HINCRBY', base .. ':sizes:' .. series, cell, reports)
-end
-
 local function commit(base, packed)
-  local pages, tallies, notes = unpack(cmsgpack.unpack(packed))
+  local pages, given, notes, limit = unpack(cmsgpack.unpack(packed))
   local volumes, leaves, verdicts, agreed = {}, {}, {}, true
   for at, page in ipairs(pages) do
     local leaf, agrees = judge(base, volumes, page, verdicts)
@@ -185,6 +169,10 @@ local function commit(base, packed)
     end
     return table.concat(verdicts)
   end
+  local tallies, budget, unfit = plan_tallies(base, given, limit)
+  if #unfit > 0 then
+    return unfit
+  end
   for _, leaf in ipairs(leaves) do
     if #leaf.changed > 0 then
       write_rows(base, leaf)
@@ -196,9 +184,7 @@ local function commit(base, packed)
     end
     charge_quotas(volume)
   end
-  for _, tally in ipairs(tallies) do
-    write_tally(base, unpack(tally))
-  end
+  write_tallies(base, tallies, budget)
   for at = 1, #notes, 2 do
     call('HINCRBY', base .. ':notes', notes[at], notes[at + 1])
   end

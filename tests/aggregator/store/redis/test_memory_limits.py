@@ -1,0 +1,289 @@
+"""No definition and no request takes all of Redis's memory; what counters take is accounted."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.store.redis.millions import million, reports
+from tests.aggregator.store.series import ARMS, DAILY, Asked, message, row, send, series
+from tests.redis_cluster import RedisCluster
+from tests.redis_server import RedisServer
+from tests.system.server import wait_until
+from veilcount_aggregator.counting import tally
+from veilcount_aggregator.errors import StoreError
+from veilcount_aggregator.series import Series
+from veilcount_aggregator.store import CODES, COUNTED, Cell, MemoryLimits
+from veilcount_aggregator.store.memory import PAGE, SPARSE, tally_bytes, worst_case
+from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
+from veilcount_aggregator.store.redis.reading import Reader
+from veilcount_shared.verdict import Verdict
+
+FULL = CODES[Verdict.FULL]
+MEGABYTE = 1 << 20
+ANY = MemoryLimits(1 << 50, 1 << 50)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[RedisServer]:
+    """A server of its own, with little memory."""
+    server = RedisServer(tmp_path, maxmemory="32mb")
+    yield server
+    server.kill()
+
+
+def used(server: RedisServer) -> int:
+    """Return the bytes that a server takes."""
+    with server.connection() as connection:
+        return int(connection.info("memory")["used_memory"])
+
+
+def recounted(store: RedisStore, fingerprint: str) -> int:
+    """Return what the counters of a series take, tally by tally."""
+    return Reader(store._servers, store.root).measured(fingerprint)
+
+
+def usage(server: RedisServer) -> int:
+    """Return what Redis says that all keys of tallies take."""
+    with server.connection() as connection:
+        keys = [
+            key
+            for kind in ("tally", "pages", "sizes")
+            for key in connection.scan_iter(f"*:{kind}:*", count=1000)
+        ]
+        return sum(connection.memory_usage(key, samples=0) or 0 for key in keys)
+
+
+# -- one request ----------------------------------------------------------------------------------
+
+
+def test_a_report_in_each_tally_takes_a_kilobyte_each(own: RedisServer) -> None:
+    """Of 992 tallies of 7.5 MB, were they whole; other collections count, before and after."""
+    which, many = million(32), 992
+    store = open_redis(own.url, make=True)
+    assert send(store, DAILY, Asked(row(1))) == [Verdict.COUNTED]
+    before = used(own)
+
+    codes = store.commit([reports(which, many, 1, cells=many)], {})[0]
+
+    assert (codes == COUNTED).all()
+    assert tally_bytes(which.counters) > 7_500_000
+    assert used(own) - before < 1_500 * many
+    assert send(store, DAILY, Asked(row(2)), Asked(row(2), 1)) == [Verdict.COUNTED] * 2
+    own.kill()
+    own.start()
+    assert send(store, DAILY, Asked(row(3))) == [Verdict.COUNTED]
+    assert sum(store.sizes(which).values()) == many
+    store.close()
+
+
+def test_counters_never_take_all_of_maxmemory(own: RedisServer) -> None:
+    """One series takes half of the limit, all together the limit; rows have what is left."""
+    own.ask("CONFIG", "SET", "maxmemory", "6mb")
+    first, second = million(32), million(31)
+    store = open_redis(own.url, make=True)
+    assert send(store, DAILY, Asked(row(1))) == [Verdict.COUNTED]
+    limit = int(0.6 * 6 * MEGABYTE)
+
+    for which in (first, second):
+        assert _flood(store, which)
+        assert store.memory().series[which.fingerprint] <= limit // 2
+    assert store.memory().limit == limit
+    assert 0.95 * limit < store.memory().total <= limit
+    assert used(own) < 6 * MEGABYTE
+    assert recounted(store, first.fingerprint) == store.memory().series[first.fingerprint]
+    more = [Asked(row(n)) for n in range(2, 500)]
+    assert send(store, DAILY, *more, Asked(row(1), 1)) == [Verdict.COUNTED] * 498 + [Verdict.FULL]
+    store.close()
+
+
+def _flood(store: RedisStore, which: Series) -> bool:
+    """Send reports that each touch another page; say whether any was refused in the end."""
+    for seed in range(20):
+        codes = store.commit([reports(which, 2_000, seed, cells=1_000)], {})[0]
+        assert set(codes.tolist()) <= {COUNTED, FULL}
+        if (codes == FULL).all():
+            return True
+    return False
+
+
+def test_each_shard_has_its_share_of_the_limits(cluster: RedisCluster) -> None:
+    """Together they take no more than a series, and then a store, may."""
+    which = series("plane")
+    store = open_redis(cluster.url, make=True)
+    limits = MemoryLimits(60_000)
+
+    codes = store.commit([reports(which, 3_000, 1, cells=20, memory=limits)], {})[0]
+
+    assert FULL in codes
+    assert 50_000 < store.memory().total <= 60_000
+    assert store.memory().shards == 3
+    assert recounted(store, which.fingerprint) == store.memory().total
+    assert sum(store.sizes(which).values()) == (codes == COUNTED).sum()
+    store.close()
+
+
+def test_a_limit_follows_maxmemory(server: RedisServer, store: RedisStore) -> None:
+    """Of a Redis that sets none there is none."""
+    assert store.memory().limit is None
+
+    server.ask("CONFIG", "SET", "maxmemory", "1gb")
+    again = open_redis(server.url, make=False)
+    found = again.memory().limit
+    server.ask("CONFIG", "SET", "maxmemory", "0")
+
+    assert found == int(0.6 * (1 << 30))
+    again.close()
+
+
+# -- pages ----------------------------------------------------------------------------------------
+
+
+def kinds(server: RedisServer, store: RedisStore, which: Series) -> dict[int, str]:
+    """Return how each page of a cell is kept."""
+    with server.connection() as connection:
+        keys = connection.keys(f"*:tally:{which.fingerprint}:0/0:*")
+        return {
+            int(key.rpartition(b":")[2]): connection.object("encoding", key).decode()
+            for key in keys
+        }
+
+
+def test_a_page_is_packed_until_it_has_128_counters(server: RedisServer, store: RedisStore) -> None:
+    """And then a string; a counter that is there already takes no more."""
+    which = series("plane")
+    crowd = [Asked(row(n), message=PAGE + n) for n in range(SPARSE + 1)]
+    send(store, which, *crowd[:SPARSE])
+    packed = store.memory().total
+    send(store, which, *(Asked(row(1000 + n), message=PAGE + n) for n in range(SPARSE)))
+    assert kinds(server, store, which) == {1: "listpack"}
+    assert store.memory().total == packed
+
+    send(store, which, crowd[-1], Asked(row(5000), message=0))
+
+    assert kinds(server, store, which) == {0: "listpack", 1: "raw"}
+    counters = store.counters(which, [Cell(0, 0)])
+    assert counters[PAGE : PAGE + SPARSE + 1].tolist() == [2] * SPARSE + [1]
+    assert counters.sum() == 2 * SPARSE + 2
+    assert recounted(store, which.fingerprint) == store.memory().total
+
+
+def test_a_group_of_many_makes_whole_pages_at_once(server: RedisServer, store: RedisStore) -> None:
+    """What a page of that many counters takes is accounted once."""
+    which = series("plane")
+    crowd = reports(which, 4_000, 1)
+    store.commit([crowd], {})
+
+    assert set(kinds(server, store, which).values()) == {"raw"}
+    assert store.memory().total == tally_bytes(which.counters)
+    assert recounted(store, which.fingerprint) == tally_bytes(which.counters)
+    expected = tally(which.collection, crowd.messages)
+    assert (store.counters(which, [Cell(0, 0)]) == expected).all()
+
+
+@pytest.mark.parametrize("many", [1, 300, 6_000, 20_000])
+def test_the_account_is_what_redis_says(server: RedisServer, store: RedisStore, many: int) -> None:
+    """Within a half above it, and never a tenth below, however full the pages are."""
+    which = million(32)
+    for first in range(0, many, 2_000):
+        size = min(2_000, many - first)
+        store.commit([reports(which, size, first, cells=3, memory=ANY)], {})
+
+    taken = store.memory().total
+    assert recounted(store, which.fingerprint) == taken
+    assert usage(server) / 1.1 < taken < 1.6 * usage(server)
+
+
+def test_the_account_of_small_tallies_is_what_redis_says(
+    server: RedisServer, store: RedisStore
+) -> None:
+    """Within a factor of two: the least of them is a key and little more."""
+    for which in (DAILY, ARMS, series("wide"), series("distribution")):
+        chance = random.Random(1)
+        for period in range(40):
+            some = [Asked(row(n), period, message=message(which, chance)) for n in range(3)]
+            assert send(store, which, *some) == [Verdict.COUNTED] * 3
+
+    assert usage(server) / 1.1 < store.memory().total < 2 * usage(server)
+
+
+def test_a_page_that_fills_while_it_is_read_is_read_whole(
+    server: RedisServer, store: RedisStore
+) -> None:
+    """A reader meets packed pages and whole ones, and what was counted before it began."""
+    which, stop, wrong = million(32), threading.Event(), []
+
+    def count_on() -> None:
+        for seed in range(15):
+            store.commit([reports(which, 2_000, seed, memory=ANY)], {})
+        stop.set()
+
+    writer = threading.Thread(target=count_on)
+    writer.start()
+    reader = open_redis(server.url, make=False)
+    while not stop.is_set():
+        before = sum(reader.sizes(which).values())
+        held = int(reader.counters(which, [Cell(0, 0)]).sum())
+        wrong += [(before, held)] if held < before else []
+    writer.join()
+
+    assert not wrong
+    assert int(reader.counters(which, [Cell(0, 0)]).sum()) == 30_000
+    reader.close()
+
+
+# -- faults ---------------------------------------------------------------------------------------
+
+
+def test_the_account_survives_a_kill(own: RedisServer) -> None:
+    """Killed in the midst of commits, again and again: the account equals a recount."""
+    which = million(32)
+    store = open_redis(own.url, make=True)
+    stop = threading.Event()
+
+    def send_on(seed: int) -> None:
+        while not stop.is_set():
+            seed += 10
+            with suppress(StoreError):
+                store.commit([reports(which, 500, seed, cells=50)], {})
+
+    senders = [threading.Thread(target=send_on, args=(seed,)) for seed in range(3)]
+    for sender in senders:
+        sender.start()
+    for many in (1_000, 2_000, 3_000):
+        wait_until(partial(_has_keys, own, many), seconds=60)
+        own.kill()
+        own.start()
+    stop.set()
+    for sender in senders:
+        sender.join()
+
+    assert store.memory().total == recounted(store, which.fingerprint) > 0
+    cells = list(store.sizes(which))
+    assert store.counters(which, cells).sum() == sum(store.sizes(which).values())
+    store.close()
+
+
+def _has_keys(server: RedisServer, many: int) -> bool:
+    with server.connection() as connection:
+        return int(connection.dbsize()) > many
+
+
+# -- the formula ----------------------------------------------------------------------------------
+
+
+def test_the_worst_case_is_every_counter_of_every_cell() -> None:
+    """In every shard; of a million counters and 32 cells over 63 days, 15 GB."""
+    which = million(32)
+    collection = which.collection
+
+    assert worst_case(collection) == 63 * 32 * tally_bytes(which.counters)
+    assert worst_case(collection, shards=3) == 3 * worst_case(collection)
+    assert 15e9 < worst_case(collection) < 16e9
+    assert worst_case(DAILY.collection) < 30_000

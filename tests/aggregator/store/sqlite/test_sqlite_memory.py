@@ -1,0 +1,79 @@
+"""SQLite's account of counters' memory: kept by triggers, equal to what the rows have."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from tests.aggregator.store.series import DAILY, Asked, drop_and_sweep, message, row, send, series
+from veilcount_aggregator.store import open_store
+from veilcount_aggregator.store.memory import TALLY_BYTES
+from veilcount_aggregator.store.sqlite import SqliteStore
+from veilcount_aggregator.store.sqlite.file import SqliteFile
+from veilcount_aggregator.store.sqlite.place import Place
+from veilcount_aggregator.store.sqlite.schema import PART_BYTES, STEPS
+
+TALLIES = "select coalesce(sum(? + length(counters)), 0) from tally"
+PARTS = "select coalesce(sum(? + length(body)), 0) from part"
+
+
+def recounted(store: SqliteStore) -> int:
+    """Return what the rows of all counters have."""
+    with store.file.reading() as database:
+        (tallies,) = database.execute(TALLIES, (TALLY_BYTES,)).fetchone()
+        (parts,) = database.execute(PARTS, (PART_BYTES,)).fetchone()
+    return int(tallies + parts)
+
+
+def made(path: Path) -> SqliteStore:
+    """Open a store, or make one."""
+    store = open_store(f"sqlite:///{path}", make=True)
+    assert isinstance(store, SqliteStore)
+    return store
+
+
+def test_the_account_is_what_the_rows_have(tmp_path: Path) -> None:
+    """While parts are added and folded, once an epoch is dropped, and after a copy."""
+    store, which, chance = made(tmp_path / "a.db"), series("plane"), random.Random(1)
+    for group in range(150):
+        reports = [Asked(row(10 * group + n), message=message(which, chance)) for n in range(9)]
+        send(store, which, *reports)
+        send(store, DAILY, Asked(row(group), group % 20))
+        if group % 30 == 0:
+            assert store.memory().total == recounted(store)
+    grown = store.memory().total
+
+    drop_and_sweep(store, which, 1)
+    assert recounted(store) == store.memory().total < grown
+    target = made(tmp_path / "b.db")
+    for _ in range(2):
+        target.absorb(list(store.pieces()))
+        assert target.memory().total == recounted(target)
+    assert send(target, DAILY, *(Asked(row(900 + n), n) for n in range(25)))
+    assert target.memory().total == recounted(target)
+    store.close()
+    target.close()
+
+
+def test_an_older_store_is_counted_when_it_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    old = SqliteFile(Place(path), STEPS[:1])
+    old.open(make=True)
+    with old.writing() as database:
+        database.execute("insert into series (number, fingerprint) values (1, 'a'), (2, 'b')")
+        database.execute("insert into tally values (1, 0, 0, 3, zeroblob(24), 0)")
+        database.execute("insert into tally values (1, 1, 0, 3, zeroblob(24), 0)")
+        database.execute("insert into tally values (2, 0, 0, 3, x'', 1)")
+        database.execute(
+            "insert into part (series, period, segment, level, dense, body)"
+            " values (2, 0, 0, 0, 0, zeroblob(48))"
+        )
+    old.close()
+
+    store = made(path)
+    assert store.memory().series == {
+        "a": 2 * (TALLY_BYTES + 24),
+        "b": TALLY_BYTES + PART_BYTES + 48,
+    }
+    assert store.memory().total == recounted(store)
+    store.close()
