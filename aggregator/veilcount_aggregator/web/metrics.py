@@ -1,8 +1,9 @@
 """The figures of the service as Prometheus reads them, summed over all workers by the store.
 
-A shard that is away takes none of them along: sums are then of the shards that answer, and say that
-they are not complete; `shard_metrics` says which. While keys cannot be read again, only how the
-shards are is shown, since the key that asks may be revoked.
+A shard that is away does not take the state of the others along. Counters are sums over all shards,
+though: with a part missing they would fall and rise again, and every rate over them would see all
+its reports come at once. So they pause until they are complete; `figures_complete` says so. While
+keys cannot be read again, only how the shards are is shown: the key that asks may be revoked.
 
 Behind a key, since they tell how many reports there are. Where a trusted curator's collection must
 not tell that, its own figures are left out, and so are those of the intake as a whole, which would
@@ -70,24 +71,27 @@ def exposition(
     noted = store.noted()
     series = aggregator.known().catalogue.series
     secret = [each for each in series.values() if not counts_are_public(each.collection)]
-    yield from _complete(complete=complete and all(shard.up for shard in shards))
+    complete = complete and all(shard.up for shard in shards)
+    says = "1: all shards answer. 0: counters pause until they do."
+    yield from metric("figures_complete", "gauge", says, [((), int(complete))])
     yield from _store(aggregator.store.health())
     yield from _locked(aggregator.store)
-    yield from _reports(store, series, counts_by_series(noted))
     yield from _suspicious(store, series, suspicion)
-    words = _by_what(noted)
-    yield from _service(words, intake=not secret)
     if not secret:
         yield from queue_metrics(aggregator.committer.queues())
+    if complete:
+        yield from _reports(store, series, counts_by_series(noted))
+        yield from _counters(_by_what(noted), intake=not secret)
+
+
+def _counters(words: Words, *, intake: bool) -> Iterator[str]:
+    """Yield what the service counted of itself, over all workers."""
+    yield from _service(words, intake=intake)
+    if intake:
         yield from commit_metrics(words.get(COMMITS, {}), words.get(COMMIT_MICROSECONDS, {}))
         postponed = [((), sum(words.get(POSTPONED, {}).values()))]
         says = "Reports that devices send again, since their shard was away."
         yield from metric("postponed_total", "counter", says, postponed)
-
-
-def _complete(*, complete: bool) -> Iterator[str]:
-    says = "0: a shard is away, and sums are of those that answer: counters may fall."
-    yield from metric("figures_complete", "gauge", says, [((), int(complete))])
 
 
 def _by_what(noted: Mapping[Note, int]) -> dict[str, Counter[str]]:
