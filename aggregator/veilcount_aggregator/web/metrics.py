@@ -76,11 +76,12 @@ def exposition(
     yield from metric("figures_complete", "gauge", says, [((), int(complete))])
     yield from _store(aggregator.store.health())
     yield from _locked(aggregator.store)
+    if complete:
+        yield from _reports(store, series, counts_by_series(noted))
     yield from _suspicious(store, series, suspicion)
     if not secret:
         yield from queue_metrics(aggregator.committer.queues())
     if complete:
-        yield from _reports(store, series, counts_by_series(noted))
         yield from _counters(_by_what(noted), intake=not secret)
 
 

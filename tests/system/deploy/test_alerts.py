@@ -189,15 +189,11 @@ def test_a_shard_that_is_away_rings_alone(tmp_path: Path) -> None:
     with world(tmp_path, FILE, url=cluster.url) as deployed:
         key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
         assert isinstance(store, RedisStore)
-        of_records = store._servers.owner(SHELF).host[1]
         whole = metrics(deployed, key)
-        away = next(
-            shard
-            for shard, base in enumerate(store.root.bases)
-            if store._servers.owner(base).host[1] != of_records
-        )
-        port = store._servers.owner(store.root.bases[away]).host[1]
-        next(node for node in cluster.nodes if node.port == port).kill()
+        of_records = cluster.master_of(SHELF)
+        masters = [cluster.master_of(base) for base in store.root.bases]
+        away = next(shard for shard, master in enumerate(masters) if master is not of_records)
+        masters[away].kill()
         parts = metrics(deployed, key)
     cluster.close()
 
