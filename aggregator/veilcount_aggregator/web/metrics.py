@@ -13,7 +13,7 @@ tell it by subtraction.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from flask import Blueprint, Response, request
@@ -24,7 +24,7 @@ from ..errors import StoreError
 from ..ingest import POSTPONED
 from ..promises import counts_are_public
 from ..series import Series
-from ..store import Health, Note, Shard, Store
+from ..store import Health, Note, Store
 from ..store.lock import locked
 from ..watching import KEYS_SECONDS
 from .authority import Authority
@@ -50,30 +50,27 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
     def show() -> Response:
         """All figures, as of now."""
         authority.admit_for_state(request.headers.get("Authorization", ""))
-        shards = aggregator.store.shards()
-        lines = list(shard_metrics(shards))
+        lines = list(shard_metrics(aggregator.store.shards()))
         if not aggregator.watch.is_fresh(KEYS_SECONDS):
             return Response("".join(lines), content_type=TYPE)
         with suppress(StoreError):  # it is written with the next second; what is written is shown
             aggregator.flush()
-        with suppress(StoreError):  # of no shard at all: that is what the lines above tell
-            lines += exposition(aggregator, suspicion, shards)
+        try:
+            lines += list(exposition(aggregator, suspicion))
+        except StoreError:  # no shard answers, or one went away just now: the lines above tell
+            lines += _complete(complete=False)
         return Response("".join(lines), content_type=TYPE)
 
     return blueprint
 
 
-def exposition(
-    aggregator: Aggregator, suspicion: Suspicion, shards: Sequence[Shard]
-) -> Iterator[str]:
+def exposition(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:
     """Yield the lines; the intake as a whole only where it tells nothing of a secret count."""
     store, complete = aggregator.store.answering()
     noted = store.noted()
     series = aggregator.known().catalogue.series
     secret = [each for each in series.values() if not counts_are_public(each.collection)]
-    complete = complete and all(shard.up for shard in shards)
-    says = "1: all shards answer. 0: counters pause until they do."
-    yield from metric("figures_complete", "gauge", says, [((), int(complete))])
+    yield from _complete(complete=complete)
     yield from _store(aggregator.store.health())
     yield from _locked(aggregator.store)
     if complete:
@@ -83,6 +80,11 @@ def exposition(
         yield from queue_metrics(aggregator.committer.queues())
     if complete:
         yield from _counters(_by_what(noted), intake=not secret)
+
+
+def _complete(*, complete: bool) -> Iterator[str]:
+    says = "1: all shards answer. 0: counters pause until they do."
+    yield from metric("figures_complete", "gauge", says, [((), int(complete))])
 
 
 def _counters(words: Words, *, intake: bool) -> Iterator[str]:

@@ -85,14 +85,17 @@ class RedisStore:
 
     def lane(self, group: Sequence[Spends]) -> int:
         """Return the shard of a group's rows; a device's body has one row, and so one shard."""
+        number = self._lane(group)
+        if number >= 0:
+            self._servers.owner(self.root.bases[number]).breaker.check()
+        return number
+
+    def _lane(self, group: Sequence[Spends]) -> int:
         if self.root.shards == 1:
             return 0
         rows = np.concatenate([spends.rows for spends in group])
         found = shards(self.root.scatter.names(rows).places, self.root.shards)
-        if not (found == found[0]).all():
-            return -1
-        self._servers.owner(self.root.bases[int(found[0])]).breaker.check()
-        return int(found[0])
+        return int(found[0]) if (found == found[0]).all() else -1
 
     def forget(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         """Close a row wherever it stands in these epochs."""
