@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from redis.crc import key_slot
 from redis.exceptions import ConnectionError as NoConnection
 
 from .redis_server import HOST, PortTaken, RedisServer
@@ -47,6 +48,11 @@ class RedisCluster:
     def url(self) -> str:
         """Where to begin."""
         return "redis-cluster://" + ",".join(f"{HOST}:{node.port}" for node in self.nodes)
+
+    def master_of(self, key: bytes) -> RedisServer:
+        """Return the master that a key's slot was given to at the start."""
+        ends = [SLOTS * (number + 1) // len(self.nodes) for number in range(len(self.nodes))]
+        return next(node for node, end in zip(self.nodes, ends, strict=True) if key_slot(key) < end)
 
     def wait(self) -> None:
         """Wait until it takes writes."""

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from tests.aggregator.asking import asked
-from veilcount_aggregator.commit import GROUP, MOST_AT_ONCE, Committer
+from veilcount_aggregator import commit
+from veilcount_aggregator.commit import GROUP, MOST_AT_ONCE, MOST_STALLED, SEVERAL, Committer
 from veilcount_aggregator.errors import Busy, StoreError, StoreFull, StoreUnavailable
 from veilcount_aggregator.notebook import Notebook
 from veilcount_aggregator.series import Series
-from veilcount_aggregator.store import COUNTED, Codes, Note, Notes, Spends, Store
+from veilcount_aggregator.store import COUNTED, UNDECIDED, Codes, Note, Notes, Spends, Store
 
 SERIES = Series(asked())
 POISON = 77
@@ -241,3 +242,56 @@ def test_notes_are_written_with_a_group() -> None:
 
     assert store.notes[0][Note("x", "", -1, "y")] == 3
     assert store.notes[0][Note(GROUP, "", -1, "1")] >= 1
+
+
+def test_a_lane_that_hangs_keeps_few_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads of a process are few, and the other lanes need them: the rest may ask again."""
+    monkeypatch.setattr(commit, "STALL_SECONDS", 0.2)
+    store = Recording()
+    store.lanes = 2
+    queue = committer(store)
+    queue.commit([spends(1, 1)])
+    store.go.clear()
+    requests = [Request(lambda: queue.commit([spends(1, 2)])) for _ in range(32)]
+    ends = time.monotonic() + 20
+    while sum(each.is_alive() for each in requests) > MOST_STALLED and time.monotonic() < ends:
+        time.sleep(0.01)
+    left = [each for each in requests if not each.is_alive()]
+    late = Request(lambda: queue.commit([spends(1, 2)])).done()
+    store.go.set()
+    stayed = [each.done() for each in requests if each not in left]
+
+    assert len(left) == 32 - MOST_STALLED
+    assert all(isinstance(each.error, StoreUnavailable) for each in (*left, late))
+    assert all(each.codes == [[2]] for each in stayed)
+    assert queue.waiting == 0
+    assert [each.tolist() for each in queue.commit([spends(1, 4)])] == [[4]]
+
+
+def test_where_there_is_one_lane_everybody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow disk is no reason to turn anybody away: nothing else could be served instead."""
+    monkeypatch.setattr(commit, "STALL_SECONDS", 0.05)
+    store = Recording()
+    queue = committer(store)
+    store.go.clear()
+    requests = [Request(lambda: queue.commit([spends(1, 2)])) for _ in range(16)]
+    while queue.waiting < len(requests):
+        time.sleep(0.001)
+    time.sleep(0.3)
+    store.go.set()
+
+    assert all(each.done().codes == [[2]] for each in requests)
+
+
+def test_a_request_fails_where_all_its_shards_do_and_no_other() -> None:
+    """Of a group of several lanes: what was counted is told, whatever became of the rest."""
+    store = Recording()
+    store.lane = lambda group: SEVERAL  # type: ignore[method-assign] # every group of several
+    store.commit = lambda group, notes: [  # type: ignore[method-assign] # slot 1 is away
+        np.where(each.slots == 1, UNDECIDED, each.slots.astype(np.uint8)) for each in group
+    ]
+    queue = committer(store)
+
+    with pytest.raises(StoreUnavailable, match="all shards"):
+        queue.commit([spends(2, 1)])
+    assert [each.tolist() for each in queue.commit([spends(1, 1), spends(1, 3)])] == [[255], [3]]

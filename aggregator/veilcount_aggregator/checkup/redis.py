@@ -68,16 +68,28 @@ def examine_redis(url: str, clock: Callable[[], datetime]) -> Iterator[Finding]:
     address = Address.of(url)
     with closing(Servers(address)) as servers:
         try:
-            nodes = [Node(each, address.cluster, clock) for each in servers.all()]
-            for node in nodes:
-                _ = node.info
+            found = servers.all()
         except VeilcountError as error:
-            fix = "see that it runs, that this machine may reach it, and that the URL is right"
-            yield Finding("store", ANSWERS, State.WRONG, str(error), fix)
+            yield _away("store", error)
             return
-        for node in nodes:
-            of = f"Redis {node.server}"
-            yield from examine(of, REDIS | (CLUSTER if node.cluster else {}), node)
+        for server in found:
+            yield from _examine(Node(server, address.cluster, clock))
+
+
+def _examine(node: Node) -> Iterator[Finding]:
+    """Yield what is found at one server; one that is away hides nothing of the others."""
+    try:
+        _ = node.info
+    except VeilcountError as error:
+        yield _away(f"Redis {node.server}" if node.cluster else "store", error)
+        return
+    checks = REDIS | (CLUSTER if node.cluster else {})
+    yield from examine(f"Redis {node.server}", checks, node)
+
+
+def _away(of: str, error: VeilcountError) -> Finding:
+    fix = "see that it runs, that this machine may reach it, and that the URL is right"
+    return Finding(of, ANSWERS, State.WRONG, str(error), fix)
 
 
 def _version(node: Node) -> Iterator[Told]:

@@ -81,6 +81,9 @@ def _ready(served: Served) -> Iterator[Told]:
         yield wrong(f"no report is taken: {said.why}", more)
     elif said.durable != Durable.YES:
         yield wrong(f"reports are taken; durable: {said.durable} ({said.why})", more)
+    elif said.serving < said.shards:
+        fix = "`veilcount doctor --store URL`, where the store can be reached, says which is away"
+        yield wrong(f"{said.serving} of {said.shards} shards take reports", fix)
     else:
         yield ok(f"reports are taken and kept: {said.why}")
 

@@ -1,8 +1,9 @@
 """The figures of the service as Prometheus reads them, summed over all workers by the store.
 
-A shard that is away takes none of them along: sums are then of the shards that answer, and say that
-they are not complete; `shard_metrics` says which. While keys cannot be read again, only how the
-shards are is shown, since the key that asks may be revoked.
+A shard that is away does not take the state of the others along. Counters are sums over all shards,
+though: with a part missing they would fall and rise again, and every rate over them would see all
+its reports come at once. So they pause until they are complete; `figures_complete` says so. While
+keys cannot be read again, only how the shards are is shown: the key that asks may be revoked.
 
 Behind a key, since they tell how many reports there are. Where a trusted curator's collection must
 not tell that, its own figures are left out, and so are those of the intake as a whole, which would
@@ -12,7 +13,7 @@ tell it by subtraction.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from flask import Blueprint, Response, request
@@ -24,7 +25,7 @@ from ..ingest import POSTPONED
 from ..promises import counts_are_public
 from ..retention import DROPPED
 from ..series import Series
-from ..store import Health, MemoryLimits, Note, Shard, Store
+from ..store import Health, MemoryLimits, Note, Store
 from ..store.lock import locked
 from ..watching import KEYS_SECONDS
 from .authority import Authority
@@ -50,49 +51,56 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
     def show() -> Response:
         """All figures, as of now."""
         authority.admit_for_state(request.headers.get("Authorization", ""))
-        shards = aggregator.store.shards()
-        lines = list(shard_metrics(shards))
+        lines = list(shard_metrics(aggregator.store.shards()))
         if not aggregator.watch.is_fresh(KEYS_SECONDS):
             return Response("".join(lines), content_type=TYPE)
         with suppress(StoreError):  # it is written with the next second; what is written is shown
             aggregator.flush()
-        with suppress(StoreError):  # of no shard at all: that is what the lines above tell
-            lines += exposition(aggregator, suspicion, shards)
+        try:
+            lines += list(exposition(aggregator, suspicion))
+        except StoreError:  # no shard answers, or one went away just now: the lines above tell
+            lines += _complete(complete=False)
         return Response("".join(lines), content_type=TYPE)
 
     return blueprint
 
 
-def exposition(
-    aggregator: Aggregator, suspicion: Suspicion, shards: Sequence[Shard]
-) -> Iterator[str]:
+def exposition(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:
     """Yield the lines; the intake as a whole only where it tells nothing of a secret count."""
     store, complete = aggregator.store.answering()
     noted = store.noted()
     series = aggregator.known().catalogue.series
     secret = [each for each in series.values() if not counts_are_public(each.collection)]
-    counts = counts_by_series(noted)
-    yield from _complete(complete=complete and all(shard.up for shard in shards))
+    yield from _complete(complete=complete)
     yield from _store(aggregator.store.health())
     yield from _locked(aggregator.store)
-    yield from _clock(aggregator, noted)
-    yield from _reports(store, series, counts)
-    yield from _new_pseudonyms(store, series, counts)
-    yield from _memory(aggregator, store, series, public=not secret)
+    yield from _clock(aggregator)
+    if complete:
+        counts = counts_by_series(noted)
+        yield from _reports(store, series, counts)
+        yield from _new_pseudonyms(store, series, counts)
+        yield from _dropped(noted)
+        yield from _memory(aggregator, store, series, public=not secret)
     yield from _suspicious(store, series, suspicion)
-    words = _by_what(noted)
-    yield from _service(words, intake=not secret)
     if not secret:
         yield from queue_metrics(aggregator.committer.queues())
+    if complete:
+        yield from _counters(_by_what(noted), intake=not secret)
+
+
+def _complete(*, complete: bool) -> Iterator[str]:
+    says = "1: all shards answer. 0: counters pause until they do."
+    yield from metric("figures_complete", "gauge", says, [((), int(complete))])
+
+
+def _counters(words: Words, *, intake: bool) -> Iterator[str]:
+    """Yield what the service counted of itself, over all workers."""
+    yield from _service(words, intake=intake)
+    if intake:
         yield from commit_metrics(words.get(COMMITS, {}), words.get(COMMIT_MICROSECONDS, {}))
         postponed = [((), sum(words.get(POSTPONED, {}).values()))]
         says = "Reports that devices send again, since their shard was away."
         yield from metric("postponed_total", "counter", says, postponed)
-
-
-def _complete(*, complete: bool) -> Iterator[str]:
-    says = "0: a shard is away, and sums are of those that answer: counters may fall."
-    yield from metric("figures_complete", "gauge", says, [((), int(complete))])
 
 
 def _by_what(noted: Mapping[Note, int]) -> dict[str, Counter[str]]:
@@ -111,7 +119,7 @@ def _store(health: Health) -> Iterator[str]:
     yield from metric("store_writable", "gauge", writable, [((), int(not health.trouble))])
 
 
-def _clock(aggregator: Aggregator, noted: Mapping[Note, int]) -> Iterator[str]:
+def _clock(aggregator: Aggregator) -> Iterator[str]:
     """Yield how far this worker's host is ahead of the store, and how retention fares."""
     off = aggregator.guard.reading.off.total_seconds()
     ahead = "Seconds by which this host's clock is ahead of what it should show."
@@ -119,6 +127,10 @@ def _clock(aggregator: Aggregator, noted: Mapping[Note, int]) -> Iterator[str]:
     yield from metric("clock_skew_seconds", "gauge", ahead, [((), round(off, 3))])
     waiting = int(aggregator.retention.waiting)
     yield from metric("retention_waiting", "gauge", waits, [((), waiting)])
+
+
+def _dropped(noted: Mapping[Note, int]) -> Iterator[str]:
+    """Yield how many epochs retention has dropped."""
     dropped = [((), noted.get(DROPPED, 0))]
     yield from metric("dropped_epochs_total", "counter", "Epochs that were dropped.", dropped)
 

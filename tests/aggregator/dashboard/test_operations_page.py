@@ -11,12 +11,15 @@ import pytest
 from tests.aggregator.answers.crowd import counted, send
 from tests.aggregator.dashboard.visiting import Visitor
 from tests.aggregator.web.world import FILE, World, world
+from tests.redis_cluster import RedisCluster
 from veilcount_aggregator.commit import GROUP
 from veilcount_aggregator.dashboard.operations import rooms, service
 from veilcount_aggregator.keys import Role
 from veilcount_aggregator.retention import confirm
 from veilcount_aggregator.store import VERDICT, Note
 from veilcount_aggregator.store.lock import lock
+from veilcount_aggregator.store.redis.engine import RedisStore
+from veilcount_aggregator.store.redis.root import SHELF
 from veilcount_aggregator.web.figures import ANSWERED, MICROSECONDS, REFUSED
 from veilcount_shared.verdict import Verdict
 
@@ -209,3 +212,30 @@ def test_a_day_that_waits_for_confirmation_is_found(public: World) -> None:
     confirm(public.aggregator.store, public.clocks.now - timedelta(days=9), "test")
 
     assert "9 days seem to have passed" in _look(public)
+
+
+# -- shards ----------------------------------------------------------------------------------------
+
+
+def test_a_store_of_one_part_has_no_table_of_shards(public: World) -> None:
+    assert "Append-only file" not in _look(public)
+
+
+def test_each_shard_is_shown_and_one_that_is_away_takes_no_page_along(tmp_path: Path) -> None:
+    cluster = RedisCluster(tmp_path)
+    with world(tmp_path, FILE, url=cluster.url) as made:
+        visitor = Visitor(made)
+        visitor.enter(Role.ANALYST)
+        whole = visitor.get(HERE)
+        store = made.aggregator.store
+        assert isinstance(store, RedisStore)
+        masters = {cluster.master_of(base) for base in store.root.bases}
+        next(iter(masters - {cluster.master_of(SHELF)})).kill()
+        parts = visitor.get(HERE)
+    cluster.close()
+
+    assert (whole.status, parts.status) == (200, 200)
+    assert "12 of 12" in whole.text
+    assert "8 of 12" in parts.text
+    assert (whole.html.count(">away<"), parts.html.count(">away<")) == (0, 4)
+    assert "of those that answer" in parts.text

@@ -29,6 +29,7 @@ RULES = {rule["alert"]: rule for rule in GROUP["rules"]}
 SELECTOR = re.compile(r"\b(veilcount_\w+|up)\b(?:\{([^}]*)\})?")
 CONDITION = re.compile(r'(\w+)(=~|!=|=)"([^"]*)"')
 ROW = re.compile(r"^\| \*\*([^*]+)\*\* \| `([^`]+)` \|", re.MULTILINE)
+VERDICTS = "veilcount_verdicts_total"
 REWRITING = "veilcount_shard_aof_rewriting"
 PROMETHEUS = 'up{job="veilcount"} 1'  # its own, for each place that it asks
 
@@ -186,25 +187,23 @@ def test_a_redis_that_cannot_rewrite_its_file_rings(tmp_path: Path) -> None:
 
 
 def test_a_shard_that_is_away_rings_alone(tmp_path: Path) -> None:
-    """Figures are then of the others, and say so."""
+    """Counters over all shards pause, and it is said."""
     cluster = RedisCluster(tmp_path)
     with world(tmp_path, FILE, url=cluster.url) as deployed:
         key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
         assert isinstance(store, RedisStore)
-        of_records = store._servers.owner(SHELF).host[1]
         whole = metrics(deployed, key)
-        away = next(
-            shard
-            for shard, base in enumerate(store.root.bases)
-            if store._servers.owner(base).host[1] != of_records
-        )
-        port = store._servers.owner(store.root.bases[away]).host[1]
-        next(node for node in cluster.nodes if node.port == port).kill()
+        of_records = cluster.master_of(SHELF)
+        masters = [cluster.master_of(base) for base in store.root.bases]
+        away = next(shard for shard, master in enumerate(masters) if master is not of_records)
+        masters[away].kill()
         parts = metrics(deployed, key)
     cluster.close()
 
     for found, complete in ((whole, 1), (parts, 0)):
         assert value(found, "veilcount_figures_complete") == complete
+    totals = [{each.name for each in found} & {VERDICTS} for found in (whole, parts)]
+    assert totals == [{VERDICTS}, set()]  # a sum of some would be a counter that falls
     up = [value(parts, "veilcount_shard_up", shard=str(shard)) for shard in range(3)]
     assert up == [int(shard != away) for shard in range(3)]
     assert value(parts, "veilcount_shard_up", shard="records") == 1

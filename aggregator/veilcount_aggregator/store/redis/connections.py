@@ -29,6 +29,7 @@ from .breaker import Breaker
 from .faults import BROKEN, gone, said
 
 CONNECTIONS = 1 << 16
+GRACE_SECONDS = 0.05  # for a server that had as long as another that did not answer
 
 Host = tuple[str, int]
 Words = tuple[bytes | str | int, ...]
@@ -154,9 +155,11 @@ def ask_each(asked: Sequence[tuple[Server, Words]], wait: Wait = Wait.READ) -> l
     try:
         for call in calls:
             call.send()
+        waited = False
         for call, of_server in zip(calls, places.values(), strict=True):
-            for at, answer in zip(of_server, call.receive(), strict=True):
+            for at, answer in zip(of_server, call.receive(waited=waited), strict=True):
                 answers[at] = answer
+            waited |= call.timed_out
     finally:
         for call in calls:
             call.end()
@@ -181,6 +184,7 @@ class _Call:
         self._commands = commands
         self._connection: Any = None
         self._error: StoreError | None = None
+        self.timed_out = False
         self._left = 0  # answers that are on their way
         self._stack = ExitStack()
 
@@ -197,10 +201,15 @@ class _Call:
         except BROKEN as error:
             self._fail(error)
 
-    def receive(self) -> list[Any]:
-        """Return the answers; where they did not come, the error in place of each."""
+    def receive(self, *, waited: bool) -> list[Any]:
+        """Return the answers; where they did not come, the error in place of each.
+
+        Where another server was waited for in vain, this one has had as long already.
+        """
         answers: list[Any] = []
         try:
+            if waited and self._left and not self._connection.can_read(GRACE_SECONDS):
+                raise redis.TimeoutError("no answer, while another server was waited for")
             while self._left and self._error is None:
                 answers.append(self._answer())
                 self._left -= 1
@@ -236,7 +245,8 @@ class _Call:
 
     def _fail(self, error: BaseException) -> None:
         """Keep the error. A time-out is the server's; a connection that ended may be an old one."""
-        if isinstance(error, redis.TimeoutError) and self._wait is not Wait.PROBE:
+        self.timed_out = isinstance(error, redis.TimeoutError)
+        if self.timed_out and self._wait is not Wait.PROBE:
             self._server.breaker.failed(f"no answer within {TIMEOUTS[self._wait].read:g} s")
         self._server.disconnect(idle=True)  # they rest on what may have died with it
         self._error = gone(error)

@@ -77,7 +77,7 @@ def ask_slots(candidates: Sequence[Server]) -> tuple[Server, Slots]:
 
 def likely_first(servers: Sequence[Server], last: Server | None) -> list[Server]:
     """Return servers in the order to ask them in: the last that answered, then those not away."""
-    return sorted(servers, key=lambda each: (each.breaker.state is not State.CLOSED, each != last))
+    return sorted(servers, key=lambda each: (each.breaker.state != State.CLOSED, each is not last))
 
 
 def _longest() -> float:

@@ -104,17 +104,20 @@ class RedisStore:
         Not the shard: what a server gets in one go it writes to its disk in one go, and groups that
         are divided by shards too are smaller the more shards there are (`python -m bench.shards`).
         """
-        if self.root.shards == 1:
-            return 0
-        rows = np.concatenate([spends.rows for spends in group])
-        found = shards(self.root.scatter.names(rows).places, self.root.shards)
-        bases = [self.root.bases[shard] for shard in set(found.tolist())]
-        owners = {owner.host: owner for owner in map(self._servers.owner, bases)}
+        owners = {owner.host: owner for owner in map(self._servers.owner, self._bases_of(group))}
         if len(owners) > 1:
             return -1
         (owner,) = owners.values()
         owner.breaker.check()
         return self._servers.first_of(owner, self.root.bases)
+
+    def _bases_of(self, group: Sequence[Spends]) -> list[bytes]:
+        """Return the shards of a group's rows."""
+        if self.root.shards == 1:
+            return list(self.root.bases)
+        rows = np.concatenate([spends.rows for spends in group])
+        found = shards(self.root.scatter.names(rows).places, self.root.shards)
+        return [self.root.bases[shard] for shard in set(found.tolist())]
 
     def forget(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         """Close a row wherever it stands in these epochs."""

@@ -151,19 +151,23 @@ class Servers:
         return answers
 
     def _error(self, command: Command, error: ResponseError) -> StoreError:
-        told = said(str(self.owner(command.base)), error)
+        try:
+            told = said(str(self.owner(command.base)), error)
+        except StoreUnavailable as no_owner:
+            return no_owner
         told.__cause__ = error
         return told
 
     def _mend(self, errors: Sequence[tuple[bytes, ResponseError]]) -> bool:
         """Do what lets these be asked again, if anything does."""
         has_moved = self.address.cluster and any(moved(error) for _, error in errors)
-        lacking = {self.owner(base).host for base, error in errors if forgotten(error)}
-        with suppress(StoreError):  # asked again, each says itself what is wrong
-            if has_moved:
+        lacking = [base for base, error in errors if forgotten(error)]
+        if has_moved:
+            with suppress(StoreError):  # asked again, each says itself what is wrong
                 self.look()
-            for host in lacking:
-                _load_library(self._known[host])
+        for base in lacking:
+            with suppress(StoreError):
+                _load_library(self.owner(base))
         return has_moved or bool(lacking)
 
     def _look_if_doubtful(self) -> None:

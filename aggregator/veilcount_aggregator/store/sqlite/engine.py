@@ -213,6 +213,10 @@ class SqliteStore:
 
     def shards(self) -> list[Shard]:
         """Return the one part that it is."""
+        try:
+            self.health()
+        except StoreError as error:
+            return [Shard("0", up=False, why=str(error))]
         return [Shard("0", up=True)]
 
     def answering(self) -> tuple[SqliteStore, bool]:

@@ -153,6 +153,10 @@ def test_a_master_that_is_killed_stops_its_shard_alone_and_comes_back(tmp_path: 
 
     assert {_counts(store, number) for number in range(2, 26)} == {True, False}
 
+    late = open_redis(cluster.url, make=True)  # an upgrade does not wait for it either
+    assert (late.health().serving, late.health().shards) == (2, 3)
+    late.close()
+
     cluster.nodes[2].start()
     cluster.wait()
 

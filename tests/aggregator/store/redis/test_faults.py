@@ -24,6 +24,7 @@ from veilcount_aggregator.errors import (
 from veilcount_aggregator.store import COUNTED, Cell, Note
 from veilcount_aggregator.store.pieces import digest
 from veilcount_aggregator.store.redis import connections
+from veilcount_aggregator.store.redis.breaker import State
 from veilcount_aggregator.store.redis.connections import Timeout, Wait
 from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
 from veilcount_aggregator.store.redis.library import LIBRARY
@@ -120,6 +121,41 @@ def test_a_redis_that_stands_still_is_given_up_on_and_comes_back(
     assert took < 5
     until_it_works(lambda: store.commit([answers(rows(10, 2))], {}))
     assert consistent(store) == 20
+    store.close()
+
+
+def test_a_redis_that_stands_still_for_a_moment_is_slow_and_not_away(own: RedisServer) -> None:
+    """As one does whose disk takes most of a second for an fsync: its reports are counted."""
+    store = open_redis(own.url, make=True)
+    count(store, rows(10, 1))
+    breaker = store._servers.owner(store.root.bases[0]).breaker
+    own.freeze()
+    thawing = threading.Timer(0.7, own.thaw)
+    thawing.start()
+
+    assert count(store, rows(10, 2)) == 10
+    assert breaker.state is State.CLOSED
+    thawing.join()
+    store.close()
+
+
+def test_while_a_redis_is_away_calls_fail_at_once(own: RedisServer) -> None:
+    """A call that is not sent needs no time: a hundred of them take less than one that waits."""
+    store = open_redis(own.url, make=True)
+    count(store, rows(10, 1))
+    own.freeze()
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailable):
+        count(store, rows(10, 2))
+    waited = time.monotonic() - began
+    began = time.monotonic()
+    for _ in range(100):
+        with pytest.raises(StoreUnavailable):
+            store.lane([answers(rows(10, 2))])
+    refused = time.monotonic() - began
+    own.thaw()
+
+    assert refused < waited / 2
     store.close()
 
 
