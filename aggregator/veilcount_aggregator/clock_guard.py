@@ -98,9 +98,8 @@ class ClockGuard:
         now, at = self._clock(), self._seconds()
         off = None if times is None else skew(times, before, now)
         step = _moved(self._last, now, at)
-        self.reading = self._judge(off, step, _moved(self._trusted, now, at), at)
-        if times:
-            self.reading = replace(self.reading, spread=max(times) - min(times))
+        found = self._judge(off, step, _moved(self._trusted, now, at), at)
+        self.reading = replace(found, spread=max(times) - min(times) if times else NONE)
         self._last = (now, at)
         if not self.reading.doubted:
             self._trusted = (now, at)

@@ -140,6 +140,31 @@ def test_the_median_of_the_servers_counts(servers: list[int], found: int) -> Non
     assert skew(times, now, now) == timedelta(days=found)
 
 
+def test_where_the_stores_clocks_differ_an_honest_host_agrees_and_nothing_is_dropped(
+    file: Store, host: Host
+) -> None:
+    """Two of three are right; which rows are dropped by the third is not to be risked."""
+
+    class Differing:
+        """A store of three servers, of which one is ahead: no real ones differ on one machine."""
+
+        def times(self) -> list[datetime]:
+            """Return what they show."""
+            return [host.now(), host.now(), host.now() + AHEAD]
+
+    guard = host.guard(Differing())  # type: ignore[arg-type] # asked for the time alone
+    guard.look()
+    host.pass_on(SETTLING_SECONDS)
+    found = guard.look()
+
+    assert (found.state, found.off, found.spread) == (AGREES, timedelta(0), AHEAD)
+    assert guard.sound_seconds == 0
+    alone = host.guard(file)
+    alone.look()
+    host.pass_on(SETTLING_SECONDS)
+    assert alone.sound_seconds == SETTLING_SECONDS
+
+
 def test_a_slow_answer_is_no_skew() -> None:
     """Only what lies outside the two looks at one's own clock counts."""
     now = datetime(2026, 12, 3, tzinfo=UTC)

@@ -121,10 +121,13 @@ def _store(health: Health) -> Iterator[str]:
 
 def _clock(aggregator: Aggregator) -> Iterator[str]:
     """Yield how far this worker's host is ahead of the store, and how retention fares."""
-    off = aggregator.guard.reading.off.total_seconds()
+    reading = aggregator.guard.reading
+    off, spread = reading.off.total_seconds(), reading.spread.total_seconds()
     ahead = "Seconds by which this host's clock is ahead of what it should show."
     waits = "1: retention waits for the day to be confirmed (`store confirm-clock`)."
+    between = "Seconds between the clocks of the store's servers."
     yield from metric("clock_skew_seconds", "gauge", ahead, [((), round(off, 3))])
+    yield from metric("clock_spread_seconds", "gauge", between, [((), round(spread, 3))])
     waiting = int(aggregator.retention.waiting)
     yield from metric("retention_waiting", "gauge", waits, [((), waiting)])
 
