@@ -22,7 +22,7 @@ class Verdict(StrEnum):
     CLOSED = "closed"
     #: no message of this series
     MALFORMED = "malformed"
-    #: the collection's cap on new pseudonyms of this period is reached
+    #: the cap on new pseudonyms of this period, or on memory of counters, is reached
     FULL = "full"
     #: the aggregator has no such definition (yet)
     UNKNOWN_COLLECTION = "unknown_collection"
