@@ -22,7 +22,7 @@ class Verdict(StrEnum):
     CLOSED = "closed"
     #: no message of this series
     MALFORMED = "malformed"
-    #: no new pseudonym is accepted now: the limit of the period, the hour or the body is reached
+    #: a limit is reached: on new pseudonyms of the period, hour or body, or on memory of counters
     FULL = "full"
     #: the aggregator has no such definition (yet)
     UNKNOWN_COLLECTION = "unknown_collection"

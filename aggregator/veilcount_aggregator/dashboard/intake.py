@@ -34,7 +34,7 @@ WHY = {
     Verdict.STALE: "too late",
     Verdict.CLOSED: "to closed collections",
     Verdict.MALFORMED: "no message of the design",
-    Verdict.FULL: "beyond the room",
+    Verdict.FULL: "beyond a limit",
     Verdict.UNKNOWN_COLLECTION: "of unknown definitions",
     Verdict.EARLY: "too early",
 }
