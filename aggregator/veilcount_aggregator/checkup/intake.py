@@ -40,7 +40,11 @@ LIMITS: Mapping[Verdict, Limit] = {
     Verdict.MALFORMED: Limit(0.001, "look for a client that is not ours, or was altered"),
     Verdict.EARLY: Limit(0.01, "clocks of devices are ahead; is this machine's clock right?"),
     Verdict.STALE: Limit(0.05, "devices are offline for longer than `late`: define more days"),
-    Verdict.FULL: Limit(0.0, "raise --room of `veilcount serve`; if unexpected, look for a flood"),
+    Verdict.FULL: Limit(
+        0.0,
+        "`veilcount_full_total` says by which limit: raise --room or"
+        " --max-new-pseudonyms-per-hour of `veilcount serve`; if unexpected, look for a flood",
+    ),
     Verdict.UNKNOWN_COLLECTION: Limit(
         0.01, "apps ship a definition that was never pushed: `veilcount collections push FILE`"
     ),

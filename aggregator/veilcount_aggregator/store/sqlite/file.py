@@ -24,7 +24,7 @@ from ...errors import StoreUnavailable, StoreUnfit
 from .faults import fault
 from .locking import FileLock
 from .place import Place
-from .private_place import refuse_shared
+from .private_place import refuse_links
 from .readers import Readers
 from .schema import STEPS, bring_up, refuse_newer
 
@@ -142,8 +142,8 @@ class SqliteFile:
             )
 
     def _find(self) -> None:
-        if self._writer is None and self.place.path.parent.exists():
-            refuse_shared(self.place.path)
+        if self._writer is None:
+            refuse_links(self.place.path)
         if self._make:
             _touch(self.place.path)
         elif self._writer is None:
