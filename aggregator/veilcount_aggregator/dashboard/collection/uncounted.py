@@ -15,7 +15,7 @@ MEANS = {
     Verdict.STALE: "devices were offline for longer than `late` allows",
     Verdict.CLOSED: "an operator has closed the collection",
     Verdict.MALFORMED: "a client that is not ours, or was altered",
-    Verdict.FULL: "more new pseudonyms came for a period, or in an hour, than the server accepts; they may come again",
+    Verdict.FULL: "more new pseudonyms came than a period, or an hour, may bring; they try again",
     Verdict.UNKNOWN_COLLECTION: "apps ship a definition that was never pushed",
     Verdict.EARLY: "clocks of devices are ahead; they try again",
 }
