@@ -15,9 +15,9 @@ from .bodies import Body
 _NAME = np.dtype(f"S{PSEUDONYM_BYTES}")  # of one length, so that zeros at the end differ too
 
 
-def within_limit(body: Body, most: int) -> NDArray[np.bool_] | None:
+def within_limit(body: Body, most: int | None) -> NDArray[np.bool_] | None:
     """Return which reports are of the first so many pseudonyms; None: all of them are."""
-    if body.reports <= most:  # nearly always
+    if most is None or body.reports <= most:  # nearly always
         return None
     names = np.empty(body.reports, _NAME)
     for sheet in body.sheets:

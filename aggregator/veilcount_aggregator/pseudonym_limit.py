@@ -86,9 +86,9 @@ class PseudonymLimit:
             limit = self._drawn(limit, f"{series.fingerprint} hour {hour} {source}")
         return Quota(hour, source, limit)
 
-    def of_body(self, origin: Origin | None) -> int:
-        """Return how many pseudonyms a body may name."""
-        return MAX_REPORTS if origin is None or origin.key else self.per_body
+    def of_body(self, origin: Origin | None) -> int | None:
+        """Return how many pseudonyms a body may name; None: as many as it has reports."""
+        return None if origin is None or origin.key else self.per_body
 
     def _drawn(self, most: int, of: str) -> int:
         """Return a limit from the upper half: the same for all who have the key."""

@@ -53,6 +53,7 @@ class Loss(StrEnum):
     STALE = "stale"
     CLOSED = "closed"
     MALFORMED = "malformed"
+    #: of releases before `full` was retried; states may still count it
     FULL = "full"
 
 

@@ -47,7 +47,7 @@ def test_a_directory_that_others_may_write_to_is_refused(place: Path, mode: int)
     """With what to do about it; after that it opens."""
     place.chmod(mode)
 
-    assert refusal(place) == f"{place} may be written to by other users: `chmod go-w {place}`"
+    assert f"{place} may be written to by other users: `chmod go-w {place}`" in refusal(place)
     assert list(place.iterdir()) == []
 
     place.chmod(mode & ~0o022)
@@ -116,7 +116,7 @@ def test_a_file_that_others_may_write_to_is_refused(place: Path) -> None:
     SqliteState(place).close()
     (place / FILE).chmod(0o660)
 
-    assert refusal(place).endswith(f"`chmod go-w {place / FILE}`")
+    assert f"`chmod go-w {place / FILE}`" in refusal(place)
 
 
 def test_the_app_runs_on_and_says_why(place: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -9,10 +9,12 @@ from unittest.mock import patch
 import pytest
 
 from veilcount_client.delivery_pool import MOST_THREADS
+from veilcount_client.losses import Loss
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.uploader import LEASE, OVERDUE
+from veilcount_shared.verdict import Verdict
 
-from .world import DAY, Device, Wire, asking, at, clock_at, set_clock
+from .world import DAY, Device, Wire, asking, at, clock_at, pass_time, set_clock
 
 MANY: dict[str, object] = {"unit": "event", "per_day": 200, "linkage": "none"}
 
@@ -107,3 +109,32 @@ def test_everything_is_given_back_in_one_step(tmp_path: Path) -> None:
         device.worker.let_go()
 
     assert given == [200]
+
+
+def test_what_is_full_is_kept_and_tried_again_a_few_times_a_week(tmp_path: Path) -> None:
+    """An hour's limit ends with the hour, and an operator can raise a period's.
+
+    For a day nothing is accepted: the report stays, and no attempt follows the other at once.
+    """
+    device = home(tmp_path, unit="week", late=21)
+    device.wire.verdict = lambda _: Verdict.FULL
+    device.client.record("it", True)
+    pass_time(device.clock, at(1, 9), device)
+    refused = len(device.wire.attempts)
+    device.wire.verdict = lambda _: None
+    pass_time(device.clock, at(12, 9), device)
+
+    assert 1 <= refused <= 6
+    assert len(device.wire.counted) == 1
+    assert device.worker.state.losses() == {}
+    assert device.worker.uploader.refused == 0
+
+
+def test_what_stays_full_is_lost_by_its_age(tmp_path: Path) -> None:
+    device = home(tmp_path, unit="day")
+    device.wire.verdict = lambda _: Verdict.FULL
+    device.client.record("it", True)
+    pass_time(device.clock, at(40, 9), device)
+
+    assert device.wire.counted == {}
+    assert {reason for reason, _ in device.worker.state.losses()} == {Loss.AGED}

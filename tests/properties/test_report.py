@@ -518,13 +518,12 @@ def test_every_bucket_is_one_that_losses_hold(count: int) -> None:
 # -- verdicts --------------------------------------------------------------------------------------
 
 DELIVERED = {Verdict.COUNTED, Verdict.DUPLICATE}
-RETRIED = {Verdict.UNKNOWN_COLLECTION, Verdict.EARLY}
+RETRIED = {Verdict.UNKNOWN_COLLECTION, Verdict.EARLY, Verdict.FULL}
 DROPPED = {
     Verdict.OVER_BUDGET,
     Verdict.STALE,
     Verdict.CLOSED,
     Verdict.MALFORMED,
-    Verdict.FULL,
 }
 
 

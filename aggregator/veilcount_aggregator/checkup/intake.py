@@ -43,7 +43,8 @@ LIMITS: Mapping[Verdict, Limit] = {
     Verdict.STALE: Limit(0.05, "devices are offline for longer than `late`: define more days"),
     Verdict.FULL: Limit(
         0.0,
-        "raise --room of `veilcount serve`, or --max-series-memory where counters fill it;"
+        "`veilcount_full_total` says by which limit: raise --room,"
+        " --max-new-pseudonyms-per-hour or --max-series-memory of `veilcount serve`;"
         " if unexpected, look for a flood",
     ),
     Verdict.UNKNOWN_COLLECTION: Limit(

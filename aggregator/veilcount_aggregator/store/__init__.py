@@ -1,6 +1,7 @@
 """Where spent slots, tallies and small records live: the contract, and its engines."""
 
 from .contract import BY_HOUR as BY_HOUR
+from .contract import BY_MEMORY as BY_MEMORY
 from .contract import CODES as CODES
 from .contract import COUNTED as COUNTED
 from .contract import LIMITED as LIMITED

@@ -58,12 +58,14 @@ Numbers = NDArray[np.int64]
 Codes = NDArray[np.uint8]
 Counters = NDArray[np.int64]
 
-#: verdicts as numbers, for arrays: the place in this tuple; the last is `DEFERRED`
-VERDICTS = (*Verdict, Verdict.FULL)
+#: verdicts as numbers, for arrays: the place in this tuple; the last are `DEFERRED`, `MEMORY_FULL`
+VERDICTS = (*Verdict, Verdict.FULL, Verdict.FULL)
 CODES = {verdict: np.uint8(code) for code, verdict in enumerate(Verdict)}
 COUNTED = CODES[Verdict.COUNTED]
 #: `full` by the quota of an hour, not by the period's limit
 DEFERRED = np.uint8(len(Verdict))
+#: `full` by a limit on the memory of counters
+MEMORY_FULL = np.uint8(len(Verdict) + 1)
 
 #: in place of a verdict: the report's lane failed, and whether it was counted is not known
 UNDECIDED = np.uint8(255)
@@ -118,12 +120,15 @@ VERDICT = "verdict"
 #: a report that was answered `full` by another limit than its period's, and by which
 LIMITED = "limited"
 BY_HOUR = "hour"
+BY_MEMORY = "memory"
+_LIMITS = {int(DEFERRED): BY_HOUR, int(MEMORY_FULL): BY_MEMORY}
 
 
 def refusal_notes(fingerprint: str, period: int, code: int, times: int) -> dict[Note, int]:
     """Return what is noted of some reports that were not counted."""
     found = {Note(VERDICT, fingerprint, period, VERDICTS[code]): times}
-    return found | ({Note(LIMITED, fingerprint, -1, BY_HOUR): times} if code == DEFERRED else {})
+    limit = _LIMITS.get(code)
+    return found | ({Note(LIMITED, fingerprint, -1, limit): times} if limit else {})
 
 
 class Cell(NamedTuple):

@@ -16,12 +16,24 @@ import numpy as np
 from veilcount_shared.verdict import Verdict
 
 from ..series import Series
-from .contract import CODES, COUNTED, DEFERRED, ROW_BYTES, Bytes, Cell, Codes, Quota, Spends
+from .contract import (
+    CODES,
+    COUNTED,
+    DEFERRED,
+    MEMORY_FULL,
+    ROW_BYTES,
+    Bytes,
+    Cell,
+    Codes,
+    Quota,
+    Spends,
+)
 from .memory import MemoryLimits
 
 _STALE = int(CODES[Verdict.STALE])
 _DUPLICATE = int(CODES[Verdict.DUPLICATE])
 _FULL = int(CODES[Verdict.FULL])
+_MEMORY_FULL = int(MEMORY_FULL)
 _OVER_BUDGET = int(CODES[Verdict.OVER_BUDGET])
 _COUNTED = int(COUNTED)
 _DEFERRED = int(DEFERRED)
@@ -111,7 +123,7 @@ def _verdict(page: Page, spends: Spends, report: _Report) -> int:
         return limited
     if had.bit_count() >= page.most:
         return _OVER_BUDGET
-    return _COUNTED if page.fits(Cell(period, segment), spends.memory) else _FULL
+    return _COUNTED if page.fits(Cell(period, segment), spends.memory) else _MEMORY_FULL
 
 
 def _limited(page: Page, spends: Spends, period: int) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from veilcount_shared.verdict import Verdict
 
 from ..ingest import BY_BODY, LOSS
-from ..store import BY_HOUR, LIMITED, VERDICT, Note
+from ..store import BY_HOUR, BY_MEMORY, LIMITED, VERDICT, Note
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,8 @@ class Counts:
     def full(self) -> dict[str, int]:
         """Return how many reports were answered `full`, by the limit that was reached."""
         of_period = self.verdicts[Verdict.FULL] - self.limited.total()
-        return {BY_BODY: self.limited[BY_BODY], BY_HOUR: self.limited[BY_HOUR], "period": of_period}
+        found = {limit: self.limited[limit] for limit in (BY_BODY, BY_HOUR, BY_MEMORY)}
+        return found | {"period": of_period}
 
     def with_counted(self, reports: int) -> dict[str, int]:
         """Return how often each verdict was given, all of them, in the protocol's order."""

@@ -1,7 +1,8 @@
 """How many requests a key may send: a bucket of tokens, in the memory of one worker.
 
 No store is asked, and no time of a request is kept: a bucket knows how full it was when it was last
-looked at. Workers share a rate by each taking its part.
+looked at. The workers of a server share its rate by each taking its part; several servers do not:
+what must hold over all of them is a quota in the store [pseudonym_limit.py].
 """
 
 from __future__ import annotations

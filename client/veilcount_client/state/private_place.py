@@ -54,4 +54,7 @@ def _check_owner(path: Path, found: os.stat_result) -> None:
             f"{path} belongs to another user: run as that user, or `chown -R {os.geteuid()} {path}`"
         )
     if found.st_mode & _OTHERS:
-        raise StateError(f"{path} may be written to by other users: `chmod go-w {path}`")
+        raise StateError(
+            f"{path} may be written to by other users: `chmod go-w {path}`, or give a directory"
+            " below one that others share"
+        )

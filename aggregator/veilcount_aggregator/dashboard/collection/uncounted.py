@@ -15,7 +15,7 @@ MEANS = {
     Verdict.STALE: "devices were offline for longer than `late` allows",
     Verdict.CLOSED: "an operator has closed the collection",
     Verdict.MALFORMED: "a client that is not ours, or was altered",
-    Verdict.FULL: "a limit is reached: on a period's new pseudonyms, or on memory of counters",
+    Verdict.FULL: "a limit is reached, on new pseudonyms or on memory of counters; they try again",
     Verdict.UNKNOWN_COLLECTION: "apps ship a definition that was never pushed",
     Verdict.EARLY: "clocks of devices are ahead; they try again",
 }

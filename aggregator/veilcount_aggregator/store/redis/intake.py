@@ -21,13 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_shared.verdict import Verdict
-
 from ...counting import only_places, touched
 from ...errors import StoreError, StoreUnavailable
 from ..contract import (
-    CODES,
     COUNTED,
+    MEMORY_FULL,
     UNDECIDED,
     Codes,
     Notes,
@@ -48,7 +46,6 @@ from .servers import Command, Servers
 
 TRIES = 50
 PAGE_BY_PAGE = 3
-FULL = CODES[Verdict.FULL]
 
 Chosen = NDArray[np.intp]
 
@@ -139,8 +136,8 @@ class Leaf:
         self._refuse(self.chosen[self.sheet.otherwise[self.chosen] == COUNTED])
 
     def _refuse(self, chosen: Chosen) -> None:
-        self.sheet.otherwise[chosen] = FULL
-        self.sheet.expected[chosen] = FULL
+        self.sheet.otherwise[chosen] = MEMORY_FULL
+        self.sheet.expected[chosen] = MEMORY_FULL
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ from .condition import Condition
 from .faults import fault
 from .locking import FileLock
 from .place import Place
-from .private_place import refuse_shared
+from .private_place import refuse_links
 from .readers import Readers
 from .schema import STEPS, bring_up, refuse_newer
 from .wal_guard import WalGuard, remove_links
@@ -186,8 +186,8 @@ class SqliteFile:
         _save(database, self.place.path)
 
     def _find(self) -> None:
-        if self._writer is None and self.place.path.parent.exists():
-            refuse_shared(self.place.path)
+        if self._writer is None:
+            refuse_links(self.place.path)
         if self._make:
             _touch(self.place.path)
         elif self._writer is None:

@@ -29,18 +29,6 @@ def victim(tmp_path: Path) -> Path:
     return found
 
 
-@pytest.mark.parametrize("mode", [0o707, 0o777, 0o1777])
-def test_a_directory_that_any_user_may_write_to_is_refused(place: Path, mode: int) -> None:
-    place.chmod(mode)
-    with pytest.raises(StoreUnfit, match=f"chmod o-w {place}"):
-        open_store(f"sqlite:///{place}/store.db", make=True)
-
-    assert list(place.iterdir()) == []
-
-    place.chmod(0o770)  # a group is the operator's own choice
-    open_store(f"sqlite:///{place}/store.db", make=True).close()
-
-
 @pytest.mark.parametrize("end", ["-wal", "-shm", "-journal", "-lock"])
 def test_a_file_of_a_store_that_leads_elsewhere_is_refused(
     place: Path, victim: Path, end: str
