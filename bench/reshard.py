@@ -1,9 +1,7 @@
 """What a shard's move to another master, and a backup, hold up: 100,000 rows and large counters.
 
 A thread for each shard commits one row after the other, and another pings both masters: a pause is
-the longest time between two acknowledgements, a block the longest that a ping took. Run it alone:
-
-    python -m bench.reshard
+the longest time between two acknowledgements, a block the longest that a ping took.
 """
 
 from __future__ import annotations
@@ -155,7 +153,3 @@ def _ping(node: RedisServer, pauses: Pauses, done: threading.Event) -> None:
             begun = time.perf_counter()
             asked.ping()
             pauses.block = max(pauses.block, time.perf_counter() - begun)
-
-
-if __name__ == "__main__":
-    print(run(quick=False))

@@ -69,7 +69,7 @@ class RedisStore:
         """Return the server of a group's rows; a device's body has one row, and so one server.
 
         Not the shard: what a server gets in one go it writes to its disk in one go, and groups that
-        are divided by shards too are smaller the more shards there are (`python -m bench.shards`).
+        are divided by shards too are smaller the more shards there are (`./dev bench shards`).
         """
         if self.root.shards == 1:
             return 0
