@@ -21,7 +21,9 @@ from . import (
     memory,
     plan,
     randomize,
+    reshard,
     scale_run,
+    shards,
 )
 from .table import Cell, as_json
 
@@ -38,6 +40,8 @@ PARTS = {
     "growth": growth.run,
     "hottest": hottest.run,
     "scale": scale_run.run,
+    "shards": shards.run,
+    "reshard": reshard.run,
 }
 
 

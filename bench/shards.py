@@ -1,9 +1,7 @@
 """What more shards than masters cost: one cluster of three masters, stores of several numbers.
 
 What 32 threads of requests bring is committed through the real queue, in turn on each store; CPU is
-that of this process and of the masters, as the kernel counts it, a request. Run it alone:
-
-    python -m bench.shards
+that of this process and of the masters, as the kernel counts it, a request.
 """
 
 from __future__ import annotations
@@ -139,7 +137,3 @@ def _rows(costs: dict[tuple[int, int], list[Cost]]) -> list[Row]:
 def _computed(pids: Sequence[int]) -> float:
     fields = (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids)
     return sum(int(each[11]) + int(each[12]) for each in fields) / _TICKS
-
-
-if __name__ == "__main__":
-    print(run(quick=False))

@@ -45,9 +45,9 @@ def check(context: click.Context, *, url: str | None, as_json: bool) -> None:
         "durable": health.durable.value,
         "why": health.why,
         "fenced": health.fenced,
-        "trouble": health.trouble or None,
         "copied_to": left.where if left else None,
         "releases_locked": lock,
+        "trouble": health.trouble or None,
     }
     if as_json:
         tell_json(facts)

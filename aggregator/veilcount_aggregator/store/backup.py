@@ -16,7 +16,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from urllib.parse import urlsplit
 
 from ..addresses import shown
@@ -24,6 +24,7 @@ from ..errors import SettingsError, StoreUnfit
 from .copying import copy
 from .lock import lock
 from .opening import open_store
+from .spool import read_spool, write_spool
 from .sqlite import SqliteStore
 from .sqlite.faults import fault
 from .sqlite.file import SqliteFile
@@ -81,8 +82,11 @@ def _write_shards(url: str, part: Path) -> None:
     with closing(open_redis(url, make=False)) as source, closing(file):
         file.open(make=True)
         for shard in range(source.root.shards):
-            with file.writing() as database, source.paused(shard) as pieces:
-                merge(database, pieces)
+            with TemporaryFile(dir=part.parent) as spool:
+                with source.paused(shard) as pieces:
+                    write_spool(spool, pieces)
+                with file.writing() as database:
+                    merge(database, read_spool(spool))
         with file.writing() as database:
             absorb(database, source.record_pieces())
             fence(database, on=source.health().fenced)

@@ -83,7 +83,7 @@ def test_masters_are_added_and_shards_move_while_devices_send(
     assert_right(cluster.url, campaign, crowd.acknowledged)
 
 
-def cli(cluster: RedisCluster, *words: str) -> None:
+def cli(*words: str) -> None:
     """Run redis-cli's cluster commands, as the runbook has them."""
     done = subprocess.run(
         ["redis-cli", "--cluster", *words, "--cluster-yes"],
@@ -111,11 +111,12 @@ def test_the_runbook_s_commands_grow_a_cluster_and_shrink_it_again(
             more = cluster.grow(3)
             for node in cluster.nodes:  # or a master without slots becomes another's replica
                 node.ask("CONFIG", "SET", "cluster-allow-replica-migration", "no")
-            cli(cluster, "rebalance", first, "--cluster-use-empty-masters")
+            pipeline = ("--cluster-pipeline", "100")
+            cli("rebalance", first, "--cluster-use-empty-masters", *pipeline)
             shards = [cluster.holder(key_slot(base)).port for base in named[1:]]
             answered(crowd)
             weights = [f"{_name(node.ask('CLUSTER', 'MYID'))}=0" for node in more]
-            cli(cluster, "rebalance", first, "--cluster-weight", *weights)
+            cli("rebalance", first, "--cluster-weight", *weights)
             answered(crowd)
         crowd.settle(60)
         crowd.close()

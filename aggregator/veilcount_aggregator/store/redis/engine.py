@@ -102,7 +102,7 @@ class RedisStore:
         """Return the first shard of the server that has a group's rows; a body has one row.
 
         Not the shard: what a server gets in one go it writes to its disk in one go, and groups that
-        are divided by shards too are smaller the more shards there are (`python -m bench.shards`).
+        are divided by shards too are smaller the more shards there are (`./dev bench shards`).
         """
         owners = {owner.host: owner for owner in map(self._servers.owner, self._bases_of(group))}
         if len(owners) > 1:

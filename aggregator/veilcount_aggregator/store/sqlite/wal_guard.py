@@ -35,6 +35,7 @@ class WalGuard:
         """Name the database; nothing is held yet."""
         self._path = path
         self._names = [path.with_name(f"{path.name}-{end}") for end in ENDS]
+        self._texts = [str(name) for name in self._names]  # which stat reads faster
         self._links: list[Path] = []
         self._identities: list[Identity | None] = []
         self._lock: int | None = None
@@ -70,7 +71,7 @@ class WalGuard:
         """Whether log and index are still found under their names."""
         if self._lock is None:
             return self._intact_for_others()
-        return [_identity(name) for name in self._names] == self._identities
+        return [_identity(name) for name in self._texts] == self._identities
 
     def restore(self) -> bool:
         """Put the held log and index back under their names; False: the second names are gone."""
@@ -130,7 +131,7 @@ def remove_links(path: Path) -> None:
         link.unlink(missing_ok=True)
 
 
-def _identity(path: Path) -> Identity | None:
+def _identity(path: Path | str) -> Identity | None:
     try:
         found = os.stat(path)  # noqa: PTH116 - for every commit, and it is cheaper
     except FileNotFoundError:
