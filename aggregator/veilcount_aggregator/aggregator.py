@@ -8,11 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
+from veilcount_shared.collection import Model
 from veilcount_shared.verdict import Verdict
 
 from .answers import Holdings
 from .bodies import Body
 from .commit import Committer
+from .confirmation import SETTLING_SECONDS
 from .curator import Curator
 from .definitions import push, read_source
 from .errors import StoreError
@@ -56,10 +58,12 @@ class Aggregator:
         notebook = Notebook(seconds)
         limit = PseudonymLimit(settings.room, stored_key(store))
         intake = Intake(Committer(store, notebook).commit, notebook, limit)
-        curator = Curator(Filter(store, Journal.of(settings)))
+        settling = 0 if settings.store.startswith("sqlite:") else SETTLING_SECONDS
+        curator = Curator(Filter(store, Journal.of(settings), settling))
+        made = cls(settings, store, Watch(store, seconds), intake, notebook, curator, clock)
         with suppress(StoreError):  # looked at again before each release; the intake goes on
-            curator.filter.guard()
-        return cls(settings, store, Watch(store, seconds), intake, notebook, curator, clock)
+            made.confirm()
+        return made
 
     def known(self) -> Known:
         """Return the definitions and keys of now."""
@@ -82,6 +86,13 @@ class Aggregator:
     def tend(self) -> int:
         """Drop what is over."""
         return tend(self.store, self.known().catalogue.series.values(), self.today())
+
+    def confirm(self) -> None:
+        """Have this host's journal confirm the store, where anything could be released."""
+        journal = self.curator.filter.journal
+        models = {each.collection.model for each in self.known().catalogue.series.values()}
+        if journal is not None and (Model.CENTRAL in models or journal.path.exists()):
+            self.curator.filter.tick(self.clock())
 
     def flush(self) -> None:
         """Write the figures of the service that are still in memory."""

@@ -1,5 +1,5 @@
 """What a worker does beside its requests, each second: write the figures of the service, look at
-the shelf, and now and then drop what is over.
+the shelf, confirm the store for the journal of releases, and now and then drop what is over.
 
 A store that is down stops none of it: what could not be written waits for the next second.
 """
@@ -57,6 +57,7 @@ class Ticker:
 
     def _do_what_is_due(self) -> None:
         self._aggregator.known()
+        self._aggregator.confirm()
         self._aggregator.flush()
         if self._seconds() >= self._tends:
             self._aggregator.tend()

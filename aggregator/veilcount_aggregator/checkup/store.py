@@ -95,6 +95,7 @@ STORED: dict[str, Look[Stored]] = {
     "keys": keys,
     "releases": releasing.releases_open,
     "journal": releasing.journal,
+    "journals": releasing.journals,
     "verdicts": verdicts,
 }
 DEEP: dict[str, Look[Stored]] = {"books": books.books}

@@ -193,6 +193,13 @@ class Store(Protocol):
         since this generation; say whether it was done. Durable, and the generation grows by one.
         """
 
+    def incarnation(self) -> str:
+        """Return the name of the server process that keeps the records; as cheap.
+
+        No two that may differ in what they hold have the same one: it changes when the server
+        restarts, when another is promoted, and when a file is replaced by another.
+        """
+
     # -- moving, and the operator --------------------------------------------------------------
 
     def fence(self, *, on: bool) -> None:

@@ -16,6 +16,7 @@ from flask import Blueprint, Response
 from ..aggregator import Aggregator
 from ..commit import GROUP
 from ..errors import StoreFenced
+from ..journal_registry import waited_for
 from ..keys import Role
 from ..promises import counts_are_public
 from ..store import Health, Note
@@ -56,6 +57,7 @@ def exposition(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:
     series = aggregator.known().catalogue.series
     secret = [each for each in series.values() if not counts_are_public(each.collection)]
     yield from _store(aggregator.store.health(), locked=locked(aggregator.store) is not None)
+    yield from _journals(aggregator)
     yield from _reports(aggregator, counts_by_series(noted))
     yield from _suspicious(aggregator, suspicion)
     yield from _service(_by_what(noted), intake=not secret)
@@ -74,6 +76,12 @@ def _store(health: Health, *, locked: bool) -> Iterator[str]:
     fenced, waits = "1: the store takes no reports.", "1: central releases wait for `store unlock`."
     yield from _metric("store_fenced", "gauge", fenced, [((), int(health.fenced))])
     yield from _metric("releases_locked", "gauge", waits, [((), int(locked))])
+
+
+def _journals(aggregator: Aggregator) -> Iterator[str]:
+    says = "Journals that have not confirmed the store as it is: central releases wait for them."
+    waiting = len(waited_for(aggregator.store))
+    yield from _metric("release_journals_pending", "gauge", says, [((), waiting)])
 
 
 def _reports(aggregator: Aggregator, counts: Mapping[str, Counts]) -> Iterator[str]:

@@ -125,6 +125,10 @@ class RedisStore:
         """Write or remove all records, unless somebody else was first."""
         return shelf.change(self._servers, self.root, generation, records)
 
+    def incarnation(self) -> str:
+        """Return the name of the process that keeps the records, and of its history."""
+        return shelf.incarnation(self._servers)
+
     # -- moving, and the operator --------------------------------------------------------------
 
     def fence(self, *, on: bool) -> None:

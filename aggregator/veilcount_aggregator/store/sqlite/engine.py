@@ -142,6 +142,10 @@ class SqliteStore:
         with self._changing() as database:
             return shelf.change(database, generation, records)
 
+    def incarnation(self) -> str:
+        """Return which file it is."""
+        return self.file.incarnation()
+
     # -- moving, and the operator --------------------------------------------------------------
 
     def fence(self, *, on: bool) -> None:
