@@ -7,7 +7,7 @@ release waits until every registered journal has confirmed the store as it is no
 **What a journal's host does**, about each second and before each of its own releases:
 
 1. It reads the store's incarnation first: a name that the server process behind the records has
-   only until it restarts, or another is promoted (of SQLite: the file's identity).
+   only until it restarts, or another is promoted (of SQLite: see `sqlite.incarnation`).
 2. It compares the store with its journal and its state file. The store *went back* if it lacks a
    release of the journal, a registered journal that was seen before and never retired, or if the
    audit log does not begin with the entries that were seen before. Then it locks releases, in the
@@ -41,8 +41,7 @@ remember them, and wait for their hosts, or to be retired.
 **What cannot be noticed**: all journals that knew of a release are lost together with the store's
 record of it, or are retired without their files; a machine with a *running* Redis restored from a
 snapshot of its memory keeps its incarnation, and is noticed by the next tick of a host that had
-seen more, not at once; a SQLite file overwritten in place keeps it too, and is noticed by the
-check before each release, of the journal and state of the host that releases.
+seen more, not at once; so is a SQLite file that was put back together with its `-incarnation`.
 """
 
 from __future__ import annotations
@@ -128,14 +127,18 @@ class Confirmer:
             return
         # A fenced store releases nothing; a process of this host that is at it does it for all.
         with suppress(StoreFenced, HeldElsewhere):
-            self.confirm(now, seconds=0)
+            with self._file.locked(0):
+                self._confirm(now, keep_acts=True)
             self._checked = present
 
-    def confirm(self, now: datetime, seconds: float = LOCK_SECONDS) -> str:
-        """Confirm the store as it is, or lock its releases; return the journal's identity."""
-        with self._file.locked(seconds):
-            incarnation = self._store.incarnation()  # before the journal is read, see above
-            return change(self._store, lambda: self._decide(incarnation, now))
+    def confirm(self, now: datetime) -> str:
+        """Confirm the store as it is, or lock its releases; return the journal's identity.
+
+        The audit log's digest is left to the next tick: it is one more wait for the disk, and what
+        no budget is spent twice for is in the journals and their members.
+        """
+        with self._file.locked(LOCK_SECONDS):
+            return self._confirm(now, keep_acts=False)
 
     def require_settled(self, now: datetime) -> None:
         """Refuse a release from a journal that has just been made."""
@@ -146,7 +149,13 @@ class Confirmer:
                 " that know of others: ask again then"
             )
 
-    def _decide(self, incarnation: str, now: datetime) -> tuple[list[Record], str]:
+    def _confirm(self, now: datetime, *, keep_acts: bool) -> str:
+        incarnation = self._store.incarnation()  # before the journal is read, see above
+        return change(self._store, lambda: self._decide(incarnation, now, keep_acts=keep_acts))
+
+    def _decide(
+        self, incarnation: str, now: datetime, *, keep_acts: bool
+    ) -> tuple[list[Record], str]:
         try:
             state = self._file.load() or JournalState.new(now)
             # The journal first: what it holds is in the store already, unless the store went back.
@@ -160,6 +169,7 @@ class Confirmer:
             return [*self._lock(named), *_unconfirmed(seen.lost(state))], ""
         if state.id in seen.retired:  # its host is back: it is a journal like any new one
             state = state.renewed(now)
+        state = _noted(seen, state, keep_acts=keep_acts)
         return self._confirmed(seen, state, lines, incarnation, now), state.id
 
     def _confirmed(
@@ -174,12 +184,10 @@ class Confirmer:
         lost = {id_: label for id_, label in seen.lost(state).items() if id_ != state.id}
         # Oneself only once one was seen there: who is stopped before has never been registered.
         members = lost | {each.id: each.label for each in seen.journals.values()}
-        if missing := seen.releases.keys() - set(lines):
+        missing = seen.releases.keys() - set(lines)
+        if missing or not self._journal.path.exists():
             self._journal.add(missing, lambda seal: spelled(kept_in(seen.releases[seal]).line()))
-        acts, unlocks = len(seen.acts), sorted(seen.unlocks)
-        self._file.save(
-            replace(state, acts=acts, digest=digest(seen.acts), members=members, unlocks=unlocks)
-        )
+        self._file.save(replace(state, members=members))
         present = view(incarnation, {*members, state.id})
         mine = seen.journals.get(state.id)
         if mine is not None and mine.view == present:
@@ -201,6 +209,14 @@ def _doubt(seen: Seen, state: JournalState, lines: Sequence[bytes]) -> str:
     if seen.unlocks - set(state.unlocks):
         return ""  # an operator has looked since
     return WENT_BACK if seen.lost(state) or not seen.begins_with(state) else ""
+
+
+def _noted(seen: Seen, state: JournalState, *, keep_acts: bool) -> JournalState:
+    """Return a state with the audit log and the unlocks as they are; both belong together."""
+    unlocks = sorted(seen.unlocks)
+    if not keep_acts and unlocks == list(state.unlocks):
+        return state
+    return replace(state, acts=len(seen.acts), digest=digest(seen.acts), unlocks=unlocks)
 
 
 def _unconfirmed(journals: Mapping[str, str]) -> list[Record]:

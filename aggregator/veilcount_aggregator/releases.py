@@ -99,17 +99,18 @@ class Filter:
         who: str,
     ) -> Paid:
         """Return the answer, charged and durable; or the one that was given before."""
-        if self.journal is None or self._confirmer is None:
+        confirmer = self._confirmer
+        if self.journal is None or confirmer is None:
             raise NoJournal(
                 "releases are written to a journal beside the store before they leave, and there is"
                 " none: start with --journal FILE"
             )
-        mine = self._confirmer.confirm(now)
-        self._confirmer.require_settled(now)
+        mine = confirmer.confirm(now)
         incarnation = self.store.incarnation()
 
         def decide() -> tuple[list[Record], tuple[Kept, bool]]:
             self._require_confirmed(mine, incarnation)
+            confirmer.require_settled(now)
             return self._decide(series, question, draw, now, who)
 
         kept, charged = change(self.store, decide)
@@ -193,7 +194,7 @@ class Filter:
             act = entry(self.store, now, who, "store unlock", f"{len(missing)} releases")
             unlocked = Record(UNLOCKS, secrets.token_hex(UNLOCK_ID_BYTES), b"{}")
             opened = Record(LOCK, RELEASES, None)
-            return [*self._behind(missing), act, unlocked, opened], missing
+            return [*self._behind(missing), *self._known(), act, unlocked, opened], missing
 
         return change(self.store, decide)
 
@@ -210,9 +211,18 @@ class Filter:
             missing = self.forgotten()
             act = entry(self.store, now, who, "journal retired", str(found))
             gone = [Record(JOURNAL, id_, None), Record(RETIRED, id_, found.label.encode())]
-            return [*self._behind(missing), act, *gone], missing
+            return [*self._behind(missing), *self._known(but=id_), act, *gone], missing
 
         return change(self.store, decide)
+
+    def _known(self, but: str = "") -> list[Record]:
+        """Return the journals that this one's host knew and the store does not: to wait for."""
+        state = StateFile.beside(self.journal.path).load() if self.journal else None
+        if state is None:  # several journals in one file: each host that runs adds what it knows
+            return []
+        there = registered(self.store).keys() | self.store.records(RETIRED).keys() | {but}
+        known = sorted(state.members.items())
+        return [Registered(id_, label).record() for id_, label in known if id_ not in there]
 
     def _behind(self, missing: Iterable[Kept]) -> list[Record]:
         """Return records behind those that are there: none of them is ever written over."""

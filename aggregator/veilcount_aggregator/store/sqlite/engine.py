@@ -27,7 +27,9 @@ from ..contract import (
 )
 from ..pieces import parse
 from . import intake, moving, shelf
+from .faults import fault
 from .file import SqliteFile
+from .incarnation import incarnation
 from .parts import padded
 from .place import Place
 from .tallies import Tally, unfinished
@@ -143,8 +145,11 @@ class SqliteStore:
             return shelf.change(database, generation, records)
 
     def incarnation(self) -> str:
-        """Return which file it is."""
-        return self.file.incarnation()
+        """Return which file it is, and since when its generation has only grown."""
+        try:
+            return incarnation(self.file.place.path, self.generation)
+        except OSError as error:
+            raise fault(error, self.file.place.path) from error
 
     # -- moving, and the operator --------------------------------------------------------------
 

@@ -98,14 +98,6 @@ class SqliteFile:
         except (sqlite3.Error, OSError) as error:
             raise fault(error, self.place.path) from error
 
-    def incarnation(self) -> str:
-        """Return the file's device and number: another file under this name has others."""
-        try:
-            found = self.place.path.stat()
-        except OSError as error:
-            raise fault(error, self.place.path) from error
-        return f"{found.st_dev:x}-{found.st_ino:x}"
-
     def close(self) -> None:
         """Let go of connections and files."""
         self._readers.close()  # first: the writer tidies up if it is the last one
