@@ -11,7 +11,9 @@ import pytest
 
 from tests.aggregator.web.world import FILE, World, world
 from tests.system.deploy.files import DEPLOY, documents, unit
+from veilcount_aggregator.journal_registry import Registered
 from veilcount_aggregator.keys import Role
+from veilcount_aggregator.shelf import change
 from veilcount_aggregator.store.lock import lock, unlock
 from veilcount_shared.report import Report
 
@@ -131,6 +133,20 @@ def test_a_store_that_is_fenced_and_releases_that_wait_are_told(tmp_path: Path) 
 
     for name in ("veilcount_store_fenced", "veilcount_releases_locked"):
         assert [value(found, name) for found in (before, during, after)] == [0, 1, 0]
+
+
+def test_journals_that_releases_wait_for_are_counted(tmp_path: Path) -> None:
+    with world(tmp_path, FILE) as deployed:
+        key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
+        before = metrics(deployed, key)
+        gone = Registered("0123", "gone", "of-a-store-before").record()
+        change(store, lambda: ([gone], None))
+        during = metrics(deployed, key)
+        change(store, lambda: ([gone._replace(value=None)], None))
+        after = metrics(deployed, key)
+
+    name = "veilcount_release_journals_pending"
+    assert [value(found, name) for found in (before, during, after)] == [0, 1, 0]
 
 
 def test_a_crowd_that_no_honest_one_would_be_is_told(tmp_path: Path) -> None:
