@@ -8,12 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
+from veilcount_shared.collection import Model
 from veilcount_shared.verdict import Verdict
 
 from .answers import Holdings
 from .bodies import Body
 from .clock_guard import Clock, ClockGuard
 from .commit import Committer
+from .confirmation import SETTLING_SECONDS
 from .curator import Curator
 from .definitions import Source, push, read_source
 from .errors import ClockDoubted, StoreError, StoreUnavailable
@@ -68,12 +70,11 @@ class Aggregator:
         memory = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
         committer = Committer(store, notebook)
         intake = Intake(committer.commit, notebook, limit, memory)
-        curator = Curator(Filter(store, Journal.of(settings)))
-        with suppress(StoreError):  # looked at again before each release; the intake goes on
-            curator.filter.guard()
+        settling = 0 if settings.store.startswith("sqlite:") else SETTLING_SECONDS
+        curator = Curator(Filter(store, Journal.of(settings), settling))
         guard = ClockGuard(store, clock, seconds)
         retention = Retention(store, guard, clock)
-        return cls(
+        made = cls(
             settings,
             store,
             watch,
@@ -85,6 +86,9 @@ class Aggregator:
             guard,
             retention,
         )
+        with suppress(StoreError):  # looked at again before each release; the intake goes on
+            made.confirm()
+        return made
 
     def replicate(self) -> None:
         """Have a copy of what the intake needs on every shard."""
@@ -134,6 +138,13 @@ class Aggregator:
         if dropped:
             self.notebook.note(DROPPED, dropped)
         return dropped
+
+    def confirm(self) -> None:
+        """Have this host's journal confirm the store, where anything could be released."""
+        journal = self.curator.filter.journal
+        models = {each.collection.model for each in self.known().catalogue.series.values()}
+        if journal is not None and (Model.CENTRAL in models or journal.path.exists()):
+            self.curator.filter.tick(self.clock())
 
     def flush(self) -> None:
         """Write the figures of the service that are still in memory."""

@@ -15,6 +15,7 @@ VeilcountError
     x StillFilling           a period takes reports still
     x InsufficientBudget     the period's budget does not pay for it
     x ReleasesLocked         the store may have forgotten what was spent
+    x ReleasesWaiting        not every journal has confirmed the store as it is now
     x NoJournal              nothing beside the store would remember it
 
 Each says what to do. None carries anything of a device.
@@ -113,6 +114,10 @@ class InsufficientBudget(ReleaseRefused):
 
 class ReleasesLocked(ReleaseRefused):
     """The store may have forgotten what was spent."""
+
+
+class ReleasesWaiting(ReleaseRefused):
+    """Not every registered journal has confirmed the store as it is now."""
 
 
 class NoJournal(ReleaseRefused):

@@ -1,9 +1,10 @@
 """The journal of central releases: one line each in a file beside the store, never changed.
 
 It remembers what a store that came back from an old backup has forgotten: that part of a budget was
-spent. A line is on the disk before its answer leaves. Each carries a digest of itself, so that one
-that was damaged, or edited, is noticed and not believed. A line without an end is none: whoever was
-writing it died, and its answer never left. Lines of other hosts may stand among one's own.
+spent. A line is on the disk before its answer leaves, and those of other hosts' releases are added
+as they appear in the store. Each carries a digest of itself, so that one that was damaged, or
+edited, is noticed and not believed. A line without an end is none: whoever was writing it died, and
+its answer never left. Whose journal it is stands in a file of its own (`journal_state`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import StoreFull, StoreUnavailable, StoreUnfit
+from .journal_state import sync_folder
 from .settings import Settings
 from .store.sqlite.place import Place
 
@@ -82,7 +84,7 @@ class Journal:
                 file.writelines(text(each) for each in seals if each not in there)
                 file.flush()
                 os.fsync(file.fileno())
-            _settle(self.path.parent)
+            sync_folder(self.path.parent)
         except OSError as error:
             raise StoreFull(f"{self.path}: the journal cannot be written: {error}") from error
 
@@ -125,12 +127,3 @@ def _whole(text: bytes) -> list[bytes]:
 
 def _json(value: Line) -> bytes:
     return json.dumps(value, sort_keys=True, ensure_ascii=False).encode()
-
-
-def _settle(folder: Path) -> None:
-    """Wait until a folder's list of names is on the disk: a new file is lost without it."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

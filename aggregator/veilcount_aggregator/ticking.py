@@ -1,5 +1,6 @@
 """What a worker does beside its requests, each second: write the figures of the service, look at
-the shelf, and now and then compare the clocks and drop what is over.
+the shelf, confirm the store for the journal of releases, and now and then compare the clocks and
+drop what is over.
 
 A store that is down stops none of it: what could not be written waits for the next second.
 """
@@ -72,6 +73,7 @@ class Ticker:
         self._replicate()
         if self._seconds() >= self._looks:
             self._guarded(self._look_at_clock)
+        self._guarded(self._aggregator.confirm)
         self._aggregator.flush()
         if self._seconds() >= self._tends:
             self._aggregator.tend()

@@ -7,15 +7,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.aggregator.store.engines import ENGINES
 from tests.aggregator.store.series import Asked, row, send
-from veilcount_aggregator.curator import Curator
-from veilcount_aggregator.errors import InsufficientBudget
+from veilcount_aggregator.curator import Curator, Told
+from veilcount_aggregator.errors import InsufficientBudget, ReleasesWaiting, StoreError
 from veilcount_aggregator.journal import Journal
 from veilcount_aggregator.releases import Filter
 from veilcount_aggregator.series import Series
@@ -39,6 +41,7 @@ late = 1
 """
 OVER = datetime(2027, 1, 1, 12, tzinfo=UTC)  # the campaign's last report was long ago
 PERIODS = 10
+TICK_SECONDS, WAITING_SECONDS = 0.05, 30.0
 ENGINES_HERE = ("sqlite", "redis")
 
 
@@ -130,15 +133,36 @@ class Asker:
         return self.process.stdout.readline().strip()
 
 
+def ticks(asking: Curator) -> None:
+    """Confirm the store again and again, as a host's ticker does."""
+    while True:
+        with suppress(StoreError):
+            asking.filter.tick(OVER)
+        time.sleep(TICK_SECONDS)
+
+
+def answer(asking: Curator, request: dict[str, object], who: str) -> Told:
+    """Return the answer, once the other hosts have confirmed the store."""
+    ends = time.monotonic() + WAITING_SECONDS
+    while True:
+        try:
+            return asking.answer(AGE, request, OVER, who)
+        except ReleasesWaiting:
+            if time.monotonic() > ends:
+                raise
+            time.sleep(TICK_SECONDS)
+
+
 def main(url: str, journal: str, query: str) -> None:
     """Ask about each period that is read, and say whether it was paid for."""
     store = open_store(url)
     asking = curator(store, Path(journal))
     asking.foresee(AGE, wanted(query, 1))  # what draws the noise takes its time to load
     print("ready", flush=True)
+    threading.Thread(target=ticks, args=(asking,), daemon=True).start()
     for line in sys.stdin:
         try:
-            asking.answer(AGE, wanted(query, 1, int(line)), OVER, query)
+            answer(asking, wanted(query, 1, int(line)), query)
         except InsufficientBudget:
             print("false", flush=True)
         else:

@@ -14,6 +14,7 @@ import pytest
 from tests.aggregator.curating import AGE, OVER, TEXT, curator, fill, series, wanted
 from tests.aggregator.web.world import open_again, world
 from veilcount_aggregator.audit import log
+from veilcount_aggregator.confirmation import FORGOTTEN
 from veilcount_aggregator.curator import Curator
 from veilcount_aggregator.errors import (
     InsufficientBudget,
@@ -25,7 +26,6 @@ from veilcount_aggregator.errors import (
 from veilcount_aggregator.journal import ENDING, Journal
 from veilcount_aggregator.keys import Role
 from veilcount_aggregator.ledger import accounts, releases
-from veilcount_aggregator.releases import FORGOTTEN
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
@@ -276,6 +276,8 @@ def test_lines_of_other_hosts_are_as_good_as_ones_own(
 ) -> None:
     """Each host's journal has what the store had, and those of two put together are a journal."""
     there = curator(store, tmp_path / "there.jsonl")
+    for host in (asked, there, asked):  # as their tickers do
+        host.filter.tick(OVER)
     asked.answer(AGE, wanted("count", "0.25"), OVER, "")
     there.answer(AGE, wanted("sum", "0.25"), OVER, "")
     asked.answer(AGE, wanted("mean", "0.25"), OVER, "")
@@ -303,7 +305,7 @@ def test_a_store_that_forgets_while_it_is_served_is_noticed_by_the_next_release(
 
     with pytest.raises(ReleasesLocked):
         asked.answer(AGE, wanted("count", "0.25"), OVER, "")
-    assert locked(store) == FORGOTTEN
+    assert FORGOTTEN in (locked(store) or "")
     assert len(asked.filter.reenter(OVER, "cli")) == 1
     assert not asked.answer(AGE, wanted("count", "0.25"), OVER, "").charged
 
@@ -334,7 +336,7 @@ def test_a_start_locks_releases_if_the_store_forgot_and_the_intake_goes_on(tmp_p
         key = deployed.key(Role.ANALYST)
         refused = deployed.ask("POST", "/v1/collections/age/releases", body, key=key)
 
-    assert why == FORGOTTEN
+    assert FORGOTTEN in (why or "")
     assert verdicts == [Verdict.COUNTED]
     assert refused.problem == "releases-locked"
 

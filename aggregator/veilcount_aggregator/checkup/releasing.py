@@ -7,12 +7,17 @@ from collections.abc import Iterator
 from veilcount_shared.collection import Model
 
 from ..journal import Journal
+from ..journal_registry import registered, waited_for
 from ..ledger import releases
 from ..releases import Filter
 from ..store.lock import locked
 from .finding import Told, ok, warn, wrong
 from .stored import Stored
 
+RETIRE = (
+    "start their hosts; only where one is gone for good: `veilcount store retire-journal ID`, with"
+    " its file as --journal if it can be read"
+)
 UNLOCK = "`veilcount store unlock --journal FILE`, with the journal that releases were written to"
 
 
@@ -37,6 +42,17 @@ def journal(stored: Stored) -> Iterator[Told]:
         )
     else:
         yield from _agrees(stored, stored.journal)
+
+
+def journals(stored: Stored) -> Iterator[Told]:
+    """Look whether the journals of all hosts have confirmed the store as it is."""
+    known, waiting = registered(stored.store), waited_for(stored.store)
+    for each in waiting:
+        last = f"last confirmed it at {each.at}" if each.at else "never confirmed it"
+        yield warn(f"journal {each} {last}: releases wait for it", RETIRE)
+    if not waiting:
+        listed = ": " + ", ".join(map(str, known.values())) if known else ""
+        yield ok(f"{len(known)} registered, all have confirmed the store as it is{listed}")
 
 
 def _agrees(stored: Stored, journal: Journal) -> Iterator[Told]:

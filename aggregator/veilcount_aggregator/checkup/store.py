@@ -100,6 +100,7 @@ STORED: dict[str, Look[Stored]] = {
     "releases": releasing.releases_open,
     "journal": releasing.journal,
     "retention": clocks.retention,
+    "journals": releasing.journals,
     "verdicts": verdicts,
 }
 DEEP: dict[str, Look[Stored]] = {"books": books.books}

@@ -1,4 +1,4 @@
-"""`veilcount store check | copy | backup | restore | unlock | unfence`, and those of retention."""
+"""`veilcount store check | copy | backup | restore | unlock | unfence`, and more."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from ..addresses import shown
 from ..journal import Journal
+from ..journal_registry import waited_for
 from ..releases import Filter
 from ..settings import PREFIX, Settings
 from ..store import Durable
@@ -40,6 +41,7 @@ def check(context: click.Context, *, url: str | None, as_json: bool) -> None:
     """Say whether reports can be taken and kept; exit 1 if not."""
     with options.opened(url) as store:
         health, left, lock = store.health(), leaving(store), locked(store)
+        journals = ", ".join(map(str, waited_for(store)))
     facts: Facts = {
         "engine": health.engine,
         "durable": health.durable.value,
@@ -48,6 +50,7 @@ def check(context: click.Context, *, url: str | None, as_json: bool) -> None:
         "copied_to": left.where if left else None,
         "releases_locked": lock,
         "trouble": health.trouble or None,
+        "journals_pending": journals or None,
     }
     if as_json:
         tell_json(facts)
@@ -131,7 +134,7 @@ def bring_back(backed_up: Path, *, url: str | None, as_json: bool) -> None:
     type=click.Path(path_type=Path),
     envvar=f"{PREFIX}JOURNAL",
     metavar="FILE",
-    help="What releases were written to, of several hosts one after the other in one file"
+    help="The journal that the lock names, or those of all hosts one after the other in one file"
     " (default: the file beside a SQLite store).",
 )
 @options.as_json
@@ -140,10 +143,40 @@ def let_release(*, url: str | None, journal: Path | None, as_json: bool) -> None
     settings = Settings(options.given(url), journal=journal)
     with options.opened(url) as store:
         entered = Filter(store, Journal.of(settings)).reenter(options.now(), "cli")
+        journals = waited_for(store)
     if as_json:
         tell_json({"entered": len(entered), "releases_locked": None})
+        return
+    tell_lines([f"{len(entered)} releases are entered again; releases go on"])
+    if journals:
+        tell_lines([f"once these journals have confirmed: {', '.join(map(str, journals))}"])
+
+
+@command.command("retire-journal")
+@click.argument("id_", metavar="ID")
+@options.store
+@click.option(
+    "--journal",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The journal itself, if it was saved: what it remembers is entered first.",
+)
+@click.option("--yes", is_flag=True, help="The journal is lost: do not ask.")
+@options.as_json
+def retire(id_: str, *, url: str | None, journal: Path | None, yes: bool, as_json: bool) -> None:
+    """Let releases no longer wait for journal ID, of a host that is gone for good.
+
+    `veilcount doctor` lists the journals. Never retire that of a host that is only down: start it.
+    """
+    with options.opened(url) as store:
+        if journal is None and not yes:
+            _agree_to_lose(id_)
+        kept = None if journal is None else Journal(journal)
+        entered = Filter(store, kept).retire(id_, options.now(), "cli")
+    if as_json:
+        tell_json({"retired": id_, "entered": len(entered)})
     else:
-        tell_lines([f"{len(entered)} releases are entered again; releases go on"])
+        tell_lines([f"journal {id_} is retired; {len(entered)} releases are entered from it"])
 
 
 @command.command("unfence")
@@ -165,6 +198,21 @@ def unfence(*, url: str | None, yes: bool, as_json: bool) -> None:
         tell_json({"was_fenced": was})
     else:
         tell_lines(["the fence is lifted" if was else "there was no fence"])
+
+
+def _agree_to_lose(id_: str) -> None:
+    """Have a person say that a journal's file is lost."""
+    warning = (
+        f"WARNING: without its file, what journal {id_} alone remembers is given up: if the store"
+        " came back from older files, the budget of those releases can be spent again. Give"
+        " --journal FILE if the file can still be read. The audit log keeps that you did this."
+    )
+    tell_lines([warning], err=True)
+    if not sys.stdin.isatty():
+        raise click.UsageError("no terminal to ask on: give --journal FILE, or --yes")
+    typed = click.prompt(f"Type {id_!r} if the file is lost", default="", err=True)
+    if typed.strip() != id_:
+        raise NotSo("nothing was changed: releases still wait for this journal")
 
 
 def _agree(left: Leaving | None) -> None:

@@ -287,6 +287,13 @@ class Store(Protocol):
     def replica(self, kind: str) -> tuple[int, Records]:
         """Return the copy's generation and its records of a kind: for when the records are away."""
 
+    def incarnation(self) -> str:
+        """Return the name of the server process that keeps the records; as cheap.
+
+        No two that may differ in what they hold have the same one: it changes when the server
+        restarts, when another is promoted, and when a file is replaced by another.
+        """
+
     # -- moving, and the operator --------------------------------------------------------------
 
     def fence(self, *, on: bool) -> None:

@@ -22,6 +22,7 @@ from ..aggregator import Aggregator
 from ..commit import COMMIT_MICROSECONDS, COMMITS, GROUP
 from ..errors import StoreError
 from ..ingest import POSTPONED
+from ..journal_registry import waited_for
 from ..promises import counts_are_public
 from ..retention import DROPPED
 from ..series import Series
@@ -139,13 +140,15 @@ def _dropped(noted: Mapping[Note, int]) -> Iterator[str]:
 
 
 def _locked(store: Store) -> Iterator[str]:
-    """Yield whether releases are locked, where that can be read."""
+    """Yield whether releases are locked, or wait, where that can be read."""
     try:
-        is_locked = locked(store) is not None
+        is_locked, pending = locked(store) is not None, len(waited_for(store))
     except StoreError:
         return
     waits = "1: central releases wait for `store unlock`."
     yield from metric("releases_locked", "gauge", waits, [((), int(is_locked))])
+    says = "Journals that have not confirmed the store as it is: central releases wait for them."
+    yield from metric("release_journals_pending", "gauge", says, [((), pending)])
 
 
 def _reports(

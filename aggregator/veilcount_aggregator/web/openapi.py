@@ -174,6 +174,7 @@ DOORS = (
             "still-filling",
             "insufficient-budget",
             "releases-locked",
+            "releases-waiting",
         ),
         _json(messages.WantedRelease),
         Role.ANALYST,

@@ -28,6 +28,7 @@ from ..errors import (
     InsufficientBudget,
     QueryError,
     ReleaseRefused,
+    ReleasesWaiting,
     SettingsError,
     StillFilling,
     StoreError,
@@ -158,6 +159,12 @@ KINDS = _table(
         "tell the operator: `veilcount store unlock` enters again what was spent",
     ),
     Kind(
+        "releases-waiting",
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "Not every host has confirmed the store as it is now",
+        "come back after the seconds of the Retry-After header; nothing has left",
+    ),
+    Kind(
         "too-many",
         HTTPStatus.TOO_MANY_REQUESTS,
         "More requests than this key may send",
@@ -284,6 +291,8 @@ def _unreleased(error: QueryError | ReleaseRefused) -> Problem:
         case InsufficientBudget():
             exact = {name: show(getattr(error, name)) for name in EPSILONS}
             return Problem(KINDS["insufficient-budget"], str(error), "epsilon", facts=exact)
+        case ReleasesWaiting():
+            return Problem(KINDS["releases-waiting"], str(error), headers=_after(RETRY_SECONDS))
     return Problem(KINDS["releases-locked"], str(error))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.aggregator.cli.conftest import Type
 from tests.aggregator.curating import AGE, OVER, curator, wanted
+from veilcount_aggregator.journal_registry import registered
 from veilcount_aggregator.ledger import releases
 from veilcount_aggregator.store import open_store
 
@@ -66,3 +67,27 @@ def test_a_journal_that_is_not_there_or_not_whole_unlocks_nothing(
     assert (missing.code, damaged.code) == (2, 2)
     assert "no such file" in missing.err
     assert "line 1: damaged" in damaged.err
+
+
+def test_a_journal_of_a_host_that_is_gone_is_listed_waited_for_and_retired(
+    store: str, typed: Type, tmp_path: Path
+) -> None:
+    """A program says that the file is lost with --yes; nobody is asked without a terminal."""
+    journal = tmp_path / "gone.jsonl"
+    release(store, journal, "count")
+    opened = open_store(store)
+    (id_,) = registered(opened)
+    curator(opened, tmp_path / "here.jsonl").filter.tick(OVER)
+    opened.close()
+    waits = typed("store", "check", "--store", store, "--json").json["journals_pending"]
+    found = typed("doctor", "--store", store, "--json").out
+    unasked = typed("store", "retire-journal", id_, "--store", store)
+    done = typed("store", "retire-journal", id_, "--store", store, "--yes", "--json")
+    again = typed("store", "retire-journal", id_, "--store", store, "--journal", str(journal))
+
+    assert id_ in waits
+    assert f"({id_}) last confirmed it at" in found
+    assert (unasked.code, done.code, again.code) == (2, 0, 2)
+    assert "given up" in unasked.err
+    assert done.json == {"retired": id_, "entered": 0}
+    assert "no such journal" in again.err

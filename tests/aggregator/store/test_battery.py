@@ -424,6 +424,17 @@ def test_removing_what_is_not_there_is_a_change(store: Store) -> None:
     assert store.generation() == 2
 
 
+def test_whoever_opens_a_store_finds_the_same_incarnation(url: str, store: Store) -> None:
+    """It stays while records change."""
+    before = store.incarnation()
+    other = open_store(url)
+    other.change(other.generation(), [Record("kind", "key", b"value")])
+    found = other.incarnation()
+    other.close()
+
+    assert before == found == store.incarnation()
+
+
 def test_many_writers_of_the_shelf_lose_nothing(url: str, store: Store) -> None:
     """Each adds one to a number, again until nobody else was faster."""
 

@@ -17,8 +17,10 @@ from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.deploy.files import DEPLOY, documents, unit
 from tests.system.server import wait_until
+from veilcount_aggregator.journal_registry import Registered
 from veilcount_aggregator.keys import Role
 from veilcount_aggregator.retention import DROPPED, confirm
+from veilcount_aggregator.shelf import change
 from veilcount_aggregator.store.lock import lock, unlock
 from veilcount_aggregator.store.redis.engine import RedisStore
 from veilcount_aggregator.store.redis.root import SHELF
@@ -204,8 +206,8 @@ def test_a_shard_that_is_away_rings_alone(tmp_path: Path) -> None:
         assert value(found, "veilcount_figures_complete") == complete
     totals = [{each.name for each in found} & {VERDICTS} for found in (whole, parts)]
     assert totals == [{VERDICTS}, set()]  # a sum of some would be a counter that falls
-    up = [value(parts, "veilcount_shard_up", shard=str(shard)) for shard in range(3)]
-    assert up == [int(shard != away) for shard in range(3)]
+    up = [value(parts, "veilcount_shard_up", shard=str(shard)) for shard in range(len(masters))]
+    assert up == [int(master is not masters[away]) for master in masters]
     assert value(parts, "veilcount_shard_up", shard="records") == 1
 
 
@@ -229,6 +231,20 @@ def test_a_clock_that_jumped_a_day_that_waits_and_what_was_dropped_are_told(
     }
     for name, values in expected.items():
         assert [value(found, name) for found in (before, during)] == values
+
+
+def test_journals_that_releases_wait_for_are_counted(tmp_path: Path) -> None:
+    with world(tmp_path, FILE) as deployed:
+        key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
+        before = metrics(deployed, key)
+        gone = Registered("0123", "gone", "of-a-store-before").record()
+        change(store, lambda: ([gone], None))
+        during = metrics(deployed, key)
+        change(store, lambda: ([gone._replace(value=None)], None))
+        after = metrics(deployed, key)
+
+    name = "veilcount_release_journals_pending"
+    assert [value(found, name) for found in (before, during, after)] == [0, 1, 0]
 
 
 def test_a_crowd_that_no_honest_one_would_be_is_told(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from veilcount_shared.errors import VeilcountError
 from ...answers.holdings import Holdings, chosen
 from ...curator import Foreseen
 from ...errors import QueryError, ReleaseRefused
+from ...journal_registry import waited_for
 from ...ledger import releases as kept_of
 from ...promises import promise
 from ...series import Series
@@ -33,6 +34,11 @@ LOCKED = "No release is made: the store may have forgotten what was spent."
 UNLOCK = (
     "The operator enters it again: veilcount store unlock --journal FILE. What was released before"
     " is below."
+)
+WAITING = "Releases wait for these journals to confirm the store:"
+CONFIRM = (
+    "Each does so within seconds while its host runs. One that is gone for good, the operator"
+    " retires: veilcount store retire-journal ID."
 )
 A_PAGE = 20  # releases of the journal
 
@@ -158,6 +164,8 @@ def _verdict(frame: Frame, series: Series, standing: SeriesReleases) -> Verdict:
         return Verdict("bad", LOCKED, UNLOCK)
     if aggregator.curator.filter.journal is None:
         return Verdict("bad", NO_JOURNAL)
+    if waiting := waited_for(aggregator.store):
+        return Verdict("weak", f"{WAITING} {', '.join(map(str, waiting))}.", CONFIRM)
     closed, _ = series.taken(aggregator.today())
     if not closed:
         day = asking.closed_from(series, 0)

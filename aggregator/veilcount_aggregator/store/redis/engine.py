@@ -212,6 +212,10 @@ class RedisStore:
         copy = replica.read(self._servers)
         return copy.generation, copy.content.records.get(kind, {})
 
+    def incarnation(self) -> str:
+        """Return the name of the process that keeps the records, and of its history."""
+        return shelf.incarnation(self._servers)
+
     # -- moving, and the operator --------------------------------------------------------------
 
     def fence(self, *, on: bool) -> None:

@@ -17,6 +17,16 @@ def generation(servers: Servers) -> int:
     return int(servers.ask_one(command, Wait.COMMIT) or 0)  # requests wait for it
 
 
+def incarnation(servers: Servers) -> str:
+    """Return the run id and the replication id of the master that has the records.
+
+    A process that was demoted and promoted again keeps its run id and gets a new replication id. It
+    is asked by key, so that no server answers for a slot that it has no more.
+    """
+    found: bytes = servers.ask_one(Command(SHELF, call("incarnation", SHELF)))
+    return found.decode()
+
+
 def records(servers: Servers, kind: str) -> Records:
     """Return the records of a kind."""
     key = SHELF + b":records:" + kind.encode()

@@ -31,7 +31,9 @@ from ..memory import MemoryUse
 from ..pieces import parse
 from . import intake, moving, retention, shelf
 from .condition import PAGES_SECONDS, PROBE_SECONDS
+from .faults import fault
 from .file import SqliteFile
+from .incarnation import incarnation
 from .page_check import is_damaged
 from .parts import padded
 from .place import Place
@@ -176,6 +178,13 @@ class SqliteStore:
         """Write or remove all records, unless somebody else was first."""
         with self._changing() as database:
             return shelf.change(database, generation, records)
+
+    def incarnation(self) -> str:
+        """Return which file it is, and since when its generation has only grown."""
+        try:
+            return incarnation(self.file.place.path, self.generation)
+        except OSError as error:
+            raise fault(error, self.file.place.path) from error
 
     # -- moving, and the operator --------------------------------------------------------------
 

@@ -26,6 +26,12 @@ local function shelve(base, packed)
   return 1
 end
 
+-- The process that keeps these records, and its line of history: see shelf.py.
+local function incarnation()
+  local run = string.match(call('INFO', 'server'), 'run_id:(%w+)')
+  return run .. '-' .. string.match(call('INFO', 'replication'), 'master_replid:(%w+)')
+end
+
 -- Whoever is first lays the root; all others get it as it is.
 local function root(keys, args)
   local key = keys[1] .. ':root'
