@@ -1,5 +1,5 @@
-"""What a worker does beside its requests, each second: write the figures of the service, look at
-the shelf, and now and then drop what is over.
+"""What a worker does beside its requests, each second: examine whether the store is durable, write
+the figures of the service, look at the shelf, and now and then drop what is over.
 
 A store that is down stops none of it: what could not be written waits for the next second.
 """
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from .aggregator import Aggregator
+from .durability_log import DurabilityLog
 from .errors import StoreError
 from .logs import Faults
 
@@ -34,6 +35,7 @@ class Ticker:
         self._faults = faults
         self._seconds = seconds
         self._tends = seconds()
+        self._durability = DurabilityLog(aggregator.store)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="veilcount-ticker", daemon=True)
 
@@ -56,6 +58,7 @@ class Ticker:
             self._faults.tell("failed", DOOR, error)
 
     def _do_what_is_due(self) -> None:
+        self._durability.examine()
         self._aggregator.known()
         self._aggregator.flush()
         if self._seconds() >= self._tends:

@@ -74,6 +74,11 @@ def _taking(stored: Stored) -> Iterator[Told]:
 
 def _durable(stored: Stored) -> Iterator[Told]:
     health = stored.health
+    for each in health.weaknesses:
+        finding = wrong if each.blocks else warn
+        yield finding(f"{each.where}: {each.what}", each.fix)
+    if health.blocked:
+        return
     if health.durable is Durable.YES:
         yield ok(health.why)
     elif health.durable is Durable.UNKNOWN:

@@ -160,6 +160,11 @@ def _troubles(store: Store, series: Mapping[str, Series], health: Health) -> Ite
         yield Standstill(
             "The store is fenced: no report is taken. `veilcount store unfence` lifts it."
         )
+    if health.blocked:
+        yield Standstill(
+            f"No report is taken until the store is durable again: {health.why}."
+            " `veilcount store check` has the command."
+        )
     central = any(each.collection.model is Model.CENTRAL for each in series.values())
     if central and locked(store):
         yield Standstill(

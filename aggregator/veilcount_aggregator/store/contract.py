@@ -102,6 +102,35 @@ class Durable(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Weakness:
+    """A setting or a state of a server by which acknowledged reports could be lost."""
+
+    what: str  # names no server: it is shown at /readyz, to anyone
+    where: str
+    fix: str
+    blocks: bool = True  # no report is acknowledged while it lasts
+    passing: bool = False  # ends by itself: no reason to refuse the store at the start
+
+    def __str__(self) -> str:
+        """Return one line for a log."""
+        return f"{self.where}: {self.what}. {self.fix}"
+
+
+@dataclass(frozen=True, slots=True)
+class Durability:
+    """Whether acknowledgements outlive a power cut, and what is in the way."""
+
+    durable: Durable
+    why: str
+    weaknesses: tuple[Weakness, ...] = ()
+
+    @property
+    def blocking(self) -> Weakness | None:
+        """Return the first weakness for which nothing is acknowledged."""
+        return next((each for each in self.weaknesses if each.blocks), None)
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
     """What an operator wants to know of a store."""
 
@@ -109,6 +138,12 @@ class Health:
     durable: Durable
     why: str
     fenced: bool
+    weaknesses: tuple[Weakness, ...] = ()
+
+    @property
+    def blocked(self) -> bool:
+        """Whether reports are refused until a weakness is gone."""
+        return any(each.blocks for each in self.weaknesses)
 
 
 Records = Mapping[str, bytes]
@@ -205,6 +240,12 @@ class Store(Protocol):
         """Take over pieces of another store, in place of what stands there under their names.
 
         Records are changes of the shelf: the generation grows.
+        """
+
+    def durability(self) -> Durability:
+        """Examine again whether acknowledgements are durable; cheap: each worker asks each second.
+
+        While a weakness blocks, `commit`, `forget`, `change` and `absorb` raise `StoreUnfit`.
         """
 
     def health(self) -> Health:

@@ -74,6 +74,8 @@ def readiness(probe: Probe) -> Readiness:
     except VeilcountError as error:
         # The class, not the words: those may hold an address, and anyone may ask here.
         return Readiness(False, "", f"the store cannot be used: {type(error).__name__}")
+    if health.blocked:
+        return Readiness(False, health.durable, f"no report is taken: {health.why}")
     if health.fenced:
         return Readiness(False, health.durable, "the store is fenced: its reports belong elsewhere")
     return Readiness(True, health.durable, health.why)

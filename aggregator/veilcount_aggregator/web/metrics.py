@@ -15,7 +15,7 @@ from flask import Blueprint, Response
 
 from ..aggregator import Aggregator
 from ..commit import GROUP
-from ..errors import StoreFenced
+from ..errors import StoreError
 from ..keys import Role
 from ..promises import counts_are_public
 from ..store import Health, Note
@@ -43,7 +43,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
     @authority.opens_to(Role.ANALYST)
     def show() -> Response:
         """All figures, as of now."""
-        with suppress(StoreFenced):  # what is written can be read, and that it is fenced be told
+        with suppress(StoreError):  # what is written can be read, and why no more is be told
             aggregator.flush()
         return Response("".join(exposition(aggregator, suspicion)), content_type=TYPE)
 
@@ -72,7 +72,9 @@ def _store(health: Health, *, locked: bool) -> Iterator[str]:
     labels = (("engine", health.engine), ("durable", health.durable))
     yield from _metric("store", "gauge", "The store, 1.", [(labels, 1)])
     fenced, waits = "1: the store takes no reports.", "1: central releases wait for `store unlock`."
+    blocked = "1: reports are refused until what is acknowledged is durable again."
     yield from _metric("store_fenced", "gauge", fenced, [((), int(health.fenced))])
+    yield from _metric("store_blocked", "gauge", blocked, [((), int(health.blocked))])
     yield from _metric("releases_locked", "gauge", waits, [((), int(locked))])
 
 

@@ -78,6 +78,8 @@ def verdict(all_found: Sequence[Finding], health: Health) -> Verdict:
         return Verdict(
             "bad", "No report is taken: the store is fenced.", "Its reports belong elsewhere."
         )
+    if health.blocked:
+        return Verdict("bad", "No report is taken: it would not be kept safely.", health.why)
     state = worst(all_found)
     if state is State.OK:
         return Verdict("good", "All is well.", "Reports are taken, and nothing stands out.")
@@ -88,7 +90,7 @@ def verdict(all_found: Sequence[Finding], health: Health) -> Verdict:
 
 def facts(aggregator: Aggregator, health: Health) -> list[Fact]:
     """Return what the store is and promises."""
-    taking = ("no", "fenced") if health.fenced else ("yes", "not fenced")
+    taking = _taking(health)
     closed = bool(locked(aggregator.store))
     journal = (
         "with a journal beside the store"
@@ -101,6 +103,12 @@ def facts(aggregator: Aggregator, health: Health) -> list[Fact]:
         Fact("Reports taken", *taking),
         Fact("Releases", "locked" if closed else "not locked", journal),
     ]
+
+
+def _taking(health: Health) -> tuple[str, str]:
+    if health.fenced:
+        return "no", "fenced"
+    return ("no", "until the store is durable again") if health.blocked else ("yes", "not fenced")
 
 
 def acts(aggregator: Aggregator) -> list[Entry]:

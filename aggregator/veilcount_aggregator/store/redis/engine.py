@@ -10,6 +10,7 @@ What a shard keeps, each key after its base `veilcount:{..}`:
     :sizes:SERIES             each cell's reports
     :tally:SERIES:CELL        its counters
     :notes, :series, :ledgers
+    :confirmed        written to wait for replicas
 and the shelf: :root, :generation, :kinds, :records:KIND
 """
 
@@ -21,11 +22,24 @@ import numpy as np
 
 from ...errors import StoreUnfit
 from ...series import Series
-from ..contract import Cell, Codes, Counters, Health, Note, Notes, Piece, Record, Records, Spends
+from ..contract import (
+    Cell,
+    Codes,
+    Counters,
+    Durability,
+    Health,
+    Note,
+    Notes,
+    Piece,
+    Record,
+    Records,
+    Spends,
+)
 from ..pieces import width
 from . import intake, shelf
 from .address import Address
-from .fitness import examine
+from .confirmation import ConfirmedServers
+from .durability import DurabilityMonitor
 from .library import call, pack
 from .moving import Mover
 from .reading import Reader
@@ -40,25 +54,31 @@ BUCKETS_AT_ONCE = 1000  # to be freed: a millisecond
 def open_redis(url: str, *, make: bool) -> RedisStore:
     """Open the store at redis://host:port/0 or redis-cluster://host:port,host:port."""
     servers = Servers(Address.of(url))
-    examine(servers)
+    monitor = DurabilityMonitor(servers)
+    monitor.start()
     servers.load_library()
-    return RedisStore(servers, find_root(servers, make=make))
+    return RedisStore(servers, find_root(servers, make=make), monitor)
 
 
 class RedisStore:
     """One server, or the shards of a cluster, for any number of processes."""
 
-    def __init__(self, servers: Servers, root: Root) -> None:
+    def __init__(self, servers: Servers, root: Root, monitor: DurabilityMonitor) -> None:
         """Take a store that was found."""
         self._servers = servers
+        self._monitor = monitor
+        self._confirmed = ConfirmedServers(servers, monitor)
         self.root = root
         self._reader = Reader(servers, root)
 
     # -- the intake ----------------------------------------------------------------------------
 
     def commit(self, group: Sequence[Spends], notes: Notes) -> list[Codes]:
-        """Judge and count a group, each shard's part in one step."""
-        return intake.commit(self._servers, self.root, group, notes)
+        """Judge and count a group, each shard's part in one step.
+
+        Service counters alone are acknowledged to nobody: they are kept wherever they can be.
+        """
+        return intake.commit(self._confirmed if group else self._servers, self.root, group, notes)
 
     def lane(self, group: Sequence[Spends]) -> int:
         """Return the shard of a group's rows; a device's body has one row, and so one shard."""
@@ -78,7 +98,7 @@ class RedisStore:
         for first in range(0, len(epochs), EPOCHS_AT_ONCE):
             some = pack(list(epochs[first : first + EPOCHS_AT_ONCE]))
             words = call("forget", base, self.root.store, *given, some)
-            found |= bool(self._servers.ask_one(Command(base, words)))
+            found |= bool(self._confirmed.ask_one(Command(base, words)))
         return found
 
     def drop(self, series: Series, epochs: int) -> None:
@@ -123,7 +143,7 @@ class RedisStore:
 
     def change(self, generation: int, records: Sequence[Record]) -> bool:
         """Write or remove all records, unless somebody else was first."""
-        return shelf.change(self._servers, self.root, generation, records)
+        return shelf.change(self._confirmed, self.root, generation, records)
 
     # -- moving, and the operator --------------------------------------------------------------
 
@@ -137,17 +157,24 @@ class RedisStore:
 
     def absorb(self, pieces: Sequence[Piece]) -> None:
         """Take over pieces of another store."""
+        self._monitor.admit()
         Mover(self._servers, self.root).absorb(pieces)
+        self._confirmed.confirm([SHELF, *self.root.bases])
+
+    def durability(self) -> Durability:
+        """Examine all servers that answer."""
+        return self._monitor.look()
 
     def health(self) -> Health:
-        """Return how it is, or raise: a policy may have changed, a shard been emptied."""
-        durable, why = examine(self._servers)
+        """Return how it is, or raise: a shard may have been emptied."""
+        found = self.durability()
         bases = (SHELF, *self.root.bases)
         for store in self._servers.ask([Command(base, ("GET", base)) for base in bases]):
             if store != self.root.store:
                 raise StoreUnfit("a part of the store is gone: it was emptied or replaced")
         engine = "redis-cluster" if self._servers.address.cluster else "redis"
-        return Health(engine, durable, why, shelf.fenced(self._servers))
+        fenced = shelf.fenced(self._servers)
+        return Health(engine, found.durable, found.why, fenced, found.weaknesses)
 
     def close(self) -> None:
         """Let go of connections."""

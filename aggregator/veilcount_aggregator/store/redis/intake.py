@@ -24,7 +24,7 @@ from ..pieces import name, width
 from .library import call, pack, raw
 from .root import Root
 from .scatter import Names, shards
-from .servers import Command, Servers
+from .servers import Asked, Command
 
 TRIES = 50
 
@@ -122,7 +122,7 @@ class Part:
         return True
 
 
-def commit(servers: Servers, root: Root, group: Sequence[Spends], notes: Notes) -> list[Codes]:
+def commit(servers: Asked, root: Root, group: Sequence[Spends], notes: Notes) -> list[Codes]:
     """Judge and count a group; each shard's part of it in one step."""
     members = _by_series(group)
     sheets = [_sheet(root, [group[at] for at in places]) for places in members.values()]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import redis
 from redis.backoff import NoBackoff
@@ -37,6 +37,7 @@ class Command(NamedTuple):
 
     base: bytes
     words: Words
+    confirms: bool = False  # asks about the command before it, and again if that is asked again
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,16 @@ def _answer(connection: Any) -> Any:
         return error
 
 
+class Asked(Protocol):
+    """Whatever can be asked: servers, or servers whose answers are confirmed."""
+
+    def ask(self, commands: Sequence[Command]) -> list[Any]:
+        """Return the answers, or raise the first that is an error."""
+
+    def ask_one(self, command: Command) -> Any:
+        """Return one answer."""
+
+
 class Servers:
     """Who has which keys, as far as is known."""
 
@@ -151,13 +162,14 @@ class Servers:
     def ask(self, commands: Sequence[Command]) -> list[Any]:
         """Return the answers, or raise the first that is an error."""
         answers = self._ask(commands)
-        again = [at for at, answer in enumerate(answers) if isinstance(answer, ResponseError)]
-        if again and self._mend([answers[at] for at in again]):
+        again = _again(commands, answers)
+        errors = [answers[at] for at in again if isinstance(answers[at], ResponseError)]
+        if again and self._mend(errors):
             for at, answer in zip(again, self._ask([commands[at] for at in again]), strict=True):
                 answers[at] = answer
         for command, answer in zip(commands, answers, strict=True):
             if isinstance(answer, ResponseError):
-                raise said(str(self._owner(command.base)), answer) from answer
+                raise said(str(self.owner(command.base)), answer) from answer
         return answers
 
     def ask_one(self, command: Command) -> Any:
@@ -185,7 +197,7 @@ class Servers:
     def _ask(self, commands: Sequence[Command]) -> list[Any]:
         self._look_if_doubtful()
         try:
-            return ask_together([(self._owner(base), words) for base, words in commands])
+            return ask_together([(self.owner(each.base), each.words) for each in commands])
         except StoreError:
             self._doubtful = self.address.cluster  # a master may have lost its place
             raise
@@ -204,7 +216,8 @@ class Servers:
         if self._doubtful:
             self.look()
 
-    def _owner(self, base: bytes) -> Server:
+    def owner(self, base: bytes) -> Server:
+        """Return the server that has the keys of a base."""
         if not self.address.cluster:
             return next(iter(self._known.values()))
         owner = self._owners.get(base)
@@ -227,6 +240,17 @@ class Servers:
                 self._known[host] = Server.at(host, self.address)
             slots.append((first, last, self._known[host]))
         self._slots, self._owners, self._doubtful = slots, {}, False
+
+
+def _again(commands: Sequence[Command], answers: Sequence[Any]) -> list[int]:
+    """Return the places of errors, and of what confirms them: that has to follow on the new try."""
+    places: list[int] = []
+    failed = False
+    for at, (command, answer) in enumerate(zip(commands, answers, strict=True)):
+        failed = isinstance(answer, ResponseError) or (failed and command.confirms)
+        if failed:
+            places.append(at)
+    return places
 
 
 def _ranges(answer: Sequence[Any]) -> Iterator[tuple[tuple[int, int], Host]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ..contract import Record, Records
 from .library import call, pack, raw
 from .root import SHELF, Root
-from .servers import Command, Servers
+from .servers import Asked, Command, Servers
 
 
 def generation(servers: Servers) -> int:
@@ -29,7 +29,7 @@ def kinds(servers: Servers) -> list[str]:
     )
 
 
-def change(servers: Servers, root: Root, expected: int, given: Sequence[Record]) -> bool:
+def change(servers: Asked, root: Root, expected: int, given: Sequence[Record]) -> bool:
     """Write or remove records, unless the shelf has changed since."""
     words = call("change", SHELF, root.store, expected, packed(given))
     return bool(servers.ask_one(Command(SHELF, words)))

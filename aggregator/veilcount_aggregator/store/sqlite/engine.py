@@ -16,6 +16,7 @@ from ..contract import (
     Cell,
     Codes,
     Counters,
+    Durability,
     Durable,
     Health,
     Note,
@@ -158,13 +159,18 @@ class SqliteStore:
         with self._changing() as database:
             moving.absorb(database, pieces)
 
+    def durability(self) -> Durability:
+        """Return what was decided when the file was opened: nobody else can change it."""
+        if self.file.place.durable:
+            return Durability(Durable.YES, "WAL, synchronous=FULL")
+        return Durability(Durable.NO, "durability=relaxed: synchronous=OFF")
+
     def health(self) -> Health:
         """Return how it is, or raise."""
         with self.file.reading() as database:
             fenced = shelf.fenced(database)
-        if self.file.place.durable:
-            return Health("sqlite", Durable.YES, "WAL, synchronous=FULL", fenced)
-        return Health("sqlite", Durable.NO, "durability=relaxed: synchronous=OFF", fenced)
+        found = self.durability()
+        return Health("sqlite", found.durable, found.why, fenced)
 
     def close(self) -> None:
         """Let go of connections and files."""

@@ -19,6 +19,7 @@ WRONG = {
     "maxmemory-policy": "volatile-lru",
     "appendonly": "no",
     "appendfsync": "everysec",
+    "no-appendfsync-on-rewrite": "yes",
     "hash-max-listpack-entries": "64",
     "hash-max-listpack-value": "32",
 }
@@ -26,6 +27,7 @@ MENDED = {
     "maxmemory-policy": "noeviction",
     "appendonly": "yes",
     "appendfsync": "always",
+    "no-appendfsync-on-rewrite": "no",
     "hash-max-listpack-entries": "128",
     "hash-max-listpack-value": "64",
 }
@@ -140,5 +142,5 @@ def test_an_old_redis_is_refused() -> None:
     """Its version is read; here from what a server would tell."""
     server = Server.at((HOST, 6379), Address(((HOST, 6379),)))
     with pytest.raises(StoreUnfit, match=r"version 6.2.14: 7 or newer"):
-        refuse_old(server, b"# Server\r\nredis_version:6.2.14\r\n")
-    refuse_old(server, b"# Server\r\nredis_version:7.0.0\r\n")
+        refuse_old(server, {"redis_version": "6.2.14"})
+    refuse_old(server, {"redis_version": "7.0.0"})

@@ -1,0 +1,99 @@
+"""Writes that are acknowledged only if they are durable, which is asked right behind each of them.
+
+On the same connection, in the same round trip, a write is followed by
+
+- `CONFIG GET` of the settings that durability rests on. Redis executes it in the same turn of its
+  event loop as the write, or in a later one, and with `appendfsync always` it syncs before it sends
+  the answers of a turn: so a write whose reply says `always` is on the disk, and no report is
+  acknowledged after a setting was changed. (Functions may not ask for settings.) What is left is a
+  change by another client within that very turn. Where CONFIG is forbidden, nothing is asked.
+- with `?replicas=N`, `WAIT N`: the number of replicas that have this connection's last write, and
+  with it all writes before it in the stream. A replica that syncs always sends its word after its
+  sync. From Redis 7.2 on `WAITAOF 1 N`, which promises just that, of the master's own disk too.
+
+Every call that is acknowledged writes something (a report that is not counted adds to a service
+counter), so that the answer to a retry, `duplicate`, waits for what the first attempt wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...errors import StoreUnavailable, StoreUnfit
+from .durability import DurabilityMonitor
+from .fitness import DURABLE, settings_of, weak_syncing
+from .servers import Command, Servers, Words
+
+WAIT_MILLISECONDS = 1000  # less than a commit waits for an answer
+CONFIG_GET: Words = ("CONFIG", "GET", *DURABLE)
+CONFIG, WAIT, WAITAOF = "CONFIG", "WAIT", "WAITAOF"
+
+
+class ConfirmedServers:
+    """Servers whose answers to writes are passed on only once the writes are durable."""
+
+    def __init__(self, servers: Servers, monitor: DurabilityMonitor) -> None:
+        """Ask these; nothing is asked while the monitor finds them unfit."""
+        self._servers = servers
+        self._monitor = monitor
+
+    def ask(self, commands: Sequence[Command]) -> list[Any]:
+        """Return the answers to writes that are durable, or raise."""
+        self._monitor.admit()
+        asked = self.confirmations()
+        expanded = [each for command in commands for each in _followed(command, asked)]
+        answers = self._servers.ask(expanded)
+        for command, answer in zip(expanded, answers, strict=True):
+            if command.confirms:
+                self._require(command, answer)
+        return answers[:: 1 + len(asked)]
+
+    def ask_one(self, command: Command) -> Any:
+        """Return one answer."""
+        return self.ask([command])[0]
+
+    def confirm(self, bases: Sequence[bytes]) -> None:
+        """Return once everything written before is durable at the servers of these bases."""
+        self.ask([Command(base, ("SET", base + b":confirmed", "1")) for base in bases])
+
+    def confirmations(self) -> list[Words]:
+        """Return what is asked behind each write."""
+        address = self._servers.address
+        asked: list[Words] = []
+        if address.durable and self._monitor.settings_are_seen:
+            asked.append(CONFIG_GET)
+        if address.replicas and self._monitor.has_waitaof:
+            asked.append((WAITAOF, 1, address.replicas, WAIT_MILLISECONDS))
+        elif address.replicas:
+            asked.append((WAIT, address.replicas, WAIT_MILLISECONDS))
+        return asked
+
+    def _require(self, command: Command, answer: Any) -> None:
+        if command.words[0] == CONFIG:
+            self._require_settings(command, answer)
+        else:
+            self._require_replicas(answer)
+
+    def _require_settings(self, command: Command, answer: Any) -> None:
+        server = self._servers.owner(command.base)
+        if weak := weak_syncing(server, settings_of(answer) or {}):
+            self._monitor.suspect()
+            raise StoreUnfit(str(weak))
+
+    def _require_replicas(self, answer: Any) -> None:
+        """WAIT answers with a number; WAITAOF with that of the master's disk before it."""
+        local, replicas = answer if isinstance(answer, list) else (1, answer)
+        wanted = self._servers.address.replicas
+        if not local or replicas < wanted:
+            self._monitor.suspect()
+            raise StoreUnavailable(
+                f"{replicas} of {wanted} replicas confirmed a write within {WAIT_MILLISECONDS} ms:"
+                " it is not acknowledged. See that the replicas run and keep up"
+            )
+
+
+def _followed(command: Command, asked: Sequence[Words]) -> Iterator[Command]:
+    yield command
+    for words in asked:
+        yield Command(command.base, words, confirms=True)
