@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from tests.aggregator.web.world import FILE, World, world
+from tests.system.deploy.alert_states import STATES
 from tests.system.deploy.files import DEPLOY, documents, unit
+from tests.system.deploy.promql import Sample, fires, meets, read
 from veilcount_aggregator.keys import Role
 from veilcount_aggregator.store.lock import lock, unlock
 from veilcount_shared.report import Report
@@ -23,44 +23,21 @@ ROW = re.compile(r"^\| \*\*([^*]+)\*\* \| `([^`]+)` \|", re.MULTILINE)
 PROMETHEUS = 'up{job="veilcount"} 1'  # its own, for each place that it asks
 
 
-class Series(NamedTuple):
-    """One line of an exposition."""
-
-    name: str
-    labels: dict[str, str]
-    value: float
-
-    def meets(self, condition: tuple[str, str, str]) -> bool:
-        """Whether a selector's condition chooses it."""
-        label, how, asked = condition
-        if how == "=~":
-            return bool(re.fullmatch(asked, self.labels.get(label, "")))
-        return label in self.labels and (self.labels[label] == asked) == (how == "=")
-
-
-def read(exposition: str) -> Iterator[Series]:
-    """Yield the lines of an exposition."""
-    for line in exposition.splitlines():
-        if match := re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line):
-            labels = re.findall(r'(\w+)="([^"]*)"', match[2] or "")
-            yield Series(match[1], dict(labels), float(match[3]))
-
-
-def metrics(deployed: World, key: str) -> list[Series]:
+def metrics(deployed: World, key: str) -> list[Sample]:
     """Return what Prometheus would read."""
     answer = deployed.ask("GET", "/metrics", key=key)
     assert answer.status == 200
     return list(read(answer.body.decode()))
 
 
-def value(found: list[Series], name: str, **labels: str) -> float:
+def value(found: list[Sample], name: str, **labels: str) -> float:
     """Return one figure."""
     (number,) = [each.value for each in found if (each.name, each.labels) == (name, labels)]
     return number
 
 
 @pytest.fixture(scope="module")
-def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Series]:
+def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Sample]:
     """The figures of a deployment to which everything has happened, and of its backups."""
     with world(tmp_path_factory.mktemp("eventful"), FILE) as deployed:
         deployed.verdicts(deployed.report("theme"), deployed.report("theme", fingerprint="0" * 64))
@@ -82,20 +59,20 @@ def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Series]:
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_each_alert_watches_what_is_there(name: str, eventful: list[Series]) -> None:
+def test_each_alert_watches_what_is_there(name: str, eventful: list[Sample]) -> None:
     """A name or a label that nobody exports would be silent for ever."""
     selectors = SELECTOR.findall(RULES[name]["expr"])
     for metric, conditions in selectors:
         chosen = [each for each in eventful if each.name == metric]
         for condition in CONDITION.findall(conditions):
-            chosen = [each for each in chosen if each.meets(condition)]
+            chosen = [each for each in chosen if meets(each, *condition)]
 
         assert chosen, f"{metric}{{{conditions}}} chooses nothing"
     assert selectors
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_each_alert_says_what_is_so_and_by_what_labels(name: str, eventful: list[Series]) -> None:
+def test_each_alert_says_what_is_so_and_by_what_labels(name: str, eventful: list[Sample]) -> None:
     rule = RULES[name]
     labels = {label for each in eventful for label in each.labels}
 
@@ -104,6 +81,21 @@ def test_each_alert_says_what_is_so_and_by_what_labels(name: str, eventful: list
     assert set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"])) <= labels
     for grouped in re.findall(r"(?:by|on) \(([\w, ]+)\)", rule["expr"]):
         assert set(grouped.split(", ")) <= labels
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_each_alert_fires_in_the_state_that_it_is_for(name: str, tmp_path: Path) -> None:
+    """And is silent before: on what a real deployment exports, read at the times of a timeline."""
+    assert name in STATES, f"{name}: no state of a deployment in which it fires: add one"
+    expression = RULES[name]["expr"]
+    timeline = STATES[name](tmp_path)
+
+    assert not fires(expression, timeline.scrapes, timeline.quiet)
+    assert fires(expression, timeline.scrapes, timeline.fired)
+
+
+def test_no_state_is_of_an_alert_that_is_gone() -> None:
+    assert STATES.keys() <= RULES.keys()
 
 
 def test_what_is_told_for_the_night_is_what_rings() -> None:
