@@ -71,10 +71,10 @@ class RedisServer:
         """Let it go on."""
         self._process.send_signal(signal.SIGCONT)
 
-    def follow(self, master: RedisServer) -> None:
-        """Become a replica, and wait until it has all that the master has."""
+    def follow(self, master: RedisServer, *, through: int = 0) -> None:
+        """Become a replica, and wait until it has all; `through` is the port of a proxy."""
         self.ask("CONFIG", "SET", "repl-diskless-load", "swapdb")
-        self.ask("REPLICAOF", HOST, str(master.port))
+        self.ask("REPLICAOF", HOST, str(through or master.port))
         ends = time.monotonic() + 30
         while not (self._info("replication")["master_link_status"] == "up" and master.confirms()):
             if time.monotonic() > ends:
