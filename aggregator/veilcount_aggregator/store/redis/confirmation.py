@@ -25,7 +25,7 @@ from .durability import DurabilityMonitor
 from .fitness import DURABLE, settings_of, weak_syncing
 from .servers import Command, Servers, Words
 
-WAIT_MILLISECONDS = 1000  # less than a commit waits for an answer
+WAIT_MILLISECONDS = 1500  # less than a commit waits for an answer, more than most stalls of a disk
 CONFIG_GET: Words = ("CONFIG", "GET", *DURABLE)
 CONFIG, WAIT, WAITAOF = "CONFIG", "WAIT", "WAITAOF"
 

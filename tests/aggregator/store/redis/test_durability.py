@@ -16,7 +16,7 @@ from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Durable, Record
 from veilcount_aggregator.store.redis.address import Address
-from veilcount_aggregator.store.redis.confirmation import ConfirmedServers
+from veilcount_aggregator.store.redis.confirmation import WAIT_MILLISECONDS, ConfirmedServers
 from veilcount_aggregator.store.redis.durability import DurabilityMonitor
 from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
 from veilcount_aggregator.store.redis.fitness import Node
@@ -210,7 +210,10 @@ def test_from_redis_7_2_on_disks_are_waited_for(confirms: list[int]) -> None:
         with pytest.raises(StoreUnavailable, match="of 1 replicas"):
             confirmed.ask([Command(b"a", ("SET",)), Command(b"b", ("SET",))])
 
-    assert [each.words for each in servers.asked] == [("SET",), ("WAITAOF", 1, 1, 1000)] * 2
+    assert [each.words for each in servers.asked] == [
+        ("SET",),
+        ("WAITAOF", 1, 1, WAIT_MILLISECONDS),
+    ] * 2
     assert [each.base for each in servers.asked] == [b"a", b"a", b"b", b"b"]
 
 
