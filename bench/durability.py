@@ -27,8 +27,8 @@ COLUMNS = {"what": "", "mode": "", "value": ",.4g", "ratio": ".2f", "target": ""
 NOTES = (
     "commit: a group of so many reports on one Redis of the loopback, appendfsync always, from",
     "  one thread, whose CPU it is; the least of rounds that take turns, and its ratio to the",
-    "  first mode of the same run. relaxed: nothing is asked behind a write; durable: the settings are,",
-    "  in the same round trip; replicas=1: WAIT too, for a replica that is 2 ms away.",
+    "  first mode of the same run. relaxed: nothing is asked behind a write; durable: the settings",
+    "  are, in the same round trip; replicas=1: WAIT too, for a replica that is 2 ms away.",
     "lost: eight writers commit groups of 20 reports, the network to the replica is cut, the",
     "  master killed by kill -9, its replica promoted. What was acknowledged is sent again: what",
     "  counts then had been lost.",

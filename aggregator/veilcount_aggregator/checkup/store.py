@@ -77,7 +77,7 @@ def _durable(stored: Stored) -> Iterator[Told]:
     for each in health.weaknesses:
         finding = wrong if each.blocks else warn
         yield finding(f"{each.where}: {each.what}", each.fix)
-    if health.blocked:
+    if any(each.blocks for each in health.weaknesses):
         return
     if health.durable is Durable.YES:
         yield ok(health.why)

@@ -108,7 +108,7 @@ class Weakness:
     what: str  # names no server: it is shown at /readyz, to anyone
     where: str
     fix: str
-    blocks: bool = True  # no report is acknowledged while it lasts
+    blocks: bool = True  # that server acknowledges no report while it lasts
     passing: bool = False  # ends by itself: no reason to refuse the store at the start
 
     def __str__(self) -> str:
@@ -123,6 +123,7 @@ class Durability:
     durable: Durable
     why: str
     weaknesses: tuple[Weakness, ...] = ()
+    blocked: bool = False  # at every server something blocks: no report is taken
 
     @property
     def blocking(self) -> Weakness | None:
@@ -139,11 +140,7 @@ class Health:
     why: str
     fenced: bool
     weaknesses: tuple[Weakness, ...] = ()
-
-    @property
-    def blocked(self) -> bool:
-        """Whether reports are refused until a weakness is gone."""
-        return any(each.blocks for each in self.weaknesses)
+    blocked: bool = False  # no report is taken until one of them is gone
 
 
 Records = Mapping[str, bytes]
@@ -245,7 +242,8 @@ class Store(Protocol):
     def durability(self) -> Durability:
         """Examine again whether acknowledgements are durable; cheap: each worker asks each second.
 
-        While a weakness blocks, `commit`, `forget`, `change` and `absorb` raise `StoreUnfit`.
+        While a weakness blocks at a server, `commit`, `forget`, `change` and `absorb` of what it
+        keeps raise `StoreUnfit`.
         """
 
     def health(self) -> Health:

@@ -40,7 +40,7 @@ class ConfirmedServers:
 
     def ask(self, commands: Sequence[Command]) -> list[Any]:
         """Return the answers to writes that are durable, or raise."""
-        self._monitor.admit()
+        self.admit([command.base for command in commands])
         asked = self.confirmations()
         expanded = [each for command in commands for each in _followed(command, asked)]
         answers = self._servers.ask(expanded)
@@ -52,6 +52,11 @@ class ConfirmedServers:
     def ask_one(self, command: Command) -> Any:
         """Return one answer."""
         return self.ask([command])[0]
+
+    def admit(self, bases: Sequence[bytes]) -> None:
+        """Refuse what would be written to a server that is unfit."""
+        if self._monitor.doubts:  # hardly ever
+            self._monitor.admit({self._servers.owner(base).host for base in bases})
 
     def confirm(self, bases: Sequence[bytes]) -> None:
         """Return once everything written before is durable at the servers of these bases."""

@@ -1,8 +1,8 @@
 """Monitor of the settings on which durability rests, at the masters and at their replicas.
 
 It is asked at the start, each second by each worker's ticker, and by a commit that finds something
-wrong. While a weakness blocks, nothing is written and nothing acknowledged; the first request after
-the weakness is gone finds that out by itself.
+wrong. While a weakness blocks at a server, nothing is written to it and nothing acknowledged; other
+servers go on, and the first request after the weakness is gone finds that out by itself.
 
 An append-only file that was turned off and on again between two looks needs care: Redis answers
 `appendonly yes` at once, but the file is complete only when the rewrite that this starts has ended;
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -52,7 +52,8 @@ class DurabilityMonitor:
         self._files: dict[Host, AppendOnly] = {}
         self._replicas: dict[Host, Server] = {}
         self._replicas_looked = -REPLICA_SECONDS
-        self._of_replicas: tuple[Weakness, ...] = ()
+        self._of_replicas: dict[Host, tuple[Weakness, ...]] = {}
+        self._blocking: dict[Host, Weakness] = {}
 
     def start(self) -> None:
         """Examine all servers; refuse those whose settings are wrong."""
@@ -72,18 +73,22 @@ class DurabilityMonitor:
         """Have the next request look first: a commit found something wrong."""
         self._suspected = True
 
-    def admit(self) -> None:
-        """Refuse what would not be durable. Costs nothing as long as all is well."""
-        if not (self._suspected or self.found.blocking):
-            return
+    @property
+    def doubts(self) -> bool:
+        """Whether any server may be unfit: if not, nobody needs to be admitted."""
+        return self._suspected or bool(self._blocking)
+
+    def admit(self, hosts: Collection[Host]) -> None:
+        """Refuse what would be written to one of these and not be durable there."""
         if self._lock.acquire(blocking=False):  # one looks, the others are refused meanwhile
             try:
                 if self._suspected or self._seconds() - self._looked >= AGAIN_SECONDS:
                     self._look()
             finally:
                 self._lock.release()
-        if blocking := self.found.blocking:
-            raise StoreUnfit(str(blocking))
+        for host, weakness in self._blocking.items():
+            if host in hosts:
+                raise StoreUnfit(str(weakness))
 
     # -- inside, with the lock held ------------------------------------------------------------
 
@@ -101,18 +106,27 @@ class DurabilityMonitor:
         self.settings_are_seen = all(node.settings is not None for node in nodes)
         self.has_waitaof = address.durable and all(node.version >= WAITAOF for node in nodes)
         self._look_at_replicas(nodes)
-        weaknesses = (*(each for node in nodes for each in self._of(node)), *self._of_replicas)
-        blocking = next((each for each in weaknesses if each.blocks), None)
-        if blocking:
-            self.found = Durability(Durable.NO, blocking.what, weaknesses)
-        elif not address.durable:
-            why = "durability=relaxed: whatever Redis is set to"
-            self.found = Durability(Durable.NO, why, weaknesses)
-        elif why := unseen(nodes):
-            self.found = Durability(Durable.UNKNOWN, why, weaknesses)
-        else:
-            replicas = f", {address.replicas} replicas confirm" if address.replicas else ""
-            self.found = Durability(Durable.YES, IS_DURABLE + replicas, weaknesses)
+        found = {node.server.host: tuple(self._of(node)) for node in nodes}
+        blocking = {
+            host: next(each for each in weaknesses if each.blocks)
+            for host, weaknesses in found.items()
+            if any(each.blocks for each in weaknesses)
+        }
+        self._blocking = blocking
+        durable, why = self._verdict(nodes)
+        weaknesses = tuple(each for several in found.values() for each in several)
+        self.found = Durability(durable, why, weaknesses, len(blocking) == len(nodes))
+
+    def _verdict(self, nodes: list[Node]) -> tuple[Durable, str]:
+        address = self._servers.address
+        for weakness in self._blocking.values():
+            return Durable.NO, weakness.what
+        if not address.durable:
+            return Durable.NO, "durability=relaxed: whatever Redis is set to"
+        if why := unseen(nodes):
+            return Durable.UNKNOWN, why
+        replicas = f", {address.replicas} replicas confirm" if address.replicas else ""
+        return Durable.YES, IS_DURABLE + replicas
 
     def _of(self, node: Node) -> Iterator[Weakness]:
         address = self._servers.address
@@ -123,6 +137,8 @@ class DurabilityMonitor:
             yield Weakness(what, f"Redis at {node.server}", NEXT_REWRITE, passing=True)
         if len(node.replicas) < address.replicas:
             yield _too_few(node, address.replicas)
+        for host in node.replicas:
+            yield from self._of_replicas.get(host, ())
 
     def _is_whole(self, node: Node) -> bool:
         known = self._files.get(node.server.host, AppendOnly())
@@ -139,7 +155,7 @@ class DurabilityMonitor:
         hosts = [host for node in nodes for host in node.replicas]
         for host in self._replicas.keys() - set(hosts):
             self._replicas.pop(host).pool.disconnect()
-        self._of_replicas = tuple(each for host in hosts for each in self._of_replica(host))
+        self._of_replicas = {host: tuple(self._of_replica(host)) for host in hosts}
         self._replicas_looked = self._seconds()
 
     def _of_replica(self, host: Host) -> Iterator[Weakness]:

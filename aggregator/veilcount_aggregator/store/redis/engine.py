@@ -157,7 +157,7 @@ class RedisStore:
 
     def absorb(self, pieces: Sequence[Piece]) -> None:
         """Take over pieces of another store."""
-        self._monitor.admit()
+        self._confirmed.admit([SHELF, *self.root.bases])
         Mover(self._servers, self.root).absorb(pieces)
         self._confirmed.confirm([SHELF, *self.root.bases])
 
@@ -174,7 +174,7 @@ class RedisStore:
                 raise StoreUnfit("a part of the store is gone: it was emptied or replaced")
         engine = "redis-cluster" if self._servers.address.cluster else "redis"
         fenced = shelf.fenced(self._servers)
-        return Health(engine, found.durable, found.why, fenced, found.weaknesses)
+        return Health(engine, found.durable, found.why, fenced, found.weaknesses, found.blocked)
 
     def close(self) -> None:
         """Let go of connections."""
