@@ -76,7 +76,7 @@ def _durable(stored: Stored) -> Iterator[Told]:
     health = stored.health
     for each in health.weaknesses:
         finding = wrong if each.blocks else warn
-        yield finding(f"{each.where}: {each.what}", each.fix)
+        yield finding(each.what, "`veilcount store check` names the server and the command")
     if any(each.blocks for each in health.weaknesses):
         return
     if health.durable is Durable.YES:

@@ -10,6 +10,7 @@ import pytest
 from tests.aggregator.answers.crowd import counted, send
 from tests.aggregator.dashboard.visiting import Visitor
 from tests.aggregator.web.world import FILE, World, world
+from tests.redis_server import RedisServer
 from veilcount_aggregator.commit import GROUP
 from veilcount_aggregator.dashboard.operations import rooms, service
 from veilcount_aggregator.keys import Role
@@ -185,3 +186,24 @@ def test_places_of_the_machine_are_for_admins(deployed: World, tmp_path: Path) -
 
     assert place not in _look(deployed)
     assert place in _look(deployed, Role.ADMIN)
+
+
+# -- durability ------------------------------------------------------------------------------------
+
+
+def test_a_redis_that_was_made_unsafe_is_on_top_without_its_address(tmp_path: Path) -> None:
+    """The page is read by who was logged in before: a log-in is a record, and not kept safely."""
+    redis = RedisServer(tmp_path)
+    try:
+        with world(tmp_path, FILE, url=redis.url) as made:
+            visitor = Visitor(made)
+            visitor.enter(Role.ANALYST)
+            redis.ask("CONFIG", "SET", "appendfsync", "everysec")
+            page = visitor.get(HERE).text
+    finally:
+        redis.kill()
+
+    assert "No report is taken: it would not be kept safely." in page
+    assert "appendfsync everysec: a power cut takes acknowledged reports" in page
+    assert "veilcount store check" in page
+    assert str(redis.port) not in page

@@ -137,9 +137,10 @@ def weakness(server: Server, name: str, value: str, needed: Needed) -> Weakness:
 
 def unseen(nodes: Iterable[Node]) -> str:
     """Return what an operator has to see to where settings are hidden; "": nowhere."""
-    hidden = [str(node.server) for node in nodes if node.settings is None]
+    if all(node.settings is not None for node in nodes):
+        return ""
     needed = ", ".join(f"{name} {each.value}" for name, each in (KEEPING | DURABLE).items())
-    return f"CONFIG is forbidden at {hidden[0]}: see to it that it has {needed}" if hidden else ""
+    return f"CONFIG is forbidden to this user: see to it that Redis has {needed}"
 
 
 def _replicas(info: Mapping[str, str]) -> Iterator[tuple[str, int]]:
