@@ -132,7 +132,7 @@ def test_a_redis_that_syncs_every_second_is_found_out(
 def test_a_redis_that_does_not_sync_during_a_rewrite_is_found_out(
     tmp_path: Path, campaign: Campaign, sent: list[Report], redis: RedisServer
 ) -> None:
-    """`appendfsync always` and `no-appendfsync-on-rewrite yes`: not one reply waits for the disk."""
+    """With `appendfsync always` and `no-appendfsync-on-rewrite yes` not one reply waits."""
     redis.ask("CONFIG", "SET", "no-appendfsync-on-rewrite", "yes")
     url = f"{redis.url}?durability=relaxed"
     with redis.connection() as connection:
