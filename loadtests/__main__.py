@@ -46,6 +46,7 @@ def _plan(asked: argparse.Namespace) -> Plan:
         asked.seed,
         asked.shape,
         fault,
+        asked.replicas,
         asked.devices_real,
         asked.generators,
         asked.ui,
@@ -79,6 +80,7 @@ def _arguments() -> argparse.Namespace:
     wrong.add_argument("--kill", choices=KILLS, help="kill -9, under load")
     faults = [name for name in FAULTS if name not in KILLS]
     wrong.add_argument("--fault", choices=faults, help="anything else that goes wrong")
+    say("--replicas", type=int, choices=(0, 1), default=0, help="that each reply waits for (0)")
     say("--p99", type=float, metavar="MS", help="fail if a hundredth takes longer")
     say("--errors", type=float, metavar="PERCENT", help="fail if more sends have no answer")
     say("--growth", type=float, metavar="MB", help=f"of memory; {GROWTH:g} for soak and hostile")
@@ -90,6 +92,8 @@ def _arguments() -> argparse.Namespace:
         parser.error("--kill redis needs --store redis or redis-cluster")
     if asked.fault in NEED_CLUSTER and asked.store != "redis-cluster":
         parser.error(f"--fault {asked.fault} needs --store redis-cluster")
+    if asked.replicas and asked.fault != "failover":
+        parser.error("--replicas needs --fault failover")
     if asked.shape == HOSTILE and (asked.devices or FEWEST_FOR_FAKES) < FEWEST_FOR_FAKES:
         parser.error(f"one fake in a hundred devices needs {FEWEST_FOR_FAKES} --devices or more")
     return asked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.redis_cluster import RedisCluster
@@ -20,6 +20,9 @@ class Engine:
     url: str
     nodes: tuple[RedisServer, ...] = ()
     whole: Callable[[], None] = lambda: None  # returns once all nodes work together
+    fail_over: Callable[[], None] = lambda: (
+        None
+    )  # kills a master for good, has its replica promoted
 
     def pids(self) -> list[int]:
         """Return the processes of those servers."""
@@ -54,12 +57,28 @@ def cluster(folder: Path) -> Iterator[Engine]:
         servers.close()
 
 
+@contextmanager
+def replicated(folder: Path) -> Iterator[Engine]:
+    """Three masters with a replica each."""
+    servers = RedisCluster(folder / "cluster", replicas=1)
+
+    def fail_over() -> None:
+        servers.nodes[-1].kill()
+        servers.replicas[-1][0].ask("CLUSTER", "FAILOVER", "TAKEOVER")
+
+    try:
+        yield Engine(servers.url, tuple(servers.nodes), fail_over=fail_over)
+    finally:
+        servers.close()
+
+
 ENGINES = {"sqlite": sqlite, "redis": redis, "redis-cluster": cluster}
 
 
 @contextmanager
-def made(name: str, folder: Path) -> Iterator[Engine]:
-    """An empty store of this engine."""
-    with ENGINES[name](folder) as engine:
-        open_store(engine.url, make=True).close()
-        yield engine
+def made(name: str, folder: Path, *, fails_over: bool, replicas: int) -> Iterator[Engine]:
+    """An empty store of this engine, whose replies wait for so many replicas."""
+    with (replicated if fails_over else ENGINES[name])(folder) as engine:
+        url = f"{engine.url}?replicas={replicas}" if replicas else engine.url
+        open_store(url, make=True).close()
+        yield replace(engine, url=url)

@@ -26,6 +26,7 @@ class Plan:
     seed: int
     shape: str = STEADY
     fault: str = ""
+    replicas: int = 0  # that each reply waits for
     real: int = 0  # devices that are real clients
     generators: int = 1
     page: int | None = None  # the port of locust's page

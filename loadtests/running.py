@@ -61,7 +61,8 @@ def run(plan: Plan, folder: Path) -> Outcome:
     file.write_text(definitions(now.date(), bait=plan.hostile), encoding="utf-8")
     cast = _cast(plan, now)
     cast.errand.save(folder)
-    with engines.made(plan.store, folder) as engine:
+    fails_over = plan.fault == "failover"
+    with engines.made(plan.store, folder, fails_over=fails_over, replicas=plan.replicas) as engine:
         site = Site(engine, folder, _flags(plan, file), roundabout=_roundabout(plan))
         with site:
             costs, strike = _load(site, plan, folder, file)

@@ -1,4 +1,6 @@
-"""A real Redis Cluster of three masters on the loopback, made without redis-cli."""
+"""A real Redis Cluster of three masters on the loopback, with replicas if asked for, made without
+redis-cli.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +33,26 @@ def free_port() -> int:
 
 
 class RedisCluster:
-    """Three masters with a third of the slots each."""
+    """Three masters with a third of the slots each, and the replicas of each."""
 
-    def __init__(self, folder: Path, nodes: int = 3, **settings: str) -> None:
+    def __init__(self, folder: Path, nodes: int = 3, *, replicas: int = 0, **settings: str) -> None:
         """Start it, and wait until all agree who has what."""
         self._folder, self._settings = folder, settings
         self.nodes = [self._node(folder / str(number), settings) for number in range(nodes)]
+        self.replicas = [
+            [self._node(folder / f"{number}-{each}", settings) for each in range(replicas)]
+            for number in range(nodes)
+        ]
         for number, node in enumerate(self.nodes):
             first, end = SLOTS * number // nodes, SLOTS * (number + 1) // nodes
             node.ask("CLUSTER", "SET-CONFIG-EPOCH", str(number + 1))
             node.ask("CLUSTER", "ADDSLOTSRANGE", str(first), str(end - 1))
             node.ask("CLUSTER", "MEET", HOST, str(self.nodes[0].port))
+        for replica in self._all[nodes:]:
+            replica.ask("CLUSTER", "MEET", HOST, str(self.nodes[0].port))
         self.wait()
+        for node, followers in zip(self.nodes, self.replicas, strict=True):
+            self._have_followed(node, followers)
 
     @property
     def url(self) -> str:
@@ -57,7 +67,7 @@ class RedisCluster:
     def wait(self) -> None:
         """Wait until it takes writes."""
         ends = time.monotonic() + 30
-        while not all(self._agrees(node) for node in self.nodes):
+        while not all(self._agrees(node) for node in self._all):
             if time.monotonic() > ends:
                 raise TimeoutError("the cluster does not come together")
             time.sleep(0.05)
@@ -93,8 +103,23 @@ class RedisCluster:
 
     def close(self) -> None:
         """End all nodes."""
-        for node in self.nodes:
+        for node in self._all:
             node.kill()
+
+    @property
+    def _all(self) -> list[RedisServer]:
+        return [*self.nodes, *(each for followers in self.replicas for each in followers)]
+
+    def _have_followed(self, node: RedisServer, followers: list[RedisServer]) -> None:
+        name = node.ask("CLUSTER", "MYID")
+        assert isinstance(name, bytes)
+        for each in followers:
+            each.ask("CLUSTER", "REPLICATE", name.decode())
+        ends = time.monotonic() + 30
+        while node.replicas() < len(followers):
+            if time.monotonic() > ends:
+                raise TimeoutError("a replica does not follow")
+            time.sleep(0.05)
 
     def _agrees(self, node: RedisServer) -> bool:
         told = node.ask("CLUSTER", "INFO")
@@ -102,7 +127,7 @@ class RedisCluster:
         lines = dict(line.split(":") for line in told.decode().split())
         known = int(lines["cluster_known_nodes"])
 
-        return lines["cluster_state"] == "ok" and known == len(self.nodes)
+        return lines["cluster_state"] == "ok" and known == len(self._all)
 
     @staticmethod
     def _node(folder: Path, settings: dict[str, str]) -> RedisServer:

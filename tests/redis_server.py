@@ -10,6 +10,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import redis
 
@@ -70,6 +71,40 @@ class RedisServer:
         """Let it go on."""
         self._process.send_signal(signal.SIGCONT)
 
+    def follow(self, master: RedisServer, *, through: int = 0) -> None:
+        """Become a replica, and wait until it has all; `through` is the port of a proxy."""
+        self.ask("CONFIG", "SET", "repl-diskless-load", "swapdb")
+        self.ask("REPLICAOF", HOST, str(through or master.port))
+        ends = time.monotonic() + 30
+        while not (self._info("replication")["master_link_status"] == "up" and master.confirms()):
+            if time.monotonic() > ends:
+                raise TimeoutError("the replica does not follow")
+            time.sleep(0.02)
+
+    def promote(self) -> None:
+        """Become a master, with what it has."""
+        self.ask("REPLICAOF", "NO", "ONE")
+
+    def replicas(self) -> int:
+        """Return how many replicas follow it."""
+        told = self._info("replication")
+        return sum(
+            told.get(f"slave{number}", {}).get("state") == "online"
+            for number in range(told["connected_slaves"])
+        )
+
+    def confirms(self) -> bool:
+        """Whether a replica has what was written last."""
+        with self.connection() as connection:
+            connection.publish("nobody", "")  # is sent to replicas, and kept nowhere
+            return bool(connection.execute_command("WAIT", "1", "1000"))
+
+    @property
+    def rewriting(self) -> bool:
+        """Whether its append-only file is being rewritten, or will be next."""
+        told = self._info("persistence")
+        return bool(told["aof_rewrite_in_progress"] or told["aof_rewrite_scheduled"])
+
     def ask(self, *command: str) -> object:
         """Ask it something, on a connection of its own."""
         with self.connection() as connection:
@@ -78,6 +113,10 @@ class RedisServer:
     def connection(self) -> redis.Redis:
         """Return a connection to it."""
         return redis.Redis(host=HOST, port=self.port, protocol=2)
+
+    def _info(self, section: str) -> Any:
+        with self.connection() as connection:
+            return connection.info(section)
 
     def _wait(self) -> None:
         ends = time.monotonic() + 20

@@ -1,6 +1,6 @@
-"""What a worker does beside its requests, each second: write the figures of the service, look at
-the shelf, confirm the store for the journal of releases, and now and then compare the clocks and
-drop what is over.
+"""What a worker does beside its requests, each second: examine whether the store is durable, write
+the figures of the service, look at the shelf, confirm the store for the journal of releases, and
+now and then compare the clocks and drop what is over.
 
 A store that is down stops none of it: what could not be written waits for the next second.
 """
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from .aggregator import Aggregator
+from .durability_log import DurabilityLog
 from .errors import ClockDoubted, StoreError, StoreUnavailable
 from .logs import Faults, say
 
@@ -41,6 +42,7 @@ class Ticker:
         self._tends = self._replicates = self._looks = seconds()
         self._replicated = -1
         self._waited = False
+        self._durability = DurabilityLog(aggregator.store)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="veilcount-ticker", daemon=True)
 
@@ -69,6 +71,7 @@ class Ticker:
             self._faults.tell("failed", DOOR, error)
 
     def _do_what_is_due(self) -> None:
+        self._durability.examine()
         self._aggregator.known()
         self._replicate()
         if self._seconds() >= self._looks:

@@ -523,6 +523,7 @@ def test_a_redis_as_it_should_be_is_sound(tmp_path: Path) -> None:
     [
         ("appendonly", "no"),
         ("appendfsync", "everysec"),
+        ("no-appendfsync-on-rewrite", "yes"),
         ("maxmemory-policy", "volatile-lru"),
         ("hash-max-listpack-entries", "16"),
         ("hash-max-listpack-value", "16"),
@@ -572,6 +573,22 @@ def test_a_replica_takes_no_writes(tmp_path: Path) -> None:
 
     assert found["role"].state is State.WRONG
     assert "master" in found["role"].fix
+
+
+def test_replicas_that_are_away_or_weaker_are_found(tmp_path: Path) -> None:
+    with redis(tmp_path / "master") as master, redis(tmp_path / "replica") as replica:
+        open_store(master.url, make=True).close()
+        alone = looked_at(f"{master.url}?replicas=1")
+        replica.follow(master)
+        well = looked_at(f"{master.url}?replicas=1")
+        replica.ask("CONFIG", "SET", "appendonly", "no")
+        weaker = looked_at(master.url)
+
+    assert alone["replicas"].state is State.WRONG
+    assert "0 of 1 replicas are connected" in alone["replicas"].what
+    assert well["replicas"].state is State.OK
+    assert weaker["replicas"].state is State.WARN
+    assert f"-p {replica.port} CONFIG SET appendonly yes" in weaker["replicas"].fix
 
 
 def test_a_redis_that_is_away_is_one_finding() -> None:

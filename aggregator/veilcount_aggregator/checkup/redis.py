@@ -13,7 +13,8 @@ from veilcount_shared.errors import VeilcountError
 from ..errors import StoreError
 from ..store.redis.address import Address
 from ..store.redis.connections import Server
-from ..store.redis.fitness import BITMAP, ENTRIES, refuse_old
+from ..store.redis.durability import DurabilityMonitor
+from ..store.redis.fitness import DURABLE, KEEPING, SETTINGS, refuse_old, weak_settings
 from ..store.redis.root import SLOTS
 from ..store.redis.servers import Servers
 from .clocks import skew
@@ -22,18 +23,7 @@ from .finding import Finding, Look, State, Told, all_well, examine, ok, warn, wr
 ANSWERS = "answers"  # told only where a server does not
 NEARLY, FULL = 0.75, 0.9  # of the memory
 FIX = "redis-cli -h {host} -p {port} CONFIG SET {name} {value}, and write it into redis.conf"
-
-#: what each setting has to be, and what happens otherwise
-SETTINGS: Mapping[str, tuple[str, str]] = {
-    "maxmemory-policy": ("noeviction", "it forgets spent slots, and counts answers twice"),
-    "appendonly": ("yes", "a restart takes acknowledged reports"),
-    "appendfsync": ("always", "a power cut takes acknowledged reports"),
-}
 WHOLE = "cluster-require-full-coverage"
-LEAST: Mapping[str, int] = {
-    "hash-max-listpack-entries": ENTRIES,
-    "hash-max-listpack-value": BITMAP,
-}
 
 
 @dataclass(frozen=True)
@@ -53,7 +43,7 @@ class Node:
     def settings(self) -> dict[str, str] | None:
         """How it is set; None: that is not told to this user."""
         try:
-            words = [w.decode() for w in self.server.ask("CONFIG", "GET", *SETTINGS, *LEAST, WHOLE)]
+            words = [w.decode() for w in self.server.ask("CONFIG", "GET", *SETTINGS, WHOLE)]
         except StoreError:
             return None
         return dict(zip(words[::2], words[1::2], strict=True))
@@ -74,6 +64,7 @@ def examine_redis(url: str, clock: Callable[[], datetime]) -> Iterator[Finding]:
             return
         for server in found:
             yield from _examine(Node(server, address.cluster, clock))
+        yield from examine("store", {"replicas": _replicas}, servers)
 
 
 def _examine(node: Node) -> Iterator[Finding]:
@@ -93,29 +84,22 @@ def _away(of: str, error: VeilcountError) -> Finding:
 
 
 def _version(node: Node) -> Iterator[Told]:
-    refuse_old(node.server, f"redis_version:{node.info['redis_version']}".encode())
+    refuse_old(node.server, node.info)
     yield ok(f"version {node.info['redis_version']}")
 
 
 def _settings(node: Node) -> Iterator[Told]:
     settings = node.settings
     if settings is None:
-        wanted = ", ".join(f"{name} {value}" for name, (value, _) in SETTINGS.items())
+        wanted = ", ".join(f"{name} {each.value}" for name, each in (KEEPING | DURABLE).items())
         yield warn("CONFIG is forbidden to this user", f"see to it that it has {wanted}")
         return
     yield from all_well(_weak(node, settings), "noeviction, appendonly yes, appendfsync always")
 
 
 def _weak(node: Node, settings: Mapping[str, str]) -> Iterator[Told]:
-    host, port = node.server.host
-    for name, (value, why) in SETTINGS.items():
-        if settings[name] != value:
-            fix = FIX.format(host=host, port=port, name=name, value=value)
-            yield wrong(f"{name} {settings[name]}: {why}", fix)
-    for name, least in LEAST.items():
-        if int(settings[name]) < least:
-            fix = FIX.format(host=host, port=port, name=name, value=least)
-            yield wrong(f"{name} {settings[name]}: rows take three times the memory", fix)
+    for each in weak_settings(node.server, settings, durable=True):
+        yield wrong(each.what, each.fix)
 
 
 def _coverage(node: Node) -> Iterator[Told]:
@@ -160,6 +144,18 @@ def _disk(node: Node) -> Iterator[Told]:
         yield wrong(f"{name} is {node.info[name]}", fix)
     if not failing:
         yield ok("what it wrote last has reached its disk")
+
+
+def _replicas(servers: Servers) -> Iterator[Told]:
+    """Look at what only replicas show: how many there are, and what a promotion would bring."""
+    masters = {f"Redis at {server}" for server in servers.all()}  # their settings stand above
+    complaints = [
+        (wrong if each.blocks else warn)(f"{each.where}: {each.what}", each.fix)
+        for each in DurabilityMonitor(servers).look().weaknesses
+        if each.passing or each.where not in masters
+    ]
+    wanted = servers.address.replicas
+    yield from all_well(complaints, f"{wanted} confirm each write" if wanted else "none confirms")
 
 
 def _role(node: Node) -> Iterator[Told]:

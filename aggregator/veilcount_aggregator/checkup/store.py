@@ -77,6 +77,11 @@ def _taking(stored: Stored) -> Iterator[Told]:
 
 def _durable(stored: Stored) -> Iterator[Told]:
     health = stored.health
+    for each in health.weaknesses:
+        finding = wrong if each.blocks else warn
+        yield finding(each.what, "`veilcount store check` names the server and the command")
+    if any(each.blocks for each in health.weaknesses):
+        return
     if health.durable is Durable.YES:
         yield ok(health.why)
     elif health.durable is Durable.UNKNOWN:

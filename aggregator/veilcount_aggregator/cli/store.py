@@ -46,6 +46,7 @@ def check(context: click.Context, *, url: str | None, as_json: bool) -> None:
         "engine": health.engine,
         "durable": health.durable.value,
         "why": health.why,
+        "fix": " ".join(f"{each.where}: {each.fix}" for each in health.weaknesses),
         "fenced": health.fenced,
         "copied_to": left.where if left else None,
         "releases_locked": lock,

@@ -162,6 +162,11 @@ def _troubles(store: Store, series: Mapping[str, Series], health: Health) -> Ite
         )
     if health.trouble:
         yield Standstill(f"The store cannot be written: {health.trouble}.")
+    if health.blocked:
+        yield Standstill(
+            f"No report is taken until the store is durable again: {health.why}."
+            " `veilcount store check` has the command."
+        )
     central = any(each.collection.model is Model.CENTRAL for each in series.values())
     if central and locked(store):
         yield Standstill(

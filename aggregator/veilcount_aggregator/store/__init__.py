@@ -12,6 +12,7 @@ from .contract import VERDICTS as VERDICTS
 from .contract import Cell as Cell
 from .contract import Codes as Codes
 from .contract import Counters as Counters
+from .contract import Durability as Durability
 from .contract import Durable as Durable
 from .contract import Health as Health
 from .contract import Note as Note
@@ -23,6 +24,7 @@ from .contract import Records as Records
 from .contract import Shard as Shard
 from .contract import Spends as Spends
 from .contract import Store as Store
+from .contract import Weakness as Weakness
 from .memory import MemoryLimits as MemoryLimits
 from .memory import MemoryUse as MemoryUse
 from .opening import open_store as open_store

@@ -147,6 +147,36 @@ class Durable(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Weakness:
+    """A setting or a state of a server by which acknowledged reports could be lost."""
+
+    what: str  # names no server: it is shown at /readyz, to anyone
+    where: str
+    fix: str
+    blocks: bool = True  # that server acknowledges no report while it lasts
+    passing: bool = False  # ends by itself: no reason to refuse the store at the start
+
+    def __str__(self) -> str:
+        """Return one line for a log."""
+        return f"{self.where}: {self.what}. {self.fix}"
+
+
+@dataclass(frozen=True, slots=True)
+class Durability:
+    """Whether acknowledgements outlive a power cut, and what is in the way."""
+
+    durable: Durable
+    why: str
+    weaknesses: tuple[Weakness, ...] = ()
+    blocked: bool = False  # at every server something blocks: no report is taken
+
+    @property
+    def blocking(self) -> Weakness | None:
+        """Return the first weakness for which nothing is acknowledged."""
+        return next((each for each in self.weaknesses if each.blocks), None)
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
     """What an operator wants to know of a store."""
 
@@ -156,6 +186,8 @@ class Health:
     fenced: bool
     serving: int = 1  # shards that take reports now
     shards: int = 1
+    weaknesses: tuple[Weakness, ...] = ()
+    blocked: bool = False  # no report is taken until one of them is gone
     trouble: str = ""  # why it cannot be written now, in words that anybody may read
 
 
@@ -306,6 +338,13 @@ class Store(Protocol):
         """Take over pieces of another store, in place of what stands there under their names.
 
         Records are changes of the shelf: the generation grows.
+        """
+
+    def durability(self) -> Durability:
+        """Examine again whether acknowledgements are durable; cheap: each worker asks each second.
+
+        While a weakness blocks at a server, `commit`, `forget`, `change` and `absorb` of what it
+        keeps raise `StoreUnfit`.
         """
 
     def health(self) -> Health:

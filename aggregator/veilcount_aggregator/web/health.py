@@ -78,6 +78,8 @@ def readiness(probe: Probe) -> Readiness:
     except VeilcountError as error:
         # The class, not the words: those may hold an address, and anyone may ask here.
         return Readiness(False, "", f"the store cannot be used: {type(error).__name__}")
+    if health.blocked:
+        return Readiness(False, health.durable, f"no report is taken: {health.why}")
     if health.fenced:
         why = "the store is fenced: its reports belong elsewhere"
         return Readiness(False, health.durable, why, health.serving, health.shards)

@@ -116,6 +116,8 @@ def _store(health: Health) -> Iterator[str]:
     yield from metric("store", "gauge", "The store, 1.", [(labels, 1)])
     fenced = "1: the store takes no reports."
     yield from metric("store_fenced", "gauge", fenced, [((), int(health.fenced))])
+    blocked = "1: reports are refused until what is acknowledged is durable again."
+    yield from metric("store_blocked", "gauge", blocked, [((), int(health.blocked))])
     writable = "0: the last write failed, or a page is damaged; /readyz says which."
     yield from metric("store_writable", "gauge", writable, [((), int(not health.trouble))])
 

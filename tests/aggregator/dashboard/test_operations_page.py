@@ -12,6 +12,7 @@ from tests.aggregator.answers.crowd import counted, send
 from tests.aggregator.dashboard.visiting import Visitor
 from tests.aggregator.web.world import FILE, World, world
 from tests.redis_cluster import RedisCluster
+from tests.redis_server import RedisServer
 from veilcount_aggregator.commit import GROUP
 from veilcount_aggregator.dashboard.operations import rooms, service
 from veilcount_aggregator.keys import Role
@@ -239,3 +240,24 @@ def test_each_shard_is_shown_and_one_that_is_away_takes_no_page_along(tmp_path: 
     assert "8 of 12" in parts.text
     assert (whole.html.count(">away<"), parts.html.count(">away<")) == (0, 4)
     assert "of those that answer" in parts.text
+
+
+# -- durability ------------------------------------------------------------------------------------
+
+
+def test_a_redis_that_was_made_unsafe_is_on_top_without_its_address(tmp_path: Path) -> None:
+    """The page is read by who was logged in before: a log-in is a record, and not kept safely."""
+    redis = RedisServer(tmp_path)
+    try:
+        with world(tmp_path, FILE, url=redis.url) as made:
+            visitor = Visitor(made)
+            visitor.enter(Role.ANALYST)
+            redis.ask("CONFIG", "SET", "appendfsync", "everysec")
+            page = visitor.get(HERE).text
+    finally:
+        redis.kill()
+
+    assert "No report is taken: it would not be kept safely." in page
+    assert "appendfsync everysec: a power cut takes acknowledged reports" in page
+    assert "veilcount store check" in page
+    assert str(redis.port) not in page

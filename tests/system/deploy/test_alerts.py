@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import re
-import resource
-import secrets
-from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from tests.aggregator.web.world import FILE, World, world
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
+from tests.system.deploy.alert_states import STATES
 from tests.system.deploy.files import DEPLOY, documents, unit
-from tests.system.server import wait_until
-from veilcount_aggregator.journal_registry import Registered
+from tests.system.deploy.promql import Sample, fires, meets, read
 from veilcount_aggregator.keys import Role
-from veilcount_aggregator.retention import DROPPED, confirm
-from veilcount_aggregator.shelf import change
 from veilcount_aggregator.store.lock import lock, unlock
 from veilcount_aggregator.store.redis.engine import RedisStore
 from veilcount_aggregator.store.redis.root import SHELF
@@ -32,48 +25,24 @@ SELECTOR = re.compile(r"\b(veilcount_\w+|up)\b(?:\{([^}]*)\})?")
 CONDITION = re.compile(r'(\w+)(=~|!=|=)"([^"]*)"')
 ROW = re.compile(r"^\| \*\*([^*]+)\*\* \| `([^`]+)` \|", re.MULTILINE)
 VERDICTS = "veilcount_verdicts_total"
-REWRITING = "veilcount_shard_aof_rewriting"
 PROMETHEUS = 'up{job="veilcount"} 1'  # its own, for each place that it asks
 
 
-class Series(NamedTuple):
-    """One line of an exposition."""
-
-    name: str
-    labels: dict[str, str]
-    value: float
-
-    def meets(self, condition: tuple[str, str, str]) -> bool:
-        """Whether a selector's condition chooses it."""
-        label, how, asked = condition
-        if how == "=~":
-            return bool(re.fullmatch(asked, self.labels.get(label, "")))
-        return label in self.labels and (self.labels[label] == asked) == (how == "=")
-
-
-def read(exposition: str) -> Iterator[Series]:
-    """Yield the lines of an exposition."""
-    for line in exposition.splitlines():
-        if match := re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line):
-            labels = re.findall(r'(\w+)="([^"]*)"', match[2] or "")
-            yield Series(match[1], dict(labels), float(match[3]))
-
-
-def metrics(deployed: World, key: str) -> list[Series]:
+def metrics(deployed: World, key: str) -> list[Sample]:
     """Return what Prometheus would read."""
     answer = deployed.ask("GET", "/metrics", key=key)
     assert answer.status == 200
     return list(read(answer.body.decode()))
 
 
-def value(found: list[Series], name: str, **labels: str) -> float:
+def value(found: list[Sample], name: str, **labels: str) -> float:
     """Return one figure."""
     (number,) = [each.value for each in found if (each.name, each.labels) == (name, labels)]
     return number
 
 
 @pytest.fixture(scope="module")
-def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Series]:
+def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Sample]:
     """The figures of a deployment to which everything has happened, and of its backups."""
     folder = tmp_path_factory.mktemp("eventful")
     with world(folder, FILE, max_store_memory=1 << 30) as deployed:
@@ -100,20 +69,20 @@ def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Series]:
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_each_alert_watches_what_is_there(name: str, eventful: list[Series]) -> None:
+def test_each_alert_watches_what_is_there(name: str, eventful: list[Sample]) -> None:
     """A name or a label that nobody exports would be silent for ever."""
     selectors = SELECTOR.findall(RULES[name]["expr"])
     for metric, conditions in selectors:
         chosen = [each for each in eventful if each.name == metric]
         for condition in CONDITION.findall(conditions):
-            chosen = [each for each in chosen if each.meets(condition)]
+            chosen = [each for each in chosen if meets(each, *condition)]
 
         assert chosen, f"{metric}{{{conditions}}} chooses nothing"
     assert selectors
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_each_alert_says_what_is_so_and_by_what_labels(name: str, eventful: list[Series]) -> None:
+def test_each_alert_says_what_is_so_and_by_what_labels(name: str, eventful: list[Sample]) -> None:
     rule = RULES[name]
     labels = {label for each in eventful for label in each.labels}
 
@@ -122,6 +91,21 @@ def test_each_alert_says_what_is_so_and_by_what_labels(name: str, eventful: list
     assert set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"])) <= labels
     for grouped in re.findall(r"(?:by|on) \(([\w, ]+)\)", rule["expr"]):
         assert set(grouped.split(", ")) <= labels
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_each_alert_fires_in_the_state_that_it_is_for(name: str, tmp_path: Path) -> None:
+    """And is silent before: on what a real deployment exports, read at the times of a timeline."""
+    assert name in STATES, f"{name}: no state of a deployment in which it fires: add one"
+    expression = RULES[name]["expr"]
+    timeline = STATES[name](tmp_path)
+
+    assert not fires(expression, timeline.scrapes, timeline.quiet)
+    assert fires(expression, timeline.scrapes, timeline.fired)
+
+
+def test_no_state_is_of_an_alert_that_is_gone() -> None:
+    assert STATES.keys() <= RULES.keys()
 
 
 def test_what_is_told_for_the_night_is_what_rings() -> None:
@@ -151,45 +135,8 @@ def test_a_store_that_is_fenced_and_releases_that_wait_are_told(tmp_path: Path) 
         assert [value(found, name) for found in (before, during, after)] == [0, 1, 0]
 
 
-def test_a_store_that_is_nearly_full_rings(tmp_path: Path) -> None:
-    """And one that is full to the half does not."""
-    redis = RedisServer(tmp_path)
-    with world(tmp_path, FILE, url=redis.url) as deployed:
-        key = deployed.key(Role.ANALYST)
-        with redis.connection() as asked:
-            used = int(asked.info("memory")["used_memory"])
-        shares = []
-        for limit in (2 * used, used + (1 << 18)):
-            redis.ask("CONFIG", "SET", "maxmemory", str(limit))
-            found = metrics(deployed, key)
-            memory = value(found, "veilcount_shard_memory_bytes", shard="0")
-            shares.append(memory / value(found, "veilcount_shard_memory_limit_bytes", shard="0"))
-    redis.kill()
-
-    assert shares[0] < 0.8 < shares[1]
-    assert "> 0.8 * veilcount_shard_memory_limit_bytes" in RULES["StoreMemory"]["expr"]
-
-
-def test_a_redis_that_cannot_rewrite_its_file_rings(tmp_path: Path) -> None:
-    """No file of it may be longer than a megabyte, and its content is three."""
-    redis = RedisServer(tmp_path)
-    name = "veilcount_shard_aof_failing"
-    with world(tmp_path, FILE, url=redis.url) as deployed, redis.connection() as asked:
-        key = deployed.key(Role.ANALYST)
-        asked.set("large", secrets.token_bytes(3 << 20))
-        asked.bgrewriteaof()
-        wait_until(lambda: value(metrics(deployed, key), REWRITING, shard="0") == 0)
-        before = value(metrics(deployed, key), name, shard="0")
-        resource.prlimit(asked.info("server")["process_id"], resource.RLIMIT_FSIZE, (1 << 20,) * 2)
-        asked.bgrewriteaof()
-        wait_until(lambda: value(metrics(deployed, key), name, shard="0") == 1)
-    redis.kill()
-
-    assert before == 0
-
-
 def test_a_shard_that_is_away_rings_alone(tmp_path: Path) -> None:
-    """Counters over all shards pause, and it is said."""
+    """The others are up; counters over all shards pause, and the figures say so."""
     cluster = RedisCluster(tmp_path)
     with world(tmp_path, FILE, url=cluster.url) as deployed:
         key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
@@ -211,42 +158,6 @@ def test_a_shard_that_is_away_rings_alone(tmp_path: Path) -> None:
     assert value(parts, "veilcount_shard_up", shard="records") == 1
 
 
-def test_a_clock_that_jumped_a_day_that_waits_and_what_was_dropped_are_told(
-    tmp_path: Path,
-) -> None:
-    with world(tmp_path, FILE) as deployed:
-        key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
-        confirm(store, deployed.clocks.now, "test")
-        deployed.aggregator.look_at_clock()
-        before = metrics(deployed, key)
-        deployed.clocks.now += timedelta(days=40)
-        deployed.aggregator.look_at_clock()
-        store.commit([], {DROPPED: 7})
-        during = metrics(deployed, key)
-
-    expected = {
-        "veilcount_clock_skew_seconds": [0, 40 * 86_400],
-        "veilcount_retention_waiting": [0, 1],
-        "veilcount_dropped_epochs_total": [0, 7],
-    }
-    for name, values in expected.items():
-        assert [value(found, name) for found in (before, during)] == values
-
-
-def test_journals_that_releases_wait_for_are_counted(tmp_path: Path) -> None:
-    with world(tmp_path, FILE) as deployed:
-        key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
-        before = metrics(deployed, key)
-        gone = Registered("0123", "gone", "of-a-store-before").record()
-        change(store, lambda: ([gone], None))
-        during = metrics(deployed, key)
-        change(store, lambda: ([gone._replace(value=None)], None))
-        after = metrics(deployed, key)
-
-    name = "veilcount_release_journals_pending"
-    assert [value(found, name) for found in (before, during, after)] == [0, 1, 0]
-
-
 def test_a_crowd_that_no_honest_one_would_be_is_told(tmp_path: Path) -> None:
     """All say the same; at epsilon 1 no answer makes that likely. Others are not suspected."""
     with world(tmp_path, FILE) as deployed:
@@ -264,22 +175,3 @@ def test_a_crowd_that_no_honest_one_would_be_is_told(tmp_path: Path) -> None:
     name = "veilcount_suspicious"
     assert [value(found, name, collection="theme") for found in (honest, poisoned)] == [0, 1]
     assert value(poisoned, name, collection="alone") == 0
-
-
-def test_counters_that_fill_their_memory_ring(tmp_path: Path) -> None:
-    """Before reports are refused: of a series and of the store, each at four fifths."""
-    with world(tmp_path, FILE, max_series_memory=400, max_store_memory=1200) as deployed:
-        key = deployed.key(Role.ANALYST)
-        before = metrics(deployed, key)
-        deployed.verdicts(deployed.report("theme"))
-        one = metrics(deployed, key)
-        deployed.verdicts(deployed.report("alone"), deployed.report("opened"))
-        three = metrics(deployed, key)
-
-    def rings(found: list[Series], of: str, **labels: str) -> bool:
-        limit = value(found, f"veilcount_{of}_memory_limit_bytes", **labels)
-        return value(found, f"veilcount_{of}_memory_bytes", **labels) > 0.8 * limit
-
-    theme = {"collection": "theme"}
-    assert [rings(found, "series", **theme) for found in (before, one)] == [False, True]
-    assert [rings(found, "store") for found in (before, one, three)] == [False, False, True]

@@ -129,6 +129,26 @@ def test_a_redis_that_syncs_every_second_is_found_out(
     assert durable(trace, fields(url, sent)).count(False) > SENT // 2
 
 
+def test_a_redis_that_does_not_sync_during_a_rewrite_is_found_out(
+    tmp_path: Path, campaign: Campaign, sent: list[Report], redis: RedisServer
+) -> None:
+    """With `appendfsync always` and `no-appendfsync-on-rewrite yes` not one reply waits."""
+    redis.ask("CONFIG", "SET", "no-appendfsync-on-rewrite", "yes")
+    url = f"{redis.url}?durability=relaxed"
+    with redis.connection() as connection:
+        connection.mset({f"filler:{number}": "" for number in range(10_000)})
+    with campaign.serve(url) as server:
+        redis.ask("CONFIG", "SET", "rdb-key-save-delay", "10000")  # microseconds a key
+        redis.ask("BGREWRITEAOF")
+        trace = traced(server, sent, tmp_path, redis._process.pid)
+        rewrote = redis.rewriting
+    found = durable(trace, fields(url, sent))
+    redis.ask("CONFIG", "SET", "appendonly", "no")  # ends the rewrite
+
+    assert rewrote
+    assert found == [False] * (SENT - 1)
+
+
 def test_a_sync_that_ends_after_the_answer_began_is_none() -> None:
     """The reading of a trace itself, on the one order that a race would leave."""
     row, ok = _escaped(b"row"), _escaped(b"HTTP/1.1 200 OK")

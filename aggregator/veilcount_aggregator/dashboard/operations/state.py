@@ -84,6 +84,8 @@ def verdict(all_found: Sequence[Finding], health: Health, clock: Reading) -> Ver
     if clock.doubted:
         says = "No report is taken here: the clock of this host is in doubt."
         return Verdict("bad", says, f"What the guard found: {clock}.")
+    if health.blocked:
+        return Verdict("bad", "No report is taken: it would not be kept safely.", health.why)
     state = worst(all_found)
     if state is State.OK:
         return Verdict("good", "All is well.", "Reports are taken, and nothing stands out.")
@@ -94,8 +96,7 @@ def verdict(all_found: Sequence[Finding], health: Health, clock: Reading) -> Ver
 
 def facts(aggregator: Aggregator, health: Health) -> list[Fact]:
     """Return what the store is and promises."""
-    taking = ("no", "fenced") if health.fenced else ("yes", "not fenced")
-    taking = ("no", health.trouble) if health.trouble else taking
+    taking = _taking(health)
     closed = bool(locked(aggregator.store))
     journal = (
         "with a journal beside the store"
@@ -110,6 +111,14 @@ def facts(aggregator: Aggregator, health: Health) -> list[Fact]:
         Fact("Clock", *_clock(aggregator.guard.reading)),
         Fact("Releases", "locked" if closed else "not locked", journal),
     ]
+
+
+def _taking(health: Health) -> tuple[str, str]:
+    if health.fenced:
+        return "no", "fenced"
+    if health.blocked:
+        return "no", "until the store is durable again"
+    return ("no", health.trouble) if health.trouble else ("yes", "not fenced")
 
 
 def _shards(health: Health) -> list[Fact]:

@@ -14,6 +14,7 @@ FORM = (
 )
 PORT = 6379
 MOST_SHARDS = 256
+MOST_REPLICAS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Address:
     password: str | None = field(default=None, repr=False)
     durable: bool = True  # refuse a Redis that acknowledges before the disk has it
     shards: int | None = None  # None: the default of a new store
+    replicas: int = 0  # of a master, that have a write before it is acknowledged
 
     @classmethod
     def of(cls, url: str) -> Address:
@@ -48,7 +50,8 @@ def _read(parts: SplitResult) -> Address:
     login, _, hosts = parts.netloc.rpartition("@")
     username, _, password = login.partition(":")
     cluster = parts.scheme == "redis-cluster"
-    given = _parameters(parts.query, {"durability", "shards", "tls"} if cluster else {"durability"})
+    known = {"durability", "replicas"} | ({"shards", "tls"} if cluster else set())
+    given = _parameters(parts.query, known)
     if parts.fragment or (cluster and parts.path not in {"", "/"}):
         raise ValueError(FORM)
     return Address(
@@ -60,6 +63,7 @@ def _read(parts: SplitResult) -> Address:
         password=unquote(password) or None,
         durable="durability" not in given,
         shards=_shards(given),
+        replicas=_replicas(given),
     )
 
 
@@ -83,6 +87,12 @@ def _shards(given: Mapping[str, str]) -> int | None:
     if "shards" not in given:
         return None
     return _number(given["shards"], 1, MOST_SHARDS + 1, f"shards: give 1 to {MOST_SHARDS}")
+
+
+def _replicas(given: Mapping[str, str]) -> int:
+    if "replicas" not in given:
+        return 0
+    return _number(given["replicas"], 1, MOST_REPLICAS + 1, f"replicas: give 1 to {MOST_REPLICAS}")
 
 
 def _number(text: str, least: int, end: int, fix: str) -> int:

@@ -16,6 +16,7 @@ What a shard keeps, each key after its base `veilcount:{..}`:
     :pages:SERIES:CELL        which pages a large tally has, two bits each: none, hash, string
     :memory                   bytes that counters take, by series; `total`
     :notes, :series, :ledgers, :probe
+    :confirmed                written to wait for replicas
 and the shelf: :root, :generation, :kinds, :records:KIND
 """
 
@@ -34,6 +35,7 @@ from ..contract import (
     Cell,
     Codes,
     Counters,
+    Durability,
     Health,
     Note,
     Notes,
@@ -47,13 +49,14 @@ from ..memory import MemoryUse
 from ..pieces import width
 from . import intake, replica, shelf
 from .address import Address
+from .confirmation import ConfirmedServers
 from .connections import Wait, ask_each
-from .fitness import examine, examine_server
+from .durability import DurabilityMonitor
 from .library import call, pack
 from .limits import Limits
 from .moving import Mover
 from .reading import Reader
-from .root import Root, find_root, root_from
+from .root import SHELF, Root, find_root, root_from
 from .scatter import shards
 from .servers import Command, Servers
 from .shard_fence import ShardFence
@@ -70,23 +73,26 @@ def open_redis(url: str, *, make: bool) -> RedisStore:
     Servers that are away are examined when they come back, and each gets the function library when
     a call finds it missing: to open takes the server of the records and no other.
     """
-    servers = Servers(Address.of(url), examine_server)
-    examine(servers)
+    servers = Servers(Address.of(url), lambda _: monitor.suspect())
+    monitor = DurabilityMonitor(servers)
+    monitor.start()
     try:
-        return RedisStore(servers, find_root(servers, make=make))
+        return RedisStore(servers, find_root(servers, make=make), monitor)
     except StoreUnavailable:
         if not servers.address.cluster:
             raise
         copy = replica.read(servers)
-        return RedisStore(servers, root_from(servers, copy.content.root))
+        return RedisStore(servers, root_from(servers, copy.content.root), monitor)
 
 
 class RedisStore:
     """One server, or the shards of a cluster, for any number of processes."""
 
-    def __init__(self, servers: Servers, root: Root) -> None:
+    def __init__(self, servers: Servers, root: Root, monitor: DurabilityMonitor) -> None:
         """Take a store that was found."""
         self._servers = servers
+        self._monitor = monitor
+        self._confirmed = ConfirmedServers(servers, monitor)
         self.root = root
         self._reader = Reader(servers, root)
         self._probe = WriteProbe(servers, root)
@@ -95,8 +101,12 @@ class RedisStore:
     # -- the intake ----------------------------------------------------------------------------
 
     def commit(self, group: Sequence[Spends], notes: Notes) -> list[Codes]:
-        """Judge and count a group, each shard's part in one step."""
-        return intake.commit(self._servers, self.root, self._limits, group, notes)
+        """Judge and count a group, each shard's part in one step.
+
+        Service counters alone are acknowledged to nobody: they are kept wherever they can be.
+        """
+        asked = self._confirmed if group else self._servers
+        return intake.commit(asked, self.root, self._limits, group, notes)
 
     def lane(self, group: Sequence[Spends]) -> int:
         """Return the first shard of the server that has a group's rows; a body has one row.
@@ -129,7 +139,7 @@ class RedisStore:
         for first in range(0, len(epochs), EPOCHS_AT_ONCE):
             some = pack(list(epochs[first : first + EPOCHS_AT_ONCE]))
             words = call("forget", base, self.root.store, *given, some)
-            found |= bool(self._servers.ask_one(Command(base, words), Wait.COMMIT))
+            found |= bool(self._confirmed.ask_one(Command(base, words), Wait.COMMIT))
         return found
 
     # -- retention -----------------------------------------------------------------------------
@@ -196,7 +206,7 @@ class RedisStore:
 
     def change(self, generation: int, records: Sequence[Record]) -> bool:
         """Write or remove all records, unless somebody else was first."""
-        return shelf.change(self._servers, self.root, generation, records)
+        return shelf.change(self._confirmed, self.root, generation, records)
 
     def replicate(self, kinds: Sequence[str]) -> None:
         """Copy the records of these kinds to every master of a cluster."""
@@ -247,20 +257,28 @@ class RedisStore:
 
     def absorb(self, pieces: Sequence[Piece]) -> None:
         """Take over pieces of another store."""
+        self._confirmed.admit([SHELF, *self.root.bases])
         Mover(self._servers, self.root).absorb(pieces)
+        self._confirmed.confirm([SHELF, *self.root.bases])
+
+    def durability(self) -> Durability:
+        """Examine all servers that answer."""
+        return self._monitor.look()
 
     def health(self) -> Health:
-        """Return how it is, or raise: no shard answers, a policy changed, or it was emptied."""
-        return replace(store_health(self._servers, self.root), trouble=self._probe.trouble())
+        """Return how it is, or raise: no shard answers, or it was emptied."""
+        self._monitor.look()
+        found = store_health(self._servers, self.root, self._monitor)
+        return replace(found, trouble=self._probe.trouble())
 
     def shards(self) -> list[Shard]:
         """Return how each shard is, and the server of the records."""
-        return [seen.shard() for seen in look(self._servers, self.root)]
+        return [seen.shard() for seen in look(self._servers, self.root, self._monitor)]
 
     def answering(self) -> tuple[RedisStore, bool]:
         """Return a view of the shards that answer now, and whether these are all."""
         bases = answering(self._servers, self.root)
-        some = RedisStore(self._servers, self.root.of_some(bases))
+        some = RedisStore(self._servers, self.root.of_some(bases), self._monitor)
         return some, len(bases) == self.root.shards
 
     def close(self) -> None:

@@ -42,7 +42,7 @@ from .library import call, pack, raw
 from .limits import Limits, ShardLimits
 from .root import Root
 from .scatter import Names, shards
-from .servers import Command, Servers
+from .servers import Asked, Command
 
 TRIES = 50
 PAGE_BY_PAGE = 3
@@ -203,7 +203,7 @@ class Part:
 
 
 def commit(
-    servers: Servers, root: Root, limits: Limits, group: Sequence[Spends], notes: Notes
+    servers: Asked, root: Root, limits: Limits, group: Sequence[Spends], notes: Notes
 ) -> list[Codes]:
     """Judge and count a group; each shard's part of it in one step, which fails by itself."""
     members = _by_series(group)
@@ -221,7 +221,7 @@ def commit(
     return _verdicts(group, members, sheets)
 
 
-def _commit(servers: Servers, root: Root, parts: Sequence[Part]) -> dict[int, StoreError]:
+def _commit(servers: Asked, root: Root, parts: Sequence[Part]) -> dict[int, StoreError]:
     """Write each part; return the errors of those that failed, by their places."""
     errors: dict[int, StoreError] = {}
     left = dict(enumerate(parts))
@@ -242,7 +242,7 @@ def _commit(servers: Servers, root: Root, parts: Sequence[Part]) -> dict[int, St
     return errors
 
 
-def _answering(servers: Servers, root: Root) -> int:
+def _answering(servers: Asked, root: Root) -> int:
     """Return a shard that answers, as far as is known."""
     found = (shard for shard, base in enumerate(root.bases) if servers.answers(base))
     return next(found, 0)

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from redis.exceptions import ResponseError
 
@@ -30,6 +30,20 @@ class Command(NamedTuple):
 
     base: bytes
     words: Words
+    confirms: bool = False  # asks about the command before it, and again if that is asked again
+
+
+class Asked(Protocol):
+    """Whatever can be asked: servers, or servers whose answers are confirmed."""
+
+    def ask_each(self, commands: Sequence[Command], wait: Wait = Wait.READ) -> list[Any]:
+        """Return the answers; in place of one that did not come or is an error, a StoreError."""
+
+    def ask_one(self, command: Command, wait: Wait = Wait.READ) -> Any:
+        """Return one answer."""
+
+    def answers(self, base: bytes) -> bool:
+        """Whether the server of a base answered when it was asked last."""
 
 
 class Servers:
@@ -38,7 +52,7 @@ class Servers:
     def __init__(
         self, address: Address, examine: Callable[[Server], object] = lambda _: None
     ) -> None:
-        """Begin with the servers of the URL; `examine` raises StoreUnfit for one that came back."""
+        """Begin with the servers of the URL; `examine` is called with one that came back."""
         self.address = address
         self._examine = examine
         self._known: dict[Host, Server] = {}
@@ -122,8 +136,13 @@ class Servers:
     def ask_each(self, commands: Sequence[Command], wait: Wait = Wait.READ) -> list[Any]:
         """Return the answers; in place of one that did not come or is an error, a StoreError."""
         answers = self._ask(commands, wait)
-        again = [at for at, answer in enumerate(answers) if isinstance(answer, ResponseError)]
-        if again and self._mend([(commands[at].base, answers[at]) for at in again]):
+        again = _again(commands, answers)
+        errors = [
+            (commands[at].base, answers[at])
+            for at in again
+            if isinstance(answers[at], ResponseError)
+        ]
+        if again and self._mend(errors):
             asked_again = self._ask([commands[at] for at in again], wait)
             for at, answer in zip(again, asked_again, strict=True):
                 answers[at] = answer
@@ -209,3 +228,14 @@ def _load_library(server: Server) -> None:
     (answer,) = ask_together([(server, ("FUNCTION", "LOAD", source()))])
     if isinstance(answer, ResponseError) and not loaded_already(answer):
         raise said(str(server), answer) from answer
+
+
+def _again(commands: Sequence[Command], answers: Sequence[Any]) -> list[int]:
+    """Return the places of errors, and of what confirms them: that has to follow on the new try."""
+    places: list[int] = []
+    failed = False
+    for at, (command, answer) in enumerate(zip(commands, answers, strict=True)):
+        failed = isinstance(answer, ResponseError) or (failed and command.confirms)
+        if failed:
+            places.append(at)
+    return places

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from ..contract import Health, Shard
 from .connections import Host, Server, Wait, ask_each
-from .fitness import Fitness, examine_server, weakest
+from .durability import DurabilityMonitor
 from .root import SHELF, Root
 from .servers import Command, Servers
 
@@ -32,7 +32,6 @@ class Seen:
     server: Server | None  # None: no server is known to have its slot
     error: StoreError | None
     fenced: bool = False
-    fitness: Fitness | None = None
     info: Info | None = None
 
     def shard(self) -> Shard:
@@ -54,14 +53,14 @@ class Seen:
         )
 
 
-def look(servers: Servers, root: Root) -> list[Seen]:
+def look(servers: Servers, root: Root, monitor: DurabilityMonitor) -> list[Seen]:
     """Return how the records and each shard are."""
     bases = {RECORDS: SHELF} | {str(shard): base for shard, base in enumerate(root.bases)}
     asked = [Command(base, ("MGET", base, base + b":fence")) for base in bases.values()]
     answers = servers.ask_each(asked, Wait.PROBE)
     owners = {name: _owner(servers, base) for name, base in bases.items()}
     found = [
-        _found(name, owners[name], answer, root.store)
+        _found(name, owners[name], answer, root.store, monitor)
         for name, answer in zip(bases, answers, strict=True)
     ]
     up = {seen.server.host: seen.server for seen in found if seen.server and _answered(seen.error)}
@@ -71,23 +70,26 @@ def look(servers: Servers, root: Root) -> list[Seen]:
     ]
 
 
-def store_health(servers: Servers, root: Root) -> Health:
-    """Return how the store is; raise where no shard takes reports."""
-    records, *shards = look(servers, root)
+def store_health(servers: Servers, root: Root, monitor: DurabilityMonitor) -> Health:
+    """Return how the store is; raise where no shard takes reports, unless it is not durable."""
+    records, *shards = look(servers, root, monitor)
     serving = [seen for seen in shards if seen.error is None]
-    if not serving:
+    durability = monitor.found
+    if not serving and not durability.blocked:
         raise next(seen.error for seen in shards if seen.error is not None)
-    durable, why = weakest([seen.fitness for seen in serving if seen.fitness is not None])
+    why = durability.why
     if len(serving) < len(shards):
         why = f"{len(serving)} of {len(shards)} shards take reports; {why}"
     asked = [records] if records.error is None else serving
     return Health(
         "redis-cluster" if servers.address.cluster else "redis",
-        durable,
+        durability.durable,
         why,
         any(seen.fenced for seen in asked),
         len(serving),
         len(shards),
+        durability.weaknesses,
+        durability.blocked,
     )
 
 
@@ -104,7 +106,11 @@ def answering(servers: Servers, root: Root) -> tuple[bytes, ...]:
 
 
 def _found(
-    name: str, server: Server | None, answer: StoreError | Sequence[bytes | None], store: bytes
+    name: str,
+    server: Server | None,
+    answer: StoreError | Sequence[bytes | None],
+    store: bytes,
+    monitor: DurabilityMonitor,
 ) -> Seen:
     """Return what is known of a shard by what it answered, and of its server's settings."""
     if isinstance(answer, StoreError):
@@ -114,10 +120,9 @@ def _found(
     kept, fence = answer
     if kept != store:
         return Seen(name, server, StoreUnfit(GONE))
-    try:
-        return Seen(name, server, None, fence is not None, examine_server(server))
-    except StoreError as error:
-        return Seen(name, server, error, fence is not None)
+    weakness = monitor.blocking(server.host)
+    error = StoreUnfit(str(weakness)) if weakness else None
+    return Seen(name, server, error, fence is not None)
 
 
 def _answered(error: StoreError | None) -> bool:

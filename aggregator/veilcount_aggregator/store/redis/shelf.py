@@ -8,7 +8,7 @@ from ..contract import Record, Records
 from .connections import Wait
 from .library import call, pack, raw
 from .root import SHELF, Root
-from .servers import Command, Servers
+from .servers import Asked, Command, Servers
 
 
 def generation(servers: Servers) -> int:
@@ -41,7 +41,7 @@ def kinds(servers: Servers) -> list[str]:
     )
 
 
-def change(servers: Servers, root: Root, expected: int, given: Sequence[Record]) -> bool:
+def change(servers: Asked, root: Root, expected: int, given: Sequence[Record]) -> bool:
     """Write or remove records, unless the shelf has changed since."""
     words = call("change", SHELF, root.store, expected, packed(given))
     return bool(servers.ask_one(Command(SHELF, words)))

@@ -17,6 +17,7 @@ from ..contract import (
     Cell,
     Codes,
     Counters,
+    Durability,
     Durable,
     Health,
     Note,
@@ -202,16 +203,19 @@ class SqliteStore:
         with self._changing() as database:
             moving.absorb(database, pieces)
 
+    def durability(self) -> Durability:
+        """Return what was decided when the file was opened: nobody else can change it."""
+        if self.file.place.durable:
+            return Durability(Durable.YES, "WAL, synchronous=FULL")
+        return Durability(Durable.NO, "durability=relaxed: synchronous=OFF")
+
     def health(self) -> Health:
         """Return how it is, or raise; now and then with a write, and a look at the pages."""
         self._examine()
         with self.file.reading() as database:
             fenced = shelf.fenced(database)
-        trouble = self.file.condition.trouble
-        if self.file.place.durable:
-            return Health("sqlite", Durable.YES, "WAL, synchronous=FULL", fenced, trouble=trouble)
-        why = "durability=relaxed: synchronous=OFF"
-        return Health("sqlite", Durable.NO, why, fenced, trouble=trouble)
+        found, trouble = self.durability(), self.file.condition.trouble
+        return Health("sqlite", found.durable, found.why, fenced, trouble=trouble)
 
     def replicate(self, kinds: Sequence[str]) -> None:
         """Do nothing: there is one file."""

@@ -29,6 +29,12 @@ def test_a_cluster_may_be_entered_by_several_doors() -> None:
     assert (address.cluster, address.shards, address.tls) == (True, 6, True)
 
 
+def test_replicas_may_be_waited_for() -> None:
+    assert Address.of("redis://db").replicas == 0
+    assert Address.of("redis://db?replicas=1").replicas == 1
+    assert Address.of("redis-cluster://a:1,b:2?replicas=2&shards=6").replicas == 2
+
+
 def test_durability_may_be_relaxed() -> None:
     assert Address.of("redis://db").durable
     assert not Address.of("redis://db?durability=relaxed").durable
@@ -46,6 +52,9 @@ def test_durability_may_be_relaxed() -> None:
         "redis://db/0?shards=2",
         "redis://db/0?durability=none",
         "redis://db/0?timeout=9",
+        "redis://db/0?replicas=0",
+        "redis://db/0?replicas=6",
+        "redis-cluster://db?replicas=one",
         "redis-cluster://db/1",
         "redis-cluster://a:1,,b:2",
         "redis-cluster://db?shards=0",

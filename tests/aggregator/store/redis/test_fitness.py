@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.aggregator.store.redis.crowd import count, rows
+from tests.aggregator.store.series import LINKED
 from tests.redis_server import HOST, RedisServer
+from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store import Durable
 from veilcount_aggregator.store.redis.address import Address
@@ -19,6 +21,7 @@ WRONG = {
     "maxmemory-policy": "volatile-lru",
     "appendonly": "no",
     "appendfsync": "everysec",
+    "no-appendfsync-on-rewrite": "yes",
     "hash-max-listpack-entries": "64",
     "hash-max-listpack-value": "32",
 }
@@ -26,6 +29,7 @@ MENDED = {
     "maxmemory-policy": "noeviction",
     "appendonly": "yes",
     "appendfsync": "always",
+    "no-appendfsync-on-rewrite": "no",
     "hash-max-listpack-entries": "128",
     "hash-max-listpack-value": "64",
 }
@@ -37,6 +41,7 @@ def loose(server: RedisServer) -> Iterator[RedisServer]:
     yield server
     for name, value in MENDED.items():
         server.ask("CONFIG", "SET", name, value)
+    wait_until(lambda: not server.rewriting)  # that `appendonly yes` has started
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -59,8 +64,13 @@ def test_a_setting_that_goes_wrong_later_is_noticed(
     assert store.health().durable is Durable.YES
     loose.ask("CONFIG", "SET", name, WRONG[name])
 
+    health = store.health()
+    assert (health.durable, health.blocked) == (Durable.NO, True)
+    assert health.why.startswith(f"{name} {WRONG[name]}")
+    assert f"CONFIG SET {name} {MENDED[name]}" in str(health.weaknesses[0])
     with pytest.raises(StoreUnfit, match=name):
-        store.health()
+        count(store, rows(10, 1))
+    assert store.sizes(LINKED) == {}
 
 
 def test_a_relaxed_store_says_that_it_is_not_durable(loose: RedisServer) -> None:
@@ -140,5 +150,5 @@ def test_an_old_redis_is_refused() -> None:
     """Its version is read; here from what a server would tell."""
     server = Server.at((HOST, 6379), Address(((HOST, 6379),)))
     with pytest.raises(StoreUnfit, match=r"version 6.2.14: 7 or newer"):
-        refuse_old(server, b"# Server\r\nredis_version:6.2.14\r\n")
-    refuse_old(server, b"# Server\r\nredis_version:7.0.0\r\n")
+        refuse_old(server, {"redis_version": "6.2.14"})
+    refuse_old(server, {"redis_version": "7.0.0"})

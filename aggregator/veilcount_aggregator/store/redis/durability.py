@@ -1,0 +1,181 @@
+"""Monitor of the settings on which durability rests, at the masters and at their replicas.
+
+It is asked at the start, each second by each worker's ticker, and by a commit that finds something
+wrong. While a weakness blocks at a server, nothing is written to it and nothing acknowledged; other
+servers go on, and the first request after the weakness is gone finds that out by itself.
+
+An append-only file that was turned off and on again between two looks needs care: Redis answers
+`appendonly yes` at once, but the file is complete only when the rewrite that this starts has ended;
+a crash before that takes everything. So a rewrite that runs after a setting was changed is waited
+for. A rewrite of any other origin is not.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
+
+from ...errors import StoreUnfit
+from ..contract import Durability, Durable, Weakness
+from .connections import Host, Server
+from .fitness import IS_DURABLE, WAITAOF, Node, read, unseen, weak_settings
+from .servers import Servers
+
+AGAIN_SECONDS = 0.5  # between two looks for requests that are refused
+REPLICA_SECONDS = 10.0  # between two looks at replicas: one that is away costs a timeout
+NEXT_REWRITE = "no report is acknowledged until that rewrite has ended, by itself"
+
+
+class AppendOnly(NamedTuple):
+    """Whether a server's append-only file is complete, as of the last look."""
+
+    whole: bool = True
+    changes: str = ""
+    run: str = ""
+
+
+class DurabilityMonitor:
+    """Whether what these servers acknowledge is durable. For any thread."""
+
+    def __init__(self, servers: Servers, seconds: Callable[[], float] = time.monotonic) -> None:
+        """Examine nothing yet; `seconds` is a clock that never goes back."""
+        self.found = Durability(Durable.UNKNOWN, "not examined yet")
+        self.settings_are_seen = False
+        self.has_waitaof = False
+        self._servers = servers
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._looked = seconds()
+        self._suspected = False
+        self._files: dict[Host, AppendOnly] = {}
+        self._replicas: dict[Host, Server] = {}
+        self._replicas_looked = -REPLICA_SECONDS
+        self._of_replicas: dict[Host, tuple[Weakness, ...]] = {}
+        self._blocking: dict[Host, Weakness] = {}
+
+    def start(self) -> None:
+        """Examine the servers that answer; refuse those whose settings are wrong."""
+        with self._lock:
+            self._judge(read(self._servers.reachable()))
+        for each in self.found.weaknesses:
+            if each.blocks and not each.passing:
+                raise StoreUnfit(str(each))
+
+    def look(self) -> Durability:
+        """Examine the servers that answer; return what is known of all."""
+        with self._lock:
+            self._look()
+            return self.found
+
+    def suspect(self) -> None:
+        """Have the next request look first: a commit found something wrong."""
+        self._suspected = True
+
+    def blocking(self, host: Host) -> Weakness | None:
+        """Return why nothing is acknowledged at a server."""
+        return self._blocking.get(host)
+
+    @property
+    def doubts(self) -> bool:
+        """Whether any server may be unfit: if not, nobody needs to be admitted."""
+        return self._suspected or bool(self._blocking)
+
+    def admit(self, hosts: Collection[Host]) -> None:
+        """Refuse what would be written to one of these and not be durable there."""
+        if self._lock.acquire(blocking=False):  # one looks, the others are refused meanwhile
+            try:
+                if self._suspected or self._seconds() - self._looked >= AGAIN_SECONDS:
+                    self._look()
+            finally:
+                self._lock.release()
+        for host, weakness in self._blocking.items():
+            if host in hosts:
+                raise StoreUnfit(str(weakness))
+
+    # -- inside, with the lock held ------------------------------------------------------------
+
+    def _look(self) -> None:
+        nodes = read(self._servers.all())  # one that is away acknowledges nothing now
+        if nodes:
+            self._judge(nodes)
+
+    def _judge(self, nodes: list[Node]) -> None:
+        address = self._servers.address
+        self._looked, self._suspected = self._seconds(), False
+        self.settings_are_seen = all(node.settings is not None for node in nodes)
+        self.has_waitaof = address.durable and all(node.version >= WAITAOF for node in nodes)
+        self._look_at_replicas(nodes)
+        found = {node.server.host: tuple(self._of(node)) for node in nodes}
+        blocking = {
+            host: next(each for each in weaknesses if each.blocks)
+            for host, weaknesses in found.items()
+            if any(each.blocks for each in weaknesses)
+        }
+        self._blocking = blocking
+        durable, why = self._verdict(nodes)
+        weaknesses = tuple(each for several in found.values() for each in several)
+        self.found = Durability(durable, why, weaknesses, len(blocking) == len(nodes))
+
+    def _verdict(self, nodes: list[Node]) -> tuple[Durable, str]:
+        address = self._servers.address
+        for weakness in self._blocking.values():
+            return Durable.NO, weakness.what
+        if not address.durable:
+            return Durable.NO, "durability=relaxed: whatever Redis is set to"
+        if why := unseen(nodes):
+            return Durable.UNKNOWN, why
+        replicas = f", {address.replicas} replicas confirm" if address.replicas else ""
+        return Durable.YES, IS_DURABLE + replicas
+
+    def _of(self, node: Node) -> Iterator[Weakness]:
+        address = self._servers.address
+        if node.settings is not None:
+            yield from weak_settings(node.server, node.settings, durable=address.durable)
+        if address.durable and not self._is_whole(node):
+            what = "appendonly was turned on, and its file is not complete: a restart takes reports"
+            yield Weakness(what, f"Redis at {node.server}", NEXT_REWRITE, passing=True)
+        if len(node.replicas) < address.replicas:
+            yield _too_few(node, address.replicas)
+        for host in node.replicas:
+            yield from self._of_replicas.get(host, ())
+
+    def _is_whole(self, node: Node) -> bool:
+        known = self._files.get(node.server.host, AppendOnly())
+        run = node.info.get("run_id", "")
+        if known.run not in {"", run}:  # it was started again, and has read its file
+            known = AppendOnly()
+        whole = not node.rewriting or (known.whole and known.changes == node.changes)
+        self._files[node.server.host] = AppendOnly(whole, node.changes, run)
+        return whole
+
+    def _look_at_replicas(self, nodes: list[Node]) -> None:
+        if self._seconds() - self._replicas_looked < REPLICA_SECONDS:
+            return
+        hosts = [host for node in nodes for host in node.replicas]
+        for host in self._replicas.keys() - set(hosts):
+            self._replicas.pop(host).disconnect(idle=False)
+        self._of_replicas = {host: tuple(self._of_replica(host)) for host in hosts}
+        self._replicas_looked = self._seconds()
+
+    def _of_replica(self, host: Host) -> Iterator[Weakness]:
+        """Yield what is wrong with a replica. Where its word is waited for, it has to be good."""
+        address = self._servers.address
+        server = self._replicas.setdefault(host, Server.at(host, address))
+        for node in read([server]):  # none: not to be reached from here, or by this user
+            if node.settings is None:
+                return
+            for each in weak_settings(server, node.settings, durable=address.durable):
+                yield Weakness(
+                    f"a replica has {each.what} once it is promoted",
+                    each.where,
+                    each.fix,
+                    blocks=address.replicas > 0,
+                )
+
+
+def _too_few(node: Node, wanted: int) -> Weakness:
+    what = f"{len(node.replicas)} of {wanted} replicas are connected to a master"
+    fix = f"Start them, or lower replicas={wanted} in the store's URL"
+    return Weakness(what, f"Redis at {node.server}", fix, passing=True)

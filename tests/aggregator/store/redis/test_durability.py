@@ -1,0 +1,230 @@
+"""Nothing is acknowledged that is not durable: settings that change at runtime, and rewrites."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.aggregator.store.redis.crowd import count, rows
+from tests.aggregator.store.series import LINKED
+from tests.redis_server import RedisServer
+from tests.system.server import wait_until
+from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit
+from veilcount_aggregator.store import Durable, Record
+from veilcount_aggregator.store.redis.address import Address
+from veilcount_aggregator.store.redis.confirmation import WAIT_MILLISECONDS, ConfirmedServers
+from veilcount_aggregator.store.redis.connections import Server, Wait
+from veilcount_aggregator.store.redis.durability import DurabilityMonitor
+from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
+from veilcount_aggregator.store.redis.fitness import Node
+from veilcount_aggregator.store.redis.servers import Command, Servers
+
+UNSAFE = {
+    "appendfsync": ("everysec", "always"),
+    "no-appendfsync-on-rewrite": ("yes", "no"),
+    "appendonly": ("no", "yes"),
+}
+
+
+@pytest.fixture(autouse=True)
+def mended(running: RedisServer) -> Iterator[None]:
+    """Put all settings right again."""
+    yield
+    for name, (_, right) in UNSAFE.items():
+        running.ask("CONFIG", "SET", name, right)
+    running.ask("CONFIG", "SET", "rdb-key-save-delay", "0")
+    wait_until(lambda: not running.rewriting)
+
+
+@dataclass
+class Writer:
+    """A thread that commits one report after the other, and keeps when each began."""
+
+    store: RedisStore
+    began: list[float] = field(default_factory=list)  # of those that were acknowledged
+    refused: int = 0
+    stopping: bool = False
+
+    def run(self) -> None:
+        """Write until stopped."""
+        number = 0
+        while not self.stopping:
+            number, began = number + 1, time.monotonic()
+            try:
+                count(self.store, rows(1, 1_000 + number))
+            except StoreUnfit:
+                self.refused += 1
+                time.sleep(0.005)
+            else:
+                self.began.append(began)
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_after_a_setting_was_changed_no_report_is_acknowledged(
+    server: RedisServer, store: RedisStore, name: str
+) -> None:
+    """Without anybody looking in between; and once it is set back, reports go on by themselves."""
+    writer = Writer(store)
+    thread = threading.Thread(target=writer.run, daemon=True)
+    thread.start()
+    wait_until(lambda: len(writer.began) > 50)
+    server.ask("CONFIG", "SET", name, UNSAFE[name][0])
+    changed = time.monotonic()
+    wait_until(lambda: writer.refused > 20)
+    late = [began for began in writer.began if began > changed]
+    acknowledged = len(writer.began)
+    server.ask("CONFIG", "SET", name, UNSAFE[name][1])
+    wait_until(lambda: len(writer.began) > acknowledged + 10)
+    writer.stopping = True
+    thread.join(20)
+
+    assert not late
+    assert store.durability().durable is Durable.YES
+
+
+def test_what_was_written_and_not_acknowledged_is_a_duplicate_on_the_retry(
+    server: RedisServer, store: RedisStore
+) -> None:
+    """One commit may find the change after it has written: the retry counts once."""
+    server.ask("CONFIG", "SET", "appendfsync", "everysec")
+    with pytest.raises(StoreUnfit, match="CONFIG SET appendfsync always"):
+        count(store, rows(10, 1))
+    server.ask("CONFIG", "SET", "appendfsync", "always")
+    wait_until(lambda: _is_taken(store))
+
+    assert sum(store.sizes(LINKED).values()) == 10
+
+
+def _is_taken(store: RedisStore) -> bool:
+    try:
+        count(store, rows(10, 1))
+    except StoreError:
+        return False
+    return True
+
+
+def test_records_are_not_changed_and_rows_not_closed_where_that_is_not_durable(
+    server: RedisServer, store: RedisStore
+) -> None:
+    count(store, rows(1, 1))
+    server.ask("CONFIG", "SET", "appendfsync", "no")
+
+    assert store.durability().blocking is not None
+    with pytest.raises(StoreUnfit, match="appendfsync no"):
+        store.change(0, [Record("kind", "key", b"value")])
+    with pytest.raises(StoreUnfit, match="appendfsync no"):
+        store.forget(LINKED, [0], rows(1, 1)[0].tobytes())
+    with pytest.raises(StoreUnfit, match="appendfsync no"):
+        store.absorb([])
+
+
+def test_a_relaxed_store_goes_on(server: RedisServer) -> None:
+    store = open_redis(f"{server.url}?durability=relaxed", make=True)
+    server.ask("CONFIG", "SET", "appendfsync", "no")
+
+    assert store.durability().durable is Durable.NO
+    assert store.durability().blocking is None
+    assert count(store, rows(10, 1)) == 10
+    store.close()
+
+
+def _slow_rewrites(server: RedisServer) -> None:
+    """Have a rewrite take a second and more: 1,000 keys of 1.5 ms."""
+    with server.connection() as connection:
+        connection.mset({f"filler:{number}": "" for number in range(1_000)})
+    server.ask("CONFIG", "SET", "rdb-key-save-delay", "1500")
+
+
+def test_an_append_only_file_that_was_turned_on_is_waited_for(
+    server: RedisServer, store: RedisStore
+) -> None:
+    """Until its first rewrite has ended, a kill takes everything: Redis says `yes` before that."""
+    _slow_rewrites(server)
+    server.ask("CONFIG", "SET", "appendonly", "no")
+    server.ask("CONFIG", "SET", "appendonly", "yes")  # nobody looked in between
+    found = store.durability()
+    opened = open_redis(server.url, make=True)  # started meanwhile: not refused, but waiting
+
+    assert server.rewriting
+    assert found.blocking is not None
+    assert "not complete" in found.why
+    for each in (store, opened):
+        with pytest.raises(StoreUnfit, match="not complete"):
+            count(each, rows(10, 1))
+    wait_until(lambda: not server.rewriting)
+    time.sleep(0.6)  # one look in half a second
+    assert count(opened, rows(10, 1)) == 10
+    assert count(store, rows(10, 1)) == 0
+    opened.close()
+
+
+def test_any_other_rewrite_keeps_nobody_waiting(server: RedisServer, store: RedisStore) -> None:
+    _slow_rewrites(server)
+    store.durability()
+    server.ask("BGREWRITEAOF")
+    found = store.durability()
+
+    assert server.rewriting
+    assert found.durable is Durable.YES
+    assert count(store, rows(10, 1)) == 10
+
+
+def test_where_config_is_forbidden_nothing_is_asked_behind_a_write(server: RedisServer) -> None:
+    server.ask("ACL", "SETUSER", "app", "on", ">secret", "~*", "+@all", "-config")
+    url = server.url.replace("//", "//app:secret@")
+    store = open_redis(url, make=True)
+
+    assert store.durability().durable is Durable.UNKNOWN
+    assert count(store, rows(10, 1)) == 10
+    store.close()
+    server.ask("ACL", "DELUSER", "app")
+
+
+@dataclass
+class Recorder:
+    """Servers that answer what a Redis 7.2 would: here is none."""
+
+    address: Address
+    confirms: object = 0
+    asked: list[Command] = field(default_factory=list)
+
+    def ask_each(self, commands: list[Command], wait: Wait) -> list[object]:
+        """Keep what is asked, and answer."""
+        self.asked += commands
+        return [self.confirms if each.confirms else b"OK" for each in commands]
+
+
+@pytest.mark.parametrize("confirms", [[1, 1], [0, 1], [1, 0], [0, 0]])
+def test_from_redis_7_2_on_disks_are_waited_for(confirms: list[int]) -> None:
+    """Of the master and of so many replicas, in one command behind each write."""
+    servers = Recorder(Address((("db", 6379),), replicas=1), confirms)
+    monitor = DurabilityMonitor(servers)  # type: ignore[arg-type] # only asks
+    monitor.has_waitaof = True
+    confirmed = ConfirmedServers(servers, monitor)  # type: ignore[arg-type] # likewise
+    answers = confirmed.ask_each([Command(b"a", ("SET",)), Command(b"b", ("SET",))])
+    if confirms == [1, 1]:
+        assert answers == [b"OK"] * 2
+    else:
+        assert all(isinstance(each, StoreUnavailable) for each in answers)
+        assert all("of 1 replicas" in str(each) for each in answers)
+
+    assert [each.words for each in servers.asked] == [
+        ("SET",),
+        ("WAITAOF", 1, 1, WAIT_MILLISECONDS),
+    ] * 2
+    assert [each.base for each in servers.asked] == [b"a", b"a", b"b", b"b"]
+
+
+@pytest.mark.parametrize(
+    ("told", "version"), [("7.0.15", (7, 0)), ("7.2.4", (7, 2)), ("8.0", (8, 0)), ("", (0, 0))]
+)
+def test_a_version_is_read(told: str, version: tuple[int, int]) -> None:
+    address = Address((("db", 6379),))
+    server = Server.at(("db", 6379), address)
+
+    assert Node(server, {"redis_version": told or "0.0"}, None).version == version
+    assert Servers(address).address.replicas == 0

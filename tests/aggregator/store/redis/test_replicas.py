@@ -1,0 +1,260 @@
+"""With `replicas=1` an acknowledged report outlives its master; without, a promotion may lose it.
+
+The replica is frozen while reports come, the master killed, and the replica promoted. What is on
+its way to a frozen process waits in the kernel's buffers and is read once it runs again: so a value
+that is larger than those goes first, and what comes behind it never leaves the master.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.aggregator.store.redis.crowd import answers, count, rows
+from tests.aggregator.store.series import LINKED
+from tests.redis_cluster import RedisCluster
+from tests.redis_server import RedisServer
+from tests.system.server import wait_until
+from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit
+from veilcount_aggregator.store import COUNTED, Record
+from veilcount_aggregator.store.contract import Bytes
+from veilcount_aggregator.store.redis import confirmation
+from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
+from veilcount_aggregator.store.redis.library import LIBRARY
+
+SENT = 30
+FILLER = 24 << 20  # bytes: more than a connection of the loopback buffers
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frozen replica never answers: it is waited for more briefly."""
+    monkeypatch.setattr(confirmation, "WAIT_MILLISECONDS", 600)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[RedisServer, RedisServer]]:
+    """A master and its replica."""
+    started = []
+    for name in ("master", "replica"):
+        (tmp_path / name).mkdir()
+        started.append(RedisServer(tmp_path / name, repl_diskless_sync_delay="0"))
+    master, replica = started
+    replica.follow(master)
+    yield master, replica
+    for each in started:
+        each.thaw()
+        each.kill()
+
+
+def hold_back(master: RedisServer, replica: RedisServer, tag: str = "") -> None:
+    """Freeze a replica so that what the master writes from now on does not reach it."""
+    replica.freeze()
+    with master.connection() as connection:
+        connection.set(f"{tag}filler", b"x" * FILLER)
+
+
+def acknowledged(store: RedisStore, who: Bytes) -> Bytes:
+    """Send one report after the other; return the rows that were acknowledged."""
+    heard = []
+    for row in who:
+        try:
+            store.commit([answers(row[np.newaxis])], {})
+        except StoreUnavailable:
+            continue
+        heard.append(row)
+    return np.array(heard, np.uint8).reshape(-1, who.shape[1])
+
+
+def lost(store: RedisStore, heard: Bytes) -> int:
+    """Send what was acknowledged again; return how much of it is not known."""
+    return int((store.commit([answers(heard)], {})[0] == COUNTED).sum()) if len(heard) else 0
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_what_a_promotion_loses(pair: tuple[RedisServer, RedisServer], replicas: int) -> None:
+    master, replica = pair
+    mode = f"?replicas={replicas}" if replicas else ""
+    with closing(open_redis(master.url + mode, make=True)) as store:
+        heard = [acknowledged(store, rows(SENT, 1))]
+        hold_back(master, replica)
+        heard.append(acknowledged(store, rows(SENT if not replicas else 3, 2)))
+        master.kill()
+    replica.thaw()
+    replica.promote()
+    with closing(open_redis(replica.url, make=False)) as promoted:
+        lost_of = [lost(promoted, each) for each in heard]
+
+    assert len(heard[0]) == SENT
+    assert lost_of == ([0, 0] if replicas else [0, SENT])
+    assert len(heard[1]) == (0 if replicas else SENT)
+    master.start()
+
+
+def test_a_retry_is_acknowledged_once_the_first_attempt_is_replicated(
+    pair: tuple[RedisServer, RedisServer],
+) -> None:
+    """Its verdict is `duplicate`, from a call that counts nothing: it waits all the same."""
+    master, replica = pair
+    with closing(open_redis(f"{master.url}?replicas=1", make=True)) as store:
+        replica.freeze()
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable, match="0 of 1 replicas confirmed"):
+                count(store, rows(10, 1))
+        replica.thaw()
+
+        wait_until(lambda: _is_taken(store))
+    replica.promote()
+    with closing(open_redis(replica.url, make=False)) as promoted:
+        assert sum(promoted.sizes(LINKED).values()) == 10
+
+
+def test_records_and_closed_rows_wait_for_the_replica_too(
+    pair: tuple[RedisServer, RedisServer],
+) -> None:
+    master, replica = pair
+    with closing(open_redis(f"{master.url}?replicas=1", make=True)) as store:
+        wait_until(lambda: _is_taken(store))
+        replica.freeze()
+        with pytest.raises(StoreUnavailable, match="replicas"):
+            store.change(store.generation(), [Record("kind", "key", b"value")])
+        with pytest.raises(StoreUnavailable, match="replicas"):
+            store.forget(LINKED, [0], rows(10, 1)[0].tobytes())
+        with pytest.raises(StoreUnavailable, match="replicas"):
+            store.absorb([])
+        replica.thaw()
+
+        wait_until(lambda: _is_taken(store))
+
+
+def test_a_write_that_is_tried_again_is_waited_for_on_the_second_try(
+    pair: tuple[RedisServer, RedisServer],
+) -> None:
+    """A server without its functions gets them, and the call again: WAIT must follow that one."""
+    master, replica = pair
+    with closing(open_redis(f"{master.url}?replicas=1", make=True)) as store:
+        master.ask("FUNCTION", "DELETE", LIBRARY)
+        master.ask("WAIT", "1", "5000")
+        replica.freeze()
+
+        with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
+            count(store, rows(10, 1))
+
+
+def test_without_enough_replicas_nothing_is_written_until_there_are(
+    pair: tuple[RedisServer, RedisServer],
+) -> None:
+    """The store opens; it is not ready, says why, and goes on by itself."""
+    master, replica = pair
+    replica.promote()
+    wait_until(lambda: master.replicas() == 0)
+    with closing(open_redis(f"{master.url}?replicas=1", make=True)) as store:
+        with pytest.raises(StoreUnfit, match="0 of 1 replicas are connected"):
+            count(store, rows(10, 1))
+
+        assert store.health().blocked
+        assert store.health().why == "0 of 1 replicas are connected to a master"
+        assert store.sizes(LINKED) == {}
+        replica.follow(master)
+        wait_until(lambda: _is_taken(store))
+
+
+def _is_taken(store: RedisStore) -> bool:
+    try:
+        count(store, rows(10, 1))
+    except StoreError:
+        return False
+    return True
+
+
+def test_a_replica_with_weaker_settings_is_found(pair: tuple[RedisServer, RedisServer]) -> None:
+    """It is reported; where its word is waited for, it is a reason to refuse the store."""
+    master, replica = pair
+    replica.ask("CONFIG", "SET", "appendfsync", "everysec")
+    with closing(open_redis(master.url, make=True)) as store:
+        (found,) = store.health().weaknesses
+
+        assert not store.health().blocked
+        assert found.what.startswith("a replica has appendfsync everysec")
+        assert f"-p {replica.port} CONFIG SET appendfsync always" in found.fix
+    with pytest.raises(StoreUnfit, match="a replica has appendfsync everysec"):
+        open_redis(f"{master.url}?replicas=1", make=False)
+
+
+def test_every_call_that_is_acknowledged_writes_something(server: RedisServer) -> None:
+    """WAIT looks at the last write of a connection: without one it would answer at once."""
+    store = open_redis(server.url, make=True)
+    offsets = []
+    for period in (0, 0, 9):  # counted, duplicate, and again: of a row that has spent something
+        count(store, rows(5, 1), period % 5)
+        with server.connection() as connection:
+            offsets.append(_written(connection.info("persistence")))
+    store.close()
+
+    assert offsets == sorted(set(offsets))
+
+
+def _written(told: dict[str, int]) -> int:
+    return told["aof_current_size"]
+
+
+@pytest.mark.parametrize("replicas", [pytest.param(0, marks=pytest.mark.full), 1])
+def test_what_the_promotion_of_a_cluster_s_replica_loses(tmp_path: Path, replicas: int) -> None:
+    """One master of three is killed and its replica promoted; the other shards lose nothing.
+
+    With `replicas=1` the promoted one takes nothing until it has a replica again; the others do.
+    """
+    cluster = RedisCluster(tmp_path, replicas=1, repl_diskless_sync_delay="0")
+    mode = f"?replicas={replicas}" if replicas else ""
+    with closing(open_redis(cluster.url + mode, make=True)) as store:
+        before = acknowledged(store, rows(SENT, 1))
+        (follower,) = cluster.replicas[2]
+        hold_back(cluster.nodes[2], follower, store.root.bases[2].decode())
+        during = acknowledged(store, rows(6, 2))
+        cluster.nodes[2].kill()
+        follower.thaw()
+        follower.ask("CLUSTER", "FAILOVER", "TAKEOVER")
+        with closing(open_again(cluster)) as promoted:
+            lost_of = lost(promoted, before), lost(promoted, during)
+        wait_until(
+            lambda: (
+                {_counts(store, row) for row in before} == ({True, False} if replicas else {True})
+            )
+        )
+        found = store.durability()
+
+    assert len(before) == SENT
+    assert lost_of[0] == 0
+    assert (lost_of[1] > 0) == (not replicas)
+    assert not found.blocked
+    assert (found.blocking is not None) == bool(replicas)
+    cluster.close()
+
+
+def _counts(store: RedisStore, row: Bytes) -> bool:
+    """Whether the shard of a row acknowledges."""
+    try:
+        store.commit([answers(row[np.newaxis])], {})
+    except StoreError:
+        return False
+    return True
+
+
+def open_again(cluster: RedisCluster) -> RedisStore:
+    """Open the store by its living nodes, as soon as they agree who has what."""
+    url = cluster.url.replace(f",127.0.0.1:{cluster.nodes[2].port}", "")
+    opened: list[RedisStore] = []
+
+    def tried() -> bool:
+        try:
+            opened.append(open_redis(url, make=False))
+        except StoreError:
+            return False
+        return True
+
+    wait_until(tried, 60)
+    return opened[0]

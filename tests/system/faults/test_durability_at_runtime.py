@@ -1,0 +1,92 @@
+"""A Redis that is made unsafe while a server runs on it: refused, reported, and used again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.redis_server import RedisServer
+from tests.system.faults.campaign import Campaign
+from tests.system.server import Server, wait_until
+from veilcount_aggregator.keys import Role, create
+from veilcount_aggregator.store import open_store
+from veilcount_client.testing import SeededCoins
+from veilcount_shared.report import Batch
+from veilcount_shared.wire import PACKED_TYPE, encode_packed
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    """What is asked."""
+    return Campaign.write(tmp_path)
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[RedisServer]:
+    """A Redis that syncs before it answers."""
+    (tmp_path / "redis").mkdir()
+    server = RedisServer(tmp_path / "redis")
+    yield server
+    server.kill()
+
+
+def post(server: Server, campaign: Campaign, seed: int) -> int:
+    """Send a person's report; return the status."""
+    body = encode_packed(Batch((campaign.person(SeededCoins(seed))[0],)))
+    kind = {"Content-Type": PACKED_TYPE}
+    return server.ask("POST", "/v1/reports", data=body, headers=kind).status_code
+
+
+def test_an_unsafe_setting_stops_the_intake_until_it_is_mended(
+    tmp_path: Path, redis: RedisServer, campaign: Campaign
+) -> None:
+    """Reports hear 503 at once; probes, figures and the log say which setting, and the command."""
+    store = open_store(redis.url, make=True)
+    _, key = create(store, Role.ANALYST, "", campaign.now())
+    store.close()
+    keyed = {"Authorization": f"Bearer {key}"}
+    with Server(redis.url, tmp_path, "--collections", str(campaign.file)) as server:
+        before = [post(server, campaign, seed) for seed in range(5)]
+        redis.ask("CONFIG", "SET", "appendfsync", "everysec")
+        during = [post(server, campaign, seed) for seed in range(10, 20)]
+        ready = server.ask("GET", "/readyz")
+        metrics = server.ask("GET", "/metrics", headers=keyed)
+        wait_until(lambda: '"event": "durability"' in server.said())
+        redis.ask("CONFIG", "SET", "appendfsync", "always")
+        wait_until(lambda: post(server, campaign, 30) == 200)
+        wait_until(lambda: "as it should be again" in server.said())
+        after = server.ask("GET", "/metrics", headers=keyed).text
+        said = server.said()
+
+    assert before == [200] * 5
+    assert during == [503] * 10
+    assert (ready.status_code, ready.json()["ready"], ready.json()["durable"]) == (503, False, "no")
+    assert ready.json()["why"].startswith("no report is taken: appendfsync everysec")
+    assert str(redis.port) not in ready.text
+    assert metrics.status_code == 200
+    assert 'veilcount_store{engine="redis",durable="no"} 1' in metrics.text
+    assert "veilcount_store_blocked{} 1" in metrics.text
+    assert 'veilcount_store{engine="redis",durable="yes"} 1' in after
+    assert "veilcount_store_blocked{} 0" in after
+    assert said.count('"event": "durability"') == 2
+    assert f"-p {redis.port} CONFIG SET appendfsync always" in said
+
+
+def test_a_relaxed_store_serves_and_says_so_everywhere(
+    tmp_path: Path, redis: RedisServer, campaign: Campaign
+) -> None:
+    redis.ask("CONFIG", "SET", "appendfsync", "no")
+    relaxed = f"{redis.url}?durability=relaxed"
+    open_store(relaxed, make=True).close()
+    with Server(relaxed, tmp_path, "--collections", str(campaign.file)) as server:
+        status = post(server, campaign, 1)
+        ready = server.ask("GET", "/readyz").json()
+        wait_until(lambda: "not durable: durability=relaxed" in server.said())
+        (line,) = (each for each in server.said().splitlines() if '"durability"' in each)
+
+    assert status == 200
+    assert (ready["ready"], ready["durable"]) == (True, "no")
+    assert server.ready["durable"].startswith("NOT durable: durability=relaxed")
+    assert '"level": "warning"' in line
