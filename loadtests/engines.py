@@ -22,7 +22,7 @@ class Engine:
     whole: Callable[[], None] = lambda: None  # returns once all nodes work together
     fail_over: Callable[[], None] = lambda: (
         None
-    )  # kills a master for good, has its replica promoted
+    )  # ends a master, promotes its replica
 
     def pids(self) -> list[int]:
         """Return the processes of those servers."""
