@@ -50,7 +50,12 @@ def _no_values(name: str) -> list[str]:
 def client_of(url: str, folder: str, asked: Collection, persons: int) -> Client:
     """Return a client that acts for so many persons, all of whom have consented."""
     client = Client(
-        url, collections={"bench": asked}, state_dir=folder, persons=persons > 0, jitter=0
+        url,
+        collections={"bench": asked},
+        state_dir=folder,
+        persons=persons > 0,
+        jitter=0,
+        key="a key",
     )
     if persons:
         _consent_all(client, asked, persons)

@@ -7,8 +7,9 @@ honest devices are answered `full`. Real engines; the intake's own limits, as th
 from __future__ import annotations
 
 import secrets
+import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -221,6 +222,20 @@ def _kept(made: World) -> list[tuple[int, int, str, int]]:
     with made.aggregator.store.file.reading() as database:  # type: ignore[attr-defined] # SQLite's
         rows: list[tuple[int, int, str, int]] = database.execute("select * from hourly").fetchall()
     return rows
+
+
+def test_a_store_of_the_first_schema_gets_quotas(tmp_path: Path) -> None:
+    """What it holds stays."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    with world(tmp_path, FILE, url=url) as made:
+        made.verdicts(*invented(made, 3))
+    with closing(sqlite3.connect(tmp_path / "store.db")) as database:
+        database.executescript("drop table hourly; pragma user_version = 1")
+    with open_again(url, max_new_pseudonyms_per_hour=1) as made:
+        verdicts = made.verdicts(*invented(made, 2))
+
+        assert verdicts == [Verdict.COUNTED, Verdict.FULL]
+        assert made.counted("opened") == 4
 
 
 def test_redis_forgets_an_hour_by_itself(tmp_path: Path) -> None:
