@@ -67,18 +67,22 @@ class Device:
             pass
 
     def send(self, reports: list[Report]) -> bool:
-        """Send a batch once; say whether it was answered."""
+        """Send a batch once; say whether all of it was answered. What was postponed waits."""
         fresh = set(reports) - self.tried
         self.tried |= fresh
         verdicts = self.post(reports)
         if verdicts is None:
             self.failed += 1
             return False
-        self.answered = time.monotonic()
+        whole = Verdict.EARLY not in verdicts  # of a shard that was away; others were counted
         for report, verdict in zip(reports, verdicts, strict=True):
-            self._learn(report, verdict, fresh=report in fresh)
+            if verdict is not Verdict.EARLY:
+                self._learn(report, verdict, fresh=report in fresh)
         self.waiting = [each for each in self.waiting if each not in self.acknowledged]
-        return True
+        if whole:
+            self.answered = time.monotonic()
+        self.failed += not whole
+        return whole
 
     def close(self) -> None:
         """Hang up."""
