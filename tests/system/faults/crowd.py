@@ -68,19 +68,23 @@ class Device:
             pass
 
     def send(self, reports: list[Report]) -> bool:
-        """Send a batch once; say whether it was answered."""
+        """Send a batch once; say whether all of it was answered. What was postponed waits."""
         fresh = set(reports) - self.tried
         self.tried |= fresh
         verdicts = self.post(reports)
         if verdicts is None:
             self.failed += 1
             return False
-        before, self.answered = self.answered, time.monotonic()
-        self.longest = max(self.longest, self.answered - before) if before else 0.0
+        whole = Verdict.EARLY not in verdicts  # of a shard that was away; others were counted
         for report, verdict in zip(reports, verdicts, strict=True):
-            self._learn(report, verdict, fresh=report in fresh)
+            if verdict is not Verdict.EARLY:
+                self._learn(report, verdict, fresh=report in fresh)
         self.waiting = [each for each in self.waiting if each not in self.acknowledged]
-        return True
+        if whole:
+            before, self.answered = self.answered, time.monotonic()
+            self.longest = max(self.longest, self.answered - before) if before else 0.0
+        self.failed += not whole
+        return whole
 
     def close(self) -> None:
         """Hang up."""
