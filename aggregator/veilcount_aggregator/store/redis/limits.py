@@ -38,7 +38,7 @@ class Limits:
         self._servers = servers
         self._root = root
         self._seconds = seconds
-        self._memory: dict[Host, int] = {}  # what each server said last
+        self._memory: dict[Host, int] = {}  # what each server reported last
         self._found: Sequence[int] = [UNLIMITED] * root.shards
         self._until = float("-inf")
 
@@ -81,6 +81,6 @@ def _share(maxmemory: int, shards: int) -> int:
 
 
 def _maxmemory(server: Server) -> int:
-    told: bytes = server.ask("INFO", "memory")
-    lines = dict(line.split(":", 1) for line in told.decode().splitlines() if ":" in line)
+    info: bytes = server.ask("INFO", "memory")
+    lines = dict(line.split(":", 1) for line in info.decode().splitlines() if ":" in line)
     return int(lines.get("maxmemory", "0"))
