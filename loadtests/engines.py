@@ -20,9 +20,7 @@ class Engine:
     url: str
     nodes: tuple[RedisServer, ...] = ()
     whole: Callable[[], None] = lambda: None  # returns once all nodes work together
-    fail_over: Callable[[], None] = lambda: (
-        None
-    )  # ends a master, promotes its replica
+    fail_over: Callable[[], None] = lambda: None  # ends a master, promotes its replica
 
     def pids(self) -> list[int]:
         """Return the processes of those servers."""

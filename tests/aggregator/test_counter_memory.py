@@ -119,7 +119,7 @@ def test_a_secret_count_has_a_secret_limit() -> None:
     assert PseudonymLimit(100, lambda: b"other").memory(secret, limits) != drawn
 
 
-def test_a_device_is_told_that_its_report_is_full(tmp_path: Path) -> None:
+def test_a_report_beyond_the_memory_of_its_series_is_full(tmp_path: Path) -> None:
     """By the setting of the server; other collections, and who comes again, are as ever."""
     one = tally_bytes(3)
     with world(tmp_path, FILE, max_series_memory=one) as made:

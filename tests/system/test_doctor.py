@@ -355,7 +355,7 @@ def test_where_a_count_may_not_leave_no_share_of_it_does(tmp_path: Path) -> None
     assert found["room"].state is State.OK
 
 
-def test_counters_that_fill_their_memory_are_told(tmp_path: Path) -> None:
+def test_counters_that_fill_their_memory_are_reported(tmp_path: Path) -> None:
     """What is taken and what may be: of a series, and of the store where it has a limit."""
     with world(tmp_path, FILE) as made:
         made.verdicts(made.report("theme"))

@@ -110,11 +110,20 @@ def test_a_slot_that_memory_refused_is_free_for_the_next_report(store: Store) ->
 def test_one_row_s_many_refusals_do_not_hold_up_a_group(store: Store) -> None:
     """Each refusal lets the row's next report be tried: a group ends all the same."""
     send(store, SPARING, Asked(row(9), 0), memory=enough_for(1))
-    many = spends(SPARING, [Asked(row(1), n) for n in range(1, 63)], memory=enough_for(1))
+    refused = [Asked(row(1), n) for n in range(1, 63)]
+    many = spends(SPARING, [*refused, Asked(row(2), 0)], memory=enough_for(1))
     other = spends(DAILY, [Asked(row(1), 0)])
 
     codes = [told(each) for each in store.commit([many, other], {})]
-    assert codes == [[FULL] * 62, [COUNTED]]
+    assert codes == [[*[FULL] * 62, COUNTED], [COUNTED]]
+
+
+def test_a_period_s_room_and_its_memory_may_end_together(store: Store) -> None:
+    """Each refusal for want of memory leaves room for the next row: a group ends nevertheless."""
+    send(store, LINKED, Asked(row(9), 5), memory=enough_for(1))
+    many = [Asked(row(100 + n), 7) for n in range(80)]
+
+    assert send(store, LINKED, *many, room=1, memory=enough_for(1)) == [FULL] * 80
 
 
 @pytest.mark.parametrize("what", ["plane", "labels"])

@@ -8,8 +8,9 @@ further on its only way, from counted over full and over budget to duplicate to 
 
 Where counters need memory beyond a limit, nothing was written either, and the answer names their
 pages. What touches them is `full` from then on unless its slot is spent. A refusal may let another
-report of the same row count, which may be refused next: after `PAGE_BY_PAGE` such answers, all of
-the series are refused, so that one request's reports cannot use up the tries of its group.
+report of the same row count, which may be refused next: after `PAGE_BY_PAGE` such answers, a row is
+refused whole, so that no device uses up the tries of its group. It may also leave a period's room
+to another row: after `ROW_BY_ROW` answers, all of an epoch are refused.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ...errors import StoreError, StoreUnavailable
 from ..contract import (
     COUNTED,
     MEMORY_FULL,
+    ROW_BYTES,
     UNDECIDED,
     Codes,
     Notes,
@@ -45,7 +47,7 @@ from .scatter import Names, shards
 from .servers import Asked, Command
 
 TRIES = 50
-PAGE_BY_PAGE = 3
+PAGE_BY_PAGE, ROW_BY_ROW = 3, 12
 
 Chosen = NDArray[np.intp]
 
@@ -123,21 +125,26 @@ class Leaf:
         """Expect what was answered."""
         self.sheet.expected[self.chosen] = verdicts
 
-    def refuse(self, chosen: Chosen, pages: set[int]) -> None:
-        """Expect `full` for those of a cell whose counters are in pages that do not fit."""
+    def touching(self, chosen: Chosen, pages: set[int]) -> Chosen:
+        """Return those of a cell whose counters are in some of its pages."""
         spends = self.sheet.spends
         places = only_places(spends.series.collection, spends.messages[chosen])
-        if places is not None:  # nearly always a handful, which lists are faster for
-            chosen = chosen[[page in pages for page in (places // PAGE).tolist()]]
-        self._refuse(chosen)
+        if places is None:
+            return chosen
+        # Nearly always a handful, which lists are faster for.
+        return chosen[[page in pages for page in (places // PAGE).tolist()]]
 
-    def refuse_all(self) -> None:
-        """Expect `full` for every report that was to be counted."""
-        self._refuse(self.chosen[self.sheet.otherwise[self.chosen] == COUNTED])
+    def of_rows(self, chosen: Chosen) -> Chosen:
+        """Return all that are of the same rows."""
+        names = np.ascontiguousarray(self.sheet.names.fields).view(f"V{ROW_BYTES}").ravel()
+        rows = set(names[chosen].tolist())
+        return self.chosen[[row in rows for row in names[self.chosen].tolist()]]
 
-    def _refuse(self, chosen: Chosen) -> None:
-        self.sheet.otherwise[chosen] = MEMORY_FULL
-        self.sheet.expected[chosen] = MEMORY_FULL
+    def refuse(self, chosen: Chosen) -> None:
+        """Expect `full` for those that were to be counted."""
+        counted = chosen[self.sheet.otherwise[chosen] == COUNTED]
+        self.sheet.otherwise[counted] = MEMORY_FULL
+        self.sheet.expected[counted] = MEMORY_FULL
 
 
 @dataclass(slots=True)
@@ -196,10 +203,12 @@ class Part:
         cells = self._cells()
         for tally, numbers in pages.items():
             leaf, _, chosen = cells[tally]
-            if self.refusals > PAGE_BY_PAGE:
-                leaf.refuse_all()
-            else:
-                leaf.refuse(chosen, numbers)
+            refused = leaf.touching(chosen, numbers)
+            if self.refusals > ROW_BY_ROW:
+                refused = leaf.chosen
+            elif self.refusals > PAGE_BY_PAGE:
+                refused = leaf.of_rows(refused)
+            leaf.refuse(refused)
 
 
 def commit(

@@ -38,7 +38,7 @@ class Limits:
         self._servers = servers
         self._root = root
         self._seconds = seconds
-        self._memory: dict[Host, int] = {}  # what each server said last
+        self._memory: dict[Host, int] = {}  # what each server reported last
         self._found: Sequence[int] = [UNLIMITED] * root.shards
         self._until = float("-inf")
 
