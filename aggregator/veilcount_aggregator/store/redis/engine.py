@@ -178,7 +178,7 @@ class RedisStore:
                 raise StoreUnfit("a part of the store is gone: it was emptied or replaced")
         engine = "redis-cluster" if self._servers.address.cluster else "redis"
         fenced = shelf.fenced(self._servers)
-        return Health(engine, durable, why, fenced, self._probe.trouble())
+        return Health(engine, durable, why, fenced, trouble=self._probe.trouble())
 
     def close(self) -> None:
         """Let go of connections."""

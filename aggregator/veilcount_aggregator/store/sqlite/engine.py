@@ -169,8 +169,10 @@ class SqliteStore:
             fenced = shelf.fenced(database)
         trouble = self.file.condition.trouble
         if self.file.place.durable:
-            return Health("sqlite", Durable.YES, "WAL, synchronous=FULL", fenced, trouble)
-        return Health("sqlite", Durable.NO, "durability=relaxed: synchronous=OFF", fenced, trouble)
+            return Health("sqlite", Durable.YES, "WAL, synchronous=FULL", fenced, trouble=trouble)
+        return Health(
+            "sqlite", Durable.NO, "durability=relaxed: synchronous=OFF", fenced, trouble=trouble
+        )
 
     def close(self) -> None:
         """Let go of connections and files."""
