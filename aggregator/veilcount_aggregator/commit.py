@@ -118,7 +118,7 @@ class Committer:
         given = iter(codes)
         for ticket in group:
             found = list(islice(given, len(ticket.spends)))
-            if lane == SEVERAL and found and all((each == UNDECIDED).all() for each in found):
+            if found and all((each == UNDECIDED).all() for each in found):
                 ticket.error = StoreUnavailable("all shards of this request's reports are away")
             else:
                 ticket.codes = found

@@ -102,7 +102,10 @@ def copy_store(source: str, target: str, *, as_json: bool) -> None:
 @options.store
 @options.as_json
 def back_up(to: Path, *, url: str | None, as_json: bool) -> None:
-    """Write a SQLite store's present state to a new file, while it serves."""
+    """Write a store's present state to a new file, while it serves.
+
+    Of Redis it reads one shard after the other; each is fenced meanwhile, and its devices wait.
+    """
     if not to.absolute().parent.is_dir():
         raise click.BadParameter(f"{to.parent}: no such folder: make it first", param_hint="TO")
     with waiting("writing the backup"):

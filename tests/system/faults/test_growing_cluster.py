@@ -83,6 +83,19 @@ def test_masters_are_added_and_shards_move_while_devices_send(
     assert_right(cluster.url, campaign, crowd.acknowledged)
 
 
+def interrupt(cluster: RedisCluster, slot: int) -> None:
+    """Begin to move a slot, carry some of its keys, and leave it there."""
+    source = cluster.holder(slot)
+    target = next(node for node in cluster.nodes if node is not source)
+    ids = [_name(node.ask("CLUSTER", "MYID")) for node in (source, target)]
+    target.ask("CLUSTER", "SETSLOT", str(slot), "IMPORTING", ids[0])
+    source.ask("CLUSTER", "SETSLOT", str(slot), "MIGRATING", ids[1])
+    with source.connection() as asked:
+        found = asked.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 5)
+        assert found
+        asked.migrate(HOST, target.port, found, 0, 5_000)
+
+
 def cli(*words: str) -> None:
     """Run redis-cli's cluster commands, as the runbook has them."""
     done = subprocess.run(
@@ -100,7 +113,9 @@ def cli(*words: str) -> None:
 def test_the_runbook_s_commands_grow_a_cluster_and_shrink_it_again(
     cluster: RedisCluster, tmp_path: Path
 ) -> None:
-    """`rebalance` over new masters, and back with weights of nothing; devices send all along."""
+    """`rebalance` over new masters, `fix` of a move that was interrupted, and back with weights of
+    nothing; devices send all along.
+    """
     campaign = Campaign.write(tmp_path)
     first = f"{HOST}:{cluster.nodes[0].port}"
     with campaign.serve(cluster.url, "--workers", "2") as server:
@@ -114,6 +129,9 @@ def test_the_runbook_s_commands_grow_a_cluster_and_shrink_it_again(
             pipeline = ("--cluster-pipeline", "100")
             cli("rebalance", first, "--cluster-use-empty-masters", *pipeline)
             shards = [cluster.holder(key_slot(base)).port for base in named[1:]]
+            answered(crowd)
+            interrupt(cluster, key_slot(named[1]))
+            cli("fix", first)
             answered(crowd)
             weights = [f"{_name(node.ask('CLUSTER', 'MYID'))}=0" for node in more]
             cli("rebalance", first, "--cluster-weight", *weights)

@@ -14,6 +14,7 @@ from tests.system.faults.books import bit, spent
 from tests.system.faults.campaign import Campaign
 from tests.system.faults.crowd import Crowd
 from tests.system.server import Server, wait_until
+from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store import open_store
 from veilcount_shared.report import Report
 
@@ -86,6 +87,34 @@ def test_a_removed_log_loses_nothing_when_all_processes_are_killed(
     assert lost == 0, f"{lost:,} of {len(crowd.acknowledged):,} acknowledged reports are lost"
     assert crowd.wrong == []
     assert MENDED in _events(server)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("moment", range(8))
+def test_killed_at_any_moment_after_the_removal_nothing_is_lost(
+    moment: int, tmp_path: Path
+) -> None:
+    """Before anyone could look, too: then the store names the file to move, and all is there."""
+    campaign = Campaign.write(tmp_path)
+    url = f"sqlite:///{tmp_path}/store.db"
+    server = campaign.serve(url, "--workers", "2")
+    crowd = Crowd.of(campaign, server.port, seed=moment, devices=4)
+    with crowd.living():
+        served_on(crowd)
+        remove(tmp_path, "store.db-wal", "store.db-shm")
+        time.sleep(0.004 * moment)
+        server.kill()
+    crowd.close()
+    try:
+        open_store(url).close()
+    except StoreUnfit as error:
+        words = str(error)
+        assert "mv " in words, words
+        source, target = words.partition("mv ")[2].split(". If")[0].split()
+        Path(source).rename(target)
+
+    assert missing(url, campaign, crowd.acknowledged) == 0
+    assert crowd.wrong == []
 
 
 def _events(server: Server) -> set[str]:

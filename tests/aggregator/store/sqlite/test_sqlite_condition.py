@@ -12,6 +12,7 @@ import pytest
 
 from tests.aggregator.store.series import LINKED, Asked, row, send
 from tests.aggregator.store.sqlite.test_sqlite_faults import in_child, made, small_disk
+from veilcount_aggregator.cli.running import run
 from veilcount_aggregator.errors import StoreFull, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store.sqlite import SqliteStore, engine
 from veilcount_aggregator.store.sqlite.condition import (
@@ -21,6 +22,7 @@ from veilcount_aggregator.store.sqlite.condition import (
     Condition,
 )
 from veilcount_aggregator.web.health import Probe, readiness
+from veilcount_aggregator.web.metrics import _store
 
 
 class Clock:
@@ -144,6 +146,18 @@ def test_a_damaged_page_that_nobody_reads_is_told(path: Path, store: SqliteStore
     path.with_name("new.db").write_bytes(whole)
     path.with_name("new.db").replace(path)
     assert store.health().trouble == ""
+
+
+def test_trouble_is_a_metric_and_an_exit_code(path: Path, store: SqliteStore) -> None:
+    """For alerts, and for scripts."""
+    check = ["store", "check", "--store", f"sqlite:///{path}"]
+    assert "veilcount_store_writable{} 1\n" in "".join(_store(store.health(), locked=False))
+    send(store, LINKED, *(Asked(row(n)) for n in range(3000)))
+    assert run(check) == 0
+    _damage(path, store)
+
+    assert run(check) == 1
+    assert "veilcount_store_writable{} 0\n" in "".join(_store(store.health(), locked=False))
 
 
 def test_damage_that_a_reading_meets_is_told(path: Path, store: SqliteStore) -> None:
