@@ -4,6 +4,9 @@ A request looks at the generation if nobody has for a while; only if it changed 
 So a definition that is pushed, a collection that is closed and a key that is revoked reach every
 worker of every host by themselves. A store that does not answer leaves what was known in place for
 reading reports: they cannot be committed then anyway.
+
+A request never parses definitions: a list of a million values takes seconds. It sees keys and closed
+collections at once, and new definitions when a thread of their own has parsed them.
 """
 
 from __future__ import annotations
@@ -11,9 +14,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from .definitions import CLOSED, SOURCE, Catalogue
+from .definitions import Catalogue, CatalogueReader
 from .errors import StoreError
 from .keys import KIND, Keyring
 from .store import Store
@@ -37,7 +40,10 @@ class Watch:
         """Read it; `seconds` is a clock that never goes back."""
         self._store = store
         self._seconds = seconds
+        self.catalogue = CatalogueReader(store)
         self._lock = threading.Lock()
+        self._refreshing = threading.Lock()
+        self._parser: threading.Thread | None = None
         self._looked = seconds()
         self._known = self._read(store.generation())
 
@@ -46,21 +52,39 @@ class Watch:
         if self._seconds() - self._looked >= SECONDS and self._lock.acquire(blocking=False):
             try:
                 with suppress(StoreError):
-                    self.refresh()
+                    self._look()
             finally:
                 self._looked = self._seconds()
                 self._lock.release()
         return self._known
 
     def refresh(self) -> None:
-        """Look now."""
+        """Look now, and wait until what is new is parsed."""
+        with self._refreshing:
+            generation = self._store.generation()
+            if generation != self._known.generation:
+                self._known = self._read(generation)
+
+    def _look(self) -> None:
+        """Look now; leave new definitions to a thread, and know everything else at once."""
         generation = self._store.generation()
-        if generation != self._known.generation:
-            self._known = self._read(generation)
+        if generation == self._known.generation:
+            return
+        if not self.catalogue.has_unparsed():
+            self.refresh()
+            return
+        # Under the old generation: the next look finds what is still missing.
+        known, keyring = self.catalogue.read_parsed(), Keyring.of(self._store.records(KIND))
+        self._known = replace(self._known, catalogue=known, keyring=keyring)
+        if self._parser is None or not self._parser.is_alive():
+            self._parser = threading.Thread(
+                target=self._parse, name="veilcount-parser", daemon=True
+            )
+            self._parser.start()
+
+    def _parse(self) -> None:
+        with suppress(StoreError):  # looked at again within half a second
+            self.refresh()
 
     def _read(self, generation: int) -> Known:
-        return Known(
-            generation,
-            Catalogue.of(self._store.records(SOURCE), self._store.records(CLOSED)),
-            Keyring.of(self._store.records(KIND)),
-        )
+        return Known(generation, self.catalogue.read(), Keyring.of(self._store.records(KIND)))

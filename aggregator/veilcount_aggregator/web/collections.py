@@ -62,7 +62,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
     @authority.opens_to(Role.ADMIN)
     def push_definitions() -> Response:
         """Take a definitions file: from now on its series are counted."""
-        new = push(store, _source(), aggregator.clock(), g.key.id)
+        new = push(store, _source(), aggregator.clock(), g.key.id, aggregator.watch.catalogue.read)
         aggregator.watch.refresh()
         named = [Named(collection.name, collection.fingerprint) for collection in new]
         return answer(Pushed(named), 201 if new else 200)
@@ -74,7 +74,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
         aggregator.watch.refresh()
         if name not in aggregator.known().catalogue.named:
             raise unknown()
-        closed = close(store, name, aggregator.clock(), g.key.id)
+        closed = close(store, name, aggregator.clock(), g.key.id, aggregator.watch.catalogue.read)
         aggregator.watch.refresh()
         return answer(Closed([series.fingerprint for series in closed]))
 

@@ -69,7 +69,9 @@ def _known_pages(frame: Frame) -> None:
         aggregator.watch.refresh()
         if name not in aggregator.known().catalogue.named:
             raise UnknownCollection(name, [])
-        close(aggregator.store, name, aggregator.clock(), g.visit.who)
+        close(
+            aggregator.store, name, aggregator.clock(), g.visit.who, aggregator.watch.catalogue.read
+        )
         aggregator.watch.refresh()
         return go("definitions", closed=name)
 
@@ -106,7 +108,13 @@ def _new_pages(frame: Frame) -> None:
     def push_definitions() -> Response:
         """Take a file: from now on its series are counted."""
         source = given.repeated(request.form)
-        new = push(aggregator.store, source, aggregator.clock(), g.visit.who)
+        new = push(
+            aggregator.store,
+            source,
+            aggregator.clock(),
+            g.visit.who,
+            aggregator.watch.catalogue.read,
+        )
         aggregator.watch.refresh()
         return go("definitions", pushed=[collection.name for collection in new] or "")
 
