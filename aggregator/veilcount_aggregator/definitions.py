@@ -127,9 +127,9 @@ def _collections(key: str, value: bytes) -> tuple[Collection, ...]:
 class CatalogueReader:
     """Reads the catalogue of one store, each source once. For any thread.
 
-    A source's key holds the digest of its text, so what was parsed under a key stays right: a change
-    of other records costs two lists of keys, a closed collection no parsing. What is remembered is
-    what the store holds, and no more.
+    A source's key holds the digest of its text, so what was parsed under a key stays right: a
+    change of other records costs two lists of keys, a closed collection no parsing. What is
+    remembered is what the store holds, and no more.
     """
 
     def __init__(self, store: Store) -> None:
@@ -152,7 +152,7 @@ class CatalogueReader:
             return self._build(keys, closed)
 
     def read_parsed(self) -> Catalogue:
-        """Return the catalogue without the sources that were not parsed yet; it never waits long."""
+        """Return the catalogue without sources that were not parsed yet; it never waits."""
         closed = self._store.record_keys(CLOSED)
         keys, known = self._built
         return known if closed == self._closed else Catalogue.build(self._of(keys), closed)

@@ -5,8 +5,8 @@ So a definition that is pushed, a collection that is closed and a key that is re
 worker of every host by themselves. A store that does not answer leaves what was known in place for
 reading reports: they cannot be committed then anyway.
 
-A request never parses definitions: a list of a million values takes seconds. It sees keys and closed
-collections at once, and new definitions when a thread of their own has parsed them.
+A request never parses definitions: a list of a million values takes seconds. It sees keys and
+closed collections at once, and new definitions when a thread of their own has parsed them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .keys import KIND, Keyring
 from .store import Store
 
 SECONDS = 0.5
+PARSER = "veilcount-parser"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,7 @@ class Watch:
         known, keyring = self.catalogue.read_parsed(), Keyring.of(self._store.records(KIND))
         self._known = replace(self._known, catalogue=known, keyring=keyring)
         if self._parser is None or not self._parser.is_alive():
-            self._parser = threading.Thread(
-                target=self._parse, name="veilcount-parser", daemon=True
-            )
+            self._parser = threading.Thread(target=self._parse, name=PARSER, daemon=True)
             self._parser.start()
 
     def _parse(self) -> None:

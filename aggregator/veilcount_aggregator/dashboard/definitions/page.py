@@ -69,9 +69,8 @@ def _known_pages(frame: Frame) -> None:
         aggregator.watch.refresh()
         if name not in aggregator.known().catalogue.named:
             raise UnknownCollection(name, [])
-        close(
-            aggregator.store, name, aggregator.clock(), g.visit.who, aggregator.watch.catalogue.read
-        )
+        read = aggregator.watch.catalogue.read
+        close(aggregator.store, name, aggregator.clock(), g.visit.who, read)
         aggregator.watch.refresh()
         return go("definitions", closed=name)
 
@@ -108,13 +107,8 @@ def _new_pages(frame: Frame) -> None:
     def push_definitions() -> Response:
         """Take a file: from now on its series are counted."""
         source = given.repeated(request.form)
-        new = push(
-            aggregator.store,
-            source,
-            aggregator.clock(),
-            g.visit.who,
-            aggregator.watch.catalogue.read,
-        )
+        read = aggregator.watch.catalogue.read
+        new = push(aggregator.store, source, aggregator.clock(), g.visit.who, read)
         aggregator.watch.refresh()
         return go("definitions", pushed=[collection.name for collection in new] or "")
 

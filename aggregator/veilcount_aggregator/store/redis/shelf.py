@@ -33,7 +33,7 @@ def records_at(servers: Servers, kind: str, keys: Collection[str]) -> Records:
     if not keys:
         return {}
     asked = list(keys)
-    words = ("HMGET", SHELF + b":records:" + kind.encode(), *asked)
+    words: tuple[bytes | str | int, ...] = ("HMGET", SHELF + b":records:" + kind.encode(), *asked)
     answer = servers.ask_one(Command(SHELF, words))
     return {key: value for key, value in zip(asked, answer, strict=True) if value is not None}
 
