@@ -6,7 +6,7 @@ asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import ParamSpec
 
@@ -16,7 +16,7 @@ from veilcount_shared.wire import JSON_TYPE
 
 from .. import answers
 from ..aggregator import Aggregator
-from ..answers.formats import WRITERS, NoArrow
+from ..answers.formats import WRITERS, NoArrow, Stream, begin
 from ..keys import Role
 from .authority import Authority
 from .problems import refusal
@@ -88,16 +88,14 @@ def _given() -> dict[str, list[str]]:
     return dict(request.args.lists())
 
 
-def _told(
-    answer: object, writers: Mapping[str, Callable[[object], bytes]] | None = None
-) -> Response:
+def _told(answer: object, writers: Mapping[str, Stream] | None = None) -> Response:
     """Return an answer in the type that the request prefers."""
     kinds = [JSON_TYPE, *(writers or ())]
     kind = _preferred(kinds)
     if writers is None or kind == JSON_TYPE:
         return _varying(answers.encode(answer), JSON_TYPE)
     try:
-        return _varying(writers[kind](answer), kind)
+        return _varying(begin(writers[kind](answer)), kind)
     except NoArrow as error:
         raise refusal("not-acceptable", str(error), "Accept") from error
 
@@ -111,5 +109,5 @@ def _preferred(kinds: Sequence[str]) -> str:
     return str(found)
 
 
-def _varying(body: bytes, kind: str) -> Response:
+def _varying(body: bytes | Iterator[bytes], kind: str) -> Response:
     return Response(body, mimetype=kind, headers={"Vary": "Accept"})

@@ -13,7 +13,7 @@ from veilcount_shared.domain import Boolean, Number
 
 from ... import answers
 from ...answers import Holdings, Question
-from ...answers.formats import WRITERS
+from ...answers.formats import WRITERS, begin
 from ...answers.twins import twin_of
 from ...errors import QueryError
 from ...promises import epsilons, promise
@@ -54,7 +54,7 @@ def pages(frame: Frame) -> None:
             raise refusal("not-found", f"give one of {', '.join(FORMS)}", "form")
         asked = Question.read(dict(request.args.lists()))
         answer = answers.estimate(frame.aggregator.holdings(), name, asked)
-        body = answers.encode(answer) if form == "json" else WRITERS[FORMS[form]](answer)
+        body = answers.encode(answer) if form == "json" else begin(WRITERS[FORMS[form]](answer))
         headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
         return Response(body, mimetype=FORMS[form], headers=headers)
 
