@@ -10,6 +10,8 @@
 | --workers     | VEILCOUNT_WORKERS     | processes that share the rate                            |
 | --journal     | VEILCOUNT_JOURNAL     | where central releases are also written, line by line:   |
 |               |                       | beside a SQLite file unless told; needed with Redis      |
+| --analysis-   | VEILCOUNT_ANALYSIS_   | MB that the analysis process may take for its data;      |
+|   memory      |   MEMORY              | 0: any number                                            |
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from .errors import SettingsError
 
 PREFIX = "VEILCOUNT_"
 ROOM = 10_000_000
+ANALYSIS_MEMORY = 1024
+LEAST_ANALYSIS_MEMORY = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class Settings:
     rate: int = 0
     workers: int = 1
     journal: Path | None = None
+    analysis_memory: int = ANALYSIS_MEMORY
 
     def __post_init__(self) -> None:
         """Refuse what nobody can run with."""
@@ -45,6 +50,9 @@ class Settings:
             raise SettingsError("rate", str(self.rate), "give 0 (any number) or more")
         if self.workers < 1:
             raise SettingsError("workers", str(self.workers), "give 1 or more")
+        if self.analysis_memory and self.analysis_memory < LEAST_ANALYSIS_MEMORY:
+            fix = f"give {LEAST_ANALYSIS_MEMORY} (MB) or more, or 0 (any number)"
+            raise SettingsError("analysis-memory", str(self.analysis_memory), fix)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:
@@ -62,6 +70,7 @@ class Settings:
             _number(environ, "RATE", 0),
             _number(environ, "WORKERS", 1),
             Path(journal) if journal else None,
+            _number(environ, "ANALYSIS_MEMORY", ANALYSIS_MEMORY),
         )
 
     def environment(self) -> dict[str, str]:
@@ -74,6 +83,7 @@ class Settings:
             f"{PREFIX}RATE": str(self.rate),
             f"{PREFIX}WORKERS": str(self.workers),
             f"{PREFIX}JOURNAL": str(self.journal or ""),
+            f"{PREFIX}ANALYSIS_MEMORY": str(self.analysis_memory),
         }
 
 

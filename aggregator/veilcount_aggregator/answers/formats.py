@@ -10,7 +10,6 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ..reader.columns import Document, columns_of, kind_of
@@ -156,8 +155,3 @@ WRITERS: Mapping[str, Stream] = {
     ARROW_TYPE: stream_arrow,
     PARQUET_TYPE: stream_parquet,
 }
-
-
-def begin(stream: Iterator[bytes]) -> Iterator[bytes]:
-    """Return the same stream with its first part made: what cannot be written raises here."""
-    return chain([next(stream, b"")], stream)

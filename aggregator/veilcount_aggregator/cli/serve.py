@@ -10,7 +10,7 @@ import click
 
 from ..binding import Bind
 from ..serving import Ready, serve
-from ..settings import PREFIX, ROOM, Settings
+from ..settings import ANALYSIS_MEMORY, PREFIX, ROOM, Settings
 from . import options
 
 ADDRESS = "127.0.0.1:8420"
@@ -59,6 +59,15 @@ ADDRESS = "127.0.0.1:8420"
     help="Where central releases are also written, line by line.",
 )
 @click.option(
+    "--analysis-memory",
+    type=int,
+    default=ANALYSIS_MEMORY,
+    show_default=True,
+    envvar=f"{PREFIX}ANALYSIS_MEMORY",
+    metavar="MB",
+    help="What the analysis process may take for its data; 0: any number.",
+)
+@click.option(
     "--dev", is_flag=True, envvar=f"{PREFIX}DEV", help="Make the store; take test batches."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the line at start as JSON.")
@@ -73,11 +82,13 @@ def command(
     room: int,
     rate: int,
     journal: Path | None,
+    analysis_memory: int,
     dev: bool,
     as_json: bool,
 ) -> None:
     """Take reports and answer analysts, until SIGTERM."""
-    settings = Settings(options.given(url), collections, dev, room, rate, workers, journal)
+    store = options.given(url)
+    settings = Settings(store, collections, dev, room, rate, workers, journal, analysis_memory)
     context.exit(serve(settings, Bind.parse(bind), _json if as_json else _line))
 
 

@@ -6,7 +6,7 @@ asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import ParamSpec
 
@@ -16,20 +16,23 @@ from veilcount_shared.wire import JSON_TYPE
 
 from .. import answers
 from ..aggregator import Aggregator
-from ..answers.formats import WRITERS, NoArrow, Stream, begin
+from ..answers.formats import WRITERS, NoArrow, Stream
 from ..keys import Role
 from .authority import Authority
+from .compressed_body import respond
+from .computation_gate import ComputationGate
 from .problems import refusal
 
 Given = ParamSpec("Given")
 
 
-def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
+def doors(aggregator: Aggregator, authority: Authority, gate: ComputationGate) -> Blueprint:
     """Return the doors."""
     blueprint = Blueprint("answers", __name__)
 
     @blueprint.get("/v1/collections/<name>/estimate")
     @authority.opens_to(Role.ANALYST)
+    @gate.bounded
     @_named
     def estimate(name: str) -> Response:
         """A collection's answers, debiased, series by series."""
@@ -38,6 +41,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
 
     @blueprint.get("/v1/collections/<name>/compare")
     @authority.opens_to(Role.ANALYST)
+    @gate.bounded
     @_named
     def compare(name: str) -> Response:
         """Two sides of a collection, value by value."""
@@ -46,6 +50,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
 
     @blueprint.get("/v1/collections/<name>/budget")
     @authority.opens_to(Role.ANALYST)
+    @gate.bounded
     @_named
     def budget(name: str) -> Response:
         """What a person reveals, promised and counted."""
@@ -55,6 +60,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
 
     @blueprint.get("/v1/collections/<name>/contrast")
     @authority.opens_to(Role.ANALYST)
+    @gate.bounded
     @_named
     def contrast(name: str) -> Response:
         """The same question under the models of trust."""
@@ -63,6 +69,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
 
     @blueprint.get("/v1/plan")
     @authority.opens_to(Role.ANALYST)
+    @gate.bounded
     def plan() -> Response:
         """Any of devices, epsilon and error from the other two."""
         asked = answers.PlanQuestion.read(_given(), aggregator.today())
@@ -93,9 +100,9 @@ def _told(answer: object, writers: Mapping[str, Stream] | None = None) -> Respon
     kinds = [JSON_TYPE, *(writers or ())]
     kind = _preferred(kinds)
     if writers is None or kind == JSON_TYPE:
-        return _varying(answers.encode(answer), JSON_TYPE)
+        return _varying([answers.encode(answer)], JSON_TYPE)
     try:
-        return _varying(begin(writers[kind](answer)), kind)
+        return _varying(writers[kind](answer), kind)
     except NoArrow as error:
         raise refusal("not-acceptable", str(error), "Accept") from error
 
@@ -109,5 +116,7 @@ def _preferred(kinds: Sequence[str]) -> str:
     return str(found)
 
 
-def _varying(body: bytes | Iterator[bytes], kind: str) -> Response:
-    return Response(body, mimetype=kind, headers={"Vary": "Accept"})
+def _varying(pieces: Iterable[bytes], kind: str) -> Response:
+    response = respond(pieces, kind)
+    response.headers["Vary"] = "Accept"
+    return response

@@ -15,6 +15,7 @@ from ..promises import counts_are_public, epsilons, promise
 from ..series import Series
 from .answering import answer, asked
 from .authority import Authority
+from .computation_gate import ComputationGate
 from .counts import Counts, counts_by_series
 from .messages import (
     Closed,
@@ -34,7 +35,7 @@ from .problems import refusal
 TOML_TYPE = "application/toml"
 
 
-def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
+def doors(aggregator: Aggregator, authority: Authority, gate: ComputationGate) -> Blueprint:
     """Return the doors."""
     blueprint = Blueprint("collections", __name__)
     store = aggregator.store
@@ -60,6 +61,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
 
     @blueprint.post("/v1/collections")
     @authority.opens_to(Role.ADMIN)
+    @gate.bounded
     def push_definitions() -> Response:
         """Take a definitions file: from now on its series are counted."""
         new = push(store, _source(), aggregator.clock(), g.key.id, aggregator.watch.catalogue.read)

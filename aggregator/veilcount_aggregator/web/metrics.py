@@ -8,7 +8,7 @@ tell it by subtraction.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from flask import Blueprint, Response
@@ -22,7 +22,7 @@ from ..store import Health, Note
 from ..store.lock import locked
 from .authority import Authority
 from .counts import Counts, counts_by_series
-from .figures import ANSWERED, MICROSECONDS, REFUSED, WORDS
+from .figures import ANSWERED, MICROSECONDS, REFUSED, UNANALYZED, WORDS
 from .reports import DOOR
 from .suspicion import Suspicion, tested
 
@@ -34,7 +34,11 @@ Labels = tuple[tuple[str, str], ...]
 Words = Mapping[str, Mapping[str, int]]
 
 
-def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
+def doors(
+    aggregator: Aggregator,
+    authority: Authority,
+    analysis_is_up: Callable[[], bool] | None = None,
+) -> Blueprint:
     """Return the door."""
     blueprint = Blueprint("metrics", __name__)
     suspicion = Suspicion(aggregator.store)
@@ -45,7 +49,8 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
         """All figures, as of now."""
         with suppress(StoreFenced):  # what is written can be read, and that it is fenced be told
             aggregator.flush()
-        return Response("".join(exposition(aggregator, suspicion)), content_type=TYPE)
+        lines = [*exposition(aggregator, suspicion), *_analysis(aggregator, analysis_is_up)]
+        return Response("".join(lines), content_type=TYPE)
 
     return blueprint
 
@@ -126,6 +131,17 @@ def _service(words: Words, *, intake: bool) -> Iterator[str]:
         groups = [((("up_to", word),), n) for word, n in words.get(GROUP, {}).items()]
         yield from _metric("refused_total", "counter", "Batches refused whole.", refused)
         yield from _metric("groups_total", "counter", "Commits, by their requests.", groups)
+
+
+def _analysis(aggregator: Aggregator, is_up: Callable[[], bool] | None) -> Iterator[str]:
+    """Yield what became of the requests of analysts that were not computed, and whether any is."""
+    words: Mapping[str, int] = _by_what(aggregator.store.noted()).get(UNANALYZED, {})
+    says = "Requests of analysts answered with 503, by reason."
+    found = [((("reason", word),), number) for word, number in words.items()]
+    yield from _metric("analysis_refused_total", "counter", says, found)
+    if is_up is not None:
+        says = "1: the analysis process of this server answers."
+        yield from _metric("analysis_up", "gauge", says, [((), int(is_up()))])
 
 
 def _histogram(took: Words, microseconds: Mapping[str, int]) -> Iterator[str]:

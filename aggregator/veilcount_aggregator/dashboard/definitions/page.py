@@ -84,7 +84,7 @@ def _new_pages(frame: Frame) -> None:
         if request.endpoint in {f"{NAME}.preview_definitions", f"{NAME}.push_definitions"}:
             request.max_form_memory_size = MOST
 
-    @frame.page("/definitions/preview", Role.ADMIN, methods=("POST",))
+    @frame.page("/definitions/preview", Role.ADMIN, methods=("POST",), computes=True)
     def preview_definitions() -> Response:
         """Say what a file would change; nothing is changed."""
         answers = max(1, request.form.get("answers", EXPECTED, int))
@@ -103,7 +103,7 @@ def _new_pages(frame: Frame) -> None:
             remarks=sum(len(item.remarks) for item in items),
         )
 
-    @frame.page("/definitions", Role.ADMIN, methods=("POST",))
+    @frame.page("/definitions", Role.ADMIN, methods=("POST",), computes=True)
     def push_definitions() -> Response:
         """Take a file: from now on its series are counted."""
         source = given.repeated(request.form)

@@ -1,0 +1,222 @@
+"""Hands a worker's requests on to the analysis process, unless a device or a probe sent them.
+
+A worker has 32 threads. No more than a dozen ever wait for the analysis process, so that the intake
+keeps the others, whatever analysts ask for. If it is down, busy or too slow, the answer is 503.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from ..app import HEADERS
+from ..errors import Busy
+from ..web.computation_gate import Permit
+from ..web.problems import PROBLEM_TYPE, RETRY_SECONDS, problem_of
+from .frames import PIECE, BrokenChannel, Channel, Kind
+
+MOST_WAITING = 12  # requests of one worker at a time, of its 32 threads
+ACCEPT_SECONDS = 10.0  # for a thread to take the request: a process that was just started, too
+ANSWER_SECONDS = 60.0  # for the head of the response, and for each further piece
+PROBE_SECONDS = 1.0
+SAFE = frozenset({"GET", "HEAD"})
+
+#: paths that a worker answers itself: of devices, of probes, and what browsers keep for good
+LOCAL_PATHS = frozenset({"/v1/reports", "/healthz", "/readyz", "/metrics"})
+LOCAL_PREFIXES = ("/v1/pseudonyms/", "/assets/")
+
+_PASSED = frozenset(
+    {
+        *("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO", "QUERY_STRING", "CONTENT_TYPE"),
+        *("CONTENT_LENGTH", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL"),
+        *("wsgi.url_scheme", "wsgi.input_terminated"),
+    }
+)
+BUSY, DOWN, SLOW = "busy", "down", "slow"
+_WHY = {
+    BUSY: "other analyses are under way: come back in a moment",
+    DOWN: "the analysis process is starting again: come back in a moment",
+    SLOW: f"no answer within {ANSWER_SECONDS:g} s: ask for fewer values, days or series",
+}
+
+
+def is_local(path: str) -> bool:
+    """Whether a worker answers a path itself."""
+    return path in LOCAL_PATHS or path.startswith(LOCAL_PREFIXES)
+
+
+class Forwarder:
+    """A WSGI application in front of a worker's own."""
+
+    def __init__(
+        self,
+        onward: WSGIApplication,
+        address: str,
+        *,
+        changed: Callable[[], None] = lambda: None,
+        refused: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Forward to the socket at `address`; `changed` is called after a request that changed
+        something, `refused` with the reason of each 503.
+        """
+        self._onward = onward
+        self._address = address
+        self._changed = changed
+        self._refused = refused
+        self._permits = threading.BoundedSemaphore(MOST_WAITING)
+
+    def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        """Answer one request."""
+        if is_local(environ["PATH_INFO"]):
+            return self._onward(environ, start)
+        if not self._permits.acquire(blocking=False):
+            return self._refuse(BUSY, start)
+        permit = Permit(self._permits.release)
+        try:
+            exchange = self._open(permit)
+            status, headers = exchange.ask(environ)
+            body = exchange.body()
+        except BrokenChannel as error:
+            permit.release()
+            return self._refuse(SLOW if isinstance(error.__cause__, TimeoutError) else DOWN, start)
+        if environ["REQUEST_METHOD"] not in SAFE and status < "4":
+            self._changed()
+        start(status, headers)
+        return body
+
+    def is_up(self) -> bool:
+        """Whether the analysis process answers, at once."""
+        asked = {"REQUEST_METHOD": "GET", "PATH_INFO": "/healthz", "wsgi.url_scheme": "http"}
+        asked |= {"SERVER_NAME": "analysis", "SERVER_PORT": "0", "SERVER_PROTOCOL": "HTTP/1.1"}
+        try:
+            status, _ = self._open(Permit(lambda: None), PROBE_SECONDS).ask(asked)
+        except BrokenChannel:
+            return False
+        return status.startswith("200")
+
+    def _open(self, permit: Permit, patience: float | None = None) -> Exchange:
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.settimeout(patience or ACCEPT_SECONDS)
+            connection.connect(self._address)
+        except OSError as error:
+            connection.close()
+            raise BrokenChannel("nobody listens") from error
+        return Exchange(Channel(connection), permit, patience)
+
+    def _refuse(self, reason: str, start: StartResponse) -> Iterable[bytes]:
+        self._refused(reason)
+        problem = problem_of(Busy(RETRY_SECONDS, _WHY[reason]))
+        kind = problem.kind.status
+        headers = {**HEADERS, **problem.headers, "Content-Length": str(len(problem.body))}
+        start(f"{kind.value} {kind.phrase}", [("Content-Type", PROBLEM_TYPE), *headers.items()])
+        return [problem.body]
+
+
+class Exchange:
+    """One request and its response, as an iterable of the response's body."""
+
+    def __init__(self, channel: Channel, permit: Permit, patience: float | None) -> None:
+        """Speak over this channel; `patience` is for every step, by default each has its own."""
+        self._channel = channel
+        self._permit = permit
+        self._patience = patience
+        self._first: list[bytes] = []
+
+    def ask(self, environ: WSGIEnvironment) -> tuple[str, list[tuple[str, str]]]:
+        """Send the request; return the status and the headers of the response."""
+        try:
+            self._channel.send_json(Kind.REQUEST, dict(_passed(environ)))
+            self._channel.expect(Kind.ACCEPTED)
+            self._channel.wait_for(self._patience or ANSWER_SECONDS)
+            return self._head(environ)
+        except BrokenChannel:
+            self.close()
+            raise
+
+    def body(self) -> Iterable[bytes]:
+        """Return the body: a list if it is short, else as it comes."""
+        size = 0
+        try:
+            for piece in self:
+                self._first.append(piece)
+                size += len(piece)
+                if size > PIECE:
+                    break
+            else:
+                return [b"".join(self._first)]
+        except BrokenChannel:
+            self.close()
+            raise
+        return _Streamed(self, self._first)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        kind, payload = self._channel.receive()
+        if kind is Kind.BODY:
+            return payload
+        self.close()
+        if kind is Kind.END:
+            raise StopIteration
+        raise BrokenChannel(f"{kind.name} within a body")
+
+    def close(self) -> None:
+        """Hang up, and give the permit back."""
+        self._channel.close()
+        self._permit.release()
+
+    def _head(self, environ: WSGIEnvironment) -> tuple[str, list[tuple[str, str]]]:
+        while True:
+            kind, payload = self._channel.receive()
+            if kind is Kind.READ:
+                self._give(environ["wsgi.input"], int(payload))
+            elif kind is Kind.HEAD:
+                status, headers = json.loads(payload)
+                return status, [(name, value) for name, value in headers]
+            else:
+                raise BrokenChannel(f"{kind.name} before a head")
+
+    def _give(self, body: Any, size: int) -> None:
+        """Send the next part of the request's body; its sender has as long as it takes."""
+        try:
+            piece = body.read(min(size, PIECE))
+        except OSError:
+            self._channel.send(Kind.GONE)
+        else:
+            self._channel.send(Kind.DATA, piece)
+
+
+class _Streamed:
+    """The rest of a long body. One that breaks off raises, so that nobody takes it for whole."""
+
+    def __init__(self, exchange: Exchange, first: list[bytes]) -> None:
+        self._exchange = exchange
+        self._pieces = self._all(first)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces
+
+    def close(self) -> None:
+        """Hang up."""
+        self._exchange.close()
+
+    def _all(self, first: list[bytes]) -> Iterator[bytes]:
+        while first:
+            yield first.pop(0)
+        try:
+            yield from self._exchange
+        finally:
+            self._exchange.close()
+
+
+def _passed(environ: WSGIEnvironment) -> Iterator[tuple[str, object]]:
+    """Yield what the analysis process has to know; no address of anyone, no variable of ours."""
+    for name, value in environ.items():
+        if name in _PASSED or (name.startswith("HTTP_") and isinstance(value, str)):
+            yield name, value
