@@ -21,6 +21,7 @@ from . import (
     memory,
     plan,
     randomize,
+    reads,
     scale_run,
 )
 from .table import Cell, as_json
@@ -38,6 +39,7 @@ PARTS = {
     "growth": growth.run,
     "hottest": hottest.run,
     "scale": scale_run.run,
+    "reads": reads.run,
 }
 
 

@@ -2,7 +2,9 @@
 
 One server with two workers on SQLite, eight devices that send one report a body. The analysts are a
 process of their own (`loadtests/analysts.py`): plans, a CSV of 100,000 rows, trust-model
-comparisons, comparisons. Ratios are of one run, so that they hold on a busy machine.
+comparisons, comparisons. Then they are gone, and people log in to the dashboard, three a second,
+while the store holds 60 files of definitions. Ratios are of one run, so that they hold on a busy
+machine.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +25,7 @@ from tests.system.server import Server
 
 from veilcount_aggregator.definitions import Source, push
 from veilcount_aggregator.keys import Role, create
+from veilcount_aggregator.sessions import begin
 from veilcount_aggregator.store import open_store
 from veilcount_shared import Collection
 
@@ -41,7 +46,9 @@ COLUMNS = {
 }
 DEVICES, WORKERS = 8, 2
 FEWEST_REPORTS = 300  # of each collection, so that there is something to estimate
-RATIO = 20.0  # of p50: the cores are shared with analysts, but the intake goes first
+RATIO = 5.0  # of p50: the cores are shared with analysts, but the intake goes first
+SOURCES, SOURCE_VALUES = 60, 2_000
+SETTLING = 5.0  # seconds, in which every worker has parsed what was pushed
 GROWTH = 1.3  # of the workers' memory
 
 
@@ -77,8 +84,8 @@ class Devices:
         return float(np.percentile(self.seconds, which)) * 1000
 
 
-def rss(pid: int) -> float:
-    """Return the memory of a process, in MB; 0 if it is gone."""
+def peak(pid: int) -> float:
+    """Return the peak memory of a process, in MB; 0 if it is gone."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -105,6 +112,26 @@ def fill(url: str, collections: dict[str, Collection], number: int = FEWEST_REPO
                 assert send(session, url, report_body(asked, place)).ok
 
 
+@contextmanager
+def logging_in(url: str) -> Iterator[None]:
+    """Push many files of definitions; then begin sessions, as log-ins do."""
+    store, stopping = open_store(url), threading.Event()
+    for n in range(SOURCES):
+        push(store, Source(f"{definitions(SOURCE_VALUES)}\n# {n}\n"), datetime.now(UTC), "bench")
+
+    def log_in() -> None:
+        while not stopping.wait(0.3):
+            begin(store, Role.ANALYST, "key", datetime.now(UTC))
+
+    thread = threading.Thread(target=log_in)
+    time.sleep(SETTLING)
+    thread.start()
+    yield
+    stopping.set()
+    thread.join()
+    store.close()
+
+
 def run(*, quick: bool = False) -> Table:
     """Measure alone, then with analysts, against one server."""
     seconds, text = (5.0 if quick else 20.0), definitions()
@@ -118,16 +145,19 @@ def run(*, quick: bool = False) -> Table:
             devices = Devices(server.url, collections["autosave"])
             devices.send(1.0)
             devices.send(seconds)
-            rows = [_row("alone", devices, server, Findings(), seconds)]
+            rows = [_row("alone", devices, server, seconds)]
             with hammering(server.url, key) as found:
                 time.sleep(2.0)
                 devices.send(seconds)
-                mixed = _row("with four analysts", devices, server, found, seconds)
+                mixed = _row("with four analysts", devices, server, seconds)
             rows.append(_judged({**mixed, **_answers(found)}, rows[0]))
+            with logging_in(url):
+                devices.send(seconds)
+            rows.append(_judged(_row("with log-ins", devices, server, seconds), rows[0]))
     return Table("reads: what analysts cost the intake", COLUMNS, rows)
 
 
-def _row(name: str, devices: Devices, server: Server, found: Findings, seconds: float) -> Row:
+def _row(name: str, devices: Devices, server: Server, seconds: float) -> Row:
     assert not devices.failed
     analysis: list[int] = getattr(server, "analysis", list)()
     return {
@@ -136,8 +166,8 @@ def _row(name: str, devices: Devices, server: Server, found: Findings, seconds: 
         "p50, ms": devices.percentile(50),
         "p99, ms": devices.percentile(99),
         "worst, ms": devices.percentile(100),
-        "workers, MB": max(rss(pid) for pid in server.workers()),
-        "analysis, MB": max((rss(pid) for pid in analysis), default=0.0),
+        "workers, MB": max(peak(pid) for pid in server.workers()),
+        "analysis, MB": max((peak(pid) for pid in analysis), default=0.0),
     }
 
 

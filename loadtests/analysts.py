@@ -95,6 +95,10 @@ class Findings:
 
     statuses: dict[str, dict[str, int]] = field(default_factory=dict)
 
+    def seen(self) -> set[str]:
+        """Return all statuses, and the names of errors, that came."""
+        return {status for found in self.statuses.values() for status in found}
+
     def count(self, status: int) -> int:
         """Return how often a status came."""
         return sum(found.get(str(status), 0) for found in self.statuses.values())

@@ -10,6 +10,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -23,6 +24,7 @@ MOST_WAITING = 12  # requests of one worker at a time, of its 32 threads
 ACCEPT_SECONDS = 10.0  # for a thread to take the request: a process that was just started, too
 ANSWER_SECONDS = 60.0  # for the head of the response, and for each further piece
 PROBE_SECONDS = 1.0
+TRIES = 2
 SAFE = frozenset({"GET", "HEAD"})
 
 #: paths that a worker answers itself: of devices, of probes, and what browsers keep for good
@@ -47,6 +49,10 @@ _WHY = {
 def is_local(path: str) -> bool:
     """Whether a worker answers a path itself."""
     return path in LOCAL_PATHS or path.startswith(LOCAL_PREFIXES)
+
+
+class SlowAnswer(BrokenChannel):
+    """The analysis process took a request, and did not answer in time."""
 
 
 class Forwarder:
@@ -75,14 +81,14 @@ class Forwarder:
             return self._onward(environ, start)
         if not self._permits.acquire(blocking=False):
             return self._refuse(BUSY, start)
-        permit = Permit(self._permits.release)
         try:
-            exchange = self._open(permit)
-            status, headers = exchange.ask(environ)
+            exchange = self._open(environ, Permit(self._permits.release))
+            status, headers = exchange.head(environ)
             body = exchange.body()
-        except BrokenChannel as error:
-            permit.release()
-            return self._refuse(SLOW if isinstance(error.__cause__, TimeoutError) else DOWN, start)
+        except SlowAnswer:
+            return self._refuse(SLOW, start)
+        except BrokenChannel:
+            return self._refuse(DOWN, start)
         if environ["REQUEST_METHOD"] not in SAFE and status < "4":
             self._changed()
         start(status, headers)
@@ -93,20 +99,23 @@ class Forwarder:
         asked = {"REQUEST_METHOD": "GET", "PATH_INFO": "/healthz", "wsgi.url_scheme": "http"}
         asked |= {"SERVER_NAME": "analysis", "SERVER_PORT": "0", "SERVER_PROTOCOL": "HTTP/1.1"}
         try:
-            status, _ = self._open(Permit(lambda: None), PROBE_SECONDS).ask(asked)
+            with closing(self._open(asked, Permit(lambda: None), PROBE_SECONDS)) as exchange:
+                status, _ = exchange.head(asked)
         except BrokenChannel:
             return False
         return status.startswith("200")
 
-    def _open(self, permit: Permit, patience: float | None = None) -> Exchange:
-        connection = socket.socket(socket.AF_UNIX)
-        try:
-            connection.settimeout(patience or ACCEPT_SECONDS)
-            connection.connect(self._address)
-        except OSError as error:
-            connection.close()
-            raise BrokenChannel("nobody listens") from error
-        return Exchange(Channel(connection), permit, patience)
+    def _open(
+        self, environ: WSGIEnvironment, permit: Permit, patience: float | None = None
+    ) -> Exchange:
+        """Return an exchange that was accepted. One that was hung up on before is tried again: a
+        process that ends takes some of those along that wait for the next one.
+        """
+        for _ in range(TRIES):
+            channel = connect(self._address)
+            if is_accepted(channel, environ, patience or ACCEPT_SECONDS):
+                return Exchange(channel, permit, patience or ANSWER_SECONDS)
+        raise BrokenChannel("not accepted")
 
     def _refuse(self, reason: str, start: StartResponse) -> Iterable[bytes]:
         self._refused(reason)
@@ -117,48 +126,70 @@ class Forwarder:
         return [problem.body]
 
 
+def connect(address: str) -> Channel:
+    """Return a new connection to the analysis process."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.settimeout(ACCEPT_SECONDS)
+        connection.connect(address)
+    except OSError as error:
+        connection.close()
+        raise BrokenChannel("nobody listens") from error
+    return Channel(connection)
+
+
+def is_accepted(channel: Channel, environ: WSGIEnvironment, seconds: float) -> bool:
+    """Send a request, but for its body; say whether it was taken. Silence is an error."""
+    channel.wait_for(seconds)
+    try:
+        channel.send_json(Kind.REQUEST, dict(_passed(environ)))
+        channel.expect(Kind.ACCEPTED)
+    except BrokenChannel as error:
+        channel.close()
+        if isinstance(error.__cause__, TimeoutError):
+            raise
+        return False
+    return True
+
+
 class Exchange:
     """One request and its response, as an iterable of the response's body."""
 
-    def __init__(self, channel: Channel, permit: Permit, patience: float | None) -> None:
-        """Speak over this channel; `patience` is for every step, by default each has its own."""
+    def __init__(self, channel: Channel, permit: Permit, seconds: float) -> None:
+        """Go on over a channel that was accepted; give up after so many seconds of silence."""
         self._channel = channel
         self._permit = permit
-        self._patience = patience
-        self._first: list[bytes] = []
+        channel.wait_for(seconds)
 
-    def ask(self, environ: WSGIEnvironment) -> tuple[str, list[tuple[str, str]]]:
-        """Send the request; return the status and the headers of the response."""
+    def head(self, environ: WSGIEnvironment) -> tuple[str, list[tuple[str, str]]]:
+        """Return the status and the headers of the response, once they come."""
         try:
-            self._channel.send_json(Kind.REQUEST, dict(_passed(environ)))
-            self._channel.expect(Kind.ACCEPTED)
-            self._channel.wait_for(self._patience or ANSWER_SECONDS)
             return self._head(environ)
-        except BrokenChannel:
+        except BrokenChannel as error:
             self.close()
+            if isinstance(error.__cause__, TimeoutError):
+                raise SlowAnswer("no answer in time") from error
             raise
 
     def body(self) -> Iterable[bytes]:
         """Return the body: a list if it is short, else as it comes."""
-        size = 0
-        try:
-            for piece in self:
-                self._first.append(piece)
-                size += len(piece)
-                if size > PIECE:
-                    break
-            else:
-                return [b"".join(self._first)]
-        except BrokenChannel:
-            self.close()
-            raise
-        return _Streamed(self, self._first)
+        first, size = list[bytes](), 0
+        for piece in self:
+            first.append(piece)
+            size += len(piece)
+            if size > PIECE:
+                return _Streamed(self, first)
+        return [b"".join(first)]
 
     def __iter__(self) -> Iterator[bytes]:
         return self
 
     def __next__(self) -> bytes:
-        kind, payload = self._channel.receive()
+        try:
+            kind, payload = self._channel.receive()
+        except BrokenChannel:
+            self.close()
+            raise
         if kind is Kind.BODY:
             return payload
         self.close()
@@ -170,6 +201,9 @@ class Exchange:
         """Hang up, and give the permit back."""
         self._channel.close()
         self._permit.release()
+
+    def __del__(self) -> None:
+        self.close()
 
     def _head(self, environ: WSGIEnvironment) -> tuple[str, list[tuple[str, str]]]:
         while True:
@@ -193,26 +227,21 @@ class Exchange:
 
 
 class _Streamed:
-    """The rest of a long body. One that breaks off raises, so that nobody takes it for whole."""
+    """A long body as it comes. One that breaks off raises, so that nobody takes it for whole."""
 
     def __init__(self, exchange: Exchange, first: list[bytes]) -> None:
         self._exchange = exchange
-        self._pieces = self._all(first)
+        self._first = first
 
     def __iter__(self) -> Iterator[bytes]:
-        return self._pieces
+        return self
+
+    def __next__(self) -> bytes:
+        return self._first.pop(0) if self._first else next(self._exchange)
 
     def close(self) -> None:
         """Hang up."""
         self._exchange.close()
-
-    def _all(self, first: list[bytes]) -> Iterator[bytes]:
-        while first:
-            yield first.pop(0)
-        try:
-            yield from self._exchange
-        finally:
-            self._exchange.close()
 
 
 def _passed(environ: WSGIEnvironment) -> Iterator[tuple[str, object]]:

@@ -1,0 +1,143 @@
+"""Analysts who ask for all they can: the intake goes on, and nothing of it grows."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import requests
+from bench.reads import Devices, fill, peak, prepare
+from loadtests.analysts import definitions, hammering, parse
+
+from tests.system.server import Server, wait_until
+from veilcount_aggregator.analysis_server.forwarding import MOST_WAITING
+
+VALUES = 20_000
+#: of the median latency, with analysts and without: it was 14 when analysts shared the workers
+SLOWER = 8.0
+GROWN = 1.25  # of a worker's peak memory: it was 4
+TEXT = definitions(VALUES)
+CSV = f"/v1/collections/plugin/estimate?size={VALUES}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the store and the log are."""
+    return tmp_path_factory.mktemp("analysts")
+
+
+@pytest.fixture(scope="module")
+def url(folder: Path) -> str:
+    return f"sqlite:///{folder}/store.db?durability=relaxed"
+
+
+@pytest.fixture(scope="module")
+def key(url: str) -> str:
+    """An analyst's key."""
+    return prepare(url, TEXT)
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path, url: str, key: str) -> Iterator[Server]:
+    """One server with one worker, for all."""
+    with Server(url, folder) as served:
+        fill(served.url, parse(TEXT), 50)
+        yield served
+
+
+@pytest.fixture
+def devices(server: Server) -> Devices:
+    """They answer one of its questions."""
+    return Devices(server.url, parse(TEXT)["autosave"])
+
+
+def ask(server: Server, key: str, path: str, accept: str = "text/csv, */*") -> requests.Response:
+    """Ask as an analyst, on a connection of its own."""
+    headers = {"Authorization": f"Bearer {key}", "Accept": accept, "Connection": "close"}
+    return requests.get(server.url + path, headers=headers, timeout=60)
+
+
+def test_four_analysts_neither_slow_nor_swell_the_intake(
+    server: Server, key: str, devices: Devices
+) -> None:
+    devices.send(0.5)
+    devices.send(1.5)
+    alone, before = devices.percentile(50), peak(server.workers()[0])
+    with hammering(server.url, key) as found:
+        devices.send(3.0)
+    among, after = devices.percentile(50), peak(server.workers()[0])
+
+    assert among < SLOWER * alone
+    assert after < GROWN * before
+    assert devices.failed == 0
+    assert found.count(200) > 0
+    assert found.seen() <= {"200", "503"}
+
+
+def test_what_analysts_ask_is_computed_in_the_analysis_process(server: Server, key: str) -> None:
+    """A worker's memory holds none of it, and the length is announced."""
+    before = peak(server.workers()[0])
+    reply = ask(server, key, CSV)
+
+    assert reply.status_code == 200
+    assert len(reply.content.splitlines()) == VALUES + 1
+    assert int(reply.headers["Content-Length"]) == len(reply.content) > 4_000_000
+    assert peak(server.workers()[0]) - before < 4  # MB
+    assert peak(server.analysis()[0]) > 0
+
+
+def test_an_analysis_process_that_hangs_holds_up_no_device(
+    server: Server, key: str, devices: Devices
+) -> None:
+    """A dozen requests wait for it, the next are told at once; then the dozen are answered."""
+    (hung,) = server.analysis()
+    os.kill(hung, signal.SIGSTOP)
+    with ThreadPoolExecutor(MOST_WAITING + 4) as analysts:
+        asked: list[Future[requests.Response]] = [
+            analysts.submit(ask, server, key, "/v1/collections") for _ in range(MOST_WAITING + 4)
+        ]
+        wait_until(lambda: sum(each.done() for each in asked) == 4)
+        devices.send(0.5)
+        healthy = server.ask("GET", "/healthz").status_code
+        os.kill(hung, signal.SIGCONT)
+        replies = [each.result() for each in asked]
+
+    assert sorted(each.status_code for each in replies) == [200] * MOST_WAITING + [503] * 4
+    assert {each.headers.get("Retry-After") for each in replies if not each.ok} == {"2"}
+    assert healthy == 200
+    assert devices.failed == 0
+    assert devices.seconds
+
+
+def test_a_killed_analysis_process_is_replaced_and_its_answer_breaks_off(
+    server: Server, key: str
+) -> None:
+    headers = {"Authorization": f"Bearer {key}", "Accept": "text/csv"}
+    (killed,) = server.analysis()
+    with requests.get(server.url + CSV, headers=headers, stream=True, timeout=60) as reply:
+        pieces = reply.iter_content(1_000)
+        next(pieces)
+        os.kill(killed, signal.SIGKILL)
+        with pytest.raises(requests.RequestException):
+            list(pieces)
+    wait_until(lambda: server.analysis() not in ([], [killed]))
+
+    assert ask(server, key, "/v1/collections").status_code == 200
+    assert '"event": "analysis process replaced"' in server.said()
+
+
+def test_metrics_tell_whether_it_answers_and_what_was_refused(server: Server, key: str) -> None:
+    """From the worker, so that they come while it does not."""
+    (hung,) = server.analysis()
+    up = ask(server, key, "/metrics").text
+    os.kill(hung, signal.SIGSTOP)
+    down = ask(server, key, "/metrics").text
+    os.kill(hung, signal.SIGCONT)
+
+    assert "\nveilcount_analysis_up{} 1\n" in up
+    assert "\nveilcount_analysis_up{} 0\n" in down
+    assert 'veilcount_analysis_refused_total{reason="busy"}' in up
