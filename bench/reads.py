@@ -46,7 +46,7 @@ COLUMNS = {
 }
 DEVICES, WORKERS = 8, 2
 FEWEST_REPORTS = 300  # of each collection, so that there is something to estimate
-RATIO = 5.0  # of p50: the cores are shared with analysts, but the intake goes first
+RATIO = 5.0  # of the latency: the cores are shared with analysts, but the intake goes first
 SOURCES, SOURCE_VALUES = 60, 2_000
 SETTLING = 5.0  # seconds, in which every worker has parsed what was pushed
 GROWTH = 1.3  # of the workers' memory
@@ -132,7 +132,7 @@ def logging_in(url: str) -> Iterator[None]:
     store.close()
 
 
-def run(*, quick: bool = False) -> Table:
+def run(*, quick: bool) -> Table:
     """Measure alone, then with analysts, against one server."""
     seconds, text = (5.0 if quick else 20.0), definitions()
     collections = parse(text)
@@ -150,10 +150,12 @@ def run(*, quick: bool = False) -> Table:
                 time.sleep(2.0)
                 devices.send(seconds)
                 mixed = _row("with four analysts", devices, server, seconds)
-            rows.append(_judged({**mixed, **_answers(found)}, rows[0]))
+            rows.append(_judged({**mixed, **_answers(found)}, rows[0], memory=True))
             with logging_in(url):
                 devices.send(seconds)
-            rows.append(_judged(_row("with log-ins", devices, server, seconds), rows[0]))
+            rows.append(
+                _judged(_row("with log-ins", devices, server, seconds), rows[0], memory=False)
+            )
     return Table("reads: what analysts cost the intake", COLUMNS, rows)
 
 
@@ -175,9 +177,12 @@ def _answers(found: Findings) -> Row:
     return {"answers": found.count(200), "503": found.count(503)}
 
 
-def _judged(mixed: Row, alone: Row) -> Row:
-    """Return a row with its target."""
-    slower = float(mixed["p50, ms"] or 0) / float(alone["p50, ms"] or 1)
-    grown = float(mixed["workers, MB"] or 0) / float(alone["workers, MB"] or 1)
-    target = f"p50 {slower:.1f} < {RATIO:g} times, memory {grown:.2f} < {GROWTH:g} times"
-    return dict(mixed) | {"target": target, "met": slower < RATIO and grown < GROWTH}
+def _judged(mixed: Row, alone: Row, *, memory: bool) -> Row:
+    """Return a row with its target. More definitions take more memory: that is no analyst's."""
+    ratios = {
+        name: float(mixed[column] or 0) / float(alone[column] or 1)
+        for name, column in (("p50", "p50, ms"), ("p99", "p99, ms"), ("memory", "workers, MB"))
+    }
+    limits = {"p50": RATIO, "p99": RATIO} | ({"memory": GROWTH} if memory else {})
+    target = ", ".join(f"{name} {ratios[name]:.1f} < {limits[name]:g} times" for name in limits)
+    return dict(mixed) | {"target": target, "met": all(ratios[n] < limits[n] for n in limits)}

@@ -163,7 +163,11 @@ def test_a_request_that_was_not_accepted_is_asked_again(
         listener.bind(path)
         listener.listen(64)
         forwarder = Forwarder(_local, path, refused=refused.append)
-        ending = threading.Thread(target=lambda: listener.accept()[0].close())
+
+        def end() -> None:
+            listener.accept()[0].close()
+
+        ending = threading.Thread(target=end)
         ending.start()
         held = [forwarder._permits.acquire() for _ in range(MOST_WAITING - 1)]
 
