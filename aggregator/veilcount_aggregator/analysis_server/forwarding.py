@@ -23,7 +23,7 @@ from .frames import PIECE, BrokenChannel, Channel, Kind
 MOST_WAITING = 12  # requests of one worker at a time, of its 32 threads
 ACCEPT_SECONDS = 10.0  # for a thread to take the request: a process that was just started, too
 ANSWER_SECONDS = 60.0  # for the head of the response, and for each further piece
-PROBE_SECONDS = 1.0
+PROBE_SECONDS = 2.0
 TRIES = 2
 SAFE = frozenset({"GET", "HEAD"})
 

@@ -139,9 +139,9 @@ def _analysis(aggregator: Aggregator, is_up: Callable[[], bool] | None) -> Itera
     says = "Requests of analysts answered with 503, by reason."
     found = [((("reason", word),), number) for word, number in words.items()]
     yield from _metric("analysis_refused_total", "counter", says, found)
-    if is_up is not None:
-        says = "1: the analysis process of this server answers."
-        yield from _metric("analysis_up", "gauge", says, [((), int(is_up()))])
+    says = "1: what analysts ask of this server is answered."
+    up = is_up is None or is_up()  # without a process of its own, by whoever answers this
+    yield from _metric("analysis_up", "gauge", says, [((), int(up))])
 
 
 def _histogram(took: Words, microseconds: Mapping[str, int]) -> Iterator[str]:
