@@ -26,7 +26,7 @@ from .errors import SettingsError
 PREFIX = "VEILCOUNT_"
 ROOM = 10_000_000
 ANALYSIS_MEMORY = 1024
-LEAST_ANALYSIS_MEMORY = 256
+LEAST_ANALYSIS_MEMORY = 512  # idle, its code and its threads take more than 300
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from ..promises import counts_are_public
 from ..store import Health, Note
 from ..store.lock import locked
 from .authority import Authority
+from .computation_gate import ComputationGate
 from .counts import Counts, counts_by_series
 from .figures import ANSWERED, MICROSECONDS, REFUSED, UNANALYZED, WORDS
 from .reports import DOOR
@@ -42,9 +43,11 @@ def doors(
     """Return the door."""
     blueprint = Blueprint("metrics", __name__)
     suspicion = Suspicion(aggregator.store)
+    one_at_a_time = ComputationGate(places=1)  # a worker answers this, beside the intake
 
     @blueprint.get("/metrics")
     @authority.opens_to(Role.ANALYST)
+    @one_at_a_time.bounded
     def show() -> Response:
         """All figures, as of now."""
         with suppress(StoreFenced):  # what is written can be read, and that it is fenced be told

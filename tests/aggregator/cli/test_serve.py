@@ -38,6 +38,7 @@ def test_a_port_that_is_taken_is_refused(typed: Type, store: str) -> None:
         (["--workers", "many"], "--workers"),
         (["--room", "0"], "room"),
         (["--rate", "-1"], "rate"),
+        (["--analysis-memory", "100"], "give 512 (MB) or more"),
         (["--collections", "/nowhere.toml"], "cannot be read"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
