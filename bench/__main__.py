@@ -22,6 +22,7 @@ from . import (
     memory,
     plan,
     randomize,
+    reads,
     reshard,
     scale_run,
     shards,
@@ -42,6 +43,7 @@ PARTS = {
     "growth": growth.run,
     "hottest": hottest.run,
     "scale": scale_run.run,
+    "reads": reads.run,
     "shards": shards.run,
     "reshard": reshard.run,
 }

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.proxy import Mood
 from tests.system.server import wait_until
 
-from .analysts import HEAVY_QUERIES, AnalystLoad
+from .analysts import hammering
 from .page import page
 from .sites import Site
 
@@ -105,8 +105,9 @@ def clock_jump(site: Site) -> Iterator[None]:
 @contextmanager
 def analysts(site: Site) -> Iterator[None]:
     """Analysts ask for the heaviest results as fast as they are answered."""
-    with AnalystLoad(site.server.url, site.analyst_key(), HEAVY_QUERIES):
+    with hammering(site.server.url, site.analyst_key(), segmented="plugin") as found:
         yield
+    assert found.count(200), f"no analyst was answered: {found.statuses}"
 
 
 @contextmanager

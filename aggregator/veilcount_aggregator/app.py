@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
@@ -18,7 +19,8 @@ from .logs import Faults
 from .web import answers, audit, collections, docs, health, keys, metrics, pseudonyms, releases
 from .web.answering import answer_problem
 from .web.authority import Authority
-from .web.figures import Figures
+from .web.computation_gate import ComputationGate
+from .web.figures import COMPUTING, Figures
 from .web.problems import Problem, problem_of, problem_of_status
 from .web.reports import ReportsDoor
 
@@ -26,7 +28,7 @@ MOST_BODY = 32 << 20  # a file of definitions with a million values; devices' do
 OTHER = "other"
 UNCOUNTED = frozenset({"health", "metrics"})  # asked by machines, all the time
 
-_HEADERS = {
+HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -34,23 +36,30 @@ _HEADERS = {
 }
 
 
-def create_app(aggregator: Aggregator, seconds: Callable[[], float] = time.monotonic) -> Flask:
-    """Return the doors of an aggregator; `seconds` is a clock that never goes back."""
+def create_app(
+    aggregator: Aggregator,
+    seconds: Callable[[], float] = time.monotonic,
+    analysis_is_up: Callable[[], bool] | None = None,
+) -> Flask:
+    """Return the doors of an aggregator; `seconds` is a clock that never goes back.
+
+    `analysis_is_up` asks the analysis process, if this one has one beside it.
+    """
     app = Flask(__name__, static_folder=None)
     app.config.update(MAX_CONTENT_LENGTH=MOST_BODY, PROVIDE_AUTOMATIC_OPTIONS=False)
     app.url_map.merge_slashes = False  # a redirect would repeat the path, and no device follows one
     authority, figures = Authority(aggregator, seconds), Figures(aggregator.notebook)
-    faults = Faults(seconds)
+    faults, gate = Faults(seconds), ComputationGate(partial(figures.unanalyzed, COMPUTING))
     app.register_blueprint(pseudonyms.doors(aggregator, authority))
-    app.register_blueprint(collections.doors(aggregator, authority))
-    app.register_blueprint(answers.doors(aggregator, authority))
-    app.register_blueprint(releases.doors(aggregator, authority))
+    app.register_blueprint(collections.doors(aggregator, authority, gate))
+    app.register_blueprint(answers.doors(aggregator, authority, gate))
+    app.register_blueprint(releases.doors(aggregator, authority, gate))
     app.register_blueprint(keys.doors(aggregator, authority))
     app.register_blueprint(audit.doors(aggregator, authority))
     app.register_blueprint(health.doors(aggregator))
-    app.register_blueprint(metrics.doors(aggregator, authority))
+    app.register_blueprint(metrics.doors(aggregator, authority, analysis_is_up))
     app.register_blueprint(docs.doors())
-    pages = dashboard(aggregator, authority, seconds)
+    pages = dashboard(aggregator, authority, seconds, gate)
     app.register_blueprint(pages.blueprint)
     _answer_errors(app, pages, faults)
     _count(app, figures, seconds)
@@ -93,7 +102,7 @@ def _count(app: Flask, figures: Figures, seconds: Callable[[], float]) -> None:
 
     @app.after_request
     def end(response: Response) -> Response:
-        for name, value in _HEADERS.items():
+        for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         if _door() not in UNCOUNTED:
             figures.answered(_door(), response.status_code, seconds() - g.begun)

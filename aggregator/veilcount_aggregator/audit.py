@@ -28,7 +28,7 @@ class Entry:
 def entry(store: Store, now: datetime, who: str, act: str, of: str) -> Record:
     """Return the record of one act, for the change that does it."""
     at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Entry(at, who, act, of).record(len(store.records(KIND)))
+    return Entry(at, who, act, of).record(len(store.record_keys(KIND)))
 
 
 def log(store: Store) -> list[Entry]:

@@ -5,6 +5,9 @@ gunicorn's CPU a request (`python -m bench.servers`), and it drains: on SIGTERM 
 connections, finishes what it has taken, and ends. A worker that dies is replaced; one whose server
 dies ends by itself. What no server here does is to end a body that never comes: 32 of those occupy
 a worker, so a proxy that reads bodies first belongs in front of devices.
+
+Workers answer devices and probes. What analysts and administrators ask for is computed in one
+process beside them, at a lower priority and in memory of its own (`analysis_server`).
 """
 
 from __future__ import annotations
@@ -13,12 +16,14 @@ import logging
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -32,13 +37,17 @@ from veilcount_shared.errors import VeilcountError
 
 from .addresses import shown
 from .aggregator import Aggregator
+from .analysis_server.forwarding import Forwarder
+from .analysis_server.process import run as run_analysis
+from .analysis_server.supervisor import AnalysisProcess
 from .app import create_app
 from .binding import Bind
 from .definitions import read_source
-from .errors import StoreUnavailable
+from .errors import StoreError, StoreUnavailable
 from .logs import say, set_up
 from .settings import Settings
 from .store import Durable
+from .web.figures import Figures
 from .wsgi import app
 
 if TYPE_CHECKING:
@@ -139,13 +148,28 @@ def serve(settings: Settings, bind: Bind, tell: Tell) -> int:
     waits = settings.collections if ready.durable == UNAVAILABLE else ()
     os.environ.update(replace(settings, collections=waits).environment())
     set_up(sys.stderr)
+    analysis = AnalysisProcess(partial(_analyze, settings.analysis_memory))
+    analysis.start()
     server = _server(settings, bind)
     threading.Thread(target=_announce, args=(ready, tell), daemon=True).start()
     try:
-        server.serve(target_loader=_load, wrap_loader=False)
+        server.serve(target_loader=partial(_load, analysis.address), wrap_loader=False)
     except SystemExit as ended:  # a worker that was faster to end than its server is no failure
         return 0 if server.interrupt_signal else int(ended.code or 0)
+    finally:
+        analysis.stop()  # after the workers: they may wait for it until they end
     return 0
+
+
+def _analyze(megabytes: int, listener: socket.socket, parent: int) -> int:
+    """Be the analysis process: open what a worker opens, and answer what workers hand on."""
+    with suppress(VeilcountError):
+        app.open()
+    try:
+        return run_analysis(listener, app, parent, megabytes)
+    finally:
+        if app.opened is not None:
+            app.opened.close()
 
 
 def _server(settings: Settings, bind: Bind) -> MPServer:
@@ -189,7 +213,7 @@ class _Respawns(dict[int, float]):
         say("worker replaced", logging.WARNING)
 
 
-def _load() -> WSGIApplication:
+def _load(analysis: str) -> WSGIApplication:
     """Open in the worker, before its first request. A store that is down now may come back.
 
     Until it serves, a worker ends at once when asked to (the handler it was born with is the
@@ -201,8 +225,23 @@ def _load() -> WSGIApplication:
     opening = threading.Thread(target=_open, daemon=True)
     opening.start()
     opening.join(OPENING_SECONDS)  # a store that hangs does not keep a worker from being alive
+    forwarder = Forwarder(app, analysis, changed=_look, refused=_count_refusal)
+    app.analysis_is_up = forwarder.is_up
     threading.Thread(target=_follow, daemon=True).start()
-    return nameless(app)
+    return nameless(forwarder)
+
+
+def _look() -> None:
+    """Know at once what the analysis process changed on behalf of a request of this worker."""
+    if app.opened is not None:
+        with suppress(StoreError):
+            app.opened.aggregator.watch.refresh()
+
+
+def _count_refusal(reason: str) -> None:
+    """Count a request that the analysis process did not answer."""
+    if app.opened is not None:
+        Figures(app.opened.aggregator.notebook).unanalyzed(reason)
 
 
 def _open() -> None:

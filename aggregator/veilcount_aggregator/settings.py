@@ -20,6 +20,8 @@ The variables of the last three are named likewise: VEILCOUNT_MAX_PSEUDONYMS_PER
 Limits on the memory of counters, beyond which reports are answered `full`: `--max-series-memory`
 (VEILCOUNT_MAX_SERIES_MEMORY, 256MB) of each definition, and `--max-store-memory`
 (VEILCOUNT_MAX_STORE_MEMORY; of Redis 60 % of its maxmemory) of all together.
+`--analysis-memory` (VEILCOUNT_ANALYSIS_MEMORY): MB that the analysis process may take for its data;
+0: any number.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ NEW_PER_HOUR = 1_000_000
 MOST_CLASSES = 64
 _CLASS = re.compile("[a-z0-9-]{1,20}")
 SERIES_MEMORY = 256 << 20  # bytes
+ANALYSIS_MEMORY = 1024
+LEAST_ANALYSIS_MEMORY = 512  # idle, its code and its threads take more than 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class Settings:
     source_classes: tuple[str, ...] = ()
     max_series_memory: int = SERIES_MEMORY  # bytes
     max_store_memory: int | None = None  # None: the store's own limit
+    analysis_memory: int = ANALYSIS_MEMORY
 
     def __post_init__(self) -> None:
         """Refuse what nobody can run with."""
@@ -80,6 +85,9 @@ class Settings:
         for name in ("max_series_memory", "max_store_memory"):
             if (size := getattr(self, name)) is not None and size < 1:
                 raise SettingsError(name, str(size), BYTES_FORM)
+        if self.analysis_memory and self.analysis_memory < LEAST_ANALYSIS_MEMORY:
+            fix = f"give {LEAST_ANALYSIS_MEMORY} (MB) or more, or 0 (any number)"
+            raise SettingsError("analysis-memory", str(self.analysis_memory), fix)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:
@@ -102,6 +110,7 @@ class Settings:
             classes_in(environ.get(f"{PREFIX}SOURCE_CLASSES", "")),
             _bytes(environ, "MAX_SERIES_MEMORY") or SERIES_MEMORY,
             _bytes(environ, "MAX_STORE_MEMORY"),
+            _number(environ, "ANALYSIS_MEMORY", ANALYSIS_MEMORY),
         )
 
     def environment(self) -> dict[str, str]:
@@ -119,6 +128,7 @@ class Settings:
             f"{PREFIX}SOURCE_CLASSES": ",".join(self.source_classes),
             f"{PREFIX}MAX_SERIES_MEMORY": str(self.max_series_memory),
             f"{PREFIX}MAX_STORE_MEMORY": str(self.max_store_memory or ""),
+            f"{PREFIX}ANALYSIS_MEMORY": str(self.analysis_memory),
         }
 
 

@@ -17,10 +17,11 @@ from .aggregator import Aggregator
 from .durability_log import DurabilityLog
 from .errors import ClockDoubted, StoreError, StoreUnavailable
 from .logs import Faults, say
+from .watching import Known
 
 SECONDS = 1.0
 TENDING_SECONDS = 600.0
-REPLICATING_SECONDS = 10.0
+REPLICATING_SECONDS = 60.0
 CLOCK_SECONDS = 10.0
 LONGEST_STOP = 2.0  # a store that hangs keeps nobody from leaving
 DOOR = "ticker"
@@ -40,7 +41,7 @@ class Ticker:
         self._faults = faults
         self._seconds = seconds
         self._tends = self._replicates = self._looks = seconds()
-        self._replicated = -1
+        self._replicated: Known | None = None
         self._waited = False
         self._durability = DurabilityLog(aggregator.store)
         self._stopping = threading.Event()
@@ -83,13 +84,22 @@ class Ticker:
             self._tends = self._seconds() + TENDING_SECONDS
 
     def _replicate(self) -> None:
-        """Bring the copies of the records up to date, soon after a change and now and then."""
-        generation = self._aggregator.known().generation
-        if generation == self._replicated and self._seconds() < self._replicates:
+        """Bring the copies of the records up to date, soon after a change and now and then.
+
+        A log-in changes none of what is copied.
+        """
+        known = self._aggregator.known()
+        last = self._replicated
+        same = (
+            last is not None
+            and last.catalogue is known.catalogue
+            and last.keyring == known.keyring
+        )
+        if same and self._seconds() < self._replicates:
             return
         with suppress(StoreUnavailable):  # no news while the records are away
             self._aggregator.replicate()
-            self._replicated = generation
+            self._replicated = known
         self._replicates = self._seconds() + REPLICATING_SECONDS
 
     def _look_at_clock(self) -> None:

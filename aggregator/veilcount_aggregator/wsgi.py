@@ -71,6 +71,7 @@ class Worker:
         self._lock = threading.Lock()
         self._kept: list[Opened] = []  # a parent's stays: closing it here would close it there
         self._retries = seconds()
+        self.analysis_is_up: Callable[[], bool] | None = None  # where a server runs one
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         """Answer one request. Whether the process lives depends on nothing, on no store either."""
@@ -114,9 +115,8 @@ class Worker:
             self._retries = self._seconds() + RETRY_SECONDS
             faults.tell("store", DOOR, error, why=str(error))
             raise
-        opened = Opened(
-            os.getpid(), aggregator, Ticker(aggregator, faults), create_app(aggregator), faults
-        )
+        answer = create_app(aggregator, analysis_is_up=self.analysis_is_up)
+        opened = Opened(os.getpid(), aggregator, Ticker(aggregator, faults), answer, faults)
         opened.ticker.start()
         # Not `atexit`: a process that was forked by `multiprocessing` ends without it.
         Finalize(None, opened.close, exitpriority=CLOSING)

@@ -10,18 +10,22 @@ from pathlib import Path
 import pytest
 
 from tests.aggregator.asking import asked
+from tests.system.server import wait_until
+from veilcount_aggregator import definitions
 from veilcount_aggregator.aggregator import Aggregator
 from veilcount_aggregator.clock_guard import SETTLING_SECONDS
-from veilcount_aggregator.definitions import Source, close, push
+from veilcount_aggregator.definitions import Catalogue, Source, close, push
 from veilcount_aggregator.errors import StoreFenced, StoreUnavailable
 from veilcount_aggregator.keys import Role, create, keyring, revoke
 from veilcount_aggregator.notebook import Notebook
 from veilcount_aggregator.series import Series
+from veilcount_aggregator.sessions import begin
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.shelf import TRIES, change
 from veilcount_aggregator.store import Note, Record, Records, Store, open_store
 from veilcount_aggregator.tending import epochs_over
-from veilcount_aggregator.watching import Watch
+from veilcount_aggregator.watching import Known, Watch
+from veilcount_shared import Collection
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 FILE = """
@@ -67,6 +71,17 @@ def passing() -> Passing:
     return Passing()
 
 
+def found(watch: Watch, passing: Passing, name: str) -> Known:
+    """Return what is known once a collection is: new definitions are parsed by another thread."""
+
+    def look() -> bool:
+        passing.now += 0.6
+        return name in watch.known().catalogue.named
+
+    wait_until(look)
+    return watch.known()
+
+
 # -- within a second -------------------------------------------------------------------------------
 
 
@@ -83,6 +98,7 @@ def test_what_changes_is_known_within_a_second(store: Store, passing: Passing) -
 
     look()
     push(store, Source(FILE), NOW, "cli")
+    found(watch, passing, "theme")
     look()
     close(store, "theme", NOW, "cli")
     look()
@@ -166,6 +182,64 @@ def test_while_one_thread_looks_the_others_go_on(
     slow.join(20)
 
     assert known.generation == 0
+
+
+def test_no_request_parses_definitions(
+    store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a long list is parsed, requests go on with what was known; keys are seen meanwhile."""
+    watch, parse = Watch(store, passing), threading.Event()
+    original = definitions._collections
+    threads: set[str] = set()
+
+    def slowly(key: str, value: bytes) -> tuple[Collection, ...]:
+        threads.add(threading.current_thread().name)
+        parse.wait(20)
+        return original(key, value)
+
+    monkeypatch.setattr(definitions, "_collections", slowly)
+    push(store, Source(FILE), NOW, "cli", lambda: Catalogue({}, {}))
+    _, secret = create(store, Role.DEVICE, "", NOW)
+    passing.now += 0.6
+    meanwhile = watch.known()
+    parse.set()
+
+    assert "theme" not in meanwhile.catalogue.named
+    assert meanwhile.keyring.find(secret) is not None
+    assert "theme" in found(watch, passing, "theme").catalogue.named
+    assert threads == {"veilcount-parser"}
+
+
+def test_each_source_is_parsed_once_whatever_changes(
+    store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Log-ins, keys, closings and further sources: of 40 sources, each is parsed once."""
+    original = definitions._collections
+    parsed: list[str] = []
+
+    def counted(key: str, value: bytes) -> tuple[Collection, ...]:
+        parsed.append(key)
+        return original(key, value)
+
+    push(store, Source(FILE), NOW, "cli")
+    monkeypatch.setattr(definitions, "_collections", counted)
+    watch = Watch(store, passing)
+    for n in range(40):
+        push(store, Source(f"{FILE}# {n}\n"), NOW, "cli", watch.catalogue.read)
+    watch.refresh()
+    before = watch.known().catalogue
+    for _ in range(3):
+        begin(store, Role.ANALYST, "key", NOW)
+        create(store, Role.DEVICE, "", NOW)
+        watch.refresh()
+    after = watch.known()
+    close(store, "theme", NOW, "cli", watch.catalogue.read)
+    watch.refresh()
+
+    assert after.generation == store.generation() - 1
+    assert after.catalogue is before
+    assert watch.known().catalogue.named["theme"][0].closed
+    assert len(parsed) == len(set(parsed)) == 41
 
 
 # -- the shelf -------------------------------------------------------------------------------------

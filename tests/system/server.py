@@ -78,6 +78,12 @@ class Server:
         listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii")
         return [int(each) for each in listed.split()]
 
+    def analysis(self) -> list[int]:
+        """Return the id of its analysis process: the child of a thread that watches over it."""
+        threads = Path(f"/proc/{self.pid}/task").iterdir()
+        listed = [(each / "children").read_text(encoding="ascii") for each in threads]
+        return sorted({int(pid) for line in listed for pid in line.split()} - {*self.workers()})
+
     def ask(self, method: str, path: str, **given: Any) -> requests.Response:
         """Send a request, on a connection that is kept."""
         return self._session.request(method, self.url + path, timeout=30, **given)
@@ -96,8 +102,8 @@ class Server:
         return code
 
     def kill(self) -> None:
-        """End it and its workers as a power cut ends processes."""
-        for pid in (self.pid, *self.workers()):
+        """End it and its other processes as a power cut ends processes."""
+        for pid in (self.pid, *self.workers(), *self.analysis()):
             os.kill(pid, signal.SIGKILL)
         self.process.wait(ENDING_SECONDS)
         self._session.close()

@@ -12,7 +12,7 @@ from veilcount_shared.report import OPEN_BODY_PSEUDONYMS
 
 from ..binding import Bind
 from ..serving import Ready, serve
-from ..settings import NEW_PER_HOUR, PREFIX, ROOM, Settings, classes_in
+from ..settings import ANALYSIS_MEMORY, NEW_PER_HOUR, PREFIX, ROOM, Settings, classes_in
 from . import given, options
 
 ADDRESS = "127.0.0.1:8420"
@@ -77,6 +77,15 @@ ADDRESS = "127.0.0.1:8420"
     help="Where central releases are also written, line by line.",
 )
 @click.option(
+    "--analysis-memory",
+    type=int,
+    default=ANALYSIS_MEMORY,
+    show_default=True,
+    envvar=f"{PREFIX}ANALYSIS_MEMORY",
+    metavar="MB",
+    help="What the analysis process may take for its data; 0: any number.",
+)
+@click.option(
     "--dev", is_flag=True, envvar=f"{PREFIX}DEV", help="Make the store; take test batches."
 )
 @click.option(
@@ -116,6 +125,7 @@ def command(
     max_series_memory: int,
     max_store_memory: int | None,
     journal: Path | None,
+    analysis_memory: int,
     dev: bool,
     max_pseudonyms_per_body: int,
     max_new_pseudonyms_per_hour: int,
@@ -136,6 +146,7 @@ def command(
         classes_in(source_classes),
         max_series_memory,
         max_store_memory,
+        analysis_memory,
     )
     context.exit(serve(settings, Bind.parse(bind), _json if as_json else _line))
 

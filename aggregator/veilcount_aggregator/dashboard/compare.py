@@ -42,7 +42,7 @@ ALONE = (
 def pages(frame: Frame) -> None:
     """Add the page."""
 
-    @frame.page("/collections/<name>/compare")
+    @frame.page("/collections/<name>/compare", computes=True)
     def compare(name: str) -> Response:
         """How two sides of a collection differ."""
         holdings = frame.aggregator.holdings()

@@ -42,7 +42,7 @@ TRUSTED = {
 def pages(frame: Frame) -> None:
     """Add the page."""
 
-    @frame.page("/collections/<name>/contrast")
+    @frame.page("/collections/<name>/contrast", computes=True)
     def contrast(name: str) -> Response:
         """A collection under the models of trust."""
         holdings = frame.aggregator.holdings()

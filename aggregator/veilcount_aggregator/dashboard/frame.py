@@ -16,6 +16,7 @@ from ..aggregator import Aggregator
 from ..answers import UnknownCollection
 from ..keys import Role
 from ..watching import KEYS_SECONDS
+from ..web.computation_gate import ComputationGate
 from ..web.problems import Problem, refusal
 from .assets import asset
 from .visitors import FIELD, Visit, Visitors
@@ -65,19 +66,30 @@ CHAPTERS = (
 class Frame:
     """The blueprint of all pages, and what each of them is told with."""
 
-    def __init__(self, aggregator: Aggregator, visitors: Visitors) -> None:
+    def __init__(self, aggregator: Aggregator, visitors: Visitors, gate: ComputationGate) -> None:
         """Serve assets; pages are added one by one."""
+        self._gate = gate
         self.aggregator = aggregator
         self.visitors = visitors
         self.blueprint = Blueprint(NAME, __name__, template_folder="templates")
         self.blueprint.add_url_rule("/assets/<digest>/<name>", "assets", _serve)
 
     def page(
-        self, rule: str, role: Role = Role.ANALYST, methods: Sequence[str] = ("GET",)
+        self,
+        rule: str,
+        role: Role = Role.ANALYST,
+        methods: Sequence[str] = ("GET",),
+        *,
+        computes: bool = False,
     ) -> Callable[[View], View]:
-        """Return what makes a function a page of a role, named as the function is."""
+        """Return what makes a function a page of a role, named as the function is.
+
+        One that `computes` waits for its turn, once it is known who asks.
+        """
 
         def behind(view: View) -> View:
+            answer = self._gate.bounded(view) if computes else view
+
             @wraps(view)
             def guarded(**given: str) -> Response:
                 g.visit = self.visitors.visit()
@@ -88,7 +100,7 @@ class Frame:
                     raise refusal("wrong-role", f"this page is for keys of role {role}")
                 if request.method == "POST":
                     g.visit.check_form()
-                return _named(view, **given)
+                return _named(answer, **given)
 
             self.blueprint.add_url_rule(rule, view.__name__, guarded, methods=methods)
             return guarded

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..aggregator import Aggregator
 from ..web.authority import Authority
+from ..web.computation_gate import ComputationGate
 from . import (
     budget,
     collection,
@@ -23,9 +24,14 @@ from .frame import Frame
 from .visitors import Visitors
 
 
-def dashboard(aggregator: Aggregator, authority: Authority, seconds: Callable[[], float]) -> Frame:
+def dashboard(
+    aggregator: Aggregator,
+    authority: Authority,
+    seconds: Callable[[], float],
+    gate: ComputationGate,
+) -> Frame:
     """Return the frame with all pages in it."""
-    frame = Frame(aggregator, Visitors(aggregator, seconds))
+    frame = Frame(aggregator, Visitors(aggregator, seconds), gate)
     entrance.pages(frame, authority)
     for page in (
         overview,

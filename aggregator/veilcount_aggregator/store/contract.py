@@ -38,7 +38,7 @@ hour's quota and of the limits on memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -307,6 +307,12 @@ class Store(Protocol):
 
     def records(self, kind: str) -> Records:
         """Return all records of a kind, by key."""
+
+    def record_keys(self, kind: str) -> frozenset[str]:
+        """Return the keys of all records of a kind, without their values."""
+
+    def records_at(self, kind: str, keys: Collection[str]) -> Records:
+        """Return the records of a kind under these keys; keys without a record are left out."""
 
     def change(self, generation: int, records: Sequence[Record]) -> bool:
         """Write (or, where the value is None, remove) all records if nobody else changed the shelf

@@ -6,7 +6,7 @@ asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import ParamSpec
 
@@ -16,20 +16,23 @@ from veilcount_shared.wire import JSON_TYPE
 
 from .. import answers
 from ..aggregator import Aggregator
-from ..answers.formats import WRITERS, NoArrow
+from ..answers.formats import WRITERS, NoArrow, Stream
 from ..keys import Role
 from .authority import Authority
+from .compressed_body import respond
+from .computation_gate import ComputationGate
 from .problems import refusal
 
 Given = ParamSpec("Given")
 
 
-def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
+def doors(aggregator: Aggregator, authority: Authority, gate: ComputationGate) -> Blueprint:
     """Return the doors."""
     blueprint = Blueprint("answers", __name__)
 
     @blueprint.get("/v1/collections/<name>/estimate")
     @authority.opens_to(Role.ANALYST)
+    @gate.bounded
     @_named
     def estimate(name: str) -> Response:
         """A collection's answers, debiased, series by series."""
@@ -38,6 +41,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
 
     @blueprint.get("/v1/collections/<name>/compare")
     @authority.opens_to(Role.ANALYST)
+    @gate.bounded
     @_named
     def compare(name: str) -> Response:
         """Two sides of a collection, value by value."""
@@ -46,6 +50,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
 
     @blueprint.get("/v1/collections/<name>/budget")
     @authority.opens_to(Role.ANALYST)
+    @gate.bounded
     @_named
     def budget(name: str) -> Response:
         """What a person reveals, promised and counted."""
@@ -55,6 +60,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
 
     @blueprint.get("/v1/collections/<name>/contrast")
     @authority.opens_to(Role.ANALYST)
+    @gate.bounded
     @_named
     def contrast(name: str) -> Response:
         """The same question under the models of trust."""
@@ -63,6 +69,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
 
     @blueprint.get("/v1/plan")
     @authority.opens_to(Role.ANALYST)
+    @gate.bounded
     def plan() -> Response:
         """Any of devices, epsilon and error from the other two."""
         asked = answers.PlanQuestion.read(_given(), aggregator.today())
@@ -88,14 +95,12 @@ def _given() -> dict[str, list[str]]:
     return dict(request.args.lists())
 
 
-def _told(
-    answer: object, writers: Mapping[str, Callable[[object], bytes]] | None = None
-) -> Response:
+def _told(answer: object, writers: Mapping[str, Stream] | None = None) -> Response:
     """Return an answer in the type that the request prefers."""
     kinds = [JSON_TYPE, *(writers or ())]
     kind = _preferred(kinds)
     if writers is None or kind == JSON_TYPE:
-        return _varying(answers.encode(answer), JSON_TYPE)
+        return _varying([answers.encode(answer)], JSON_TYPE)
     try:
         return _varying(writers[kind](answer), kind)
     except NoArrow as error:
@@ -111,5 +116,7 @@ def _preferred(kinds: Sequence[str]) -> str:
     return str(found)
 
 
-def _varying(body: bytes, kind: str) -> Response:
-    return Response(body, mimetype=kind, headers={"Vary": "Accept"})
+def _varying(pieces: Iterable[bytes], kind: str) -> Response:
+    response = respond(pieces, kind)
+    response.headers["Vary"] = "Accept"
+    return response

@@ -16,6 +16,7 @@ from ..series import Series
 from ..store.memory import worst_case
 from .answering import answer, asked
 from .authority import Authority
+from .computation_gate import ComputationGate
 from .counts import Counts, counts_by_series
 from .messages import (
     Closed,
@@ -35,7 +36,7 @@ from .problems import refusal
 TOML_TYPE = "application/toml"
 
 
-def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
+def doors(aggregator: Aggregator, authority: Authority, gate: ComputationGate) -> Blueprint:
     """Return the doors."""
     blueprint = Blueprint("collections", __name__)
     store = aggregator.store
@@ -61,9 +62,10 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
 
     @blueprint.post("/v1/collections")
     @authority.opens_to(Role.ADMIN)
+    @gate.bounded
     def push_definitions() -> Response:
         """Take a definitions file: from now on its series are counted."""
-        new = push(store, _source(), aggregator.clock(), g.key.id)
+        new = push(store, _source(), aggregator.clock(), g.key.id, aggregator.watch.catalogue.read)
         aggregator.watch.refresh()
         pushed = [PushedSeries(each.name, each.fingerprint, worst_case(each)) for each in new]
         return answer(Pushed(pushed), 201 if new else 200)
@@ -75,7 +77,7 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
         aggregator.watch.refresh()
         if name not in aggregator.known().catalogue.named:
             raise unknown()
-        closed = close(store, name, aggregator.clock(), g.key.id)
+        closed = close(store, name, aggregator.clock(), g.key.id, aggregator.watch.catalogue.read)
         aggregator.watch.refresh()
         return answer(Closed([series.fingerprint for series in closed]))
 

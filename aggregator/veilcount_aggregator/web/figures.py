@@ -15,6 +15,8 @@ from ..store import Note
 ANSWERED = "answered"
 MICROSECONDS = "microseconds"
 REFUSED = "refused"
+UNANALYZED = "unanalyzed"
+COMPUTING = "computing"  # a reason beside those of `analysis_server.forwarding`
 
 #: upper ends of the histogram's buckets, in seconds; beyond the last: +Inf
 ENDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -45,3 +47,7 @@ class Figures:
     def refused(self, problem: str) -> None:
         """Count a body that was refused, by its kind of problem."""
         self._notebook.note(_note(REFUSED, problem))
+
+    def unanalyzed(self, reason: str) -> None:
+        """Count a request of an analyst that was turned away with 503, by the reason."""
+        self._notebook.note(_note(UNANALYZED, reason))

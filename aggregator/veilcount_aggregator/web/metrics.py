@@ -13,7 +13,7 @@ tell it by subtraction.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
 from flask import Blueprint, Response, request
@@ -30,9 +30,10 @@ from ..store import Health, MemoryLimits, Note, Store
 from ..store.lock import locked
 from ..watching import KEYS_SECONDS
 from .authority import Authority
+from .computation_gate import ComputationGate
 from .counts import Counts, counts_by_series
 from .exposition import Labels, head, line, metric
-from .figures import ANSWERED, MICROSECONDS, REFUSED, WORDS
+from .figures import ANSWERED, MICROSECONDS, REFUSED, UNANALYZED, WORDS
 from .reports import DOOR
 from .shard_metrics import commit_metrics, queue_metrics, shard_metrics
 from .suspicion import Suspicion, tested
@@ -43,25 +44,34 @@ UNKNOWN = "(unknown)"  # no collection can be named so
 Words = Mapping[str, Mapping[str, int]]
 
 
-def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
+def doors(
+    aggregator: Aggregator,
+    authority: Authority,
+    analysis_is_up: Callable[[], bool] | None = None,
+) -> Blueprint:
     """Return the door."""
     blueprint = Blueprint("metrics", __name__)
     suspicion = Suspicion()
+    one_at_a_time = ComputationGate(places=1)  # a worker answers this, beside the intake
 
     @blueprint.get("/metrics")
     def show() -> Response:
         """All figures, as of now."""
         authority.admit_for_state(request.headers.get("Authorization", ""))
-        lines = list(shard_metrics(aggregator.store.shards()))
+        return Response("".join(figures()), content_type=TYPE)
+
+    @one_at_a_time.bounded
+    def figures() -> list[str]:
+        lines = [*shard_metrics(aggregator.store.shards()), *_analysis_is_up(analysis_is_up)]
         if not aggregator.watch.is_fresh(KEYS_SECONDS):
-            return Response("".join(lines), content_type=TYPE)
+            return lines
         with suppress(StoreError):  # it is written with the next second; what is written is shown
             aggregator.flush()
         try:
             lines += list(exposition(aggregator, suspicion))
         except StoreError:  # no shard answers, or one went away just now: the lines above tell
             lines += _complete(complete=False)
-        return Response("".join(lines), content_type=TYPE)
+        return lines
 
     return blueprint
 
@@ -97,6 +107,7 @@ def _complete(*, complete: bool) -> Iterator[str]:
 def _counters(words: Words, *, intake: bool) -> Iterator[str]:
     """Yield what the service counted of itself, over all workers."""
     yield from _service(words, intake=intake)
+    yield from _analysis_refused(words)
     if intake:
         yield from commit_metrics(words.get(COMMITS, {}), words.get(COMMIT_MICROSECONDS, {}))
         postponed = [((), sum(words.get(POSTPONED, {}).values()))]
@@ -242,6 +253,19 @@ def _service(words: Words, *, intake: bool) -> Iterator[str]:
         groups = [((("up_to", word),), n) for word, n in words.get(GROUP, {}).items()]
         yield from metric("refused_total", "counter", "Batches refused whole.", refused)
         yield from metric("groups_total", "counter", "Commits, by their requests.", groups)
+
+
+def _analysis_is_up(is_up: Callable[[], bool] | None) -> Iterator[str]:
+    says = "1: what analysts ask of this server is answered."
+    up = is_up is None or is_up()  # without a process of its own, by whoever answers this
+    yield from metric("analysis_up", "gauge", says, [((), int(up))])
+
+
+def _analysis_refused(words: Words) -> Iterator[str]:
+    """Yield what became of the requests of analysts that were not computed."""
+    says = "Requests of analysts answered with 503, by reason."
+    found = [((("reason", word),), number) for word, number in words.get(UNANALYZED, {}).items()]
+    yield from metric("analysis_refused_total", "counter", says, found)
 
 
 def _histogram(took: Words, microseconds: Mapping[str, int]) -> Iterator[str]:

@@ -53,7 +53,7 @@ def _table(kind: type) -> Bodies:
 
 
 _DEVICE = ("no-key", "wrong-role", "too-many", "failed", "unavailable")
-_GUARDED = ("no-key", "wrong-role", "too-many", "failed", "unavailable")
+_GUARDED = ("no-key", "wrong-role", "too-many", "failed", "unavailable", "busy")
 _READ = ("bad-field", "bad-request", "unsupported", "too-large")
 _ASKED = (*_GUARDED, "bad-field", "not-acceptable")
 

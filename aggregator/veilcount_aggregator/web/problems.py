@@ -38,6 +38,10 @@ PROBLEM_TYPE = "application/problem+json"
 URN = "urn:veilcount:problem:"
 RETRY_SECONDS = 2
 CLOCK_RETRY_SECONDS = 60  # a clock is mended by NTP or by a person
+TOO_LARGE_ANSWER = (
+    "this answer takes more memory than the analysis process may use: ask for fewer values, days"
+    " or series, or set --analysis-memory"
+)
 EPSILONS = ("requested", "spent", "remaining")  # of the period that has least left
 
 
@@ -257,7 +261,13 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, StoreError):
         # Its words may hold paths and addresses of ours: they are for the log.
         return _told("unavailable", _after(RETRY_SECONDS))
-    return _foreseen(error) or failed()
+    return _known(error) or failed()
+
+
+def _known(error: Exception) -> Problem | None:
+    if isinstance(error, MemoryError):
+        return Problem(KINDS["busy"], TOO_LARGE_ANSWER, headers=_after(RETRY_SECONDS))
+    return _foreseen(error)
 
 
 def _foreseen(error: Exception) -> Problem | None:

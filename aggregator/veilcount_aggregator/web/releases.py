@@ -18,18 +18,20 @@ from ..store.lock import locked
 from .answering import answer, asked
 from .authority import Authority
 from .collections import unknown
+from .computation_gate import ComputationGate
 from .messages import CollectionReleases, WantedRelease
 from .problems import refusal
 from .released import expected, made, released
 
 
-def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
+def doors(aggregator: Aggregator, authority: Authority, gate: ComputationGate) -> Blueprint:
     """Return the doors."""
     blueprint = Blueprint("releases", __name__)
     curator = aggregator.curator
 
     @blueprint.post("/v1/collections/<name>/releases")
     @authority.opens_to(Role.ANALYST)
+    @gate.bounded
     def ask(name: str) -> Response:
         """Ask, or see what asking would cost."""
         wanted = asked(WantedRelease)

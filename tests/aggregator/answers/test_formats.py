@@ -15,7 +15,8 @@ import pytest
 from tests.aggregator.answers.crowd import compare, estimate
 from tests.aggregator.web.world import World
 from veilcount_aggregator import answers
-from veilcount_aggregator.answers.formats import NoArrow, as_arrow, as_csv, as_parquet
+from veilcount_aggregator.answers import parts
+from veilcount_aggregator.answers.formats import NoArrow, as_arrow, as_csv, as_parquet, stream_csv
 from veilcount_aggregator.errors import QueryError
 from veilcount_aggregator.reader import columns
 
@@ -77,6 +78,25 @@ def test_arrow_and_parquet_say_what_json_says(
         assert table.to_pylist() == rows
         promises = json.loads(table.schema.metadata[b"veilcount.promises"])
         assert promises[answer.series[0].fingerprint] == answer.series[0].promise
+
+
+@asked
+def test_a_table_is_written_in_parts_of_bounded_size(
+    stocked: World, name: str, given: dict[str, str | list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts of two rows make the same table, whatever the answer consists of."""
+    monkeypatch.setattr(parts, "ROWS", 2)
+    answer = estimate(stocked, name, **given)
+    split = [columns.columns_of(part).rows for part in parts.split(answer)]
+    names, rows = told(answer)
+
+    assert [row for part in split for row in part] == list(
+        columns.columns_of(answers.plain(answer)).rows
+    )
+    assert from_csv(b"".join(stream_csv(answer))) == (names, rows)
+    assert pa.ipc.open_stream(as_arrow(answer)).read_all().to_pylist() == rows
+    filed = pyarrow.parquet.read_table(io.BytesIO(as_parquet(answer)))
+    assert filed.to_pylist() == rows
 
 
 def test_a_comparison_is_a_table_too(stocked: World) -> None:

@@ -42,6 +42,7 @@ def test_a_port_that_is_taken_is_refused(typed: Type, store: str) -> None:
         (["--rate", "-1"], "rate"),
         (["--max-series-memory", "much"], "--max-series-memory"),
         (["--max-store-memory", "0"], "256MB or 2GB"),
+        (["--analysis-memory", "100"], "give 512 (MB) or more"),
         (["--collections", "/nowhere.toml"], "cannot be read"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

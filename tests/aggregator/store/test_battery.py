@@ -407,6 +407,18 @@ def test_records_are_kept_by_kind(store: Store) -> None:
     assert store.records("none") == {}
 
 
+def test_records_are_listed_by_key_and_read_by_key(store: Store) -> None:
+    """Whoever knows a value by its key does not read it again."""
+    assert store.change(0, [Record("key", "a/b", b"\0\xff"), Record("key", "c", b"")])
+
+    assert store.record_keys("key") == {"a/b", "c"}
+    assert store.record_keys("none") == set()
+    assert store.records_at("key", ["c", "not there"]) == {"c": b""}
+    assert store.records_at("key", []) == {}
+    assert store.change(1, [Record("key", "c", None)])
+    assert store.record_keys("key") == {"a/b"}
+
+
 def test_a_change_after_somebody_elses_is_not_made(store: Store) -> None:
     """Neither by an older generation nor by one that is to come."""
     assert store.change(0, [Record("key", "a", b"1")])

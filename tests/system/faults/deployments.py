@@ -129,7 +129,7 @@ class OnSqlite(Deployment):
         """No file of the server's may grow beyond what its log has now."""
         wal = self.file.with_name(f"{self.file.name}-wal")
         most = max(LEAST_FILE, wal.stat().st_size)
-        pids = [self.server.pid, *self.server.workers()]
+        pids = [self.server.pid, *self.server.workers(), *self.server.analysis()]
         before = resource.prlimit(self.server.pid, resource.RLIMIT_FSIZE)
         for pid in pids:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, before[1]))

@@ -26,7 +26,7 @@ ASKED = ("delta", "n")
 def pages(frame: Frame) -> None:
     """Add the page."""
 
-    @frame.page("/collections/<name>/budget")
+    @frame.page("/collections/<name>/budget", computes=True)
     def budget(name: str) -> Response:
         """What a person reveals to a collection."""
         holdings = frame.aggregator.holdings()

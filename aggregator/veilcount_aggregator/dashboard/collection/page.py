@@ -18,6 +18,7 @@ from ...answers.twins import twin_of
 from ...errors import QueryError
 from ...promises import epsilons, promise
 from ...series import Series
+from ...web.compressed_body import respond
 from ...web.problems import refusal
 from ..frame import Frame
 from ..standing import standing
@@ -35,7 +36,7 @@ LEVEL = 0.95  # of a twin's local side, as releases have it
 def pages(frame: Frame) -> None:
     """Add the pages."""
 
-    @frame.page("/collections/<name>")
+    @frame.page("/collections/<name>", computes=True)
     def collection(name: str) -> Response:
         """One collection's answers."""
         holdings = frame.aggregator.holdings()
@@ -47,16 +48,19 @@ def pages(frame: Frame) -> None:
         except QueryError as wrong:
             return _of_devices(frame, holdings, series, {}, str(wrong))
 
-    @frame.page("/collections/<name>/answers.<form>")
+    @frame.page("/collections/<name>/answers.<form>", computes=True)
     def collection_file(name: str, form: str) -> Response:
         """The answer to one question, as a file."""
         if form not in FORMS:
             raise refusal("not-found", f"give one of {', '.join(FORMS)}", "form")
         asked = Question.read(dict(request.args.lists()))
         answer = answers.estimate(frame.aggregator.holdings(), name, asked)
-        body = answers.encode(answer) if form == "json" else WRITERS[FORMS[form]](answer)
-        headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
-        return Response(body, mimetype=FORMS[form], headers=headers)
+        json = form == "json"
+        response = respond(
+            [answers.encode(answer)] if json else WRITERS[FORMS[form]](answer), FORMS[form]
+        )
+        response.headers["Content-Disposition"] = f'attachment; filename="{name}.{form}"'
+        return response
 
 
 def _of_curator(frame: Frame, holdings: Holdings, series: Sequence[Series]) -> Response:

@@ -69,7 +69,8 @@ def _known_pages(frame: Frame) -> None:
         aggregator.watch.refresh()
         if name not in aggregator.known().catalogue.named:
             raise UnknownCollection(name, [])
-        close(aggregator.store, name, aggregator.clock(), g.visit.who)
+        read = aggregator.watch.catalogue.read
+        close(aggregator.store, name, aggregator.clock(), g.visit.who, read)
         aggregator.watch.refresh()
         return go("definitions", closed=name)
 
@@ -83,7 +84,7 @@ def _new_pages(frame: Frame) -> None:
         if request.endpoint in {f"{NAME}.preview_definitions", f"{NAME}.push_definitions"}:
             request.max_form_memory_size = MOST
 
-    @frame.page("/definitions/preview", Role.ADMIN, methods=("POST",))
+    @frame.page("/definitions/preview", Role.ADMIN, methods=("POST",), computes=True)
     def preview_definitions() -> Response:
         """Say what a file would change; nothing is changed."""
         answers = max(1, request.form.get("answers", EXPECTED, int))
@@ -102,11 +103,12 @@ def _new_pages(frame: Frame) -> None:
             remarks=sum(len(item.remarks) for item in items),
         )
 
-    @frame.page("/definitions", Role.ADMIN, methods=("POST",))
+    @frame.page("/definitions", Role.ADMIN, methods=("POST",), computes=True)
     def push_definitions() -> Response:
         """Take a file: from now on its series are counted."""
         source = given.repeated(request.form)
-        new = push(aggregator.store, source, aggregator.clock(), g.visit.who)
+        read = aggregator.watch.catalogue.read
+        new = push(aggregator.store, source, aggregator.clock(), g.visit.who, read)
         aggregator.watch.refresh()
         return go("definitions", pushed=[collection.name for collection in new] or "")
 

@@ -26,7 +26,7 @@ TRUSTED = {
 def pages(frame: Frame) -> None:
     """Add the page."""
 
-    @frame.page("/plan")
+    @frame.page("/plan", computes=True)
     def planner() -> Response:
         """How many devices, how much epsilon, how small a margin."""
         form = Form.read(request.args)

@@ -57,7 +57,7 @@ def pages(frame: Frame) -> None:
     aggregator = frame.aggregator
     rule = "/collections/<name>/releases"
 
-    @frame.page(rule)
+    @frame.page(rule, computes=True)
     def releases(name: str) -> Response:
         """What may be asked, what is left, what was told."""
         holdings = aggregator.holdings()
@@ -73,7 +73,7 @@ def pages(frame: Frame) -> None:
             return _told(holdings, series, asked, wrong=error)
         return _told(holdings, series, asked, foreseen=foreseen)
 
-    @frame.page(rule, methods=("POST",))
+    @frame.page(rule, methods=("POST",), computes=True)
     def release(name: str) -> Response:
         """Release: charge it, and lead to what was told."""
         holdings = aggregator.holdings()

@@ -22,7 +22,7 @@ and the shelf: :root, :generation, :kinds, :records:KIND
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -203,6 +203,14 @@ class RedisStore:
     def records(self, kind: str) -> Records:
         """Return all records of a kind, by key."""
         return shelf.records(self._servers, kind)
+
+    def record_keys(self, kind: str) -> frozenset[str]:
+        """Return the keys of all records of a kind, without their values."""
+        return shelf.record_keys(self._servers, kind)
+
+    def records_at(self, kind: str, keys: Collection[str]) -> Records:
+        """Return the records of a kind under these keys."""
+        return shelf.records_at(self._servers, kind, keys)
 
     def change(self, generation: int, records: Sequence[Record]) -> bool:
         """Write or remove all records, unless somebody else was first."""

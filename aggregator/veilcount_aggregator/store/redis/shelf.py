@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ..contract import Record, Records
 from .connections import Wait
@@ -32,6 +32,22 @@ def records(servers: Servers, kind: str) -> Records:
     key = SHELF + b":records:" + kind.encode()
     answer = servers.ask_one(Command(SHELF, ("HGETALL", key)))
     return {name.decode(): value for name, value in zip(answer[::2], answer[1::2], strict=True)}
+
+
+def record_keys(servers: Servers, kind: str) -> frozenset[str]:
+    """Return the keys of the records of a kind."""
+    answer = servers.ask_one(Command(SHELF, ("HKEYS", SHELF + b":records:" + kind.encode())))
+    return frozenset(name.decode() for name in answer)
+
+
+def records_at(servers: Servers, kind: str, keys: Collection[str]) -> Records:
+    """Return the records of a kind under some keys."""
+    if not keys:
+        return {}
+    asked = list(keys)
+    words: tuple[bytes | str | int, ...] = ("HMGET", SHELF + b":records:" + kind.encode(), *asked)
+    answer = servers.ask_one(Command(SHELF, words))
+    return {key: value for key, value in zip(asked, answer, strict=True) if value is not None}
 
 
 def kinds(servers: Servers) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from time import sleep
@@ -174,6 +174,16 @@ class SqliteStore:
         """Return all records of a kind, by key."""
         with self.file.reading() as database:
             return shelf.records(database, kind)
+
+    def record_keys(self, kind: str) -> frozenset[str]:
+        """Return the keys of all records of a kind, without their values."""
+        with self.file.reading() as database:
+            return shelf.record_keys(database, kind)
+
+    def records_at(self, kind: str, keys: Collection[str]) -> Records:
+        """Return the records of a kind under these keys."""
+        with self.file.reading() as database:
+            return shelf.records_at(database, kind, keys)
 
     def change(self, generation: int, records: Sequence[Record]) -> bool:
         """Write or remove all records, unless somebody else was first."""

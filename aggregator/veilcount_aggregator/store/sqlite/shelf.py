@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ...errors import StoreFenced
 from ..contract import Record, Records
@@ -17,6 +17,22 @@ def generation(database: sqlite3.Connection) -> int:
 def records(database: sqlite3.Connection, kind: str) -> Records:
     """Return the records of a kind."""
     return dict(database.execute("select key, value from record where kind = ?", (kind,)))
+
+
+def record_keys(database: sqlite3.Connection, kind: str) -> frozenset[str]:
+    """Return the keys of the records of a kind."""
+    return frozenset(
+        key for (key,) in database.execute("select key from record where kind = ?", (kind,))
+    )
+
+
+def records_at(database: sqlite3.Connection, kind: str, keys: Collection[str]) -> Records:
+    """Return the records of a kind under some keys."""
+    found = (
+        database.execute("select key, value from record where kind = ? and key = ?", (kind, key))
+        for key in keys
+    )
+    return dict(row for rows in found for row in rows)
 
 
 def change(database: sqlite3.Connection, expected: int, given: Sequence[Record]) -> bool:

@@ -151,13 +151,13 @@ def test_a_damaged_page_that_nobody_reads_is_told(path: Path, store: SqliteStore
 def test_trouble_is_a_metric_and_an_exit_code(path: Path, store: SqliteStore) -> None:
     """For alerts, and for scripts."""
     check = ["store", "check", "--store", f"sqlite:///{path}"]
-    assert "veilcount_store_writable{} 1\n" in "".join(_store(store.health(), locked=False))
+    assert "veilcount_store_writable{} 1\n" in "".join(_store(store.health()))
     send(store, LINKED, *(Asked(row(n)) for n in range(3000)))
     assert run(check) == 0
     _damage(path, store)
 
     assert run(check) == 1
-    assert "veilcount_store_writable{} 0\n" in "".join(_store(store.health(), locked=False))
+    assert "veilcount_store_writable{} 0\n" in "".join(_store(store.health()))
 
 
 def test_damage_that_a_reading_meets_is_told(path: Path, store: SqliteStore) -> None:
