@@ -8,9 +8,11 @@ asks the same application without a socket.
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import secrets
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -431,4 +433,18 @@ def not_durable(folder: Path) -> Timeline:
         found.redis.ask("CONFIG", "SET", "appendfsync", "everysec")
         wait_until(lambda: found.post() == 503)
         found.scrape(MINUTE)
+    return found.timeline
+
+
+@state("NoAnalysis")
+def no_analysis(folder: Path) -> Timeline:
+    """The analysis process hangs: it is not replaced, and analysts hear 503."""
+    with served(folder) as found:
+        found.scrape(0)
+        (pid,) = found.server.analysis()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            found.scrape(MINUTE)
+        finally:
+            os.kill(pid, signal.SIGCONT)
     return found.timeline
