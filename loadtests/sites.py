@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,19 +16,6 @@ from veilcount_aggregator.keys import Role, create
 from veilcount_aggregator.store import open_store
 
 from .engines import Engine
-
-#: Python code that every interpreter below this folder begins with: the host's clock is ahead
-SHIFTED_CLOCK = """
-from datetime import UTC, datetime, timedelta
-from veilcount_aggregator.aggregator import Aggregator
-
-opened = Aggregator.open.__func__
-
-def ahead(cls, settings, clock=None, **more):
-    return opened(cls, settings, lambda: datetime.now(UTC) + timedelta(days=DAYS), **more)
-
-Aggregator.open = classmethod(ahead)
-"""
 
 
 @dataclass(slots=True)
@@ -70,10 +55,10 @@ class Site:
         """Run one more server on the store whose clock is ahead by so many days."""
         place = self.folder / "ahead"
         place.mkdir(exist_ok=True)
-        code = SHIFTED_CLOCK.replace("DAYS", str(ahead_days))
-        (place / "sitecustomize.py").write_text(code, encoding="utf-8")
-        path = os.pathsep.join([str(place), *sys.path])
-        with Server(self.engine.url, place, environ={"PYTHONPATH": path}) as server:
+        shift = place / "seconds"
+        shift.write_text(str(ahead_days * 86_400), encoding="ascii")
+        program = ("tests.system.shifted_serve", str(shift))
+        with Server(self.engine.url, place, program=program) as server:
             yield server
 
     def analyst_key(self) -> str:
