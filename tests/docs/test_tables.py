@@ -1,0 +1,39 @@
+"""Tables of docs/operating.md are complete: what `/metrics` exports, and what `serve` can be told."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from tests.aggregator.web.world import FILE, world
+from veilcount_aggregator.cli import serve
+from veilcount_aggregator.keys import Role
+
+PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
+TYPE = re.compile(r"^# TYPE (\w+) ", re.MULTILINE)
+METRICS = re.compile(r"^\| (`veilcount_[^|]*) \|", re.MULTILINE)
+SETTING = re.compile(r"^\| `(--[\w-]+)` \| `(VEILCOUNT_\w+)` \|", re.MULTILINE)
+
+
+def test_every_metric_has_a_row_and_every_row_a_metric(tmp_path: Path) -> None:
+    with world(tmp_path, FILE, max_store_memory=1 << 30) as deployed:
+        answer = deployed.ask("GET", "/metrics", key=deployed.key(Role.ANALYST))
+    exported = TYPE.findall(answer.body.decode())
+    rows = METRICS.findall(PAGE.read_text(encoding="utf-8"))
+
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(exported)
+
+
+def test_every_setting_of_serve_has_a_row_and_every_row_a_setting() -> None:
+    settings = {
+        (name, option.envvar)
+        for option in serve.command.params
+        if isinstance(option, click.Option) and option.envvar
+        for name in option.opts
+        if name.startswith("--")
+    }
+    rows = SETTING.findall(PAGE.read_text(encoding="utf-8"))
+
+    assert sorted(rows) == sorted(settings)
