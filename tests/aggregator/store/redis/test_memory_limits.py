@@ -265,6 +265,7 @@ def test_the_account_survives_a_kill(own: RedisServer) -> None:
     for sender in senders:
         sender.join()
 
+    wait_until(partial(_answers, store))
     assert store.memory().total == recounted(store, which.fingerprint) > 0
     cells = list(store.sizes(which))
     assert store.counters(which, cells).sum() == sum(store.sizes(which).values())
@@ -288,3 +289,10 @@ def test_the_worst_case_is_every_counter_of_every_cell() -> None:
     assert worst_case(collection, shards=3) == 3 * worst_case(collection)
     assert 15e9 < worst_case(collection) < 16e9
     assert worst_case(DAILY.collection) < 30_000
+
+
+def _answers(store: RedisStore) -> bool:
+    """Whether its server is known to be back."""
+    with suppress(StoreError):
+        return store.generation() >= 0
+    return False
