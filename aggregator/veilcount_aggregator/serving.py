@@ -222,11 +222,11 @@ def _load(analysis: str) -> WSGIApplication:
     """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    forwarder = Forwarder(app, analysis, changed=_look, refused=_count_refusal)
+    app.analysis_is_up = forwarder.is_up  # before it is opened: the metrics are built with it
     opening = threading.Thread(target=_open, daemon=True)
     opening.start()
     opening.join(OPENING_SECONDS)  # a store that hangs does not keep a worker from being alive
-    forwarder = Forwarder(app, analysis, changed=_look, refused=_count_refusal)
-    app.analysis_is_up = forwarder.is_up
     threading.Thread(target=_follow, daemon=True).start()
     return nameless(forwarder)
 

@@ -91,9 +91,7 @@ class Ticker:
         known = self._aggregator.known()
         last = self._replicated
         same = (
-            last is not None
-            and last.catalogue is known.catalogue
-            and last.keyring == known.keyring
+            last is not None and last.catalogue is known.catalogue and last.keyring == known.keyring
         )
         if same and self._seconds() < self._replicates:
             return

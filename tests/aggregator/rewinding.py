@@ -12,7 +12,7 @@ from tests.aggregator.curating import AGE, OVER, PERIODS, fill, wanted
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from veilcount_aggregator.curator import Curator, Told
-from veilcount_aggregator.errors import ReleaseRefused
+from veilcount_aggregator.errors import ReleaseRefused, StoreUnavailable
 from veilcount_aggregator.journal import Journal
 from veilcount_aggregator.ledger import releases
 from veilcount_aggregator.releases import Filter
@@ -170,7 +170,7 @@ class Host:
         """Return the name of the error that a release ends with; "" if it is made."""
         try:
             self.ask(query, epsilon, period)
-        except ReleaseRefused as refused:
+        except (ReleaseRefused, StoreUnavailable) as refused:
             return type(refused).__name__
         return ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from fractions import Fraction
@@ -50,6 +50,12 @@ class MemoryRecords:
     def records(self, kind: str) -> Records:
         self.before()
         return dict(self.state[1].get(kind, {}))
+
+    def record_keys(self, kind: str) -> frozenset[str]:
+        return frozenset(self.records(kind))
+
+    def records_at(self, kind: str, keys: Collection[str]) -> Records:
+        return {key: value for key, value in self.records(kind).items() if key in keys}
 
     def incarnation(self) -> str:
         self.before()

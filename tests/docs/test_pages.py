@@ -15,7 +15,7 @@ PAGES = pages()
 HIDDEN = re.compile(r"<!--.*?-->")
 
 #: what no test runs, and why: a block more is a decision, not an accident
-UNRUN: dict[str, list[str]] = {}
+UNRUN: dict[str, list[str]] = {"docs/operating.md": ["no host of this page is gone"]}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=title)

@@ -84,7 +84,8 @@ def test_metrics_show_the_shards_alone_while_keys_are_old(
     assert some.status == 200
     assert 'veilcount_shard_up{shard="0"} 0' in some.body.decode()
     lines = [line for line in some.body.decode().splitlines() if not line.startswith("#")]
-    assert all(line.startswith("veilcount_shard_") for line in lines)
+    shown = ("veilcount_shard_", "veilcount_analysis_up")
+    assert all(line.startswith(shown) for line in lines)
     assert none.status == 503
 
 

@@ -7,9 +7,8 @@ honest devices are answered `full`. Real engines; the intake's own limits, as th
 from __future__ import annotations
 
 import secrets
-import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +24,9 @@ from veilcount_aggregator.errors import SettingsError
 from veilcount_aggregator.keys import Role
 from veilcount_aggregator.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.settings import MOST_CLASSES, NEW_PER_HOUR, ROOM, Settings
+from veilcount_aggregator.store.sqlite.file import SqliteFile
+from veilcount_aggregator.store.sqlite.place import Place
+from veilcount_aggregator.store.sqlite.schema import STEPS
 from veilcount_client.body_packing import MOST_IN_BODY
 from veilcount_shared.report import MAX_REPORTS, OPEN_BODY_PSEUDONYMS, Report
 from veilcount_shared.verdict import Verdict
@@ -225,17 +227,16 @@ def _kept(made: World) -> list[tuple[int, int, str, int]]:
 
 
 def test_a_store_of_the_first_schema_gets_quotas(tmp_path: Path) -> None:
-    """What it holds stays."""
+    """With the tables that it lacks."""
     url = f"sqlite:///{tmp_path}/store.db"
-    with world(tmp_path, FILE, url=url) as made:
-        made.verdicts(*invented(made, 3))
-    with closing(sqlite3.connect(tmp_path / "store.db")) as database:
-        database.executescript("drop table hourly; pragma user_version = 1")
-    with open_again(url, max_new_pseudonyms_per_hour=1) as made:
+    first = SqliteFile(Place(tmp_path / "store.db"), STEPS[:1])
+    first.open(make=True)
+    first.close()
+    with world(tmp_path, FILE, url=url, max_new_pseudonyms_per_hour=1) as made:
         verdicts = made.verdicts(*invented(made, 2))
 
         assert verdicts == [Verdict.COUNTED, Verdict.FULL]
-        assert made.counted("opened") == 4
+        assert made.counted("opened") == 1
 
 
 def test_redis_forgets_an_hour_by_itself(tmp_path: Path) -> None:

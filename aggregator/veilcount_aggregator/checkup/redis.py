@@ -64,7 +64,8 @@ def examine_redis(url: str, clock: Callable[[], datetime]) -> Iterator[Finding]:
             return
         for server in found:
             yield from _examine(Node(server, address.cluster, clock))
-        yield from examine("store", {"replicas": _replicas}, servers)
+        if any(each.breaker.state == "closed" for each in found):
+            yield from examine("store", {"replicas": _replicas}, servers)
 
 
 def _examine(node: Node) -> Iterator[Finding]:

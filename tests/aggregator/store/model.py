@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tests.aggregator.store.series import Asked, slot_of
 from veilcount_aggregator.errors import StoreFenced
 from veilcount_aggregator.series import Series
-from veilcount_aggregator.store import VERDICT, Cell, Note, Record
+from veilcount_aggregator.store import BY_MEMORY, LIMITED, VERDICT, Cell, Note, Record
 from veilcount_shared.design import Subset
 from veilcount_shared.verdict import Verdict
 
@@ -121,7 +121,9 @@ class Model:
         self.messages[name][Cell(asked.period, asked.segment)].append(asked.message)
         return verdict
 
-    def _verdict(self, series: Series, asked: Asked, room: int, tallies: int) -> Verdict:
+    def _verdict(  # noqa: PLR0911 - a table, line by line
+        self, series: Series, asked: Asked, room: int, tallies: int
+    ) -> Verdict:
         name, epoch = series.fingerprint, series.epoch(asked.period)
         key = (name, epoch, asked.row)
         spent = self.slots.get(key, set())
@@ -136,5 +138,7 @@ class Model:
         if len(spent) >= series.most:
             return Verdict.OVER_BUDGET
         cells = self.messages[name]
-        fits = Cell(asked.period, asked.segment) in cells or len(cells) < tallies
-        return Verdict.COUNTED if fits else Verdict.FULL
+        if Cell(asked.period, asked.segment) in cells or len(cells) < tallies:
+            return Verdict.COUNTED
+        self.notes[Note(LIMITED, name, -1, BY_MEMORY)] += 1
+        return Verdict.FULL

@@ -82,6 +82,7 @@ def test_what_memory_refuses_spends_nothing(store: Store) -> None:
     assert sorted((note.word, times) for note, times in store.noted().items()) == [
         ("full", 1),
         ("full", 2),
+        ("memory", 3),
     ]
     assert send(store, LINKED, *refused, memory=enough_for(3)) == [COUNTED, COUNTED, DUPLICATE]
 

@@ -115,6 +115,11 @@ class _Parser:
         if token == "time":
             self.expect("(", ")")
             return self.now
+        if token == "abs":
+            self.expect("(")
+            value = self.binary(0)
+            self.expect(")")
+            return _absolute(value)
         if token == "histogram_quantile":
             return self.quantile()
         if self.tokens and self.tokens[0] == "(":
@@ -257,6 +262,12 @@ def _quantile(share: float, ends: Sequence[tuple[float, float]]) -> float:
             return low if math.isinf(end) else low + (end - low) * inside
         low, below = end, number
     raise AssertionError("the last bucket holds all")
+
+
+def _absolute(value: Value) -> Value:
+    if isinstance(value, dict):
+        return {labels: abs(number) for labels, number in value.items()}
+    return abs(value)
 
 
 def _combined(name: str, left: Value, right: Value, on: tuple[str, ...] | None) -> Value:

@@ -28,7 +28,7 @@ def store(masters: RedisCluster) -> Iterator[RedisStore]:
     """A new store in it."""
     for node in masters.nodes:
         node.ask("FLUSHALL")
-    opened = open_redis(masters.url, make=True)
+    opened = open_redis(f"{masters.url}?shards=3", make=True)
     yield opened
     opened.close()
 

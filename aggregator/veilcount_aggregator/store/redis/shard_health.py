@@ -78,7 +78,7 @@ def store_health(servers: Servers, root: Root, monitor: DurabilityMonitor) -> He
     if not serving and not durability.blocked:
         raise next(seen.error for seen in shards if seen.error is not None)
     why = durability.why
-    if len(serving) < len(shards):
+    if serving and len(serving) < len(shards):
         why = f"{len(serving)} of {len(shards)} shards take reports; {why}"
     asked = [records] if records.error is None else serving
     return Health(

@@ -19,13 +19,14 @@ from tests.system.server import wait_until
 from veilcount_aggregator.counting import tally
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.series import Series
-from veilcount_aggregator.store import CODES, COUNTED, Cell, MemoryLimits
+from veilcount_aggregator.store import COUNTED, Cell, MemoryLimits
+from veilcount_aggregator.store.contract import MEMORY_FULL
 from veilcount_aggregator.store.memory import PAGE, SPARSE, tally_bytes, worst_case
 from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
 from veilcount_aggregator.store.redis.reading import Reader
 from veilcount_shared.verdict import Verdict
 
-FULL = CODES[Verdict.FULL]
+FULL = MEMORY_FULL
 MEGABYTE = 1 << 20
 ANY = MemoryLimits(1 << 50, 1 << 50)
 
@@ -116,7 +117,7 @@ def _flood(store: RedisStore, which: Series) -> bool:
 def test_each_shard_has_its_share_of_the_limits(cluster: RedisCluster) -> None:
     """Together they take no more than a series, and then a store, may."""
     which = series("plane")
-    store = open_redis(cluster.url, make=True)
+    store = open_redis(f"{cluster.url}?shards=3", make=True)
     limits = MemoryLimits(60_000)
 
     codes = store.commit([reports(which, 3_000, 1, cells=20, memory=limits)], {})[0]
@@ -264,6 +265,7 @@ def test_the_account_survives_a_kill(own: RedisServer) -> None:
     for sender in senders:
         sender.join()
 
+    wait_until(partial(_answers, store))
     assert store.memory().total == recounted(store, which.fingerprint) > 0
     cells = list(store.sizes(which))
     assert store.counters(which, cells).sum() == sum(store.sizes(which).values())
@@ -287,3 +289,10 @@ def test_the_worst_case_is_every_counter_of_every_cell() -> None:
     assert worst_case(collection, shards=3) == 3 * worst_case(collection)
     assert 15e9 < worst_case(collection) < 16e9
     assert worst_case(DAILY.collection) < 30_000
+
+
+def _answers(store: RedisStore) -> bool:
+    """Whether its server is known to be back."""
+    with suppress(StoreError):
+        return store.generation() >= 0
+    return False

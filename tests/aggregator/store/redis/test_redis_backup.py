@@ -20,6 +20,7 @@ from tests.redis_server import RedisServer
 from veilcount_aggregator.errors import SettingsError, StoreFenced, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Record, Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
+from veilcount_aggregator.store.contract import Bytes
 from veilcount_aggregator.store.lock import locked
 from veilcount_aggregator.store.redis import shard_fence
 from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
@@ -122,12 +123,11 @@ def test_a_fence_that_is_left_ends_by_itself(
     monkeypatch.setattr(shard_fence, "HELD_MILLISECONDS", 300)
     held = serving.paused(0)  # kept: one that is collected lifts the fence
     held.__enter__()
-    with pytest.raises(StoreFenced):
-        count(serving, rows(200, 1))
+    before = _counted(serving, rows(200, 1))
     time.sleep(0.5)
 
-    count(serving, rows(200, 1))
-    assert sum(serving.sizes(LINKED).values()) == 200
+    assert before < 200
+    assert before + _counted(serving, rows(200, 1)) == 200
 
 
 def test_a_backup_whose_fence_was_lost_is_given_up(
@@ -189,3 +189,11 @@ def test_a_backup_file_is_a_store_of_sqlite(
 
     assert held == 200
     assert [each.name for each in tmp_path.iterdir()] == ["backup.db"]
+
+
+def _counted(store: RedisStore, who: Bytes) -> int:
+    """Count reports; those of a shard that is fenced are refused, or left undecided."""
+    try:
+        return count(store, who)
+    except StoreFenced:
+        return 0

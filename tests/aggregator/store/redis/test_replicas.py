@@ -209,7 +209,7 @@ def test_what_the_promotion_of_a_cluster_s_replica_loses(tmp_path: Path, replica
     With `replicas=1` the promoted one takes nothing until it has a replica again; the others do.
     """
     cluster = RedisCluster(tmp_path, replicas=1, repl_diskless_sync_delay="0")
-    mode = f"?replicas={replicas}" if replicas else ""
+    mode = "?shards=3" + (f"&replicas={replicas}" if replicas else "")
     with closing(open_redis(cluster.url + mode, make=True)) as store:
         before = acknowledged(store, rows(SENT, 1))
         (follower,) = cluster.replicas[2]

@@ -161,7 +161,7 @@ def test_tables_are_strict(store: SqliteStore) -> None:
             " and name not like 'sqlite_%'"
         ).fetchall()
 
-    assert len(strict) == 10
+    assert len(strict) == 11
     assert all(each for _, each in strict)
 
 
