@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,7 @@ COLUMNS = {
 }
 NOTES = (
     f"{SHARDS} shards of {ROWS:,} rows on three masters, appendfsync always, and in the one that",
-    f"moves a tally of {COUNTERS:,} counters in pages. Pauses in seconds: of that shard, and of the others.",
+    f"moves a tally of {COUNTERS:,} counters in pages. Pauses: of that shard, and of the others.",
 )
 
 
@@ -81,8 +82,8 @@ def _fill(store: RedisStore, many: int) -> None:
     count(store, rows(many * SHARDS, 1))
     base = store.root.bases[0]
     tally = key(base, "tally", LINKED.fingerprint, "9/0")
-    words = [word for page in range(-(-COUNTERS // PAGE)) for word in (b"%b:%d" % (tally, page), FULL)]
-    store._servers.owner(base).ask("MSET", *words)
+    pages = [b"%b:%d" % (tally, page) for page in range(-(-COUNTERS // PAGE))]
+    store._servers.owner(base).ask("MSET", *chain.from_iterable((page, FULL) for page in pages))
 
 
 def _mover(store: RedisStore, cluster: RedisCluster, batch: int) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""Tables of docs/operating.md are complete: what `/metrics` exports, and what `serve` can be told."""
+"""Tables of docs/operating.md are complete: metrics that are exported, settings of `serve`."""
 
 from __future__ import annotations
 

@@ -38,7 +38,6 @@ LIMITS: dict[str, Any] = {
     "source_classes": CLASSES,
 }
 DEFAULT: dict[str, Any] = {"max_pseudonyms_per_body": OPEN_BODY_PSEUDONYMS}
-HOUR_OF_20 = {"max_new_pseudonyms_per_hour": 20}
 FROM_MOBILE = {"HTTP_X_VEILCOUNT_SOURCE_CLASS": "mobile"}
 FROM_HOSTING = {"HTTP_X_VEILCOUNT_SOURCE_CLASS": "hosting"}
 

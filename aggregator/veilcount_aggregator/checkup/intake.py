@@ -15,10 +15,10 @@ from typing import NamedTuple
 from veilcount_shared.verdict import Verdict
 
 from ..promises import counts_are_public
+from ..web.collection_metrics import UNKNOWN
 from ..web.counts import Counts, counts_by_series
 from ..web.exposition import PREFIX
 from ..web.figures import ANSWERED, REFUSED
-from ..web.metrics import UNKNOWN
 from ..web.reports import DOOR
 from .finding import Told, all_well, warn
 from .stored import Stored

@@ -19,29 +19,28 @@ from contextlib import suppress
 from flask import Blueprint, Response, request
 
 from ..aggregator import Aggregator
-from ..commit import COMMIT_MICROSECONDS, COMMITS, GROUP
 from ..errors import StoreError
-from ..ingest import POSTPONED
 from ..journal_registry import waited_for
 from ..promises import counts_are_public
 from ..retention import DROPPED
-from ..series import Series
-from ..store import Health, MemoryLimits, Note, Store
+from ..store import Health, Note, Store
 from ..store.lock import locked
 from ..watching import KEYS_SECONDS
 from .authority import Authority
+from .collection_metrics import (
+    memory_metrics,
+    pseudonym_metrics,
+    report_metrics,
+    suspicion_metrics,
+)
 from .computation_gate import ComputationGate
-from .counts import Counts, counts_by_series
-from .exposition import Labels, head, line, metric
-from .figures import ANSWERED, MICROSECONDS, REFUSED, UNANALYZED, WORDS
-from .reports import DOOR
-from .shard_metrics import commit_metrics, queue_metrics, shard_metrics
-from .suspicion import Suspicion, tested
+from .counts import counts_by_series
+from .exposition import metric
+from .service_metrics import service_metrics
+from .shard_metrics import queue_metrics, shard_metrics
+from .suspicion import Suspicion
 
 TYPE = "text/plain; version=0.0.4"
-UNKNOWN = "(unknown)"  # no collection can be named so
-
-Words = Mapping[str, Mapping[str, int]]
 
 
 def doors(
@@ -88,31 +87,20 @@ def exposition(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:
     yield from _clock(aggregator)
     if complete:
         counts = counts_by_series(noted)
-        yield from _reports(store, series, counts)
-        yield from _new_pseudonyms(store, series, counts)
+        yield from report_metrics(store, series, counts)
+        yield from pseudonym_metrics(store, series, counts)
         yield from _dropped(noted)
-        yield from _memory(aggregator, store, series, public=not secret)
-    yield from _suspicious(store, series, suspicion)
+        yield from memory_metrics(aggregator, store, series, public=not secret)
+    yield from suspicion_metrics(store, series, suspicion)
     if not secret:
         yield from queue_metrics(aggregator.committer.queues())
     if complete:
-        yield from _counters(_by_what(noted), intake=not secret)
+        yield from service_metrics(_by_what(noted), intake=not secret)
 
 
 def _complete(*, complete: bool) -> Iterator[str]:
     says = "1: all shards answer. 0: counters pause until they do."
     yield from metric("figures_complete", "gauge", says, [((), int(complete))])
-
-
-def _counters(words: Words, *, intake: bool) -> Iterator[str]:
-    """Yield what the service counted of itself, over all workers."""
-    yield from _service(words, intake=intake)
-    yield from _analysis_refused(words)
-    if intake:
-        yield from commit_metrics(words.get(COMMITS, {}), words.get(COMMIT_MICROSECONDS, {}))
-        postponed = [((), sum(words.get(POSTPONED, {}).values()))]
-        says = "Reports that devices send again, since their shard was away."
-        yield from metric("postponed_total", "counter", says, postponed)
 
 
 def _by_what(noted: Mapping[Note, int]) -> dict[str, Counter[str]]:
@@ -164,118 +152,7 @@ def _locked(store: Store) -> Iterator[str]:
     yield from metric("release_journals_pending", "gauge", says, [((), pending)])
 
 
-def _reports(
-    store: Store, series: Mapping[str, Series], counts: Mapping[str, Counts]
-) -> Iterator[str]:
-    """Yield what is said of reports, by collection: the sum over its series."""
-    verdicts: Counter[Labels] = Counter()
-    losses: Counter[Labels] = Counter()
-    for fingerprint, each in series.items():
-        if not counts_are_public(each.collection):
-            continue
-        reports = sum(store.sizes(each).values())
-        found = counts.get(fingerprint, Counts())
-        collection = ("collection", each.collection.name)
-        for verdict, number in found.with_counted(reports).items():
-            verdicts[collection, ("verdict", verdict)] += number
-        for word, number in found.losses.items():
-            reason, _, digits = word.partition(":")
-            losses[collection, ("reason", reason), ("digits", digits)] += number
-    for fingerprint, found in counts.items():  # one label, or anyone could make as many as he likes
-        if fingerprint not in series:
-            for verdict, number in found.verdicts.items():
-                verdicts[("collection", UNKNOWN), ("verdict", verdict)] += number
-    yield from metric("verdicts_total", "counter", "Reports by verdict.", verdicts.items())
-    yield from metric("losses_total", "counter", "Devices that lost reports.", losses.items())
-
-
-def _new_pseudonyms(
-    store: Store, series: Mapping[str, Series], counts: Mapping[str, Counts]
-) -> Iterator[str]:
-    """Yield how many pseudonyms came, and how many were refused by which limit."""
-    new: Counter[Labels] = Counter()
-    full: Counter[Labels] = Counter()
-    for fingerprint, each in series.items():
-        if not counts_are_public(each.collection):
-            continue
-        collection = ("collection", each.collection.name)
-        new[(collection,)] += sum(store.fresh(each).values())
-        for limit, number in counts.get(fingerprint, Counts()).full().items():
-            full[collection, ("limit", limit)] += number
-    yield from metric("new_pseudonyms_total", "counter", "Pseudonyms that are new.", new.items())
-    yield from metric("full_total", "counter", "Reports refused by a limit.", full.items())
-
-
-def _memory(
-    aggregator: Aggregator, store: Store, series: Mapping[str, Series], *, public: bool
-) -> Iterator[str]:
-    """Yield what counters take: of a collection, by its largest series, since each has a limit."""
-    use, settings = store.memory(), aggregator.settings
-    limits = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
-    taken: Counter[Labels] = Counter()
-    for fingerprint, each in series.items():
-        if counts_are_public(each.collection):
-            label = (("collection", each.collection.name),)
-            taken[label] = max(taken[label], use.series.get(fingerprint, 0))
-    most = dict.fromkeys(taken, use.series_limit(limits))
-    says, limit = "Bytes of a series' counters.", "Bytes beyond which reports are full."
-    yield from metric("series_memory_bytes", "gauge", says, taken.items())
-    yield from metric("series_memory_limit_bytes", "gauge", limit, most.items())
-    total = use.store_limit(limits)
-    if public and total is not None:
-        yield from metric("store_memory_bytes", "gauge", "Bytes of all.", [((), use.total)])
-        yield from metric("store_memory_limit_bytes", "gauge", limit, [((), total)])
-
-
-def _suspicious(store: Store, series: Mapping[str, Series], suspicion: Suspicion) -> Iterator[str]:
-    """Yield of each collection whether any of its series has counters of no honest crowd."""
-    found: Counter[Labels] = Counter()
-    for each in series.values():
-        if tested(each):
-            found[(("collection", each.collection.name),)] |= suspicion.of(store, each)
-    says = "1: messages came that no honest crowd sends."
-    yield from metric("suspicious", "gauge", says, found.items())
-
-
-def _service(words: Words, *, intake: bool) -> Iterator[str]:
-    """Yield what is counted of the service itself."""
-    requests: Counter[Labels] = Counter()
-    took: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for word, number in words.get(ANSWERED, {}).items():
-        door, status, end = word.split(":")
-        if intake or door != DOOR:
-            requests[("door", door), ("status", status)] += number
-            took[door][end] += number
-    yield from metric("requests_total", "counter", "Answered requests.", requests.items())
-    yield from _histogram(took, words.get(MICROSECONDS, {}))
-    if intake:
-        refused = [((("problem", word),), n) for word, n in words.get(REFUSED, {}).items()]
-        groups = [((("up_to", word),), n) for word, n in words.get(GROUP, {}).items()]
-        yield from metric("refused_total", "counter", "Batches refused whole.", refused)
-        yield from metric("groups_total", "counter", "Commits, by their requests.", groups)
-
-
 def _analysis_is_up(is_up: Callable[[], bool] | None) -> Iterator[str]:
     says = "1: what analysts ask of this server is answered."
     up = is_up is None or is_up()  # without a process of its own, by whoever answers this
     yield from metric("analysis_up", "gauge", says, [((), int(up))])
-
-
-def _analysis_refused(words: Words) -> Iterator[str]:
-    """Yield what became of the requests of analysts that were not computed."""
-    says = "Requests of analysts answered with 503, by reason."
-    found = [((("reason", word),), number) for word, number in words.get(UNANALYZED, {}).items()]
-    yield from metric("analysis_refused_total", "counter", says, found)
-
-
-def _histogram(took: Words, microseconds: Mapping[str, int]) -> Iterator[str]:
-    """Yield how long requests took, by door: buckets that hold all below them too."""
-    yield from head("request_seconds", "histogram", "Seconds from request to answer.")
-    for door, held in sorted(took.items()):
-        label = ("door", door)
-        below = 0
-        for end in WORDS:
-            below += held.get(end, 0)
-            yield line("request_seconds_bucket", (label, ("le", end)), below)
-        yield line("request_seconds_sum", (label,), microseconds.get(door, 0) / 1e6)
-        yield line("request_seconds_count", (label,), below)

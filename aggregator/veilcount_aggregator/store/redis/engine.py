@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import numpy as np
 
@@ -47,10 +47,10 @@ from ..contract import (
 )
 from ..memory import MemoryUse
 from ..pieces import width
-from . import intake, replica, shelf
+from . import intake, replica, retention, shelf
 from .address import Address
 from .confirmation import ConfirmedServers
-from .connections import Wait, ask_each
+from .connections import Wait
 from .durability import DurabilityMonitor
 from .library import call, pack
 from .limits import Limits
@@ -64,7 +64,6 @@ from .shard_health import answering, look, store_health
 from .write_probe import WriteProbe
 
 EPOCHS_AT_ONCE = 1000
-BUCKETS_AT_ONCE = 1000  # to be freed: a millisecond
 
 
 def open_redis(url: str, *, make: bool) -> RedisStore:
@@ -146,27 +145,19 @@ class RedisStore:
 
     def times(self) -> list[datetime]:
         """Return the time of each server that answers, or raise: none does."""
-        asked = [(server, ("TIME",)) for server in self._servers.all()]
-        answers = ask_each(asked, Wait.PROBE)
-        found = [_instant(*answer) for answer in answers if isinstance(answer, list)]
-        if not found:
-            raise StoreUnavailable("no server of the store tells its time")
-        return found
+        return retention.times(self._servers)
 
     def drop(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:  # noqa: ARG002
         """Mark the first epochs as dropped, each server by its own clock."""
-        return self._each("drop", series.fingerprint, epochs, int(due.timestamp()))
+        return retention.mark(self._servers, self.root, series.fingerprint, epochs, due)
 
     def sweep(self, series: Series, kept: timedelta, now: datetime) -> None:  # noqa: ARG002
         """Delete what was dropped so long ago, by each server's clock, some buckets at a time."""
-        for base in self.root.bases:
-            given = (series.fingerprint, int(kept.total_seconds()))
-            words = call("expire", base, self.root.store, *given)
-            self._sweep(base, series.fingerprint, self._servers.ask_one(Command(base, words)))
+        retention.sweep(self._servers, self.root, series.fingerprint, kept)
 
     def restore_epochs(self, series: Series) -> int:
         """Take back the drop of all epochs whose rows are still there."""
-        return self._each("restore", series.fingerprint)
+        return retention.restore(self._servers, self.root, series.fingerprint)
 
     # -- what the analyst reads ----------------------------------------------------------------
 
@@ -292,25 +283,3 @@ class RedisStore:
     def close(self) -> None:
         """Let go of connections."""
         self._servers.close()
-
-    # -- inside --------------------------------------------------------------------------------
-
-    def _each(self, name: str, *given: str | int) -> int:
-        """Call a function in every shard, one after the other; return the greatest answer."""
-        answers = []
-        for base in self.root.bases:
-            words = call(name, base, self.root.store, *given)
-            answers.append(int(self._servers.ask_one(Command(base, words))))
-        return max(answers)
-
-    def _sweep(self, base: bytes, fingerprint: str, epochs: int) -> None:
-        """Free what the rows of the first epochs took, some buckets at a time."""
-        for epoch in self._reader.held(base, fingerprint):
-            words = call("sweep", base, self.root.store, fingerprint, epoch, BUCKETS_AT_ONCE)
-            while epoch < epochs and self._servers.ask_one(Command(base, words)):
-                pass
-
-
-def _instant(seconds: bytes, microseconds: bytes) -> datetime:
-    """Return a server's answer to TIME."""
-    return datetime.fromtimestamp(int(seconds) + int(microseconds) / 1e6, UTC)

@@ -270,7 +270,7 @@ def test_a_sweep_that_was_stopped_is_finished_by_the_next(
 ) -> None:
     """From its first step on, what comes is stale; the memory is freed later."""
     count(store, rows(2_000, 1))
-    monkeypatch.setattr("veilcount_aggregator.store.redis.engine.BUCKETS_AT_ONCE", 10)
+    monkeypatch.setattr("veilcount_aggregator.store.redis.retention.BUCKETS_AT_ONCE", 10)
     with monkeypatch.context() as broken, suppress(StoreError):
         broken.setattr(store, "_sweep", _stopped)
         drop_and_sweep(store, LINKED, 1)

@@ -1,0 +1,63 @@
+"""Retention on Redis: each server marks, restores and sweeps epochs by its own clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from ...errors import StoreUnavailable
+from .connections import Wait, ask_each
+from .library import call
+from .reading import Reader
+from .root import Root
+from .servers import Command, Servers
+
+BUCKETS_AT_ONCE = 1000  # to be freed: a millisecond
+
+
+def times(servers: Servers) -> list[datetime]:
+    """Return the time of each server that answers, or raise StoreUnavailable: none does."""
+    asked = [(server, ("TIME",)) for server in servers.all()]
+    answers = ask_each(asked, Wait.PROBE)
+    found = [_instant(*answer) for answer in answers if isinstance(answer, list)]
+    if not found:
+        raise StoreUnavailable("no server of the store tells its time")
+    return found
+
+
+def mark(servers: Servers, root: Root, fingerprint: str, epochs: int, due: datetime) -> int:
+    """Mark the first epochs of a series as dropped; return how many were not before."""
+    return _each(servers, root, "drop", fingerprint, epochs, int(due.timestamp()))
+
+
+def restore(servers: Servers, root: Root, fingerprint: str) -> int:
+    """Take the marks of a series back as far as its rows are whole; return how many epochs."""
+    return _each(servers, root, "restore", fingerprint)
+
+
+def sweep(servers: Servers, root: Root, fingerprint: str, kept: timedelta) -> None:
+    """Delete the rows of the epochs that were dropped so long ago, some buckets at a time."""
+    for base in root.bases:
+        words = call("expire", base, root.store, fingerprint, int(kept.total_seconds()))
+        _free(servers, root, base, fingerprint, int(servers.ask_one(Command(base, words))))
+
+
+def _free(servers: Servers, root: Root, base: bytes, fingerprint: str, epochs: int) -> None:
+    """Free what the rows of the first epochs took in one shard."""
+    for epoch in Reader(servers, root).held(base, fingerprint):
+        words = call("sweep", base, root.store, fingerprint, epoch, BUCKETS_AT_ONCE)
+        while epoch < epochs and servers.ask_one(Command(base, words)):
+            pass
+
+
+def _each(servers: Servers, root: Root, name: str, *given: str | int) -> int:
+    """Call a function in every shard, one after the other; return the greatest answer."""
+    answers = []
+    for base in root.bases:
+        words = call(name, base, root.store, *given)
+        answers.append(int(servers.ask_one(Command(base, words))))
+    return max(answers)
+
+
+def _instant(seconds: bytes, microseconds: bytes) -> datetime:
+    """Return a server's answer to TIME."""
+    return datetime.fromtimestamp(int(seconds) + int(microseconds) / 1e6, UTC)
