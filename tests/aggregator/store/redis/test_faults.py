@@ -272,7 +272,7 @@ def test_a_sweep_that_was_stopped_is_finished_by_the_next(
     count(store, rows(2_000, 1))
     monkeypatch.setattr("veilcount_aggregator.store.redis.retention.BUCKETS_AT_ONCE", 10)
     with monkeypatch.context() as broken, suppress(StoreError):
-        broken.setattr(store, "_sweep", _stopped)
+        broken.setattr("veilcount_aggregator.store.redis.retention._free", _stopped)
         drop_and_sweep(store, LINKED, 1)
 
     assert set(store.commit([answers(rows(5, 1))], {})[0].tolist()) == {3}
