@@ -39,7 +39,7 @@ from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.lock import locked
 
 
-@pytest.fixture(params=REWINDABLE)
+@pytest.fixture(params=["sqlite", "redis", pytest.param("redis-cluster", marks=pytest.mark.full)])
 def rewindable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rewindable]:
     """A store of each engine."""
     with REWINDABLE[request.param](tmp_path) as made:
@@ -325,6 +325,7 @@ def test_of_a_period_that_was_charged_too_much_nothing_is_repeated(
 # -- failover --------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_a_replica_that_lost_the_release_pays_for_no_other(tmp_path: Path) -> None:
     """Promoted at its master's address, as a failover behind one name does."""
     folders = [tmp_path / name for name in ("master", "replica")]

@@ -79,6 +79,7 @@ def test_a_flood_ends_by_its_length(flood: str) -> None:
     assert computed < AMPLE / 10
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("flood", [*FLOODS][:1])
 def test_a_deadline_alone_lets_a_flood_take_all_its_time(
     flood: str, monkeypatch: pytest.MonkeyPatch

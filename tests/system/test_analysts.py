@@ -71,6 +71,7 @@ def cpu_seconds(pid: int) -> float:
     return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.full
 def test_four_analysts_neither_slow_nor_swell_the_intake(
     server: Server, key: str, devices: Devices
 ) -> None:

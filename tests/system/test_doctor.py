@@ -575,6 +575,7 @@ def test_a_replica_takes_no_writes(tmp_path: Path) -> None:
     assert "master" in found["role"].fix
 
 
+@pytest.mark.full
 def test_replicas_that_are_away_or_weaker_are_found(tmp_path: Path) -> None:
     with redis(tmp_path / "master") as master, redis(tmp_path / "replica") as replica:
         open_store(master.url, make=True).close()

@@ -208,6 +208,7 @@ def test_a_copy_that_was_killed_is_taken_over_at_once(url: str, source: str) -> 
     assert time.monotonic() - begun < lease_module.SILENT_SECONDS
 
 
+@pytest.mark.full
 def test_a_copy_that_was_silent_is_taken_over_and_does_not_go_on(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,13 +64,17 @@ class Timeline:
 
 State = Callable[[Path], Timeline]
 STATES: dict[str, State] = {}
+#: alerts whose states take seconds; what they watch has cheaper tests too
+SLOW: set[str] = set()
 
 
-def state(alert: str) -> Callable[[State], State]:
+def state(alert: str, *, slow: bool = False) -> Callable[[State], State]:
     """Register the state of an alert."""
 
     def register(function: State) -> State:
         STATES[alert] = function
+        if slow:
+            SLOW.add(alert)
         return function
 
     return register
@@ -154,7 +158,7 @@ def fenced(folder: Path) -> Timeline:
     return found.timeline
 
 
-@state("ShardDown")
+@state("ShardDown", slow=True)
 def shard_down(folder: Path) -> Timeline:
     """One of three masters is killed, not that of the records."""
     cluster = RedisCluster(folder)
@@ -399,7 +403,7 @@ def served(folder: Path) -> Iterator[Served]:
         redis.kill()
 
 
-@state("Down")
+@state("Down", slow=True)
 def down(folder: Path) -> Timeline:
     """The server and its workers are killed."""
     with served(folder) as found:
@@ -409,7 +413,7 @@ def down(folder: Path) -> Timeline:
     return found.timeline
 
 
-@state("Slow")
+@state("Slow", slow=True)
 def slow(folder: Path) -> Timeline:
     """Redis answers a request after a second and more: as if its disk did."""
     with served(folder) as found:
@@ -425,7 +429,7 @@ def slow(folder: Path) -> Timeline:
     return found.timeline
 
 
-@state("NotDurable")
+@state("NotDurable", slow=True)
 def not_durable(folder: Path) -> Timeline:
     """A setting of Redis is changed while everything runs; the figures go on, and say so."""
     with served(folder) as found:
@@ -436,7 +440,7 @@ def not_durable(folder: Path) -> Timeline:
     return found.timeline
 
 
-@state("NoAnalysis")
+@state("NoAnalysis", slow=True)
 def no_analysis(folder: Path) -> Timeline:
     """The analysis process hangs: it is not replaced, and analysts hear 503."""
     with served(folder) as found:

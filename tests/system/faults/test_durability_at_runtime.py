@@ -74,6 +74,7 @@ def test_an_unsafe_setting_stops_the_intake_until_it_is_mended(
     assert f"-p {redis.port} CONFIG SET appendfsync always" in said
 
 
+@pytest.mark.full
 def test_a_relaxed_store_serves_and_says_so_everywhere(
     tmp_path: Path, redis: RedisServer, campaign: Campaign
 ) -> None:

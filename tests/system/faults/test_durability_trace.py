@@ -129,6 +129,7 @@ def test_a_redis_that_syncs_every_second_is_found_out(
     assert durable(trace, fields(url, sent)).count(False) > SENT // 2
 
 
+@pytest.mark.full
 def test_a_redis_that_does_not_sync_during_a_rewrite_is_found_out(
     tmp_path: Path, campaign: Campaign, sent: list[Report], redis: RedisServer
 ) -> None:

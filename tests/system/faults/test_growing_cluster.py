@@ -60,6 +60,7 @@ def grow_by_hand(cluster: RedisCluster, slots: list[int]) -> None:
             cluster.move(slot, source, target)
 
 
+@pytest.mark.full
 def test_masters_are_added_and_shards_move_while_devices_send(
     cluster: RedisCluster, tmp_path: Path
 ) -> None:

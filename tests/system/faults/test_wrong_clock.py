@@ -155,6 +155,7 @@ def test_a_host_40_days_ahead_destroys_nothing_and_honest_hosts_go_on(
         assert here.figure(honest, "dropped_epochs_total") == 0
 
 
+@pytest.mark.full
 def test_a_clock_that_jumps_while_a_host_runs_closes_its_intake_until_it_is_back(
     tmp_path: Path,
 ) -> None:

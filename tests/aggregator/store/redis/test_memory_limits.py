@@ -242,6 +242,7 @@ def test_a_page_that_fills_while_it_is_read_is_read_whole(
 # -- faults ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_the_account_survives_a_kill(own: RedisServer) -> None:
     """Killed in the midst of commits, again and again: the account equals a recount."""
     which = million(32)

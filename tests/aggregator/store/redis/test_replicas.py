@@ -113,6 +113,7 @@ def test_a_retry_is_acknowledged_once_the_first_attempt_is_replicated(
         assert sum(promoted.sizes(LINKED).values()) == 10
 
 
+@pytest.mark.full
 def test_records_and_closed_rows_wait_for_the_replica_too(
     pair: tuple[RedisServer, RedisServer],
 ) -> None:
@@ -202,7 +203,8 @@ def _written(told: dict[str, int]) -> int:
     return told["aof_current_size"]
 
 
-@pytest.mark.parametrize("replicas", [pytest.param(0, marks=pytest.mark.full), 1])
+@pytest.mark.full
+@pytest.mark.parametrize("replicas", [0, 1])
 def test_what_the_promotion_of_a_cluster_s_replica_loses(tmp_path: Path, replicas: int) -> None:
     """One master of three is killed and its replica promoted; the other shards lose nothing.
 
