@@ -21,6 +21,7 @@ from datetime import timedelta
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from unittest.mock import patch
 
 import requests
 
@@ -37,6 +38,7 @@ from veilcount_aggregator.retention import DROPPED, confirm
 from veilcount_aggregator.shelf import change
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.lock import lock
+from veilcount_aggregator.store.redis import write_probe
 from veilcount_aggregator.store.redis.engine import RedisStore
 from veilcount_aggregator.store.redis.root import SHELF
 from veilcount_client.testing import SeededCoins
@@ -185,6 +187,24 @@ def store_memory(folder: Path) -> Timeline:
             for at, limit in ((0, 2 * used), (MINUTE, used + (1 << 18))):
                 redis.ask("CONFIG", "SET", "maxmemory", str(limit))
                 found.scrape(at)
+    finally:
+        redis.kill()
+    return found.timeline
+
+
+@state("NotWritable")
+def not_writable(folder: Path) -> Timeline:
+    """A Redis that may hold no more refuses writes, and answers reads."""
+    redis = RedisServer(folder)
+    try:
+        with (
+            patch.object(write_probe, "SECONDS", 0.0),  # each scrape writes
+            scraped(folder, url=redis.url) as found,
+        ):
+            for at, limit in ((0, "0"), (MINUTE, "1")):
+                redis.ask("CONFIG", "SET", "maxmemory", limit)
+                found.scrape(at)
+            redis.ask("CONFIG", "SET", "maxmemory", "0")
     finally:
         redis.kill()
     return found.timeline
