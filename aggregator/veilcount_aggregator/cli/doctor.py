@@ -20,7 +20,7 @@ from ..checkup import (
 )
 from ..errors import SettingsError
 from ..settings import PREFIX, ROOM, Settings
-from . import given, options, source
+from . import options, source
 from .progress import waiting
 from .running import NOT_SO, WELL
 from .telling import tell_json, tell_lines, tell_table
@@ -52,21 +52,7 @@ STYLES = {State.OK: "green", State.WARN: "yellow", State.WRONG: "bold red"}
     metavar="N",
     help="The server's --room, if it has one of its own.",
 )
-@click.option(
-    "--max-series-memory",
-    type=given.BYTES,
-    default="256MB",
-    envvar=f"{PREFIX}MAX_SERIES_MEMORY",
-    metavar="SIZE",
-    help="The server's --max-series-memory, if it has one of its own.",
-)
-@click.option(
-    "--max-store-memory",
-    type=given.BYTES,
-    envvar=f"{PREFIX}MAX_STORE_MEMORY",
-    metavar="SIZE",
-    help="Likewise --max-store-memory.",
-)
+@options.memory_limits
 @click.option("--deep", is_flag=True, help="Read the whole store: counters against spent slots.")
 @options.as_json
 @click.pass_context

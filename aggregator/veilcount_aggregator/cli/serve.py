@@ -13,7 +13,7 @@ from veilcount_shared.report import OPEN_BODY_PSEUDONYMS
 from ..binding import Bind
 from ..serving import Ready, serve
 from ..settings import ANALYSIS_MEMORY, NEW_PER_HOUR, PREFIX, ROOM, Settings, classes_in
-from . import given, options
+from . import options
 
 ADDRESS = "127.0.0.1:8420"
 
@@ -53,22 +53,7 @@ ADDRESS = "127.0.0.1:8420"
     envvar=f"{PREFIX}RATE",
     help="Requests a second that each key may send to this server; 0: any number.",
 )
-@click.option(
-    "--max-series-memory",
-    type=given.BYTES,
-    default="256MB",
-    show_default=True,
-    envvar=f"{PREFIX}MAX_SERIES_MEMORY",
-    metavar="SIZE",
-    help="Memory for the counters of one definition; beyond it, reports are full.",
-)
-@click.option(
-    "--max-store-memory",
-    type=given.BYTES,
-    envvar=f"{PREFIX}MAX_STORE_MEMORY",
-    metavar="SIZE",
-    help="Memory for all counters (default: 60 % of Redis's maxmemory; SQLite: any).",
-)
+@options.memory_limits
 @click.option(
     "--journal",
     type=click.Path(path_type=Path),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -15,9 +14,8 @@ from ..errors import SettingsError
 from ..series import utc_day
 from ..settings import PREFIX
 from . import options
+from .options import Command
 from .server import Server
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 url_option = click.option(
     "--url",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.aggregator.store.series import LINKED
+from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.series import Series
 from veilcount_aggregator.store import Spends
 from veilcount_aggregator.store.contract import Bytes
@@ -40,3 +41,12 @@ def count(store: RedisStore, who: Bytes, period: int = 0, which: Series = LINKED
     return sum(
         int((store.commit([answers(group, period, which)], {})[0] == 0).sum()) for group in groups
     )
+
+
+def is_taken(store: RedisStore) -> bool:
+    """Whether a store takes ten reports of rows that are always the same."""
+    try:
+        count(store, rows(10, 1))
+    except StoreError:
+        return False
+    return True

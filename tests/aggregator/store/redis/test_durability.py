@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.aggregator.store.redis.crowd import count, rows
+from tests.aggregator.store.redis.crowd import count, is_taken, rows
 from tests.aggregator.store.series import LINKED
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
-from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit
+from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Durable, Record
 from veilcount_aggregator.store.redis.address import Address
 from veilcount_aggregator.store.redis.confirmation import WAIT_MILLISECONDS, ConfirmedServers
@@ -94,17 +94,9 @@ def test_what_was_written_and_not_acknowledged_is_a_duplicate_on_the_retry(
     with pytest.raises(StoreUnfit, match="CONFIG SET appendfsync always"):
         count(store, rows(10, 1))
     server.ask("CONFIG", "SET", "appendfsync", "always")
-    wait_until(lambda: _is_taken(store))
+    wait_until(lambda: is_taken(store))
 
     assert sum(store.sizes(LINKED).values()) == 10
-
-
-def _is_taken(store: RedisStore) -> bool:
-    try:
-        count(store, rows(10, 1))
-    except StoreError:
-        return False
-    return True
 
 
 def test_records_are_not_changed_and_rows_not_closed_where_that_is_not_durable(

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.aggregator.store.redis.crowd import answers, count, rows
+from tests.aggregator.store.redis.crowd import answers, count, is_taken, rows
 from tests.aggregator.store.series import LINKED
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
@@ -107,7 +107,7 @@ def test_a_retry_is_acknowledged_once_the_first_attempt_is_replicated(
                 count(store, rows(10, 1))
         replica.thaw()
 
-        wait_until(lambda: _is_taken(store))
+        wait_until(lambda: is_taken(store))
     replica.promote()
     with closing(open_redis(replica.url, make=False)) as promoted:
         assert sum(promoted.sizes(LINKED).values()) == 10
@@ -119,7 +119,7 @@ def test_records_and_closed_rows_wait_for_the_replica_too(
 ) -> None:
     master, replica = pair
     with closing(open_redis(f"{master.url}?replicas=1", make=True)) as store:
-        wait_until(lambda: _is_taken(store))
+        wait_until(lambda: is_taken(store))
         replica.freeze()
         with pytest.raises(StoreUnavailable, match="replicas"):
             store.change(store.generation(), [Record("kind", "key", b"value")])
@@ -129,7 +129,7 @@ def test_records_and_closed_rows_wait_for_the_replica_too(
             store.absorb([])
         replica.thaw()
 
-        wait_until(lambda: _is_taken(store))
+        wait_until(lambda: is_taken(store))
 
 
 def test_a_write_that_is_tried_again_is_waited_for_on_the_second_try(
@@ -161,15 +161,7 @@ def test_without_enough_replicas_nothing_is_written_until_there_are(
         assert store.health().why == "0 of 1 replicas are connected to a master"
         assert store.sizes(LINKED) == {}
         replica.follow(master)
-        wait_until(lambda: _is_taken(store))
-
-
-def _is_taken(store: RedisStore) -> bool:
-    try:
-        count(store, rows(10, 1))
-    except StoreError:
-        return False
-    return True
+        wait_until(lambda: is_taken(store))
 
 
 def test_a_replica_with_weaker_settings_is_found(pair: tuple[RedisServer, RedisServer]) -> None:
