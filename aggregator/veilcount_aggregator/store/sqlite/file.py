@@ -17,24 +17,21 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from threading import Lock, get_ident
-from urllib.parse import quote
 from weakref import WeakSet
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from ...logs import say
 from .condition import Condition
+from .connecting import SECONDS, connect, execute, keep_wal, require, save_log, touch
 from .faults import fault
 from .locking import FileLock
 from .place import Place
 from .private_place import refuse_links
 from .readers import Readers
 from .schema import STEPS, bring_up, refuse_newer
-from .wal_guard import WalGuard, remove_links
+from .wal_guard import WalGuard
 
-#: how long a call waits for others
-SECONDS = 10.0
 #: how long a fork waits for other threads' calls
 FORK_SECONDS = 1.0
 CACHE_KIB = 64_000
@@ -183,15 +180,15 @@ class SqliteFile:
                 why=f"{name} was removed or replaced while the store was in use: find out by whom",
             )
             return
-        _save(database, self.place.path)
+        save_log(database, self.place.path)
 
     def _find(self) -> None:
         if self._writer is None:
             refuse_links(self.place.path)
         if self._make:
-            _touch(self.place.path)
+            touch(self.place.path)
         elif self._writer is None:
-            _require(self.place.path)
+            require(self.place.path)
 
     def _moved(self) -> bool:
         try:
@@ -210,14 +207,14 @@ class SqliteFile:
 
     def _open_writer(self) -> sqlite3.Connection:
         path = self.place.path
-        _require(path)
+        require(path)
         self._guard.prepare()
-        database = _connect(path, "rw")
+        database = connect(path, "rw")
         try:
             found = path.stat()
             bring_up(database, str(path), self._steps, make=self._make)
-            _keep_wal(database, path)
-            _execute(database, *self._settings())
+            keep_wal(database, path)
+            execute(database, *self._settings())
             database.execute("pragma schema_version").fetchone()  # opens log and index
             self._guard.hold()
         except BaseException:
@@ -236,7 +233,7 @@ class SqliteFile:
         yield f"pragma journal_size_limit = {WAL_BYTES}"
 
     def _reader(self) -> sqlite3.Connection:
-        return _connect(self.place.path, "ro")
+        return connect(self.place.path, "ro")
 
     def _roll_back(self) -> None:
         if self._writer is not None and self._writer.in_transaction:
@@ -284,59 +281,3 @@ os.register_at_fork(
     after_in_parent=_after_fork_in_parent,
     after_in_child=_after_fork_in_child,
 )
-
-
-def _touch(path: Path) -> None:
-    """Make an empty file that only its owner may read, and see that its name lasts."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
-        remove_links(path)
-        directory = os.open(path.parent, os.O_RDONLY)
-        os.fsync(directory)
-        os.close(directory)
-
-
-def _require(path: Path) -> None:
-    if not path.exists():
-        raise StoreUnfit(f"{path}: no store there: make one with `veilcount init`")
-
-
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    _require(path)
-    return sqlite3.connect(
-        f"file:{quote(str(path))}?mode={mode}",
-        uri=True,
-        timeout=SECONDS,
-        isolation_level=None,
-        check_same_thread=False,
-        cached_statements=256,
-    )
-
-
-def _keep_wal(database: sqlite3.Connection, path: Path) -> None:
-    mode = database.execute("pragma journal_mode = wal").fetchone()[0]
-    if mode != "wal":
-        raise StoreUnfit(
-            f"{path}: its file system has no shared memory, as of a network drive: put the store on"
-            " a local disk"
-        )
-
-
-def _save(database: sqlite3.Connection, path: Path) -> None:
-    """Write a log that has no name left back into the database, and refuse to go on with it."""
-    busy, logged, saved = database.execute("pragma wal_checkpoint(full)").fetchone()
-    what = f"{path}: its write-ahead log was removed, and every other name of it"
-    if busy or logged != saved:
-        raise StoreUnavailable(
-            f"{what}: end all readers, then stop all processes with SIGTERM, which write it back as"
-            " they end; a kill -9 would lose what was acknowledged"
-        )
-    raise StoreUnfit(
-        f"{what}. Everything acknowledged is written back: stop all processes, and start them again"
-    )
-
-
-def _execute(database: sqlite3.Connection, *statements: str) -> None:
-    for statement in statements:
-        database.execute(statement)

@@ -1,0 +1,215 @@
+"""What one shard gets of a group of reports, and what its answers say of them.
+
+A `Sheet` has all reports of one series in a group, a `Leaf` those of one epoch and shard, a `Part`
+all of a shard. Each carries what is expected of every report: a call adds up by that.
+
+Where counters need memory beyond a limit, the answer names their pages. What touches them is `full`
+from then on unless its slot is spent. A refusal may let another report of the same row count, which
+may be refused next: after `PAGE_BY_PAGE` such answers, a row is refused whole, so that no device
+uses up the tries of its group. It may also leave a period's room to another row: after `ROW_BY_ROW`
+answers, all of an epoch are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...counting import only_places, touched
+from ..contract import (
+    COUNTED,
+    MEMORY_FULL,
+    ROW_BYTES,
+    UNDECIDED,
+    Codes,
+    Notes,
+    Numbers,
+    Quota,
+    Spends,
+    refusal_notes,
+)
+from ..memory import PAGE, share
+from ..pieces import name, width
+from .library import call, pack, raw
+from .limits import ShardLimits
+from .root import Root
+from .scatter import Names
+from .servers import Command
+
+PAGE_BY_PAGE, ROW_BY_ROW = 3, 12
+
+Chosen = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """All reports of one series in a group, and what is expected of each."""
+
+    spends: Spends
+    rooms: Numbers  # of each report's request
+    quotas: Sequence[Quota]
+    charged: Numbers  # each report's quota, counted from 1; 0: none
+    names: Names
+    otherwise: Codes  # the verdict if the slot is free: learnt where memory ends
+    expected: Codes  # learnt from the answers
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """Those of one epoch and shard, in their order."""
+
+    sheet: Sheet
+    epoch: int
+    chosen: Chosen
+
+    def page(self, shards: int) -> list[Any]:
+        """Return what is asked of the epoch. Each shard has its share of a limit, rounded up.
+
+        Rows are spread evenly, so that a period is full at about its limit; sharing the number
+        itself would take a transaction over all shards.
+        """
+        spends, chosen = self.sheet.spends, self.chosen
+        return [
+            spends.series.fingerprint,
+            self.epoch,
+            spends.series.most,
+            width(spends.series.bits),
+            (-(-self.sheet.rooms[chosen] // shards)).tolist(),
+            [[each.hour, each.source, -(-each.limit // shards)] for each in self.sheet.quotas],
+            self.sheet.charged[chosen].tolist(),
+            raw(self.sheet.names.fields[chosen].tobytes()),
+            self.sheet.names.places[chosen].tolist(),
+            spends.slots[chosen].tolist(),
+            spends.periods[chosen].tolist(),
+            self.sheet.otherwise[chosen].tolist(),
+            self.sheet.expected[chosen].tolist(),
+        ]
+
+    def cells(self) -> Iterator[tuple[str, Chosen]]:
+        """Return the reports that count, cell by cell."""
+        spends = self.sheet.spends
+        counted = self.chosen[self.sheet.expected[self.chosen] == COUNTED]
+        for period, of_period in by_number(spends.periods, counted):
+            for segment, of_cell in by_number(spends.segments, of_period):
+                yield name(period, segment), of_cell
+
+    def tally(self, cell: str, chosen: Chosen, shards: int, most: int) -> list[Any]:
+        """Return what to add to the counters of a cell, and the shard's share of the limit."""
+        spends, series = self.sheet.spends, self.sheet.spends.series
+        limit = min(share(spends.memory.series, shards), most)
+        figures = touched(series.collection, spends.messages[chosen])
+        return [series.fingerprint, series.counters, limit, cell, len(chosen), *figures]
+
+    def refusals(self) -> Iterator[str | int]:
+        """Return a note, and how often, for those that are not counted."""
+        spends, expected = self.sheet.spends, self.sheet.expected
+        refused = self.chosen[expected[self.chosen] != COUNTED]
+        for period, of_period in by_number(spends.periods, refused):
+            for code, reports in by_number(expected, of_period):
+                notes = refusal_notes(spends.series.fingerprint, period, code, len(reports))
+                for note, times in notes.items():
+                    yield from (name(*note), times)
+
+    def learn(self, verdicts: Codes | np.uint8) -> None:
+        """Expect what was answered."""
+        self.sheet.expected[self.chosen] = verdicts
+
+    def touching(self, chosen: Chosen, pages: set[int]) -> Chosen:
+        """Return those of a cell whose counters are in some of its pages."""
+        spends = self.sheet.spends
+        places = only_places(spends.series.collection, spends.messages[chosen])
+        if places is None:
+            return chosen
+        # Nearly always a handful, which lists are faster for.
+        return chosen[[page in pages for page in (places // PAGE).tolist()]]
+
+    def of_rows(self, chosen: Chosen) -> Chosen:
+        """Return all that are of the same rows."""
+        names = np.ascontiguousarray(self.sheet.names.fields).view(f"V{ROW_BYTES}").ravel()
+        rows = set(names[chosen].tolist())
+        return self.chosen[[row in rows for row in names[self.chosen].tolist()]]
+
+    def refuse(self, chosen: Chosen) -> None:
+        """Expect `full` for those that were to be counted."""
+        counted = chosen[self.sheet.otherwise[chosen] == COUNTED]
+        self.sheet.otherwise[counted] = MEMORY_FULL
+        self.sheet.expected[counted] = MEMORY_FULL
+
+
+@dataclass(slots=True)
+class Part:
+    """What one shard gets of a group."""
+
+    shard: int
+    leaves: Sequence[Leaf]
+    notes: Notes
+    limits: ShardLimits
+    refusals: int = 0  # answers that memory ended
+
+    def command(self, root: Root) -> Command:
+        """Return the call, on what is expected by now."""
+        pages = [leaf.page(root.shards) for leaf in self.leaves]
+        tallies = [
+            leaf.tally(cell, chosen, root.shards, self.limits.series)
+            for leaf, cell, chosen in self._cells()
+        ]
+        notes: list[str | int] = [note for leaf in self.leaves for note in leaf.refusals()]
+        for note, times in self.notes.items():
+            notes += (name(*note), times) if times else ()
+        base = root.bases[self.shard]
+        given = pack([pages, tallies, notes, self.limits.total])
+        return Command(base, call("commit", base, root.store, given))
+
+    def learn(self, answer: int | bytes | list[int]) -> bool:
+        """Take an answer; say whether nothing was written, and it is to be asked again."""
+        if isinstance(answer, int):
+            return False
+        if isinstance(answer, list):
+            self._refuse(answer)
+            return True
+        verdicts, first = np.frombuffer(answer, np.uint8), 0
+        for leaf in self.leaves:
+            leaf.learn(verdicts[first : first + len(leaf.chosen)])
+            first += len(leaf.chosen)
+        return True
+
+    def give_up(self) -> None:
+        """Leave its reports undecided."""
+        for leaf in self.leaves:
+            leaf.learn(UNDECIDED)
+
+    def _cells(self) -> list[tuple[Leaf, str, Chosen]]:
+        """Return the cells that are counted in, by their first reports: those have memory first."""
+        found = [(leaf, *cell) for leaf in self.leaves for cell in leaf.cells()]
+        return sorted(found, key=lambda each: int(each[2][0]))
+
+    def _refuse(self, unfit: list[int]) -> None:
+        """Refuse what touches pages that do not fit, each given by its tally and its number."""
+        self.refusals += 1
+        pages: dict[int, set[int]] = {}
+        for tally, page in zip(unfit[::2], unfit[1::2], strict=True):
+            pages.setdefault(tally, set()).add(page)
+        cells = self._cells()
+        for tally, numbers in pages.items():
+            leaf, _, chosen = cells[tally]
+            refused = leaf.touching(chosen, numbers)
+            if self.refusals > ROW_BY_ROW:
+                refused = leaf.chosen
+            elif self.refusals > PAGE_BY_PAGE:
+                refused = leaf.of_rows(refused)
+            leaf.refuse(refused)
+
+
+def by_number(column: Numbers | Codes, chosen: Chosen) -> Iterator[tuple[int, Chosen]]:
+    """Return the chosen places by what stands there, in their order."""
+    numbers = column[chosen]
+    found = set(numbers.tolist())
+    if len(found) == 1:  # nearly always
+        yield found.pop(), chosen
+        return
+    for number in sorted(found):
+        yield number, chosen[numbers == number]
