@@ -153,6 +153,7 @@ def test_an_answer_of_a_killed_analysis_process_is_seen_to_be_cut(server: Server
         )
         heard = connection.recv(1_000)
         os.kill(killed, signal.SIGKILL)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)  # the rest at once
         while piece := connection.recv(1 << 16):
             heard += piece
     head, _, body = heard.partition(b"\r\n\r\n")
@@ -167,7 +168,11 @@ def test_an_answer_of_a_killed_analysis_process_is_seen_to_be_cut(server: Server
 
 def test_metrics_tell_whether_it_answers_and_what_was_refused(server: Server, key: str) -> None:
     """From the worker, so that they come while it does not."""
-    with hung(*server.analysis()):
+    with ThreadPoolExecutor(MOST_WAITING + 1) as analysts, hung(*server.analysis()):
+        asked = [
+            analysts.submit(ask, server, key, "/v1/collections") for _ in range(MOST_WAITING + 1)
+        ]
+        wait_until(lambda: any(each.done() for each in asked))
         down = ask(server, key, "/metrics").text
     wait_until(lambda: "\nveilcount_analysis_up{} 1\n" in ask(server, key, "/metrics").text)
 
