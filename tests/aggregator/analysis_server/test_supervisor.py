@@ -129,6 +129,7 @@ def test_it_ends_with_a_parent_that_is_killed() -> None:
     wait_until(lambda: not Path(f"/proc/{child}").exists() or _is_zombie(int(child)))
 
 
+@pytest.mark.full
 def test_one_that_never_starts_is_tried_less_and_less_often() -> None:
     """And the server can end meanwhile."""
     begun: list[float] = []

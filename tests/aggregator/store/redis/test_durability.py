@@ -131,6 +131,7 @@ def _slow_rewrites(server: RedisServer) -> None:
     server.ask("CONFIG", "SET", "rdb-key-save-delay", "1500")
 
 
+@pytest.mark.full
 def test_an_append_only_file_that_was_turned_on_is_waited_for(
     server: RedisServer, store: RedisStore
 ) -> None:

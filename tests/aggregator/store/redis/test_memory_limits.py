@@ -84,6 +84,7 @@ def test_a_report_in_each_tally_takes_a_kilobyte_each(own: RedisServer) -> None:
     store.close()
 
 
+@pytest.mark.full
 def test_counters_never_take_all_of_maxmemory(own: RedisServer) -> None:
     """One series takes half of the limit, all together the limit; rows have what is left."""
     own.ask("CONFIG", "SET", "maxmemory", "6mb")
@@ -188,7 +189,7 @@ def test_a_group_of_many_makes_whole_pages_at_once(server: RedisServer, store: R
     assert (store.counters(which, [Cell(0, 0)]) == expected).all()
 
 
-@pytest.mark.parametrize("many", [1, 300, 6_000, 20_000])
+@pytest.mark.parametrize("many", [1, 300, 6_000, pytest.param(20_000, marks=pytest.mark.full)])
 def test_the_account_is_what_redis_says(server: RedisServer, store: RedisStore, many: int) -> None:
     """Within a half above it, and never a tenth below, however full the pages are."""
     which = million(32)

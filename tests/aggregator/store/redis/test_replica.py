@@ -55,6 +55,7 @@ def test_a_copy_that_is_newer_than_the_records_gives_way(store: RedisStore) -> N
     assert store.replica("kind") == (store.generation(), {"name": b"value"})
 
 
+@pytest.mark.full
 def test_what_the_intake_needs_is_found_without_the_records(memory: Path, tmp_path: Path) -> None:
     """The root, definitions, what is closed, keys, and the secret of the pseudonym limit."""
     del memory

@@ -95,6 +95,7 @@ def test_what_a_promotion_loses(pair: tuple[RedisServer, RedisServer], replicas:
     master.start()
 
 
+@pytest.mark.full
 def test_a_retry_is_acknowledged_once_the_first_attempt_is_replicated(
     pair: tuple[RedisServer, RedisServer],
 ) -> None:

@@ -65,6 +65,7 @@ def test_a_sweep_frees_the_memory_of_what_was_given_up_alone(
     assert left == before + 1 - 50
 
 
+@pytest.mark.full
 def test_each_master_shows_its_time_and_one_that_is_down_is_left_out(
     cluster: RedisCluster,
 ) -> None:
