@@ -7,6 +7,7 @@ that is larger than those goes first, and what comes behind it never leaves the 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -143,6 +144,25 @@ def test_a_write_that_is_tried_again_is_waited_for_on_the_second_try(
 
         with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
             count(store, rows(10, 1))
+
+
+def test_the_shards_of_a_server_wait_for_its_replica_once(tmp_path: Path) -> None:
+    """One after the other, a hung replica would cost a body of all shards a wait for each."""
+    cluster = RedisCluster(tmp_path, nodes=1, replicas=1, repl_diskless_sync_delay="0")
+    with closing(open_redis(f"{cluster.url}?replicas=1&shards=12", make=True)) as store:
+        wait_until(lambda: _is_taken(store))
+        cluster.replicas[0][0].freeze()
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
+            store.commit([answers(rows(200, 2))], {})
+        took = time.monotonic() - began
+        cluster.replicas[0][0].thaw()
+        wait_until(lambda: _is_taken(store))
+        again = store.commit([answers(rows(200, 2))], {})[0]
+    cluster.close()
+
+    assert took < 6 * confirmation.WAIT_MILLISECONDS / 1000  # of twelve
+    assert (again != COUNTED).all()  # the first attempt was counted, and not acknowledged
 
 
 def test_without_enough_replicas_nothing_is_written_until_there_are(
