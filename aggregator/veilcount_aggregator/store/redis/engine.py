@@ -29,7 +29,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from ...errors import StoreUnavailable
+from ...errors import StoreError, StoreUnavailable
 from ...series import Series
 from ..contract import (
     Cell,
@@ -159,10 +159,16 @@ class RedisStore:
 
     def sweep(self, series: Series, kept: timedelta, now: datetime) -> None:  # noqa: ARG002
         """Delete what was dropped so long ago, by each server's clock, some buckets at a time."""
+        errors = []
         for base in self.root.bases:
             given = (series.fingerprint, int(kept.total_seconds()))
             words = call("expire", base, self.root.store, *given)
-            self._sweep(base, series.fingerprint, self._servers.ask_one(Command(base, words)))
+            try:
+                self._sweep(base, series.fingerprint, self._servers.ask_one(Command(base, words)))
+            except StoreError as error:  # the other shards' rows go all the same
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def restore_epochs(self, series: Series) -> int:
         """Take back the drop of all epochs whose rows are still there."""
@@ -296,12 +302,14 @@ class RedisStore:
     # -- inside --------------------------------------------------------------------------------
 
     def _each(self, name: str, *given: str | int) -> int:
-        """Call a function in every shard, one after the other; return the greatest answer."""
-        answers = []
-        for base in self.root.bases:
-            words = call(name, base, self.root.store, *given)
-            answers.append(int(self._servers.ask_one(Command(base, words))))
-        return max(answers)
+        """Call a function in every shard; return the greatest answer.
+
+        A shard that is away keeps none from doing its part; then the call fails, to be repeated.
+        """
+        asked = [
+            Command(base, call(name, base, self.root.store, *given)) for base in self.root.bases
+        ]
+        return max(int(answer) for answer in self._servers.ask(asked))
 
     def _sweep(self, base: bytes, fingerprint: str, epochs: int) -> None:
         """Free what the rows of the first epochs took, some buckets at a time."""
