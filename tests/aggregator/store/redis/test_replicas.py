@@ -24,6 +24,8 @@ from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import COUNTED, Record
 from veilcount_aggregator.store.contract import Bytes
 from veilcount_aggregator.store.redis import confirmation
+from veilcount_aggregator.store.redis.connections import TIMEOUTS, Wait
+from veilcount_aggregator.store.redis.durability import REPLICA_SECONDS
 from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
 from veilcount_aggregator.store.redis.library import LIBRARY
 
@@ -203,6 +205,32 @@ def test_a_replica_with_weaker_settings_is_found(pair: tuple[RedisServer, RedisS
         assert f"-p {replica.port} CONFIG SET appendfsync always" in found.fix
     with pytest.raises(StoreUnfit, match="a replica has appendfsync everysec"):
         open_redis(f"{master.url}?replicas=1", make=False)
+
+
+def test_replicas_that_hang_are_waited_for_together(tmp_path: Path) -> None:
+    """Health is asked for with two seconds of patience, and replicas confirm nothing here."""
+    master = _started(tmp_path / "master")
+    replicas = [_started(tmp_path / str(number)) for number in range(4)]
+    for each in replicas:
+        each.follow(master)
+    with closing(open_redis(master.url, make=True)) as store:
+        for each in replicas:
+            each.freeze()
+        store._monitor._replicas_looked -= REPLICA_SECONDS
+        began = time.monotonic()
+        health = store.health()
+        took = time.monotonic() - began
+    for each in [*replicas, master]:
+        each.thaw()
+        each.kill()
+
+    assert health.serving == 1
+    assert took < 3 * TIMEOUTS[Wait.PROBE].read  # of four that hang, one after the other: 4
+
+
+def _started(folder: Path) -> RedisServer:
+    folder.mkdir()
+    return RedisServer(folder, repl_diskless_sync_delay="0")
 
 
 def test_every_call_that_is_acknowledged_writes_something(server: RedisServer) -> None:
