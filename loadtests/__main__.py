@@ -39,7 +39,7 @@ def _plan(asked: argparse.Namespace) -> Plan:
     watched = asked.shape in {SOAK, HOSTILE}
     return Plan(
         asked.store,
-        asked.users or SHAPES[asked.shape].users,
+        asked.users or _users(asked.shape, fault),
         asked.seconds,
         asked.workers,
         asked.devices or _devices(asked.shape, fault, asked.seconds),
@@ -55,6 +55,11 @@ def _plan(asked: argparse.Namespace) -> Plan:
         GROWTH if asked.growth is None and watched else asked.growth,
         tuple(word for flag, file in files if file for word in (flag, str(file.resolve()))),
     )
+
+
+def _users(shape: str, fault: str) -> int:
+    """Return how many devices send at once."""
+    return (fault and FAULTS[fault].users) or SHAPES[shape].users
 
 
 def _devices(shape: str, fault: str, seconds: int) -> int:

@@ -90,9 +90,10 @@ def master_hung(site: Site) -> Iterator[None]:
 
 @contextmanager
 def failover(site: Site) -> Iterator[None]:
-    """The last master dies for good; its replica is promoted by the cluster itself."""
+    """The last master is killed, its replica promoted; it comes back as the replica's replica."""
     site.engine.fail_over()
     yield
+    site.engine.nodes[-1].start()
 
 
 @contextmanager
@@ -147,6 +148,7 @@ class Fault:
     strike: Callable[[Site], AbstractContextManager[None]]
     on_the_way: bool = False
     lasts: float = 0.1  # the share of the run
+    users: int = 0  # devices at once, so many that those who wait for a shard are not all; 0: any
     least_rate: float = 0.0  # answers a second meanwhile, as a share of those before: less fails
 
 
@@ -162,8 +164,8 @@ FAULTS: Mapping[str, Fault] = {
     "lost-replies": Fault(lambda site: _mood(site, Mood.LOSE_REPLY), on_the_way=True),
     "slow-disk": Fault(lambda site: _syncs_delayed(site, SLOW_MICROSECONDS), lasts=0.3),
     "hung-disk": Fault(lambda site: _syncs_delayed(site, HUNG_MICROSECONDS), lasts=0.3),
-    "hung-master": Fault(master_hung, lasts=0.3, least_rate=0.3),
-    "failover": Fault(failover, lasts=0.3),
+    "hung-master": Fault(master_hung, lasts=0.3, users=800, least_rate=0.3),
+    "failover": Fault(failover, lasts=0.3, users=800, least_rate=0.3),
     "clock-jump": Fault(clock_jump, lasts=0.3, least_rate=0.3),
     "analysts": Fault(analysts, lasts=0.3, least_rate=0.3),
 }

@@ -1,7 +1,7 @@
 """Devices as light as they can be: each sends the next body that was packed before the run.
 
-A body that is not acknowledged stands first in the queue again, as it would in a device's outbox;
-whoever is asked to come back later does. Locust has patched the standard library by now: threads
+A body that is not acknowledged is sent again as soon as its device may come back; meanwhile others
+go on. Locust has patched the standard library by now: threads
 are greenlets, and `sleep` lets others run.
 
 All devices are there from the beginning, and those beyond the run's shape wait: locust's own shapes
@@ -10,6 +10,7 @@ look at the clock once a second, and a spike may be shorter.
 
 from __future__ import annotations
 
+import heapq
 import os
 import threading
 import time
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtests.errand import BEGUN, ENOUGH, FOLDER, HEADERS, PLACE, REFUSED, Diary, Errand
+from loadtests.shapes import HERD
 from locust import FastHttpUser, events, task
 from locust.exception import StopUser
 from locust.runners import MasterRunner, WorkerRunner
@@ -34,6 +36,7 @@ folder = Path(os.environ[FOLDER])
 errand = Errand.load(folder)
 terms, shape = errand.terms, errand.terms.course
 queue: deque[int] = deque()
+aside: list[tuple[float, int]] = []  # refused bodies, by when they may be sent again
 sent: list[tuple[int, bytes, float, int, float]] = []
 clocks: list[float] = []
 ranks = count()
@@ -65,10 +68,13 @@ class Device(FastHttpUser):
         """Send the next body, unless it is too early, and write down what came back."""
         if self.wait_time():
             return  # locust waits, and calls again
-        if not queue:
+        body = next_body()
+        if body is None:
+            if aside:
+                time.sleep(TICK)  # what was refused is not due yet
+                return
             finish(self.environment.runner)
             raise StopUser
-        body = queue.popleft()
         at = time.perf_counter()
         self.next_send = at + terms.pace
         raw: Any = errand.bodies[body]  # bytes do, though the signature does not say so
@@ -78,8 +84,24 @@ class Device(FastHttpUser):
         reply: bytes = response.content if counted else b""
         sent.append((body, reply, took, response.status_code, at))
         if not reply and response.status_code not in REFUSED:
-            queue.appendleft(body)
-            time.sleep(max(PAUSE_SECONDS, asked(response)))
+            put_aside(body, asked(response))
+
+
+def next_body() -> int | None:
+    """Return what is to be sent now: first what was refused and is due again."""
+    if aside and (aside[0][0] <= time.perf_counter()):
+        return heapq.heappop(aside)[1]
+    return queue.popleft() if queue else None
+
+
+def put_aside(body: int, seconds: float) -> None:
+    """Have a body sent again when its device may come back; in a herd, nobody else sends meanwhile.
+
+    Devices wait by themselves: one whose shard is away keeps no other from sending.
+    """
+    wait = max(PAUSE_SECONDS, seconds)
+    heapq.heappush(aside, (time.perf_counter() + wait, body))
+    time.sleep(wait if terms.shape == HERD else PAUSE_SECONDS)
 
 
 def begun() -> float:

@@ -315,6 +315,8 @@ def test_of_a_period_that_was_charged_too_much_nothing_is_repeated(
     (b,) = hosts(file, tmp_path, "b")
     b.ask("sum")
     Filter(b.store, Journal(a.journal)).reenter(OVER, "cli")
+    a.start()
+    tick(a, b)
 
     assert spent(b.store) == 2
     assert [b.refusal("sum"), b.refusal("count")] == ["InsufficientBudget"] * 2
