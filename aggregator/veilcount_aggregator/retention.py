@@ -120,7 +120,8 @@ class Retention:
     def run(self, series: Collection[Series]) -> int:
         """Drop what is over, if the clock is good for it; return how many epochs were dropped."""
         self.look(series)
-        if self._guard.sound_seconds < SETTLING_SECONDS or self.waiting:
+        # What is on record has to be known: without it, no day waits for anything.
+        if self._guard.sound_seconds < SETTLING_SECONDS or self.waiting or not self._looked:
             return 0
         if self._found is None or self._found.day != utc_day(self._clock()):
             self._keep()  # also an earlier day: later ones have to be confirmed again

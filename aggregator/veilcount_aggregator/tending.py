@@ -9,22 +9,35 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time
 
+from .errors import StoreError
 from .series import RECOVERABLE, Series, utc_day
 from .store import Store
 
 
 def tend(store: Store, series: Iterable[Series], now: datetime) -> int:
-    """Drop what is over at an instant, sweep what was dropped before; return the epochs dropped."""
-    return sum(_tend(store, each, now) for each in series)
+    """Drop what is over at an instant, sweep what was dropped before; return the epochs dropped.
+
+    What fails in one series, or in one shard of it, is raised once all others had their turn.
+    """
+    dropped, errors = 0, []
+    for each in series:
+        try:
+            dropped += _tend(store, each, now)
+        except StoreError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return dropped
 
 
 def _tend(store: Store, series: Series, now: datetime) -> int:
     over = epochs_over(series, utc_day(now))
     if not over:
         return 0
-    dropped = store.drop(series, over, _midnight(series.due(over - 1)), now)
-    store.sweep(series, RECOVERABLE, now)
-    return dropped
+    try:
+        return store.drop(series, over, _midnight(series.due(over - 1)), now)
+    finally:
+        store.sweep(series, RECOVERABLE, now)
 
 
 def epochs_over(series: Series, day: date) -> int:

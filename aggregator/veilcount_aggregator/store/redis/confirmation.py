@@ -11,18 +11,25 @@ On the same connection, in the same round trip, a write is followed by
   with it all writes before it in the stream. A replica that syncs always sends its word after its
   sync. From Redis 7.2 on `WAITAOF 1 N`, which promises just that, of the master's own disk too.
 
+Several writes to one server wait for its replicas once, behind the last of them: one after the
+other, four shards of a server whose replica hangs would take four times as long, which is longer
+than a commit may take. What has to be sent again (its keys moved, the library was missing) is sent
+by itself, and waited for by itself.
+
 Every call that is acknowledged writes something (a report that is not counted adds to a service
 counter), so that the answer to a retry, `duplicate`, waits for what the first attempt wrote.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import chain, islice
 from typing import Any
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
-from .connections import Wait, Words
+from .connections import Host, Wait, Words
 from .durability import DurabilityMonitor
+from .faults import repeatable
 from .fitness import DURABLE, settings_of, weak_syncing
 from .servers import Command, Servers
 
@@ -67,18 +74,6 @@ class ConfirmedServers:
         for base in bases:
             self.ask_one(Command(base, ("SET", base + b":confirmed", "1")))
 
-    def confirmations(self) -> list[Words]:
-        """Return what is asked behind each write."""
-        address = self._servers.address
-        asked: list[Words] = []
-        if address.durable and self._monitor.settings_are_seen:
-            asked.append(CONFIG_GET)
-        if address.replicas and self._monitor.has_waitaof:
-            asked.append((WAITAOF, 1, address.replicas, WAIT_MILLISECONDS))
-        elif address.replicas:
-            asked.append((WAIT, address.replicas, WAIT_MILLISECONDS))
-        return asked
-
     def _refusal(self, base: bytes) -> StoreError | None:
         try:
             self.admit([base])
@@ -87,31 +82,90 @@ class ConfirmedServers:
         return None
 
     def _confirmed(self, commands: Sequence[Command], wait: Wait) -> list[Any]:
-        """Ask, and ask behind each command whether it is durable."""
-        asked = self.confirmations()
-        expanded = [each for command in commands for each in _followed(command, asked)]
-        answers = self._servers.ask_each(expanded, wait)
-        step = 1 + len(asked)
-        return [
-            self._required(expanded[at : at + step], answers[at : at + step])
-            for at in range(0, len(expanded), step)
-        ]
+        """Ask, and ask behind the writes to each server whether they are durable."""
+        answers = self._in_groups(commands, wait)
+        again = [at for at, answer in enumerate(answers) if repeatable(answer)]
+        for at in again:
+            answers[at] = self._alone(commands[at], wait)
+        return answers
 
-    def _required(self, commands: Sequence[Command], answers: Sequence[Any]) -> Any:
-        """Return the answer to a command if all that confirms it does; else a StoreError."""
-        for command, answer in zip(commands, answers, strict=True):
-            try:
-                self._require(command, answer)
-            except StoreError as error:
-                return error
-        return answers[0]
+    def _in_groups(self, commands: Sequence[Command], wait: Wait) -> list[Any]:
+        """Ask all at once, each server's writes confirmed together."""
+        groups = self._by_server(commands)
+        asked = [self._followed([commands[at] for at in places]) for places in groups.values()]
+        replies = iter(self._servers.ask_each(list(chain(*asked)), wait, mend=False))
+        answers: list[Any] = [None] * len(commands)
+        for (host, places), sent in zip(groups.items(), asked, strict=True):
+            found = list(islice(replies, len(sent)))
+            refused = self._refused(sent, found)
+            for at, answer in zip(places, _of_writes(sent, found), strict=True):
+                answers[at] = self._of_group(commands[at], host, answer, refused)
+        return answers
+
+    def _of_group(
+        self, command: Command, host: Host | None, answer: Any, refused: StoreError | None
+    ) -> Any:
+        """Return what a write of a group is answered with: one that moved was not waited for."""
+        if isinstance(answer, StoreError):
+            return answer
+        if refused is None and self._host(command) != host:
+            return StoreUnavailable("a shard moved while it was written: ask again")
+        return refused or answer
+
+    def _alone(self, command: Command, wait: Wait) -> Any:
+        """Ask one, with what confirms it; both again where its server could not do it."""
+        sent = self._followed([command])
+        found = self._servers.ask_each(sent, wait)
+        if isinstance(found[0], StoreError):
+            return found[0]
+        return self._refused(sent, found) or found[0]
+
+    def _by_server(self, commands: Sequence[Command]) -> dict[Host | None, list[int]]:
+        """Return the places of the commands to each server; None: no server has the keys."""
+        groups: dict[Host | None, list[int]] = {}
+        for at, command in enumerate(commands):
+            groups.setdefault(self._host(command), []).append(at)
+        return groups
+
+    def _host(self, command: Command) -> Host | None:
+        try:
+            return self._servers.owner(command.base).host
+        except StoreUnavailable:
+            return None
+
+    def _followed(self, writes: Sequence[Command]) -> list[Command]:
+        """Return writes to one server, each with its question, and behind the last the wait."""
+        address = self._servers.address
+        sent: list[Command] = []
+        for write in writes:
+            sent.append(write)
+            if address.durable and self._monitor.settings_are_seen:
+                sent.append(Command(write.base, CONFIG_GET, confirms=True))
+        if address.replicas:
+            sent.append(Command(writes[-1].base, self._wait_for(address.replicas), confirms=True))
+        return sent
+
+    def _wait_for(self, replicas: int) -> Words:
+        if self._monitor.has_waitaof:
+            return WAITAOF, 1, replicas, WAIT_MILLISECONDS
+        return WAIT, replicas, WAIT_MILLISECONDS
+
+    def _refused(self, commands: Sequence[Command], answers: Sequence[Any]) -> StoreError | None:
+        """Return why the writes among these are not acknowledged; None: all are confirmed."""
+        try:
+            for command, answer in zip(commands, answers, strict=True):
+                if command.confirms:
+                    self._require(command, answer)
+        except StoreError as error:
+            return error
+        return None
 
     def _require(self, command: Command, answer: Any) -> None:
         if isinstance(answer, StoreError):
             raise answer
-        if command.confirms and command.words[0] == CONFIG:
+        if command.words[0] == CONFIG:
             self._require_settings(command, answer)
-        elif command.confirms:
+        else:
             self._require_replicas(answer)
 
     def _require_settings(self, command: Command, answer: Any) -> None:
@@ -132,7 +186,7 @@ class ConfirmedServers:
             )
 
 
-def _followed(command: Command, asked: Sequence[Words]) -> Iterator[Command]:
-    yield command
-    for words in asked:
-        yield Command(command.base, words, confirms=True)
+def _of_writes(commands: Sequence[Command], answers: Sequence[Any]) -> list[Any]:
+    """Return the answers to the writes among these."""
+    paired = zip(commands, answers, strict=True)
+    return [answer for command, answer in paired if not command.confirms]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from ...errors import StoreUnfit
@@ -24,6 +25,7 @@ from .fitness import IS_DURABLE, WAITAOF, Node, read, unseen, weak_settings
 from .servers import Servers
 
 AGAIN_SECONDS = 0.5  # between two looks for requests that are refused
+MOST_REPLICAS_AT_ONCE = 64
 REPLICA_SECONDS = 10.0  # between two looks at replicas: one that is away costs a timeout
 NEXT_REWRITE = "no report is acknowledged until that rewrite has ended, by itself"
 
@@ -156,7 +158,13 @@ class DurabilityMonitor:
         hosts = [host for node in nodes for host in node.replicas]
         for host in self._replicas.keys() - set(hosts):
             self._replicas.pop(host).disconnect(idle=False)
-        self._of_replicas = {host: tuple(self._of_replica(host)) for host in hosts}
+        if hosts:
+            # Side by side: health waits for this, and replicas that hang would add up.
+            with ThreadPoolExecutor(MOST_REPLICAS_AT_ONCE) as pool:
+                found = pool.map(lambda host: tuple(self._of_replica(host)), hosts)
+                self._of_replicas = dict(zip(hosts, found, strict=True))
+        else:
+            self._of_replicas = {}
         self._replicas_looked = self._seconds()
 
     def _of_replica(self, host: Host) -> Iterator[Weakness]:

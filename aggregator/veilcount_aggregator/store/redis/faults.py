@@ -32,6 +32,12 @@ def forgotten(error: object) -> bool:
     return isinstance(error, ResponseError) and str(error).startswith(_NO_FUNCTION)
 
 
+def repeatable(answer: object) -> bool:
+    """Whether a write was not done by a server that has no such keys, or no library yet."""
+    cause = answer.__cause__ if isinstance(answer, StoreError) else None
+    return moved(cause) or forgotten(cause)
+
+
 def loaded_already(error: ResponseError) -> bool:
     """Whether the library that was sent is there: somebody else was faster."""
     return _LOADED in str(error)

@@ -1,8 +1,9 @@
 """The limit on what all counters of a shard may take: an operator's, or a share of `maxmemory`.
 
 `maxmemory` may be changed while Redis runs, and a shard may move to another server: it is asked for
-again every minute. A server that does not say what it is, or does not answer, sets no limit here;
-its own refuses writes when it is reached.
+again every minute. A server that does not say what it is sets no limit here; its own refuses writes
+when it is reached. One that has not answered yet is asked again within seconds: when it is back, a
+flood must not find it without a limit.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from .root import Root
 from .servers import Servers
 
 SECONDS = 60.0
+UNKNOWN_SECONDS = 2.0  # while a server has not said yet what it has
 
 
 class ShardLimits(NamedTuple):
@@ -63,6 +65,7 @@ class Limits:
         try:
             owners = [self._servers.owner(base) for base in self._root.bases]
         except StoreError:  # nobody has the slots at the moment
+            self._until = self._seconds() + UNKNOWN_SECONDS
             return self._found
         shards = Counter(owner.host for owner in owners)
         by_host = {owner.host: owner for owner in owners}
@@ -70,6 +73,8 @@ class Limits:
         for host, answer in zip(by_host, ask_each(asked, Wait.PROBE), strict=True):
             if isinstance(answer, bytes):
                 self._memory[host] = _maxmemory(answer)
+        if not self._memory.keys() >= by_host.keys():
+            self._until = self._seconds() + UNKNOWN_SECONDS
         return [_share(self._memory.get(host, 0), shards[host]) for host in _hosts(owners)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from ...errors import StoreUnavailable
+from ...errors import StoreError, StoreUnavailable
 from .connections import Wait, ask_each
 from .library import call
 from .reading import Reader
@@ -36,9 +36,15 @@ def restore(servers: Servers, root: Root, fingerprint: str) -> int:
 
 def sweep(servers: Servers, root: Root, fingerprint: str, kept: timedelta) -> None:
     """Delete the rows of the epochs that were dropped so long ago, some buckets at a time."""
+    errors = []
     for base in root.bases:
         words = call("expire", base, root.store, fingerprint, int(kept.total_seconds()))
-        _free(servers, root, base, fingerprint, int(servers.ask_one(Command(base, words))))
+        try:
+            _free(servers, root, base, fingerprint, int(servers.ask_one(Command(base, words))))
+        except StoreError as error:  # the other shards' rows go all the same
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 def _free(servers: Servers, root: Root, base: bytes, fingerprint: str, epochs: int) -> None:
@@ -50,12 +56,12 @@ def _free(servers: Servers, root: Root, base: bytes, fingerprint: str, epochs: i
 
 
 def _each(servers: Servers, root: Root, name: str, *given: str | int) -> int:
-    """Call a function in every shard, one after the other; return the greatest answer."""
-    answers = []
-    for base in root.bases:
-        words = call(name, base, root.store, *given)
-        answers.append(int(servers.ask_one(Command(base, words))))
-    return max(answers)
+    """Call a function in every shard; return the greatest answer.
+
+    A shard that is away keeps none from doing its part; then the call fails, to be repeated.
+    """
+    asked = [Command(base, call(name, base, root.store, *given)) for base in root.bases]
+    return max(int(answer) for answer in servers.ask(asked))
 
 
 def _instant(seconds: bytes, microseconds: bytes) -> datetime:

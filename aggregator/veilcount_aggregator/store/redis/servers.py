@@ -133,10 +133,12 @@ class Servers:
         """Return one answer."""
         return self.ask([command], wait)[0]
 
-    def ask_each(self, commands: Sequence[Command], wait: Wait = Wait.READ) -> list[Any]:
+    def ask_each(
+        self, commands: Sequence[Command], wait: Wait = Wait.READ, *, mend: bool = True
+    ) -> list[Any]:
         """Return the answers; in place of one that did not come or is an error, a StoreError."""
         answers = self._ask(commands, wait)
-        again = _again(commands, answers)
+        again = _again(commands, answers) if mend else []
         errors = [
             (commands[at].base, answers[at])
             for at in again

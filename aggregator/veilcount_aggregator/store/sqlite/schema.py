@@ -78,7 +78,6 @@ create table dropping (
 ) strict, without rowid
 """
 
-#: from each version to the next; a step that was released never changes
 #: a statement that changes a series' account
 _CHARGE = "update series set bytes = bytes + {} where number = {}.series"
 

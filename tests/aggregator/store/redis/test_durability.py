@@ -185,7 +185,11 @@ class Recorder:
     confirms: object = 0
     asked: list[Command] = field(default_factory=list)
 
-    def ask_each(self, commands: list[Command], wait: Wait) -> list[object]:
+    def owner(self, base: bytes) -> Server:
+        """Return the server of a base: each has one of its own."""
+        return Server.at((base.decode(), 6379), self.address)
+
+    def ask_each(self, commands: list[Command], wait: Wait, *, mend: bool) -> list[object]:
         """Keep what is asked, and answer."""
         self.asked += commands
         return [self.confirms if each.confirms else b"OK" for each in commands]
@@ -193,7 +197,7 @@ class Recorder:
 
 @pytest.mark.parametrize("confirms", [[1, 1], [0, 1], [1, 0], [0, 0]])
 def test_from_redis_7_2_on_disks_are_waited_for(confirms: list[int]) -> None:
-    """Of the master and of so many replicas, in one command behind each write."""
+    """Of the master and of so many replicas, in one command behind each server's writes."""
     servers = Recorder(Address((("db", 6379),), replicas=1), confirms)
     monitor = DurabilityMonitor(servers)  # type: ignore[arg-type] # only asks
     monitor.has_waitaof = True

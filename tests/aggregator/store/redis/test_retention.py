@@ -10,7 +10,7 @@ from tests.aggregator.store.redis.crowd import count, rows
 from tests.aggregator.store.series import DAILY, LINKED, LONG_AGO, Asked, drop, row, send
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
-from veilcount_aggregator.errors import NotDue
+from veilcount_aggregator.errors import NotDue, StoreUnavailable
 from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
 from veilcount_aggregator.store.redis.library import call
 from veilcount_shared.verdict import Verdict
@@ -78,3 +78,32 @@ def test_each_master_shows_its_time_and_one_that_is_down_is_left_out(
     store.close()
 
     assert (all_three, two) == (3, 2)
+
+
+def test_a_master_that_is_away_keeps_no_other_from_dropping_and_sweeping(
+    cluster: RedisCluster,
+) -> None:
+    """Whichever it is: the first shard is on the master that is killed."""
+    store = open_redis(cluster.url, make=True)
+    count(store, rows(300, 1))
+    first = store._servers.owner(store.root.bases[0]).host[1]
+    (master,) = (node for node in cluster.nodes if node.port == first)
+    bases = [base for base in store.root.bases if store._servers.owner(base).host[1] != first]
+    before = _rows_of(store, bases)
+    master.kill()
+    with pytest.raises(StoreUnavailable):
+        store.drop(LINKED, 1, LONG_AGO, datetime.now(UTC))
+    with pytest.raises(StoreUnavailable):
+        store.sweep(LINKED, timedelta(0), LONG_AGO)
+    after = _rows_of(store, bases)
+    master.start()
+    cluster.wait()
+    store.close()
+
+    assert (before > 0, after) == (True, 0)
+
+
+def _rows_of(store: RedisStore, bases: list[bytes]) -> int:
+    """Return how many keys of rows these shards have."""
+    keys = [store._servers.owner(base).ask("KEYS", f"{base.decode()}:[0-9]*") for base in bases]
+    return sum(map(len, keys))
