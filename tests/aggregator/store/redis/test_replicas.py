@@ -154,14 +154,14 @@ def test_the_shards_of_a_server_wait_for_its_replica_once(tmp_path: Path) -> Non
     """One after the other, a hung replica would cost a body of all shards a wait for each."""
     cluster = RedisCluster(tmp_path, nodes=1, replicas=1, repl_diskless_sync_delay="0")
     with closing(open_redis(f"{cluster.url}?replicas=1&shards=12", make=True)) as store:
-        wait_until(lambda: _is_taken(store))
+        wait_until(lambda: is_taken(store))
         cluster.replicas[0][0].freeze()
         began = time.monotonic()
         with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
             store.commit([answers(rows(200, 2))], {})
         took = time.monotonic() - began
         cluster.replicas[0][0].thaw()
-        wait_until(lambda: _is_taken(store))
+        wait_until(lambda: is_taken(store))
         again = store.commit([answers(rows(200, 2))], {})[0]
     cluster.close()
 
