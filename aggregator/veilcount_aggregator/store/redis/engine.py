@@ -49,9 +49,9 @@ from ..memory import MemoryUse
 from ..pieces import width
 from . import intake, replica, retention, shelf
 from .address import Address
-from .confirmation import ConfirmedServers
 from .connections import Wait
 from .durability import DurabilityMonitor
+from .durable_writes import ConfirmedServers
 from .library import call, pack
 from .limits import Limits
 from .moving import Mover

@@ -16,9 +16,9 @@ from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Durable, Record
 from veilcount_aggregator.store.redis.address import Address
-from veilcount_aggregator.store.redis.confirmation import WAIT_MILLISECONDS, ConfirmedServers
 from veilcount_aggregator.store.redis.connections import Server, Wait
 from veilcount_aggregator.store.redis.durability import DurabilityMonitor
+from veilcount_aggregator.store.redis.durable_writes import WAIT_MILLISECONDS, ConfirmedServers
 from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
 from veilcount_aggregator.store.redis.fitness import Node
 from veilcount_aggregator.store.redis.servers import Command, Servers

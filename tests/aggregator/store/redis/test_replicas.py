@@ -23,7 +23,7 @@ from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import COUNTED, Record
 from veilcount_aggregator.store.contract import Bytes
-from veilcount_aggregator.store.redis import confirmation
+from veilcount_aggregator.store.redis import durable_writes
 from veilcount_aggregator.store.redis.connections import TIMEOUTS, Wait
 from veilcount_aggregator.store.redis.durability import REPLICA_SECONDS
 from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
@@ -36,7 +36,7 @@ FILLER = 24 << 20  # bytes: more than a connection of the loopback buffers
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A frozen replica never answers: it is waited for more briefly."""
-    monkeypatch.setattr(confirmation, "WAIT_MILLISECONDS", 600)
+    monkeypatch.setattr(durable_writes, "WAIT_MILLISECONDS", 600)
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_the_shards_of_a_server_wait_for_its_replica_once(tmp_path: Path) -> Non
         again = store.commit([answers(rows(200, 2))], {})[0]
     cluster.close()
 
-    assert took < 6 * confirmation.WAIT_MILLISECONDS / 1000  # of twelve
+    assert took < 6 * durable_writes.WAIT_MILLISECONDS / 1000  # of twelve
     assert (again != COUNTED).all()  # the first attempt was counted, and not acknowledged
 
 
