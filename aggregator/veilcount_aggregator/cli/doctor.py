@@ -21,6 +21,7 @@ from ..checkup import (
 from ..errors import SettingsError
 from ..settings import PREFIX, ROOM, Settings
 from . import options, source
+from .memory_options import memory_limits
 from .progress import waiting
 from .running import NOT_SO, WELL
 from .telling import tell_json, tell_lines, tell_table
@@ -52,7 +53,7 @@ STYLES = {State.OK: "green", State.WARN: "yellow", State.WRONG: "bold red"}
     metavar="N",
     help="The server's --room, if it has one of its own.",
 )
-@options.memory_limits
+@memory_limits
 @click.option("--deep", is_flag=True, help="Read the whole store: counters against spent slots.")
 @options.as_json
 @click.pass_context

@@ -14,6 +14,7 @@ from ..binding import Bind
 from ..serving import Ready, serve
 from ..settings import ANALYSIS_MEMORY, NEW_PER_HOUR, PREFIX, ROOM, Settings, classes_in
 from . import options
+from .memory_options import memory_limits
 
 ADDRESS = "127.0.0.1:8420"
 
@@ -53,7 +54,7 @@ ADDRESS = "127.0.0.1:8420"
     envvar=f"{PREFIX}RATE",
     help="Requests a second that each key may send to this server; 0: any number.",
 )
-@options.memory_limits
+@memory_limits
 @click.option(
     "--journal",
     type=click.Path(path_type=Path),
