@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.system.server import wait_until
 from veilcount_aggregator.aggregator import Aggregator
 from veilcount_aggregator.clock_guard import ClockState
 from veilcount_aggregator.definitions import Source, push
@@ -80,7 +81,7 @@ def test_a_tick_looks_at_the_shelf(aggregator: Aggregator, ticker: Ticker, clock
 
     ticker.tick()
 
-    assert aggregator.watch.known().catalogue.named.keys() == {"autosave"}
+    wait_until(lambda: aggregator.watch.known().catalogue.named.keys() == {"autosave"})
 
 
 def dropped(aggregator: Aggregator) -> int:

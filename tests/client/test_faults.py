@@ -281,11 +281,13 @@ def test_an_end_stores_everything(how: str, code: int, apps: Apps, sink: Server)
         said, logged = apps.run("end", silent.url, START, how, ends=code)
         took = time.time() - float(said.split()[1])
     assert logged.count("Traceback") == (how == "by an exception")
-    assert took < 1.0  # generous: the bench has the figure
+    assert took < 5.0  # it waits for no answer, which would be 30 s; the bench has the figure
 
     delivered, _ = apps.run("deliver", sink.url, START + 1)
-
     assert delivered == "True\n"
+    if not sink.seen:  # a busy machine: the end had no time to give back what was being sent
+        apps.run("deliver", sink.url, START + 1 + LEASE)
+
     assert len(sink.seen) == len(sink.reports) == in_the_state(apps.folder)
     assert len(sink.seen) >= 3
 
