@@ -43,7 +43,7 @@ def create_app(
 ) -> Flask:
     """Return the doors of an aggregator; `seconds` is a clock that never goes back.
 
-    `analysis_is_up` asks the analysis process, if this one has one beside it.
+    `analysis_is_up` asks the analysis process, if this server has one.
     """
     app = Flask(__name__, static_folder=None)
     app.config.update(MAX_CONTENT_LENGTH=MOST_BODY, PROVIDE_AUTOMATIC_OPTIONS=False)

@@ -2,8 +2,8 @@
 
 The first request in leads and commits alone; those that arrive meanwhile form the next group, whose
 first then leads. So a group is as large as the store is slow, with no timer and no thread. Where a
-store has several lanes (the shards of a cluster), each has a queue of its own, and a group is one
-transaction of one lane. What waits is bounded: beyond it a request is told to come back.
+store has several lanes (the masters of a cluster), each has a queue of its own, and a group is one
+transaction in each shard of its lane. What waits is bounded: beyond it a request has to come back.
 
 A lane that hangs must not take all threads of the process, which the other lanes need. While its
 group has been under way for more than a second, only the first few requests stay: the others, and
@@ -92,7 +92,8 @@ class Committer:
     def _lane(self, number: int) -> _Lane:
         # One step, so that two threads never have a lane each of one number.
         return self._lanes.get(number) or self._lanes.setdefault(
-            number, _Lane(lambda group: self._write(number, group), self._has_several)
+            number,
+            _Lane(lambda group: self._write(number, group), self._has_several, self._seconds),
         )
 
     def _has_several(self) -> bool:
@@ -132,9 +133,13 @@ class _Lane:
     """One queue, led by whoever stands first in it."""
 
     def __init__(
-        self, write: Callable[[list[_Ticket]], None], has_others: Callable[[], bool]
+        self,
+        write: Callable[[list[_Ticket]], None],
+        has_others: Callable[[], bool],
+        seconds: Callable[[], float],
     ) -> None:
         self.waiting = 0
+        self._seconds = seconds
         self._write = write
         self._has_others = has_others
         self._begun: float | None = None  # when the group under way was sent
@@ -178,7 +183,7 @@ class _Lane:
     def _hangs(self) -> bool:
         """Whether the group under way takes too long for requests that other lanes could use."""
         begun = self._begun
-        return begun is not None and time.monotonic() - begun > STALL_SECONDS and self._has_others()
+        return begun is not None and self._seconds() - begun > STALL_SECONDS and self._has_others()
 
     def _lead(self) -> None:
         """Commit the group at the head of the queue; wake it, and the next one's first."""
@@ -208,7 +213,7 @@ class _Lane:
                 if reports > MOST_AT_ONCE:
                     break
                 group.append(ticket)
-            self._begun, self._under_way = time.monotonic(), group
+            self._begun, self._under_way = self._seconds(), group
             return group
 
     def _settle(self, group: list[_Ticket]) -> None:

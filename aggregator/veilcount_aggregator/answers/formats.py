@@ -72,11 +72,6 @@ def stream_arrow(answer: object) -> Iterator[bytes]:
     yield sink.take()
 
 
-def as_arrow(answer: object) -> bytes:
-    """Return an answer as a stream of Arrow, whole."""
-    return b"".join(stream_arrow(answer))
-
-
 def stream_parquet(answer: object) -> Iterator[bytes]:
     """Yield an answer as a Parquet file, one row group a part."""
     _arrow()
@@ -88,11 +83,6 @@ def stream_parquet(answer: object) -> Iterator[bytes]:
             writer.write_table(_table(part, names, schema))
             yield sink.take()
     yield sink.take()
-
-
-def as_parquet(answer: object) -> bytes:
-    """Return an answer as a Parquet file, whole."""
-    return b"".join(stream_parquet(answer))
 
 
 def _table(part: Document, names: Sequence[str], schema: pa.Schema) -> pa.Table:

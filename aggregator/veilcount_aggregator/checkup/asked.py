@@ -58,7 +58,7 @@ def memory(stored: Stored) -> Iterator[Told]:
     limit, total = use.series_limit(limits), use.store_limit(limits)
     worst = sum(worst_case(each.collection, use.shards) for each in stored.open_series)
     complaints = [
-        *(told for each in stored.open_series for told in _memory(each, use, limit)),
+        *(finding for each in stored.open_series for finding in _memory(each, use, limit)),
         *(_store_memory(use.total, total) if total is not None and not stored.secret else ()),
     ]
     shards = f" in {use.shards} shards" if use.shards > 1 else ""

@@ -16,7 +16,13 @@ from tests.aggregator.answers.crowd import compare, estimate
 from tests.aggregator.web.world import World
 from veilcount_aggregator import answers
 from veilcount_aggregator.answers import parts
-from veilcount_aggregator.answers.formats import NoArrow, as_arrow, as_csv, as_parquet, stream_csv
+from veilcount_aggregator.answers.formats import (
+    NoArrow,
+    as_csv,
+    stream_arrow,
+    stream_csv,
+    stream_parquet,
+)
 from veilcount_aggregator.errors import QueryError
 from veilcount_aggregator.reader import columns
 
@@ -69,8 +75,8 @@ def test_arrow_and_parquet_say_what_json_says(
 ) -> None:
     """With the promises in their metadata."""
     answer = estimate(stocked, name, **given)
-    streamed = pa.ipc.open_stream(as_arrow(answer)).read_all()
-    filed = pyarrow.parquet.read_table(io.BytesIO(as_parquet(answer)))
+    streamed = pa.ipc.open_stream(b"".join(stream_arrow(answer))).read_all()
+    filed = pyarrow.parquet.read_table(io.BytesIO(b"".join(stream_parquet(answer))))
     names, rows = told(answer)
 
     for table in (streamed, filed):
@@ -94,8 +100,8 @@ def test_a_table_is_written_in_parts_of_bounded_size(
         columns.columns_of(answers.plain(answer)).rows
     )
     assert from_csv(b"".join(stream_csv(answer))) == (names, rows)
-    assert pa.ipc.open_stream(as_arrow(answer)).read_all().to_pylist() == rows
-    filed = pyarrow.parquet.read_table(io.BytesIO(as_parquet(answer)))
+    assert pa.ipc.open_stream(b"".join(stream_arrow(answer))).read_all().to_pylist() == rows
+    filed = pyarrow.parquet.read_table(io.BytesIO(b"".join(stream_parquet(answer))))
     assert filed.to_pylist() == rows
 
 
@@ -105,7 +111,7 @@ def test_a_comparison_is_a_table_too(stocked: World) -> None:
     names, rows = told(arms)
 
     assert from_csv(as_csv(arms)) == (names, rows)
-    assert pa.ipc.open_stream(as_arrow(arms)).read_all().to_pylist() == rows
+    assert pa.ipc.open_stream(b"".join(stream_arrow(arms))).read_all().to_pylist() == rows
     assert rows[0]["a"] == "arm:A"
     assert rows[0]["a_figure"] - rows[0]["b_figure"] == pytest.approx(rows[0]["difference"])
     assert from_csv(as_csv(answer))[1] == []
@@ -134,7 +140,7 @@ def test_without_pyarrow_it_says_what_is_missing(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
 
     with pytest.raises(NoArrow, match="pip install pyarrow"):
-        as_arrow(estimate(stocked, "once"))
+        list(stream_arrow(estimate(stocked, "once")))
 
 
 # -- alerts ----------------------------------------------------------------------------------------
