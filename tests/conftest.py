@@ -5,19 +5,26 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - what is made there has a name of its own
-ROOM = 1 << 30
+ROOM = 2 << 30
 # Hundreds of processes are started here, and compiling what they import was most of their time.
 # Beside the sources nothing is written: whoever wants them clean keeps them so.
 COMPILED = Path(__file__).parents[1] / ".compiled_cache"
 
+
+def _has_room(folder: Path) -> bool:
+    return folder.is_dir() and shutil.disk_usage(folder).free > ROOM
+
+
+# Where a disk is shared, one fsync may take longer than a store is waited for. Processes end in
+# tests, power does not: what is written to memory is as safe there, and as slow as it is asked for.
+if _has_room(MEMORY):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # three workers on two cores wait otherwise
 os.environ |= {"PYTHONPYCACHEPREFIX": str(COMPILED), "PYTHONDONTWRITEBYTECODE": ""}
 sys.pycache_prefix, sys.dont_write_bytecode = str(COMPILED), False
@@ -32,10 +39,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder for stores, in memory if there is room: processes end in tests, power does not."""
-    if not MEMORY.is_dir() or shutil.disk_usage(MEMORY).free < ROOM:
-        yield tmp_path_factory.mktemp("memory")
-        return
-    with TemporaryDirectory(prefix="veilcount-", dir=MEMORY) as folder:
-        yield Path(folder)
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the stores of a whole session."""
+    return tmp_path_factory.mktemp("memory")
