@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -50,7 +51,16 @@ answers = 2
 COLLECTIONS = parse_collections(FILE, lambda _: [])
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 CLOSED = "http://127.0.0.1:9"
+DISK = Path(__file__).parents[2] / "build"
 App = Callable[..., object]
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder on a disk: one in memory is what `doctor` warns of."""
+    DISK.mkdir(exist_ok=True)
+    with TemporaryDirectory(dir=DISK) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

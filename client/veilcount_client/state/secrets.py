@@ -12,14 +12,19 @@ ROOT_BYTES = 32
 SALT_BYTES = 16
 
 
+def random_bytes(size: int) -> bytes:
+    """Return bytes of the operating system's generator: the one source of all secrets."""
+    return os.urandom(size)
+
+
 def new_root() -> bytes:
     """Return a fresh root secret."""
-    return os.urandom(ROOT_BYTES)
+    return random_bytes(ROOT_BYTES)
 
 
 def new_salt() -> bytes:
     """Return what makes a person's secret another one after it was forgotten."""
-    return os.urandom(SALT_BYTES)
+    return random_bytes(SALT_BYTES)
 
 
 def key_of(root: bytes, person: str) -> bytes:

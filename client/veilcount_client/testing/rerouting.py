@@ -19,7 +19,7 @@ from ..answers import Record
 from ..client import Client, Person
 from ..places import place_of
 from ..settings import KILL_SWITCHES, Settings
-from ..state import sqlite, sqlite_file
+from ..state import secrets as state_secrets
 from ..worker import Worker
 
 Replacement = AbstractContextManager[Any]
@@ -73,10 +73,7 @@ def secrets(coins: Coins) -> Iterator[None]:
     def drawn(size: int) -> bytes:
         return b"".join(coins.word().to_bytes(8, "big") for _ in range(size // 8))
 
-    with (
-        patch.object(sqlite_file, "new_root", lambda: drawn(32)),
-        patch.object(sqlite, "new_salt", lambda: drawn(16)),
-    ):
+    with patch.object(state_secrets, "random_bytes", drawn):
         yield
 
 
