@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcount_aggregator import estimate
-from veilcount_aggregator.estimating import Frequencies
-from veilcount_aggregator.estimating.law import Law
-from veilcount_aggregator.simulating import simulate
+from veilcount_aggregator.analysis.simulation import simulate
+from veilcount_aggregator.estimation import Frequencies
+from veilcount_aggregator.estimation.response_distribution import Law
 from veilcount_shared import Collection
-from veilcount_shared.design import Mean, Plane, Subset, plan
 from veilcount_shared.domain import Choice
+from veilcount_shared.mechanisms import Mean, Plane, Subset, plan
 from veilcount_shared.periods import Unit
 
-from .rivals import ROOT, RivalsMissingError, _python
+from .competitors import ROOT, RivalsMissingError, _python
 from .table import Cell, Row, Table
 
 Floats = NDArray[np.float64]
@@ -103,7 +103,7 @@ class Crowds:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [_python(), "-m", "bench.accuracy_side"],
+            [_python(), "-m", "bench.accuracy_worker"],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

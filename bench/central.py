@@ -15,15 +15,15 @@ from pathlib import Path
 from statistics import median
 from time import process_time
 
-from veilcount_aggregator.central.noise import noised
-from veilcount_aggregator.curator import Curator
-from veilcount_aggregator.journal import Journal
-from veilcount_aggregator.releases import Filter
-from veilcount_aggregator.series import Series
+from veilcount_aggregator.central.curator import Curator
+from veilcount_aggregator.central.opendp_noise import noised
+from veilcount_aggregator.central.privacy_filter import Filter
+from veilcount_aggregator.central.release_journal import Journal
+from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import open_store
 from veilcount_shared import parse_collections
 
-from .fitting import Power
+from .scaling_fit import Power
 from .table import Row, Table
 
 COLUMNS = {"what": "", "value": ".4g", "where": "", "target": "", "met": ""}

@@ -112,7 +112,7 @@ class Processes:
         """Run one; return its figures."""
         self._number += 1
         state = f"{self._folder.name}/{self._number}"
-        told = self._python("-m", "bench.client_side", name, url, state, str(number))
+        told = self._python("-m", "bench.client_worker", name, url, state, str(number))
         figures: dict[str, float] = json.loads(told)
         return figures
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.aggregator.store.redis.crowd import answers, rows
+from tests.aggregator.store.redis.simulated_rows import answers, rows
 from tests.proxy import Mood, Proxy
 from tests.redis_server import RedisServer
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from math import log
 from typing import Any
 
-from .rivals import ROOT
+from .competitors import ROOT
 from .table import Row, Table
 
 SIZES = (1024, 4096, 16_384, 65_536, 262_144, 1_000_000)
@@ -49,7 +49,7 @@ def run(*, quick: bool) -> Table:
 
 
 def _measure(k: int, epsilon: str, repetitions: int) -> Row:
-    command = [sys.executable, "-m", "bench.estimate_side", str(k), epsilon, str(repetitions)]
+    command = [sys.executable, "-m", "bench.estimate_worker", str(k), epsilon, str(repetitions)]
     ran = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(ran.stdout)
     row = {"k": k, "eps": epsilon, **found}

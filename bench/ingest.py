@@ -15,7 +15,7 @@ from statistics import median
 
 import numpy as np
 
-from veilcount_aggregator.series import Series
+from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import open_store
 
 from .ingest_inside import bytes_a_row, group_and_direct

@@ -9,8 +9,8 @@ import sys
 
 from flask import Flask, request
 
-from veilcount_aggregator.binding import Bind
-from veilcount_aggregator.serving import _server
+from veilcount_aggregator.server.listen_address import Bind
+from veilcount_aggregator.server.serve import _server
 from veilcount_aggregator.settings import Settings
 
 app = Flask(__name__)

@@ -11,10 +11,10 @@ from typing import cast
 import numpy as np
 from tests.redis_server import RedisServer
 
-from veilcount_aggregator.commit import Committer
-from veilcount_aggregator.notebook import Notebook
-from veilcount_aggregator.series import Series
-from veilcount_aggregator.serving import THREADS
+from veilcount_aggregator.ingest.group_commit import Committer
+from veilcount_aggregator.ingest.service_counters import Notebook
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.server.serve import THREADS
 from veilcount_aggregator.store import COUNTED, ROW_BYTES, Codes, Notes, Spends, Store, open_store
 
 from .ingest_load import question

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from veilcount_client.body_packing import pack
+from veilcount_client.delivery.body_packing import pack
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import Report
 from veilcount_shared.wire import PACKED_TYPE

@@ -17,7 +17,7 @@ from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.server import HOST, free_port, wait_until
 
-from veilcount_aggregator.serving import THREADS
+from veilcount_aggregator.server.serve import THREADS
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 
@@ -113,7 +113,7 @@ def _gunicorn(settings: Settings, port: int, *, bare: bool) -> list[str]:
         *(sys.executable, "-m", "gunicorn", "--worker-class", "gthread", "--threads", threads),
         *("--workers", workers, "--bind", f"{HOST}:{port}", "--keep-alive", "60"),
         *("--no-control-socket", "--worker-tmp-dir", "/dev/shm"),  # noqa: S108 - as it advises
-        "bench.ingest_bare:app" if bare else "veilcount_aggregator.wsgi:app",
+        "bench.ingest_bare:app" if bare else "veilcount_aggregator.server.wsgi:app",
     ]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import poisson
-from tests.client.world import (
+from tests.client.device_fixtures import (
     HOUR,
     MINUTE,
     Device,
@@ -32,8 +32,8 @@ from tests.client.world import (
     set_clock,
 )
 
+from veilcount_client.delivery.transport import Later, Outcome
 from veilcount_client.testing import SeededCoins
-from veilcount_client.transport import Later, Outcome
 from veilcount_shared import Collection
 
 from .table import Row, Table

@@ -8,9 +8,9 @@ from fractions import Fraction
 from statistics import median
 from time import process_time
 
-from veilcount_shared.design import Plan, plan
-from veilcount_shared.design.plan import _orders, _plan
 from veilcount_shared.epsilon import exp_lower
+from veilcount_shared.mechanisms import Plan, plan
+from veilcount_shared.mechanisms.selection import _orders, _plan
 
 from .table import Cell, Row, Table
 from .variance import optimum, supported

@@ -18,11 +18,11 @@ from typing import Any
 
 from veilcount_shared import Collection, SystemCoins
 from veilcount_shared.collection import Measure
-from veilcount_shared.design import Plain, Plane, Subset
 from veilcount_shared.domain import GRID, Boolean, Choice, Number
+from veilcount_shared.mechanisms import Plain, Plane, Subset
 from veilcount_shared.periods import Unit
 
-from .rivals import CLIENTS, Lap, Rivals, RivalsMissingError
+from .competitors import CLIENTS, Lap, Rivals, RivalsMissingError
 from .stopwatch import Stopwatch
 from .table import Row, Table
 from .variance import optimum, supported

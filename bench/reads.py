@@ -23,9 +23,9 @@ import requests
 from loadtests.analysts import Findings, definitions, hammering, parse, report_body, send
 from tests.system.server import Server
 
-from veilcount_aggregator.definitions import Source, push
-from veilcount_aggregator.keys import Role, create
-from veilcount_aggregator.sessions import begin
+from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.auth.sessions import begin
+from veilcount_aggregator.catalog.definitions import Source, push
 from veilcount_aggregator.store import open_store
 from veilcount_shared import Collection
 

@@ -17,18 +17,18 @@ from pathlib import Path
 
 import numpy as np
 from redis.crc import key_slot
-from tests.aggregator.store.redis.crowd import answers, count, rows
-from tests.aggregator.store.series import LINKED
+from tests.aggregator.store.redis.simulated_rows import answers, count, rows
+from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.store.backup import backup
-from veilcount_aggregator.store.contract import Bytes
-from veilcount_aggregator.store.memory import COUNTER_BYTES, PAGE
-from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
-from veilcount_aggregator.store.redis.reading import key
-from veilcount_aggregator.store.redis.scatter import shards
+from veilcount_aggregator.store.interface import Bytes
+from veilcount_aggregator.store.memory_limit import COUNTER_BYTES, PAGE
+from veilcount_aggregator.store.redis.queries import key
+from veilcount_aggregator.store.redis.row_permutation import shards
+from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 from .table import Row, Table
 

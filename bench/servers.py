@@ -42,7 +42,7 @@ COLUMNS = {
     "answered of 8": "d",
     "ends in, s": ".2f",
 }
-APP = "veilcount_aggregator.wsgi:app"
+APP = "veilcount_aggregator.server.wsgi:app"
 SUBJECTS = (("granian", 8), ("granian", 32), ("granian", 64), ("gunicorn", 32))
 ROUNDS, SECONDS, MOST = 3, 3, 12_000
 IN_FLIGHT = 8

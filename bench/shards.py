@@ -19,11 +19,11 @@ from statistics import median
 import numpy as np
 from tests.redis_cluster import RedisCluster
 
-from veilcount_aggregator.commit import Committer
-from veilcount_aggregator.notebook import Notebook
-from veilcount_aggregator.series import Series
+from veilcount_aggregator.ingest.group_commit import Committer
+from veilcount_aggregator.ingest.service_counters import Notebook
+from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import ROW_BYTES, Spends
-from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
+from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 from .ingest_load import question
 from .table import Row, Table

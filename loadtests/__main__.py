@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 
 from .engines import ENGINES
 from .faults import FAULTS, KILLS, NEED_CLUSTER
+from .load_profiles import HERD, HOSTILE, SHAPES, SOAK, STEADY
 from .plan import GROWTH, OUTAGE, Plan
-from .running import run
-from .shapes import HERD, HOSTILE, SHAPES, SOAK, STEADY
+from .runner import run
 
 FEWEST_FOR_FAKES = 100
 FAULTED = 150  # devices a second, where a fault strikes

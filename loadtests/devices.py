@@ -21,7 +21,7 @@ from random import Random
 
 from veilcount_client import Client
 from veilcount_client.clock import SystemClock
-from veilcount_client.transport import Delivered, HttpTransport, Later, Outcome
+from veilcount_client.delivery.transport import Delivered, HttpTransport, Later, Outcome
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.domain import Boolean
 

@@ -18,8 +18,8 @@ from tests.proxy import Mood
 from tests.system.server import wait_until
 
 from .analysts import hammering
+from .environment import Site
 from .page import page
-from .sites import Site
 
 RETRY_SECONDS = 1  # what the page of an outage asks of devices
 SLOW_MICROSECONDS = 50_000  # that each sync takes longer on a slow disk

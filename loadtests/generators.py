@@ -15,7 +15,7 @@ from typing import Self
 from tests.system.server import HOST, free_port
 
 from .devices import GO, READY
-from .errand import BEGUN, ENOUGH, FOLDER
+from .ipc import BEGUN, ENOUGH, FOLDER
 
 HERE = Path(__file__).resolve().parent
 STARTING_SECONDS = 120.0

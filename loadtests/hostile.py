@@ -13,7 +13,7 @@ from functools import partial
 from operator import itemgetter
 from random import Random
 
-from veilcount_aggregator.counting import tally
+from veilcount_aggregator.series.tally import tally
 from veilcount_client.testing import SeededCoins
 from veilcount_shared import Coins, Collection
 from veilcount_shared.report import PSEUDONYM_BYTES

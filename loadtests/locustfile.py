@@ -22,8 +22,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from loadtests.errand import BEGUN, ENOUGH, FOLDER, HEADERS, PLACE, REFUSED, Diary, Errand
-from loadtests.shapes import HERD
+from loadtests.ipc import BEGUN, ENOUGH, FOLDER, HEADERS, PLACE, REFUSED, Diary, Errand
+from loadtests.load_profiles import HERD
 from locust import FastHttpUser, events, task
 from locust.exception import StopUser
 from locust.runners import MasterRunner, WorkerRunner

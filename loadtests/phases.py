@@ -8,8 +8,8 @@ from math import inf
 
 import numpy as np
 
-from .errand import Diary
-from .shapes import Terms
+from .ipc import Diary
+from .load_profiles import Terms
 
 HEAD = ("phase", "devices", "requests/s", "p50, ms", "p99, ms", "unanswered")
 PROMISED = 100.0  # milliseconds within which a knee's p99 must be, unless another p99 is promised

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .shapes import AWAY, HERD, HOSTILE, SHAPES, STEADY, Shape
+from .load_profiles import AWAY, HERD, HOSTILE, SHAPES, STEADY, Shape
 
 STRIKES = 0.4  # the share of a run after which a fault strikes
 MENDED = 120  # seconds that whatever was down may take to be up again

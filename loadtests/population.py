@@ -15,7 +15,7 @@ from itertools import groupby
 from operator import itemgetter
 from random import Random
 
-from veilcount_client.body_packing import pack
+from veilcount_client.delivery.body_packing import pack
 from veilcount_client.testing import SeededCoins
 from veilcount_shared import Coins, Collection
 from veilcount_shared.collection import Linkage

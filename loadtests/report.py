@@ -11,11 +11,11 @@ import numpy as np
 
 from veilcount_shared.verdict import Verdict
 
-from .errand import Diary
-from .meter import Meter
+from .ipc import Diary
+from .load_profiles import RAMP, SOAK, Terms
 from .phases import knee, stretches, table
-from .shapes import RAMP, SOAK, Terms
-from .told import Told
+from .resource_usage import Meter
+from .server_verdicts import Told
 
 FAIR = 0.5  # of the server's CPU: a generator that costs more measures itself
 MEGABYTE = 1 << 20

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
 from typing import TypeVar
 
-from veilcount_shared.coins import WORDS, Coins
+from veilcount_shared.randomness import WORDS, Coins
 
 Law = dict[int, Fraction]
 Result = TypeVar("Result", bound=Hashable)

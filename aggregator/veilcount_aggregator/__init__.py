@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .counting import tally as tally
-    from .estimating import estimate as estimate
+    from .estimation import estimate as estimate
+    from .series.tally import tally as tally
 
 __all__ = ["estimate", "tally"]
 

@@ -34,9 +34,9 @@ from pathlib import Path
 
 from veilcount_shared.report import MAX_REPORTS, OPEN_BODY_PSEUDONYMS
 
-from .byte_sizes import FORM as BYTES_FORM
-from .byte_sizes import parse_bytes
 from .errors import SettingsError
+from .text.byte_sizes import FORM as BYTES_FORM
+from .text.byte_sizes import parse_bytes
 
 PREFIX = "VEILCOUNT_"
 ROOM = 10_000_000

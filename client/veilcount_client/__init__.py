@@ -2,9 +2,9 @@
 
 from .client import Client as Client
 from .client import Person as Person
+from .diagnostics.explain import Explanation as Explanation
 from .errors import ClientError as ClientError
 from .errors import NotUsable as NotUsable
 from .errors import UnknownCollection as UnknownCollection
-from .explaining import Explanation as Explanation
-from .losses import Loss as Loss
-from .receipt import Receipt as Receipt
+from .recording.receipt import Receipt as Receipt
+from .state.losses import Loss as Loss

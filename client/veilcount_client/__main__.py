@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from veilcount_shared import load_collections
 from veilcount_shared.errors import VeilcountError
 
-from .comparing import compare
-from .doctor import examine
-from .finding import Finding, tell
+from .diagnostics.definition_diff import compare
+from .diagnostics.doctor import examine
+from .diagnostics.finding import Finding, tell
 from .settings import read_settings
 
 WELL, TO_DO, NOT_USABLE = range(3)

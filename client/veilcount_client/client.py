@@ -21,24 +21,24 @@ from veilcount_shared import Coins, Collection, SystemCoins, load_collections
 from veilcount_shared.collection import Model
 from veilcount_shared.errors import UnknownSegment, VeilcountError
 
-from . import ledger
-from .address import in_clear
-from .answers import Answers, Record
 from .clock import BoundedClock, Clock, SystemClock
-from .deciding import Decisions
+from .consent import Decisions
+from .delivery.transport import HttpTransport, Transport
+from .delivery.uploader import Uploader
+from .delivery.worker import Worker
+from .diagnostics.explain import Explanation, explain
 from .errors import NotUsable, UnknownCollection
-from .explaining import Explanation, explain
-from .ledger import Reservation
-from .losses import Loss, Tally
-from .places import place_of
-from .receipt import Example, Receipt, example, receipt
+from .recording import budget_reservation
+from .recording.budget_reservation import Reservation
+from .recording.receipt import Example, Receipt, example, receipt
+from .recording.recorder import Answers, Record
 from .settings import Settings, read_settings
 from .state import State, StateError
-from .state.opening import open_state
-from .state.secrets import key_of
-from .transport import HttpTransport, Transport
-from .uploader import Uploader
-from .worker import Worker
+from .state.factory import open_state
+from .state.key_derivation import key_of
+from .state.location import place_of
+from .state.losses import Loss, Tally
+from .transport_security import in_clear
 
 log = logging.getLogger("veilcount")
 
@@ -82,7 +82,7 @@ class Client:
         self._worker: Worker | None = None
         self._decisions: Decisions | None = None
         self.collections: Mapping[str, Collection] = {}
-        self.reservation = Reservation({}, {}, ledger.Ceilings(0, 0))
+        self.reservation = Reservation({}, {}, budget_reservation.Ceilings(0, 0))
         self.settings = Settings(strict=bool(strict))
         self._retry_at = math.inf
         try:
@@ -295,7 +295,7 @@ class Client:
             self._look_at_the_address()
         app = next(iter(collections.values())).app
         state = open_state(place_of(settings, app))
-        self.reservation = ledger.reserve(
+        self.reservation = budget_reservation.reserve(
             state, collections.values(), settings.ceiling, settings.daily_ceiling
         )
         self._accepted = self._accept(collections)

@@ -13,8 +13,8 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from math import comb
 
-from .design import Distribution, Hierarchy, Mean, Plane, Subset
 from .errors import EpsilonError
+from .mechanisms import Distribution, Hierarchy, Mean, Plane, Subset
 
 _DIGITS = 80
 _LOST = Decimal("1e-60")  # far above what `_DIGITS` digits lose in any sum below

@@ -17,8 +17,8 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol
 
-from .coins import Coins
 from .errors import DefinitionError
+from .randomness import Coins
 
 MAX_VALUES = 1_000_000
 MAX_LABEL = 200

@@ -11,8 +11,8 @@ from fractions import Fraction
 from functools import lru_cache
 from numbers import Rational
 
-from .coins import WORDS
 from .errors import EpsilonError, InexactError
+from .randomness import WORDS
 
 EPSILON_MAX = Fraction(16)
 EPSILON_GRAIN = 10**6  # epsilons are multiples of one millionth, so every exponential stays small

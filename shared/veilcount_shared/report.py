@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from .collection import Collection, Linkage
-from .collection.rules import MAX_CELLS, MAX_SLOTS
+from .collection.validation import MAX_CELLS, MAX_SLOTS
 from .errors import (
     BadField,
     PeriodOutOfRange,

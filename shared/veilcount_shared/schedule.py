@@ -13,9 +13,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 
 from . import periods
-from .coins import Coins
 from .collection import Collection, Linkage
 from .periods import Unit
+from .randomness import Coins
 from .report import PSEUDONYM_BYTES
 
 SECRET_BYTES = 32

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import combinations
 
-from veilcount_shared.design import Plane, Subset, Window
+from veilcount_shared.mechanisms import Plane, Subset, Window
 
 Row = Sequence[Fraction]
 

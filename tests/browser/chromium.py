@@ -17,8 +17,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
-from tests.browser.house import House
-from veilcount_aggregator.keys import Role
+from tests.browser.browser_server import House
+from veilcount_aggregator.auth.api_keys import Role
 
 BINARY = "/usr/bin/chromium"
 DRIVER = "/usr/bin/chromedriver"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 
+from tests.browser.browser_population import NOW, stock
+from tests.browser.browser_server import House, open_house
 from tests.browser.chromium import Browser, chromium, visiting
-from tests.browser.crowd import NOW, stock
-from tests.browser.house import House, open_house
 
 
 @pytest.fixture(scope="session")

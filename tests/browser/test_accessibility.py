@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.chromium import NARROW, WIDE, Browser
-from veilcount_aggregator.keys import Role
+from veilcount_aggregator.auth.api_keys import Role
 
 AUDIT = (Path(__file__).parent / "audit.js").read_text(encoding="utf-8")
 OPEN = "document.querySelectorAll('details:not(.menu)').forEach((each) => { each.open = true; })"

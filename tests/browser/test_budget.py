@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.browser.chromium import NARROW, Browser
-from tests.browser.fitting import fits
-from veilcount_aggregator.keys import Role
+from tests.browser.overflow import fits
+from veilcount_aggregator.auth.api_keys import Role
 
 
 def test_three_figures_stand_together_and_all_is_drawn_on_a_phone(browser: Browser) -> None:

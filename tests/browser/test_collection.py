@@ -9,9 +9,9 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from tests.aggregator.answers.crowd import counted, send
+from tests.aggregator.queries.simulated_reports import counted, send
+from tests.browser.browser_server import House
 from tests.browser.chromium import NARROW, Browser
-from tests.browser.house import House
 
 OVERFLOW = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 DRAWN = "return document.querySelectorAll('.plot .bars path, .plot .lines path').length"

@@ -6,7 +6,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from tests.browser.chromium import NARROW, Browser
-from tests.browser.fitting import fits
+from tests.browser.overflow import fits
 
 
 def test_two_segments_are_drawn_and_the_table_says_the_same(browser: Browser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.chromium import NARROW, Browser
-from tests.browser.fitting import fits
+from tests.browser.overflow import fits
 
 ROWS = ["Local", "Shuffled, the same reports", "Shuffled, the same guarantee", "Central"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.browser.chromium import Browser
-from veilcount_aggregator.keys import Role
+from veilcount_aggregator.auth.api_keys import Role
 
 FILE = """
 app = "acme-editor"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.chromium import Browser
-from veilcount_aggregator.keys import Role
+from veilcount_aggregator.auth.api_keys import Role
 
 ELSEWHERE = "http://127.0.0.2:9/"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.chromium import Browser
-from veilcount_aggregator.keys import Role, keyring
+from veilcount_aggregator.auth.api_keys import Role, keyring
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.browser.chromium import Browser
-from veilcount_aggregator.keys import Role
+from veilcount_aggregator.auth.api_keys import Role
 
 
 def test_a_collection_is_chosen_and_drawn(browser: Browser) -> None:

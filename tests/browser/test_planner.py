@@ -6,7 +6,7 @@ import pytest
 from selenium.webdriver.support.ui import Select
 
 from tests.browser.chromium import NARROW, Browser
-from tests.browser.fitting import fits
+from tests.browser.overflow import fits
 
 
 def test_a_plan_is_there_at_once_and_fits_on_a_phone(browser: Browser) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from tests.aggregator.answers.crowd import counted, send
-from tests.aggregator.web.world import CENTRAL
+from tests.aggregator.api.deployment_fixtures import CENTRAL
+from tests.aggregator.queries.simulated_reports import counted, send
 from tests.browser.chromium import NARROW, Browser
-from tests.browser.fitting import fits
-from veilcount_aggregator.keys import Role
+from tests.browser.overflow import fits
+from veilcount_aggregator.auth.api_keys import Role
 
 HERE = "/collections/pages/releases"
 PAGES = CENTRAL.replace("visits", "pages").replace("boolean = true", "range = [0, 5]")

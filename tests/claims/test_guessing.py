@@ -11,8 +11,8 @@ import pytest
 from tests.claims.databases import ONE, ratio
 from tests.claims.test_promises import DESIGNS, bounded, sent
 from veilcount_shared.composition import basic, guessed, optimal
-from veilcount_shared.design import Plane, Subset, Window
 from veilcount_shared.epsilon import exp_lower, exp_upper
+from veilcount_shared.mechanisms import Plane, Subset, Window
 
 DELTA = Fraction(1, 10**6)
 

@@ -14,8 +14,8 @@ from scipy.stats import chisquare
 from tests.claims.databases import ONE, ZERO, image, ratio
 from tests.enumeration import law
 from veilcount_client.testing import SeededCoins
-from veilcount_shared.coins import Coins
 from veilcount_shared.epsilon import exp_lower, exp_upper
+from veilcount_shared.randomness import Coins
 
 ALPHA = 1e-6
 DRAWS = 20_000

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.claims.databases import ONE, ZERO, Law, image, joint, ratio
 from tests.enumeration import law
 from veilcount_shared.composition import basic, group, parallel
-from veilcount_shared.design import Plane, Subset, Window
 from veilcount_shared.epsilon import exp_lower
+from veilcount_shared.mechanisms import Plane, Subset, Window
 
 HALF, TWO = Fraction(1, 2), Fraction(2)
 DESIGNS = [

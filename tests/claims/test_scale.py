@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench.fitting import Power
 from bench.scale import BASE, COSTS, DAY, FLEETS, GRACE, HOUR, HOUSE, Fleet, Needs, lines
+from bench.scaling_fit import Power
 
-from veilcount_aggregator.series import RECOVERABLE, Series
+from veilcount_aggregator.series.series import RECOVERABLE, Series
 from veilcount_shared import parse_collections
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.aggregator.central.asking import ADD_REMOVE, SUBSTITUTE, ask, collection, whole
-from veilcount_aggregator.budget import chance_to_tell
+from tests.aggregator.central.release_fixtures import ADD_REMOVE, SUBSTITUTE, ask, collection, whole
+from veilcount_aggregator.analysis.budget import chance_to_tell
+from veilcount_aggregator.analysis.privacy_notice import notice
 from veilcount_aggregator.central import Question, forecast
 from veilcount_aggregator.central.query import Histogram
 from veilcount_aggregator.central.release import _true
-from veilcount_aggregator.notice import notice
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.composition import MAX_ANSWERS, guessed

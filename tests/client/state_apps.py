@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.client.state_contract import ANN, COST, NOW, OTHER, SERIES, agree, draw, spent, statuses
-from veilcount_client.state import Draw, Fate, State, StateError, binding
-from veilcount_client.state.opening import open_state
+from veilcount_client.state import Draw, Fate, State, StateError, clone_detection
+from veilcount_client.state.factory import open_state
 
 
 def race(place: str, periods: str) -> None:
@@ -54,7 +54,7 @@ def store(place: str) -> None:
 
 def crash(place: str, where: str, writes: str) -> None:
     """Store, and end by kill -9 before or after the mark is written, after so many writes."""
-    state, write, left = open_state(place), binding.write_mark, [int(writes)]
+    state, write, left = open_state(place), clone_detection.write_mark, [int(writes)]
 
     def write_and_end(mark: Path, transactions: int) -> None:
         left[0] -= 1
@@ -63,7 +63,7 @@ def crash(place: str, where: str, writes: str) -> None:
         if left[0] < 0:
             os.kill(os.getpid(), 9)
 
-    binding.write_mark = write_and_end
+    clone_detection.write_mark = write_and_end
     for period in range(state.used(ANN, SERIES)[0] + 1, 60_000):
         state.commit([draw(period, life_cap=1 << 40)])
 

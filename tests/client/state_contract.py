@@ -10,8 +10,6 @@ from dataclasses import replace
 
 import pytest
 
-from veilcount_client.closing import closed, keep_closed
-from veilcount_client.losses import Loss
 from veilcount_client.state import (
     KEPT,
     ROW_CLOSED,
@@ -23,7 +21,9 @@ from veilcount_client.state import (
     Spent,
     State,
 )
-from veilcount_client.state.secrets import key_of
+from veilcount_client.state.closed_series import closed, keep_closed
+from veilcount_client.state.key_derivation import key_of
+from veilcount_client.state.losses import Loss
 from veilcount_shared.report import Report
 
 SERIES, OTHER = "ab" * 32, "cd" * 32

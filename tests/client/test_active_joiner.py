@@ -23,15 +23,15 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import poisson
 
-from veilcount_client import backoff
+from veilcount_client.delivery import backoff
+from veilcount_client.delivery.transport import Delivered, Later, Outcome
+from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.state import Parcel
 from veilcount_client.testing import SeededCoins, SettableClock
-from veilcount_client.transport import Delivered, Later, Outcome
-from veilcount_client.uploader import Uploader
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_packed
 
-from .world import HOUR, Device, at, clock_at, file, number, pass_time, quick, secrets
+from .device_fixtures import HOUR, Device, at, clock_at, file, number, pass_time, quick, secrets
 
 DEVICES, DAYS = 40, 4
 ALPHA = 1e-7  # of one way of joining two kinds of rows; all randomness is seeded

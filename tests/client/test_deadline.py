@@ -20,12 +20,12 @@ import pytest
 from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import HTTPConnectionPool
 
-from veilcount_client import deadline, transport
-from veilcount_client.deadline import Deadline
-from veilcount_client.transport import HttpTransport, Later, Outcome
+from veilcount_client.delivery import deadline, transport
+from veilcount_client.delivery.deadline import Deadline
+from veilcount_client.delivery.transport import HttpTransport, Later, Outcome
 
-from . import servers
-from .servers import HOST
+from . import server_fixtures
+from .server_fixtures import HOST
 
 MAX_SECONDS = 0.3
 LIMIT = 6.0  # generous: for the ends of an exchange that may take MAX_SECONDS
@@ -335,7 +335,9 @@ def test_nothing_lives_on_after_a_deadline(name: str, monkeypatch: pytest.Monkey
         files = _open_files()
         send()
 
-        assert servers.wait_until(lambda: _open_files() <= files + 1)  # the peer's own connection
+        assert server_fixtures.wait_until(
+            lambda: _open_files() <= files + 1
+        )  # the peer's own connection
     assert threading.active_count() <= threads  # one of an earlier test may have ended meanwhile
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.web.world import world
+from tests.aggregator.api.deployment_fixtures import world
 from veilcount_client import Client
 from veilcount_client.testing.transports import RecordingTransport, WsgiTransport
 

@@ -16,15 +16,15 @@ import pytest
 from werkzeug.serving import make_server
 from werkzeug.wrappers import Request, Response
 
-from tests.aggregator.web.world import world
+from tests.aggregator.api.deployment_fixtures import world
 from veilcount_client import Client
 from veilcount_client.__main__ import main
-from veilcount_client.comparing import compare
-from veilcount_client.doctor import examine
-from veilcount_client.finding import Finding
+from veilcount_client.delivery.transport import Later
+from veilcount_client.diagnostics.definition_diff import compare
+from veilcount_client.diagnostics.doctor import examine
+from veilcount_client.diagnostics.finding import Finding
 from veilcount_client.settings import Settings, read_settings
 from veilcount_client.testing import RecordingTransport, SettableClock
-from veilcount_client.transport import Later
 from veilcount_shared import parse_collections
 
 FILE = """

@@ -24,14 +24,23 @@ import pytest
 
 from veilcount_client import Client
 from veilcount_client import client as client_module
-from veilcount_client.losses import Loss
+from veilcount_client.delivery.worker import MOST_QUEUED
 from veilcount_client.state import StateError
-from veilcount_client.worker import MOST_QUEUED
+from veilcount_client.state.losses import Loss
 from veilcount_shared.errors import VeilcountError
 
-from . import servers
-from .apps import MARKED, PER_DAY, START, Running, client_of, consenting, wait_for_thread, worker_of
-from .servers import Server, serving
+from . import server_fixtures
+from .app_scripts import (
+    MARKED,
+    PER_DAY,
+    START,
+    Running,
+    client_of,
+    consenting,
+    wait_for_thread,
+    worker_of,
+)
+from .server_fixtures import Server, serving
 
 ROOT = Path(__file__).parents[2]
 LEASE = 700.0  # after which another run may send what a killed one was sending
@@ -46,13 +55,13 @@ def _no_thread_is_left() -> Iterator[None]:
     yield
     names = [each for each in threading.enumerate() if each.name == "veilcount"]
 
-    assert servers.wait_until(lambda: not any(each.is_alive() for each in names), 5)
+    assert server_fixtures.wait_until(lambda: not any(each.is_alive() for each in names), 5)
 
 
 @pytest.fixture
 def sink() -> Iterator[Server]:
     """A server that counts."""
-    with serving(servers.counting) as server:
+    with serving(server_fixtures.counting) as server:
         yield server
 
 
@@ -62,7 +71,7 @@ def environment() -> dict[str, str]:
     return {
         **{name: text for name, text in os.environ.items() if not name.startswith("VEILCOUNT")},
         "PYTHONPATH": os.pathsep.join(str(ROOT / room) for room in ("client", "shared")),
-        "NO_PROXY": servers.HOST,
+        "NO_PROXY": server_fixtures.HOST,
     }
 
 
@@ -137,7 +146,9 @@ def test_a_fork_with_every_lock_held(apps: Apps, sink: Server) -> None:
 
 def test_a_fork_while_the_uploader_waits(apps: Apps) -> None:
     """The child sends on its own; the parent's report comes again with the same bytes."""
-    with serving(servers.in_turn(servers.silent, servers.counting)) as server:
+    with serving(
+        server_fixtures.in_turn(server_fixtures.silent, server_fixtures.counting)
+    ) as server:
         said, _ = apps.run("fork_in_a_request", server.url)
 
         assert said == "True\n"
@@ -252,7 +263,7 @@ def test_killed_at_any_of_many_moments(seed: int, apps: Apps, sink: Server) -> N
 
 def test_killed_while_replies_are_lost(apps: Apps) -> None:
     """Counted there, unknown here, killed: the retry has the same bytes."""
-    with serving(servers.dropping) as server:
+    with serving(server_fixtures.dropping) as server:
         for run in range(3):
             apps.run("die", server.url, START + run * LEASE, "sent", ends=-signal.SIGKILL)
 
@@ -277,7 +288,7 @@ def test_killed_while_replies_are_lost(apps: Apps) -> None:
 )
 def test_an_end_stores_everything(how: str, code: int, apps: Apps, sink: Server) -> None:
     """With a collector that never answers: at once, and the next run delivers it."""
-    with serving(servers.silent) as silent:
+    with serving(server_fixtures.silent) as silent:
         said, logged = apps.run("end", silent.url, START, how, ends=code)
         took = time.time() - float(said.split()[1])
     assert logged.count("Traceback") == (how == "by an exception")
@@ -294,7 +305,7 @@ def test_an_end_stores_everything(how: str, code: int, apps: Apps, sink: Server)
 
 def test_the_next_run_delivers_unasked(apps: Apps, sink: Server) -> None:
     """By its thread, which the first record starts; no flush."""
-    with serving(servers.silent) as silent:
+    with serving(server_fixtures.silent) as silent:
         apps.run("end", silent.url, START, "in a request")
     apps.run("deliver_unasked", sink.url, START + 10)
 
@@ -308,11 +319,11 @@ def test_the_next_run_delivers_unasked(apps: Apps, sink: Server) -> None:
 def test_a_dead_collector_is_the_apps_least_worry(kind: str, tmp_path: Path) -> None:
     """record() never waits or raises; close() keeps to its time; the reports stay."""
     behaviour = {
-        "slow head": servers.slow_head,
-        "dripping": servers.dripping,
-        "failing": servers.answering(500),
-    }.get(kind, servers.silent)
-    with serving(behaviour) as server, servers.nobody() as refusing:
+        "slow head": server_fixtures.slow_head,
+        "dripping": server_fixtures.dripping,
+        "failing": server_fixtures.answering(500),
+    }.get(kind, server_fixtures.silent)
+    with serving(behaviour) as server, server_fixtures.nobody() as refusing:
         client = consenting(refusing if kind == "refusing" else server.url, tmp_path)
         started = time.monotonic()
         for _ in range(1000):
@@ -340,7 +351,7 @@ def waiting(folder: Path) -> int:
 
 def test_memory_is_bounded_and_the_rest_is_counted(tmp_path: Path) -> None:
     """More at once than memory may hold is refused, and told."""
-    with serving(servers.silent) as server:
+    with serving(server_fixtures.silent) as server:
         client = consenting(server.url, tmp_path, threaded=False)
         for _ in range(MOST_QUEUED + 5):
             client.record("event", True)
@@ -375,7 +386,7 @@ def test_an_end_on_a_full_disk(apps: Apps, sink: Server) -> None:
 
 def test_held_values_outlive_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that is full at the instant of a held answer only delays it."""
-    with serving(servers.counting) as server:
+    with serving(server_fixtures.counting) as server:
         client = consenting(server.url, tmp_path, threaded=False)
         client.record("minutes", 5)
         assert client.flush(until="stored")
@@ -585,7 +596,7 @@ def test_a_clock_set_back_draws_nothing_anew(tmp_path: Path, sink: Server) -> No
 def test_a_failure_under_an_odd_clock_is_forgotten(odd: str, tmp_path: Path) -> None:
     """Back-off that was set by a wrong clock does not outlive it by more than some hours."""
     clock = Set()
-    with serving(servers.counting) as server:
+    with serving(server_fixtures.counting) as server:
         client = consenting(server.url, tmp_path, clock=clock, threaded=False)
         worker = worker_of(client)
         client.record("event", True)
@@ -641,7 +652,7 @@ def test_nothing_unrandomized_is_kept_or_logged(end: str, apps: Apps, sink: Serv
 @pytest.mark.parametrize("status", [400, 429, 500, 302])
 def test_no_value_is_logged_when_sending_fails(status: int, apps: Apps) -> None:
     """Whatever the aggregator says."""
-    with serving(servers.problem(status)) as server:
+    with serving(server_fixtures.problem(status)) as server:
         _, logged = apps.run("record_marked", server.url, "close")
 
     assert "veilcount" in logged
@@ -714,7 +725,7 @@ def test_the_client_brings_little_along(apps: Apps) -> None:
 
 def test_memory_does_not_grow(apps: Apps) -> None:
     """1e5 records, a collector that never answers: less than 20 MB."""
-    with serving(servers.silent) as server:
+    with serving(server_fixtures.silent) as server:
         said, _ = apps.run("grow", server.url, 100_000)
 
     assert int(said) < 20_000_000

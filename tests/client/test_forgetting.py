@@ -20,15 +20,15 @@ from unittest.mock import patch
 
 import pytest
 
-from veilcount_client import row_closes
-from veilcount_client.answers import _answers
-from veilcount_client.row_closes import RowCloses
+from veilcount_client.delivery import row_closes
+from veilcount_client.delivery.row_closes import RowCloses
+from veilcount_client.recording.recorder import _answers
 from veilcount_client.state import Person
 from veilcount_client.state import sqlite as sqlite_module
 from veilcount_client.testing import SeededCoins
 from veilcount_shared import Collection
 
-from .world import (
+from .device_fixtures import (
     DAY,
     HOUR,
     MINUTE,

@@ -22,16 +22,27 @@ import numpy as np
 import pytest
 
 from tests.redis_server import RedisServer
-from veilcount_client.answers import Answers
-from veilcount_client.held_values import canonical, decode, encode, merged
-from veilcount_client.losses import Loss
+from veilcount_client.recording.held_values import canonical, decode, encode, merged
+from veilcount_client.recording.recorder import Answers
 from veilcount_client.state import HeldValue, StateError
+from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.testing import SeededCoins
 from veilcount_shared import Collection, schedule
 from veilcount_shared.collection import Takes
 
-from .world import DAY, Device, Wire, asking, at, clock_at, file, pass_time, secrets, set_clock
+from .device_fixtures import (
+    DAY,
+    Device,
+    Wire,
+    asking,
+    at,
+    clock_at,
+    file,
+    pass_time,
+    secrets,
+    set_clock,
+)
 
 RANGE: dict[str, object] = {"range": [0, 1000]}
 SESSIONS = 20

@@ -22,12 +22,11 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from veilcount_client.answers import Answers
+from veilcount_client.delivery.uploader import Uploader
+from veilcount_client.recording.recorder import Answers
 from veilcount_client.testing import SeededCoins
-from veilcount_client.uploader import Uploader
 
-from .coupling import constant_randomizers
-from .world import (
+from .device_fixtures import (
     DAY,
     HOUR,
     Arrival,
@@ -43,6 +42,7 @@ from .world import (
     secrets,
     set_clock,
 )
+from .paired_runs import constant_randomizers
 
 RUNS, MANY = 20, 300  # of an active and of an idle person, in the suite and with --full
 ALPHA = 1e-6  # of one life, over all that is compared in it; all randomness is seeded

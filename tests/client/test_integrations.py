@@ -26,9 +26,9 @@ from flask import Flask
 from tests.redis_server import RedisServer
 from veilcount_client import Client
 from veilcount_client.integrations import flask as integration
-from veilcount_client.integrations.making import made, one_for
+from veilcount_client.integrations.app_client import made, one_for
 from veilcount_client.state import Sent
-from veilcount_client.state.secrets import key_of
+from veilcount_client.state.key_derivation import key_of
 from veilcount_client.testing import Kit
 from veilcount_shared import parse_collections
 

@@ -21,16 +21,16 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import poisson
 
-from veilcount_client import answers as answering
-from veilcount_client import body_packing, uploader
-from veilcount_client.answers import Answers
+from veilcount_client.delivery import body_packing, uploader
+from veilcount_client.recording import recorder as answering
+from veilcount_client.recording.recorder import Answers
 from veilcount_client.state import Parcel
 from veilcount_client.testing import SeededCoins
 from veilcount_shared import Coins, Collection
 from veilcount_shared.report import OPEN_BODY_PSEUDONYMS, Batch
 from veilcount_shared.wire import encode_packed
 
-from .world import (
+from .device_fixtures import (
     HOUR,
     MINUTE,
     Device,

@@ -12,9 +12,9 @@ from random import Random
 import pytest
 
 from veilcount_client import Client
-from veilcount_client.state.sqlite_file import FILE
+from veilcount_client.state.sqlite_database import FILE
 
-from .world import Wire, at, clock_at, file, quick
+from .device_fixtures import Wire, at, clock_at, file, quick
 
 COLLECTIONS = file(
     event={"unit": "event", "per_day": 4},

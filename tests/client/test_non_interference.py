@@ -20,19 +20,18 @@ from unittest.mock import patch
 
 import pytest
 
-from veilcount_client import answers as answering
-from veilcount_client.answers import Answers, Record
-from veilcount_client.losses import Loss
+from veilcount_client.delivery.uploader import Uploader
+from veilcount_client.delivery.worker import GATHER
+from veilcount_client.recording import recorder as answering
+from veilcount_client.recording.recorder import Answers, Record
 from veilcount_client.state import Fate
+from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite import SqliteState
-from veilcount_client.uploader import Uploader
-from veilcount_client.worker import GATHER
 from veilcount_shared import Coins, Collection, SystemCoins
 from veilcount_shared.domain import Boolean
 from veilcount_shared.errors import DefinitionError
 
-from .coupling import SteadyCoins, constant_randomizers, coupled
-from .world import (
+from .device_fixtures import (
     HOUR,
     MINUTE,
     Device,
@@ -47,6 +46,7 @@ from .world import (
     quick,
     secrets,
 )
+from .paired_runs import SteadyCoins, constant_randomizers, coupled
 
 COINS = (1 << 62, 3 << 61)  # two ways in which all the uploader's jitter may fall
 FIRST, LAST = at(0, 7), at(4, 12)
@@ -628,7 +628,7 @@ def copies_the_queue() -> AbstractContextManager[object]:
 
 def tells_hidden_losses() -> AbstractContextManager[object]:
     """Wrong, and once so: what aged in the outbox is told, where absences would not have aged."""
-    from veilcount_client import loss_reports  # noqa: PLC0415
+    from veilcount_client.delivery import loss_reports  # noqa: PLC0415
 
     return patch.object(loss_reports, "Presence", type("Presence", (), {"HIDDEN": "never"}))
 

@@ -17,12 +17,12 @@ from unittest.mock import patch
 
 import pytest
 
-from veilcount_client.answers import Answers
-from veilcount_client.deciding import Decisions
-from veilcount_client.state import binding, sqlite_file
+from veilcount_client.consent import Decisions
+from veilcount_client.recording.recorder import Answers
+from veilcount_client.state import clone_detection, sqlite_database
 from veilcount_client.testing import SeededCoins
 
-from .world import (
+from .device_fixtures import (
     HOUR,
     Device,
     Wire,
@@ -68,7 +68,7 @@ def moved(device: Device, use: Callable[[], None]) -> None:
     use()
     pass_time(device.clock, at(1), device)
     device.stop()
-    with patch.object(binding, "machine_of", lambda _: "another"):
+    with patch.object(clone_detection, "machine_of", lambda _: "another"):
         device.start()
         device.client.consent(True)
         pass_time(device.clock, at(31), device)
@@ -159,7 +159,7 @@ PLANTED: dict[str, tuple[Script, Callable[[], AbstractContextManager[object]]]] 
     ),
     "a moved state does not know that somebody comes back": (
         moved,
-        lambda: patch.object(sqlite_file, "_begin_as_another", forget_all),
+        lambda: patch.object(sqlite_database, "_begin_as_another", forget_all),
     ),
 }
 

@@ -10,10 +10,10 @@ import pytest
 
 from veilcount_client.state import StateError
 from veilcount_client.state.sqlite import SqliteState
-from veilcount_client.state.sqlite_file import FILE
+from veilcount_client.state.sqlite_database import FILE
 
-from .apps import consenting
-from .servers import nobody
+from .app_scripts import consenting
+from .server_fixtures import nobody
 
 CONTENT = b"what somebody else keeps\n"
 COMPANIONS = [FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal"]

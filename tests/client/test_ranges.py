@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from veilcount_client.testing import Kit
-from veilcount_shared.design import Hierarchy
+from veilcount_shared.mechanisms import Hierarchy
 
-from .world import asking
+from .device_fixtures import asking
 
 MINUTES = {"range": [0, 240], "measure": "ranges", "epsilon": 2}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.client.world import file
-from veilcount_client.receipt import Receipt
+from tests.client.device_fixtures import file
+from veilcount_client.recording.receipt import Receipt
 from veilcount_client.testing import Kit
 
 YES = True

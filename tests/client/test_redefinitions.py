@@ -14,12 +14,12 @@ from unittest.mock import patch
 
 import pytest
 
-from veilcount_client.losses import Loss
 from veilcount_client.state import sqlite
-from veilcount_client.state.contract import Draw
+from veilcount_client.state.interface import Draw
+from veilcount_client.state.losses import Loss
 from veilcount_shared import Collection
 
-from .world import Device, Wire, asking, at, clock_at, file, pass_time, secrets, set_clock
+from .device_fixtures import Device, Wire, asking, at, clock_at, file, pass_time, secrets, set_clock
 
 UNTIL = {"until": "2027-02-28"}
 MONTH: dict[str, object] = {"unit": "month", **UNTIL}

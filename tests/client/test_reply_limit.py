@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 import pytest
 
-from veilcount_client import reply_limit, transport
-from veilcount_client.transport import Delivered, HttpTransport, Later, Outcome
+from veilcount_client.delivery import reply_limit, transport
+from veilcount_client.delivery.transport import Delivered, HttpTransport, Later, Outcome
 
-from .servers import HOST
+from .server_fixtures import HOST
 from .test_deadline import BODY, INTERIM, OK, listening
 
 AMPLE = 30.0  # seconds: an exchange as it is by default

@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 import veilcount_client
-from tests.client import servers
+from tests.client import server_fixtures
 from tests.client.state_contract import (
     ANN,
     BEN,
@@ -42,13 +42,13 @@ from tests.client.state_contract import (
     statuses,
 )
 from tests.redis_server import HOST, LosingProxy, RedisServer, free_port
-from veilcount_client.losses import Loss
-from veilcount_client.state import Bounds, Fate, State, StateError, binding, sqlite_file
+from veilcount_client.state import Bounds, Fate, State, StateError, clone_detection, sqlite_database
 from veilcount_client.state import redis as redis_state
-from veilcount_client.state.opening import open_state
+from veilcount_client.state.factory import open_state
+from veilcount_client.state.losses import Loss
 from veilcount_client.state.redis import RedisState
 from veilcount_client.state.sqlite import SqliteState
-from veilcount_client.state.sqlite_file import FILE
+from veilcount_client.state.sqlite_database import FILE
 
 ROOT = Path(__file__).parents[2]
 PROCESSES, THREADS, PERIODS = 4, 8, 12
@@ -740,14 +740,14 @@ def test_a_count_of_openings_does_not_detect_a_restored_file(
 
     def count_opening(state: SqliteState, database: sqlite3.Connection, path: Path) -> bytes:
         root = begin(state, database, path)
-        with sqlite_file.transaction(database):
-            sqlite_file._count(database)
+        with sqlite_database.transaction(database):
+            sqlite_database._count(database)
         state._write_mark(database)
         return root
 
     @contextmanager
     def write_uncounted(state: SqliteState) -> Iterator[sqlite3.Connection]:
-        with state._reading() as database, sqlite_file.transaction(database):
+        with state._reading() as database, sqlite_database.transaction(database):
             yield database
 
     monkeypatch.setattr(SqliteState, "_begin", count_opening)
@@ -781,7 +781,7 @@ def test_a_log_that_was_left_behind(sqlite: Sqlite, commits: int) -> None:
 
 def mark(engine: Sqlite) -> Path:
     """Return where the mark of a state is."""
-    return binding.mark_of(engine.folder / FILE)
+    return clone_detection.mark_of(engine.folder / FILE)
 
 
 def committed(engine: Sqlite) -> int:
@@ -806,7 +806,7 @@ def test_a_crash_before_the_mark_is_written_is_no_rollback(
 
     assert not state.losses()
     assert state.person(ANN).consented
-    assert binding.read_mark(mark(sqlite)) == committed(sqlite)
+    assert clone_detection.read_mark(mark(sqlite)) == committed(sqlite)
 
 
 @pytest.mark.parametrize(
@@ -820,11 +820,11 @@ def test_kills_of_many_processes_are_no_rollback(sqlite: Sqlite, rounds: int) ->
         processes = [run("store", sqlite.place) for _ in range(2)]
         hear(processes[0], 1)
         for process in processes:
-            servers.wait_until(lambda: False, chance.random() / 5)
+            server_fixtures.wait_until(lambda: False, chance.random() / 5)
             process.kill()
             said(process)
 
-        assert binding.read_mark(mark(sqlite)) <= committed(sqlite)
+        assert clone_detection.read_mark(mark(sqlite)) <= committed(sqlite)
         assert not sqlite.open().losses()
 
 
@@ -834,21 +834,21 @@ def test_the_last_of_many_processes_leaves_the_highest_mark(sqlite: Sqlite) -> N
     for process in [run("race", sqlite.place, PERIODS) for _ in range(PROCESSES)]:
         said(process)
 
-    assert binding.read_mark(mark(sqlite)) == committed(sqlite)
+    assert clone_detection.read_mark(mark(sqlite)) == committed(sqlite)
 
 
 def test_a_mark_within_a_transaction_waits_for_its_commit(sqlite: Sqlite) -> None:
     """What is rolled back was never counted."""
     state = sqlite.open()
-    before = binding.read_mark(mark(sqlite))
+    before = clone_detection.read_mark(mark(sqlite))
     with suppress(ZeroDivisionError), state._writing() as outer:  # type: ignore[attr-defined]
         with state._writing() as inner:  # type: ignore[attr-defined]
-            sqlite_file.keep(inner, "a", "1")
+            sqlite_database.keep(inner, "a", "1")
         assert outer.in_transaction
-        assert binding.read_mark(mark(sqlite)) == before
+        assert clone_detection.read_mark(mark(sqlite)) == before
         raise ZeroDivisionError
 
-    assert binding.read_mark(mark(sqlite)) == before == committed(sqlite)
+    assert clone_detection.read_mark(mark(sqlite)) == before == committed(sqlite)
 
 
 def _link(path: Path) -> None:

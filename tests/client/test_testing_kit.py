@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.web.world import world
+from tests.aggregator.api.deployment_fixtures import world
 from veilcount_client import Client, NotUsable, UnknownCollection
+from veilcount_client.delivery.transport import Delivered, Later
 from veilcount_client.testing import (
     Kit,
     RecordingTransport,
@@ -20,7 +21,6 @@ from veilcount_client.testing import (
     WsgiTransport,
 )
 from veilcount_client.testing.clock import opening
-from veilcount_client.transport import Delivered, Later
 from veilcount_shared import parse_collections
 from veilcount_shared.errors import UnknownSegment
 from veilcount_shared.verdict import Verdict

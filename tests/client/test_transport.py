@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_client import transport
-from veilcount_client.body_packing import SIZES, pack
-from veilcount_client.transport import Delivered, HttpTransport, Later, Outcome, Refused
+from veilcount_client.delivery import transport
+from veilcount_client.delivery.body_packing import SIZES, pack
+from veilcount_client.delivery.transport import Delivered, HttpTransport, Later, Outcome, Refused
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import PACKED_TYPE, encode_packed
 
-from . import servers
-from .apps import client_of
-from .servers import Behaviour, serving
+from . import server_fixtures
+from .app_scripts import client_of
+from .server_fixtures import Behaviour, serving
 
 REPORT = Report("0" * 64, 0, 0, bytes(16), 0, b"\x01")
 BODY = encode_packed(Batch((REPORT,)))
@@ -35,7 +35,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request takes half a second at most, and no proxy stands before the loopback."""
     monkeypatch.setattr(transport, "TIMEOUT", (0.3, 0.3))
     monkeypatch.setattr(transport, "MAX_SECONDS", 0.5)
-    monkeypatch.setenv("NO_PROXY", servers.HOST)
+    monkeypatch.setenv("NO_PROXY", server_fixtures.HOST)
 
 
 def send(url: str, key: str | None = None) -> Outcome:
@@ -55,26 +55,26 @@ def outcome(behaviour: Behaviour) -> Outcome:
 @pytest.mark.parametrize("word", list(Verdict))
 def test_every_verdict_is_delivered(word: Verdict) -> None:
     """What a verdict means is not the transport's to say."""
-    assert outcome(servers.judging(word)) == Delivered((word,))
+    assert outcome(server_fixtures.judging(word)) == Delivered((word,))
 
 
 @pytest.mark.parametrize("status", [400, 413, 415, 422])
 def test_a_problem_about_the_body_refuses_it(status: int) -> None:
     """Only an aggregator writes problem documents, so its word is final."""
-    assert outcome(servers.problem(status)) == Refused(str(status))
+    assert outcome(server_fixtures.problem(status)) == Refused(str(status))
 
 
 @pytest.mark.parametrize("status", [400, 413, 415, 422])
 def test_the_same_status_without_a_problem_is_for_later(status: int) -> None:
     """A proxy or a portal says 400, too, and knows nothing of reports."""
-    assert outcome(servers.answering(status)) == Later(str(status))
+    assert outcome(server_fixtures.answering(status)) == Later(str(status))
 
 
 @pytest.mark.parametrize("status", [204, 301, 302, 307, 308, 401, 403, 404, 429, 500, 502, 503])
 def test_any_other_status_is_for_later(status: int) -> None:
     """With a problem document or without."""
-    assert outcome(servers.answering(status)) == Later(str(status))
-    assert outcome(servers.problem(status)) == Later(str(status))
+    assert outcome(server_fixtures.answering(status)) == Later(str(status))
+    assert outcome(server_fixtures.problem(status)) == Later(str(status))
 
 
 @pytest.mark.parametrize(
@@ -103,31 +103,31 @@ def test_any_other_status_is_for_later(status: int) -> None:
 )
 def test_retry_after_is_rounded_up_and_bounded(header: str, seconds: float) -> None:
     """Seconds or a date, an hour at most; what is neither asks for nothing."""
-    assert outcome(servers.answering(429, Retry_After=header)) == Later("429", seconds)
+    assert outcome(server_fixtures.answering(429, Retry_After=header)) == Later("429", seconds)
 
 
 @pytest.mark.parametrize(
     "behaviour",
     [
-        servers.silent,
-        servers.dropping,
-        servers.answering(200),
-        servers.answering(200, b"<html>please log in</html>"),
-        servers.answering(200, b'{"verdicts": ["splendid"]}'),
-        servers.answering(200, b'{"verdicts": "counted"}'),
-        servers.answering(200, b"[" * 60_000),
-        servers.answering(200, b"\xff\xfe"),
-        servers.judging(),
-        servers.judging("counted", "counted"),
-        servers.saying(b""),
-        servers.saying(b"\x00\x01 junk that is no HTTP\r\n\r\n"),
-        servers.saying(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort"),
-        servers.saying(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
-        servers.saying(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nnot gzip"),
-        servers.saying(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n"),
-        servers.saying(b"HTTP/1.1 200 OK\r\nA: " + b"b" * 70_000 + b"\r\n\r\n"),
-        servers.dripping,
-        servers.huge,
+        server_fixtures.silent,
+        server_fixtures.dropping,
+        server_fixtures.answering(200),
+        server_fixtures.answering(200, b"<html>please log in</html>"),
+        server_fixtures.answering(200, b'{"verdicts": ["splendid"]}'),
+        server_fixtures.answering(200, b'{"verdicts": "counted"}'),
+        server_fixtures.answering(200, b"[" * 60_000),
+        server_fixtures.answering(200, b"\xff\xfe"),
+        server_fixtures.judging(),
+        server_fixtures.judging("counted", "counted"),
+        server_fixtures.saying(b""),
+        server_fixtures.saying(b"\x00\x01 junk that is no HTTP\r\n\r\n"),
+        server_fixtures.saying(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort"),
+        server_fixtures.saying(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
+        server_fixtures.saying(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nnot gzip"),
+        server_fixtures.saying(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n"),
+        server_fixtures.saying(b"HTTP/1.1 200 OK\r\nA: " + b"b" * 70_000 + b"\r\n\r\n"),
+        server_fixtures.dripping,
+        server_fixtures.huge,
     ],
 )
 def test_whatever_else_comes_back_is_for_later(behaviour: Behaviour) -> None:
@@ -142,7 +142,7 @@ def test_whatever_else_comes_back_is_for_later(behaviour: Behaviour) -> None:
 
 def test_a_port_that_refuses_is_for_later() -> None:
     """Nobody listens there."""
-    with servers.nobody() as url:
+    with server_fixtures.nobody() as url:
         assert send(url) == Later("ConnectionError", seen=False)
 
 
@@ -156,7 +156,7 @@ def test_a_url_that_is_none_is_for_later(url: str) -> None:
 
 def test_a_key_that_is_none_is_for_later() -> None:
     """What no header can hold is an operator's slip, too."""
-    with serving(servers.counting) as server:
+    with serving(server_fixtures.counting) as server:
         assert isinstance(send(server.url, "k\u00e9y \u20ac"), Later)
         assert isinstance(send(server.url, "two\r\nlines"), Later)
 
@@ -164,10 +164,10 @@ def test_a_key_that_is_none_is_for_later() -> None:
 def test_tls_to_a_plain_port_is_for_later() -> None:
     """It is not tried without."""
     heard: list[bytes] = []
-    with socket.create_server((servers.HOST, 0)) as listening:
+    with socket.create_server((server_fixtures.HOST, 0)) as listening:
         thread = threading.Thread(target=_answer_plainly, args=(listening, heard))
         thread.start()
-        result = send(f"https://{servers.HOST}:{listening.getsockname()[1]}")
+        result = send(f"https://{server_fixtures.HOST}:{listening.getsockname()[1]}")
         thread.join(10)
 
     assert result == Later("SSLError")
@@ -191,10 +191,10 @@ def test_a_certificate_that_nobody_vouches_for_is_for_later(tmp_path: Path) -> N
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(both)
     heard: list[bytes] = []
-    with socket.create_server((servers.HOST, 0)) as listening:
+    with socket.create_server((server_fixtures.HOST, 0)) as listening:
         thread = threading.Thread(target=_listen_once, args=(listening, context, heard))
         thread.start()
-        result = send(f"https://{servers.HOST}:{listening.getsockname()[1]}")
+        result = send(f"https://{server_fixtures.HOST}:{listening.getsockname()[1]}")
         thread.join(10)
 
     assert result == Later("SSLError", seen=False)
@@ -213,7 +213,7 @@ def _listen_once(listening: socket.socket, context: ssl.SSLContext, heard: list[
 
 def _certificate(folder: Path) -> Path:
     """Make a certificate of its own for the loopback; return it and its key in one file."""
-    both, name = folder / "both.pem", f"/CN={servers.HOST}"
+    both, name = folder / "both.pem", f"/CN={server_fixtures.HOST}"
     order = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
     files = ["-subj", name, "-keyout", str(both), "-out", str(folder / "certificate.pem")]
     subprocess.run([*order, *files], check=True, capture_output=True)
@@ -227,7 +227,7 @@ def _certificate(folder: Path) -> Path:
 def test_a_reply_is_read_only_as_far_as_one_can_be_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 100 MB next to nothing is read, however long there would be for it."""
     monkeypatch.setattr(transport, "MAX_SECONDS", 60)
-    with serving(servers.huge) as server:
+    with serving(server_fixtures.huge) as server:
         reply = HttpTransport(server.url, None, lambda: NOW)._request("POST", "/", BODY)
 
     assert transport.MAX_REPLY < len(reply.content) <= transport.MAX_REPLY + 16
@@ -235,16 +235,16 @@ def test_a_reply_is_read_only_as_far_as_one_can_be_long(monkeypatch: pytest.Monk
 
 def test_a_reply_is_read_only_as_long_as_one_may_take() -> None:
     """A byte now and then does not hold the uploader, though no byte is late."""
-    assert outcome(servers.dripping) == Later("TimeoutError")
+    assert outcome(server_fixtures.dripping) == Later("TimeoutError")
 
 
 def test_nothing_lives_on_after_a_request() -> None:
     """No thread, no open connection."""
     before = threading.active_count()
-    with serving(servers.counting) as server:
+    with serving(server_fixtures.counting) as server:
         open_before = _open_files()
         assert send(server.url) == COUNTED
-        servers.wait_until(lambda: _open_files() == open_before)
+        server_fixtures.wait_until(lambda: _open_files() == open_before)
 
         assert _open_files() == open_before
     assert threading.active_count() == before
@@ -259,7 +259,7 @@ def _open_files() -> int:
 
 def test_a_request_says_nothing_of_the_machine() -> None:
     """The same few headers from every device, in every request."""
-    with serving(servers.counting) as server:
+    with serving(server_fixtures.counting) as server:
         send(server.url)
         [request] = server.requests
 
@@ -280,7 +280,7 @@ def test_a_request_says_nothing_of_the_machine() -> None:
 
 def test_a_key_is_the_apps_and_nothing_else_is_added() -> None:
     """With a key one header more, and only that."""
-    with serving(servers.counting) as server:
+    with serving(server_fixtures.counting) as server:
         send(server.url)
         send(server.url, "the-app")
         bare, keyed = server.requests
@@ -290,7 +290,7 @@ def test_a_key_is_the_apps_and_nothing_else_is_added() -> None:
 
 def test_no_cookie_is_kept() -> None:
     """What one reply sets, no later request carries, over one transport."""
-    with serving(servers.counting) as server:
+    with serving(server_fixtures.counting) as server:
         sender = HttpTransport(server.url, None, lambda: NOW)
         for _ in range(3):
             sender.send(BODY, 1)
@@ -301,7 +301,7 @@ def test_no_cookie_is_kept() -> None:
 
 def test_no_connection_is_used_twice() -> None:
     """Though the server offers to keep it alive."""
-    with serving(servers.counting) as server:
+    with serving(server_fixtures.counting) as server:
         sender = HttpTransport(server.url, None, lambda: NOW)
         for _ in range(3):
             sender.send(BODY, 1)
@@ -313,8 +313,10 @@ def test_no_connection_is_used_twice() -> None:
 def test_no_redirect_is_followed(status: int) -> None:
     """Reports go to the aggregator that the app named, or nowhere."""
     with (
-        serving(servers.counting) as elsewhere,
-        serving(servers.answering(status, Location=f"{elsewhere.url}/v1/reports")) as server,
+        serving(server_fixtures.counting) as elsewhere,
+        serving(
+            server_fixtures.answering(status, Location=f"{elsewhere.url}/v1/reports")
+        ) as server,
     ):
         result = send(server.url)
 
@@ -325,10 +327,10 @@ def test_no_redirect_is_followed(status: int) -> None:
 def test_no_netrc_adds_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A user's password file names the user."""
     netrc = tmp_path / "netrc"
-    netrc.write_text(f"machine {servers.HOST} login marked password marked\n")
+    netrc.write_text(f"machine {server_fixtures.HOST} login marked password marked\n")
     netrc.chmod(0o600)
     monkeypatch.setenv("NETRC", str(netrc))
-    with serving(servers.counting) as server:
+    with serving(server_fixtures.counting) as server:
         send(server.url)
         send(server.url, "the-app")
         bare, keyed = server.requests
@@ -341,7 +343,7 @@ def test_a_row_is_closed_where_it_is_gone() -> None:
     """Closed now, or never there: both are what the person asked for."""
     closed = {}
     for status in (200, 204, 404, 410, 401, 429, 500):
-        with serving(servers.answering(status)) as server:
+        with serving(server_fixtures.answering(status)) as server:
             closed[status] = HttpTransport(server.url, None, lambda: NOW).close_row("f", "p")
             assert (server.requests[0].method, server.requests[0].path) == (
                 "DELETE",
@@ -372,7 +374,7 @@ def test_the_length_of_a_body_does_not_depend_on_the_value(tmp_path: Path) -> No
     }
     for name, values in pairs.items():
         for place, value in enumerate(values):
-            with serving(servers.counting) as server:
+            with serving(server_fixtures.counting) as server:
                 client = client_of(server.url, tmp_path / f"{name}{place}", threaded=False)
                 client.consent(True)
                 client.record(name, value)

@@ -20,19 +20,19 @@ from unittest.mock import patch
 
 import pytest
 
-from veilcount_client import Client, delivery_pool, memory_outbox, uploader
+from veilcount_client import Client
+from veilcount_client.delivery import delivery_pool, uploader
+from veilcount_client.delivery.transport import HttpTransport, Later
+from veilcount_client.delivery.uploader import Uploader
+from veilcount_client.state import memory_outbox
 from veilcount_client.state.sqlite import SqliteState
-from veilcount_client.state.sqlite_file import FILE
+from veilcount_client.state.sqlite_database import FILE
 from veilcount_client.testing import SeededCoins
-from veilcount_client.transport import HttpTransport, Later
-from veilcount_client.uploader import Uploader
 from veilcount_shared import Collection
 from veilcount_shared.report import Losses
 
-from . import servers
-from .servers import Request, Server, serving
-from .test_faults import environment  # noqa: F401 - a fixture
-from .world import (
+from . import server_fixtures
+from .device_fixtures import (
     DAY,
     HOUR,
     MINUTE,
@@ -46,6 +46,8 @@ from .world import (
     secrets,
     set_clock,
 )
+from .server_fixtures import Request, Server, serving
+from .test_faults import environment  # noqa: F401 - a fixture
 
 CENTRAL: dict[str, object] = {"model": "central", "budget": 1}
 EVENTS: dict[str, object] = {"unit": "event", "per_day": 24, "linkage": "collection", **CENTRAL}
@@ -126,7 +128,7 @@ def test_a_process_that_closes_at_once_delivers(tmp_path: Path) -> None:
         return home
 
     home = ended(tmp_path / "closed")
-    with patch("veilcount_client.worker.Worker._send_last", lambda *_: None):
+    with patch("veilcount_client.delivery.worker.Worker._send_last", lambda *_: None):
         planted = ended(tmp_path / "left")
 
     assert len(home.wire.counted) == 120
@@ -285,7 +287,7 @@ def test_a_process_that_just_ends_delivers(
     environment: dict[str, str],  # noqa: F811 - the fixture
 ) -> None:
     """At exit, without close(): the value is there when the process is gone."""
-    with serving(servers.counting) as server:
+    with serving(server_fixtures.counting) as server:
         command = [sys.executable, "-c", ENDS, server.url, str(tmp_path / "state")]
         done = subprocess.run(command, env=environment, timeout=60, check=False, cwd=ROOT)
         arrived = len(server.reports)
@@ -319,7 +321,7 @@ class Drip:
                 self.first = report.pseudonym
         if not first:
             self.others.set()
-            servers.counting(server, connection, request)
+            server_fixtures.counting(server, connection, request)
             return
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n")
         while not (self.others.is_set() or self.over.is_set() or server.stopped.is_set()):
@@ -348,7 +350,7 @@ def is_beside(place: Path, drips: int) -> bool:
             if drip.others.wait(0.02):
                 break
         drip.over.set()
-        servers.wait_until(lambda: drip.was_beside or drip.over.is_set())
+        server_fixtures.wait_until(lambda: drip.was_beside or drip.over.is_set())
         client.close(10)
     return drip.others.is_set() and drip.was_beside
 
@@ -379,12 +381,12 @@ def resetting(server: Server, connection: socket.socket, request: Request) -> No
 @contextmanager
 def replies(what: str) -> Iterator[str]:
     """Yield the URL of what answers like this."""
-    behaviours: dict[str, servers.Behaviour] = {
-        "redirect": servers.answering(302, Location="http://127.0.0.1:1/"),
-        "busy": servers.answering(503, Retry_After="7"),
-        "busy for a day": servers.answering(503, Retry_After="86400"),
+    behaviours: dict[str, server_fixtures.Behaviour] = {
+        "redirect": server_fixtures.answering(302, Location="http://127.0.0.1:1/"),
+        "busy": server_fixtures.answering(503, Retry_After="7"),
+        "busy for a day": server_fixtures.answering(503, Retry_After="86400"),
         "reset": resetting,
-        "no TLS": servers.counting,
+        "no TLS": server_fixtures.counting,
     }
     with serving(behaviours[what]) as server:
         yield server.url.replace("http:", "https:") if what == "no TLS" else server.url

@@ -8,13 +8,13 @@ from unittest.mock import patch
 
 import pytest
 
-from veilcount_client.delivery_pool import MOST_THREADS
-from veilcount_client.losses import Loss
+from veilcount_client.delivery.delivery_pool import MOST_THREADS
+from veilcount_client.delivery.uploader import LEASE, OVERDUE
+from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite import SqliteState
-from veilcount_client.uploader import LEASE, OVERDUE
 from veilcount_shared.verdict import Verdict
 
-from .world import DAY, Device, Wire, asking, at, clock_at, pass_time, set_clock
+from .device_fixtures import DAY, Device, Wire, asking, at, clock_at, pass_time, set_clock
 
 MANY: dict[str, object] = {"unit": "event", "per_day": 200, "linkage": "none"}
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from .reading import ROOT
+from .page_parser import ROOT
 
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 _FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)

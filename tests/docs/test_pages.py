@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from .links import broken
-from .page import run
-from .reading import Block, pages, steps, title
+from .page_parser import Block, pages, steps, title
+from .page_run import run
 
 PAGES = pages()
 HIDDEN = re.compile(r"<!--.*?-->")

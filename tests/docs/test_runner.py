@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from .links import anchors, broken
-from .page import run
-from .reading import Aside, Block, Unreadable, steps
-from .saying import Untrue
+from .output_match import Untrue
+from .page_parser import Aside, Block, Unreadable, steps
+from .page_run import run
 
 
 def fenced(language: str, *lines: str) -> str:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from tests.aggregator.web.world import FILE, world
+from tests.aggregator.api.deployment_fixtures import FILE, world
+from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.cli import serve
-from veilcount_aggregator.keys import Role
 
 PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
 TYPE = re.compile(r"^# TYPE (\w+) ", re.MULTILINE)

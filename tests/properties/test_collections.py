@@ -14,7 +14,6 @@ from typing import NoReturn
 import pytest
 
 from veilcount_client.testing import SeededCoins
-from veilcount_shared.coins import Coins
 from veilcount_shared.collection import (
     Adjacency,
     Cohort,
@@ -33,6 +32,7 @@ from veilcount_shared.collection.toml import _DOMAIN_KEYS, _READERS
 from veilcount_shared.domain import GRID, MAX_VALUES, Boolean, Choice, Cross, Number
 from veilcount_shared.errors import DefinitionError, TrueValueRefused, UnknownSegment
 from veilcount_shared.periods import Unit
+from veilcount_shared.randomness import Coins
 
 #: the two examples of the design, section 6
 EXAMPLES = """

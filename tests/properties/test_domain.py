@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from tests.enumeration import law
 from veilcount_client.testing import SeededCoins
-from veilcount_shared.coins import Coins
 from veilcount_shared.domain import (
     GRID,
     MAX_LABEL,
@@ -31,6 +30,7 @@ from veilcount_shared.domain import (
     Number,
 )
 from veilcount_shared.errors import DefinitionError
+from veilcount_shared.randomness import Coins
 
 THEME = Choice(("light", "dark", "system"))
 OPEN = Choice(("light", "dark"), other="another")

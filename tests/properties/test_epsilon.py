@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veilcount_shared import epsilon as epsilon_module
-from veilcount_shared.coins import WORDS
 from veilcount_shared.epsilon import (
     EPSILON_MAX,
     EXP_BITS,
@@ -22,6 +21,7 @@ from veilcount_shared.epsilon import (
     threshold,
 )
 from veilcount_shared.errors import EpsilonError, InexactError, VeilcountError
+from veilcount_shared.randomness import WORDS
 
 ONE = Fraction(1)
 MILLIONTH = Fraction(1, 10**6)

@@ -12,14 +12,14 @@ from random import Random
 import pytest
 
 from tests.enumeration import Law, law, worst_ratio
-from veilcount_shared.coins import WORDS, Coins
 from veilcount_shared.collection import Collection, Measure, Presence
-from veilcount_shared.design import Distribution, Mean, Plane, Subset, Window
-from veilcount_shared.design.mean import TABLES
-from veilcount_shared.design.plan import best_subset
 from veilcount_shared.domain import GRID, Boolean, Choice, Cross, Label, Number
 from veilcount_shared.epsilon import exp_lower, satisfies
+from veilcount_shared.mechanisms import Distribution, Mean, Plane, Subset, Window
+from veilcount_shared.mechanisms.mean import TABLES
+from veilcount_shared.mechanisms.selection import best_subset
 from veilcount_shared.periods import Unit
+from veilcount_shared.randomness import WORDS, Coins
 
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(2), Fraction(8)]
 

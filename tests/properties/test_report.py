@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from veilcount_client.testing import SeededCoins
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Linkage, Model
-from veilcount_shared.design import Distribution, Mean, Plain, Plane, Subset
 from veilcount_shared.errors import (
     BadField,
     MessageOutOfRange,
@@ -24,6 +23,7 @@ from veilcount_shared.errors import (
     WrongLength,
     WrongSeries,
 )
+from veilcount_shared.mechanisms import Distribution, Mean, Plain, Plane, Subset
 from veilcount_shared.report import (
     MAX_MESSAGE,
     MAX_PADDING,

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from tests.strategies import Shape, batches, json_values, of_shape, shapes
 from veilcount_shared import errors, plan
-from veilcount_shared.design import Plane
 from veilcount_shared.errors import WireError
+from veilcount_shared.mechanisms import Plane
 from veilcount_shared.report import (
     MAX_MESSAGE,
     MAX_PADDING,
@@ -33,13 +33,7 @@ from veilcount_shared.report import (
     Losses,
     Report,
 )
-from veilcount_shared.wire import (
-    MAX_BODY,
-    decode_json,
-    decode_packed,
-    encode_json,
-    encode_packed,
-)
+from veilcount_shared.wire import MAX_BODY, decode_json, decode_packed, encode_json, encode_packed
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "wire"
 SPELLINGS = {"json": (encode_json, decode_json), "packed": (encode_packed, decode_packed)}

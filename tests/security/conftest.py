@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.web.world import CENTRAL, FILE, World, world
+from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, World, world
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from importlib.metadata import version
 
-from tests.aggregator.web.world import Reply, World
+from tests.aggregator.api.deployment_fixtures import Reply, World
 
 #: makers and places; a release's number, since it says which holes are open
 WORDS = re.compile(

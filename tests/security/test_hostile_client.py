@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import redis
 
+from tests.aggregator.api.deployment_fixtures import FILE, World, world
 from tests.aggregator.store.engines import ENGINES, Empty
-from tests.aggregator.web.world import FILE, World, world
 from veilcount_shared.report import MAX_REPORTS, Batch, Report
 from veilcount_shared.verdict import Verdict
 

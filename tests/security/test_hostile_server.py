@@ -18,12 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.client import servers
-from tests.client.apps import PER_DAY, START, consenting
-from tests.client.servers import Behaviour, Request, Server, serving
-from veilcount_client import backoff, transport
+from tests.client import server_fixtures
+from tests.client.app_scripts import PER_DAY, START, consenting
+from tests.client.server_fixtures import Behaviour, Request, Server, serving
+from veilcount_client.delivery import backoff, transport
+from veilcount_client.delivery.transport import Delivered, HttpTransport, Later, Outcome
 from veilcount_client.testing import SettableClock
-from veilcount_client.transport import Delivered, HttpTransport, Later, Outcome
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_packed
@@ -40,7 +40,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request takes two seconds at most, and no proxy stands before the loopback."""
     monkeypatch.setattr(transport, "TIMEOUT", (1.0, 1.0))
     monkeypatch.setattr(transport, "MAX_SECONDS", 2.0)
-    monkeypatch.setenv("NO_PROXY", servers.HOST)
+    monkeypatch.setenv("NO_PROXY", server_fixtures.HOST)
 
 
 def outcome(behaviour: Behaviour) -> Outcome:
@@ -60,7 +60,7 @@ def resetting(server: Server, connection: socket.socket, request: Request) -> No
 
 def said(value: object, **headers: str) -> Behaviour:
     """Return what answers 200 with this JSON, NaN and all."""
-    return servers.answering(200, json.dumps(value).encode(), **headers)
+    return server_fixtures.answering(200, json.dumps(value).encode(), **headers)
 
 
 def packed(layers: int, size: int, coding: str = "gzip") -> Behaviour:
@@ -68,7 +68,7 @@ def packed(layers: int, size: int, coding: str = "gzip") -> Behaviour:
     body = bytes(size)
     for _ in range(layers):
         body = gzip.compress(body, mtime=0)
-    return servers.answering(200, body, Content_Encoding=", ".join([coding] * layers))
+    return server_fixtures.answering(200, body, Content_Encoding=", ".join([coding] * layers))
 
 
 # -- replies that are none -------------------------------------------------------------------------
@@ -88,23 +88,27 @@ def packed(layers: int, size: int, coding: str = "gzip") -> Behaviour:
         said({"verdicts": ["counted"], "epsilon": 16}),
         said({"verdicts": ["counted"] * 1_000}),
         said(["counted"]),
-        servers.answering(200, b'{"verdicts":["counted"],"verdicts":["counted"]}'),
-        servers.answering(200, b'{"verdicts":["counted"]}' * 2),
-        servers.answering(200, b'\xef\xbb\xbf{"verdicts":["counted"]}'),
-        servers.answering(200, b"1" * 5_000),
-        servers.answering(200, b"9" * 60_000),
-        servers.answering(200, TWICE, Content_Encoding="gzip, gzip"),
+        server_fixtures.answering(200, b'{"verdicts":["counted"],"verdicts":["counted"]}'),
+        server_fixtures.answering(200, b'{"verdicts":["counted"]}' * 2),
+        server_fixtures.answering(200, b'\xef\xbb\xbf{"verdicts":["counted"]}'),
+        server_fixtures.answering(200, b"1" * 5_000),
+        server_fixtures.answering(200, b"9" * 60_000),
+        server_fixtures.answering(200, TWICE, Content_Encoding="gzip, gzip"),
         packed(3, 1_000),
         packed(1, 1_000, "br"),
         packed(1, 1_000, "zstd"),
         resetting,
-        servers.saying(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffff\r\nx"),
-        servers.saying(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"),
-        servers.saying(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 9\r\n\r\n{"),
-        servers.saying(b"HTTP/1.1 999 Whatever\r\n\r\n"),
-        servers.saying(b"HTTP/1.1 100 Continue\r\n\r\n" * 90),
-        servers.saying(b"HTTP/9.9 200 OK\r\n\r\n"),
-        servers.saying(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"),
+        server_fixtures.saying(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffff\r\nx"
+        ),
+        server_fixtures.saying(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"),
+        server_fixtures.saying(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 9\r\n\r\n{"
+        ),
+        server_fixtures.saying(b"HTTP/1.1 999 Whatever\r\n\r\n"),
+        server_fixtures.saying(b"HTTP/1.1 100 Continue\r\n\r\n" * 90),
+        server_fixtures.saying(b"HTTP/9.9 200 OK\r\n\r\n"),
+        server_fixtures.saying(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"),
     ],
 )  # fmt: skip
 def test_no_reply_but_a_right_one_settles_a_report(behaviour: Behaviour) -> None:
@@ -115,7 +119,7 @@ def test_no_reply_but_a_right_one_settles_a_report(behaviour: Behaviour) -> None
 def test_a_reply_that_a_proxy_packed_is_read() -> None:
     body = gzip.compress(b'{"verdicts":["counted"]}', mtime=0)
 
-    assert outcome(servers.answering(200, body, Content_Encoding="gzip")) == Delivered(
+    assert outcome(server_fixtures.answering(200, body, Content_Encoding="gzip")) == Delivered(
         (Verdict.COUNTED,)
     )
 
@@ -145,7 +149,7 @@ def test_a_delay_for_each_device_is_the_same_for_all() -> None:
 
 COSTING = """
     import resource, sys
-    from veilcount_client.transport import HttpTransport
+    from veilcount_client.delivery.transport import HttpTransport
     sender = HttpTransport(sys.argv[1], None, lambda: 0.0)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     outcome = sender.send(sys.stdin.buffer.read(), 1)
@@ -166,7 +170,7 @@ def flooding(head: bytes) -> Behaviour:
     def behave(server: Server, connection: socket.socket, request: Request) -> None:
         connection.sendall(b"HTTP/1.1 " + head + b"\r\nContent-Length: 104857600\r\n\r\n")
         for _ in range(100):
-            connection.sendall(servers.BLOCK)
+            connection.sendall(server_fixtures.BLOCK)
 
     return behave
 
@@ -191,19 +195,19 @@ def test_a_reply_of_100_megabytes_takes_no_memory(name: str) -> None:
 
 HOSTILE: dict[str, Behaviour] = {
     "resets": resetting,
-    "loses the reply": servers.dropping,
-    "hangs up": servers.saying(b""),
-    "is silent": servers.silent,
-    "logs in": servers.answering(200, b"<html>please log in</html>"),
-    "leads elsewhere": servers.answering(308, Location="http://127.0.0.1:9/v1/reports"),
-    "asks for a year": servers.answering(429, Retry_After="31536000"),
-    "fails": servers.answering(500),
+    "loses the reply": server_fixtures.dropping,
+    "hangs up": server_fixtures.saying(b""),
+    "is silent": server_fixtures.silent,
+    "logs in": server_fixtures.answering(200, b"<html>please log in</html>"),
+    "leads elsewhere": server_fixtures.answering(308, Location="http://127.0.0.1:9/v1/reports"),
+    "asks for a year": server_fixtures.answering(429, Retry_After="31536000"),
+    "fails": server_fixtures.answering(500),
     "counts too few": said({"verdicts": []}),
     "counts too many": said({"verdicts": ["counted"] * 999}),
     "counts in other words": said({"verdicts": ["well received"]}),
-    "sets a cookie": servers.answering(503, Set_Cookie="who=you; Path=/; Max-Age=99999999"),
-    "asks for a name": servers.answering(401, WWW_Authenticate='Basic realm="who are you"'),
-    "asks by NTLM": servers.answering(407, Proxy_Authenticate="NTLM"),
+    "sets a cookie": server_fixtures.answering(503, Set_Cookie="who=you; Path=/; Max-Age=99999999"),
+    "asks for a name": server_fixtures.answering(401, WWW_Authenticate='Basic realm="who are you"'),
+    "asks by NTLM": server_fixtures.answering(407, Proxy_Authenticate="NTLM"),
     "packs a bomb": packed(1, 1 << 20),
 }
 
@@ -217,7 +221,7 @@ def test_whatever_a_server_does_each_answer_is_counted_once_and_never_drawn_agai
     """Every request repeats the bytes before it; at the first right reply all is settled."""
     order = random.Random(seed).sample(list(HOSTILE.values()), len(HOSTILE))
     clock = SettableClock(NOW)
-    with serving(servers.in_turn(*order, servers.counting)) as server:
+    with serving(server_fixtures.in_turn(*order, server_fixtures.counting)) as server:
         client = consenting(server.url, tmp_path, threaded=False, clock=clock)
         for _ in range(PER_DAY):
             client.record("event", True)
@@ -240,7 +244,7 @@ def test_whatever_a_server_does_each_answer_is_counted_once_and_never_drawn_agai
 @pytest.fixture
 def flapping() -> Iterator[tuple[int, socket.socket]]:
     """A port that is open, and one who may close it."""
-    listening = socket.create_server((servers.HOST, 0))
+    listening = socket.create_server((server_fixtures.HOST, 0))
     yield listening.getsockname()[1], listening
     listening.close()
 
@@ -251,7 +255,9 @@ def test_a_server_that_closes_and_opens_again_is_found_again(
     """Open, closed, open: a device needs no restart, and has waited with everything."""
     port, first = flapping
     clock = SettableClock(NOW)
-    client = consenting(f"http://{servers.HOST}:{port}", tmp_path, threaded=False, clock=clock)
+    client = consenting(
+        f"http://{server_fixtures.HOST}:{port}", tmp_path, threaded=False, clock=clock
+    )
     client.record("theme", "light", arm="A")
     assert not client.flush(timeout=1)
     first.close()
@@ -260,7 +266,7 @@ def test_a_server_that_closes_and_opens_again_is_found_again(
     assert not client.flush(timeout=1)
 
     assert time.monotonic() - started < 5
-    with serving(servers.counting) as server:
+    with serving(server_fixtures.counting) as server:
         client.close()
         again = consenting(server.url, tmp_path, threaded=False, clock=clock)
         clock.advance(hours=25)

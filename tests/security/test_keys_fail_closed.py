@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.dashboard.visiting import Visitor
-from tests.aggregator.web.world import FILE, World, world
+from tests.aggregator.api.deployment_fixtures import FILE, World, world
+from tests.aggregator.dashboard.page_fixtures import Visitor
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
-from veilcount_aggregator.keys import Role
-from veilcount_aggregator.watching import DEVICE_KEYS_SECONDS, KEYS_SECONDS
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.catalog.cache import DEVICE_KEYS_SECONDS, KEYS_SECONDS
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.test_bodies import HOSTILE
+from tests.aggregator.ingest.test_decode import HOSTILE
 from tests.system.server import Server
 from tests.system.test_serving import KNOWN, body, collection, counted
-from veilcount_aggregator.definitions import Source, push
-from veilcount_aggregator.serving import HEADER_MILLISECONDS, THREADS
+from veilcount_aggregator.catalog.definitions import Source, push
+from veilcount_aggregator.server.serve import HEADER_MILLISECONDS, THREADS
 from veilcount_aggregator.store import open_store
 from veilcount_shared.wire import JSON_TYPE, MAX_BODY, PACKED_TYPE
 

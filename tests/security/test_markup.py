@@ -8,14 +8,14 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from tests.aggregator.dashboard.visiting import Visitor
-from tests.aggregator.web.world import NOW, World, world
-from veilcount_aggregator.dashboard.visitors import FIELD
-from veilcount_aggregator.keys import Role
+from tests.aggregator.api.deployment_fixtures import NOW, World, world
+from tests.aggregator.dashboard.page_fixtures import Visitor
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.dashboard.browser_sessions import FIELD
 from veilcount_shared.errors import DefinitionError
 
+from .access_table import Kind, of_kind
 from .browsing import Form, Read
-from .doors import Kind, of_kind
 
 MARK = "marked"
 #: ends an attribute, a text, a script, a style, a comment, a template

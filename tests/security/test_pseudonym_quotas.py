@@ -18,16 +18,16 @@ from typing import Any
 import pytest
 import redis
 
+from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, World, open_again, world
 from tests.aggregator.store.engines import ENGINES, Empty
-from tests.aggregator.web.world import CENTRAL, FILE, World, open_again, world
+from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.errors import SettingsError
-from veilcount_aggregator.keys import Role
-from veilcount_aggregator.pseudonym_limit import PseudonymLimit
+from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.settings import MOST_CLASSES, NEW_PER_HOUR, ROOM, Settings
-from veilcount_aggregator.store.sqlite.file import SqliteFile
-from veilcount_aggregator.store.sqlite.place import Place
+from veilcount_aggregator.store.sqlite.database import SqliteFile
 from veilcount_aggregator.store.sqlite.schema import STEPS
-from veilcount_client.body_packing import MOST_IN_BODY
+from veilcount_aggregator.store.sqlite.url import Place
+from veilcount_client.delivery.body_packing import MOST_IN_BODY
 from veilcount_shared.report import MAX_REPORTS, OPEN_BODY_PSEUDONYMS, Report
 from veilcount_shared.verdict import Verdict
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from flask import Flask, request
 
-from tests.aggregator.cli.listening import listening
-from tests.client.servers import nobody
+from tests.aggregator.cli.server_fixtures import listening
+from tests.client.server_fixtures import nobody
 
 from .supply import __main__ as supply
 from .supply.bill import bill

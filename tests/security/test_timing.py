@@ -11,8 +11,8 @@ from string import ascii_letters
 import pytest
 from scipy.stats import mannwhitneyu
 
-from veilcount_aggregator.keys import Key, Keyring, Role
-from veilcount_aggregator.keys import _digest as digest_of
+from veilcount_aggregator.auth.api_keys import Key, Keyring, Role
+from veilcount_aggregator.auth.api_keys import _digest as digest_of
 
 ALPHA = 1e-4
 GUESSES = 4_000  # of each kind

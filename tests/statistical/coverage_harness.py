@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from veilcount_aggregator.auditing.bounds import upper
-from veilcount_aggregator.estimating import Target
-from veilcount_aggregator.estimating.law import Law
-from veilcount_aggregator.estimating.supported import Supports
-from veilcount_shared.design import Mean
+from veilcount_aggregator.estimation import Target
+from veilcount_aggregator.estimation.clopper_pearson import upper
+from veilcount_aggregator.estimation.proportions import Supports
+from veilcount_aggregator.estimation.response_distribution import Law
+from veilcount_shared.mechanisms import Mean
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -14,9 +14,15 @@ from math import log
 from struct import Struct
 
 from tests.enumeration import Law, law, worst_ratio
-from veilcount_aggregator.auditing.planted import KEEP, ONE, PLANE, plane_attempt, whole_record
-from veilcount_shared.coins import WORD_BITS, WORDS, Coins
-from veilcount_shared.design import Subset
+from veilcount_aggregator.analysis.audit.known_bugs import (
+    KEEP,
+    ONE,
+    PLANE,
+    plane_attempt,
+    whole_record,
+)
+from veilcount_shared.mechanisms import Subset
+from veilcount_shared.randomness import WORD_BITS, WORDS, Coins
 
 
 def true_bit_over_noise_loss() -> float:

@@ -18,12 +18,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from tests.aggregator.estimating.questions import of_number, of_values
+from tests.aggregator.estimation.collection_fixtures import of_number, of_values
 from tests.statistical.coverage_harness import level_laws
-from veilcount_aggregator.estimating import Average, Frequencies, estimate
-from veilcount_aggregator.estimating.law import Law
-from veilcount_aggregator.simulating import simulate
-from veilcount_shared.design import Mean, Plane, Subset
+from veilcount_aggregator.analysis.simulation import simulate
+from veilcount_aggregator.estimation import Average, Frequencies, estimate
+from veilcount_aggregator.estimation.response_distribution import Law
+from veilcount_shared.mechanisms import Mean, Plane, Subset
 
 Floats = NDArray[np.float64]
 

@@ -18,10 +18,10 @@ from itertools import count
 import numpy as np
 import pytest
 
-from veilcount_aggregator.auditing import Finding, audit, judge, rows
+from veilcount_aggregator.analysis.audit import Finding, audit, judge, rows
 from veilcount_client.testing import SeededCoins
-from veilcount_shared.design import Distribution, Mean, Plane, Subset, plan
 from veilcount_shared.domain import GRID
+from veilcount_shared.mechanisms import Distribution, Mean, Plane, Subset, plan
 
 Design = Subset | Plane | Mean | Distribution
 

@@ -15,17 +15,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.aggregator.estimating.questions import falling
-from veilcount_aggregator.answers import compared_values, same_persons
-from veilcount_aggregator.answers.compared import CompareAnswer
-from veilcount_aggregator.answers.comparisons import compare_sides
-from veilcount_aggregator.answers.question import Question
-from veilcount_aggregator.answers.sides import Read, Side
-from veilcount_aggregator.answers.spans import stretch
-from veilcount_aggregator.auditing.bounds import lower, upper
-from veilcount_aggregator.estimating.intervals import Counts
-from veilcount_aggregator.series import Series
-from veilcount_aggregator.simulating import simulate
+from tests.aggregator.estimation.collection_fixtures import falling
+from veilcount_aggregator.analysis.simulation import simulate
+from veilcount_aggregator.estimation.clopper_pearson import lower, upper
+from veilcount_aggregator.estimation.confidence_intervals import Counts
+from veilcount_aggregator.queries import comparison_values, shared_respondents
+from veilcount_aggregator.queries.comparison import compare_sides
+from veilcount_aggregator.queries.comparison_schema import CompareAnswer
+from veilcount_aggregator.queries.comparison_sides import Read, Side
+from veilcount_aggregator.queries.estimate_query import Question
+from veilcount_aggregator.queries.time_ranges import stretch
+from veilcount_aggregator.series.series import Series
 from veilcount_shared import Collection, parse_collections
 
 Ints = NDArray[np.int64]
@@ -187,7 +187,7 @@ def test_persons_taken_for_disjoint_are_covered_too_seldom(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At .83 instead of .95, and 17 % of the comparisons find a difference where there is none."""
-    monkeypatch.setattr(same_persons, "possible", lambda _a, _b: False)
+    monkeypatch.setattr(shared_respondents, "possible", lambda _a, _b: False)
     asks, epsilon = SETTINGS[name]
     asked = collection(asks, epsilon)
     found = outcome(of_two_periods(asked, opposed(2_000, asked.design.inputs)), ROUNDS)
@@ -203,10 +203,10 @@ def test_what_is_disjoint_is_no_wider() -> None:
     campaign = [side(once, period, half, Question()) for period in range(2)]
     again = [side(monthly, period, half, Question()) for period in range(2)]
 
-    assert not same_persons.possible(*pair)
-    assert not same_persons.possible(*campaign)
-    assert same_persons.possible(*again)
-    assert same_persons.possible(pair[0], campaign[0])
+    assert not shared_respondents.possible(*pair)
+    assert not shared_respondents.possible(*campaign)
+    assert shared_respondents.possible(*again)
+    assert shared_respondents.possible(pair[0], campaign[0])
 
 
 # -- lists that are picked by their shares ---------------------------------------------------------
@@ -238,9 +238,9 @@ def test_a_list_of_the_largest_values_is_covered(n: tuple[int, int]) -> None:
 def test_a_list_picked_by_one_side_is_covered_too_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     def by_first(a: Read, b: Read, first: Counts, second: Counts) -> Counts:
         del b, second
-        return np.argsort(-compared_values._weighed(a, first)[0])
+        return np.argsort(-comparison_values._weighed(a, first)[0])
 
-    monkeypatch.setattr(compared_values, "_most_frequent", by_first)
+    monkeypatch.setattr(comparison_values, "_most_frequent", by_first)
     found = outcome(of_two_series((3_000, 3_000), 150), 40)
 
     assert not found.holds, found

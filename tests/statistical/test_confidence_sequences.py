@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.aggregator.estimating.questions import of_number, of_values, question
-from veilcount_aggregator.auditing.bounds import lower
-from veilcount_aggregator.estimating import (
+from tests.aggregator.estimation.collection_fixtures import of_number, of_values, question
+from veilcount_aggregator.analysis.simulation import simulate
+from veilcount_aggregator.estimation import (
     Average,
     Frequencies,
     Looks,
@@ -27,12 +27,12 @@ from veilcount_aggregator.estimating import (
     estimate,
     estimate_sums,
 )
-from veilcount_aggregator.estimating.law import Law
-from veilcount_aggregator.estimating.mean_sequences import worst_noise
-from veilcount_aggregator.estimating.results import frequencies
-from veilcount_aggregator.estimating.supported import Supports
-from veilcount_aggregator.simulating import simulate
-from veilcount_shared.design import Mean, plan
+from veilcount_aggregator.estimation.clopper_pearson import lower
+from veilcount_aggregator.estimation.mean_sequences import worst_noise
+from veilcount_aggregator.estimation.proportions import Supports
+from veilcount_aggregator.estimation.response_distribution import Law
+from veilcount_aggregator.estimation.results import frequencies
+from veilcount_shared.mechanisms import Mean, plan
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.aggregator.estimating.questions import falling, of_number, of_values, question
+from tests.aggregator.estimation.collection_fixtures import falling, of_number, of_values, question
 from tests.statistical.coverage_harness import (
     LEAST,
     Support,
@@ -27,12 +27,12 @@ from tests.statistical.coverage_harness import (
     level_laws,
     support,
 )
-from veilcount_aggregator.auditing.bounds import upper
-from veilcount_aggregator.estimating import Average, Frequencies, Target, estimate, estimate_sums
-from veilcount_aggregator.estimating.law import Law
-from veilcount_aggregator.estimating.supported import Supports
-from veilcount_aggregator.simulating import simulate
-from veilcount_shared.design import Mean, Plane, Subset, plan
+from veilcount_aggregator.analysis.simulation import simulate
+from veilcount_aggregator.estimation import Average, Frequencies, Target, estimate, estimate_sums
+from veilcount_aggregator.estimation.clopper_pearson import upper
+from veilcount_aggregator.estimation.proportions import Supports
+from veilcount_aggregator.estimation.response_distribution import Law
+from veilcount_shared.mechanisms import Mean, Plane, Subset, plan
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from tests.aggregator.estimating.questions import of_number, of_values, question
+from tests.aggregator.estimation.collection_fixtures import of_number, of_values, question
 from tests.statistical.coverage_harness import (
     LEAST,
     LEVEL,
@@ -33,19 +33,19 @@ from tests.statistical.coverage_harness import (
     rejected,
     seed,
 )
-from veilcount_aggregator.central.laplace import DiscreteLaplace
-from veilcount_aggregator.central.noise import scale_of
-from veilcount_aggregator.estimating import Average, Frequencies, Target, estimate, estimate_sums
-from veilcount_aggregator.estimating.averages import Decoded
-from veilcount_aggregator.estimating.curve import middles
-from veilcount_aggregator.estimating.distribution import wave_of
-from veilcount_aggregator.estimating.hierarchy import Source
-from veilcount_aggregator.estimating.law import Law
-from veilcount_aggregator.simulating import simulate
+from veilcount_aggregator.analysis.simulation import simulate
+from veilcount_aggregator.central.discrete_laplace import DiscreteLaplace
+from veilcount_aggregator.central.opendp_noise import scale_of
+from veilcount_aggregator.estimation import Average, Frequencies, Target, estimate, estimate_sums
+from veilcount_aggregator.estimation.cdf import middles
+from veilcount_aggregator.estimation.mean import Decoded
+from veilcount_aggregator.estimation.range_queries import Source
+from veilcount_aggregator.estimation.response_distribution import Law
+from veilcount_aggregator.estimation.square_wave_em import wave_of
 from veilcount_shared import Collection
-from veilcount_shared.design import Distribution, Hierarchy, Mean, plan
-from veilcount_shared.design.window import BUCKETS
 from veilcount_shared.domain import Number
+from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, plan
+from veilcount_shared.mechanisms.square_wave import BUCKETS
 
 TARGETS = tuple(Target)
 ROUND_OFF = 1e-9

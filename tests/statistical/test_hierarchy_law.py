@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from veilcount_client.testing import SeededCoins
-from veilcount_shared.design import Hierarchy, Plane, Subset
+from veilcount_shared.mechanisms import Hierarchy, Plane, Subset
 
 ALPHA = 1e-6
 REPORTS = 60_000

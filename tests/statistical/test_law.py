@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, norm
 
 from veilcount_client.testing import SeededCoins
-from veilcount_shared.coins import Coins
-from veilcount_shared.design import Distribution, Mean, Plane, Subset, Window
 from veilcount_shared.domain import GRID
 from veilcount_shared.epsilon import exp_lower
+from veilcount_shared.mechanisms import Distribution, Mean, Plane, Subset, Window
+from veilcount_shared.randomness import Coins
 
 ALPHA = 1e-6
 LOWER, HIGHER = Fraction(7, 10), Fraction(13, 10)

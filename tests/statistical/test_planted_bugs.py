@@ -13,10 +13,10 @@ from math import isclose
 import pytest
 
 from tests.statistical import planted_laws
-from veilcount_aggregator.auditing import judge
-from veilcount_aggregator.auditing.catching import BUGS
+from veilcount_aggregator.analysis.audit import judge
+from veilcount_aggregator.analysis.audit.self_test import BUGS
 from veilcount_client.testing import SeededCoins
-from veilcount_shared.coins import SystemCoins
+from veilcount_shared.randomness import SystemCoins
 
 CLAIM_TOLERANCE = 1e-12
 

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from veilcount_aggregator import tally
-from veilcount_aggregator.simulating import simulate, simulate_messages
+from veilcount_aggregator.analysis.simulation import simulate, simulate_messages
 from veilcount_client.testing import SeededCoins
 from veilcount_shared import Collection
 from veilcount_shared.collection import Measure
-from veilcount_shared.design import Distribution, Hierarchy, Mean, Plain, Plane, Subset
 from veilcount_shared.domain import GRID, Choice, Number
+from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plain, Plane, Subset
 from veilcount_shared.periods import Unit
 
 ALPHA = 1e-6

@@ -15,9 +15,9 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from veilcount_aggregator import retention, serving, ticking, wsgi
-from veilcount_aggregator.cli.running import run
-from veilcount_aggregator.series import Series
+from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.server import background, retention_guard, serve, wsgi
 
 
 def main(shift: Path, arguments: list[str]) -> int:
@@ -26,19 +26,19 @@ def main(shift: Path, arguments: list[str]) -> int:
     def now() -> datetime:
         return datetime.now(UTC) + timedelta(seconds=float(shift.read_text()))
 
-    retain = retention.Retention.run
+    retain = retention_guard.Retention.run
 
-    def run_and_tell(self: retention.Retention, series: Collection[Series]) -> int:
+    def run_and_tell(self: retention_guard.Retention, series: Collection[Series]) -> int:
         found = retain(self, series)
         with shift.with_suffix(".runs").open("a") as runs:
             runs.write(f"{found}\n")
         return found
 
-    retention.Retention.run = run_and_tell  # type: ignore[method-assign]
-    serving.app = wsgi.Worker(os.environ, time.monotonic, now)  # type: ignore[attr-defined] # not exported
-    retention.SETTLING_SECONDS = 0.0  # type: ignore[attr-defined] # not exported
-    ticking.CLOCK_SECONDS = 0.1
-    ticking.TENDING_SECONDS = 0.5
+    retention_guard.Retention.run = run_and_tell  # type: ignore[method-assign]
+    serve.app = wsgi.Worker(os.environ, time.monotonic, now)  # type: ignore[attr-defined] # not exported
+    retention_guard.SETTLING_SECONDS = 0.0  # type: ignore[attr-defined] # not exported
+    background.CLOCK_SECONDS = 0.1
+    background.TENDING_SECONDS = 0.5
     return run(arguments)
 
 

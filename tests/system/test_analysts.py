@@ -18,7 +18,7 @@ from bench.reads import Devices, fill, peak, prepare
 from loadtests.analysts import definitions, hammering, parse
 
 from tests.system.server import HOST, Server, wait_until
-from veilcount_aggregator.analysis_server.forwarding import MOST_WAITING
+from veilcount_aggregator.server.analysis_process.forwarding import MOST_WAITING
 
 VALUES = 20_000
 #: of the median latency, with analysts and without: it was 14 when analysts shared the workers

@@ -24,13 +24,13 @@ import requests
 
 from tests.redis_server import RedisServer
 from tests.system.server import HOST, free_port, listens
-from veilcount_aggregator import logs
-from veilcount_aggregator.answers import Question, estimate
-from veilcount_aggregator.cli.running import run
+from veilcount_aggregator import structured_logging
+from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.demo.campaign import FIRST_TAP, SCREENS, WALK_MINUTES, Campaign
 from veilcount_aggregator.demo.clock import StoryClock
-from veilcount_aggregator.demo.stage import quick_folder, stage
-from veilcount_aggregator.demo.story import Ending, Story
+from veilcount_aggregator.demo.deployment import quick_folder, stage
+from veilcount_aggregator.demo.run import Ending, Story
+from veilcount_aggregator.queries import Question, estimate
 from veilcount_aggregator.store import open_store
 from veilcount_shared.verdict import Verdict
 
@@ -43,7 +43,7 @@ SECONDS = 60
 @pytest.fixture(autouse=True)
 def log_as_before() -> Iterator[None]:
     """A command that is run in this process writes its log to a stream that is gone after it."""
-    log = logging.getLogger(logs.NAME)
+    log = logging.getLogger(structured_logging.NAME)
     kept = log.handlers[:], log.propagate, log.level
     yield
     log.handlers[:], log.propagate = kept[0], kept[1]

@@ -17,13 +17,20 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import pytest
 
-from tests.aggregator.cli.listening import listening
-from tests.aggregator.store.series import drop_and_sweep
-from tests.aggregator.web.world import CENTRAL, FILE, NOW, World, world
+from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, NOW, World, world
+from tests.aggregator.cli.server_fixtures import listening
+from tests.aggregator.store.series_fixtures import drop_and_sweep
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import HOST, RedisServer
 from tests.system.server import Server, free_port, wait_until
-from veilcount_aggregator.checkup import (
+from veilcount_aggregator.api.request_metrics import ANSWERED, REFUSED
+from veilcount_aggregator.auth.api_keys import Role, create, keyring, mark_used, revoke
+from veilcount_aggregator.catalog.definitions import Source, push
+from veilcount_aggregator.central.budget_ledger import Kept
+from veilcount_aggregator.central.release_journal import Journal
+from veilcount_aggregator.central.restore_lock import lock
+from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.doctor import (
     Finding,
     State,
     examine_backups,
@@ -31,23 +38,16 @@ from veilcount_aggregator.checkup import (
     examine_store,
     worst,
 )
-from veilcount_aggregator.checkup.intake import judged, read_metrics
-from veilcount_aggregator.checkup.tls import plain
-from veilcount_aggregator.cli.running import run
-from veilcount_aggregator.definitions import Source, push
+from veilcount_aggregator.doctor.tls import plain
+from veilcount_aggregator.doctor.verdict_checks import judged, read_metrics
 from veilcount_aggregator.errors import SettingsError, StoreUnfit
-from veilcount_aggregator.ingest import LOSS
-from veilcount_aggregator.journal import Journal
-from veilcount_aggregator.keys import Role, create, keyring, mark_used, revoke
-from veilcount_aggregator.ledger import Kept
-from veilcount_aggregator.retention import confirm
+from veilcount_aggregator.ingest.pipeline import LOSS
+from veilcount_aggregator.server.retention_guard import confirm
 from veilcount_aggregator.settings import Settings
-from veilcount_aggregator.shelf import change
 from veilcount_aggregator.store import VERDICT, Note, Store, open_store
 from veilcount_aggregator.store.backup import backup
-from veilcount_aggregator.store.lock import lock
-from veilcount_aggregator.store.pieces import digest
-from veilcount_aggregator.web.figures import ANSWERED, REFUSED
+from veilcount_aggregator.store.records import change
+from veilcount_aggregator.store.transfer_format import digest
 from veilcount_shared.verdict import Verdict
 
 DAY = timedelta(days=1)

@@ -14,17 +14,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loadtests.errand import Diary
-from loadtests.judging import judge
+from loadtests.ipc import Diary
 from loadtests.population import Parcel, draw, order
 from loadtests.questions import definitions, questions
-from loadtests.told import Told
+from loadtests.server_verdicts import Told
+from loadtests.verify_store import judge
 
-from veilcount_aggregator.aggregator import Aggregator
-from veilcount_aggregator.bodies.sheet import Body, sheets_of
+from veilcount_aggregator.ingest.decode.columns import Body, sheets_of
+from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import Piece
-from veilcount_aggregator.store.pieces import numbers, parse
+from veilcount_aggregator.store.transfer_format import numbers, parse
 from veilcount_shared import Collection
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_verdicts

@@ -10,17 +10,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from loadtests.defence import defended, poisoned
-from loadtests.errand import Diary
+from loadtests.attack_report import defended, poisoned
 from loadtests.hostile import draw_attack, mixed, room
-from loadtests.judging import answers, judge
+from loadtests.ipc import Diary
 from loadtests.population import Intent, Parcel, draw, order
 from loadtests.questions import BAIT, definitions, questions
-from loadtests.told import Told
+from loadtests.server_verdicts import Told
+from loadtests.verify_store import answers, judge
 
-from veilcount_aggregator.aggregator import Aggregator
-from veilcount_aggregator.bodies import read_body
-from veilcount_aggregator.estimating.poisoning import FAKES
+from veilcount_aggregator.estimation.poisoning import FAKES
+from veilcount_aggregator.ingest.decode import read_body
+from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_shared.errors import WireError
 from veilcount_shared.verdict import Verdict

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from loadtests.device_log import broken, heard
 from loadtests.devices import End, Story, Try
 from loadtests.population import draw
 from loadtests.questions import questions
-from loadtests.testimony import broken, heard
-from loadtests.told import Told
+from loadtests.server_verdicts import Told
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 QUESTIONS = questions(NOW.date())

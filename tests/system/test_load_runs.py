@@ -155,8 +155,8 @@ def test_a_run_can_be_watched_on_locusts_page() -> None:
 #: code that every Python of a run begins with; what it changes is at work in the server alone
 PLANTED = """
 from dataclasses import replace
-from veilcount_aggregator.bodies import Body
-from veilcount_aggregator.ingest import Intake
+from veilcount_aggregator.ingest.decode import Body
+from veilcount_aggregator.ingest.pipeline import Intake
 from veilcount_shared.verdict import Verdict
 
 honest, taken = Intake.take, [0]

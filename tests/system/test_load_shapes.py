@@ -9,10 +9,10 @@ from math import inf, isclose
 from pathlib import Path
 
 import pytest
-from loadtests.errand import Diary, Errand
-from loadtests.meter import Meter, Sight
+from loadtests.ipc import Diary, Errand
+from loadtests.load_profiles import RAMP, SHAPES, SPIKE, STEADY, Terms, pace
 from loadtests.phases import Stretch, knee, stretches, table
-from loadtests.shapes import RAMP, SHAPES, SPIKE, STEADY, Terms, pace
+from loadtests.resource_usage import Meter, Sight
 
 USERS = 32
 

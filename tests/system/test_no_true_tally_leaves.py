@@ -22,13 +22,12 @@ from typing import Any
 import click
 import pytest
 
-from tests.aggregator.web.world import CENTRAL, FILE, ONCE, Reply, World, world
-from veilcount_aggregator import curator
-from veilcount_aggregator.central import answer
-from veilcount_aggregator.cli.running import WELL, run, veilcount
-from veilcount_aggregator.keys import Role, create
-from veilcount_aggregator.logs import set_up
-from veilcount_aggregator.web.openapi import DOORS, Door
+from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, Reply, World, world
+from veilcount_aggregator.api.openapi import DOORS, Door
+from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.central import answer, curator
+from veilcount_aggregator.cli.main import WELL, run, veilcount
+from veilcount_aggregator.structured_logging import set_up
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 

@@ -21,11 +21,11 @@ from pathlib import Path
 import pytest
 import requests
 
-from veilcount_aggregator.definitions import Source, catalogue, push
-from veilcount_aggregator.keys import Role, create, revoke
-from veilcount_aggregator.serving import DRAIN_SECONDS
+from veilcount_aggregator.api.request_metrics import ANSWERED
+from veilcount_aggregator.auth.api_keys import Role, create, revoke
+from veilcount_aggregator.catalog.definitions import Source, catalogue, push
+from veilcount_aggregator.server.serve import DRAIN_SECONDS
 from veilcount_aggregator.store import Store, open_store
-from veilcount_aggregator.web.figures import ANSWERED
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import PSEUDONYM_BYTES, Batch, Report
 from veilcount_shared.wire import PACKED_TYPE, encode_packed
@@ -328,7 +328,13 @@ def test_any_wsgi_server_may_serve_it_and_fork_after_loading(store: str, tmp_pat
     command = ["-m", "gunicorn", "--preload", "--no-control-socket", "-w", "2", "-k", "gthread"]
     with (tmp_path / "gunicorn.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, *command, "-b", f"{HOST}:{port}", "veilcount_aggregator.wsgi:app"],
+            [
+                sys.executable,
+                *command,
+                "-b",
+                f"{HOST}:{port}",
+                "veilcount_aggregator.server.wsgi:app",
+            ],
             stdout=log,
             stderr=log,
             env=os.environ | {"VEILCOUNT_STORE": store, "PYTHONPATH": os.pathsep.join(sys.path)},

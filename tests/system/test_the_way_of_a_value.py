@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.aggregator.web.world import Reply, World, world
+from tests.aggregator.api.deployment_fixtures import Reply, World, world
 from veilcount_aggregator import estimate
-from veilcount_aggregator.estimating import Average, Frequencies
+from veilcount_aggregator.estimation import Average, Frequencies
 from veilcount_client.testing import SeededCoins
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import Batch, Report

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from .laplace import DiscreteLaplace
+from .discrete_laplace import DiscreteLaplace
 from .release import LEVEL, Release
 
 Floats = NDArray[np.float64]

@@ -23,8 +23,8 @@ from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean, Choice, Cross, Number
 from veilcount_shared.errors import show
 
-from ..counting import Counters
 from ..errors import QueryError
+from ..series.tally import Counters
 
 MOST_VALUES = 1 << 16  # of a histogram: each value's noise costs some 7 us and a line of the answer
 MOST_NUMBER = 1 << 30  # with as many answers, a sum still fits 64 bits

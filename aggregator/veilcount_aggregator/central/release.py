@@ -14,11 +14,11 @@ import numpy as np
 
 from veilcount_shared.domain import Number
 
-from ..counting import Counters
-from .laplace import DiscreteLaplace
-from .noise import Noise, noised, scale_of
+from ..series.tally import Counters
+from .discrete_laplace import DiscreteLaplace
+from .opendp_noise import Noise, noised, scale_of
+from .priced_query import Part, Question
 from .query import Count, Histogram, Mean, Query
-from .question import Part, Question
 
 LEVEL = 0.95
 

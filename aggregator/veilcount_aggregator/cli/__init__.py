@@ -15,8 +15,8 @@ STOPPED = 130
 def main() -> None:
     """Run what was typed, and exit."""
     try:
-        from .. import blas  # noqa: F401, PLC0415 - before whatever imports numpy
-        from .running import run  # noqa: PLC0415 - what it needs may not be there
+        from .. import blas_threads  # noqa: F401, PLC0415 - before whatever imports numpy
+        from .main import run  # noqa: PLC0415 - what it needs may not be there
 
         code = run(sys.argv[1:])
     except ModuleNotFoundError as missing:

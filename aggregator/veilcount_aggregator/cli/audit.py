@@ -14,12 +14,12 @@ from rich.progress import track
 
 from veilcount_shared import Collection, SystemCoins, load_collections
 
-from ..auditing import Finding
-from ..auditing.catching import BUGS
-from ..auditing.definitions import audit_definition, why_not
-from . import given, naming, options
-from .running import NotSo
-from .telling import tell_json, tell_lines, tell_table
+from ..analysis.audit import Finding
+from ..analysis.audit.definition_audit import audit_definition, why_not
+from ..analysis.audit.self_test import BUGS
+from . import name_completion, options, param_types
+from .main import NotSo
+from .output import tell_json, tell_lines, tell_table
 
 COLUMNS = ("collection", "claimed", "measured", "broken", "N", "most telling event")
 BUG_COLUMNS = ("planted bug (what it loses)", "claimed", "measured", "caught", "repaired")
@@ -33,7 +33,7 @@ Item = TypeVar("Item")
 
 @click.command("audit", short_help="Epsilon as claimed, and as measured on this machine.")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.argument("name", required=False, shell_complete=naming.of_file)
+@click.argument("name", required=False, shell_complete=name_completion.of_file)
 @click.option("--self-test", is_flag=True, help="Show that planted bugs are caught.")
 @click.option(
     "--samples",
@@ -44,7 +44,7 @@ Item = TypeVar("Item")
 )
 @click.option(
     "--alpha",
-    type=given.SHARE,
+    type=param_types.SHARE,
     default="0.0001",
     show_default=True,
     help="How often an honest design may be called broken.",
@@ -69,7 +69,7 @@ def command(
     facts: dict[str, Any] = {"alpha": float(alpha)}
     if file is not None:
         family = load_collections(file)
-        chosen = family if name is None else {name: given.one_of(family, name)}
+        chosen = family if name is None else {name: param_types.one_of(family, name)}
         facts["collections"] = [_audited(each, samples, alpha) for each in _watched(chosen)]
     if self_test:
         facts["self_test"] = [_caught(bug) for bug in _listed(BUGS, "planted bugs")]

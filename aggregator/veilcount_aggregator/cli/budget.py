@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from .. import wording
-from ..answers import BudgetQuestion, budget, plain
-from ..planning.plan import percent
-from . import naming, options, source
-from .telling import tell_json, tell_lines, tell_table
+from ..analysis.planning.plan import percent
+from ..queries import BudgetQuestion, budget, plain
+from ..text import number_format
+from . import name_completion, options, query_source
+from .output import tell_json, tell_lines, tell_table
 
 Document = Mapping[str, Any]
 
@@ -20,12 +20,12 @@ UNITS = ("unit", "answers", "epsilon each", "local", "central", "guessed by all"
 
 
 @click.command("budget", short_help="What a collection costs a person, and what was counted.")
-@click.argument("name", shell_complete=naming.of_store)
+@click.argument("name", shell_complete=name_completion.of_store)
 @click.option("--series", multiple=True, metavar="FINGERPRINT", help="One definition of several.")
 @click.option("--delta", help="Of bounds that have one; unless told, 0.000001.")
 @click.option("--n", "n", metavar="N", help="Persons, for the errors; unless told, those there.")
 @click.option("--level", help="With which chance an interval covers; unless told, 0.95.")
-@source.place_options
+@query_source.place_options
 @options.as_json
 def command(
     *,
@@ -41,7 +41,7 @@ def command(
     Epsilon for an event, a day and a user stand together; then what the answers tell somebody who
     joins them, and the error under each unit at the same cost.
     """
-    document = _document(name, url, server, key, source.given(**asked))
+    document = _document(name, url, server, key, query_source.given(**asked))
     if as_json:
         tell_json(document)
         return
@@ -53,10 +53,10 @@ def command(
 def _document(
     name: str, url: str | None, server: str | None, key: str, given: dict[str, list[str]]
 ) -> dict[str, Any]:
-    there = source.server_of(url, server, key)
+    there = query_source.server_of(url, server, key)
     if there is not None:
         return there.ask(name, "budget", given)
-    with source.holdings(url) as holdings:
+    with query_source.holdings(url) as holdings:
         found = budget(holdings, name, BudgetQuestion.read(given), bars=True)
         document: dict[str, Any] = plain(found)
         return document
@@ -65,7 +65,7 @@ def _document(
 def _tell(series: Document) -> None:
     account, table = series["budget"], series["levels"]
     figures = account["figures"]
-    adjacency = wording.adjacency(figures["adjacency"])
+    adjacency = number_format.adjacency(figures["adjacency"])
     tell_lines([f"{account['collection']}: {series['question']}", ""])
     tell_table((f"epsilon ({adjacency})", "", "of"), _figures(figures))
     tell_lines(["", f"protects {figures['scope']}", figures["device"], figures["server"], ""])
@@ -73,7 +73,8 @@ def _tell(series: Document) -> None:
     shares = table["quantity"] != "mean"
     title = (
         f"error of the {table['quantity']} over the whole campaign at the same user epsilon"
-        f" {table['user']} ({wording.adjacency(table['adjacency'])}), n = {table['n']:,} persons"
+        f" {table['user']} ({number_format.adjacency(table['adjacency'])}),"
+        f" n = {table['n']:,} persons"
         f" ({series['n_is']}), level {table['level']:.4g}"
     )
     tell_lines([title])
@@ -108,7 +109,7 @@ def _spent(series: Document) -> Iterator[str]:
 def _together(account: Document) -> Iterator[str]:
     together = account["together"]
     times = together["answers"]
-    adjacency = wording.adjacency(account["figures"]["adjacency"])
+    adjacency = number_format.adjacency(account["figures"]["adjacency"])
     lines = [f"epsilon ({adjacency}) of {_answers(times)} together: {together['plain']} in sum"]
     if together["specific"] is not None and times > 1:
         lines.append(
@@ -133,8 +134,8 @@ def _unit(row: Document, *, shares: bool) -> tuple[str, ...]:
         row["unit"],
         f"{row['answers']:,}",
         row["epsilon"] or "too small",
-        "" if local is None else wording.around(local["half_width"], of_shares=shares),
-        wording.around(central["half_width"], of_shares=shares),
+        "" if local is None else number_format.around(local["half_width"], of_shares=shares),
+        number_format.around(central["half_width"], of_shares=shares),
         "" if row["guess_all"] is None else percent(Fraction(row["guess_all"])),
     )
 
@@ -148,7 +149,7 @@ def _across(across: Document) -> list[str]:
 
 
 def _total(total: Document) -> str:
-    of = f"{total['model']}, {wording.adjacency(total['adjacency'])}"
+    of = f"{total['model']}, {number_format.adjacency(total['adjacency'])}"
     line = f"  {of}: epsilon {total['plain']} in sum over {', '.join(total['collections'])}"
     if total["worst"] == total["plain"]:
         return line

@@ -9,19 +9,19 @@ import click
 
 from veilcount_shared import Collection, lint, load_collections
 from veilcount_shared.collection import Model
-from veilcount_shared.design import Plain
+from veilcount_shared.mechanisms import Plain
 
-from .. import wording
-from ..answers import plain
-from ..budget import figures
-from ..contrast import Error, Quantity
-from ..counter_memory import memory_at_most, memory_remarks
-from ..planning.plan import describe
-from ..store.memory import worst_case
-from . import given, options
+from ..analysis.budget import figures
+from ..analysis.counter_memory import memory_at_most, memory_remarks
+from ..analysis.planning.plan import describe
+from ..analysis.trust_models import Error, Quantity
+from ..queries import plain
+from ..store.memory_limit import worst_case
+from ..text import number_format
+from . import options, param_types
+from .main import NotSo
+from .output import tell_json, tell_lines, tell_table
 from .progress import waiting
-from .running import NotSo
-from .telling import tell_json, tell_lines, tell_table
 
 LEVEL = 0.95
 TRUE = "true values, to a trusted curator"
@@ -29,12 +29,12 @@ COLUMNS = ("collection", "event", "day", "user", "by", "design", "bits")
 
 
 @click.command("check", short_help="What a definitions file promises, and what it will know.")
-@given.file
+@param_types.file
 @click.option(
     "--n",
     "--devices",
     "n",
-    type=given.COUNT,
+    type=param_types.COUNT,
     default=100_000,
     show_default=True,
     help="How many answers are expected, one a device.",
@@ -104,13 +104,15 @@ def _tell(found: list[dict[str, Any]], n: int) -> None:
 
 
 def _row(each: dict[str, Any]) -> list[object]:
-    epsilons = [wording.epsilon(float(each["figures"][key])) for key in ("event", "day", "user")]
-    adjacency = wording.adjacency(each["figures"]["adjacency"])
+    epsilons = [
+        number_format.epsilon(float(each["figures"][key])) for key in ("event", "day", "user")
+    ]
+    adjacency = number_format.adjacency(each["figures"]["adjacency"])
     return [each["name"], *epsilons, adjacency, each["design"], each["message_bits"]]
 
 
 def _says(each: dict[str, Any], n: int) -> list[str]:
-    error = wording.around(each["error"]["half_width"], of_shares=each["of_shares"])
+    error = number_format.around(each["error"]["half_width"], of_shares=each["of_shares"])
     scope = each["figures"]["scope"]
     return [
         f"protects {scope}",

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from .. import wording
-from ..byte_sizes import format_bytes
-from ..definitions import read_source
-from . import naming, options
-from .places import place
-from .source import place_options
-from .telling import tell_json, tell_lines, tell_table
+from ..catalog.definitions import read_source
+from ..text import number_format
+from ..text.byte_sizes import format_bytes
+from . import name_completion, options
+from .definition_targets import place
+from .output import tell_json, tell_lines, tell_table
+from .query_source import place_options
 
 
 @click.group("collections")
@@ -64,7 +64,7 @@ def list_all(*, url: str | None, server: str | None, key: str, as_json: bool) ->
                 line["fingerprint"][:12],
                 *(line[field] for field in ("unit", "from", "until")),
                 *(line["epsilon"][field] for field in ("event", "day", "user")),
-                wording.adjacency(line["epsilon"]["adjacency"]),
+                number_format.adjacency(line["epsilon"]["adjacency"]),
                 "closed" if line["closed"] else "open",
             )
             for line in lines
@@ -73,7 +73,7 @@ def list_all(*, url: str | None, server: str | None, key: str, as_json: bool) ->
 
 
 @command.command("close")
-@click.argument("name", shell_complete=naming.of_store)
+@click.argument("name", shell_complete=name_completion.of_store)
 @place_options
 @options.as_json
 def close(name: str, *, url: str | None, server: str | None, key: str, as_json: bool) -> None:

@@ -7,16 +7,16 @@ from typing import Any
 
 import click
 
-from .. import wording
-from ..answers import CompareQuestion, compare, plain
-from ..estimating import Looks
+from ..estimation import Looks
+from ..queries import CompareQuestion, compare, plain
 from ..reader.columns import spelled
-from . import naming, options, source
-from .telling import tell_json, tell_lines, tell_table
+from ..text import number_format
+from . import name_completion, options, query_source
+from .output import tell_json, tell_lines, tell_table
 
 
 @click.command("compare")
-@click.argument("name", shell_complete=naming.of_store)
+@click.argument("name", shell_complete=name_completion.of_store)
 @click.argument("a")
 @click.argument("b")
 @click.option("--from", "first", metavar="DAY", help="The first UTC day of both.")
@@ -33,7 +33,7 @@ from .telling import tell_json, tell_lines, tell_table
     show_default=True,
     help="Intervals for one planned look, or for every look at a growing range.",
 )
-@source.place_options
+@query_source.place_options
 @options.as_json
 def command(
     *,
@@ -60,16 +60,16 @@ def _given(asked: Mapping[str, Any]) -> dict[str, list[str]]:
     a, b = (asked[side].split(",") for side in ("a", "b"))
     rest = {name: word for name, word in asked.items() if name not in {"a", "b", "first", "last"}}
     days = {"from": asked["first"], "to": asked["last"]}
-    return source.given(a=a, b=b, **days, **rest)
+    return query_source.given(a=a, b=b, **days, **rest)
 
 
 def _document(
     name: str, url: str | None, server: str | None, key: str, given: dict[str, list[str]]
 ) -> dict[str, Any]:
-    there = source.server_of(url, server, key)
+    there = query_source.server_of(url, server, key)
     if there is not None:
         return there.ask(name, "compare", given)
-    with source.holdings(url) as holdings:
+    with query_source.holdings(url) as holdings:
         document: dict[str, Any] = plain(compare(holdings, name, CompareQuestion.read(given)))
         return document
 
@@ -89,7 +89,7 @@ def _head(document: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"{side} = {of['label']}: n = {of['n']:,} {of['counts']},"
             f" {of['from']} to {of['to']}{filling};"
-            f" epsilon ({wording.adjacency(of['epsilon']['adjacency'])})"
+            f" epsilon ({number_format.adjacency(of['epsilon']['adjacency'])})"
             f" {of['epsilon']['event']} an event,"
             f" {of['epsilon']['day']} a day, {of['epsilon']['user']} a user"
         )
@@ -99,23 +99,23 @@ def _head(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
     shares = row["value"] is not None
-    high = wording.difference(row["high"], of_shares=shares)
+    high = number_format.difference(row["high"], of_shares=shares)
     return (
         (spelled(row["value"]) or "") if shares else "mean",
         _side(row["a"], shares=shares),
         _side(row["b"], shares=shares),
-        wording.difference(row["difference"], of_shares=shares),
+        number_format.difference(row["difference"], of_shares=shares),
         f"{_bare(row['low'], shares=shares)} to {high}",
         f"{row['holm']:.3g}",
-        wording.around(row["detectable"], of_shares=shares),
+        number_format.around(row["detectable"], of_shares=shares),
     )
 
 
 def _bare(difference: float, *, shares: bool) -> str:
     """Return the lower end: the unit follows with the upper one."""
-    return wording.difference(difference, of_shares=shares).removesuffix(wording.POINTS)
+    return number_format.difference(difference, of_shares=shares).removesuffix(number_format.POINTS)
 
 
 def _side(side: Mapping[str, float], *, shares: bool) -> str:
-    interval = wording.interval(side["low"], side["high"], of_shares=shares)
-    return f"{wording.figure(side['figure'], of_shares=shares)} ({interval})"
+    interval = number_format.interval(side["low"], side["high"], of_shares=shares)
+    return f"{number_format.figure(side['figure'], of_shares=shares)} ({interval})"

@@ -9,8 +9,8 @@ import click
 from click.shell_completion import get_completion_class
 
 from . import options
-from .running import NAME, veilcount
-from .telling import tell_json, tell_verbatim
+from .main import NAME, veilcount
+from .output import tell_json, tell_verbatim
 
 VARIABLE = f"_{NAME.upper()}_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")

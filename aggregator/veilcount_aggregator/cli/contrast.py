@@ -11,15 +11,15 @@ import click
 
 from veilcount_shared.collection import Measure
 
-from .. import wording
-from ..answers import ContrastQuestion, plain
-from ..answers import contrast as observed
-from ..contrast import contrast
-from ..planning import Question
-from . import given, naming, options, source
-from .asking import collection_of, domain_options, domain_question
+from ..analysis.planning import Question
+from ..analysis.trust_models import contrast
+from ..queries import ContrastQuestion, plain
+from ..queries import contrast as observed
+from ..text import number_format
+from . import name_completion, options, param_types, query_source
+from .output import tell_json, tell_lines, tell_table
 from .progress import waiting
-from .telling import tell_json, tell_lines, tell_table
+from .question_options import collection_of, domain_options, domain_question
 
 Document = Mapping[str, Any]
 
@@ -29,16 +29,21 @@ SCALING = ("n", "local", "shuffled", "central")
 
 @click.command("contrast")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.argument("name", required=False, shell_complete=naming.of_file)
+@click.argument("name", required=False, shell_complete=name_completion.of_file)
 @click.option(
-    "--n", "n", type=given.COUNT, help="How many answers; of a store's collection, those there."
+    "--n",
+    "n",
+    type=param_types.COUNT,
+    help="How many answers; of a store's collection, those there.",
 )
-@click.option("--epsilon", type=given.EPSILON, help="Without a file: what one answer may reveal.")
+@click.option(
+    "--epsilon", type=param_types.EPSILON, help="Without a file: what one answer may reveal."
+)
 @domain_options
-@given.level
-@click.option("--delta", type=given.SHARE, default="0.000001", show_default=True)
+@param_types.level
+@click.option("--delta", type=param_types.SHARE, default="0.000001", show_default=True)
 @click.option("--series", multiple=True, metavar="FINGERPRINT", help="One definition of several.")
-@source.place_options
+@query_source.place_options
 @options.as_json
 def command(
     file: Path | None,
@@ -64,11 +69,13 @@ def command(
     answers that are there. All protect one contribution a person with substitute adjacency.
     """
     if file is not None and name is None and epsilon is None and not file.exists():
-        asked = source.given(n=n, level=wording.exact(level), delta=_spelled(delta), series=series)
+        asked = query_source.given(
+            n=n, level=number_format.exact(level), delta=_spelled(delta), series=series
+        )
         _tell_observed(_observed(str(file), url, server, key, asked), as_json=as_json)
         return
     if n is not None and file is not None and name is not None:
-        collection = given.load(file, name)
+        collection = param_types.load(file, name)
     elif n is not None and file is None and epsilon is not None:
         question = Question(
             start=options.now().date(), **domain_question(values, bounds), measure=Measure(measure)
@@ -96,11 +103,11 @@ def _spelled(delta: Fraction) -> str:
 def _observed(
     name: str, url: str | None, server: str | None, key: str, asked: dict[str, list[str]]
 ) -> Document:
-    there = source.server_of(url, server, key)
+    there = query_source.server_of(url, server, key)
     with waiting("looking for equal guarantees"):
         if there is not None:
             return there.ask(name, "contrast", asked)
-        with source.holdings(url) as holdings:
+        with query_source.holdings(url) as holdings:
             document: Document = plain(observed(holdings, name, ContrastQuestion.read(asked)))
             return document
 
@@ -136,16 +143,16 @@ def _tell(found: Document) -> None:
 
 def _point(point: Document, *, shares: bool) -> tuple[str, ...]:
     errors = (point[model] for model in SCALING[1:])
-    return (f"{point['n']:,}", *(wording.figure(each, of_shares=shares) for each in errors))
+    return (f"{point['n']:,}", *(number_format.figure(each, of_shares=shares) for each in errors))
 
 
 def _row(line: Document, *, shares: bool) -> tuple[str, ...]:
-    answer, delta = wording.epsilon(Fraction(line["epsilon"])), Fraction(line["delta"])
+    answer, delta = number_format.epsilon(Fraction(line["epsilon"])), Fraction(line["delta"])
     return (
         line["row"],
-        "everything" if line["device"] is None else wording.epsilon(Fraction(line["device"])),
+        "everything" if line["device"] is None else number_format.epsilon(Fraction(line["device"])),
         f"{answer}, delta {float(delta):g}" if delta else answer,
-        wording.around(line["cohort"]["half_width"], of_shares=shares),
-        wording.around(line["population"]["half_width"], of_shares=shares),
+        number_format.around(line["cohort"]["half_width"], of_shares=shares),
+        number_format.around(line["population"]["half_width"], of_shares=shares),
         f"{line['devices_as_central']:,}",
     )

@@ -13,22 +13,23 @@ from types import FrameType
 import click
 import numpy as np
 
-from .. import links, logs
-from ..addresses import shown
-from ..aggregator import Aggregator
-from ..answers import plain
-from ..demo import printed
+from .. import structured_logging
+from ..auth import login_links
+from ..auth.api_keys import Role
+from ..demo import output
 from ..demo.campaign import Campaign
 from ..demo.clock import StoryClock
-from ..demo.days import days
-from ..demo.stage import Stage, allow_files, stage
-from ..demo.story import Story
+from ..demo.deployment import Stage, allow_files, stage
+from ..demo.progress import days
+from ..demo.run import Story
 from ..demo.summary import Summary, summary
-from ..keys import Role
-from ..ticking import Ticker
-from . import given, options
-from .running import WELL
-from .telling import tell_json, tell_lines, tell_table
+from ..queries import plain
+from ..server.background import Ticker
+from ..service import Aggregator
+from ..store.url_redaction import shown
+from . import options, param_types
+from .main import WELL
+from .output import tell_json, tell_lines, tell_table
 
 FEWEST, MOST = 1_000, 200_000
 DEVICES, CLIENTS = 20_000, 500
@@ -68,7 +69,7 @@ ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.option(
     "--port", type=click.IntRange(0, 65_535), default=0, help="To serve at; else any that is free."
 )
-@given.level
+@param_types.level
 @click.option("--once", is_flag=True, help="End after the figures.")
 @options.as_json
 def command(
@@ -92,7 +93,7 @@ def command(
         raise click.BadParameter(
             f"give at most as many as --devices: {devices}", param_hint="--clients"
         )
-    logs.set_up(sys.stderr)
+    structured_logging.set_up(sys.stderr)
     allow_files(clients)
     seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     campaign = Campaign(options.now())
@@ -112,20 +113,20 @@ def command(
 
 def _link(place: Stage) -> str:
     """Return a link that logs in once, as an admin: every page can be seen."""
-    secret = links.make(place.aggregator.store, Role.ADMIN, place.clock.instant())
-    return links.address(place.url, secret)
+    secret = login_links.make(place.aggregator.store, Role.ADMIN, place.clock.instant())
+    return login_links.address(place.url, secret)
 
 
 def _tell(found: Summary, link: str, url: str, *, as_json: bool) -> None:
     if as_json:
         tell_json(plain(found) | {"link": link or None})
         return
-    tell_lines([*printed.head(found), "", *printed.questions(found), ""])
-    tell_table(printed.FIGURES, map(printed.figures, found.rows))
-    tell_lines(["", *printed.beneath(found), ""])
-    tell_table(printed.RELEASED, map(printed.released, found.release.rows))
-    tell_lines(["", printed.PRICES, ""])
-    tell_table(printed.COSTS, map(printed.costs, found.accounts))
+    tell_lines([*output.head(found), "", *output.questions(found), ""])
+    tell_table(output.FIGURES, map(output.figures, found.rows))
+    tell_lines(["", *output.beneath(found), ""])
+    tell_table(output.RELEASED, map(output.released, found.release.rows))
+    tell_lines(["", output.PRICES, ""])
+    tell_table(output.COSTS, map(output.costs, found.accounts))
     if url:
         tell_lines(["", f"All of it stays in {shown(url)}."])
     if link:
@@ -136,7 +137,7 @@ def _tell(found: Summary, link: str, url: str, *, as_json: bool) -> None:
 def _stay(aggregator: Aggregator) -> None:
     """Serve until somebody ends it."""
     sys.stdout.flush()
-    ticker = Ticker(aggregator, logs.Faults())
+    ticker = Ticker(aggregator, structured_logging.Faults())
     ticker.start()
     try:
         while True:

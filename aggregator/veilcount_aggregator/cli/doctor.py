@@ -10,27 +10,20 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from ..checkup import (
-    Finding,
-    State,
-    examine_backups,
-    examine_server,
-    examine_store,
-    worst,
-)
+from ..doctor import Finding, State, examine_backups, examine_server, examine_store, worst
 from ..errors import SettingsError
 from ..settings import PREFIX, ROOM, Settings
-from . import options, source
+from . import options, query_source
+from .main import NOT_SO, WELL
 from .memory_options import memory_limits
+from .output import tell_json, tell_lines, tell_table
 from .progress import waiting
-from .running import NOT_SO, WELL
-from .telling import tell_json, tell_lines, tell_table
 
 STYLES = {State.OK: "green", State.WARN: "yellow", State.WRONG: "bold red"}
 
 
 @click.command("doctor")
-@source.place_options
+@query_source.place_options
 @click.option(
     "--backups",
     type=click.Path(path_type=Path),

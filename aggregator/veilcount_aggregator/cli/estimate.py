@@ -8,20 +8,20 @@ from typing import Any
 import click
 import msgspec
 
-from ..answers import Alert, Among, By, EstimateAnswer, Question, estimate, plain
-from ..answers.alert import MEAN
-from ..answers.formats import as_csv
-from ..estimating import Looks, View
-from . import naming, source
-from .estimated import tell_estimate
-from .running import NOT_SO
-from .telling import tell_json, tell_lines
+from ..estimation import Looks, View
+from ..queries import Alert, Among, By, EstimateAnswer, Question, estimate, plain
+from ..queries.alert import MEAN
+from ..queries.export import as_csv
+from . import name_completion, query_source
+from .estimate_output import tell_estimate
+from .main import NOT_SO
+from .output import tell_json, tell_lines
 
 TABLE, JSON, CSV = "table", "json", "csv"
 
 
 @click.command("estimate", short_help="What the crowd answered, and how sure that is.")
-@click.argument("name", shell_complete=naming.of_store)
+@click.argument("name", shell_complete=name_completion.of_store)
 @click.option("--from", "first", metavar="DAY", help="The first UTC day, such as 2026-12-01.")
 @click.option("--to", "last", metavar="DAY", help="The last UTC day. Whole periods are covered.")
 @click.option(
@@ -75,7 +75,7 @@ TABLE, JSON, CSV = "table", "json", "csv"
     metavar="'VALUE > BOUND'",
     help="Exit with 1 if the whole interval is beyond the bound; run daily, with --looks every.",
 )
-@source.place_options
+@query_source.place_options
 @click.pass_context
 def command(
     context: click.Context,
@@ -111,7 +111,9 @@ def command(
 
 def _given(asked: Mapping[str, Any], alarm: Alert | None) -> dict[str, list[str]]:
     """Return the parameters; of many values, an alert asks for its own alone."""
-    given = source.given(**{"from" if name == "first" else name: asked[name] for name in asked})
+    given = query_source.given(
+        **{"from" if name == "first" else name: asked[name] for name in asked}
+    )
     given["to"] = given.pop("last", [])
     chosen = any(given.get(way) for way in ("top", "values", "group", "page"))
     if alarm is not None and not chosen and alarm.value != MEAN:
@@ -122,9 +124,9 @@ def _given(asked: Mapping[str, Any], alarm: Alert | None) -> dict[str, list[str]
 def _document(
     name: str, url: str | None, server: str | None, key: str, given: dict[str, list[str]]
 ) -> dict[str, Any]:
-    there = source.server_of(url, server, key)
+    there = query_source.server_of(url, server, key)
     if there is not None:
         return there.ask(name, "estimate", given)
-    with source.holdings(url) as holdings:
+    with query_source.holdings(url) as holdings:
         document: dict[str, Any] = plain(estimate(holdings, name, Question.read(given)))
         return document

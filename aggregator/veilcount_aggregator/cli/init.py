@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from ..keys import Role, create, keyring
+from ..auth.api_keys import Role, create, keyring
 from ..store import Store
 from . import options
-from .telling import tell_json, tell_lines
+from .output import tell_json, tell_lines
 
 LABEL = "init"
 

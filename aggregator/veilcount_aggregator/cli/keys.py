@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from ..keys import Key, Role, create, keyring, revoke
+from ..auth.api_keys import Key, Role, create, keyring, revoke
 from . import options
-from .telling import tell_json, tell_lines, tell_table
+from .output import tell_json, tell_lines, tell_table
 
 COLUMNS = ("id", "role", "label", "created", "used", "revoked")
 ROLES = click.Choice([role.value for role in Role])

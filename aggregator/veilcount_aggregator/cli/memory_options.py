@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from ..settings import PREFIX
-from .given import BYTES
 from .options import Command
+from .param_types import BYTES
 
 _series_memory = click.option(
     "--max-series-memory",

@@ -10,17 +10,17 @@ import click
 
 from veilcount_shared import load_collections
 
-from ..answers import plain
-from ..notice import Notice, notice
-from . import given, naming, options
-from .telling import tell_json, tell_lines, terminal_width
+from ..analysis.privacy_notice import Notice, notice
+from ..queries import plain
+from . import name_completion, options, param_types
+from .output import tell_json, tell_lines, terminal_width
 
 WIDEST = 88  # a line that is read
 
 
 @click.command("notice", short_help="Write the privacy notice of a definitions file.")
-@given.file
-@click.argument("name", required=False, shell_complete=naming.of_file)
+@param_types.file
+@click.argument("name", required=False, shell_complete=name_completion.of_file)
 @options.as_json
 def command(file: Path, name: str | None, *, as_json: bool) -> None:
     """Write what the people who are asked should know, for each collection of FILE.
@@ -29,7 +29,7 @@ def command(file: Path, name: str | None, *, as_json: bool) -> None:
     away, what is not hidden, how long what is kept, whom to ask.
     """
     family = load_collections(file)
-    chosen = list(family.values()) if name is None else [given.one_of(family, name)]
+    chosen = list(family.values()) if name is None else [param_types.one_of(family, name)]
     notices = [notice(each) for each in chosen]
     if as_json:
         tell_json(plain(notices))

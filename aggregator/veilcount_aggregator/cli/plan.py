@@ -11,22 +11,22 @@ import click
 from veilcount_shared.collection import Measure
 from veilcount_shared.periods import Unit
 
-from .. import wording
-from ..answers import plain
-from ..planning import Planned, Question, Trust, plan
-from ..planning.question import MOST_ARMS
-from . import given, options
-from .asking import domain_options, domain_question
+from ..analysis.planning import Planned, Question, Trust, plan
+from ..analysis.planning.plan_question import MOST_ARMS
+from ..queries import plain
+from ..text import number_format
+from . import options, param_types
+from .output import tell_json, tell_lines, tell_table, tell_verbatim
 from .progress import waiting
-from .telling import tell_json, tell_lines, tell_table, tell_verbatim
+from .question_options import domain_options, domain_question
 
 
 @click.command("plan")
-@click.option("--devices", type=given.COUNT, help="How many will answer.")
-@click.option("--epsilon", type=given.EPSILON, help="What one answer may reveal.")
+@click.option("--devices", type=param_types.COUNT, help="How many will answer.")
+@click.option("--epsilon", type=param_types.EPSILON, help="What one answer may reveal.")
 @click.option(
     "--error",
-    type=given.EXACT,
+    type=param_types.EXACT,
     help="Half an interval: of a share 0.02 is 2 points; of a number, its own units.",
 )
 @domain_options
@@ -46,11 +46,15 @@ from .telling import tell_json, tell_lines, tell_table, tell_verbatim
     default=Unit.MONTH.value,
     show_default=True,
 )
-@click.option("--periods", type=given.COUNT, help="In how many of them it is asked.")
+@click.option("--periods", type=param_types.COUNT, help="In how many of them it is asked.")
 @click.option("--from", "start", type=click.DateTime(["%Y-%m-%d"]), help="Its first day.")
-@given.level
+@param_types.level
 @click.option(
-    "--delta", type=given.SHARE, default="0.000001", show_default=True, help="Behind a shuffler."
+    "--delta",
+    type=param_types.SHARE,
+    default="0.000001",
+    show_default=True,
+    help="Behind a shuffler.",
 )
 @options.as_json
 def command(
@@ -105,23 +109,33 @@ def _rows(planned: Planned) -> Iterator[tuple[str, str, str]]:
     """Yield what belongs together; the one that was found is marked."""
     shares = planned.values is not None
     yield _marked(planned, "devices", f"{planned.devices:,}")
-    name, figure, how = _marked(planned, "epsilon", wording.epsilon(planned.epsilon))
+    name, figure, how = _marked(planned, "epsilon", number_format.epsilon(planned.epsilon))
     yield name, figure, f"{how}; by substitution"
     if planned.device not in {None, planned.epsilon}:
-        yield "", wording.epsilon(planned.device or 0), "of each device, behind the shuffler"
-    yield _marked(planned, "error", wording.around(planned.error.half_width, of_shares=shares))
-    population = wording.around(planned.population.half_width, of_shares=shares)
+        yield "", number_format.epsilon(planned.device or 0), "of each device, behind the shuffler"
+    yield _marked(
+        planned, "error", number_format.around(planned.error.half_width, of_shares=shares)
+    )
+    population = number_format.around(planned.population.half_width, of_shares=shares)
     yield "", population, "as a sample of all who could be asked"
     yield "level", f"{planned.level:.4g}", f"of the {planned.quantity}'s interval"
     if planned.detectable is not None:
-        yield "stands out", wording.share(planned.detectable), "the least share that can be seen"
-    push = wording.figure(planned.headroom.push, of_shares=shares)
-    yield "fakes", push, f"what {wording.share(float(planned.headroom.fakes))} of fakes can add"
+        yield (
+            "stands out",
+            number_format.share(planned.detectable),
+            "the least share that can be seen",
+        )
+    push = number_format.figure(planned.headroom.push, of_shares=shares)
+    yield (
+        "fakes",
+        push,
+        f"what {number_format.share(float(planned.headroom.fakes))} of fakes can add",
+    )
     together = planned.together
-    yield "in all", wording.epsilon(together.plain), _all(planned)
+    yield "in all", number_format.epsilon(together.plain), _all(planned)
     yield "design", planned.design, f"{planned.bits} bit{'s' * (planned.bits != 1)} a message"
     if planned.excess is not None:
-        yield "variance", wording.excess(planned.excess), "of all randomizers of this epsilon"
+        yield "variance", number_format.excess(planned.excess), "of all randomizers of this epsilon"
 
 
 def _marked(planned: Planned, name: str, text: str) -> tuple[str, str, str]:
@@ -133,4 +147,4 @@ def _all(planned: Planned) -> str:
     each = f"epsilon of {together.answers:,} answers, one a {planned.unit}"
     if together.specific is None or together.specific == together.plain:
         return each
-    return f"{each} ({wording.epsilon(together.specific)} at delta {float(together.delta):g})"
+    return f"{each} ({number_format.epsilon(together.specific)} at delta {float(together.delta):g})"

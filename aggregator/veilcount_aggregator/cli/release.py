@@ -15,12 +15,12 @@ from typing import Any
 
 import click
 
-from .. import wording
 from ..errors import SettingsError
 from ..settings import PREFIX
-from . import given, naming, options, source
-from .server import Server
-from .telling import tell_json, tell_lines, tell_table
+from ..text import number_format
+from . import name_completion, options, param_types, query_source
+from .http_client import Server
+from .output import tell_json, tell_lines, tell_table
 
 Document = Mapping[str, Any]
 
@@ -31,19 +31,19 @@ FEW = 3  # figures of a release that a line of the journal shows
 
 
 @click.command("release", short_help="Ask a trusted curator, or see all that was released.")
-@click.argument("name", shell_complete=naming.of_store)
+@click.argument("name", shell_complete=name_completion.of_store)
 @click.option(
     "--query",
     help="""histogram, count, sum, mean, 'age >= 40' or '{"count": ["a", "b"]}'; without, the
     journal is shown.""",
 )
-@click.option("--epsilon", type=given.EPSILON, help="What to spend on it, of each period.")
+@click.option("--epsilon", type=param_types.EPSILON, help="What to spend on it, of each period.")
 @click.option("--from", "first", metavar="DAY", help="The first UTC day, such as 2026-12-01.")
 @click.option("--to", "last", metavar="DAY", help="The last UTC day.")
 @click.option("--series", default="", metavar="FINGERPRINT", help="By default, the newest.")
 @click.option("--dry-run", is_flag=True, help="Say what it would cost, and how far off it is.")
-@source.url_option
-@source.key_option
+@query_source.url_option
+@query_source.key_option
 @options.as_json
 def command(
     *,
@@ -74,7 +74,7 @@ def command(
         raise click.UsageError("give --epsilon with --query")
     wanted = {
         "query": _query(query),
-        "epsilon": wording.exact(epsilon),
+        "epsilon": number_format.exact(epsilon),
         "from": first,
         "to": last,
         "series": series,
@@ -108,7 +108,7 @@ def _see(
     if document["locked"]:
         tell_lines(["LOCKED: no release is made until the operator unlocks the store"])
     for series in document["series"]:
-        adjacency = wording.adjacency(series["adjacency"])
+        adjacency = number_format.adjacency(series["adjacency"])
         about = f"series {series['fingerprint'][:12]}: budget {series['budget']} of each period"
         tell_lines([f"{about}, epsilon by {adjacency}"])
         touched = [each for each in series["periods"] if Fraction(each["spent"])]
@@ -149,7 +149,7 @@ def _head(document: Document) -> Iterator[str]:
     n = "" if document["n"] is None else f", n = {document['n']:,}"
     yield (
         f"{document['collection']}: {json.dumps(document['query'])}, {document['from']} to"
-        f" {document['to']}{n}; epsilon by {wording.adjacency(document['adjacency'])}, level"
+        f" {document['to']}{n}; epsilon by {number_format.adjacency(document['adjacency'])}, level"
         f" {document['level']:.4g}"
     )
     yield ""
@@ -179,4 +179,4 @@ def _named(value: object) -> str:
 
 
 def _ends(figure: Document) -> str:
-    return wording.interval(figure["low"], figure["high"], of_shares=False)
+    return number_format.interval(figure["low"], figure["high"], of_shares=False)

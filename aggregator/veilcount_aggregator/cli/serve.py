@@ -10,8 +10,8 @@ import click
 
 from veilcount_shared.report import OPEN_BODY_PSEUDONYMS
 
-from ..binding import Bind
-from ..serving import Ready, serve
+from ..server.listen_address import Bind
+from ..server.serve import Ready, serve
 from ..settings import ANALYSIS_MEMORY, NEW_PER_HOUR, PREFIX, ROOM, Settings, classes_in
 from . import options
 from .memory_options import memory_limits

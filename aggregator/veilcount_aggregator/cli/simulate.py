@@ -14,14 +14,14 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Measure, Model
 from veilcount_shared.domain import Number
 
-from .. import wording
-from ..answers.values import size_of, value_at
+from ..analysis.simulation import Figures, Simulation, beside
+from ..queries.domain_values import size_of, value_at
 from ..reader.columns import spelled
-from ..simulating import Figures, Simulation, beside
-from . import given, options
-from .crowd import LAWS, crowd
+from ..text import number_format
+from . import options, param_types
+from .output import tell_json, tell_lines, tell_table
+from .population_option import LAWS, crowd
 from .progress import waiting
-from .telling import tell_json, tell_lines, tell_table
 
 COLUMNS = ("value", "truth", "local", "interval", "central", "interval")
 MEAN = "mean"
@@ -29,9 +29,9 @@ SEEDS = 1 << 32
 
 
 @click.command("simulate")
-@given.file
-@given.name
-@click.option("--n", "n", type=given.COUNT, required=True, help="How many devices answer.")
+@param_types.file
+@param_types.name
+@click.option("--n", "n", type=param_types.COUNT, required=True, help="How many devices answer.")
 @click.option(
     "--truth",
     multiple=True,
@@ -47,7 +47,7 @@ SEEDS = 1 << 32
     help="How many of the most common values to show.",
 )
 @click.option("--seed", type=click.IntRange(0, SEEDS - 1), help="The same figures again.")
-@given.level
+@param_types.level
 @options.as_json
 def command(
     file: Path,
@@ -65,7 +65,7 @@ def command(
     Devices of a made-up population answer collection NAME of FILE once, by the exact law of its
     design; a trusted curator asks the same devices at the same epsilon.
     """
-    collection = given.load(file, name)
+    collection = param_types.load(file, name)
     _check(collection)
     seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     people, generator = crowd(collection, n, truth), np.random.default_rng(seed)
@@ -124,7 +124,7 @@ def _said(figures: Figures, place: int) -> dict[str, float]:
 
 def _tell(collection: Collection, found: Simulation, seed: int, rows: list[dict[str, Any]]) -> None:
     shares = not isinstance(collection.domain, Number)
-    epsilon = wording.epsilon(found.epsilon)
+    epsilon = number_format.epsilon(found.epsilon)
     title = (
         f"{collection.name}: n = {found.n:,} devices, one answer each,"
         f" epsilon {epsilon} (substitution), intervals at {found.level:.4g} of these n answers"
@@ -138,8 +138,8 @@ def _tell(collection: Collection, found: Simulation, seed: int, rows: list[dict[
 
 def _cells(row: dict[str, Any], *, shares: bool) -> Iterator[str]:
     yield spelled(row["value"]) or ""
-    yield wording.figure(row["truth"], of_shares=shares)
+    yield number_format.figure(row["truth"], of_shares=shares)
     for model in ("local", "central"):
         said = row[model]
-        yield wording.figure(said["value"], of_shares=shares)
-        yield wording.interval(said["low"], said["high"], of_shares=shares)
+        yield number_format.figure(said["value"], of_shares=shares)
+        yield number_format.interval(said["low"], said["high"], of_shares=shares)

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import click
 
-from ..addresses import shown
-from ..journal import Journal
-from ..journal_registry import waited_for
-from ..releases import Filter
+from ..central.journal_registry import waited_for
+from ..central.privacy_filter import Filter
+from ..central.release_journal import Journal
+from ..central.restore_lock import locked
 from ..settings import PREFIX, Settings
 from ..store import Durable
 from ..store.backup import backup, restore
-from ..store.copying import Leaving, Progress, copy, leaving
-from ..store.lock import locked
-from . import options, retention
+from ..store.migrate import Leaving, Progress, copy, leaving
+from ..store.url_redaction import shown
+from . import options, store_retention
+from .main import NOT_SO, WELL, NotSo
+from .output import Facts, tell_json, tell_lines, tell_table
 from .progress import counting, waiting
-from .running import NOT_SO, WELL, NotSo
-from .telling import Facts, tell_json, tell_lines, tell_table
 
 AGREED = "destroyed"
 
@@ -29,8 +29,8 @@ def command() -> None:
     """The store: look at it, move it, keep it."""
 
 
-command.add_command(retention.confirm_clock)
-command.add_command(retention.restore_epochs)
+command.add_command(store_retention.confirm_clock)
+command.add_command(store_retention.restore_epochs)
 
 
 @command.command("check")

@@ -4,4 +4,4 @@
 `answers` say, in process; nothing is asked over HTTP, and nothing is fetched from elsewhere.
 """
 
-from .house import dashboard as dashboard
+from .registry import dashboard as dashboard

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from math import ceil, floor, log10
 from typing import Any
 
-from ..wording import significant
+from ..text.number_format import significant
 
 Drawn = dict[str, Any]
 Figures = Sequence[float | None]

@@ -10,16 +10,16 @@ from flask import Response, request, url_for
 
 from veilcount_shared.collection import Model
 
-from .. import answers
-from ..answers import CompareAnswer
-from ..answers.compared import ComparisonRow, SideView
+from .. import queries
 from ..errors import QueryError
-from ..estimating import Looks
+from ..estimation import Looks
+from ..queries import CompareAnswer
+from ..queries.comparison_schema import ComparisonRow, SideView
 from .charts import Drawn, axis, bars, estimates
-from .collection.written import days, level_of, named
-from .frame import NAME, Frame
-from .ruler import Ruler
-from .sides import Form, Offer, Way
+from .collection.formatting import days, level_of, named
+from .comparison_choices import Form, Offer, Way
+from .layout import NAME, Frame
+from .precision import Ruler
 
 MOST_DRAWN = 30
 WAYS = {
@@ -55,8 +55,8 @@ def pages(frame: Frame) -> None:
         form = Form.read(request.args, offer)
         found, wrong = None, None
         try:
-            asked = answers.CompareQuestion.read(form.parameters)
-            found = _seen(answers.compare(holdings, name, asked), form)
+            asked = queries.CompareQuestion.read(form.parameters)
+            found = _seen(queries.compare(holdings, name, asked), form)
         except QueryError as error:
             wrong = error
         head |= {

@@ -8,18 +8,19 @@ from typing import Any
 
 from flask import Response, request
 
-from .. import answers, wording
-from ..answers import ContrastQuestion
-from ..answers.contrasts import SeriesContrast
-from ..answers.spelling import decimal
-from ..contrast import Contrast, Line, Point
-from ..contrast.contrast import Row as Model
+from .. import queries
+from ..analysis.trust_models import Contrast, Line, Point
+from ..analysis.trust_models.comparison import Row as Model
 from ..errors import QueryError
+from ..queries import ContrastQuestion
+from ..queries.contrasts import SeriesContrast
+from ..queries.json_encoding import decimal
+from ..text import number_format
 from .charts import Drawn, axis, curve, lines, wide_axis
-from .collection.written import level_of
-from .defined import definition, definitions
-from .frame import Frame
-from .twins import beside
+from .collection.formatting import level_of
+from .layout import Frame
+from .paired_view import beside
+from .series_choice import definition, definitions
 
 CALLED = {
     Model.LOCAL: "Local",
@@ -59,7 +60,7 @@ def pages(frame: Frame) -> None:
             asked = ContrastQuestion.read({"n": [n], "series": [series.fingerprint]})
         except QueryError as error:
             return frame.told("contrast.html", 400, **shown, wrong=error)
-        (found,) = answers.contrast(holdings, name, asked).series
+        (found,) = queries.contrast(holdings, name, asked).series
         return frame.told("contrast.html", **shown, seen=_seen(found), twin=beside(found.twin))
 
 
@@ -108,8 +109,10 @@ def _seen(found: SeriesContrast) -> Seen:
 
 def _says(contrast: Contrast, *, shares: bool) -> str:
     local, central = contrast.line(Model.LOCAL).cohort, contrast.line(Model.CENTRAL).cohort
-    times = wording.significant(local.rmse / central.rmse, 2)
-    here, there = (wording.around(error.half_width, of_shares=shares) for error in (local, central))
+    times = number_format.significant(local.rmse / central.rmse, 2)
+    here, there = (
+        number_format.around(error.half_width, of_shares=shares) for error in (local, central)
+    )
     return (
         f"Here each {contrast.quantity} is known to {here}; a curator, trusted with every true"
         f" value, would know it to {there}: {times} times as near."
@@ -135,13 +138,15 @@ def _about(found: SeriesContrast) -> str:
 
 
 def _row(line: Line, *, shares: bool) -> Row:
-    answer = f"epsilon {wording.epsilon(line.epsilon)}"
+    answer = f"epsilon {number_format.epsilon(line.epsilon)}"
     return Row(
         model=CALLED[line.row],
-        report="everything" if line.device is None else f"epsilon {wording.epsilon(line.device)}",
+        report="everything"
+        if line.device is None
+        else f"epsilon {number_format.epsilon(line.device)}",
         answer=f"{answer}, delta {decimal(line.delta)}" if line.delta else answer,
-        error=wording.around(line.cohort.half_width, of_shares=shares),
-        sample=wording.around(line.population.half_width, of_shares=shares),
+        error=number_format.around(line.cohort.half_width, of_shares=shares),
+        sample=number_format.around(line.population.half_width, of_shares=shares),
         as_local=f"{line.devices_as_local:,}",
         as_central=f"{line.devices_as_central:,}",
         trusted=TRUSTED[line.row],
@@ -155,7 +160,7 @@ def _point(point: Point, *, shares: bool) -> tuple[str, ...]:
 
 
 def _error(rmse: float, *, shares: bool) -> str:
-    return wording.around(rmse, of_shares=shares).removeprefix("+/- ")
+    return number_format.around(rmse, of_shares=shares).removeprefix("+/- ")
 
 
 # -- the picture -----------------------------------------------------------------------------------

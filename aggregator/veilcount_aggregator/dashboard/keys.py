@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from flask import Response, g, request
 
+from ..api.problems import refusal
+from ..auth.api_keys import MOST_LABEL, Key, Keyring, Role, create, keyring, revoke
 from ..errors import SettingsError
-from ..keys import MOST_LABEL, Key, Keyring, Role, create, keyring, revoke
-from ..web.problems import refusal
-from .frame import Frame, go
+from .layout import Frame, go
 
 OPENS = {
     Role.DEVICE: "sends answers, and reads nothing: ships with an app, one for all its devices",

@@ -10,15 +10,15 @@ from flask import Response, request
 
 from veilcount_shared.collection import Model
 
-from ..answers import Holdings
-from ..promises import Epsilons, counts_are_public, epsilons
-from ..series import Series
+from ..queries import Holdings
+from ..series.series import Series
 from ..store import Cell
-from .collection.defined import counted
-from .collection.verdict import PLAIN, Judged, verdict
-from .frame import Frame
-from .intake import intake
-from .standing import Standing, State, Trend, standing, trend
+from ..text.privacy_guarantees import Epsilons, counts_are_public, epsilons
+from .collection.definition_history import counted
+from .collection.sample_adequacy import PLAIN, Judged, verdict
+from .collection_status import Standing, State, Trend, standing, trend
+from .intake_summary import intake
+from .layout import Frame
 
 MANY = 8  # collections, from which on they can be searched
 WITHHELD = "withheld: an exact number would tell whether one person took part"

@@ -14,10 +14,10 @@ import numpy as np
 from veilcount_shared import Collection, periods
 from veilcount_shared.periods import Unit
 
-from ..definitions import Source
-from ..series import utc_day
-from ..simulating.mixture import Ints
-from .trails import TRAILS
+from ..analysis.simulation.mixture import Ints
+from ..catalog.definitions import Source
+from ..series.series import utc_day
+from .trail_names import TRAILS
 
 FILE = "collections.toml"
 VALUES = "trails.txt"

@@ -16,12 +16,12 @@ from numpy.random import Generator
 from veilcount_shared import Collection
 from veilcount_shared.collection import Measure
 
-from ..answers import Question, estimate
-from ..answers.said import StretchEstimate
-from ..answers.values import value_at
+from ..analysis.simulation import Population, Simulation, beside
 from ..central import Release
+from ..queries import Question, estimate
+from ..queries.domain_values import value_at
+from ..queries.estimate_schema import StretchEstimate
 from ..reader.columns import spelled
-from ..simulating import Population, Simulation, beside
 from .campaign import (
     DARK_MAP,
     FIRST_TAP,
@@ -32,9 +32,9 @@ from .campaign import (
     WAY_THERE,
     WAY_THERE_TOLD,
 )
-from .crowd import inputs
-from .recorded import Answers
-from .story import Ending
+from .period_reports import Answers
+from .run import Ending
+from .simulated_devices import inputs
 
 MOST = 4  # values of a long list that are shown: those that are truly the most common
 MEAN = "mean"

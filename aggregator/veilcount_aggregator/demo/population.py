@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veilcount_shared.periods import Unit
 
-from ..simulating.mixture import Floats, Ints
+from ..analysis.simulation.mixture import Floats, Ints
 from .campaign import (
     DARK_MAP,
     FIRST_TAP,
@@ -27,7 +27,7 @@ from .campaign import (
     WAY_THERE_TOLD,
     Campaign,
 )
-from .trails import TRAILS
+from .trail_names import TRAILS
 
 Flags = NDArray[np.bool_]
 

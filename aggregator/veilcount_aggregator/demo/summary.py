@@ -12,12 +12,12 @@ from numpy.random import Generator
 from veilcount_shared.schedule import closes, opens
 from veilcount_shared.verdict import Verdict
 
-from ..answers.budgets import spent_slots
-from ..answers.spelling import decimal
-from ..budget.figures import Figures, figures
-from ..budget.spent import Spent, spent
+from ..analysis.budget.privacy_levels import Figures, figures
+from ..analysis.budget.spend_histogram import Spent, spent
+from ..queries.budgets import spent_slots
+from ..queries.json_encoding import decimal
 from .figures import Released, Row, released, rows
-from .story import Ending
+from .run import Ending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

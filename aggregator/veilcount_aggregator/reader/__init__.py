@@ -3,12 +3,12 @@
 Needs requests and numpy; pandas or pyarrow only where their tables are asked for.
 """
 
-from .answers import Answer as Answer
-from .answers import Comparison as Comparison
-from .answers import Estimate as Estimate
 from .errors import AnswerRefused as AnswerRefused
 from .errors import KeyRefused as KeyRefused
 from .errors import NotFound as NotFound
 from .errors import ReaderError as ReaderError
 from .errors import Unreachable as Unreachable
 from .reader import Reader as Reader
+from .results import Answer as Answer
+from .results import Comparison as Comparison
+from .results import Estimate as Estimate

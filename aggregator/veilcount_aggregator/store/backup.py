@@ -19,22 +19,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from urllib.parse import urlsplit
 
-from ..addresses import shown
+from ..central.restore_lock import lock
 from ..errors import SettingsError, StoreUnfit
-from .copying import copy
-from .lock import lock
-from .opening import open_store
+from .factory import open_store
+from .migrate import copy
 from .spool import read_spool, write_spool
 from .sqlite import SqliteStore
-from .sqlite.faults import fault
-from .sqlite.file import SqliteFile
-from .sqlite.merging import merge
-from .sqlite.moving import absorb
-from .sqlite.place import Place
+from .sqlite.database import SqliteFile
+from .sqlite.error_mapping import fault
+from .sqlite.merge import merge
+from .sqlite.records import fence
 from .sqlite.schema import APPLICATION
-from .sqlite.shelf import fence
+from .sqlite.transfer import absorb
+from .sqlite.url import Place
 from .sqlite.wal_guard import remove_links
 from .target_lock import exclusive
+from .url_redaction import shown
 
 WHY = "restored from a backup: enter again what was released since, from the release journal"
 
@@ -76,7 +76,7 @@ def _is_redis(url: str) -> bool:
 
 def _write_shards(url: str, part: Path) -> None:
     """Merge the shards of a Redis store into a new file, one after the other."""
-    from .redis.engine import open_redis  # noqa: PLC0415 - who runs on SQLite never loads Redis
+    from .redis.store import open_redis  # noqa: PLC0415 - who runs on SQLite never loads Redis
 
     file = SqliteFile(Place(part, durable=False))  # one sync at the end
     with closing(open_redis(url, make=False)) as source, closing(file):

@@ -7,7 +7,7 @@ from typing import IO
 
 import msgspec
 
-from .contract import Piece
+from .interface import Piece
 
 LENGTH_BYTES = 8
 

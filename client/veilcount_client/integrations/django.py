@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..client import Client, Person
-from .making import one_for
+from .app_client import one_for
 
 
 def client() -> Client:

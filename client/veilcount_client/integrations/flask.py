@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..client import Client
-from .making import one_for
+from .app_client import one_for
 
 NAME = "veilcount"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..worker import _live
+from ..delivery.worker import _live
 
 
 def wake_all() -> None:

@@ -24,8 +24,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from ..losses import Loss
-from .contract import (
+from .interface import (
     KEY_BYTES,
     Bounds,
     Draw,
@@ -38,9 +37,10 @@ from .contract import (
     Spent,
     StateError,
 )
-from .redis_records import TURN, pack_draws, pack_held, unpack_held, unpack_report
+from .key_derivation import new_root, new_salt, root_of, secret_of
+from .losses import Loss
+from .redis_codec import TURN, pack_draws, pack_held, unpack_held, unpack_report
 from .redis_scripts import BUCKETS, SCRIPTS
-from .secrets import new_root, new_salt, root_of, secret_of
 
 log = logging.getLogger("veilcount")
 

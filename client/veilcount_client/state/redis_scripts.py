@@ -20,8 +20,8 @@ the binary records, the numbers instead of names, and the 4,096 buckets.
 
 from __future__ import annotations
 
-from .contract import KEPT, KEY_BYTES, PUT_OFF, ROW_CLOSED
-from .redis_records import REPORT
+from .interface import KEPT, KEY_BYTES, PUT_OFF, ROW_CLOSED
+from .redis_codec import REPORT
 
 BUCKETS = 4096
 REMEMBERED = 60  # seconds for which a lost reply can be asked for again

@@ -8,8 +8,7 @@ from typing import Any
 
 from veilcount_shared.report import Report
 
-from ..losses import Loss
-from .contract import (
+from .interface import (
     KEPT,
     PUT_OFF,
     ROW_CLOSED,
@@ -23,8 +22,9 @@ from .contract import (
     Sent,
     Spent,
 )
-from .secrets import new_salt, root_of, secret_of
-from .sqlite_file import SqliteFile, keep, lose
+from .key_derivation import new_salt, root_of, secret_of
+from .losses import Loss
+from .sqlite_database import SqliteFile, keep, lose
 
 _DUE = (
     "select number, person, series, period, segment, pseudonym, slot, message, send_at, tries"

@@ -4,8 +4,8 @@ With pytest, take the fixture `veilcount`; with anything else, `with Kit() as ve
 """
 
 from .clock import SettableClock as SettableClock
-from .coins import SeededCoins as SeededCoins
-from .kit import Kit as Kit
-from .recording import Recorded as Recorded
+from .harness import Kit as Kit
+from .recorded_values import Recorded as Recorded
+from .seeded_randomness import SeededCoins as SeededCoins
 from .transports import RecordingTransport as RecordingTransport
 from .transports import WsgiTransport as WsgiTransport

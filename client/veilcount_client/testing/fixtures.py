@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .kit import Kit
+from .harness import Kit
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import PACKED_TYPE, decode_packed
 
 from ..clock import SystemClock
-from ..transport import Delivered, HttpTransport, Outcome, Transport, _Reply
+from ..delivery.transport import Delivered, HttpTransport, Outcome, Transport, _Reply
 
 
 class RecordingTransport:

@@ -9,23 +9,13 @@ from functools import cached_property
 from math import prod
 
 from .. import periods
-from ..coins import Coins
-from ..design import Distribution, Hierarchy, Mean, Plain, Plane, Subset, plan
 from ..domain import GRID_BITS, Boolean, Choice, Cross, Number
 from ..errors import MessageOutOfRange, TrueValueRefused, UnknownSegment
+from ..mechanisms import Distribution, Hierarchy, Mean, Plain, Plane, Subset, plan
 from ..periods import Unit
-from . import canonical, rules
-from .words import (
-    Adjacency,
-    Cohort,
-    Held,
-    Linkage,
-    Measure,
-    Model,
-    Presence,
-    Segments,
-    Takes,
-)
+from ..randomness import Coins
+from . import canonical, validation
+from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
 
 _BY_MEASURE: dict[Measure, type[Mean | Distribution | Hierarchy]] = {
     Measure.MEAN: Mean,
@@ -69,7 +59,7 @@ class Collection:
     def __post_init__(self) -> None:
         """Fill in what depends on the unit, then refuse what no one could keep."""
         object.__setattr__(self, "linkage", self.linkage or _default_linkage(self.unit))
-        rules.check(self)
+        validation.check(self)
 
     # -- the promise ---------------------------------------------------------------------------
 

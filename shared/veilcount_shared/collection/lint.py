@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
-from ..design import Hierarchy, Mean, Plane, Subset
 from ..domain import Cross
+from ..mechanisms import Hierarchy, Mean, Plane, Subset
 from .definition import Collection
-from .held import explain_held
-from .words import Held, Model, Takes
+from .enums import Held, Model, Takes
+from .held_values import explain_held
 
 MUCH = Fraction(10)
 MANY_CELLS = 8

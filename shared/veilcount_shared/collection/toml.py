@@ -18,10 +18,10 @@ from typing import Any
 from ..domain import Boolean, Choice, Cross, Label, Number
 from ..errors import DefinitionError
 from ..periods import Unit
+from .cross_references import linked
 from .definition import Collection
-from .family import linked
-from .rules import needs_held
-from .words import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
+from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
+from .validation import needs_held
 
 LARGE = 10**50  # numbers from here on are no one's range
 ReadValues = Callable[[str], Iterable[str]]

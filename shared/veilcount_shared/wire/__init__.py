@@ -1,11 +1,11 @@
 """Bytes to batches and back, strictly: one spelling, one meaning, or an error that says where."""
 
-from .packed import decode_packed as decode_packed
-from .packed import encode_packed as encode_packed
-from .text import decode_json as decode_json
-from .text import decode_verdicts as decode_verdicts
-from .text import encode_json as encode_json
-from .text import encode_verdicts as encode_verdicts
+from .binary import decode_packed as decode_packed
+from .binary import encode_packed as encode_packed
+from .json_codec import decode_json as decode_json
+from .json_codec import decode_verdicts as decode_verdicts
+from .json_codec import encode_json as encode_json
+from .json_codec import encode_verdicts as encode_verdicts
 from .version import JSON_TYPE as JSON_TYPE
 from .version import MAX_BODY as MAX_BODY
 from .version import PACKED_TYPE as PACKED_TYPE

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.aggregator.central.asking import (
+from tests.aggregator.central.release_fixtures import (
     ADD_REMOVE,
     SUBSTITUTE,
     Counters,

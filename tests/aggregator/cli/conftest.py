@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from veilcount_aggregator.cli.running import run
+from veilcount_aggregator.cli.main import run
 
 FILE = """
 app = "acme-editor"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.auditing import catching
+from veilcount_aggregator.analysis.audit import self_test
 from veilcount_aggregator.cli import audit as command
 from veilcount_shared import Coins, Collection
 
 from .conftest import Type
-from .filled import written
+from .store_fixtures import written
 
 
 @pytest.fixture
@@ -61,9 +61,9 @@ def test_the_table_says_that_an_audit_proves_no_claim(typed: Type, file: str) ->
     assert "alpha = 0.0001" in said
 
 
-def some_bugs(*names: str) -> Mapping[str, catching.Bug]:
+def some_bugs(*names: str) -> Mapping[str, self_test.Bug]:
     """Return some of the planted bugs."""
-    return {name: catching.BUGS[name] for name in names}
+    return {name: self_test.BUGS[name] for name in names}
 
 
 QUICK = ("last bit in clear (infinite)", "true value first, k=1024 (6.9)")
@@ -87,8 +87,8 @@ def test_a_self_test_that_misses_a_bug_fails(typed: Type, monkeypatch: pytest.Mo
     def repaired(coins: Coins, *, repaired: bool) -> object:
         return bug.plant(coins, repaired=True)
 
-    bug = catching.BUGS[QUICK[0]]
-    blind = catching.Bug(repaired, bug.pair, 1, 5_000, bug.shown)  # type: ignore[arg-type] # so
+    bug = self_test.BUGS[QUICK[0]]
+    blind = self_test.Bug(repaired, bug.pair, 1, 5_000, bug.shown)  # type: ignore[arg-type] # so
     monkeypatch.setattr(command, "BUGS", {"missed": blind})
     tested = typed("audit", "--self-test")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import Type
-from .filled import written
+from .store_fixtures import written
 
 
 @pytest.fixture

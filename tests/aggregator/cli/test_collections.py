@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.system.server import free_port
-from veilcount_aggregator.definitions import catalogue
+from veilcount_aggregator.catalog.definitions import catalogue
 from veilcount_aggregator.store import open_store
 
 from .conftest import FILE, Type
-from .listening import serving
+from .server_fixtures import serving
 
 
 @pytest.fixture(params=["store", "server"])

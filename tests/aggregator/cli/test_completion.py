@@ -12,10 +12,10 @@ import pytest
 from click.shell_completion import BashComplete
 
 from veilcount_aggregator.cli.completion import SHELLS, VARIABLE
-from veilcount_aggregator.cli.running import COMMANDS, NAME, veilcount
+from veilcount_aggregator.cli.main import COMMANDS, NAME, veilcount
 
 from .conftest import Type
-from .filled import filled, written
+from .store_fixtures import filled, written
 
 ASK = {
     "bash": """

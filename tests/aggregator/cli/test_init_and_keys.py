@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.keys import Role, keyring
+from veilcount_aggregator.auth.api_keys import Role, keyring
 from veilcount_aggregator.store import open_store
 
 from .conftest import Type

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.notice import notice
+from veilcount_aggregator.analysis.privacy_notice import notice
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.collection import Held, Linkage, Presence, Takes
 
 from .conftest import Type
-from .filled import written
+from .store_fixtures import written
 
 TITLES = [
     "What is asked",

@@ -9,7 +9,7 @@ import pytest
 from veilcount_shared import parse_collections
 
 from .conftest import Type
-from .filled import written
+from .store_fixtures import written
 
 
 def test_two_of_three_find_the_third(typed: Type) -> None:

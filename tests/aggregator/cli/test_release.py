@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from veilcount_aggregator.keys import Role, create
+from veilcount_aggregator.auth.api_keys import Role, create
 from veilcount_aggregator.store import Store
 
 from .conftest import Type
-from .filled import filled_in_secret
-from .listening import serving
+from .server_fixtures import serving
+from .store_fixtures import filled_in_secret
 
 MONTH = ("--from", "2026-01-01", "--to", "2026-01-31")
 ASKED = ("--query", "histogram", "--epsilon", "0.5", *MONTH)

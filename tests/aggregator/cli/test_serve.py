@@ -13,9 +13,9 @@ import pytest
 
 from tests.redis_server import RedisServer
 from tests.system.server import HOST, Server, free_port, wait_until
-from veilcount_aggregator import serving
-from veilcount_aggregator.binding import Bind
-from veilcount_aggregator.serving import Ready
+from veilcount_aggregator.server import serve
+from veilcount_aggregator.server.listen_address import Bind
+from veilcount_aggregator.server.serve import Ready
 from veilcount_aggregator.store import open_store
 
 from .conftest import FILE, Type
@@ -156,13 +156,13 @@ def test_a_worker_is_replaced_again_and_again_until_none_seems_to_live(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The server looks when it replaced a worker last, and ends if that was just now."""
-    monkeypatch.setattr(serving, "RESPAWN_SECONDS", 0.02)
-    respawns = serving._Respawns()
+    monkeypatch.setattr(serve, "RESPAWN_SECONDS", 0.02)
+    respawns = serve._Respawns()
 
     seen = []
-    for _ in range(serving.MOST_IN_A_ROW + 2):
+    for _ in range(serve.MOST_IN_A_ROW + 2):
         respawns.clear()
         respawns[0] = time.monotonic()
         seen.append(0 in respawns)
 
-    assert seen == [False] * (serving.MOST_IN_A_ROW + 1) + [True]
+    assert seen == [False] * (serve.MOST_IN_A_ROW + 1) + [True]

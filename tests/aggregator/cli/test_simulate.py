@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veilcount_aggregator.cli.crowd import shared_out
+from veilcount_aggregator.cli.population_option import shared_out
 
 from .conftest import Type
-from .filled import written
+from .store_fixtures import written
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.addresses import shown
-from veilcount_aggregator.keys import keyring
+from veilcount_aggregator.auth.api_keys import keyring
+from veilcount_aggregator.central.restore_lock import locked
 from veilcount_aggregator.store import open_store
-from veilcount_aggregator.store.lock import locked
+from veilcount_aggregator.store.url_redaction import shown
 
 from .conftest import Type, Typed
 

@@ -10,10 +10,10 @@ import pytest
 
 from tests.aggregator.cli.conftest import Type
 from tests.aggregator.cli.test_store import typed_by_hand
-from tests.aggregator.store.series import LONG_AGO, drop_and_sweep
-from veilcount_aggregator.audit import Entry, log
-from veilcount_aggregator.definitions import catalogue
-from veilcount_aggregator.retention import confirmed
+from tests.aggregator.store.series_fixtures import LONG_AGO, drop_and_sweep
+from veilcount_aggregator.auth.audit_log import Entry, log
+from veilcount_aggregator.catalog.definitions import catalogue
+from veilcount_aggregator.server.retention_guard import confirmed
 from veilcount_aggregator.store import open_store
 
 

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from tests.aggregator.cli.conftest import Type
-from tests.aggregator.curating import AGE, OVER, curator, wanted
-from veilcount_aggregator.journal_registry import registered
-from veilcount_aggregator.ledger import releases
+from tests.aggregator.curator_fixtures import AGE, OVER, curator, wanted
+from veilcount_aggregator.central.budget_ledger import releases
+from veilcount_aggregator.central.journal_registry import registered
 from veilcount_aggregator.store import open_store
 
 

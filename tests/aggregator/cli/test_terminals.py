@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from veilcount_aggregator.cli import progress
-from veilcount_aggregator.cli.running import run
+from veilcount_aggregator.cli.main import run
 
 from .conftest import Type
-from .filled import written
+from .store_fixtures import written
 
 FRAME = re.compile(r"[^\r\n]*\r\x1b\[2K|\x1b\[(1A|2K|\?25[hl])")  # of a progress line
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

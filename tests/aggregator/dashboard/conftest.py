@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.dashboard.visiting import Visitor
-from tests.aggregator.web.world import CENTRAL, FILE, World, world
-from tests.browser.crowd import NOW, stock
-from veilcount_aggregator.keys import Role
+from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, World, world
+from tests.aggregator.dashboard.page_fixtures import Visitor
+from tests.browser.browser_population import NOW, stock
+from veilcount_aggregator.auth.api_keys import Role
 
 
 @pytest.fixture

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.answers.crowd import counted, send
-from tests.aggregator.dashboard.visiting import Page, Visitor
-from tests.aggregator.web.world import World
-from veilcount_aggregator.dashboard.collection.defined import changes, lines_of
-from veilcount_aggregator.dashboard.collection.verdict import (
+from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.dashboard.page_fixtures import Page, Visitor
+from tests.aggregator.queries.simulated_reports import counted, send
+from veilcount_aggregator.analysis.planning import Question, plan
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.dashboard.collection.definition_history import changes, lines_of
+from veilcount_aggregator.dashboard.collection.sample_adequacy import (
     GOAL,
     ROUGH,
     Judged,
@@ -26,8 +28,6 @@ from veilcount_aggregator.dashboard.collection.verdict import (
     verdict,
     verdict_seen,
 )
-from veilcount_aggregator.keys import Role
-from veilcount_aggregator.planning import Question, plan
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Held, Measure
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.dashboard.visiting import Page, Visitor
-from tests.aggregator.web.world import FILE, World
-from veilcount_aggregator.definitions import SOURCE, Source
-from veilcount_aggregator.keys import Role
+from tests.aggregator.api.deployment_fixtures import FILE, World
+from tests.aggregator.dashboard.page_fixtures import Page, Visitor
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.catalog.definitions import SOURCE, Source
 from veilcount_shared.verdict import Verdict
 
 CITY = """

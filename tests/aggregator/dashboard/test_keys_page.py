@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from tests.aggregator.dashboard.visiting import Visitor
-from tests.aggregator.web.world import World
-from veilcount_aggregator.audit import log
-from veilcount_aggregator.keys import Role, keyring
+from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.dashboard.page_fixtures import Visitor
+from veilcount_aggregator.auth.api_keys import Role, keyring
+from veilcount_aggregator.auth.audit_log import log
 
 
 @pytest.fixture

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.answers.crowd import counted, send
-from tests.aggregator.dashboard.visiting import Visitor
-from tests.aggregator.web.world import FILE, World, world
+from tests.aggregator.api.deployment_fixtures import FILE, World, world
+from tests.aggregator.dashboard.page_fixtures import Visitor
+from tests.aggregator.queries.simulated_reports import counted, send
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
-from veilcount_aggregator.commit import GROUP
-from veilcount_aggregator.dashboard.operations import rooms, service
-from veilcount_aggregator.keys import Role
-from veilcount_aggregator.retention import confirm
+from veilcount_aggregator.api.request_metrics import ANSWERED, MICROSECONDS, REFUSED
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.central.restore_lock import lock
+from veilcount_aggregator.dashboard.operations import pseudonym_quota, request_panel
+from veilcount_aggregator.ingest.group_commit import GROUP
+from veilcount_aggregator.server.retention_guard import confirm
 from veilcount_aggregator.store import VERDICT, Note
-from veilcount_aggregator.store.lock import lock
-from veilcount_aggregator.store.redis.engine import RedisStore
-from veilcount_aggregator.store.redis.root import SHELF
-from veilcount_aggregator.web.figures import ANSWERED, MICROSECONDS, REFUSED
+from veilcount_aggregator.store.redis.identity import SHELF
+from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_shared.verdict import Verdict
 
 HERE = "/operations"
@@ -97,18 +97,18 @@ def test_times_are_told_as_the_ends_of_buckets() -> None:
         Note(MICROSECONDS, "", -1, "reports"): 1_000_000,
     }
 
-    assert service.took(noted, intake=True) == [
-        service.Took("reports", 100, 5, "10.0 ms", ("5 ms", "10 ms", "over 10 s"))
+    assert request_panel.took(noted, intake=True) == [
+        request_panel.Took("reports", 100, 5, "10.0 ms", ("5 ms", "10 ms", "over 10 s"))
     ]
-    assert service.took(noted, intake=False) == []
+    assert request_panel.took(noted, intake=False) == []
 
 
 def test_commits_are_told_by_the_requests_that_shared_them() -> None:
     sizes = {"1": 9, "4": 2}
     noted = {Note(GROUP, "", -1, size): number for size, number in sizes.items()}
 
-    assert service.groups(noted) == [("1", 9), ("2", 0), ("3 to 4", 2)]
-    assert service.groups({}) == []
+    assert request_panel.groups(noted) == [("1", 9), ("2", 0), ("3 to 4", 2)]
+    assert request_panel.groups({}) == []
 
 
 def test_bodies_that_were_refused_whole_are_told_by_reason(public: World) -> None:
@@ -142,7 +142,9 @@ def test_new_pseudonyms_of_a_curators_collection_are_told_by_no_line(deployed: W
     counted(send(deployed, "visits", [1, 2], period=2))
     counted(send(deployed, "theme", [5, 0, 0]))
     series = deployed.aggregator.known().catalogue.series.values()
-    told = rooms.rooms(deployed.aggregator.store, series, 100, deployed.aggregator.today())
+    told = pseudonym_quota.rooms(
+        deployed.aggregator.store, series, 100, deployed.aggregator.today()
+    )
 
     assert [each.name for each in told] == ["theme"]
 

@@ -9,17 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.answers.crowd import counted, send
-from tests.aggregator.dashboard.visiting import Visitor
-from tests.aggregator.web.world import CENTRAL, FILE, NOW, World, world
-from veilcount_aggregator.dashboard.intake import Fact, intake
+from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, NOW, World, world
+from tests.aggregator.dashboard.page_fixtures import Visitor
+from tests.aggregator.queries.simulated_reports import counted, send
+from veilcount_aggregator.api.request_metrics import REFUSED
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.catalog.definitions import close
+from veilcount_aggregator.central.restore_lock import RELEASES, lock
+from veilcount_aggregator.dashboard.collection_status import (
+    HEIGHT,
+    Standing,
+    State,
+    standing,
+    trend,
+)
+from veilcount_aggregator.dashboard.intake_summary import Fact, intake
 from veilcount_aggregator.dashboard.overview import told_sizes
-from veilcount_aggregator.dashboard.standing import HEIGHT, Standing, State, standing, trend
-from veilcount_aggregator.definitions import close
-from veilcount_aggregator.keys import Role
 from veilcount_aggregator.store import VERDICT, Cell, Note
-from veilcount_aggregator.store.lock import RELEASES, lock
-from veilcount_aggregator.web.figures import REFUSED
 from veilcount_shared.verdict import Verdict
 
 LATE = """

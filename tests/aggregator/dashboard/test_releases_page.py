@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.answers.crowd import counted, send
-from tests.aggregator.dashboard.visiting import Page, Visitor
-from tests.aggregator.web.world import CENTRAL, FILE, ONCE, World, world
-from veilcount_aggregator.app import create_app
-from veilcount_aggregator.keys import Role
-from veilcount_aggregator.ledger import releases
-from veilcount_aggregator.releases import Filter
-from veilcount_aggregator.store.lock import lock
+from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, World, world
+from tests.aggregator.dashboard.page_fixtures import Page, Visitor
+from tests.aggregator.queries.simulated_reports import counted, send
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.central.budget_ledger import releases
+from veilcount_aggregator.central.privacy_filter import Filter
+from veilcount_aggregator.central.restore_lock import lock
+from veilcount_aggregator.server.app import create_app
 
 FIRST = datetime(2026, 12, 1, 12, tzinfo=UTC)
 OVER = datetime(2027, 2, 1, 12, tzinfo=UTC)  # all periods are closed

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from veilcount_aggregator.bodies import Body
 from veilcount_aggregator.demo.campaign import (
     DARK_MAP,
     FIRST_TAP,
@@ -18,9 +17,10 @@ from veilcount_aggregator.demo.campaign import (
     WAY_THERE_TOLD,
     Campaign,
 )
-from veilcount_aggregator.demo.crowd import Mail, secrets
+from veilcount_aggregator.demo.period_reports import Answers, answers
 from veilcount_aggregator.demo.population import People
-from veilcount_aggregator.demo.recorded import Answers, answers
+from veilcount_aggregator.demo.simulated_devices import Mail, secrets
+from veilcount_aggregator.ingest.decode import Body
 from veilcount_shared import Collection, SystemCoins, schedule
 from veilcount_shared.periods import Unit
 from veilcount_shared.report import Report, check

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from tests.aggregator.store.series import Asked, slot_of
+from tests.aggregator.store.series_fixtures import Asked, slot_of
 from veilcount_aggregator.errors import StoreFenced
-from veilcount_aggregator.series import Series
+from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import BY_MEMORY, LIMITED, VERDICT, Cell, Note, Record
-from veilcount_shared.design import Subset
+from veilcount_shared.mechanisms import Subset
 from veilcount_shared.verdict import Verdict
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.aggregator.store.engines import Empty
 from tests.aggregator.store.model import Model
-from tests.aggregator.store.series import (
+from tests.aggregator.store.series_fixtures import (
     ARMS,
     DAILY,
     LINKED,
@@ -32,7 +32,7 @@ from tests.aggregator.store.series import (
     told,
 )
 from veilcount_aggregator.errors import StoreFenced
-from veilcount_aggregator.series import Series
+from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import (
     VERDICT,
     Cell,
@@ -43,7 +43,7 @@ from veilcount_aggregator.store import (
     Store,
     open_store,
 )
-from veilcount_aggregator.store.pieces import KINDS, digest, numbers
+from veilcount_aggregator.store.transfer_format import KINDS, digest, numbers
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE, FULL = Verdict.COUNTED, Verdict.DUPLICATE, Verdict.FULL

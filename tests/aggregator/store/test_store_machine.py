@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from tests.aggregator.store.engines import Empty
 from tests.aggregator.store.model import Model
-from tests.aggregator.store.series import (
+from tests.aggregator.store.series_fixtures import (
     ARMS,
     DAILY,
     LINKED,
@@ -26,10 +26,10 @@ from tests.aggregator.store.series import (
     told,
 )
 from veilcount_aggregator.errors import StoreFenced
-from veilcount_aggregator.series import Series
+from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import MemoryLimits, Note, Record, open_store
-from veilcount_aggregator.store.memory import tally_bytes
-from veilcount_aggregator.store.pieces import digest
+from veilcount_aggregator.store.memory_limit import tally_bytes
+from veilcount_aggregator.store.transfer_format import digest
 from veilcount_shared.verdict import Verdict
 
 PERIODS = 4

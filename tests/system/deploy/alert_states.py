@@ -25,22 +25,22 @@ from unittest.mock import patch
 
 import requests
 
-from tests.aggregator.web.world import FILE, World, world
+from tests.aggregator.api.deployment_fixtures import FILE, World, world
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.deploy.files import unit
 from tests.system.deploy.promql import Sample, Scrape, read
 from tests.system.faults.campaign import Campaign
 from tests.system.server import Server, wait_until
-from veilcount_aggregator.journal_registry import Registered
-from veilcount_aggregator.keys import Role, create
-from veilcount_aggregator.retention import DROPPED, confirm
-from veilcount_aggregator.shelf import change
+from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.central.journal_registry import Registered
+from veilcount_aggregator.central.restore_lock import lock
+from veilcount_aggregator.server.retention_guard import DROPPED, confirm
 from veilcount_aggregator.store import open_store
-from veilcount_aggregator.store.lock import lock
+from veilcount_aggregator.store.records import change
 from veilcount_aggregator.store.redis import write_probe
-from veilcount_aggregator.store.redis.engine import RedisStore
-from veilcount_aggregator.store.redis.root import SHELF
+from veilcount_aggregator.store.redis.identity import SHELF
+from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_client.testing import SeededCoins
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import PACKED_TYPE, encode_packed

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.web.world import FILE, World, world
+from tests.aggregator.api.deployment_fixtures import FILE, World, world
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.deploy.alert_states import SLOW, STATES
 from tests.system.deploy.files import DEPLOY, documents, unit
 from tests.system.deploy.promql import Sample, fires, meets, read
-from veilcount_aggregator.keys import Role
-from veilcount_aggregator.store.lock import lock, unlock
-from veilcount_aggregator.store.redis.engine import RedisStore
-from veilcount_aggregator.store.redis.root import SHELF
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.central.restore_lock import lock, unlock
+from veilcount_aggregator.store.redis.identity import SHELF
+from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_shared.report import Report
 
 GROUP = documents("alerts.yml")[0]["groups"][0]

@@ -19,7 +19,7 @@ from tests.system.faults.campaign import Campaign
 from tests.system.faults.crowd import Crowd
 from tests.system.faults.test_restoring import FILE, NOW, release
 from tests.system.server import wait_until
-from veilcount_aggregator.keys import Role, create
+from veilcount_aggregator.auth.api_keys import Role, create
 from veilcount_aggregator.store import open_store
 
 

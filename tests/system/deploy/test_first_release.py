@@ -17,9 +17,9 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
-from tests.aggregator.web.world import World, world
+from tests.aggregator.api.deployment_fixtures import World, world
+from veilcount_client.delivery.transport import Delivered, Refused
 from veilcount_client.testing import WsgiTransport
-from veilcount_client.transport import Delivered, Refused
 from veilcount_shared.errors import WireError
 from veilcount_shared.wire import (
     JSON_TYPE,

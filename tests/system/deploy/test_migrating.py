@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.store.series import DAILY, Asked, row, send
+from tests.aggregator.store.series_fixtures import DAILY, Asked, row, send
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store.sqlite import SqliteStore
-from veilcount_aggregator.store.sqlite.file import SqliteFile
-from veilcount_aggregator.store.sqlite.place import Place
+from veilcount_aggregator.store.sqlite.database import SqliteFile
 from veilcount_aggregator.store.sqlite.schema import STEPS
+from veilcount_aggregator.store.sqlite.url import Place
 from veilcount_shared.verdict import Verdict
 
 #: it looks at all that is there: what would be written beside it meanwhile would be missed

@@ -21,9 +21,9 @@ from tests.system.deploy.behind import Behind, behind
 from tests.system.deploy.nginx import SECONDS, Nginx, in_front_of
 from tests.system.server import HOST, Server, free_port, wait_until
 from tests.system.test_serving import COUNTED, FILE, body, collection
-from veilcount_aggregator.cli.running import run
-from veilcount_aggregator.web.problems import PROBLEM_TYPE
-from veilcount_client.transport import HttpTransport, Later, Refused
+from veilcount_aggregator.api.problems import PROBLEM_TYPE
+from veilcount_aggregator.cli.main import run
+from veilcount_client.delivery.transport import HttpTransport, Later, Refused
 from veilcount_shared.wire import MAX_BODY, PACKED_TYPE
 
 REPORTS = "/v1/reports"

@@ -18,9 +18,9 @@ import pytest
 from tests.system.deploy.files import DEPLOY, PROGRAM, moved, text, unit, variables, words
 from tests.system.server import HOST, free_port, listens, wait_until
 from tests.system.test_serving import COUNTED, KNOWN, body, collection, counted, send
-from veilcount_aggregator.cli.running import run
-from veilcount_aggregator.definitions import Source, push
-from veilcount_aggregator.serving import DRAIN_SECONDS
+from veilcount_aggregator.catalog.definitions import Source, push
+from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.server.serve import DRAIN_SECONDS
 from veilcount_aggregator.store import open_store
 
 SERVICE, BACKUP = unit("veilcount.service"), unit("veilcount-backup.service")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tests.system.server import Server
-from veilcount_aggregator.series import Series
+from veilcount_aggregator.series.series import Series
 from veilcount_client.testing import SeededCoins
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import PSEUDONYM_BYTES, Report

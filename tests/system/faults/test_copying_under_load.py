@@ -24,9 +24,9 @@ from tests.system.server import wait_until
 #: what `veilcount store copy` does, but a step at a time: it goes on when it is told to
 COPY = """
 import sys
-from veilcount_aggregator.addresses import shown
+from veilcount_aggregator.store.url_redaction import shown
 from veilcount_aggregator.store import open_store
-from veilcount_aggregator.store.copying import copy
+from veilcount_aggregator.store.migrate import copy
 
 def step(progress):
     print(progress.pieces, flush=True)

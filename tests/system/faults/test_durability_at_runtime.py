@@ -10,7 +10,7 @@ import pytest
 from tests.redis_server import RedisServer
 from tests.system.faults.campaign import Campaign
 from tests.system.server import Server, wait_until
-from veilcount_aggregator.keys import Role, create
+from veilcount_aggregator.auth.api_keys import Role, create
 from veilcount_aggregator.store import open_store
 from veilcount_client.testing import SeededCoins
 from veilcount_shared.report import Batch

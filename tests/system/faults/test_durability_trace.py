@@ -18,7 +18,7 @@ from tests.system.faults.campaign import Campaign
 from tests.system.faults.tracing import Trace, parse, tracing
 from tests.system.server import Server
 from veilcount_aggregator.store import ROW_BYTES, open_store
-from veilcount_aggregator.store.redis.engine import RedisStore
+from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_client.testing import SeededCoins
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict

@@ -12,7 +12,7 @@ import requests
 from tests.redis_server import RedisServer
 from tests.system.faults.test_restoring import FILE, NOW, release
 from tests.system.server import Server, wait_until
-from veilcount_aggregator.keys import Role, create
+from veilcount_aggregator.auth.api_keys import Role, create
 from veilcount_aggregator.store import open_store
 
 

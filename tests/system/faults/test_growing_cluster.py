@@ -23,8 +23,8 @@ from tests.system.faults.campaign import Campaign
 from tests.system.faults.crowd import Crowd
 from tests.system.server import wait_until
 from veilcount_aggregator.store import open_store
-from veilcount_aggregator.store.redis.engine import RedisStore
-from veilcount_aggregator.store.redis.root import SHELF
+from veilcount_aggregator.store.redis.identity import SHELF
+from veilcount_aggregator.store.redis.store import RedisStore
 
 LONGEST_PAUSE = 10.0  # seconds: devices keep reports for days; a busy machine decides the figure
 

@@ -17,12 +17,12 @@ from tests.system.faults.books import bit, spent
 from tests.system.faults.campaign import Campaign
 from tests.system.faults.crowd import Crowd
 from tests.system.faults.test_growing_cluster import answered
-from veilcount_aggregator.checkup.finding import State
-from veilcount_aggregator.checkup.store import examine_store
+from veilcount_aggregator.central.restore_lock import locked
+from veilcount_aggregator.doctor.finding import State
+from veilcount_aggregator.doctor.store_checks import examine_store
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.backup import backup, restore
-from veilcount_aggregator.store.lock import locked
 from veilcount_shared.report import Report
 
 

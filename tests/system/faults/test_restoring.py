@@ -9,9 +9,9 @@ from pathlib import Path
 import requests
 
 from tests.system.server import Server
-from veilcount_aggregator.journal import Journal
-from veilcount_aggregator.keys import Role, create
-from veilcount_aggregator.releases import Filter
+from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.central.privacy_filter import Filter
+from veilcount_aggregator.central.release_journal import Journal
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.backup import backup, restore
 

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.aggregator.store.series import DAILY, Asked, drop, row, send
+from tests.aggregator.store.series_fixtures import DAILY, Asked, drop, row, send
 from tests.redis_server import RedisServer
 from tests.system.server import Server, wait_until
-from veilcount_aggregator.definitions import Source, catalogue, push
-from veilcount_aggregator.keys import Role, create
-from veilcount_aggregator.series import Series
+from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.catalog.definitions import Source, catalogue, push
+from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import open_store
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict

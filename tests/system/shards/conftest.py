@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.redis_cluster import RedisCluster
-from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
+from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,10 @@ from itertools import cycle
 import numpy as np
 
 from tests.system.server import HOST
-from veilcount_aggregator.definitions import Source, push
-from veilcount_aggregator.series import Series
-from veilcount_aggregator.store.redis.engine import RedisStore
-from veilcount_aggregator.store.redis.scatter import shards
+from veilcount_aggregator.catalog.definitions import Source, push
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.store.redis.row_permutation import shards
+from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_shared import parse_collections
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.schedule import period_of

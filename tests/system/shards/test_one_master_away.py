@@ -13,10 +13,10 @@ import pytest
 from tests.redis_cluster import RedisCluster
 from tests.system.server import Server, wait_until
 from tests.system.shards.load import load, post, pseudonyms, push_definition, report
-from veilcount_aggregator.keys import Role, create
-from veilcount_aggregator.series import Series
-from veilcount_aggregator.store.redis import replica
-from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
+from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.store.redis import record_copies
+from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 SENDERS = 48  # more than a worker has threads
 PATIENCE = 40.0
@@ -48,7 +48,7 @@ def _copies(store: RedisStore) -> int:
     now = b"%d" % store.generation()
     return sum(
         store._servers.owner(base).ask("HGET", base, "generation") == now
-        for base in replica.bases()
+        for base in record_copies.bases()
     )
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilcount_shared import Collection
-from veilcount_shared.design import Plain
+from veilcount_shared.mechanisms import Plain
 
-from ... import wording
-from ...answers.spelling import decimal
-from ...budget import Budget
-from ...budget.averaging import guess
-from ...planning.plan import percent
+from ...analysis.budget import Budget
+from ...analysis.budget.averaging_attack import guess
+from ...analysis.planning.plan import percent
+from ...queries.json_encoding import decimal
+from ...text import number_format
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ def said(account: Budget) -> str:
     """Return the account in one sentence."""
     figures = account.figures
     each = decimal(figures.event)
-    user = f"{decimal(figures.user)} ({wording.adjacency(figures.adjacency)})"
+    user = f"{decimal(figures.user)} ({number_format.adjacency(figures.adjacency)})"
     if not account.guesses:
         return f"What is released reveals at most epsilon {user} of a person in the whole campaign."
     if figures.answers == 1:

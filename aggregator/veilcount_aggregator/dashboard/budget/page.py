@@ -7,17 +7,18 @@ from typing import Any
 
 from flask import Response, g, request
 
-from ... import answers, wording
-from ...answers import BudgetAnswer, BudgetQuestion
-from ...answers.spelling import decimal
+from ... import queries
+from ...auth.api_keys import Role
 from ...errors import QueryError
-from ...keys import Role
-from ...series import Series
-from ..defined import definition, definitions
-from ..frame import Frame
-from .counted import counted
+from ...queries import BudgetAnswer, BudgetQuestion
+from ...queries.json_encoding import decimal
+from ...series.series import Series
+from ...text import number_format
+from ..layout import Frame
+from ..series_choice import definition, definitions
+from .composition_charts import attack, composed
 from .facts import facts, said
-from .growing import attack, composed
+from .spend_histogram import counted
 from .units import units
 
 ASKED = ("delta", "n")
@@ -46,7 +47,7 @@ def pages(frame: Frame) -> None:
             asked = BudgetQuestion.read(given)
         except QueryError as error:
             return frame.told("budget.html", 400, **shown, wrong=error)
-        found = answers.budget(holdings, name, asked, bars=g.visit.role is Role.ADMIN)
+        found = queries.budget(holdings, name, asked, bars=g.visit.role is Role.ADMIN)
         return frame.told("budget.html", **shown, **_shown(series, found, asked))
 
 
@@ -63,5 +64,5 @@ def _shown(series: Series, answer: BudgetAnswer, asked: BudgetQuestion) -> Mappi
         "units": units(found.levels, found.n_is),
         "across": answer.across,
         "delta": decimal(asked.delta),
-        "figure": wording.epsilon,
+        "figure": number_format.epsilon,
     }

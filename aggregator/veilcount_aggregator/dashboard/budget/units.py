@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ... import wording
-from ...budget import Level, Levels
-from ...contrast import Error
-from ...planning.plan import percent
+from ...analysis.budget import Level, Levels
+from ...analysis.planning.plan import percent
+from ...analysis.trust_models import Error
+from ...text import number_format
 from ..charts import Drawn, axis, curve, lines, wide_axis
-from ..collection.written import level_of
+from ..collection.formatting import level_of
 
 TOO_SMALL = "too small to answer"
 
@@ -51,8 +51,8 @@ def units(found: Levels, n_is: str) -> Units:
     return Units(
         n=f"{found.n:,}",
         n_is=n_is,
-        user=wording.epsilon(found.user),
-        adjacency=wording.adjacency(found.adjacency),
+        user=number_format.epsilon(found.user),
+        adjacency=number_format.adjacency(found.adjacency),
         quantity=found.quantity,
         level=level_of(found.level),
         rows=[_row(level, shares=shares) for level in found.rows],
@@ -64,7 +64,7 @@ def _row(level: Level, *, shares: bool) -> Row:
     return Row(
         unit=level.unit,
         answers=f"{level.answers:,}",
-        epsilon=TOO_SMALL if level.epsilon is None else wording.epsilon(level.epsilon),
+        epsilon=TOO_SMALL if level.epsilon is None else number_format.epsilon(level.epsilon),
         local=_error(level.local_campaign, shares=shares),
         local_period=_error(level.local_period, shares=shares),
         central=_error(level.central_campaign, shares=shares),
@@ -76,7 +76,7 @@ def _row(level: Level, *, shares: bool) -> Row:
 
 
 def _error(error: Error | None, *, shares: bool) -> str:
-    return "" if error is None else wording.around(error.half_width, of_shares=shares)
+    return "" if error is None else number_format.around(error.half_width, of_shares=shares)
 
 
 def _guessed(chance: Fraction | None) -> str:

@@ -8,26 +8,26 @@ from typing import Any
 from flask import Response, request
 
 from veilcount_shared.collection import Model
-from veilcount_shared.design import Hierarchy
 from veilcount_shared.domain import Boolean, Number
+from veilcount_shared.mechanisms import Hierarchy
 
-from ... import answers
-from ...answers import Holdings, Question
-from ...answers.formats import WRITERS
-from ...answers.twins import twin_of
+from ... import queries
+from ...api.compressed_body import respond
+from ...api.problems import refusal
 from ...errors import QueryError
-from ...promises import epsilons, promise
-from ...series import Series
-from ...web.compressed_body import respond
-from ...web.problems import refusal
-from ..frame import Frame
-from ..standing import standing
-from ..twins import beside
-from .asked import FOUND, Address, Given, Shown, check_cut, unknown
-from .choices import others, summary, ways
-from .defined import defined
-from .section import FORMS, Look
-from .written import of_fakes
+from ...queries import Holdings, Question
+from ...queries.export import WRITERS
+from ...queries.paired_comparison import twin_of
+from ...series.series import Series
+from ...text.privacy_guarantees import epsilons, promise
+from ..collection_status import standing
+from ..layout import Frame
+from ..paired_view import beside
+from .definition_history import defined
+from .filters import others, summary, ways
+from .formatting import of_fakes
+from .series_panel import FORMS, Look
+from .url_state import FOUND, Address, Given, Shown, check_cut, unknown
 
 REFUSED = 400
 LEVEL = 0.95  # of a twin's local side, as releases have it
@@ -54,10 +54,10 @@ def pages(frame: Frame) -> None:
         if form not in FORMS:
             raise refusal("not-found", f"give one of {', '.join(FORMS)}", "form")
         asked = Question.read(dict(request.args.lists()))
-        answer = answers.estimate(frame.aggregator.holdings(), name, asked)
+        answer = queries.estimate(frame.aggregator.holdings(), name, asked)
         json = form == "json"
         response = respond(
-            [answers.encode(answer)] if json else WRITERS[FORMS[form]](answer), FORMS[form]
+            [queries.encode(answer)] if json else WRITERS[FORMS[form]](answer), FORMS[form]
         )
         response.headers["Content-Disposition"] = f'attachment; filename="{name}.{form}"'
         return response
@@ -75,7 +75,7 @@ def _of_devices(
     newest = holdings.local(at.name, tuple(given.get("series", ())))[0].collection
     shown = Shown.of(newest, given)
     check_cut(newest, given)
-    answer = answers.estimate(holdings, at.name, shown.question)
+    answer = queries.estimate(holdings, at.name, shown.question)
     look, known = Look(holdings, at, shown, answer), holdings.catalogue.series
     return frame.told(
         "collection.html",

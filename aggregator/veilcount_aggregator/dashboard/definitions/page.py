@@ -12,14 +12,14 @@ from flask import Response, g, request
 from veilcount_shared.collection import Model
 from veilcount_shared.errors import DefinitionError
 
-from ...answers import UnknownCollection
-from ...definitions import close, push
-from ...keys import Role
-from ...promises import Epsilons, epsilons
-from ...series import Series
-from ..frame import NAME, Frame, go
-from ..standing import Standing, standing
-from . import given
+from ...auth.api_keys import Role
+from ...catalog.definitions import close, push
+from ...queries import UnknownCollection
+from ...series.series import Series
+from ...text.privacy_guarantees import Epsilons, epsilons
+from ..collection_status import Standing, standing
+from ..layout import NAME, Frame, go
+from . import upload
 from .preview import News, preview
 
 MOST = 32 << 20  # a list of a million values comes back from its preview as a field of a form
@@ -89,7 +89,7 @@ def _new_pages(frame: Frame) -> None:
         """Say what a file would change; nothing is changed."""
         answers = max(1, request.form.get("answers", EXPECTED, int))
         try:
-            source = given.chosen(request)
+            source = upload.chosen(request)
             items = preview(source, aggregator.known().catalogue, answers)
         except DefinitionError as error:
             asked = Asked(request.form.get("text", ""), answers, str(error))
@@ -97,7 +97,7 @@ def _new_pages(frame: Frame) -> None:
         return frame.told(
             "definitions_preview.html",
             items=items,
-            fields=given.fields(source),
+            fields=upload.fields(source),
             answers=answers,
             anything=any(item.news is not News.KNOWN for item in items),
             remarks=sum(len(item.remarks) for item in items),
@@ -106,7 +106,7 @@ def _new_pages(frame: Frame) -> None:
     @frame.page("/definitions", Role.ADMIN, methods=("POST",), computes=True)
     def push_definitions() -> Response:
         """Take a file: from now on its series are counted."""
-        source = given.repeated(request.form)
+        source = upload.repeated(request.form)
         read = aggregator.watch.catalogue.read
         new = push(aggregator.store, source, aggregator.clock(), g.visit.who, read)
         aggregator.watch.refresh()

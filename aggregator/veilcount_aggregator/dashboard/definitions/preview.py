@@ -9,11 +9,11 @@ from enum import StrEnum
 from veilcount_shared import Collection, lint
 from veilcount_shared.collection import Model
 
-from ...counter_memory import memory_remarks
-from ...definitions import Catalogue, Source
-from ...promises import Epsilons, epsilons
-from ...series import Series
-from ..collection.defined import changes
+from ...analysis.counter_memory import memory_remarks
+from ...catalog.definitions import Catalogue, Source
+from ...series.series import Series
+from ...text.privacy_guarantees import Epsilons, epsilons
+from ..collection.definition_history import changes
 
 DIGITS = 12  # of a fingerprint
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from flask import Response, g, request
 
-from ...aggregator import Aggregator
-from ...answers import Holdings
-from ...keys import Role
-from ...promises import counts_are_public
-from ...series import Series
-from ..frame import Frame
-from . import rooms, service, shards, state, verdicts
+from ...auth.api_keys import Role
+from ...queries import Holdings
+from ...series.series import Series
+from ...service import Aggregator
+from ...text.privacy_guarantees import counts_are_public
+from ..layout import Frame
+from . import pseudonym_quota, request_panel, shards, store_health, verdict_panel
 
 A_PAGE = 50  # acts
 
@@ -30,12 +30,12 @@ def pages(frame: Frame) -> None:
         store, complete = aggregator.store.answering()
         holdings = replace(aggregator.holdings(), store=store)
         admin = g.visit.role is Role.ADMIN
-        all_found = state.findings(aggregator, store, everything=admin)
+        all_found = store_health.findings(aggregator, store, everything=admin)
         return frame.told(
             "operations.html",
-            verdict=state.verdict(all_found, health, aggregator.guard.reading),
-            facts=state.facts(aggregator, health),
-            findings=[state.found(each) for each in all_found],
+            verdict=store_health.verdict(all_found, health, aggregator.guard.reading),
+            facts=store_health.facts(aggregator, health),
+            findings=[store_health.found(each) for each in all_found],
             shards=shards.rows(aggregator.store, aggregator.committer.queues()),
             complete=complete,
             **_reports(holdings),
@@ -47,16 +47,16 @@ def pages(frame: Frame) -> None:
 def _reports(holdings: Holdings) -> dict[str, Any]:
     """Return what became of reports: of all, and of the chosen collection by period."""
     noted, named = holdings.store.noted(), holdings.catalogue.named
-    table = verdicts.by_collection(holdings.store, named, noted)
+    table = verdict_panel.by_collection(holdings.store, named, noted)
     choosable = [line.title for line in table.lines if line.title in named]
     shown = _shown(named, choosable)
-    counts = shown and verdicts.counted(holdings.store.sizes(shown), shown, noted)
+    counts = shown and verdict_panel.counted(holdings.store.sizes(shown), shown, noted)
     return {
         "table": table,
         "choosable": choosable,
         "shown": shown,
-        "periods": shown and counts and verdicts.by_period(shown, counts),
-        "drawn": shown and counts and verdicts.drawn(shown, counts),
+        "periods": shown and counts and verdict_panel.by_period(shown, counts),
+        "drawn": shown and counts and verdict_panel.drawn(shown, counts),
         "withheld": _withheld(named),
     }
 
@@ -79,20 +79,22 @@ def _service(aggregator: Aggregator, holdings: Holdings) -> dict[str, Any]:
     """Return the service's figures; the intake's as a whole where they tell no secret count."""
     noted, named = holdings.store.noted(), holdings.catalogue.named
     intake = not _withheld(named)
-    groups = service.groups(noted) if intake else []
+    groups = request_panel.groups(noted) if intake else []
     newest = (series[0] for series in named.values())
     return {
-        "took": service.took(noted, intake=intake),
-        "refused": service.refused(noted) if intake else [],
+        "took": request_panel.took(noted, intake=intake),
+        "refused": request_panel.refused(noted) if intake else [],
         "groups": groups,
-        "groups_drawn": service.drawn(groups),
-        "rooms": rooms.rooms(holdings.store, newest, aggregator.settings.room, holdings.today),
+        "groups_drawn": request_panel.drawn(groups),
+        "rooms": pseudonym_quota.rooms(
+            holdings.store, newest, aggregator.settings.room, holdings.today
+        ),
     }
 
 
 def _acts(aggregator: Aggregator) -> dict[str, Any]:
     page = max(0, request.args.get("page", 0, int))
-    acts = state.acts(aggregator)
+    acts = store_health.acts(aggregator)
     return {
         "acts": acts[page * A_PAGE : (page + 1) * A_PAGE],
         "page": page,

@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields
 from datetime import date
 from fractions import Fraction
 
-from ...answers import PlanQuestion
-from ...answers.parameters import Parameters, exact
-from ...answers.spelling import decimal
 from ...errors import QueryError
+from ...queries import PlanQuestion
+from ...queries.json_encoding import decimal
+from ...queries.query_params import Parameters, exact
 
 POINTS = 100  # in a share of 1
 VALUES, NUMBER = "values", "number"

@@ -8,13 +8,13 @@ from flask import Response, request
 
 from veilcount_shared.periods import Unit
 
-from ... import answers
+from ... import queries
+from ...analysis.planning import Trust
 from ...errors import QueryError
-from ...planning import Trust
-from ..frame import Frame
-from .falling import falling
+from ..layout import Frame
 from .form import Form, wrong
-from .told import told
+from .margin_chart import falling
+from .summary import told
 
 TRUSTED = {
     Trust.LOCAL: "nobody",
@@ -37,7 +37,7 @@ def pages(frame: Frame) -> None:
         }
         try:
             asked = form.question(frame.aggregator.today())
-            planned = answers.plan(asked)
+            planned = queries.plan(asked)
         except QueryError as error:
             return frame.told("planner.html", 400, **shown, wrong=wrong(error))
         curve = falling(asked.planning, planned)

@@ -11,20 +11,20 @@ from flask import Response, g, request
 from veilcount_shared.collection import Model
 from veilcount_shared.errors import VeilcountError
 
-from ...answers.holdings import Holdings, chosen
-from ...curator import Foreseen
+from ...api.release_views import released
+from ...api.schemas import SeriesReleases
+from ...central.budget_ledger import releases as kept_of
+from ...central.curator import Foreseen
+from ...central.journal_registry import waited_for
+from ...central.restore_lock import locked
 from ...errors import QueryError, ReleaseRefused
-from ...journal_registry import waited_for
-from ...ledger import releases as kept_of
-from ...promises import promise
-from ...series import Series
-from ...store.lock import locked
-from ...web.messages import SeriesReleases
-from ...web.released import released
-from ..frame import Frame, go
-from . import asking, rows, words
-from .asking import Asked
-from .foresaid import foresay, place_of
+from ...queries.snapshot import Holdings, chosen
+from ...series.series import Series
+from ...text.privacy_guarantees import promise
+from ..layout import Frame, go
+from . import form, release_text, rows
+from .dry_run import foresay, place_of
+from .form import Asked
 
 NO_JOURNAL = (
     "No release is made: it is written to a journal beside the store before it leaves, and there is"
@@ -65,7 +65,7 @@ def pages(frame: Frame) -> None:
             return frame.told("releases_none.html", **_head(holdings, name))
         series = _chosen(holdings, name, request.args.get("series", ""))
         if "query" not in request.args:
-            return _told(holdings, series, asking.usual(series, holdings.today))
+            return _told(holdings, series, form.usual(series, holdings.today))
         asked = Asked.read(request.args)
         try:
             foreseen = aggregator.curator.foresee(series, asked.request(series.collection))
@@ -104,13 +104,13 @@ def pages(frame: Frame) -> None:
             **_head(holdings, series.collection.name),
             **_journal(standing),
             asked=asked,
-            wrong=wrong and words.refused(series.collection, wrong),
-            offer=asking.offer(series, holdings.today),
+            wrong=wrong and release_text.refused(series.collection, wrong),
+            offer=form.offer(series, holdings.today),
             foreseen=foreseen and foresay(holdings, series, foreseen),
             verdict=_verdict(frame, series, standing),
             series=series,
             all_series=_central(holdings, series.collection.name),
-            budget=words.epsilon(standing.budget),
+            budget=release_text.epsilon(standing.budget),
             drawn=rows.budget(standing.periods),
             left=rows.left(standing.periods, _states(holdings, series)),
             promise=promise(series.collection)[0],
@@ -152,7 +152,7 @@ def _states(holdings: Holdings, series: Series) -> list[str]:
     return [
         "closed: can be released"
         if period < oldest_open
-        else f"takes answers before {asking.closed_from(series, period)}"
+        else f"takes answers before {form.closed_from(series, period)}"
         for period in range(series.collection.periods)
     ]
 
@@ -168,7 +168,7 @@ def _verdict(frame: Frame, series: Series, standing: SeriesReleases) -> Verdict:
         return Verdict("weak", f"{WAITING} {', '.join(map(str, waiting))}.", CONFIRM)
     closed, _ = series.taken(aggregator.today())
     if not closed:
-        day = asking.closed_from(series, 0)
+        day = form.closed_from(series, 0)
         return Verdict("weak", f"No period is closed yet: releases can be made from {day} on.")
     ready = [each for each in standing.periods[:closed] if float(each.remaining)]
     if not ready:

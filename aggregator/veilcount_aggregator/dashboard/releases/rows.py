@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 
-from ...web.messages import Figure, PeriodBudget, ReleaseView
+from ...api.schemas import Figure, PeriodBudget, ReleaseView
 from .. import charts
-from . import words
+from . import release_text
 
 FEW = 12  # periods that are named one by one
 MOST_ROWS = 30  # figures of one release that are drawn and listed
@@ -58,13 +58,13 @@ def shown(place: int, release: ReleaseView) -> Shown:
     several = len(release.figures) > 1
     return Shown(
         place,
-        words.asked(release.query),
+        release_text.asked(release.query),
         release.day,
-        words.days(release.first, release.last),
-        words.epsilon(release.epsilon),
-        words.epsilon(release.person_epsilon),
+        release_text.days(release.first, release.last),
+        release_text.epsilon(release.epsilon),
+        release_text.epsilon(release.person_epsilon),
         "" if release.n is None else f"{release.n:,}",
-        words.noise(release.noise, release.level),
+        release_text.noise(release.noise, release.level),
         [_row(each) for each in figures],
         len(release.figures) - len(figures),
         _drawn(figures) if several else None,
@@ -79,8 +79,8 @@ def _largest(figures: list[Figure]) -> list[Figure]:
 
 
 def _row(figure: Figure) -> Row:
-    told = (words.amount(each) for each in (figure.figure, figure.low, figure.high))
-    return Row(words.spelled(figure.value), *told)
+    told = (release_text.amount(each) for each in (figure.figure, figure.low, figure.high))
+    return Row(release_text.spelled(figure.value), *told)
 
 
 def _drawn(figures: Sequence[Figure]) -> charts.Drawn:
@@ -98,9 +98,9 @@ def left(periods: Iterable[PeriodBudget], states: Iterable[str]) -> list[Left]:
     """Return the budget's table."""
     return [
         Left(
-            words.days(each.first, each.last),
-            words.epsilon(each.spent),
-            words.epsilon(each.remaining),
+            release_text.days(each.first, each.last),
+            release_text.epsilon(each.spent),
+            release_text.epsilon(each.remaining),
             state,
         )
         for each, state in zip(periods, states, strict=True)
@@ -109,9 +109,9 @@ def left(periods: Iterable[PeriodBudget], states: Iterable[str]) -> list[Left]:
 
 def budget(periods: Sequence[PeriodBudget]) -> charts.Drawn:
     """Return the budget's picture: what is spent below what remains."""
-    days = [words.days(each.first, each.last) for each in periods]
-    spent = [words.epsilon(each.spent) for each in periods]
-    remaining = [words.epsilon(each.remaining) for each in periods]
+    days = [release_text.days(each.first, each.last) for each in periods]
+    spent = [release_text.epsilon(each.spent) for each in periods]
+    remaining = [release_text.epsilon(each.remaining) for each in periods]
     parts = [
         charts.counts(
             [float(Fraction(each.spent)) for each in periods],

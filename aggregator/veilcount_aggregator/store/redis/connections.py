@@ -24,9 +24,9 @@ from redis.exceptions import AuthenticationError, ResponseError
 from redis.retry import Retry
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
-from .address import Address
-from .breaker import Breaker
-from .faults import BROKEN, gone, said
+from .circuit_breaker import Breaker
+from .error_mapping import BROKEN, gone, said
+from .url import Address
 
 CONNECTIONS = 1 << 16
 GRACE_SECONDS = 0.05  # for a server that had as long as another that did not answer

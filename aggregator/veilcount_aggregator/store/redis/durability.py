@@ -19,10 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from ...errors import StoreUnfit
-from ..contract import Durability, Durable, Weakness
+from ..interface import Durability, Durable, Weakness
+from .config_check import IS_DURABLE, WAITAOF, Node, read, unseen, weak_settings
 from .connections import Host, Server
-from .fitness import IS_DURABLE, WAITAOF, Node, read, unseen, weak_settings
-from .servers import Servers
+from .shard_client import Servers
 
 AGAIN_SECONDS = 0.5  # between two looks for requests that are refused
 MOST_REPLICAS_AT_ONCE = 64

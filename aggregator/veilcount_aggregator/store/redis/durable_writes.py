@@ -27,11 +27,11 @@ from itertools import chain, islice
 from typing import Any
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
+from .config_check import DURABLE, settings_of, weak_syncing
 from .connections import Host, Wait, Words
 from .durability import DurabilityMonitor
-from .faults import repeatable
-from .fitness import DURABLE, settings_of, weak_syncing
-from .servers import Command, Servers
+from .error_mapping import repeatable
+from .shard_client import Command, Servers
 
 WAIT_MILLISECONDS = 1500  # less than a commit waits for an answer, more than most stalls of a disk
 CONFIG_GET: Words = ("CONFIG", "GET", *DURABLE)

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...counting import only_places, touched
-from ..contract import (
+from ...series.tally import only_places, touched
+from ..interface import (
     COUNTED,
     MEMORY_FULL,
     ROW_BYTES,
@@ -32,13 +32,13 @@ from ..contract import (
     Spends,
     refusal_notes,
 )
-from ..memory import PAGE, share
-from ..pieces import name, width
-from .library import call, pack, raw
-from .limits import ShardLimits
-from .root import Root
-from .scatter import Names
-from .servers import Command
+from ..memory_limit import PAGE, share
+from ..transfer_format import name, width
+from .identity import Root
+from .lua_library import call, pack, raw
+from .memory_limit import ShardLimits
+from .row_permutation import Names
+from .shard_client import Command
 
 PAGE_BY_PAGE, ROW_BY_ROW = 3, 12
 

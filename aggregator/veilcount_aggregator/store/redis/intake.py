@@ -16,14 +16,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ...errors import StoreError, StoreUnavailable
-from ..contract import Codes, Notes, Spends
-from ..joining import concatenated
+from ..coalesce import concatenated
+from ..interface import Codes, Notes, Spends
 from .connections import Wait
 from .group_parts import Leaf, Part, Sheet, by_number
-from .limits import Limits, ShardLimits
-from .root import Root
-from .scatter import shards
-from .servers import Asked
+from .identity import Root
+from .memory_limit import Limits, ShardLimits
+from .row_permutation import shards
+from .shard_client import Asked
 
 TRIES = 50
 

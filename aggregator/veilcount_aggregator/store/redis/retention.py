@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 from ...errors import StoreError, StoreUnavailable
 from .connections import Wait, ask_each
-from .library import call
-from .reading import Reader
-from .root import Root
-from .servers import Command, Servers
+from .identity import Root
+from .lua_library import call
+from .queries import Reader
+from .shard_client import Command, Servers
 
 BUCKETS_AT_ONCE = 1000  # to be freed: a millisecond
 

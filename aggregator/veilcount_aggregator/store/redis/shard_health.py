@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
-from ..contract import Health, Shard
+from ..interface import Health, Shard
 from .connections import Host, Server, Wait, ask_each
 from .durability import DurabilityMonitor
-from .root import SHELF, Root
-from .servers import Command, Servers
+from .identity import SHELF, Root
+from .shard_client import Command, Servers
 
 RECORDS = "records"
 GONE = "a part of the store is gone: it was emptied or replaced"

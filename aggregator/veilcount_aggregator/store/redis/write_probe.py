@@ -14,8 +14,8 @@ from redis.exceptions import ResponseError
 
 from ...errors import StoreError, StoreFull
 from .connections import Wait
-from .root import Root
-from .servers import Command, Servers
+from .identity import Root
+from .shard_client import Command, Servers
 
 SECONDS = 5.0
 KEY = b":probe"

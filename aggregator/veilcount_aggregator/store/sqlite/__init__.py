@@ -1,4 +1,4 @@
 """The store of one machine: one SQLite file, shared by its processes."""
 
-from .engine import SqliteStore as SqliteStore
-from .engine import open_sqlite as open_sqlite
+from .store import SqliteStore as SqliteStore
+from .store import open_sqlite as open_sqlite

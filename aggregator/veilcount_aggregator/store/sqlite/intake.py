@@ -7,14 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from ...series import Series
-from ..contract import Codes, Notes, Quota, Spends, refusal_notes
-from ..joining import join
-from ..judging import Page, Row, judge, moved, rows_of
-from ..pieces import numbers, parse, width
-from .memory import Memory, StoreMemory
-from .parts import padded
+from ...series.series import Series
+from ..coalesce import join
+from ..interface import Codes, Notes, Quota, Spends, refusal_notes
+from ..slot_rules import Page, Row, judge, moved, rows_of
+from ..transfer_format import numbers, parse, width
+from .memory_limit import Memory, StoreMemory
 from .tallies import Tally
+from .tally_blobs import padded
 
 _SPENT = "select spent from ledger where series = ? and epoch = ? and row = ?"
 #: so many rows are asked for or written at once; fewer than `LEAST` are asked for one by one

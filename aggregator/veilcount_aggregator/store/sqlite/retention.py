@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from datetime import datetime, timedelta
 
-from ...series import Series
+from ...series.series import Series
 from .intake import know
 
 #: so many rows are deleted in one transaction: a few milliseconds, for which a commit may wait

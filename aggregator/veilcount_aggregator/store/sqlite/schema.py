@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from ...errors import StoreUnfit
-from ..memory import TALLY_BYTES
+from ..memory_limit import TALLY_BYTES
 
 #: "veil": what tells a store from another program's database
 APPLICATION = 0x7665696C

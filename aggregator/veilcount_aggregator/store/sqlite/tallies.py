@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ...counting import tally
-from ...series import Series
-from ..contract import Bytes, Cell, Counters
-from ..pieces import numbers
-from .parts import Part
+from ...series.series import Series
+from ...series.tally import tally
+from ..interface import Bytes, Cell, Counters
+from ..transfer_format import numbers
+from .tally_blobs import Part
 
 #: so many counters are one blob, read and written whole
 SMALL = 512

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.aggregator.answers.crowd import FILE, LISTS, counted, send, send_numbers
-from tests.aggregator.dashboard.visiting import Visitor
-from tests.aggregator.web.world import CENTRAL, World, world
-from veilcount_aggregator.keys import Role
+from tests.aggregator.api.deployment_fixtures import CENTRAL, World, world
+from tests.aggregator.dashboard.page_fixtures import Visitor
+from tests.aggregator.queries.simulated_reports import FILE, LISTS, counted, send, send_numbers
+from veilcount_aggregator.auth.api_keys import Role
 
 OCTOBER = datetime(2026, 10, 31, 12, tzinfo=UTC)
 DECEMBER = datetime(2026, 12, 5, 12, tzinfo=UTC)

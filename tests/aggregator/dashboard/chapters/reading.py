@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from tests.aggregator.dashboard.visiting import Page
+from tests.aggregator.dashboard.page_fixtures import Page
 
 
 def drawn(page: Page, name: str) -> Any:

@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from tests.aggregator.answers.crowd import counted, send
+from tests.aggregator.api.deployment_fixtures import World
 from tests.aggregator.dashboard.chapters.reading import drawn, entry
-from tests.aggregator.dashboard.visiting import Page, Visitor
-from tests.aggregator.web.world import World
-from veilcount_aggregator.budget import budget
-from veilcount_aggregator.dashboard.budget.growing import MOST_DRAWN, composed
-from veilcount_aggregator.keys import Role
+from tests.aggregator.dashboard.page_fixtures import Page, Visitor
+from tests.aggregator.queries.simulated_reports import counted, send
+from veilcount_aggregator.analysis.budget import budget
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.dashboard.budget.composition_charts import MOST_DRAWN, composed
 
 
 def big(page: Page) -> list[str]:

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from tests.aggregator.answers.crowd import compare, counted, send
+from tests.aggregator.api.deployment_fixtures import World
 from tests.aggregator.dashboard.chapters.reading import chosen, drawn, entry
-from tests.aggregator.dashboard.visiting import Visitor
-from tests.aggregator.web.world import World
-from veilcount_aggregator.keys import Role
+from tests.aggregator.dashboard.page_fixtures import Visitor
+from tests.aggregator.queries.simulated_reports import compare, counted, send
+from veilcount_aggregator.auth.api_keys import Role
 
 NOVEMBER = "from=2026-11-01&to=2026-11-30"
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from tests.aggregator.answers.crowd import holdings
+from tests.aggregator.api.deployment_fixtures import World
 from tests.aggregator.dashboard.chapters.reading import drawn, entry
-from tests.aggregator.dashboard.visiting import Visitor
-from tests.aggregator.web.world import World
-from veilcount_aggregator import answers
-from veilcount_aggregator.keys import Role
+from tests.aggregator.dashboard.page_fixtures import Visitor
+from tests.aggregator.queries.simulated_reports import holdings
+from veilcount_aggregator import queries
+from veilcount_aggregator.auth.api_keys import Role
 
 
 def test_four_rows_stand_with_their_errors_and_guarantees(asked: World, analyst: Visitor) -> None:
     page = analyst.get("/collections/theme/contrast")
-    question = answers.ContrastQuestion.read({})
-    (series,) = answers.contrast(holdings(asked), "theme", question).series
+    question = queries.ContrastQuestion.read({})
+    (series,) = queries.contrast(holdings(asked), "theme", question).series
 
     for line in series.contrast.lines:
         assert f"{line.devices_as_central:,}" in page.text

@@ -8,9 +8,9 @@ from html import unescape
 import pytest
 
 from tests.aggregator.dashboard.chapters.reading import chosen, drawn, entry
-from tests.aggregator.dashboard.visiting import Page, Visitor
-from veilcount_aggregator.answers.spelling import decimal
-from veilcount_aggregator.promises import epsilons
+from tests.aggregator.dashboard.page_fixtures import Page, Visitor
+from veilcount_aggregator.queries.json_encoding import decimal
+from veilcount_aggregator.text.privacy_guarantees import epsilons
 from veilcount_shared import Collection, parse_collections
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
-from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
+from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ from functools import cache
 
 import numpy as np
 
-from veilcount_aggregator.series import Series
+from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import MemoryLimits, Spends
-from veilcount_aggregator.store.memory import DEFAULT_LIMITS
+from veilcount_aggregator.store.memory_limit import DEFAULT_LIMITS
 from veilcount_shared.collection import parse_collections
 
 VALUES = 20_000

@@ -10,17 +10,17 @@ import pytest
 from redis.crc import key_slot
 from redis.exceptions import ClusterCrossSlotError
 
-from tests.aggregator.store.redis.crowd import answers, count, rows
-from tests.aggregator.store.series import LINKED
+from tests.aggregator.store.redis.simulated_rows import answers, count, rows
+from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreError, StoreUnfit
 from veilcount_aggregator.store import COUNTED, UNDECIDED
-from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
-from veilcount_aggregator.store.redis.library import LIBRARY
-from veilcount_aggregator.store.redis.root import SHARDS, SLOTS, Root
-from veilcount_aggregator.store.redis.scatter import Scatter
+from veilcount_aggregator.store.redis.identity import SHARDS, SLOTS, Root
+from veilcount_aggregator.store.redis.lua_library import LIBRARY
+from veilcount_aggregator.store.redis.row_permutation import Scatter
+from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 
 @pytest.fixture

@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.aggregator.store.redis.crowd import count, is_taken, rows
-from tests.aggregator.store.series import LINKED
+from tests.aggregator.store.redis.simulated_rows import count, is_taken, rows
+from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Durable, Record
-from veilcount_aggregator.store.redis.address import Address
+from veilcount_aggregator.store.redis.config_check import Node
 from veilcount_aggregator.store.redis.connections import Server, Wait
 from veilcount_aggregator.store.redis.durability import DurabilityMonitor
 from veilcount_aggregator.store.redis.durable_writes import WAIT_MILLISECONDS, ConfirmedServers
-from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
-from veilcount_aggregator.store.redis.fitness import Node
-from veilcount_aggregator.store.redis.servers import Command, Servers
+from veilcount_aggregator.store.redis.shard_client import Command, Servers
+from veilcount_aggregator.store.redis.store import RedisStore, open_redis
+from veilcount_aggregator.store.redis.url import Address
 
 UNSAFE = {
     "appendfsync": ("everysec", "always"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.aggregator.store.redis.crowd import GROUP, answers, count, rows
-from tests.aggregator.store.series import LINKED, UNLINKED, drop_and_sweep, series
+from tests.aggregator.store.redis.simulated_rows import GROUP, answers, count, rows
+from tests.aggregator.store.series_fixtures import LINKED, UNLINKED, drop_and_sweep, series
 from tests.redis_server import RedisServer
-from veilcount_aggregator.store.contract import Bytes
-from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
+from veilcount_aggregator.store.interface import Bytes
+from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 MOST_BYTES = 32  # a row of up to 64 slots, all keys and what Redis wastes included
 PACKED = 128  # entries up to which a hash is one packed list

@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 
 from tests.aggregator.store.redis.millions import million, reports
-from tests.aggregator.store.series import ARMS, DAILY, Asked, message, row, send, series
+from tests.aggregator.store.series_fixtures import ARMS, DAILY, Asked, message, row, send, series
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
-from veilcount_aggregator.counting import tally
 from veilcount_aggregator.errors import StoreError
-from veilcount_aggregator.series import Series
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.series.tally import tally
 from veilcount_aggregator.store import COUNTED, Cell, MemoryLimits
-from veilcount_aggregator.store.contract import MEMORY_FULL
-from veilcount_aggregator.store.memory import PAGE, SPARSE, UNLIMITED, tally_bytes, worst_case
-from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
-from veilcount_aggregator.store.redis.limits import Limits
-from veilcount_aggregator.store.redis.reading import Reader
+from veilcount_aggregator.store.interface import MEMORY_FULL
+from veilcount_aggregator.store.memory_limit import PAGE, SPARSE, UNLIMITED, tally_bytes, worst_case
+from veilcount_aggregator.store.redis.memory_limit import Limits
+from veilcount_aggregator.store.redis.queries import Reader
+from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_shared.verdict import Verdict
 
 FULL = MEMORY_FULL

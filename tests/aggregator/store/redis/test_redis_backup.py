@@ -12,18 +12,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.aggregator.store.redis.crowd import answers, count, rows
-from tests.aggregator.store.series import LINKED
+from tests.aggregator.store.redis.simulated_rows import answers, count, rows
+from tests.aggregator.store.series_fixtures import LINKED
 from tests.aggregator.store.test_battery import everything, fill
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
+from veilcount_aggregator.central.restore_lock import locked
 from veilcount_aggregator.errors import SettingsError, StoreFenced, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Record, Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
-from veilcount_aggregator.store.contract import Bytes
-from veilcount_aggregator.store.lock import locked
-from veilcount_aggregator.store.redis import shard_fence
-from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
+from veilcount_aggregator.store.interface import Bytes
+from veilcount_aggregator.store.redis import shard_read_only
+from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_a_fence_that_is_left_ends_by_itself(
     serving: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever makes a backup dies in the middle."""
-    monkeypatch.setattr(shard_fence, "HELD_MILLISECONDS", 300)
+    monkeypatch.setattr(shard_read_only, "HELD_MILLISECONDS", 300)
     held = serving.paused(0)  # kept: one that is collected lifts the fence
     held.__enter__()
     before = _counted(serving, rows(200, 1))
@@ -134,7 +134,7 @@ def test_a_backup_whose_fence_was_lost_is_given_up(
     serving: RedisStore, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was stopped for longer than the fence holds: reports may have come between."""
-    monkeypatch.setattr(shard_fence, "HELD_MILLISECONDS", 1)
+    monkeypatch.setattr(shard_read_only, "HELD_MILLISECONDS", 1)
     count(serving, rows(2_000, 1))
 
     with pytest.raises(StoreUnavailable, match="make it again"):

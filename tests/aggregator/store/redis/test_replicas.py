@@ -15,19 +15,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.aggregator.store.redis.crowd import answers, count, is_taken, rows
-from tests.aggregator.store.series import LINKED
+from tests.aggregator.store.redis.simulated_rows import answers, count, is_taken, rows
+from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import COUNTED, Record
-from veilcount_aggregator.store.contract import Bytes
+from veilcount_aggregator.store.interface import Bytes
 from veilcount_aggregator.store.redis import durable_writes
 from veilcount_aggregator.store.redis.connections import TIMEOUTS, Wait
 from veilcount_aggregator.store.redis.durability import REPLICA_SECONDS
-from veilcount_aggregator.store.redis.engine import RedisStore, open_redis
-from veilcount_aggregator.store.redis.library import LIBRARY
+from veilcount_aggregator.store.redis.lua_library import LIBRARY
+from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 SENT = 30
 FILLER = 24 << 20  # bytes: more than a connection of the loopback buffers

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.aggregator.store.engines import Empty
-from tests.aggregator.store.redis.crowd import answers, rows
+from tests.aggregator.store.redis.simulated_rows import answers, rows
 from tests.aggregator.store.test_battery import *  # noqa: F403
 from tests.redis_cluster import RedisCluster
 from veilcount_aggregator.store import Store, open_store

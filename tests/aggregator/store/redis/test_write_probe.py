@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.aggregator.store.redis.crowd import count, rows
+from tests.aggregator.store.redis.simulated_rows import count, rows
 from tests.redis_server import HOST, RedisServer, free_port
 from veilcount_aggregator.store.redis import write_probe
-from veilcount_aggregator.store.redis.engine import RedisStore
+from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.redis.write_probe import FULL, WriteProbe
 
 

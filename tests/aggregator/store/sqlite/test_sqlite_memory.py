@@ -5,13 +5,21 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tests.aggregator.store.series import DAILY, Asked, drop_and_sweep, message, row, send, series
+from tests.aggregator.store.series_fixtures import (
+    DAILY,
+    Asked,
+    drop_and_sweep,
+    message,
+    row,
+    send,
+    series,
+)
 from veilcount_aggregator.store import open_store
-from veilcount_aggregator.store.memory import TALLY_BYTES
+from veilcount_aggregator.store.memory_limit import TALLY_BYTES
 from veilcount_aggregator.store.sqlite import SqliteStore
-from veilcount_aggregator.store.sqlite.file import SqliteFile
-from veilcount_aggregator.store.sqlite.place import Place
+from veilcount_aggregator.store.sqlite.database import SqliteFile
 from veilcount_aggregator.store.sqlite.schema import PART_BYTES, STEPS
+from veilcount_aggregator.store.sqlite.url import Place
 
 TALLIES = "select coalesce(sum(? + length(counters)), 0) from tally"
 PARTS = "select coalesce(sum(? + length(body)), 0) from part"

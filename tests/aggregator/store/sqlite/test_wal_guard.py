@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.aggregator.store.series import LINKED, Asked, row, send
+from tests.aggregator.store.series_fixtures import LINKED, Asked, row, send
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.backup import backup, restore

@@ -1,0 +1,1 @@
+"""Analyses of definitions and populations: budgets, trust models, plans, simulations, audits."""

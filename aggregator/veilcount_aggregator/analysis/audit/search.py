@@ -1,0 +1,171 @@
+"""The search for the most telling event.
+
+It only decides how much is found, never whether the bound holds: that is taken from messages which
+the search has not seen. Of those it may see, the first part proposes readings and orders their
+values by likelihood ratio, the second decides how many of those values make the event and which two
+events to join. So a set that fits the noise of the first part does not win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...estimation import clopper_pearson
+from .events import Both, Count, Event, Length, Place, Reading, Whole, Within
+from .message_table import Codes, Grid, Messages
+
+KEPT = 32  # readings of one family, and events of one order, that are followed up
+CUTS = 256  # sizes that are tried for a set of values
+SLACK = 0.01  # of epsilon: less than this is noise, and a plainer event is worth more
+DENSE = 1 << 20  # up to this code a table of counts is quicker than sorting
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Messages of the two inputs, the one that is to make the event likely first."""
+
+    more: Messages
+    less: Messages
+
+    def part(self, begin: int, end: int) -> Pair:
+        """Return the same part of both."""
+        return Pair(self.more.part(begin, end), self.less.part(begin, end))
+
+    def swapped(self) -> Pair:
+        """Return the pair in the other order."""
+        return Pair(self.less, self.more)
+
+    def happened(self, event: Event) -> tuple[int, int]:
+        """Return how often the event happened from either input."""
+        more, less = event.happened(self.more), event.happened(self.less)
+        return int(more.sum()), int(less.sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """An event, and what it proves on the messages that chose it."""
+
+    event: Event
+    bound: float
+    swapped: bool
+
+
+def most_telling(seen: Pair, grids: list[Grid], alpha: float) -> Candidate:
+    """Return the event with the highest lower bound on epsilon, in either order of the inputs."""
+    middle = len(seen.more) // 2
+    first, second = seen.part(0, middle), seen.part(middle, len(seen.more))
+    readings = list(proposed(first, grids))
+    found: list[Candidate] = []
+    for swapped in (False, True):
+        ranking, cutting = (first.swapped(), second.swapped()) if swapped else (first, second)
+        singles = [
+            cut(reading, ranked(reading, ranking), cutting, alpha, swapped=swapped)
+            for reading in readings
+        ]
+        found += [*singles, joined(singles, cutting, alpha, swapped=swapped)]
+    return plainest(found)
+
+
+def plainest(found: list[Candidate]) -> Candidate:
+    """Return, of the candidates that prove about as much as the best, the one said most briefly."""
+    enough = max(candidate.bound for candidate in found) - SLACK
+    near = [candidate for candidate in found if candidate.bound >= enough]
+    return min(near, key=lambda candidate: len(str(candidate.event)))
+
+
+# -- readings: where to look ---------------------------------------------------------------------
+
+
+def proposed(pair: Pair, grids: list[Grid]) -> Iterator[Reading]:
+    """Yield the readings worth a look: message, length, and the places and symbols that differ."""
+    yield Whole()
+    yield Length()
+    for grid in grids:
+        more, less = (side.symbols(grid).astype(np.int64) for side in (pair.more, pair.less))
+        places = more.shape[1]
+        offsets = np.arange(places, dtype=np.int64) << grid.width
+        for place in telling(more + offsets, less + offsets, grid.width):
+            yield Place(grid, place)
+        if places > 1:
+            for symbol in telling(more, less):
+                yield Count(grid, symbol)
+
+
+def telling(more: Codes, less: Codes, shift: int = 0) -> list[int]:
+    """Return the codes (less their low bits) whose counts differ most.
+
+    By chi-square, less its mean and in standard deviations, were there no difference.
+    """
+    values, hits, misses = tally(more.ravel(), less.ravel())
+    distance = (hits - misses) ** 2 / (hits + misses) - 1
+    groups, where = np.unique(values >> shift, return_inverse=True)
+    score = np.bincount(where, distance) / np.sqrt(2 * np.bincount(where))
+    return [int(group) for group in groups[np.argsort(-score, kind="stable")[:KEPT]]]
+
+
+def tally(more: Codes, less: Codes) -> tuple[Codes, Codes, Codes]:
+    """Return the values that occur, and how often in either."""
+    low, high = min(more.min(), less.min()), max(more.max(), less.max())
+    if low >= 0 and high < DENSE:
+        hits, misses = (np.bincount(side, minlength=int(high) + 1) for side in (more, less))
+        values = np.flatnonzero(hits + misses)
+        return values, hits[values], misses[values]
+    values, where = np.unique(np.concatenate([more, less]), return_inverse=True)
+    hits = np.bincount(where[: len(more)], minlength=len(values))
+    return values, hits, np.bincount(where[len(more) :], minlength=len(values))
+
+
+# -- events: what to say of a reading ------------------------------------------------------------
+
+
+def ranked(reading: Reading, pair: Pair) -> Codes:
+    """Return a reading's values, the most telling first.
+
+    By log likelihood ratio less one standard error, so that a value seen once does not lead.
+    """
+    values, hits, misses = tally(reading.read(pair.more), reading.read(pair.less))
+    more, less = hits + 0.5, misses + 0.5
+    telling = np.log(more / less) - np.sqrt(1 / more + 1 / less)
+    return values[np.argsort(-telling, kind="stable")]
+
+
+def cut(reading: Reading, values: Codes, pair: Pair, alpha: float, *, swapped: bool) -> Candidate:
+    """Return the event that the reading is one of the first values, as few as prove enough."""
+    more, less = (
+        np.cumsum(np.bincount(_rank(reading.read(side), values), minlength=len(values) + 1))
+        for side in (pair.more, pair.less)
+    )
+    sizes = np.unique(np.linspace(0, len(values) - 1, min(CUTS, len(values))).astype(np.int64))
+    proven = clopper_pearson.epsilon(more[sizes], less[sizes], len(pair.more), alpha)
+    best = int(np.argmax(proven >= proven.max() - SLACK))  # the first that is true
+    return Candidate(Within(reading, values[: sizes[best] + 1]), float(proven[best]), swapped)
+
+
+def _rank(codes: Codes, values: Codes) -> Codes:
+    """Return each code's place among the values; behind the last where it is none of them."""
+    order = np.argsort(values)
+    ascending = values[order]
+    near = np.minimum(np.searchsorted(ascending, codes), len(values) - 1)
+    return np.where(ascending[near] == codes, order[near], len(values))
+
+
+def joined(singles: list[Candidate], pair: Pair, alpha: float, *, swapped: bool) -> Candidate:
+    """Return the two events that prove most together, as presence of x and absence of x' do."""
+    best = sorted(singles, key=lambda candidate: -candidate.bound)[:KEPT]
+    events = [candidate.event for candidate in best]
+    more, less = _together(events, pair.more), _together(events, pair.less)
+    proven = clopper_pearson.epsilon(more, less, len(pair.more), alpha)
+    words = np.array([len(str(event)) for event in events])
+    near = np.where(proven >= proven.max() - SLACK, words + words[:, None], np.inf)
+    one, two = divmod(int(np.argmin(near)), len(events))
+    return Candidate(Both(events[one], events[two]), float(proven[one, two]), swapped)
+
+
+def _together(events: list[Event], messages: Messages) -> Codes:
+    """Return how often each two events happened at once, as one matrix product."""
+    # float32 has fast products and counts exactly up to 2^24 messages
+    flags = np.array([event.happened(messages) for event in events], np.float32)
+    return np.asarray(flags @ flags.T, np.int64)

@@ -1,0 +1,47 @@
+"""The averaging attack: how often someone who sees T answers guesses an unchanging yes or no.
+
+Fresh noise averages out; a frozen answer is the same answer however often it is seen. The guesser
+knows the design and holds both truths equally likely; nobody does better [KOV15, Thm 3.1].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+from veilcount_shared.composition import MAX_ANSWERS, guessed
+
+from ..amplification import Randomizer
+from .composition import losses_of
+
+SEEN = (1, 7, 30, 90, 365)
+FINE = 10**9  # chances are rounded up to so many parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guess:
+    """The chance of a right guess after so many answers, rounded up."""
+
+    answers: int
+    fresh: Fraction  # whatever the mechanism, at this epsilon
+    design: Fraction  # by this design
+    frozen: Fraction
+
+
+def guesses(design: Randomizer, most: int) -> tuple[Guess, ...]:
+    """Return the curve up to a person's number of answers, which is its last point."""
+    seen = sorted({*(times for times in SEEN if times < most), min(most, MAX_ANSWERS)})
+    return tuple(guess(design, times) for times in seen)
+
+
+def guess(design: Randomizer, times: int) -> Guess:
+    """Return one point of the curve: half of 1 + the distance in total variation, delta at 0."""
+    fresh = guessed(design.epsilon, times)
+    own = (1 + losses_of(design, times).delta(0.0)) / 2
+    return Guess(
+        answers=times,
+        fresh=fresh,
+        design=min(fresh, Fraction(ceil(own * FINE), FINE)),
+        frozen=guessed(design.epsilon, 1),
+    )

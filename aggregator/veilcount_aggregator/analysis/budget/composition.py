@@ -1,0 +1,117 @@
+"""What T answers reveal together: the plain sum, the optimal bound, and this design's own.
+
+The plain sum holds for any sequence, even one chosen on the way, and is what is enforced. The other
+two are for a schedule fixed in advance, at a delta, and are for display. A design's own bound uses
+that a report often does not tell two inputs apart: its loss is +eps, 0 or -eps, and T losses add up
+to a multiple of eps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import exp, inf, nextafter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcount_shared import Collection
+from veilcount_shared.composition import MAX_ANSWERS, Overlap, optimal, overlaps
+from veilcount_shared.mechanisms import Plain
+
+from ..amplification import Randomizer
+from .privacy_levels import answers
+
+DELTA = Fraction(1, 10**6)
+GRAIN = 10**6  # results are in millionths, rounded up
+LOST = 1e-9  # relative: far above what convolutions of MAX_ANSWERS positive terms lose
+UNDERFLOW = 1e-40  # far above all that is too small for a float
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """The epsilon of so many answers. None where there is none to show beside the plain sum."""
+
+    answers: int
+    delta: Fraction
+    plain: Fraction
+    optimal: Fraction | None
+    specific: Fraction | None
+
+
+def together(collection: Collection, delta: Fraction = DELTA) -> Together:
+    """Return what a person's answers of the whole campaign reveal together."""
+    design = collection.design
+    if isinstance(design, Plain):
+        return _plain(answers(collection), collection.epsilon_user, delta)
+    return of_design(design, answers(collection), delta)
+
+
+@lru_cache(maxsize=256)  # the optimal bound is exact: seconds at 5,000 answers
+def of_design(design: Randomizer, times: int, delta: Fraction = DELTA) -> Together:
+    """Return what so many answers of one design reveal together."""
+    plain = design.epsilon * times
+    if times > MAX_ANSWERS:
+        return _plain(times, plain, delta)
+    best = optimal(design.epsilon, times, delta)
+    own = specific(design, times, delta)
+    return Together(answers=times, delta=delta, plain=plain, optimal=best, specific=min(own, best))
+
+
+def _plain(times: int, plain: Fraction, delta: Fraction) -> Together:
+    return Together(answers=times, delta=delta, plain=plain, optimal=None, specific=None)
+
+
+def specific(design: Randomizer, times: int, delta: Fraction) -> Fraction:
+    """Return the least epsilon, in millionths, at which so many answers are (epsilon, delta)-DP."""
+    losses = losses_of(design, times)
+    low, high = -1, int(design.epsilon * times * GRAIN)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if losses.delta(middle / GRAIN) <= delta:
+            high = middle
+        else:
+            low = middle
+    return min(Fraction(high, GRAIN), design.epsilon * times)
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """The law of the sum of T losses: the chance of 0, 1, ..., T steps (none below counts)."""
+
+    chances: Floats
+    step: float
+
+    def delta(self, epsilon: float) -> float:
+        """Return an upper bound on delta at this epsilon."""
+        excess = np.arange(len(self.chances)) * self.step - epsilon
+        above = excess > 0
+        return float(self.chances[above] @ -np.expm1(-excess[above])) * (1 + LOST) + UNDERFLOW
+
+
+@lru_cache(maxsize=64)
+def losses_of(design: Randomizer, times: int) -> Losses:
+    """Return the losses of so many answers, between the two inputs that are told apart best.
+
+    The thresholds keep a hair below e^epsilon, each level of a tree its own. Here every ratio is
+    e^epsilon: the true law is that one, mixed with reports that tell nothing.
+    """
+    step = nextafter(float(design.epsilon), inf)
+    single = np.mean([_single(overlap, step) for overlap in overlaps(design)], axis=0)
+    chances = np.ones(1)
+    for bit in f"{times:b}":
+        chances = np.convolve(chances, chances)
+        if bit == "1":
+            chances = np.convolve(chances, single)
+    return Losses(chances[times:], step)
+
+
+def _single(overlap: Overlap, step: float) -> Floats:
+    """Return the chances of -1, 0 and 1 steps: a message that the other, or the true input owns."""
+    ratio, own, alone = exp(step), float(overlap.own), float(overlap.alone)
+    mistold = alone / (ratio * own + 1 - own)
+    told = ratio * mistold
+    return np.array([mistold, 1 - told - mistold, told])

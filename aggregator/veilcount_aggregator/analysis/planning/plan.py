@@ -1,0 +1,228 @@
+"""The plan: what was asked for, what follows, and what it costs the people who answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, sqrt
+
+from veilcount_shared.collection import Measure
+from veilcount_shared.composition import guessed
+from veilcount_shared.epsilon import epsilon_of
+from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plane, Subset
+from veilcount_shared.mechanisms.selection import MAX_INPUTS
+from veilcount_shared.periods import Unit
+
+from ..amplification import Randomizer
+from ..budget.composition import Together, of_design
+from ..trust_models.error_models import Error, rare_variance, two_sided, with_sampling
+from .definition_toml import definition
+from .plan_question import PlanRefused, Question
+from .solvers import SOLVERS, Choice, Solver, Trust
+
+SURE = 0.05  # in how many surveys any value that nobody has may look like one that somebody has
+
+
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """How far a share of fake devices could move an answer, up or down, in its own units."""
+
+    fakes: Fraction
+    push: float
+    pull: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """Devices, epsilon and error that belong together; `found` names the one that was not given."""
+
+    trust: Trust
+    found: str
+    quantity: str
+    values: int | None
+    arms: int
+    level: float
+    devices: int
+    epsilon: Fraction
+    delta: Fraction
+    device: Fraction | None
+    error: Error
+    population: Error
+    design: str
+    bits: int
+    excess: float | None  # of the variance above the least possible; None: no noise, or a number
+    detectable: float | None
+    headroom: Headroom
+    unit: Unit
+    together: Together
+    guess_one: Fraction
+    guess_all: Fraction
+    sentence: str
+    toml: str
+
+
+def plan(
+    question: Question,
+    *,
+    trust: Trust = Trust.LOCAL,
+    devices: int | None = None,
+    epsilon: Fraction | None = None,
+    error: float | None = None,
+) -> Planned:
+    """Return the plan: give exactly two of devices, epsilon and error."""
+    if not isinstance(trust, Trust):
+        raise PlanRefused("trust", trust, "give one of " + ", ".join(Trust))
+    _two_given(devices, epsilon, error)
+    if devices is not None and devices < question.arms:
+        raise PlanRefused("devices", devices, f"give at least one for each of {question.arms}")
+    if trust is Trust.CENTRAL:
+        _countable(question)
+    solver = SOLVERS[trust](question)
+    if devices is not None and epsilon is not None:
+        return _planned(solver, trust, "error", solver.error(devices, epsilon_of(epsilon)))
+    if devices is not None and error is not None:
+        return _planned(solver, trust, "epsilon", solver.epsilon(devices, error))
+    assert epsilon is not None, "two were given"  # noqa: S101 - told to the type checker
+    assert error is not None, "two were given"  # noqa: S101 - likewise
+    return _planned(solver, trust, "devices", solver.devices(epsilon_of(epsilon), error))
+
+
+def _two_given(devices: int | None, epsilon: Fraction | None, error: float | None) -> None:
+    given = {"devices": devices, "epsilon": epsilon, "error": error}
+    missing = [key for key, value in given.items() if value is None]
+    if len(missing) != 1:
+        raise PlanRefused("plan", missing, "give exactly two of devices, epsilon and error")
+    if error is not None and not error > 0:
+        raise PlanRefused("error", error, "give a number above 0")
+
+
+def _countable(question: Question) -> None:
+    """A curator sums integers, as many as a collection may have, and its collection no measure."""
+    if question.range is None:
+        return
+    if question.measure is Measure.RANGES:
+        raise PlanRefused("measure", question.measure, "a curator sums: plan the mean")
+    low, high = question.range
+    if (low.denominator, high.denominator) != (1, 1) or high - low >= MAX_INPUTS:
+        raise PlanRefused("range", question.range, f"give integers less than {MAX_INPUTS:,} apart")
+
+
+def _planned(solver: Solver, trust: Trust, found: str, choice: Choice) -> Planned:
+    question, quantity = solver.question, solver.question.quantity
+    each = solver.each(choice.devices)
+    design = None if choice.device is None else quantity.family(choice.device)
+    shown = choice.epsilon if choice.device is None else choice.device
+    times = question.asked
+    one = guessed(shown, 1)
+    # a curator may release all periods in one number, of which only the plain sum holds
+    every = guessed(shown * times, 1) if trust is Trust.CENTRAL else guessed(shown, times)
+    return Planned(
+        trust=trust,
+        found=found,
+        quantity=quantity.name,
+        values=question.values,
+        arms=question.arms,
+        level=question.level,
+        devices=choice.devices,
+        epsilon=choice.epsilon,
+        delta=question.delta if trust is Trust.SHUFFLED else Fraction(0),
+        device=choice.device,
+        error=choice.error,
+        population=with_sampling(
+            choice.error, each, quantity.sampling(None) * question.arms, question.level
+        ),
+        design="true values, to a trusted curator" if design is None else describe(design),
+        bits=0 if design is None else design.bits,
+        excess=None if choice.device is None else quantity.excess(choice.device),
+        detectable=_detectable(solver, choice, design),
+        headroom=_headroom(solver, design),
+        unit=question.unit,
+        together=_together(question, choice, design),
+        guess_one=one,
+        guess_all=every,
+        sentence=sentence(trust, one, every, times),
+        toml=definition(question, trust, choice),
+    )
+
+
+def describe(design: Randomizer) -> str:
+    """Return a design in words."""
+    if isinstance(design, Subset):
+        kept = "1 value" if design.w == 1 else f"{design.w} values"
+        return f"subset: {kept} of {design.k}"
+    if isinstance(design, Plane):
+        return f"plane: a hyperplane of PG({design.t - 1}, {design.q})"
+    if isinstance(design, Hierarchy):
+        return f"tree: one of {len(design.levels)} levels over {design.inputs} buckets"
+    return f"window: {design.window.width} of {design.window.levels} levels"
+
+
+def _detectable(solver: Solver, choice: Choice, design: Randomizer | None) -> float | None:
+    """Return the least share that stands out from all values that nobody has, jointly."""
+    inputs, each = solver.question.values, solver.each(choice.devices)
+    if inputs is None:
+        return None
+    level = 1 - SURE / inputs
+    if design is None:
+        return solver.question.quantity.curator(choice.epsilon).half_width(level) / each
+    assert isinstance(design, Subset | Plane), "values are asked so"  # noqa: S101 - told to the type checker
+    return two_sided(level) * sqrt(rare_variance(design) / each)
+
+
+def _headroom(solver: Solver, design: Randomizer | None) -> Headroom:
+    """Each fake device can count for (1 - Q) / (P - Q) of a person, or for -Q / (P - Q)."""
+    fakes, span = solver.question.fakes, solver.question.quantity.span
+    push, pull = (1.0, 0.0) if design is None else _reach(design)
+    return Headroom(fakes, float(fakes) * push * span, float(fakes) * pull * span)
+
+
+def _reach(design: Randomizer) -> tuple[float, float]:
+    """Return the largest and the least that one message can count for: 1 and 0 are honest."""
+    if isinstance(design, Mean):
+        return float(max(design.decoded)), -float(min(design.decoded))
+    if isinstance(design, Distribution):
+        return _wave_reach(design)
+    if isinstance(design, Hierarchy):  # fakes may all speak of one level
+        push, pull = _reach(design.levels[0])
+        return push * len(design.levels), pull * len(design.levels)
+    p, q = design.P, design.Q
+    return float((1 - q) / (p - q)), float(q / (p - q))
+
+
+def _wave_reach(design: Distribution) -> tuple[float, float]:
+    """The outermost levels, decoded linearly; the range is symmetric."""
+    m, w = design.window.levels, design.window.width
+    slope = float(design.P) - float(1 - design.P) * w / (m - w)
+    beyond = (m - 1) / 2 / (slope * design.inputs) - 0.5
+    return 1 + beyond, beyond
+
+
+def _together(question: Question, choice: Choice, design: Randomizer | None) -> Together:
+    if design is not None:
+        return of_design(design, question.asked, question.delta)
+    return Together(
+        answers=question.asked,
+        delta=question.delta,
+        plain=choice.epsilon * question.asked,
+        optimal=None,
+        specific=None,
+    )
+
+
+def sentence(trust: Trust, one: Fraction, every: Fraction, times: int) -> str:
+    """Return what the plan promises a person, plainly."""
+    seen = "release" if trust is Trust.CENTRAL else "answer"
+    whose = " (the curator sees the truth)" if trust is Trust.CENTRAL else ""
+    alone = f"someone who sees one {seen} guesses a yes/no right at most {percent(one)}"
+    if times == 1:
+        return alone + whose
+    return f"{alone}; all {times} of them, {percent(every)}{whose}"
+
+
+def percent(chance: Fraction) -> str:
+    """Return a chance as a percentage, rounded up, with as many decimals as keep it below 100."""
+    for decimals in range(1, 7):
+        rounded = Fraction(ceil(chance * 100 * 10**decimals), 10**decimals)
+        if rounded < 100:  # noqa: PLR2004 - percent
+            return f"{float(rounded):.{decimals}f}".removesuffix(".0") + " %"
+    return "100 %"

@@ -1,0 +1,183 @@
+"""Who is trusted, and what then follows of devices, epsilon and error from the other two.
+
+Epsilon is what the answer reveals to whoever sees it; `device` is what one report reveals to
+whoever receives it. Every answer is found on the designs that would really be used.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from math import sqrt
+
+from veilcount_shared.epsilon import EPSILON_MAX
+
+from ..amplification import amplified, loudest
+from ..trust_models import Error
+from ..trust_models.error_models import two_sided
+from ..trust_models.search import MOST, fewest, least_epsilon
+from .plan_question import PlanRefused, Question
+
+
+class Trust(StrEnum):
+    """Who is trusted with what."""
+
+    LOCAL = "local"  # nobody
+    SHUFFLED = "shuffled"  # an independent shuffler, with who sent what and when
+    CENTRAL = "central"  # a curator, with every true value
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Three numbers that belong together, and the local epsilon behind them (None: no noise)."""
+
+    devices: int
+    epsilon: Fraction
+    device: Fraction | None
+    error: Error
+
+
+@dataclass(frozen=True, slots=True)
+class Solver(ABC):
+    """One model of trust, for one question."""
+
+    question: Question
+
+    @abstractmethod
+    def error(self, devices: int, epsilon: Fraction) -> Choice:
+        """Return the error of so many devices at this epsilon."""
+
+    @abstractmethod
+    def epsilon(self, devices: int, error: float) -> Choice:
+        """Return the epsilon at which so many devices reach the error."""
+
+    @abstractmethod
+    def devices(self, epsilon: Fraction, error: float) -> Choice:
+        """Return how many devices reach the error at this epsilon."""
+
+    def each(self, devices: int) -> int:
+        """Return how many devices each arm has."""
+        return devices // self.question.arms
+
+    def _fewest(self, epsilon: Fraction, error: float) -> Choice:
+        arms = self.question.arms
+        found = fewest(lambda n: self.error(n * arms, epsilon).error.half_width <= error)
+        if found is None:
+            raise _unreachable("error", error)
+        return self.error(found * arms, epsilon)
+
+    def _least(self, devices: int, error: float) -> Choice:
+        found = least_epsilon(lambda tried: self.error(devices, tried).error.half_width <= error)
+        if found is None:
+            raise _unreachable("error", error)
+        return self.error(devices, found)
+
+
+def _unreachable(key: str, value: float) -> PlanRefused:
+    return PlanRefused(
+        key, value, f"out of reach even at epsilon {EPSILON_MAX}: give more devices or a wider one"
+    )
+
+
+class Local(Solver):
+    """The device adds the noise. Arms are independent: variances add up."""
+
+    def error(self, devices: int, epsilon: Fraction) -> Choice:
+        """Return the error of so many devices at this epsilon."""
+        return Choice(devices, epsilon, epsilon, self.noise(devices, epsilon))
+
+    def epsilon(self, devices: int, error: float) -> Choice:
+        """Return the epsilon at which so many devices reach the error."""
+        return self._least(devices, error)
+
+    def devices(self, epsilon: Fraction, error: float) -> Choice:
+        """Return how many devices reach the error at this epsilon."""
+        return self._fewest(epsilon, error)
+
+    def noise(self, devices: int, device: Fraction) -> Error:
+        """Return the error of so many devices that answer with this local epsilon."""
+        question = self.question
+        rmse = sqrt(question.quantity.variance(device) * question.arms / self.each(devices))
+        return Error(rmse, two_sided(question.level) * rmse)
+
+
+class Shuffled(Local):
+    """The device adds the noise and an independent shuffler hides it among the others of its arm.
+
+    Epsilon holds at the question's delta.
+    """
+
+    def error(self, devices: int, epsilon: Fraction) -> Choice:
+        """Return the error of so many devices at this epsilon."""
+        question = self.question
+        family = question.quantity.family
+        device = loudest(family, self.each(devices), epsilon, question.delta)
+        return Choice(devices, epsilon, device, self.noise(devices, device))
+
+    def epsilon(self, devices: int, error: float) -> Choice:
+        """Return the epsilon at which so many devices reach the error."""
+        device = self._device(devices, error)
+        if device is None:
+            raise _unreachable("error", error)
+        design = self.question.quantity.family(device)
+        bound = amplified(design, self.each(devices), self.question.delta)
+        return Choice(devices, bound.epsilon, device, self.noise(devices, device))
+
+    def devices(self, epsilon: Fraction, error: float) -> Choice:
+        """Return how many devices reach the error at this epsilon.
+
+        The louder each may answer, the fewer it takes.
+        """
+        question = self.question
+        family = question.quantity.family
+        device = loudest(
+            family, lambda tried: self._each(tried, error) or MOST, epsilon, question.delta
+        )
+        each = self._each(device, error)
+        if each is None:
+            raise _unreachable("error", error)
+        devices = each * question.arms
+        return Choice(devices, epsilon, device, self.noise(devices, device))
+
+    def _each(self, device: Fraction, error: float) -> int | None:
+        """Return how many devices an arm needs at this local epsilon."""
+        arms = self.question.arms
+        return fewest(lambda n: self.noise(n * arms, device).half_width <= error)
+
+    def _device(self, devices: int, error: float) -> Fraction | None:
+        return least_epsilon(
+            lambda tried: self.noise(devices, tried).half_width <= error, grain=1000
+        )
+
+
+class Central(Solver):
+    """A curator adds the noise, to each arm's own answer: a person is in one arm only."""
+
+    def error(self, devices: int, epsilon: Fraction) -> Choice:
+        """Return the error of so many devices at this epsilon."""
+        question, quantity = self.question, self.question.quantity
+        noise = quantity.curator(epsilon)
+        if question.arms == 1:
+            width = noise.half_width(question.level)
+        else:
+            width = noise.difference_half_width(question.level)
+        error = Error(noise.deviation * sqrt(question.arms), width)
+        scale = quantity.count / self.each(devices)
+        return Choice(devices, epsilon, None, error.times(scale))
+
+    def epsilon(self, devices: int, error: float) -> Choice:
+        """Return the epsilon at which so many devices reach the error."""
+        return self._least(devices, error)
+
+    def devices(self, epsilon: Fraction, error: float) -> Choice:
+        """Return how many devices reach the error at this epsilon."""
+        return self._fewest(epsilon, error)
+
+
+SOLVERS: dict[Trust, type[Solver]] = {
+    Trust.LOCAL: Local,
+    Trust.SHUFFLED: Shuffled,
+    Trust.CENTRAL: Central,
+}

@@ -1,0 +1,135 @@
+"""Truth beside local beside central: one population, asked in both ways at the same epsilon.
+
+Both hide what one device answered: the central side is a twin under "substitute", in which each
+device answers once, so that its number of answers is public as it is on the local side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.random import Generator
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Adjacency, Linkage, Measure, Model, Presence, Takes
+from veilcount_shared.domain import GRID, GRID_BITS, Number
+from veilcount_shared.periods import Unit
+
+from ...central import DiscreteLaplace, answer, prepare
+from ...estimation import Average, Frequencies, estimate
+from ...series.tally import Counters
+from .mixture import Floats, Ints
+from .population import Population
+from .tally_sampler import simulate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figures:
+    """Shares in the order of the inputs, or one mean, each with its interval."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Simulation:
+    """What is true of a population, and what each model would say of it."""
+
+    n: int
+    epsilon: float
+    level: float
+    truth: Floats
+    local: Figures
+    central: Figures
+
+
+def beside(
+    collection: Collection, population: Population, generator: Generator, level: float = 0.95
+) -> Simulation:
+    """Ask a population once by its local definition, once by a trusted curator.
+
+    Of values the shares are asked, of a number its mean. All chance comes from the generator: this
+    is a picture of both models, no release.
+    """
+    if collection.measure in {Measure.DISTRIBUTION, Measure.RANGES} or not population.n:
+        raise ValueError(f"{collection.name}: give devices, and values or a mean to compare")
+    counters = simulate(collection, population, generator)
+    return Simulation(
+        population.n,
+        float(collection.unit_epsilon),
+        level,
+        _truth(collection, population),
+        _local(collection, counters, level),
+        _central(collection, population, generator, level),
+    )
+
+
+def _truth(collection: Collection, population: Population) -> Floats:
+    if isinstance(collection.domain, Number):
+        low, high = float(collection.domain.low), float(collection.domain.high)
+        share = float(population.devices @ (population.inputs / GRID)) / population.n
+        return np.array([low + share * (high - low)])
+    return _counts(population.inputs, population, collection.inputs) / population.n
+
+
+def _local(collection: Collection, counters: Counters, level: float) -> Figures:
+    said = estimate(collection, counters, level, target="cohort")  # these devices, no others
+    if isinstance(said, Frequencies):
+        return Figures(said.frequency, said.low, said.high)
+    if isinstance(said, Average):
+        return Figures(*(np.array([each]) for each in (said.mean, said.low, said.high)))
+    raise TypeError(f"{collection.name}: a {type(said).__name__} has no shares and no mean")
+
+
+def _central(
+    collection: Collection, population: Population, generator: Generator, level: float
+) -> Figures:
+    """Return the twin's mean, or its shares: of all devices, the absent ones too."""
+    twin = _twin(collection)
+    number = isinstance(twin.domain, Number)
+    places = _integers(population.inputs, twin.inputs) if number else population.inputs
+    counters = _counts(places, population, collection.inputs)[: twin.inputs]
+    request = {"query": "mean" if number else "histogram", "epsilon": twin.unit_epsilon}
+
+    def noise(true: Sequence[int], scale: float) -> list[int]:
+        drawn = DiscreteLaplace(scale).draw(len(true), generator)
+        return [one + two for one, two in zip(true, drawn, strict=True)]
+
+    release = answer(prepare(request, twin), counters, level, noise=noise)
+    whole = 1 if number else population.n
+    return Figures(
+        *(np.array(each) / whole for each in (release.values, release.low, release.high))
+    )
+
+
+def _twin(collection: Collection) -> Collection:
+    """Return the same question for a trusted curator: one answer a device, in one period."""
+    return replace(
+        collection,
+        model=Model.CENTRAL,
+        measure=None,
+        epsilon=None,
+        budget=collection.unit_epsilon,
+        adjacency=Adjacency.SUBSTITUTE,
+        unit=Unit.USER,
+        linkage=Linkage.COLLECTION,
+        takes=Takes.FIRST,
+        per_period=1,
+        answers=None,
+        presence=Presence.PUBLIC,
+        twin=None,
+    )
+
+
+def _integers(points: Ints, size: int) -> Ints:
+    """Return the whole numbers of the range next to points of the grid, from low as 0."""
+    return points * (size - 1) + (GRID >> 1) >> GRID_BITS
+
+
+def _counts(places: Ints, population: Population, size: int) -> Counters:
+    counts = np.zeros(size, np.int64)
+    np.add.at(counts, places, population.devices)
+    return counts

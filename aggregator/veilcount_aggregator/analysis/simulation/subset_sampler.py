@@ -1,0 +1,77 @@
+"""Subsets by the million: how many hold each input, and the subsets themselves.
+
+The members of one subset are not independent, so neither are the supports: drawing each input's
+count by itself would give the right means and the wrong covariances.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import Generator
+
+from veilcount_shared.mechanisms import Subset
+
+from .mixture import Ints, scattered, tells, told
+
+
+def supports(design: Subset, held: Ints, generator: Generator) -> Ints:
+    """Return how many of the reports hold each input, all inputs jointly."""
+    telling = told(design, held, generator)
+    blind = int((held - telling).sum())
+    if design.w == 1:
+        others: Ints = scattered(np.array([blind]), design.k, generator)[0]
+        return telling + others
+    return _walked(design, telling, blind, generator)
+
+
+def _walked(design: Subset, telling: Ints, blind: int, generator: Generator) -> Ints:
+    """Walk through the inputs, keeping only how many reports still want how many members.
+
+    A report that wants j of the `left` inputs from here on takes this one with probability
+    j / left, whoever sent it; so the numbers of reports that want j, for each j, are all one has
+    to know of the past. A telling report has its own input for certain and wants w-1 others; until
+    its input comes it chooses among one less, alike for every later input. Which reports have
+    this input as their own is therefore a uniform choice among those whose input has not come.
+    """
+    k, w = design.k, design.w
+    wants = np.arange(w + 1)
+    free, waiting = np.zeros((2, w + 1), np.int64)
+    free[w], waiting[w - 1] = blind, telling.sum()
+    counts = telling.copy()
+    for x in range(k):
+        left = k - x
+        own = generator.multivariate_hypergeometric(waiting, telling[x], method="marginals")
+        waiting -= own
+        took = generator.binomial(free, np.minimum(wants / left, 1))
+        wait = generator.binomial(waiting, np.minimum(wants / max(left - 1, 1), 1))
+        counts[x] += took.sum() + wait.sum()
+        free += own + _fewer(took)
+        waiting += _fewer(wait)
+    return counts
+
+
+def _fewer(took: Ints) -> Ints:
+    """Return the change when these reports want one member less each."""
+    return np.append(took[1:], 0) - took
+
+
+def members(design: Subset, x: Ints, generator: Generator) -> Ints:
+    """Return a subset for each device, a column of its w members in any order."""
+    telling = tells(design, len(x), generator)
+    drawn = np.empty((design.w, len(x)), np.int64)
+    own = x[telling]
+    others = _sample(design.k - 1, design.w - 1, len(own), generator)
+    drawn[0, telling] = own
+    drawn[1:, telling] = others + (others >= own)
+    drawn[:, ~telling] = _sample(design.k, design.w, len(x) - len(own), generator)
+    return drawn
+
+
+def _sample(n: int, size: int, times: int, generator: Generator) -> Ints:
+    """Return uniform subsets of 0..n-1, a column each, by Floyd's algorithm [BF87]."""
+    drawn = np.empty((size, times), np.int64)
+    for place, top in enumerate(range(n - size, n)):
+        member = generator.integers(top + 1, size=times)
+        taken = (drawn[:place] == member).any(axis=0)
+        drawn[place] = np.where(taken, top, member)
+    return drawn

@@ -1,0 +1,243 @@
+"""Local, shuffled and central on the same question, the same n and the same unit.
+
+All four rows protect one contribution a person, with substitute adjacency: what a person said is
+hidden, that they answered is not, so n is public everywhere and only the noise differs. Epsilon
+is the definition's; an add-remove one counts twice, which the same curator's noise then amounts to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from math import ceil
+
+from veilcount_shared import Collection
+from veilcount_shared.periods import Unit
+
+from ..amplification import amplified, loudest
+from .error_models import Error, with_sampling
+from .quantity import Quantity
+
+DELTA = Fraction(1, 10**6)
+DECADES = range(-2, 3)  # the scaling is shown from a hundredth of n to a hundred times n
+
+
+class Row(StrEnum):
+    """Who adds the noise, and what is held equal."""
+
+    LOCAL = "local"
+    SAME_REPORTS = "shuffled, same reports"
+    SAME_GUARANTEE = "shuffled, same guarantee"
+    CENTRAL = "central"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One row: what it promises, and how far off it is."""
+
+    row: Row
+    device: Fraction | None  # what one report reveals to whoever receives it; None: everything
+    epsilon: Fraction  # what the answer reveals to whoever sees it
+    delta: Fraction
+    guarantee: str
+    cohort: Error
+    population: Error
+    devices_as_local: int  # needed for the local row's cohort error
+    devices_as_central: int  # needed for the central row's
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Cohort errors at one size: slopes -1/2 and -1 on logarithmic axes."""
+
+    n: int
+    local: float
+    shuffled: float
+    central: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """The four rows, and how they scale."""
+
+    collection: str
+    n: int
+    unit: Unit
+    quantity: str
+    level: float
+    basis: str
+    adjacency: str = "substitute"
+    contributions: int = 1
+    lines: tuple[Line, ...]
+    scaling: tuple[Point, ...]
+
+    def line(self, row: Row) -> Line:
+        """Return one row."""
+        return self.lines[list(Row).index(row)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """What all rows share."""
+
+    quantity: Quantity
+    epsilon: Fraction
+    delta: Fraction
+    n: int
+    level: float
+    sampling: float
+
+    def population(self, cohort: Error) -> Error:
+        return with_sampling(cohort, self.n, self.sampling, self.level)
+
+    @property
+    def local(self) -> Error:
+        return self.quantity.local(self.epsilon, self.n, self.level)
+
+    @property
+    def central(self) -> Error:
+        return self.quantity.central(self.epsilon, self.n, self.level)
+
+    def devices_alone(self, rmse: float, device: Fraction) -> int:
+        """Return how many devices that answer with this local epsilon take to an error."""
+        return ceil(self.quantity.variance(device) / rmse**2)
+
+    def devices_curated(self, rmse: float) -> int:
+        """Return how many a trusted curator takes."""
+        return ceil(self.quantity.central(self.epsilon, 1, self.level).rmse / rmse)
+
+    def devices_hidden(self, rmse: float) -> int:
+        """Return how many it takes behind a shuffler under the central guarantee.
+
+        The louder each may answer, the fewer it takes.
+        """
+        device = loudest(
+            self.quantity.family,
+            lambda tried: self.devices_alone(rmse, tried),
+            self.epsilon,
+            self.delta,
+        )
+        return self.devices_alone(rmse, device)
+
+
+def contrast(
+    collection: Collection,
+    n: int,
+    *,
+    frequencies: Sequence[float] | None = None,
+    level: float = 0.95,
+    delta: Fraction = DELTA,
+) -> Contrast:
+    """Return the four rows for n answers: predicted, or with the shares that were observed."""
+    if n < 1:
+        raise ValueError(f"n = {n}: give at least one answer")
+    quantity = Quantity.of(collection)
+    sampling = quantity.sampling(frequencies)
+    epsilon = collection.unit_epsilon * collection.substitution_factor
+    setting = _Setting(quantity, epsilon, delta, n, level, sampling)
+    return Contrast(
+        collection=collection.name,
+        n=n,
+        unit=collection.unit,
+        quantity=quantity.name,
+        level=level,
+        basis="predicted" if frequencies is None else "observed",
+        lines=tuple(row(setting) for row in (_local, _same_reports, _same_guarantee, _central)),
+        scaling=scaling(quantity, setting.epsilon, _sizes(n), delta=delta),
+    )
+
+
+def scaling(
+    quantity: Quantity, epsilon: Fraction, sizes: Sequence[int], *, delta: Fraction = DELTA
+) -> tuple[Point, ...]:
+    """Return the cohort errors of one guarantee at each size."""
+    return tuple(
+        Point(
+            n,
+            quantity.local(epsilon, n, 0.95).rmse,
+            quantity.local(loudest(quantity.family, n, epsilon, delta), n, 0.95).rmse,
+            quantity.central(epsilon, n, 0.95).rmse,
+        )
+        for n in sizes
+    )
+
+
+def _sizes(n: int) -> list[int]:
+    return sorted({max(1, round(n * 10.0**decade)) for decade in DECADES})
+
+
+# -- the rows --------------------------------------------------------------------------------------
+
+
+def _local(setting: _Setting) -> Line:
+    return Line(
+        row=Row.LOCAL,
+        device=setting.epsilon,
+        epsilon=setting.epsilon,
+        delta=Fraction(0),
+        guarantee=f"each report alone is {_of(setting.epsilon)}: against the server and everyone"
+        " after it, with nobody trusted",
+        cohort=setting.local,
+        population=setting.population(setting.local),
+        devices_as_local=setting.n,
+        devices_as_central=setting.devices_alone(setting.central.rmse, setting.epsilon),
+    )
+
+
+def _same_reports(setting: _Setting) -> Line:
+    """The reports are those of the first row, so all errors are too."""
+    bound = amplified(setting.quantity.family(setting.epsilon), setting.n, setting.delta)
+    return Line(
+        row=Row.SAME_REPORTS,
+        device=setting.epsilon,
+        epsilon=bound.epsilon,
+        delta=setting.delta,
+        guarantee=f"the same reports would be {_of(bound.epsilon, setting.delta)} as a batch, if"
+        f" an independent shuffler stripped pseudonym, slot and timing and all {setting.n:,} were"
+        f" honest; against whoever sees a report alone they stay {_of(setting.epsilon)}",
+        cohort=setting.local,
+        population=setting.population(setting.local),
+        devices_as_local=setting.n,
+        devices_as_central=setting.devices_alone(setting.central.rmse, setting.epsilon),
+    )
+
+
+def _same_guarantee(setting: _Setting) -> Line:
+    device = loudest(setting.quantity.family, setting.n, setting.epsilon, setting.delta)
+    cohort = setting.quantity.local(device, setting.n, setting.level)
+    return Line(
+        row=Row.SAME_GUARANTEE,
+        device=device,
+        epsilon=setting.epsilon,
+        delta=setting.delta,
+        guarantee=f"the batch is {_of(setting.epsilon, setting.delta)} behind an independent"
+        f" shuffler, where devices could answer with epsilon {float(device):g} each; a server that"
+        " sees who sent what breaks it",
+        cohort=cohort,
+        population=setting.population(cohort),
+        devices_as_local=setting.devices_hidden(setting.local.rmse),
+        devices_as_central=setting.devices_hidden(setting.central.rmse),
+    )
+
+
+def _central(setting: _Setting) -> Line:
+    return Line(
+        row=Row.CENTRAL,
+        device=None,
+        epsilon=setting.epsilon,
+        delta=Fraction(0),
+        guarantee=f"what is released is {_of(setting.epsilon)}; the curator holds every true value"
+        " and is trusted with it",
+        cohort=setting.central,
+        population=setting.population(setting.central),
+        devices_as_local=setting.devices_curated(setting.local.rmse),
+        devices_as_central=setting.n,
+    )
+
+
+def _of(epsilon: Fraction, delta: Fraction | None = None) -> str:
+    if delta is None:
+        return f"{float(epsilon):g}-DP"
+    return f"({float(epsilon):g}, {float(delta):g})-DP"

@@ -1,0 +1,103 @@
+"""What is asked for, whoever adds the noise: the shares of some values, or the mean of a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import sqrt
+
+from veilcount_shared import Collection, plan
+from veilcount_shared.collection import Measure
+from veilcount_shared.domain import GRID, Number
+from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean
+
+from ..amplification import Family, Randomizer
+from .error_models import DiscreteLaplace, Error, sampling_variance, two_sided, variance
+
+QUARTERS = 4  # a tree's first level
+TWO_COUNTS = 2  # a person who answers otherwise moves two counts of a histogram by 1
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The designs of k values, one at each epsilon."""
+
+    k: int
+
+    def __call__(self, epsilon: Fraction) -> Randomizer:
+        """Return the one at this epsilon."""
+        return plan(self.k, epsilon).design
+
+
+@lru_cache(maxsize=1 << 14)
+def _variance(family: Family, epsilon: Fraction) -> float:
+    """Searches come back to the same epsilons, and a table for a mean takes exact comparisons."""
+    return variance(family(epsilon))
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """Errors are in its own units: a share of 1, or the number's."""
+
+    family: Family
+    inputs: int | None  # how many values; of a number none
+    span: float = 1.0  # from the lowest possible truth to the highest
+    name: str = "share"
+
+    @classmethod
+    def of(cls, collection: Collection) -> Quantity:
+        """Return what a collection asks for."""
+        if isinstance(collection.domain, Number):
+            return cls.of_range(collection.domain, collection.measure or Measure.MEAN)
+        return cls.of_values(collection.inputs)
+
+    @classmethod
+    def of_values(cls, k: int) -> Quantity:
+        """Return the shares of k values."""
+        return cls(Values(k), k)
+
+    @classmethod
+    def of_range(cls, domain: Number, measure: Measure) -> Quantity:
+        """Return the mean of a number; of one measured by ranges, the shares of its quarters."""
+        if measure is Measure.RANGES:
+            return cls(Hierarchy.at, QUARTERS, name="share of a quarter of the range")
+        family = Distribution.at if measure is Measure.DISTRIBUTION else Mean.at
+        return cls(family, None, float(domain.high - domain.low), "mean")
+
+    def variance(self, epsilon: Fraction) -> float:
+        """Return n times the variance that devices' own noise brings."""
+        return _variance(self.family, epsilon) * self.span**2
+
+    def excess(self, epsilon: Fraction) -> float | None:
+        """Return by which part the devices' variance is above the least of any randomizer [YB18].
+
+        Of values, at the uniform distribution. None: of a number, for which no least is known.
+        """
+        if not isinstance(self.family, Values):
+            return None
+        return plan(self.family.k, epsilon).ratio - 1
+
+    def local(self, epsilon: Fraction, n: int, level: float) -> Error:
+        """Return the error where n devices add the noise."""
+        rmse = sqrt(self.variance(epsilon) / n)
+        return Error(rmse, two_sided(level) * rmse)
+
+    def curator(self, epsilon: Fraction) -> DiscreteLaplace:
+        """Return a trusted curator's noise: on a histogram, or on a sum over the number's grid."""
+        return DiscreteLaplace(GRID if self.inputs is None else TWO_COUNTS, epsilon)
+
+    @property
+    def count(self) -> float:
+        """What one step of a curator's noise is of one person's answer."""
+        return self.span / GRID if self.inputs is None else 1.0
+
+    def central(self, epsilon: Fraction, n: int, level: float) -> Error:
+        """Return the error where a trusted curator adds the noise, and n is public."""
+        noise = self.curator(epsilon)
+        return Error(noise.deviation, noise.half_width(level)).times(self.count / n)
+
+    def sampling(self, frequencies: Sequence[float] | None) -> float:
+        """Return n times the variance that asking a sample brings."""
+        return sampling_variance(self.inputs, frequencies) * self.span**2

@@ -1,0 +1,109 @@
+"""Who may open which door: `Authorization: Bearer` and a key, one role a door.
+
+Doors for devices are open until the first device key is made. The others always need a key. Keys
+fail closed: those that could not be read again for a while may be revoked by now.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from flask import g, request
+
+from ..auth.api_keys import Key, Role, mark_used
+from ..auth.rate_limit import Rates
+from ..catalog.cache import DEVICE_KEYS_SECONDS, KEYS_SECONDS
+from ..errors import StoreError
+from ..service import Aggregator
+from .problems import Refusal, refusal
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+#: guesses a second that each worker answers in words; 32 random bytes are safe at any speed
+GUESSES = 20.0
+NOBODY = ""
+_SCHEME = "bearer"
+_REALM = 'Bearer realm="veilcount"'
+
+
+class Authority:
+    """Looks at keys, for all doors of one worker."""
+
+    def __init__(
+        self, aggregator: Aggregator, seconds: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`seconds` is a clock that never goes back."""
+        self._aggregator = aggregator
+        share = aggregator.settings.rate / aggregator.settings.workers
+        self._devices = Rates(share, seconds)
+        self._guesses = Rates(GUESSES, seconds)
+        self._lock = threading.Lock()
+        self._marked: dict[str, str] = {}  # by a key's id: the day on which it was last marked
+
+    def admit_device(self, authorization: str) -> str:
+        """Return the id of a device's key ("": the intake is open), or refuse: also at its rate."""
+        who = NOBODY
+        if not self._aggregator.known().keyring.intake_is_open:
+            who = self._key(authorization, Role.DEVICE, DEVICE_KEYS_SECONDS).id
+        seconds = self._devices.wait(who)
+        if seconds:
+            raise refusal("too-many", Retry_After=str(seconds))
+        return who
+
+    def admit(self, authorization: str, door: Role) -> Key:
+        """Return the key that opens a door, or refuse."""
+        return self._key(authorization, door, KEYS_SECONDS)
+
+    def admit_for_state(self, authorization: str) -> Key:
+        """Return an analyst's key, for how the service is alone: also while keys are old."""
+        return self._key(authorization, Role.ANALYST, DEVICE_KEYS_SECONDS)
+
+    def _key(self, authorization: str, door: Role, most_seconds: float) -> Key:
+        self._aggregator.watch.require_fresh(most_seconds)
+        scheme, _, secret = authorization.partition(" ")
+        found = scheme.lower() == _SCHEME and self._aggregator.known().keyring.find(secret.strip())
+        if not found:
+            raise self._unknown(given=bool(authorization))
+        if not found.role.opens(door):
+            raise refusal("wrong-role", f"this door opens to a key of role {door}")
+        self._mark(found)
+        return found
+
+    def _unknown(self, *, given: bool) -> Refusal:
+        """Return the refusal of no key, or of one that is none. Nobody's address is kept."""
+        seconds = self._guesses.wait(NOBODY) if given else 0
+        if seconds:
+            return refusal("too-many", Retry_After=str(seconds))
+        why = ', error="invalid_token"' if given else ""
+        return refusal("no-key", WWW_Authenticate=_REALM + why)
+
+    def _mark(self, key: Key) -> None:
+        """Keep the day on which a key was used. That it cannot be written shuts no door."""
+        day = self._aggregator.today().isoformat()
+        if key.used >= day or self._marked.get(key.id) == day:
+            return
+        with self._lock:
+            if self._marked.get(key.id) == day:
+                return
+            self._marked[key.id] = day
+        with suppress(StoreError):
+            mark_used(self._aggregator.store, key, self._aggregator.clock())
+
+    def opens_to(self, door: Role) -> Callable[[Callable[Given, Answer]], Callable[Given, Answer]]:
+        """Return what puts a door behind a role: its function finds the key in `g.key`."""
+
+        def behind(answer: Callable[Given, Answer]) -> Callable[Given, Answer]:
+            @wraps(answer)
+            def guarded(*args: Given.args, **named: Given.kwargs) -> Answer:
+                g.key = self.admit(request.headers.get("Authorization", ""), door)
+                return answer(*args, **named)
+
+            return guarded
+
+        return behind

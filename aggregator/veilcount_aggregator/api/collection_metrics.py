@@ -1,0 +1,94 @@
+"""Metrics of collections: reports by verdict, new pseudonyms, memory of counters, suspicion.
+
+A collection whose number of reports is not public is left out of all but the last.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from ..series.series import Series
+from ..service import Aggregator
+from ..store import MemoryLimits, Store
+from ..text.privacy_guarantees import counts_are_public
+from .exposition import Labels, metric
+from .fake_report_flags import Suspicion, tested
+from .verdict_counts import Counts
+
+UNKNOWN = "(unknown)"  # no collection can be named so
+
+
+def report_metrics(
+    store: Store, series: Mapping[str, Series], counts: Mapping[str, Counts]
+) -> Iterator[str]:
+    """Yield what is said of reports, by collection: the sum over its series."""
+    verdicts: Counter[Labels] = Counter()
+    losses: Counter[Labels] = Counter()
+    for fingerprint, each in series.items():
+        if not counts_are_public(each.collection):
+            continue
+        reports = sum(store.sizes(each).values())
+        found = counts.get(fingerprint, Counts())
+        collection = ("collection", each.collection.name)
+        for verdict, number in found.with_counted(reports).items():
+            verdicts[collection, ("verdict", verdict)] += number
+        for word, number in found.losses.items():
+            reason, _, digits = word.partition(":")
+            losses[collection, ("reason", reason), ("digits", digits)] += number
+    for fingerprint, found in counts.items():  # one label, or anyone could make as many as he likes
+        if fingerprint not in series:
+            for verdict, number in found.verdicts.items():
+                verdicts[("collection", UNKNOWN), ("verdict", verdict)] += number
+    yield from metric("verdicts_total", "counter", "Reports by verdict.", verdicts.items())
+    yield from metric("losses_total", "counter", "Devices that lost reports.", losses.items())
+
+
+def pseudonym_metrics(
+    store: Store, series: Mapping[str, Series], counts: Mapping[str, Counts]
+) -> Iterator[str]:
+    """Yield how many pseudonyms came, and how many were refused by which limit."""
+    new: Counter[Labels] = Counter()
+    full: Counter[Labels] = Counter()
+    for fingerprint, each in series.items():
+        if not counts_are_public(each.collection):
+            continue
+        collection = ("collection", each.collection.name)
+        new[(collection,)] += sum(store.fresh(each).values())
+        for limit, number in counts.get(fingerprint, Counts()).full().items():
+            full[collection, ("limit", limit)] += number
+    yield from metric("new_pseudonyms_total", "counter", "Pseudonyms that are new.", new.items())
+    yield from metric("full_total", "counter", "Reports refused by a limit.", full.items())
+
+
+def memory_metrics(
+    aggregator: Aggregator, store: Store, series: Mapping[str, Series], *, public: bool
+) -> Iterator[str]:
+    """Yield what counters take: of a collection, by its largest series, since each has a limit."""
+    use, settings = store.memory(), aggregator.settings
+    limits = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
+    taken: Counter[Labels] = Counter()
+    for fingerprint, each in series.items():
+        if counts_are_public(each.collection):
+            label = (("collection", each.collection.name),)
+            taken[label] = max(taken[label], use.series.get(fingerprint, 0))
+    most = dict.fromkeys(taken, use.series_limit(limits))
+    says, limit = "Bytes of a series' counters.", "Bytes beyond which reports are full."
+    yield from metric("series_memory_bytes", "gauge", says, taken.items())
+    yield from metric("series_memory_limit_bytes", "gauge", limit, most.items())
+    total = use.store_limit(limits)
+    if public and total is not None:
+        yield from metric("store_memory_bytes", "gauge", "Bytes of all.", [((), use.total)])
+        yield from metric("store_memory_limit_bytes", "gauge", limit, [((), total)])
+
+
+def suspicion_metrics(
+    store: Store, series: Mapping[str, Series], suspicion: Suspicion
+) -> Iterator[str]:
+    """Yield of each collection whether any of its series has counters of no honest crowd."""
+    found: Counter[Labels] = Counter()
+    for each in series.values():
+        if tested(each):
+            found[(("collection", each.collection.name),)] |= suspicion.of(store, each)
+    says = "1: messages came that no honest crowd sends."
+    yield from metric("suspicious", "gauge", says, found.items())

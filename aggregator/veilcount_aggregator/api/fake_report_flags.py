@@ -1,0 +1,41 @@
+"""Which collections have counters that no honest crowd would make: the tests for fakes, kept short.
+
+To look costs a reading of all counters, so it is done again only when they have grown by a
+hundredth: some seven hundred times between a thousand answers and a million, however often asked.
+"""
+
+from __future__ import annotations
+
+from veilcount_shared.collection import Model
+from veilcount_shared.mechanisms import Plane, Subset
+
+from ..estimation import suspect
+from ..series.series import Series
+from ..store import Store
+
+GROWN = 1.01
+
+
+class Suspicion:
+    """Remembers what the last look at each series saw."""
+
+    def __init__(self) -> None:
+        """Begin without a look."""
+        self._seen: dict[str, tuple[int, bool]] = {}
+
+    def of(self, store: Store, series: Series) -> bool:
+        """Whether something came that no honest crowd would send, as far as a store shows it."""
+        sizes = store.sizes(series)
+        answers = sum(sizes.values())
+        looked_at, suspicious = self._seen.get(series.fingerprint, (0, False))
+        if answers < max(1, looked_at * GROWN):
+            return suspicious
+        found = suspect(series.collection, store.counters(series, list(sizes)))
+        self._seen[series.fingerprint] = answers, found.suspicious
+        return found.suspicious
+
+
+def tested(series: Series) -> bool:
+    """Whether the tests know what an honest crowd would send."""
+    collection = series.collection
+    return collection.model is Model.LOCAL and isinstance(collection.design, Subset | Plane)

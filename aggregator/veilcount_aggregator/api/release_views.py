@@ -1,0 +1,161 @@
+"""What is told of a curator's releases: one that was made, one that is foreseen, all there are.
+
+Nothing in here has seen a true count: what comes out of the curator was noised and paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, timedelta
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from veilcount_shared import Collection
+from veilcount_shared.epsilon import EPSILON_GRAIN
+from veilcount_shared.errors import show
+from veilcount_shared.schedule import closes, opens
+
+from ..central import PartNoise, Question, Release, quantile
+from ..central.budget_ledger import Account, Kept, accounts, releases
+from ..central.curator import Foreseen, Told
+from ..series.series import Series
+from ..store import Store
+from .schemas import (
+    CountOf,
+    Figure,
+    NoiseView,
+    PeriodBudget,
+    QuantileView,
+    ReleaseAnswer,
+    ReleaseView,
+    SeriesReleases,
+)
+
+#: what is told of a number's histogram
+SHARES = tuple(Fraction(share, 100) for share in (5, 25, 50, 75, 95))
+
+
+def made(series: Series, told: Told) -> ReleaseAnswer:
+    """Return a release that was asked for, charged now or before."""
+    shown = _view(series.collection, told.release, told.day)
+    return _answer(
+        series,
+        told.question,
+        told.accounts,
+        shown,
+        charged=told.charged,
+        quantiles=_quantiles(told.release),
+    )
+
+
+def expected(series: Series, foreseen: Foreseen) -> ReleaseAnswer:
+    """Return what a release would cost and how far it would be off."""
+    question, collection = foreseen.question, series.collection
+    shown = ReleaseView(
+        query=_query(question.asked),
+        epsilon=show(question.epsilon),
+        person_epsilon=show(question.person_epsilon),
+        first=_first(collection, question.periods[0]),
+        last=_last(collection, question.periods[-1]),
+        level=foreseen.forecast.level,
+        noise=_noise(foreseen.forecast.noise),
+        day=None,
+        n=None,
+        figures=[],
+    )
+    return _answer(series, question, foreseen.accounts, shown, charged=None, quantiles=[])
+
+
+def _answer(
+    series: Series,
+    question: Question,
+    standing: Iterable[Account],
+    shown: ReleaseView,
+    *,
+    charged: bool | None,
+    quantiles: list[QuantileView],
+) -> ReleaseAnswer:
+    """Return a release with what it asks of a budget; one that was not drawn is a dry run."""
+    least = min(standing, key=lambda account: account.remaining)
+    return ReleaseAnswer(
+        **{name: getattr(shown, name) for name in ReleaseView.__struct_fields__},
+        collection=series.collection.name,
+        fingerprint=series.fingerprint,
+        adjacency=series.collection.adjacency,
+        quantiles=quantiles,
+        dry_run=charged is None,
+        charged=bool(charged),
+        requested=show(question.epsilon),
+        spent=show(least.spent),
+        remaining=show(least.remaining),
+    )
+
+
+def released(store: Store, series: Series) -> SeriesReleases:
+    """Return all that was ever released of a series, and where its periods stand."""
+    collection = series.collection
+    kept = releases(store, series.fingerprint)
+    standing = accounts(series, kept, range(collection.periods))
+    return SeriesReleases(
+        series.fingerprint,
+        collection.adjacency,
+        show(collection.unit_epsilon),
+        [_period(collection, account) for account in standing],
+        [_kept(collection, each) for each in kept],
+    )
+
+
+def _kept(collection: Collection, kept: Kept) -> ReleaseView:
+    return _view(collection, Release.read(kept.answer), kept.day)
+
+
+def _view(collection: Collection, release: Release, day: str) -> ReleaseView:
+    columns = zip(release.labels, release.values, release.low, release.high, strict=True)
+    return ReleaseView(
+        query=_query(release.asked),
+        epsilon=show(Fraction(release.micro_epsilon, EPSILON_GRAIN)),
+        person_epsilon=show(Fraction(release.person_epsilon)),
+        first=_first(collection, release.first_period),
+        last=_last(collection, release.last_period),
+        level=release.level,
+        noise=_noise(release.noise),
+        day=date.fromisoformat(day),
+        n=release.n,
+        figures=[Figure(_value(label), *figure) for label, *figure in columns],
+    )
+
+
+def _period(collection: Collection, account: Account) -> PeriodBudget:
+    first, last = _first(collection, account.period), _last(collection, account.period)
+    return PeriodBudget(account.period, first, last, show(account.spent), show(account.remaining))
+
+
+def _query(written: Any) -> str | CountOf:
+    return CountOf(**written) if isinstance(written, dict) else str(written)
+
+
+def _quantiles(release: Release) -> list[QuantileView]:
+    """Return what a histogram says of its numbers; nothing, if it has none."""
+    if release.kind != "histogram" or not all(type(label) is int for label in release.labels):
+        return []
+    found = [quantile(release, share, release.level) for share in SHARES]
+    return [QuantileView(float(each.share), each.value, each.low, each.high) for each in found]
+
+
+def _noise(parts: Iterable[PartNoise]) -> list[NoiseView]:
+    return [msgspec.convert(part, NoiseView, from_attributes=True) for part in parts]
+
+
+def _value(label: Any) -> Any:
+    """Return a label as JSON has it."""
+    return list(label) if isinstance(label, tuple) else label
+
+
+def _first(collection: Collection, period: int) -> date:
+    return opens(collection, period).date()
+
+
+def _last(collection: Collection, period: int) -> date:
+    return closes(collection, period).date() - timedelta(days=1)

@@ -1,0 +1,140 @@
+"""The door that devices knock on: `POST /v1/reports`, in plain WSGI.
+
+In front of Flask, since dispatching a request there costs some three times what everything else in
+here does. What is not for this door goes on to Flask unchanged.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication
+
+from veilcount_shared.errors import BadField, WireError
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import JSON_TYPE, MAX_BODY
+
+from ..errors import Busy, ClockDoubted, StoreError
+from ..ingest.decode import Body, read_body, too_large
+from ..ingest.pseudonym_limit import Origin
+from ..service import Aggregator
+from ..structured_logging import Faults
+from .auth import Authority
+from .problems import PROBLEM_TYPE, Problem, Refusal, failed, problem_of, refusal
+from .request_metrics import Figures
+
+PATH = "/v1/reports"
+DOOR = "reports"
+SOURCE_CLASS = "HTTP_X_VEILCOUNT_SOURCE_CLASS"  # as WSGI spells the header
+_DIGITS = len(str(MAX_BODY))
+
+Environ = dict[str, Any]
+Headers = list[tuple[str, str]]
+
+_ALWAYS: Headers = [("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")]
+
+
+class ReportsDoor:
+    """Takes batches; hands everything else on."""
+
+    def __init__(
+        self,
+        onward: WSGIApplication,
+        aggregator: Aggregator,
+        *,
+        authority: Authority,
+        figures: Figures,
+        faults: Faults,
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Stand in front of `onward`; `seconds` is a clock that never goes back."""
+        self._onward = onward
+        self._aggregator = aggregator
+        self._authority = authority
+        self._figures = figures
+        self._faults = faults
+        self._seconds = seconds
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request."""
+        if environ["PATH_INFO"] != PATH:
+            return self._onward(environ, start_response)
+        begun = self._seconds()
+        status, headers, body = self._answer(environ)
+        self._figures.answered(DOOR, int(status[:3]), self._seconds() - begun)
+        start_response(status, [*headers, ("Content-Length", str(len(body))), *_ALWAYS])
+        return [body]
+
+    def _answer(self, environ: Environ) -> tuple[str, Headers, bytes]:
+        try:
+            verdicts = self._aggregator.take(*self._body(environ))
+        except (Refusal, Busy, ClockDoubted) as error:
+            return self._problem(problem_of(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is no fault of the device's
+            return self._problem(self._fault(error))
+        return "200 OK", [("Content-Type", JSON_TYPE)], reply(verdicts)
+
+    def _body(self, environ: Environ) -> tuple[Body, Origin]:
+        """Return what a request brings, and its origin, or refuse: the cheapest check first."""
+        if environ["REQUEST_METHOD"] != "POST":
+            raise refusal("wrong-method", Allow="POST")
+        try:
+            size = _size(environ)
+            key = self._authority.admit_device(environ.get("HTTP_AUTHORIZATION", ""))
+            raw = _read(environ, size)
+            coding = environ.get("HTTP_CONTENT_ENCODING", "")
+            body = read_body(environ.get("CONTENT_TYPE", ""), coding, raw)
+            if body.test and not self._aggregator.settings.dev:
+                why = "test batches are for an aggregator in development mode"
+                raise BadField("test", why)
+        except WireError as error:
+            raise Refusal(problem_of(error)) from error
+        return body, self._aggregator.origin(key, environ.get(SOURCE_CLASS, ""))
+
+    def _fault(self, error: Exception) -> Problem:
+        """Note a fault of ours; return what may be said of it."""
+        if isinstance(error, StoreError):
+            self._faults.tell("store", DOOR, error, why=str(error))
+            return problem_of(error)
+        self._faults.tell("failed", DOOR, error)
+        return failed()
+
+    def _problem(self, problem: Problem) -> tuple[str, Headers, bytes]:
+        self._figures.refused(problem.kind.name)
+        status = problem.kind.status
+        headers = [("Content-Type", PROBLEM_TYPE), *problem.headers.items()]
+        return f"{status.value} {status.phrase}", headers, problem.body
+
+
+def reply(verdicts: Sequence[Verdict]) -> bytes:
+    """Return what `encode_verdicts` does, in a tenth of the time: no word needs an escape."""
+    words = '","'.join(verdicts)
+    return f'{{"verdicts":["{words}"]}}'.encode() if verdicts else b'{"verdicts":[]}'
+
+
+def _size(environ: Environ) -> int | None:
+    """Return the length that was announced, or refuse it unread."""
+    length: str = environ.get("CONTENT_LENGTH") or ""
+    if not length:
+        return None
+    if not (length.isascii() and length.isdigit()):
+        raise BadField("Content-Length", "give a whole number")
+    if len(length) > _DIGITS or int(length) > MAX_BODY:
+        raise too_large()
+    return int(length)
+
+
+def _read(environ: Environ, size: int | None) -> bytes:
+    """Return the body. Without a length: up to the limit if the server tells its end, else none."""
+    if size is None and not environ.get("wsgi.input_terminated"):
+        return b""
+    try:
+        raw: bytes = environ["wsgi.input"].read(MAX_BODY + 1 if size is None else size)
+    except OSError:  # the device went away
+        raise refusal("incomplete") from None
+    if size is not None and len(raw) < size:
+        raise refusal("incomplete")
+    if len(raw) > MAX_BODY:
+        raise too_large()
+    return raw

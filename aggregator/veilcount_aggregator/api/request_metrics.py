@@ -1,0 +1,53 @@
+"""What is counted of the service itself: requests by door and status, how long, refused bodies.
+
+Notes of a closed list of words, which go to the store with the next group: so they are right over
+all workers, and a recycled one takes nothing with it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from functools import cache
+
+from ..ingest.service_counters import Notebook
+from ..store import Note
+
+ANSWERED = "answered"
+MICROSECONDS = "microseconds"
+REFUSED = "refused"
+UNANALYZED = "unanalyzed"
+COMPUTING = "computing"  # a reason beside those of `analysis_server.forwarding`
+
+#: upper ends of the histogram's buckets, in seconds; beyond the last: +Inf
+ENDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+WORDS = (*map(str, ENDS), "+Inf")
+
+
+@cache  # of a closed list: doors, classes of status, buckets, kinds of problems
+def _note(what: str, *words: str) -> Note:
+    return Note(what, "", -1, ":".join(words))
+
+
+_CLASSES = ("", "1xx", "2xx", "3xx", "4xx", "5xx")
+
+
+class Figures:
+    """Counts into a notebook."""
+
+    def __init__(self, notebook: Notebook) -> None:
+        """Count into this one."""
+        self._notebook = notebook
+
+    def answered(self, door: str, status: int, seconds: float) -> None:
+        """Count a request by its door, the class of its status and how long it took."""
+        took = WORDS[bisect_left(ENDS, seconds)]
+        self._notebook.note(_note(ANSWERED, door, _CLASSES[status // 100], took))
+        self._notebook.note(_note(MICROSECONDS, door), round(seconds * 1e6))
+
+    def refused(self, problem: str) -> None:
+        """Count a body that was refused, by its kind of problem."""
+        self._notebook.note(_note(REFUSED, problem))
+
+    def unanalyzed(self, reason: str) -> None:
+        """Count a request of an analyst that was turned away with 503, by the reason."""
+        self._notebook.note(_note(UNANALYZED, reason))

@@ -1,0 +1,317 @@
+"""What the doors take and give, as types: they validate, and the document is made of them.
+
+Epsilons are decimals in strings: exact, as everywhere before a figure is shown.
+"""
+
+from __future__ import annotations
+
+import decimal
+from datetime import date
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from veilcount_shared.collection import Adjacency, Held, Linkage, Model, Presence
+from veilcount_shared.periods import Unit
+from veilcount_shared.verdict import Verdict
+
+from ..auth.api_keys import MOST_LABEL, Role
+from ..central import MOST_VALUES
+from ..text.api_types import Count, Counts, Decimal
+from ..text.privacy_guarantees import Epsilons
+
+Value = str | int | bool | list[str | int]
+
+
+class Verdicts(Struct):
+    """One verdict a report, in the batch's order."""
+
+    verdicts: list[Verdict]
+
+
+class ProblemDocument(Struct):
+    """What is wrong, as RFC 9457 has it."""
+
+    type: Annotated[str, Meta(extra_json_schema={"pattern": "^urn:veilcount:problem:"})]
+    title: str
+    status: Annotated[int, Meta(ge=400, le=599)]
+    detail: str
+    place: str | UnsetType = UNSET
+    requested: Decimal | UnsetType = UNSET
+    spent: Decimal | UnsetType = UNSET
+    remaining: Decimal | UnsetType = UNSET
+
+
+class Named(Struct):
+    """A series: a collection's name and the fingerprint of one of its definitions."""
+
+    name: str
+    fingerprint: str
+
+
+class CollectionLine(Named, rename={"start": "from"}):
+    """A collection by its newest definition."""
+
+    app: str
+    question: str
+    model: Model
+    unit: Unit
+    start: date
+    until: date
+    closed: bool
+    epsilon: Epsilons
+    series: Annotated[Count, Meta(description="how many definitions it has had")]
+    reports: Annotated[Count | None, Meta(description="null where no exact count may leave")]
+
+
+class CollectionLines(Struct):
+    """All collections."""
+
+    collections: list[CollectionLine]
+
+
+class Segment(Struct):
+    """A public attribute that is told apart, and its values."""
+
+    name: str
+    values: list[str | int]
+
+
+class Tally(Struct, rename={"first": "from"}):
+    """How many reports one period of one cell of the segments holds."""
+
+    period: Count
+    first: Annotated[date, Meta(description="the period's first UTC day")]
+    segment: Count
+    reports: Count
+
+
+class SeriesFigures(Struct):
+    """What came of a series. None of it where no exact count may leave."""
+
+    reports: Count
+    tallies: list[Tally]
+    verdicts: Counts
+    losses: Annotated[Counts, Meta(description="reason:digits of how many, a device each")]
+
+
+class SeriesView(Struct, rename={"start": "from"}):
+    """One definition of a collection."""
+
+    fingerprint: str
+    question: str
+    closed: bool
+    model: Model
+    adjacency: Adjacency | None
+    unit: Unit
+    per_period: Count
+    answers: Count
+    periods: Count
+    start: date
+    until: date
+    late: Count
+    linkage: Linkage
+    held: Annotated[Held | None, Meta(description="where a value waits; null: not stated")]
+    presence: Presence
+    segments: list[Segment]
+    epsilon: Epsilons
+    promise: Annotated[list[str], Meta(description="what is promised, in plain words")]
+    figures: SeriesFigures | None
+
+
+class CollectionView(Struct):
+    """A collection's series, the newest first. They are never summed."""
+
+    name: str
+    series: list[SeriesView]
+
+
+class Definitions(Struct, forbid_unknown_fields=True):
+    """A definitions file, and the value lists that it names."""
+
+    text: Annotated[str, Meta(description="TOML")]
+    files: Annotated[dict[str, str], Meta(description="by name, one value a line")] = {}
+
+
+class PushedSeries(Named):
+    """A series that is new, and the bytes that its counters take at most in each shard."""
+
+    counter_bytes: int
+
+
+class Pushed(Struct):
+    """The series that were not known before."""
+
+    new: list[PushedSeries]
+
+
+class Closed(Struct):
+    """The fingerprints that take no more reports from now on."""
+
+    closed: list[str]
+
+
+class KeyLine(Struct):
+    """A key: everything but the key. Days, not instants; empty: never."""
+
+    id: str
+    role: Role
+    label: str
+    created: str
+    used: str
+    revoked: str
+
+
+class KeyLines(Struct):
+    """All keys that were ever made."""
+
+    keys: list[KeyLine]
+
+
+class WantedKey(Struct, forbid_unknown_fields=True):
+    """A key to be made."""
+
+    role: Role
+    label: Annotated[str, Meta(max_length=MOST_LABEL, description="printable")] = ""
+
+
+class NewKey(Struct):
+    """A key, shown this once."""
+
+    id: str
+    role: Role
+    label: str
+    key: str
+
+
+class Act(Struct):
+    """What an operator did, and when."""
+
+    at: str
+    who: Annotated[str, Meta(description="a key's id, or cli")]
+    act: str
+    of: str
+
+
+class Acts(Struct):
+    """The audit log, the oldest first."""
+
+    entries: list[Act]
+
+
+class Alive(Struct):
+    """The process answers."""
+
+    status: str
+
+
+class Readiness(Struct):
+    """Whether reports can be taken, and why not."""
+
+    ready: bool
+    durable: Annotated[str, Meta(description="yes, no, unknown; empty if the store is away")]
+    why: str
+    serving: Annotated[int, Meta(description="shards that take reports; ready: at least one")] = 0
+    shards: Annotated[int, Meta(description="shards of the store; 0: not known")] = 0
+
+
+class CountOf(Struct, forbid_unknown_fields=True):
+    """How many answers are one of these values; of crossed domains, a list each."""
+
+    count: Annotated[list[Value], Meta(min_length=1, max_length=MOST_VALUES)]
+
+
+class WantedRelease(Struct, forbid_unknown_fields=True, rename={"first": "from", "last": "to"}):
+    """A question to the curator."""
+
+    query: str | CountOf
+    epsilon: decimal.Decimal  # as a string, or as a number that is read exactly
+    first: date | None = None
+    last: date | None = None
+    series: Annotated[str, Meta(description="a fingerprint; by default, the newest")] = ""
+    dry_run: bool = False
+
+
+class NoiseView(Struct):
+    """The noise on one part of a release."""
+
+    name: str
+    sensitivity: Count
+    scale: float
+    deviation: float
+    half_width: Annotated[Count, Meta(description="noise is within it, at the level")]
+
+
+class Figure(Struct):
+    """One number of a release: what it is of, and the interval of what is true."""
+
+    value: Value
+    figure: float
+    low: float
+    high: float
+
+
+class ReleaseView(Struct, rename={"first": "from", "last": "to"}):
+    """A release: of which periods, at which price, under how much noise, and what came of it."""
+
+    query: str | CountOf
+    epsilon: Decimal
+    person_epsilon: Annotated[Decimal, Meta(description="of all units of one person together")]
+    first: date
+    last: date
+    level: float
+    noise: list[NoiseView]
+    day: Annotated[date | None, Meta(description="when it was drawn; null: it was not")]
+    n: Annotated[Count | None, Meta(description="null where no exact count may leave")]
+    figures: list[Figure]
+
+
+class QuantileView(Struct):
+    """A number at or below which a share of the answers lies, and its interval."""
+
+    share: float
+    value: int
+    low: int
+    high: int
+
+
+class ReleaseAnswer(ReleaseView, rename={"first": "from", "last": "to"}):
+    """A release that was asked for: what it asks of the period that has least left, and leaves."""
+
+    collection: str
+    fingerprint: str
+    adjacency: Adjacency | None
+    quantiles: Annotated[list[QuantileView], Meta(description="of a number's histogram, free")]
+    dry_run: bool
+    charged: Annotated[bool, Meta(description="false: foreseen only, or answered before")]
+    requested: Decimal
+    spent: Decimal
+    remaining: Decimal
+
+
+class PeriodBudget(Struct, rename={"first": "from", "last": "to"}):
+    """What one period's budget has paid for, and what is left of it."""
+
+    period: Count
+    first: date
+    last: date
+    spent: Decimal
+    remaining: Decimal
+
+
+class SeriesReleases(Struct):
+    """All releases of one series, the oldest first, and where its periods stand."""
+
+    fingerprint: str
+    adjacency: Adjacency | None
+    budget: Annotated[Decimal, Meta(description="of each period")]
+    periods: list[PeriodBudget]
+    releases: list[ReleaseView]
+
+
+class CollectionReleases(Struct):
+    """The releases of a collection's series, the newest series first."""
+
+    name: str
+    locked: Annotated[bool, Meta(description="no release is made until the operator unlocks")]
+    series: list[SeriesReleases]

@@ -1,0 +1,47 @@
+"""What is told of reports beside the answers: verdicts and losses by series, out of the notes."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from veilcount_shared.verdict import Verdict
+
+from ..ingest.pipeline import BY_BODY, LOSS
+from ..store import BY_HOUR, BY_MEMORY, LIMITED, VERDICT, Note
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The notes of one series: verdicts of what was not counted, losses, and limits reached."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    losses: Counter[str] = field(default_factory=Counter)
+    limited: Counter[str] = field(default_factory=Counter)  # `full`, but not by a period
+
+    def full(self) -> dict[str, int]:
+        """Return how many reports were answered `full`, by the limit that was reached."""
+        of_period = self.verdicts[Verdict.FULL] - self.limited.total()
+        found = {limit: self.limited[limit] for limit in (BY_BODY, BY_HOUR, BY_MEMORY)}
+        return found | {"period": of_period}
+
+    def with_counted(self, reports: int) -> dict[str, int]:
+        """Return how often each verdict was given, all of them, in the protocol's order."""
+        return {
+            verdict.value: reports if verdict is Verdict.COUNTED else self.verdicts[verdict]
+            for verdict in Verdict
+        }
+
+
+def counts_by_series(noted: Mapping[Note, int]) -> dict[str, Counts]:
+    """Return the notes of each series, summed over its periods."""
+    found: defaultdict[str, Counts] = defaultdict(Counts)
+    for note, number in noted.items():
+        if note.what == VERDICT:
+            found[note.fingerprint].verdicts[note.word] += number
+        elif note.what == LOSS:
+            found[note.fingerprint].losses[note.word] += number
+        elif note.what == LIMITED:
+            found[note.fingerprint].limited[note.word] += number
+    return found

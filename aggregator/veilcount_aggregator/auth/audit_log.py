@@ -1,0 +1,36 @@
+"""Who changed what: an append-only log of what operators did. Nothing of a device is in it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from ..store import Record, Store
+
+KIND = "audit"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One act."""
+
+    at: str  # to the second, UTC: an operator's act, not a device's
+    who: str  # the key's id, or "cli"
+    act: str
+    of: str
+
+    def record(self, place: int) -> Record:
+        """Return the entry as it is kept."""
+        return Record(KIND, f"{place:08}", json.dumps(asdict(self)).encode())
+
+
+def entry(store: Store, now: datetime, who: str, act: str, of: str) -> Record:
+    """Return the record of one act, for the change that does it."""
+    at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Entry(at, who, act, of).record(len(store.record_keys(KIND)))
+
+
+def log(store: Store) -> list[Entry]:
+    """Return all acts, the oldest first."""
+    return [Entry(**json.loads(value)) for _, value in sorted(store.records(KIND).items())]

@@ -1,0 +1,66 @@
+"""One-time links: a way in for whoever starts an aggregator, without a key on the screen.
+
+The link's secret stands behind a `#`, which no browser sends along: it is in no log of a server or
+proxy. The page that opens posts it once; the store keeps its SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from datetime import datetime, timedelta
+
+from ..store import Record, Store
+from ..store.records import change
+from .api_keys import Role
+from .audit_log import entry
+
+KIND = "link"
+BYTES = 32
+LASTS = timedelta(minutes=15)
+WHO = "link"
+PATH = "/enter"
+
+
+def make(store: Store, role: Role, now: datetime) -> str:
+    """Return the secret of a new link: it opens pages once, within a quarter of an hour."""
+    secret = secrets.token_urlsafe(BYTES)
+    kept = json.dumps({"role": role, "until": (now + LASTS).isoformat()}).encode()
+
+    def decide() -> tuple[list[Record], str]:
+        act = entry(store, now, "cli", f"links make {role}", WHO)
+        return [*_over(store, now), Record(KIND, _digest(secret), kept), act], secret
+
+    return change(store, decide)
+
+
+def address(base: str, secret: str) -> str:
+    """Return the link, below the address of the pages."""
+    return f"{base}{PATH}#{secret}"
+
+
+def take(store: Store, secret: str, now: datetime) -> Role | None:
+    """Use a link up: return what it opens, or nothing if it was used, is too old or is none."""
+
+    def decide() -> tuple[list[Record], Role | None]:
+        kept = store.records(KIND).get(_digest(secret))
+        if kept is None or _until(kept) <= now:
+            return [], None
+        used = Record(KIND, _digest(secret), None)
+        return [used, entry(store, now, WHO, "links take", WHO)], Role(json.loads(kept)["role"])
+
+    return change(store, decide)
+
+
+def _over(store: Store, now: datetime) -> list[Record]:
+    kept = store.records(KIND)
+    return [Record(KIND, key, None) for key, value in kept.items() if _until(value) <= now]
+
+
+def _until(kept: bytes) -> datetime:
+    return datetime.fromisoformat(json.loads(kept)["until"])
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,95 @@
+"""Who has logged in to the pages. A browser holds 32 random bytes; the store keeps their SHA-256.
+
+Nothing is signed, so there is no secret that a copy of the store would give away, and a session
+that is ended is over in every worker.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+
+from ..store import Record, Records, Store
+from ..store.records import change
+from .api_keys import Keyring, Role
+from .login_links import WHO
+
+KIND = "session"
+BYTES = 32
+LASTS = timedelta(hours=12)
+MOST = 100  # of one key at a time: the oldest gives way
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A log-in: what it opens, by which key, until when."""
+
+    digest: str
+    role: Role
+    who: str  # the key's id, or that it was a link
+    until: str
+
+    def record(self) -> Record:
+        """Return the session as it is kept."""
+        return Record(KIND, self.digest, json.dumps(asdict(self)).encode())
+
+    @classmethod
+    def of(cls, value: bytes) -> Session:
+        """Read what is kept."""
+        fields = json.loads(value)
+        return cls(**fields | {"role": Role(fields["role"])})
+
+    def holds(self, keyring: Keyring, now: datetime) -> bool:
+        """Whether it still opens anything: not too old, and its key was not taken back."""
+        valid = {key.id for key in keyring.keys.values() if not key.revoked}
+        return datetime.fromisoformat(self.until) > now and self.who in (WHO, *valid)
+
+
+def sessions(records: Records) -> Mapping[str, Session]:
+    """Return all sessions that are kept, by digest."""
+    return {key: Session.of(value) for key, value in records.items()}
+
+
+def begin(store: Store, role: Role, who: str, now: datetime) -> str:
+    """Begin a session; return what the browser keeps."""
+    secret = secrets.token_urlsafe(BYTES)
+    session = Session(digest(secret), role, who, (now + LASTS).isoformat())
+
+    def decide() -> tuple[list[Record], str]:
+        kept = sessions(store.records(KIND))
+        return [*_gone(kept, who, now), session.record()], secret
+
+    return change(store, decide)
+
+
+def end(store: Store, secret: str) -> None:
+    """End a session, for every worker."""
+
+    def decide() -> tuple[list[Record], None]:
+        kept = digest(secret) in store.records(KIND)
+        return [Record(KIND, digest(secret), None)] if kept else [], None
+
+    change(store, decide)
+
+
+def digest(secret: str) -> str:
+    """Return the name a session is kept under."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def form_token(secret: str) -> str:
+    """Return what the forms of a session repeat: other sites cannot know it."""
+    return hmac.new(secret.encode("utf-8", "surrogateescape"), b"form", "sha256").hexdigest()
+
+
+def _gone(kept: Mapping[str, Session], who: str, now: datetime) -> list[Record]:
+    """Return the removal of what is over, and of a key's oldest beyond the most it may have."""
+    over = [each for each in kept.values() if datetime.fromisoformat(each.until) <= now]
+    same = sorted((each for each in kept.values() if each.who == who), key=lambda each: each.until)
+    gone = {each.digest for each in (*over, *same[: max(0, len(same) - MOST + 1)])}
+    return [Record(KIND, each, None) for each in sorted(gone)]

@@ -1,0 +1,1 @@
+"""The collections that a store knows: their definitions, and a cache of them for each worker."""

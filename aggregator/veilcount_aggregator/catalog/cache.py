@@ -1,0 +1,129 @@
+"""What every worker has in memory of the shelf, never older than half a second.
+
+A request looks at the generation if nobody has for a while; only if it changed is the shelf read.
+So a definition that is pushed, a collection that is closed and a key that is revoked reach every
+worker of every host by themselves. Records that cannot be read leave what was known in place, for
+reports of shards that answer. How old that is, is known too: a key that was revoked meanwhile must
+not go on for ever.
+
+A request never parses definitions: a list of a million values takes seconds. It sees keys and
+closed collections at once, and new definitions when a thread of their own has parsed them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from ..auth.api_keys import KIND, Keyring
+from ..errors import StoreError, StoreUnavailable
+from ..ingest.pseudonym_limit import KIND as SECRET
+from ..store import Store
+from .definitions import CLOSED, SOURCE, Catalogue, CatalogueReader, parse_catalogue
+
+SECONDS = 0.5
+KEYS_SECONDS = 5.0  # how old the keys of analysts and admins, and sessions, may be
+REPLICATED = (SOURCE, CLOSED, KIND, SECRET)  # what the intake needs
+DEVICE_KEYS_SECONDS = 900.0  # those of devices, which open nothing but the intake
+PARSER = "veilcount-parser"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The shelf at one generation."""
+
+    generation: int
+    catalogue: Catalogue
+    keyring: Keyring
+
+
+class Watch:
+    """The shelf as of now. For any thread."""
+
+    def __init__(self, store: Store, seconds: Callable[[], float]) -> None:
+        """Read it; `seconds` is a clock that never goes back."""
+        self._store = store
+        self._seconds = seconds
+        self.catalogue = CatalogueReader(store)
+        self._lock = threading.Lock()
+        self._refreshing = threading.Lock()
+        self._parser: threading.Thread | None = None
+        self._looked = self._read_at = seconds()
+        try:
+            self._known = self._read(store.generation())
+        except StoreUnavailable:
+            self._known = self._read_replica()
+            self._read_at -= KEYS_SECONDS + SECONDS  # how old it is, is not known: no key of these
+
+    def known(self) -> Known:
+        """Return what the shelf holds, looked at within the last half second."""
+        if self._seconds() - self._looked >= SECONDS and self._lock.acquire(blocking=False):
+            try:
+                with suppress(StoreError):
+                    self._look()
+            finally:
+                self._looked = self._seconds()
+                self._lock.release()
+        return self._known
+
+    def refresh(self) -> None:
+        """Look now, and wait until what is new is parsed."""
+        with self._refreshing:
+            began = self._seconds()
+            generation = self._store.generation()
+            if generation != self._known.generation:
+                self._known = self._read(generation)
+            self._read_at = began
+
+    def is_fresh(self, most_seconds: float) -> bool:
+        """Whether the records were read within so many seconds; waits for whoever reads now."""
+        if self._seconds() - self._read_at <= most_seconds:
+            return True
+        with self._lock:
+            if self._seconds() - self._looked >= SECONDS:
+                with suppress(StoreError):
+                    self._look()
+                self._looked = self._seconds()
+        return self._seconds() - self._read_at <= most_seconds
+
+    def require_fresh(self, most_seconds: float) -> None:
+        """Refuse to judge by records that could not be read for so long."""
+        if not self.is_fresh(most_seconds):
+            why = f"keys and definitions could not be read for {most_seconds:g} s: no key is taken"
+            raise StoreUnavailable(why)
+
+    def replicate(self) -> None:
+        """Have a copy of the records on every shard, for processes that start without them."""
+        self._store.replicate(REPLICATED)
+
+    def _look(self) -> None:
+        """Look now; leave new definitions to a thread, and know everything else at once."""
+        began = self._seconds()
+        generation = self._store.generation()
+        if generation == self._known.generation:
+            self._read_at = began
+            return
+        if not self.catalogue.has_unparsed():
+            self.refresh()
+            return
+        # Under the old generation: the next look finds what is still missing.
+        known, keyring = self.catalogue.read_parsed(), Keyring.of(self._store.records(KIND))
+        self._known = replace(self._known, catalogue=known, keyring=keyring)
+        self._read_at = began
+        if self._parser is None or not self._parser.is_alive():
+            self._parser = threading.Thread(target=self._parse, name=PARSER, daemon=True)
+            self._parser.start()
+
+    def _parse(self) -> None:
+        with suppress(StoreError):  # looked at again within half a second
+            self.refresh()
+
+    def _read_replica(self) -> Known:
+        generation, sources = self._store.replica(SOURCE)
+        (_, closed), (_, keys) = self._store.replica(CLOSED), self._store.replica(KIND)
+        return Known(generation, parse_catalogue(sources, closed), Keyring.of(keys))
+
+    def _read(self, generation: int) -> Known:
+        return Known(generation, self.catalogue.read(), Keyring.of(self._store.records(KIND)))

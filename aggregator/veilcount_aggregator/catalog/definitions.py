@@ -1,0 +1,227 @@
+"""Definitions that were ever loaded: kept word for word, known for ever.
+
+A file is kept with the value lists it names, and read again by the code that a device uses too. The
+newest file that names a collection says its question.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from io import StringIO
+from pathlib import Path
+
+from veilcount_shared import Collection, parse_collections
+from veilcount_shared.errors import DefinitionError
+
+from ..auth.audit_log import entry
+from ..errors import StoreUnfit
+from ..series.series import Series
+from ..store import Record, Records, Store
+from ..store.records import change
+
+SOURCE = "source"
+CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A definitions file, with the files it names, as text."""
+
+    text: str
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """The name it is kept under."""
+        return hashlib.sha256(self._bytes()).hexdigest()
+
+    def collections(self) -> dict[str, Collection]:
+        """Return its collections, or refuse it as a device would."""
+        return _parse(self)
+
+    def kept_collections(self) -> dict[str, Collection]:
+        """Return its collections, as the release that accepted it understood them."""
+        return _parse(self, legacy=True)
+
+    def _bytes(self) -> bytes:
+        kept = {"text": self.text, "files": dict(self.files)}
+        return json.dumps(kept, sort_keys=True, ensure_ascii=False).encode()
+
+    def record(self, place: int) -> Record:
+        """Return the source as it is kept, in order of arrival."""
+        return Record(SOURCE, f"{place:06}-{self.digest}", self._bytes())
+
+
+def _parse(source: Source, *, legacy: bool = False) -> dict[str, Collection]:
+    given = source.files
+
+    def read_values(name: str) -> list[str]:
+        if name not in given:  # a path on our own disk is nothing that may be asked for
+            raise DefinitionError("values_file", name, "send the file along with the definitions")
+        return _lines(given[name].removeprefix("\ufeff"))
+
+    return parse_collections(source.text, read_values, legacy=legacy)
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text as a file's would be read."""
+    return [line.rstrip("\n") for line in StringIO(text, newline=None)]
+
+
+def read_source(path: Path) -> Source:
+    """Return a definitions file from the disk, with the value lists it names."""
+    read: dict[str, str] = {}
+
+    def read_values(name: str) -> list[str]:
+        try:
+            read[name] = (path.parent / name).read_text(encoding="utf-8-sig")
+        except (OSError, ValueError) as error:
+            raise DefinitionError("values_file", name, f"cannot be read: {error}") from error
+        return _lines(read[name])
+
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise DefinitionError("file", path.name, f"cannot be read: {error}") from error
+    parse_collections(text, read_values, path.name)
+    return Source(text, read)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Every series by its fingerprint, and the series of each collection, the newest first."""
+
+    series: Mapping[str, Series]
+    named: Mapping[str, tuple[Series, ...]]
+
+    @classmethod
+    def build(cls, parsed: Mapping[str, Iterable[Collection]], closed: Container[str]) -> Catalogue:
+        """Return the catalogue of parsed sources, by record key, and of closed fingerprints."""
+        series: dict[str, Series] = {}
+        named: dict[str, list[str]] = {}
+        for _, collections in sorted(parsed.items()):
+            for collection in collections:
+                fingerprint = collection.fingerprint
+                series[fingerprint] = Series(collection, closed=fingerprint in closed)
+                prints = named.setdefault(collection.name, [])
+                prints[:] = [fingerprint, *(each for each in prints if each != fingerprint)]
+        return cls(
+            series,
+            {name: tuple(series[each] for each in prints) for name, prints in named.items()},
+        )
+
+
+def parse_catalogue(sources: Records, closed: Container[str]) -> Catalogue:
+    """Return the catalogue of sources as they are kept, and of closed fingerprints."""
+    return Catalogue.build({key: _collections(key, text) for key, text in sources.items()}, closed)
+
+
+def _collections(key: str, value: bytes) -> tuple[Collection, ...]:
+    try:
+        return tuple(Source(**json.loads(value)).kept_collections().values())
+    except DefinitionError as error:
+        why = f"the kept definitions {key[:14]} cannot be read by this version: {error}"
+        raise StoreUnfit(f"{why}; run the version that loaded them, or a newer one") from error
+
+
+class CatalogueReader:
+    """Reads the catalogue of one store, each source once. For any thread.
+
+    A source's key holds the digest of its text, so what was parsed under a key stays right: a
+    change of other records costs two lists of keys, a closed collection no parsing. What is
+    remembered is what the store holds, and no more.
+    """
+
+    def __init__(self, store: Store) -> None:
+        """Read nothing yet."""
+        self._store = store
+        self._lock = threading.Lock()
+        self._parsed: dict[str, tuple[Collection, ...]] = {}
+        self._closed: frozenset[str] = frozenset()
+        self._built: tuple[frozenset[str], Catalogue] = (frozenset(), Catalogue({}, {}))
+
+    def has_unparsed(self) -> bool:
+        """Whether the store holds a source that was not parsed here: that may take seconds."""
+        return not self._store.record_keys(SOURCE) <= self._built[0]
+
+    def read(self) -> Catalogue:
+        """Return the catalogue as of now; the same object while no source or closing came."""
+        keys, closed = self._store.record_keys(SOURCE), self._store.record_keys(CLOSED)
+        with self._lock:
+            self._parse(keys)
+            return self._build(keys, closed)
+
+    def read_parsed(self) -> Catalogue:
+        """Return the catalogue without sources that were not parsed yet; it never waits."""
+        closed = self._store.record_keys(CLOSED)
+        keys, known = self._built
+        return known if closed == self._closed else Catalogue.build(self._of(keys), closed)
+
+    def _parse(self, keys: frozenset[str]) -> None:
+        new = keys - self._parsed.keys()
+        for key, value in sorted(self._store.records_at(SOURCE, new).items()):
+            self._parsed[key] = _collections(key, value)
+
+    def _build(self, keys: frozenset[str], closed: frozenset[str]) -> Catalogue:
+        if (keys, closed) != (self._built[0], self._closed):
+            self._parsed = self._of(keys)
+            self._closed, self._built = closed, (keys, Catalogue.build(self._parsed, closed))
+        return self._built[1]
+
+    def _of(self, keys: frozenset[str]) -> dict[str, tuple[Collection, ...]]:
+        return {key: self._parsed[key] for key in keys if key in self._parsed}
+
+
+ReadCatalogue = Callable[[], Catalogue]
+
+
+def catalogue(store: Store) -> Catalogue:
+    """Return what a store knows, read once; whoever reads again keeps a `CatalogueReader`."""
+    return CatalogueReader(store).read()
+
+
+def push(
+    store: Store, source: Source, now: datetime, who: str, read: ReadCatalogue | None = None
+) -> list[Collection]:
+    """Keep a file; return its collections that were not known before.
+
+    `read` returns the store's catalogue as of now: a reader's, where one is kept.
+    """
+    given = source.collections()
+    read = read or CatalogueReader(store).read
+
+    def decide() -> tuple[list[Record], list[Collection]]:
+        kept = store.record_keys(SOURCE)
+        if any(key.endswith(source.digest) for key in kept):
+            return [], []
+        known = read().series
+        news = [each for each in given.values() if each.fingerprint not in known]
+        names = ", ".join(each.name for each in news) or "(texts only)"
+        return [
+            source.record(len(kept)),
+            entry(store, now, who, "collections push", names),
+        ], news
+
+    return change(store, decide)
+
+
+def close(
+    store: Store, name: str, now: datetime, who: str, read: ReadCatalogue | None = None
+) -> list[Series]:
+    """Take no more reports for a collection, under any of its definitions; return those closed."""
+    read = read or CatalogueReader(store).read
+
+    def decide() -> tuple[list[Record], list[Series]]:
+        still_open = [series for series in read().named.get(name, ()) if not series.closed]
+        day = now.date().isoformat().encode()
+        records = [Record(CLOSED, series.fingerprint, day) for series in still_open]
+        if records:
+            records.append(entry(store, now, who, "collections close", name))
+        return records, [replace(series, closed=True) for series in still_open]
+
+    return change(store, decide)

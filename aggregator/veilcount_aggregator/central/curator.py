@@ -1,0 +1,91 @@
+"""The trusted curator: takes a question, pays for it, and is alone with the true counts.
+
+They are read, noised and dropped in one call. Neither an answer nor an error carries one: whatever
+fails between the counts and the noise is told by its kind and place, and its frames are let go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..errors import StoreError
+from ..series.series import Series
+from ..store import Store
+from ..structured_logging import place_of
+from . import Forecast, Question, Release, answer, forecast, prepare
+from .budget_ledger import Account, Answer, accounts
+from .privacy_filter import Filter
+
+
+class DrawFailed(RuntimeError):
+    """A fault of ours between the true counts and the noise. Nothing was charged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer, whether it was charged now, and where its periods stand since."""
+
+    question: Question
+    release: Release
+    day: str
+    charged: bool
+    accounts: list[Account]
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What an answer would cost and how far it would be off; and where its periods stand."""
+
+    question: Question
+    forecast: Forecast
+    accounts: list[Account]
+
+
+@dataclass(frozen=True, slots=True)
+class Curator:
+    """Answers questions of central collections."""
+
+    filter: Filter
+
+    def foresee(self, series: Series, request: Mapping[str, object]) -> Foreseen:
+        """Return what a request would cost: from its definition alone, and what was spent."""
+        question = prepare(request, series.collection)
+        standing = accounts(series, self.filter.prices(series), question.charges)
+        return Foreseen(question, forecast(question), standing)
+
+    def answer(
+        self, series: Series, request: Mapping[str, object], now: datetime, who: str
+    ) -> Told:
+        """Return the answer to a request, charged if it is new."""
+        question = prepare(request, series.collection)
+        store = self.filter.store
+        paid = self.filter.release(
+            series, question, lambda: draw(store, series, question), now, who
+        )
+        return Told(
+            question,
+            Release.read(paid.kept.answer),
+            paid.kept.day,
+            paid.now,
+            accounts(series, paid.prices, question.charges),
+        )
+
+
+def draw(store: Store, series: Series, question: Question) -> Answer:
+    """Return a release, freshly drawn. The true counts live in this call and no longer."""
+    try:
+        return _noised(store, series, question)
+    except StoreError:
+        raise  # says where the store is, and nothing of what it holds
+    except Exception as error:  # noqa: BLE001 - whatever it is, its frames hold true counts
+        why = f"{type(error).__name__} at {place_of(error)}"
+    # Raised out here: an error that is raised in there would keep the other, and its frames.
+    raise DrawFailed(why)
+
+
+def _noised(store: Store, series: Series, question: Question) -> Answer:
+    asked = set(question.periods)
+    cells = [cell for cell in store.sizes(series) if cell.period in asked]
+    return answer(question, store.counters(series, cells)).written()

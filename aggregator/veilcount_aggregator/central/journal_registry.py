@@ -1,0 +1,61 @@
+"""The registry of release journals: which hosts must have confirmed the store before a release.
+
+It is kept in the store's records, one for each journal. A journal confirms a *view*: the store's
+incarnation together with the identities of all registered journals. So a store that was restarted,
+promoted or replaced, and a journal that joined or left, each make a new view, which every
+registered journal has to confirm anew; `confirmation` says what it checks before it does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+
+from ..store import Record, Store
+
+KIND = "journal"
+RETIRED = "journal-retired"
+UNLOCKS = "unlock"
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """One registered journal, and the view that it confirmed last."""
+
+    id: str
+    label: str
+    view: str = ""
+    at: str = ""  # when it confirmed that, to the second, UTC; "": never
+
+    def __str__(self) -> str:
+        """Return what an operator knows it by."""
+        return f"{self.label} ({self.id})"
+
+    def record(self) -> Record:
+        """Return it as it is kept."""
+        return Record(KIND, self.id, json.dumps(asdict(self), sort_keys=True).encode())
+
+
+def registered(store: Store) -> dict[str, Registered]:
+    """Return the registered journals, by identity."""
+    kept = store.records(KIND)
+    return {id_: Registered(**json.loads(value)) for id_, value in sorted(kept.items())}
+
+
+def view(incarnation: str, journals: Iterable[str]) -> str:
+    """Return the name of a view."""
+    return hashlib.sha256("\n".join([incarnation, *sorted(journals)]).encode()).hexdigest()[:32]
+
+
+def pending(journals: Mapping[str, Registered], incarnation: str) -> list[Registered]:
+    """Return the journals that have not confirmed the present view."""
+    present = view(incarnation, journals)
+    return [each for each in journals.values() if each.view != present]
+
+
+def waited_for(store: Store) -> list[Registered]:
+    """Return the journals that releases from this store wait for."""
+    journals = registered(store)
+    return pending(journals, store.incarnation()) if journals else []

@@ -1,0 +1,197 @@
+"""A request made ready: what it asks, of which periods, at which price, under how much noise.
+
+`prepare` is pure and sees no data. What it returns names all that a ledger needs: the one spelling
+of the request, and what it costs each period. The true counts enter in `answer` alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+
+from veilcount_shared import Collection, periods
+from veilcount_shared.collection import Model
+from veilcount_shared.epsilon import EPSILON_GRAIN, epsilon_of
+from veilcount_shared.errors import EpsilonError, InexactError
+from veilcount_shared.schedule import closes, opens
+
+from ..errors import QueryError
+from . import sensitivity as contribution
+from .query import Count, Histogram, Mean, Query, parse
+
+FIELDS = frozenset({"query", "epsilon", "from", "to"})
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+#: written out: an exponent of nine letters would be a number of a gigabyte
+_NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Integers that noise is added to: their L1 sensitivity and their share of epsilon."""
+
+    name: str
+    size: int
+    sensitivity: int
+    epsilon: Fraction
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query of one collection, over whole periods, at an exact epsilon."""
+
+    collection: Collection
+    query: Query
+    epsilon: Fraction
+    periods: range
+    asked: object = field(compare=False)  # the query as it was written, for people
+
+    @cached_property
+    def canonical(self) -> str:
+        """The one spelling of what is asked: equal if and only if the meaning is."""
+        meaning = {
+            "collection": self.collection.fingerprint,
+            "epsilon": self.micro_epsilon,
+            "periods": [self.periods[0], self.periods[-1]],
+            "query": self.query.canonical(),
+        }
+        return json.dumps(meaning, sort_keys=True, separators=(",", ":"))
+
+    @property
+    def micro_epsilon(self) -> int:
+        """Epsilon in millionths, a whole number."""
+        return int(self.epsilon * EPSILON_GRAIN)
+
+    @property
+    def charges(self) -> dict[int, int]:
+        """What each period's budget pays, in millionths.
+
+        A unit lies in one period, so each period pays for its own units and none for another's.
+        """
+        return dict.fromkeys(self.periods, self.micro_epsilon)
+
+    @property
+    def person_epsilon(self) -> Fraction:
+        """What the release reveals of all units of one person: the plain sum."""
+        return self.epsilon * contribution.person_answers(self.collection, self.periods)
+
+    @property
+    def publishes_n(self) -> bool:
+        """Whether the exact number of answers is public."""
+        return contribution.publishes_n(self.collection)
+
+    @property
+    def sensitivity(self) -> int:
+        """The L1 sensitivity of all that noise is added to (of a mean in two parts: of the sum)."""
+        return self.parts[0].sensitivity
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """What noise is added to. A mean of unknown n is a sum and a count, at half of epsilon."""
+        collection, query, epsilon = self.collection, self.query, self.epsilon
+        if isinstance(query, Histogram):
+            return (Part("histogram", query.size, contribution.of_histogram(collection), epsilon),)
+        if isinstance(query, Count):
+            return (Part("count", 1, contribution.of_count(collection), epsilon),)
+        low, high = query.ends
+        if isinstance(query, Mean) and not self.publishes_n:
+            centred = contribution.of_sum(collection, low - high, high - low)
+            counted = contribution.of_count(collection)
+            return (
+                Part("centred sum", 1, centred, epsilon / 2),
+                Part("count", 1, counted, epsilon / 2),
+            )
+        return (Part("sum", 1, contribution.of_sum(collection, low, high), epsilon),)
+
+
+def prepare(request: Mapping[str, object], collection: Collection) -> Question:
+    """Return the question that a request asks, or refuse it with the field and the fix.
+
+    `query` and `epsilon` are needed; `from` and `to` are the first and the last day of whole
+    periods, by default the campaign's. Epsilon is an exact number: a JSON reader must not make a
+    float of it.
+    """
+    if collection.model is not Model.CENTRAL:
+        raise QueryError("collection", collection.name, "its model is local: read its estimate")
+    unknown = sorted(set(map(str, request)) - FIELDS)
+    if unknown:
+        raise QueryError(unknown[0], request[unknown[0]], "unknown: remove it")
+    query = parse(request.get("query"), collection)
+    epsilon = _epsilon(request.get("epsilon"), collection)
+    wanted = request["query"]
+    question = Question(collection, query, epsilon, _periods(request, collection), wanted)
+    everyone = Count(((0, collection.inputs - 1),))
+    if query == everyone and question.publishes_n:
+        raise QueryError("query", wanted, "this number is public here: it costs nothing")
+    return question
+
+
+def _epsilon(given: object, collection: Collection) -> Fraction:
+    if given is None:
+        raise QueryError("epsilon", None, 'give a number, such as "0.1"')
+    try:
+        epsilon = epsilon_of(_exactly(given))
+    except EpsilonError as error:
+        raise QueryError("epsilon", given, error.fix) from error
+    except InexactError as error:
+        raise QueryError("epsilon", given, 'give an exact number, such as "0.1"') from error
+    if epsilon > collection.unit_epsilon:
+        most = collection.unit_epsilon
+        raise QueryError("epsilon", epsilon, f"a period's whole budget is {float(most):g}")
+    return epsilon
+
+
+def _exactly(given: object) -> int | str | Fraction:
+    if isinstance(given, Decimal):
+        given = f"{given}"
+    short = not isinstance(given, str) or _NUMBER.fullmatch(given)
+    if not (short and isinstance(given, int | str | Fraction)):
+        raise QueryError("epsilon", given, 'give an exact number, such as "0.1"')
+    return given
+
+
+def _periods(request: Mapping[str, object], collection: Collection) -> range:
+    start, last_day = collection.start, collection.until - timedelta(days=1)
+    first = _period("from", request.get("from"), start, collection)
+    last = _period("to", request.get("to"), last_day, collection)
+    if last < first:
+        raise QueryError("to", request.get("to"), f"give a day after from = {request.get('from')}")
+    return range(first, last + 1)
+
+
+def _period(field: str, given: object, default: date, collection: Collection) -> int:
+    """Return the period that begins (from) or ends (to) on the given day, or refuse the day."""
+    day = default if given is None else _day(field, given)
+    if not collection.start <= day < collection.until:
+        last = collection.until - timedelta(days=1)
+        raise QueryError(field, given, f"give a day from {collection.start} to {last}")
+    period = periods.number(collection.unit, collection.start, day)
+    ends = {
+        "from": opens(collection, period).date(),
+        "to": closes(collection, period).date() - timedelta(days=1),
+    }
+    if day != ends[field]:
+        raise QueryError(
+            field,
+            given,
+            f"a release covers whole periods: this one is {ends['from']} to {ends['to']}",
+        )
+    return period
+
+
+def _day(field: str, given: object) -> date:
+    try:
+        if isinstance(given, str) and _DAY.fullmatch(given):
+            return date.fromisoformat(given)
+    except ValueError as error:
+        raise QueryError(field, given, "there is no such day") from error
+    if type(given) is date:
+        return given
+    raise QueryError(field, given, 'give a day, such as "2026-12-01"')

@@ -1,0 +1,307 @@
+"""Central releases, paid for from a budget that outlives every process.
+
+A pure filter per (series, period): what a period paid for may not add up to more than its budget,
+whatever was asked and in whatever order. Charge, draw and result are one change of the shelf:
+whoever loses a race draws again, and nobody has seen the first draw. The same question has the same
+answer, free. Before an answer leaves, the host's journal has it too, and the journals of all hosts
+have confirmed the store: one that came back from older files releases nothing until what it lacks
+is entered again (`confirmation` has the argument). What was entered again may be more than a budget
+pays for; then nothing leaves of that period any more, since not all of it may have left.
+
+Each release reads all that were made before, from the store and from the journal: another process
+may have made one, and the store may have forgotten one. What was read before is not decoded again.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from typing import NamedTuple, Protocol
+
+from veilcount_shared.epsilon import EPSILON_GRAIN
+from veilcount_shared.schedule import closes
+
+from ..auth.audit_log import entry
+from ..errors import (
+    InsufficientBudget,
+    NoJournal,
+    ReleasesLocked,
+    ReleasesWaiting,
+    SettingsError,
+    StillFilling,
+)
+from ..series.series import Series, utc_day
+from ..store import Record, Store
+from ..store.records import change
+from .budget_ledger import Answer, Charged, Kept, Price, accounts, kept_in, records, releases
+from .digest_cache import Once
+from .journal_registry import KIND as JOURNAL
+from .journal_registry import RETIRED, UNLOCKS, Registered, pending, registered
+from .journal_state import StateFile
+from .release_journal import Journal, believed, line_in, spelled
+from .restore_lock import KIND as LOCK
+from .restore_lock import RELEASES, locked
+from .store_confirmation import Confirmer
+
+UNLOCK_ID_BYTES = 8
+
+
+class Question(Protocol):
+    """What is asked of a collection's closed periods, in its one spelling."""
+
+    @property
+    def canonical(self) -> str:
+        """The question, spelled in one way."""
+
+    @property
+    def charges(self) -> Mapping[int, int]:
+        """What each period is charged, in millionths of epsilon."""
+
+
+class Paid(NamedTuple):
+    """An answer, whether it was charged now, and the prices of all releases of its series since."""
+
+    kept: Kept
+    now: bool
+    prices: Sequence[Price]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What stands between the true tallies and everyone."""
+
+    store: Store
+    journal: Journal | None
+    settling: float = 0.0  # seconds that a new journal waits, where other hosts may exist
+    _price: Once[Price] = field(default_factory=lambda: Once(Price.of), init=False, repr=False)
+    _look: Once[bytes | None] = field(
+        default_factory=lambda: Once(believed), init=False, repr=False
+    )
+    _confirmer: Confirmer | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Get ready to confirm the store, where there is a journal."""
+        if self.journal is not None:
+            made = Confirmer(self.store, self.journal, self._price, self._look, self.settling)
+            object.__setattr__(self, "_confirmer", made)
+
+    def release(
+        self,
+        series: Series,
+        question: Question,
+        draw: Callable[[], Answer],
+        now: datetime,
+        who: str,
+    ) -> Paid:
+        """Return the answer, charged and durable; or the one that was given before."""
+        confirmer = self._confirmer
+        if self.journal is None or confirmer is None:
+            raise NoJournal(
+                "releases are written to a journal beside the store before they leave, and there is"
+                " none: start with --journal FILE"
+            )
+        mine = confirmer.confirm(now)
+        incarnation = self.store.incarnation()
+
+        def decide() -> tuple[list[Record], tuple[Kept, bool]]:
+            self._require_confirmed(mine, incarnation)
+            confirmer.require_settled(now)
+            return self._decide(series, question, draw, now, who)
+
+        kept, charged = change(self.store, decide)
+        # Those before it too: whoever made them may have died before their lines were written.
+        made = records(self.store, series.fingerprint)
+        prices = list(map(self._price, made))
+        texts = {price.seal: record for price, record in zip(prices, made, strict=True)}
+        self._require_same(incarnation)  # or the journal would remember what the store has lost
+        self.journal.add(texts, lambda seal: spelled(kept_in(texts[seal]).line()))
+        self._require_same(incarnation)  # only now: see `confirmation`
+        return Paid(kept, charged, prices)
+
+    def prices(self, series: Series) -> list[Price]:
+        """Return the prices of a series' releases, the oldest first."""
+        return list(map(self._price, records(self.store, series.fingerprint)))
+
+    def _decide(
+        self,
+        series: Series,
+        question: Question,
+        draw: Callable[[], Answer],
+        now: datetime,
+        who: str,
+    ) -> tuple[list[Record], tuple[Kept, bool]]:
+        made = records(self.store, series.fingerprint)
+        earlier = list(map(self._price, made))
+        for known, record in zip(earlier, made, strict=True):
+            if known.canonical == question.canonical and not overspent(series, known, earlier):
+                return [], (kept_in(record), False)
+        refuse_filling(series, question.charges, utc_day(now))
+        refuse_overspending(series, question.charges, earlier)
+        new = _kept(series, question, draw(), now, who)
+        act = entry(self.store, now, who, "release", series.collection.name)
+        return [new.record(len(earlier)), act], (new, True)
+
+    # -- the journals against the store --------------------------------------------------------
+
+    def tick(self, now: datetime) -> None:
+        """Confirm the store for this host, or lock releases; cheap if nothing has changed."""
+        if self._confirmer is not None:
+            self._confirmer.tick(now)
+
+    def _require_confirmed(self, mine: str, incarnation: str) -> None:
+        if locked(self.store):
+            raise ReleasesLocked(
+                "releases are locked: the store may have forgotten what was spent; the operator "
+                "enters it again with `veilcount store unlock --journal FILE`"
+            )
+        journals = registered(self.store)
+        waited_for = pending(journals, incarnation)
+        if mine not in journals or waited_for:
+            raise ReleasesWaiting(_waiting(waited_for))
+
+    def _require_same(self, incarnation: str) -> None:
+        """Keep an answer back whose charge may be lost; where it is not, it is free now."""
+        if self.store.incarnation() != incarnation:
+            raise ReleasesWaiting(_waiting([]))
+
+    def forgotten(self) -> list[Kept]:
+        """Return what the journal remembers and the store does not."""
+        if self.journal is None:
+            return []
+        # The journal first: what it holds is in the store already, unless the store forgot.
+        remembered = dict(self.journal.sealed(self._look))
+        here = {self._price(each).seal for each in records(self.store)}
+        return [Kept.read(line_in(text)) for seal, text in remembered.items() if seal not in here]
+
+    def reenter(self, now: datetime, who: str) -> list[Kept]:
+        """Enter again what was forgotten, and open the lock; return what was entered."""
+        if self.journal is None or not self.journal.path.exists():
+            given = str(self.journal.path) if self.journal else ""
+            raise SettingsError(
+                "journal",
+                given,
+                "no such file: give the one that releases were written to, or an empty one if"
+                " nothing was ever released",
+            )
+
+        def decide() -> tuple[list[Record], list[Kept]]:
+            missing = self.forgotten()
+            act = entry(self.store, now, who, "store unlock", f"{len(missing)} releases")
+            unlocked = Record(UNLOCKS, secrets.token_hex(UNLOCK_ID_BYTES), b"{}")
+            opened = Record(LOCK, RELEASES, None)
+            return [*self._behind(missing), *self._known(), act, unlocked, opened], missing
+
+        return change(self.store, decide)
+
+    def retire(self, id_: str, now: datetime, who: str) -> list[Kept]:
+        """Wait for a journal no more; enter first what its file, if there is one, remembers."""
+        if self.journal is not None:
+            _refuse_other_journal(self.journal, id_)
+
+        def decide() -> tuple[list[Record], list[Kept]]:
+            found = registered(self.store).get(id_)
+            if found is None:
+                known = ", ".join(registered(self.store)) or "none is registered"
+                raise SettingsError("ID", id_, f"no such journal: {known}")
+            missing = self.forgotten()
+            act = entry(self.store, now, who, "journal retired", str(found))
+            gone = [Record(JOURNAL, id_, None), Record(RETIRED, id_, found.label.encode())]
+            return [*self._behind(missing), *self._known(but=id_), act, *gone], missing
+
+        return change(self.store, decide)
+
+    def _known(self, but: str = "") -> list[Record]:
+        """Return the journals that this one's host knew and the store does not: to wait for."""
+        state = StateFile.beside(self.journal.path).load() if self.journal else None
+        if state is None:  # several journals in one file: each host that runs adds what it knows
+            return []
+        there = registered(self.store).keys() | self.store.records(RETIRED).keys() | {but}
+        known = sorted(state.members.items())
+        return [Registered(id_, label).record() for id_, label in known if id_ not in there]
+
+    def _behind(self, missing: Iterable[Kept]) -> list[Record]:
+        """Return records behind those that are there: none of them is ever written over."""
+        places = Counter(kept.fingerprint for kept in releases(self.store))
+        records = []
+        for kept in missing:
+            records.append(kept.record(places[kept.fingerprint]))
+            places[kept.fingerprint] += 1
+        return records
+
+
+def _kept(series: Series, question: Question, answer: Answer, now: datetime, who: str) -> Kept:
+    """Return a new release as it will be read: to JSON and back, numbers and lists are the same."""
+    charges = {str(period): charge for period, charge in question.charges.items()}
+    day = utc_day(now).isoformat()
+    made = Kept(series.fingerprint, question.canonical, charges, answer, day, who)
+    return Kept.read(json.loads(json.dumps(made.line())))
+
+
+def _refuse_other_journal(journal: Journal, id_: str) -> None:
+    """Refuse a file that is not there, or is another journal's."""
+    if not journal.path.exists():
+        raise SettingsError(
+            "journal", str(journal.path), "no such file: leave it out if it is lost"
+        )
+    state = StateFile.beside(journal.path).load()
+    if state is not None and state.id != id_:
+        raise SettingsError("journal", str(journal.path), f"it is {state.id}'s: retire that one")
+
+
+def _waiting(journals: Sequence[Registered]) -> str:
+    if not journals:
+        return "the store was restarted or replaced meanwhile: ask again in some seconds"
+    named = ", ".join(map(str, journals))
+    return (
+        f"releases wait for {len(journals)} journals to confirm the store: {named}. Each does so"
+        " within seconds while its host runs; one that is gone for good, the operator retires with"
+        " `veilcount store retire-journal ID`"
+    )
+
+
+def overspent(series: Series, release: Charged, earlier: Sequence[Charged]) -> bool:
+    """Whether some period of a release was charged more than its budget."""
+    standing = accounts(series, earlier, map(int, release.charges))
+    return any(account.spent > account.budget for account in standing)
+
+
+def refuse_filling(series: Series, charges: Iterable[int], day: date) -> None:
+    """Refuse periods that take reports still."""
+    oldest, _ = series.taken(day)
+    newest = max(charges)
+    if newest < oldest:
+        return
+    late = timedelta(days=series.collection.late)
+    raise StillFilling(
+        f"to: period {newest} takes reports before {_closes(series, newest) + late}: ask from then"
+        f" on{_instead(series, oldest)}"
+    )
+
+
+def _instead(series: Series, oldest: int) -> str:
+    if not oldest:
+        return ""
+    return f", or up to {_closes(series, oldest - 1) - timedelta(days=1)}"
+
+
+def _closes(series: Series, period: int) -> date:
+    return closes(series.collection, period).date()
+
+
+def refuse_overspending(
+    series: Series, charges: Mapping[int, int], earlier: Sequence[Charged]
+) -> None:
+    """Refuse what some period's budget does not pay for."""
+    asked = {period: Fraction(charge, EPSILON_GRAIN) for period, charge in charges.items()}
+    standing = accounts(series, earlier, charges)
+    least = min(standing, key=lambda account: account.remaining - asked[account.period])
+    requested = asked[least.period]
+    if requested > least.remaining:
+        raise InsufficientBudget(
+            least.period, requested=requested, spent=least.spent, remaining=least.remaining
+        )

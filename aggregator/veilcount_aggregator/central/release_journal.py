@@ -1,0 +1,129 @@
+"""The journal of central releases: one line each in a file beside the store, never changed.
+
+It remembers what a store that came back from an old backup has forgotten: that part of a budget was
+spent. A line is on the disk before its answer leaves, and those of other hosts' releases are added
+as they appear in the store. Each carries a digest of itself, so that one that was damaged, or
+edited, is noticed and not believed. A line without an end is none: whoever was writing it died, and
+its answer never left. Whose journal it is stands in a file of its own (`journal_state`).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import StoreFull, StoreUnavailable, StoreUnfit
+from ..settings import Settings
+from ..store.sqlite.url import Place
+from .journal_state import sync_folder
+
+ENDING = ".releases.jsonl"
+
+Line = Mapping[str, Any]
+Look = Callable[[bytes], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """A file of lines. For any process of one machine."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, settings: Settings) -> Journal | None:
+        """Return a deployment's: beside a SQLite store, unless another place is set."""
+        if settings.journal is not None:
+            return cls(settings.journal)
+        if not settings.store.startswith("sqlite:"):
+            return None  # a store that many hosts share has no place beside it
+        path = Place.of(settings.store).path
+        return cls(path.with_name(path.name + ENDING))
+
+    def lines(self) -> list[Line]:
+        """Return what it holds, the oldest first; nothing, where there is no such file."""
+        return [line_in(text) for _, text in self.sealed()]
+
+    def sealed(self, look: Look | None = None) -> list[tuple[bytes, bytes]]:
+        """Return its lines as they are written, each behind its seal, once all are believed.
+
+        `look` is `believed`, or that with a memory.
+        """
+        try:
+            text = self.path.read_bytes()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreUnavailable(f"{self.path}: the journal cannot be read: {error}") from error
+        return [
+            (self._sure(place, (look or believed)(line)), line)
+            for place, line in enumerate(_whole(text), 1)
+        ]
+
+    def keep(self, lines: Iterable[Line]) -> None:
+        """Add those that are not there yet, and return once they are on the disk."""
+        texts = {seal(text): text for text in map(spelled, lines)}
+        self.add(texts, texts.__getitem__)
+
+    def add(self, seals: Iterable[bytes], text: Callable[[bytes], bytes]) -> None:
+        """Do so, by their seals: `text` is asked for those only that are not there yet."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW  # what it cuts off is never another's
+            with os.fdopen(os.open(self.path, flags, 0o600), "rb+") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                known = _whole(file.read())
+                there = set(map(seal, known))
+                file.seek(sum(map(len, known)))
+                file.truncate()
+                file.writelines(text(each) for each in seals if each not in there)
+                file.flush()
+                os.fsync(file.fileno())
+            sync_folder(self.path.parent)
+        except OSError as error:
+            raise StoreFull(f"{self.path}: the journal cannot be written: {error}") from error
+
+    def _sure(self, place: int, found: bytes | None) -> bytes:
+        if found is None:
+            raise StoreUnfit(f"{self.path}, line {place}: damaged, edited, or no release")
+        return found
+
+
+def believed(text: bytes) -> bytes | None:
+    """Return the seal of a line that is as it was written, or None."""
+    try:
+        line = line_in(text)
+    except (ValueError, LookupError, TypeError):
+        return None
+    return seal(text) if spelled(line) == text else None
+
+
+def line_in(text: bytes) -> Line:
+    """Return what a line holds."""
+    line: Line = json.loads(text)["release"]
+    return line
+
+
+def spelled(line: Line) -> bytes:
+    """Return how a line is written."""
+    digest = hashlib.sha256(_json(line)).hexdigest()
+    return _json({"release": line, "sha256": digest}) + b"\n"
+
+
+def seal(text: bytes) -> bytes:
+    """Return what tells a line, as it is written, from any other."""
+    return hashlib.sha256(text).digest()
+
+
+def _whole(text: bytes) -> list[bytes]:
+    """Return the lines of a text, but a last one that has no end."""
+    return [line + b"\n" for line in text.split(b"\n")[:-1]]
+
+
+def _json(value: Line) -> bytes:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False).encode()

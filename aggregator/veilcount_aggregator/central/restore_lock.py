@@ -1,0 +1,29 @@
+"""Central releases wait where a store came back from a backup.
+
+What was released after the backup was made is not in its books: a budget would be spent twice. So
+a restored store carries a lock, until that spend is entered again from the release journal.
+"""
+
+from __future__ import annotations
+
+from ..store.interface import Record, Store
+from ..store.records import change
+
+KIND = "lock"
+RELEASES = "releases"
+
+
+def locked(store: Store) -> str | None:
+    """Return why releases wait, or None: they do not."""
+    why = store.records(KIND).get(RELEASES)
+    return None if why is None else why.decode()
+
+
+def lock(store: Store, why: str) -> None:
+    """Have releases wait."""
+    change(store, lambda: ([Record(KIND, RELEASES, why.encode())], None))
+
+
+def unlock(store: Store) -> None:
+    """Let releases go on."""
+    change(store, lambda: ([Record(KIND, RELEASES, None)], None))

@@ -1,0 +1,224 @@
+"""The confirmation of a store by the journals of all hosts that release from it.
+
+A store that came back from older files lacks releases that have left, and would pay for others from
+the same budget. No single journal notices: each host's has the releases that this host knows. So a
+release waits until every registered journal has confirmed the store as it is now.
+
+**What a journal's host does**, about each second and before each of its own releases:
+
+1. It reads the store's incarnation first: a name that the server process behind the records has
+   only until it restarts, or another is promoted (of SQLite: see `sqlite.incarnation`).
+2. It compares the store with its journal and its state file. The store *went back* if it lacks a
+   release of the journal, a registered journal that was seen before and never retired, or if the
+   audit log does not begin with the entries that were seen before. Then it locks releases, in the
+   store, for all hosts, with the reason.
+3. Else it writes every release of the store into its own journal and what it has seen into its
+   state, both durably, and then confirms the present view in the store.
+
+**Who releases** reads the incarnation, charges by compare-and-set on the generation in a store all
+of whose journals have confirmed this incarnation and this membership, writes the journal, and reads
+the incarnation again: if it differs, the answer does not leave. Nothing leaves, repeats included,
+unless the ledger as it stands is within the budget.
+
+**Why no budget is spent twice.** Let r be an answer that left host h in incarnation I. Its line was
+on h's disk, and the incarnation still I after that. Let the store then go back to a state without
+r, in a new incarnation I'.
+
+- If h is registered in that state, nothing is released before h confirms I', and h finds r missing:
+  what reads the journal for the confirmation has read I' before. Either r was written by then, or
+  whoever writes it reads I' afterwards and keeps the answer back.
+- If h is not registered there, r was charged under a view with h in it. Every other journal of that
+  view had confirmed it, with h durably in its state. Whichever of them is registered finds h
+  missing, and nothing is released without its confirmation.
+- If none of them is registered there, those whose hosts run find themselves missing within a tick
+  and lock. So a journal that has just been made releases nothing for `SETTLING_SECONDS`, where
+  other hosts may exist.
+
+An operator's unlock excuses what was seen before it, but no line of a journal: a journal that still
+has more than the store locks again. Journals that the store lost are registered again by those who
+remember them, and wait for their hosts, or to be retired.
+
+**What cannot be noticed**: all journals that knew of a release are lost together with the store's
+record of it, or are retired without their files; a machine with a *running* Redis restored from a
+snapshot of its memory keeps its incarnation, and is noticed by the next tick of a host that had
+seen more, not at once; so is a SQLite file that was put back together with its `-incarnation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ..auth.audit_log import KIND as AUDIT
+from ..errors import ReleasesWaiting, StoreFenced, StoreUnfit
+from ..store import Record, Store
+from ..store.records import change
+from .budget_ledger import Price, kept_in, records
+from .digest_cache import Once
+from .journal_registry import RETIRED, UNLOCKS, Registered, registered, view
+from .journal_state import HeldElsewhere, JournalState, StateFile, digest
+from .release_journal import Journal, spelled
+from .restore_lock import KIND as LOCK
+from .restore_lock import RELEASES, locked
+
+FORGOTTEN = "the journal remembers releases that the store does not: a budget would be spent twice"
+WENT_BACK = "the store lacks what this host has seen in it: it came back from older files"
+
+SETTLING_SECONDS = 5.0
+LOCK_SECONDS = 10.0
+
+Look = Once[bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the store's records say that matters to releases."""
+
+    journals: Mapping[str, Registered]
+    retired: frozenset[str]
+    unlocks: frozenset[str]
+    acts: Sequence[bytes]
+    releases: Mapping[bytes, bytes]  # records by the seals of their lines
+    locked: bool
+
+    @classmethod
+    def read(cls, store: Store, price: Once[Price]) -> Seen:
+        """Read it."""
+        return cls(
+            registered(store),
+            frozenset(store.records(RETIRED)),
+            frozenset(store.records(UNLOCKS)),
+            [entry for _, entry in sorted(store.records(AUDIT).items())],
+            {price(each).seal: each for each in records(store)},
+            locked(store) is not None,
+        )
+
+    def lost(self, state: JournalState) -> dict[str, str]:
+        """Return the journals that a host has seen here and that are neither there nor retired."""
+        gone = state.members.keys() - self.journals.keys() - self.retired
+        return {id_: state.members[id_] for id_ in sorted(gone)}
+
+    def begins_with(self, state: JournalState) -> bool:
+        """Whether the audit log begins with the entries that a host has seen."""
+        return digest(self.acts[: state.acts]) == (state.digest or digest([]))
+
+
+class Confirmer:
+    """The procedure above, for one store and the journal of one host."""
+
+    def __init__(
+        self, store: Store, journal: Journal, price: Once[Price], look: Look, settling: float
+    ) -> None:
+        """Take the store and the journal; `settling` is how long a new journal waits."""
+        self._store = store
+        self._journal = journal
+        self._file = StateFile.beside(journal.path)
+        self._price = price
+        self._look = look
+        self._settling = settling
+        self._checked: tuple[str, int] | None = None
+
+    def tick(self, now: datetime) -> None:
+        """Confirm, if anything has changed since this process did."""
+        present = self._store.incarnation(), self._store.generation()
+        if present == self._checked:
+            return
+        # A fenced store releases nothing; a process of this host that is at it does it for all.
+        with suppress(StoreFenced, HeldElsewhere):
+            with self._file.locked(0):
+                self._confirm(now, keep_acts=True)
+            self._checked = present
+
+    def confirm(self, now: datetime) -> str:
+        """Confirm the store as it is, or lock its releases; return the journal's identity.
+
+        The audit log's digest is left to the next tick: it is one more wait for the disk, and what
+        no budget is spent twice for is in the journals and their members.
+        """
+        with self._file.locked(LOCK_SECONDS):
+            return self._confirm(now, keep_acts=False)
+
+    def require_settled(self, now: datetime) -> None:
+        """Refuse a release from a journal that has just been made."""
+        state = self._file.load()
+        if state is not None and 0 <= state.age(now) < self._settling:
+            raise ReleasesWaiting(
+                f"releases wait {self._settling:g} s after a journal is first registered, for hosts"
+                " that know of others: ask again then"
+            )
+
+    def _confirm(self, now: datetime, *, keep_acts: bool) -> str:
+        incarnation = self._store.incarnation()  # before the journal is read, see above
+        return change(self._store, lambda: self._decide(incarnation, now, keep_acts=keep_acts))
+
+    def _decide(
+        self, incarnation: str, now: datetime, *, keep_acts: bool
+    ) -> tuple[list[Record], str]:
+        try:
+            state = self._file.load() or JournalState.new(now)
+            # The journal first: what it holds is in the store already, unless the store went back.
+            lines = [seal for seal, _ in self._journal.sealed(self._look)]
+        except StoreUnfit as error:
+            return self._lock(str(error)), ""
+        seen = Seen.read(self._store, self._price)
+        why = _doubt(seen, state, lines)
+        if why:
+            named = f"journal {state.label} ({state.id}): {why}"
+            return [*self._lock(named), *_unconfirmed(seen.lost(state))], ""
+        if state.id in seen.retired:  # its host is back: it is a journal like any new one
+            state = state.renewed(now)
+        state = _noted(seen, state, keep_acts=keep_acts)
+        return self._confirmed(seen, state, lines, incarnation, now), state.id
+
+    def _confirmed(
+        self,
+        seen: Seen,
+        state: JournalState,
+        lines: Sequence[bytes],
+        incarnation: str,
+        now: datetime,
+    ) -> list[Record]:
+        """Keep what was seen, durably; then return the records that confirm it."""
+        lost = {id_: label for id_, label in seen.lost(state).items() if id_ != state.id}
+        # Oneself only once one was seen there: who is stopped before has never been registered.
+        members = lost | {each.id: each.label for each in seen.journals.values()}
+        missing = seen.releases.keys() - set(lines)
+        if missing or not self._journal.path.exists():
+            self._journal.add(missing, lambda seal: spelled(kept_in(seen.releases[seal]).line()))
+        self._file.save(replace(state, members=members))
+        present = view(incarnation, {*members, state.id})
+        mine = seen.journals.get(state.id)
+        if mine is not None and mine.view == present:
+            return _unconfirmed(lost)
+        at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        mine = Registered(state.id, state.label, present, at)
+        return [*_unconfirmed(lost), mine.record()]
+
+    def _lock(self, why: str) -> list[Record]:
+        return [] if locked(self._store) else [Record(LOCK, RELEASES, why.encode())]
+
+
+def _doubt(seen: Seen, state: JournalState, lines: Sequence[bytes]) -> str:
+    """Return why the store cannot be the one that a host has seen before; "" if it can."""
+    if not seen.releases.keys() >= set(lines):
+        return FORGOTTEN
+    if not lines and not state.others():
+        return ""  # this host knows of no release that anybody could have made
+    if seen.unlocks - set(state.unlocks):
+        return ""  # an operator has looked since
+    return WENT_BACK if seen.lost(state) or not seen.begins_with(state) else ""
+
+
+def _noted(seen: Seen, state: JournalState, *, keep_acts: bool) -> JournalState:
+    """Return a state with the audit log and the unlocks as they are; both belong together."""
+    unlocks = sorted(seen.unlocks)
+    if not keep_acts and unlocks == list(state.unlocks):
+        return state
+    return replace(state, acts=len(seen.acts), digest=digest(seen.acts), unlocks=unlocks)
+
+
+def _unconfirmed(journals: Mapping[str, str]) -> list[Record]:
+    """Return the records of journals that have yet to confirm."""
+    return [Registered(id_, label).record() for id_, label in journals.items()]

@@ -1,0 +1,90 @@
+"""Who is simulated: a population whose truth was typed, or one with a long tail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcount_shared import Collection, SystemCoins
+from veilcount_shared.domain import Number
+
+from ..analysis.simulation import Population
+from ..queries.domain_values import no_value, places_of
+from . import param_types
+
+POINTS = 64  # of a number's range, evenly spread, hold all devices of a law
+EXPONENT = 1.3
+LAWS = "zipf, zipf:EXPONENT or uniform"
+
+Weights = NDArray[np.float64]
+Devices = NDArray[np.int64]
+
+
+def crowd(collection: Collection, n: int, truth: Sequence[str]) -> Population:
+    """Return n devices that hold values as the words say: a law, or VALUE=WEIGHT each."""
+    if len(truth) == 1 and "=" not in truth[0]:
+        inputs = _all_inputs(collection)
+        weights = _law(truth[0])(np.arange(1, len(inputs) + 1, dtype=np.float64))
+    else:
+        typed = dict(_pairs(collection, truth))
+        inputs, weights = np.array(list(typed), np.int64), np.array(list(typed.values()))
+    return Population(inputs, shared_out(n, weights))
+
+
+def shared_out(n: int, weights: Weights) -> Devices:
+    """Return whole numbers of devices that add up to n: the largest remainders are rounded up."""
+    exact = weights / weights.sum() * n
+    devices: Devices = np.floor(exact).astype(np.int64)
+    largest = np.argsort(devices - exact, kind="stable")
+    devices[largest[: n - int(devices.sum())]] += 1
+    return devices
+
+
+def _all_inputs(collection: Collection) -> Devices:
+    """Return the inputs that a law is spread over; of a number, points from its low end up."""
+    domain = collection.domain
+    if not isinstance(domain, Number):
+        return np.arange(domain.size)
+    step = (domain.high - domain.low) / (POINTS - 1)
+    coins = SystemCoins()  # of a known value, none is thrown
+    return np.array([domain.input(domain.low + step * place, coins) for place in range(POINTS)])
+
+
+def _law(word: str) -> Callable[[Weights], Weights]:
+    name, _, exponent = word.partition(":")
+    if word == "uniform":
+        return np.ones_like
+    if name == "zipf":
+        power = float(param_types.EXACT(exponent)) if exponent else EXPONENT
+        return lambda ranks: ranks**-power
+    raise click.BadParameter(f"{word!r}: give {LAWS}, or VALUE=WEIGHT", param_hint="--truth")
+
+
+def _pairs(collection: Collection, words: Sequence[str]) -> Iterator[tuple[int, float]]:
+    for word in words:
+        value, _, weight = word.rpartition("=")
+        share = param_types.EXACT(weight) if value else Fraction(0)
+        if share <= 0:
+            raise click.BadParameter(
+                f"{word!r}: give VALUE=WEIGHT, a weight above 0", param_hint="--truth"
+            )
+        yield _input(collection, value), float(share)
+
+
+def _input(collection: Collection, value: str) -> int:
+    """Return the input of a value as it was typed, which must be of the domain."""
+    domain = collection.domain
+    if isinstance(domain, Number):
+        number = param_types.EXACT(value)
+        if not domain.low <= number <= domain.high:
+            ends = f"{float(domain.low):g} to {float(domain.high):g}"
+            raise click.BadParameter(f"{value}: give a number from {ends}", param_hint="--truth")
+        return domain.input(number, SystemCoins())
+    found = places_of(collection, [value])
+    if found.unknown:
+        raise no_value(collection, value, "truth")
+    return int(found.places[0])

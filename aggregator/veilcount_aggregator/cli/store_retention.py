@@ -1,0 +1,104 @@
+"""`veilcount store confirm-clock | restore-epochs`: what an operator does about retention."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import click
+
+from ..auth import audit_log
+from ..catalog.definitions import catalogue
+from ..errors import SettingsError
+from ..series.series import Series
+from ..server.clock_guard import TOLERANCE, skew
+from ..server.retention_guard import Confirmed, confirm, confirmed
+from ..store import Record, Store
+from ..store.records import change
+from . import options
+from .main import NotSo
+from .output import tell_json, tell_lines, tell_table
+
+WHO = "cli"
+
+
+@click.command("confirm-clock")
+@options.store
+@click.option("--yes", is_flag=True, help="This machine's clock is right: do not ask.")
+@options.as_json
+def confirm_clock(*, url: str | None, yes: bool, as_json: bool) -> None:
+    """Confirm today's date, so that servers drop rows by it at once.
+
+    They wait where more than two days seem to have passed since a server last did so. Type it on a
+    machine whose clock is right.
+    """
+    with options.opened(url) as store:
+        before, times, now = options.now(), store.times(), options.now()
+        off = skew(times, before, now)
+        if abs(off) > TOLERANCE:
+            raise NotSo(_differs(off))
+        if not yes:
+            _ask(confirmed(store), now)
+        made = confirm(store, now, WHO)
+    if as_json:
+        tell_json({"day": str(made.day), "at": made.at})
+    else:
+        tell_lines([f"{made.day} is confirmed: servers with this date drop what is over"])
+
+
+def _differs(off: timedelta) -> str:
+    seconds = off.total_seconds()
+    side = "ahead of" if seconds > 0 else "behind"
+    return f"this machine's clock is {abs(seconds):,.0f} s {side} the store's: mend the wrong one"
+
+
+def _ask(found: Confirmed | None, now: datetime) -> None:
+    """Have a person look at another clock; a program says so with --yes."""
+    if not sys.stdin.isatty():
+        raise click.UsageError("nobody is here to be asked: compare the clock, then give --yes")
+    last = "no day was confirmed before" if found is None else f"the last is {found.day}"
+    if not click.confirm(f"It is {now:%Y-%m-%d %H:%M} UTC ({last}). Is that right?", err=True):
+        raise NotSo("nothing was confirmed")
+
+
+@click.command("restore-epochs")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@options.store
+@options.as_json
+def restore_epochs(names: tuple[str, ...], *, url: str | None, as_json: bool) -> None:
+    """Take back the drops of the last day, of these collections or of all.
+
+    Rows are kept for 24 hours after their epochs were dropped: until then reports for them can be
+    taken again, and none counts twice. Servers drop again what is over by a right clock.
+    """
+    with options.opened(url) as store:
+        chosen = _chosen(store, names)
+        _log(store, sorted(chosen))
+        restored = {
+            name: max(store.restore_epochs(each) for each in series)
+            for name, series in chosen.items()
+        }
+    if as_json:
+        tell_json({"restored": restored})
+    else:
+        tell_table(("collection", "restored epochs"), restored.items())
+
+
+def _chosen(store: Store, names: Sequence[str]) -> dict[str, Sequence[Series]]:
+    """Return the series of the named collections, or of all."""
+    named = catalogue(store).named
+    for name in names:
+        if name not in named:
+            raise SettingsError("NAME", name, "no such collection: `veilcount collections list`")
+    return {name: named[name] for name in names or named}
+
+
+def _log(store: Store, names: Sequence[str]) -> None:
+    """Enter it in the audit log, before it is done."""
+
+    def decide() -> tuple[Sequence[Record], None]:
+        of = " ".join(names)
+        return [audit_log.entry(store, options.now(), WHO, "restore epochs", of)], None
+
+    change(store, decide)

@@ -1,0 +1,184 @@
+"""A definition as a person reads it, and what changed from one to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from veilcount_shared import Collection
+from veilcount_shared.domain import Boolean, Choice, Cross, Label, Number
+from veilcount_shared.errors import show
+from veilcount_shared.mechanisms import Plain
+
+from ...analysis.planning.plan import describe
+from ...queries import Holdings
+from ...queries.categorical_results import hidden
+from ...queries.time_ranges import stretch
+from ...series.series import Series
+from ...text.privacy_guarantees import counts_are_public
+from .formatting import days
+
+SOME = 12  # values that are named
+NOTHING = "(missing)"
+LINE = 2_000  # characters: so long is no list of a dozen
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """One definition of a collection."""
+
+    fingerprint: str
+    text: str
+    design: str
+    holds: str
+    changes: tuple[str, ...]
+
+
+def defined(holdings: Holdings, series: Sequence[Series]) -> list[Defined]:
+    """Return a collection's definitions, the newest first, each with what it changed."""
+    changed = [changes(old.collection, new.collection) for new, old in pairwise(series)]
+    return [
+        Defined(
+            each.fingerprint,
+            "\n".join(lines_of(each.collection)),
+            design_of(each.collection),
+            _holds(holdings, each),
+            tuple(what),
+        )
+        for each, what in zip(series, [*changed, []], strict=True)
+    ]
+
+
+def _holds(holdings: Holdings, series: Series) -> str:
+    """Return how many reports a series holds, and for which days; nothing where that is secret."""
+    collection = series.collection
+    if not counts_are_public(collection):
+        return ""
+    sizes = holdings.store.sizes(series)
+    many = f"{sum(sizes.values()):,} {counted(collection)}"
+    if not sizes:
+        return many
+    periods = range(min(sizes).period, max(sizes).period + 1)
+    among = stretch(series, periods, holdings.today)
+    return f"{many}, for UTC days {days(among.first, among.last)}"
+
+
+def counted(collection: Collection) -> str:
+    """Return what n counts: where presence is hidden, reports of those without an answer too."""
+    return "reports" if hidden(collection) else "answers"
+
+
+def design_of(collection: Collection) -> str:
+    """Return what a device does with an answer, in words."""
+    design = collection.design
+    return "none: true values" if isinstance(design, Plain) else describe(design)
+
+
+def lines_of(collection: Collection) -> Iterator[str]:
+    """Yield the lines of a definitions file that say the same."""
+    yield f"[{collection.name}]"
+    for key, value in facts(collection).items():
+        if value != NOTHING:
+            yield f"{key} = {value}"
+
+
+def facts(collection: Collection) -> dict[str, str]:
+    """Return what stands under each key, what is taken unless told included."""
+    cohort = collection.cohort
+    given = {
+        "unit": collection.unit,
+        "per_day": collection.per_period if collection.per_period > 1 else None,
+        "takes": collection.takes,
+        "held": collection.held,
+        "from": collection.start,
+        "until": collection.until,
+        "answers": collection.answers,
+        "late": collection.late,
+        "linkage": collection.linkage,
+        "presence": collection.presence,
+        "segments": {name: list(labels) for name, labels in collection.segments} or None,
+        "cohort": {"draw": cohort.draw, "of": cohort.of, "number": cohort.number}
+        if cohort
+        else None,
+        "model": collection.model,
+        "adjacency": collection.adjacency,
+        "twin": collection.twin,
+        "owner": collection.owner,
+        "purpose": collection.purpose,
+        "replaces": collection.replaces,
+    }
+    asked = {"question": show(collection.question, LINE)} | _domain(collection)
+    costs = {"epsilon": show(collection.epsilon), "budget": show(collection.budget)}
+    return asked | costs | {key: show(value, LINE) for key, value in given.items()}
+
+
+def _domain(collection: Collection) -> dict[str, str]:
+    match collection.domain:
+        case Number(low, high):
+            ends = show([low, high])
+            return {"range": ends, "measure": show(collection.measure)}
+        case Cross(answer, attributes):
+            crossed = ", ".join(f"{name} = {_some(part.labels)}" for name, part in attributes)
+            return _values(answer) | {"cross": f"{{{crossed}}}"}
+        case Boolean() | Choice() as domain:
+            return _values(domain)
+
+
+def _values(domain: Boolean | Choice) -> dict[str, str]:
+    if isinstance(domain, Boolean):
+        return {"boolean": "true"}
+    other = {} if domain.other is None else {"other": show(domain.other)}
+    return {"values": _some(domain.values)} | other
+
+
+def _some(labels: Sequence[Label]) -> str:
+    if len(labels) <= SOME:
+        return f"[{', '.join(show(each) for each in labels)}]"
+    head = ", ".join(show(each) for each in labels[:SOME])
+    return f"[{head}, ...]  # {len(labels):,} values"
+
+
+# -- what changed ----------------------------------------------------------------------------------
+
+
+def changes(old: Collection, new: Collection) -> list[str]:
+    """Return what is otherwise in a newer definition, in words."""
+    before, after = facts(old), facts(new)
+    keys = dict.fromkeys([*before, *after])
+    said = [
+        _changed(key, before.get(key, NOTHING), after.get(key, NOTHING))
+        for key in keys
+        if key != "values" and before.get(key) != after.get(key)
+    ]
+    return [*_values_changed(old, new), *(each for each in said if each)]
+
+
+def _changed(key: str, before: str, after: str) -> str:
+    if before == NOTHING:
+        return f"{key} is new: {after}" if after != NOTHING else ""
+    if after == NOTHING:
+        return f"{key} is gone; it was {before}"
+    return f"{key} was {before}, is {after}"
+
+
+def _values_changed(old: Collection, new: Collection) -> Iterator[str]:
+    before, after = _labels(old), _labels(new)
+    gone = [each for each in before if each not in after]
+    added = [each for each in after if each not in before]
+    if added:
+        yield f"{_many(added)} new: {_some(added)}"
+    if gone:
+        yield f"{_many(gone)} gone: {_some(gone)}"
+    if before and after and not (gone or added) and list(before) != list(after):
+        yield "the values stand in another order"
+
+
+def _many(labels: Sequence[Label]) -> str:
+    return "1 value is" if len(labels) == 1 else f"{len(labels):,} values are"
+
+
+def _labels(collection: Collection) -> dict[Label, None]:
+    domain = collection.domain
+    answer = domain.answer if isinstance(domain, Cross) else domain
+    return dict.fromkeys(answer.values) if isinstance(answer, Choice) else {}

@@ -1,0 +1,104 @@
+"""The shares of values as bars with whiskers, and the same as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...queries.estimate_schema import EstimateAnswer, SeriesEstimate, ShareRow, StretchEstimate
+from ...text import number_format
+from .. import charts
+from ..charts import Drawn
+from .formatting import days, level_of, named, of_fakes
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart, the sentence under which it stands, and its table."""
+
+    id: str
+    drawn: Drawn
+    label: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def shares(
+    answer: EstimateAnswer, series: SeriesEstimate, stretch: StretchEstimate, chart: str
+) -> Chart | None:
+    """Return the shares of a stretch; None: nothing was received, or no value is shown."""
+    rows = [each for each in stretch.values if each.frequency is not None]
+    if not rows:
+        return None
+    told = [*rows, *([stretch.absent] if stretch.absent else [])]
+    return Chart(
+        chart,
+        charts.bars(list(map(name_of, told)), [_bars(answer, told)], _axis()),
+        _label(answer, series, stretch),
+        tuple(_columns(answer)),
+        tuple(_row(answer, each, stretch.n) for each in told),
+    )
+
+
+def name_of(row: ShareRow) -> str:
+    """Return what a row's value is called."""
+    return named(row.value)
+
+
+def _axis() -> Drawn:
+    return charts.axis("share of the answers", **charts.SHARE)
+
+
+def _bars(answer: EstimateAnswer, rows: list[ShareRow]) -> Drawn:
+    return charts.estimates(
+        [each.frequency for each in rows],
+        [each.low for each in rows],
+        [each.high for each in rows],
+        [_told(answer, each) for each in rows],
+        name=f"Estimate, {level_of(answer.level)} interval",
+        **_outer(answer, rows),
+    )
+
+
+def _outer(answer: EstimateAnswer, rows: list[ShareRow]) -> dict[str, Drawn]:
+    if not answer.fakes:
+        return {}
+    low = [each.fake_low for each in rows]
+    high = [each.fake_high for each in rows]
+    name = f"If {of_fakes(answer.fakes)} of the reports were fake"
+    return {"outer": {"name": name, "low": low, "high": high}}
+
+
+def _told(answer: EstimateAnswer, row: ShareRow) -> str:
+    share = number_format.share(row.frequency or 0.0)
+    interval = number_format.interval(row.low, row.high, of_shares=True)
+    return f"{name_of(row)}: {share} ({interval} at {level_of(answer.level)})"
+
+
+def _label(answer: EstimateAnswer, series: SeriesEstimate, stretch: StretchEstimate) -> str:
+    together = "all at once" if answer.simultaneous else "each alone"
+    reports = "answers" if series.counts == "answers" else "reports"
+    filling = ", some of which take answers still" if stretch.filling else ""
+    return (
+        f"Shares of n = {stretch.n:,} {reports}, UTC days {days(stretch.first, stretch.last)}"
+        f"{filling}. Intervals at {level_of(answer.level)}, {together}, {answer.validity},"
+        f" {stretch.of}."
+    )
+
+
+def _columns(answer: EstimateAnswer) -> Iterator[str]:
+    yield from ("Value", "Share", f"Interval at {level_of(answer.level)}", "Answers, of n")
+    if answer.fakes:
+        yield f"If {of_fakes(answer.fakes)} were fake"
+
+
+def _row(answer: EstimateAnswer, row: ShareRow, n: int) -> tuple[str, ...]:
+    cells = (
+        name_of(row),
+        number_format.share(row.frequency or 0.0),
+        number_format.interval(row.low, row.high, of_shares=True),
+        f"{row.answers or 0.0:,.0f} of {n:,}",
+    )
+    if not answer.fakes:
+        return cells
+    return (*cells, number_format.interval(row.fake_low, row.fake_high, of_shares=True))

@@ -1,0 +1,171 @@
+"""How figures move from stretch to stretch: a line with a band for each value that is followed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from veilcount_shared.domain import Boolean, Number
+
+from ...estimation import View
+from ...queries import By, EstimateAnswer, Holdings, Question, estimate
+from ...queries.estimate_schema import MeanRow, SeriesEstimate, ShareRow, StretchEstimate
+from ...reader.columns import spelled
+from ...series.series import Series
+from ...text import number_format
+from .. import charts
+from ..charts import Drawn
+from .formatting import between, days, level_of, named
+from .share_panel import Chart
+from .url_state import DRAWN, Asked, Shown, changed
+
+Row = ShareRow | MeanRow
+
+LEAST = 2  # stretches that make a line
+TICKS = 6  # days that an axis names
+FAINT = 50  # times fewer answers: a band seven times as wide would flatten all others
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One figure in each stretch."""
+
+    name: str
+    rows: tuple[Row, ...]
+
+
+def asked_over_time(series: Series, shown: Shown, by: By, found: SeriesEstimate) -> Asked:
+    """Return the question, as parameters: the same, cut, of the values that are followed.
+
+    Over time the raw view is told: the consistent one is biased, in each stretch by another amount.
+    """
+    cut = changed(shown.given, by=by.value, series=series.fingerprint, view=View.RAW.value)
+    if isinstance(series.collection.domain, Number):
+        return changed(cut, values=None)
+    if "group" in cut:
+        return cut
+    return changed(cut, top=None, page=None, size=None, values=_followed(series, found))
+
+
+def _followed(series: Series, found: SeriesEstimate) -> list[str]:
+    """Return the values to follow: the largest; of yes and no the one."""
+    if isinstance(series.collection.domain, Boolean):
+        return [spelled(True)]
+    rows = sorted(found.stretches[-1].values, key=lambda row: -(row.frequency or 0.0))
+    return [spelled(row.value) for row in rows[:DRAWN]]
+
+
+def over(holdings: Holdings, name: str, given: Asked, chart: str) -> Chart | None:
+    """Return the chart of a question that is cut; None: there are too few stretches."""
+    answer = estimate(holdings, name, Question.read(given))
+    series = answer.series[0]
+    told = [each for each in series.stretches if each.n]
+    most = max((each.n for each in told), default=0)
+    stretches = [each for each in told if each.n * FAINT >= most]
+    if len(stretches) < LEAST:
+        return None
+    lines = _lines(stretches)
+    of_shares = stretches[0].mean is None
+    format_ = charts.SHARE if of_shares else {}
+    title = "share of the answers" if of_shares else "mean"
+    return Chart(
+        chart,
+        charts.lines(
+            [_drawn(answer, stretches, line) for line in lines],
+            charts.axis(_days(answer.by), type="date", ticks=_ticks(stretches)),
+            charts.axis(title, **format_),
+        ),
+        _label(answer, series, stretches, of_shares=of_shares) + _faint(told, most),
+        ("UTC days", "n", *(line.name for line in lines)),
+        tuple(_row(each, lines, place) for place, each in enumerate(stretches)),
+    )
+
+
+def _days(by: By) -> str:
+    return "UTC day" if by is By.DAY else f"first UTC day of the {by}"
+
+
+def _ticks(stretches: Sequence[StretchEstimate]) -> list[tuple[str, str]]:
+    """Return the days that are named: of many, every so many."""
+    named_days = [each.first.isoformat() for each in stretches[:: -(-len(stretches) // TICKS)]]
+    return [(day, day) for day in named_days]
+
+
+def _lines(stretches: Sequence[StretchEstimate]) -> list[Line]:
+    if stretches[0].mean is not None:
+        return [Line("mean", tuple(each.mean for each in stretches if each.mean))]
+    rows = [[each.values[place] for each in stretches] for place in range(len(stretches[0].values))]
+    lines = [Line(named(each[0].value), tuple(each)) for each in rows]
+    lines.sort(key=lambda line: -_figure(line.rows[-1]))
+    return lines[:DRAWN]
+
+
+def _figure(row: Row) -> float:
+    """Return a row's figure; the stretches that are drawn all have one."""
+    return (row.mean if isinstance(row, MeanRow) else row.frequency) or 0.0
+
+
+def _drawn(answer: EstimateAnswer, stretches: Sequence[StretchEstimate], line: Line) -> Drawn:
+    rows = line.rows
+    return charts.estimates(
+        [_figure(row) for row in rows],
+        [row.low for row in rows],
+        [row.high for row in rows],
+        [_told(answer, each, line, row) for each, row in zip(stretches, rows, strict=True)],
+        name=line.name,
+        x=[each.first.isoformat() for each in stretches],
+        open=[place for place, each in enumerate(stretches) if each.filling],
+    )
+
+
+def _told(answer: EstimateAnswer, stretch: StretchEstimate, line: Line, row: Row) -> str:
+    still = "; takes answers still" if stretch.filling else ""
+    return (
+        f"{line.name}, {days(stretch.first, stretch.last)}: {_between(row)} at"
+        f" {level_of(answer.level)}, n = {stretch.n:,}{still}"
+    )
+
+
+def _between(row: Row) -> str:
+    if isinstance(row, MeanRow):
+        mean = number_format.precise(_figure(row), row.low, row.high)
+        return f"{mean} ({between(row.low, row.high)})"
+    interval = number_format.interval(row.low, row.high, of_shares=True)
+    return f"{number_format.share(_figure(row))} ({interval})"
+
+
+def _row(stretch: StretchEstimate, lines: Sequence[Line], place: int) -> tuple[str, ...]:
+    still = " (takes answers still)" if stretch.filling else ""
+    figures = [_between(line.rows[place]) for line in lines]
+    return (f"{days(stretch.first, stretch.last)}{still}", f"{stretch.n:,}", *figures)
+
+
+def _label(
+    answer: EstimateAnswer,
+    series: SeriesEstimate,
+    stretches: Sequence[StretchEstimate],
+    *,
+    of_shares: bool,
+) -> str:
+    what = "Shares" if of_shares else "The mean"
+    raw = ", raw" if of_shares else ""
+    hollow = " Hollow points take answers still." if any(s.filling for s in stretches) else ""
+    together = "over all values at once" if answer.simultaneous else "each alone"
+    return (
+        f"{what} by {answer.by}{raw}: UTC days {days(stretches[0].first, stretches[-1].last)},"
+        f" n = {sum(each.n for each in stretches):,} {_counted(series)}. Bands at"
+        f" {level_of(answer.level)}, {together if of_shares else 'each alone'},"
+        f" {answer.validity}.{hollow}"
+    )
+
+
+def _faint(told: Sequence[StretchEstimate], most: int) -> str:
+    """Return which stretches are not drawn, since next to nothing was received for them."""
+    left_out = [
+        f"{days(each.first, each.last)} (n = {each.n:,})" for each in told if each.n * FAINT < most
+    ]
+    return f" Not drawn, for too few answers: {', '.join(left_out)}." if left_out else ""
+
+
+def _counted(series: SeriesEstimate) -> str:
+    return "answers" if series.counts == "answers" else "reports"

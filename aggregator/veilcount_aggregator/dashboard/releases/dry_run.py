@@ -1,0 +1,74 @@
+"""A dry run in words: what a release would cost, how far it would be off, and what is in its way.
+
+From the definition and the journal alone: no answer is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...api.release_views import expected
+from ...central.budget_ledger import Kept, releases
+from ...central.curator import Foreseen
+from ...central.privacy_filter import refuse_filling, refuse_overspending
+from ...errors import ReleaseRefused
+from ...queries import Holdings
+from ...series.series import Series
+from . import release_text
+
+
+@dataclass(frozen=True, slots=True)
+class Foresaid:
+    """A dry run."""
+
+    asked: str
+    days: str
+    off: str
+    noise: str
+    epsilon: str
+    person_epsilon: str
+    spent: str
+    remaining: str
+    after: str
+    obstacle: str
+    earlier: int  # the place in the journal of the same question; 0: it is new
+
+
+def foresay(holdings: Holdings, series: Series, foreseen: Foreseen) -> Foresaid:
+    """Return a dry run in words."""
+    kept = releases(holdings.store, series.fingerprint)
+    told = expected(series, foreseen)
+    least = min(foreseen.accounts, key=lambda account: account.remaining)
+    after = max(Fraction(0), least.remaining - foreseen.question.epsilon)
+    return Foresaid(
+        release_text.asked(told.query),
+        release_text.days(told.first, told.last),
+        release_text.off(told.noise[0]),
+        release_text.noise(told.noise, told.level),
+        release_text.epsilon(told.epsilon),
+        release_text.epsilon(told.person_epsilon),
+        release_text.epsilon(told.spent),
+        release_text.epsilon(told.remaining),
+        release_text.epsilon(after),
+        _obstacle(holdings, series, foreseen, kept),
+        place_of(kept, foreseen.question.canonical),
+    )
+
+
+def _obstacle(holdings: Holdings, series: Series, foreseen: Foreseen, kept: Sequence[Kept]) -> str:
+    """Return why a release would be refused, as things stand."""
+    charges = foreseen.question.charges
+    try:
+        refuse_filling(series, charges, holdings.today)
+        refuse_overspending(series, charges, kept)
+    except ReleaseRefused as refused:
+        return release_text.refused(series.collection, refused)
+    return ""
+
+
+def place_of(kept: Sequence[Kept], canonical: str) -> int:
+    """Return the place of a question in the journal, from 1; 0: it was never asked."""
+    same = [place for place, each in enumerate(kept, 1) if each.canonical == canonical]
+    return same[0] if same else 0

@@ -1,0 +1,171 @@
+"""The form of a release: what may be asked of a collection, and what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from veilcount_shared import Collection
+from veilcount_shared.domain import Boolean, Choice, Cross, Number
+from veilcount_shared.schedule import closes
+
+from ...central import sensitivity
+from ...central.query import MOST_VALUES, numbers_of
+from ...errors import QueryError
+from ...series.series import Series
+from .release_text import days_of, spelled
+
+HISTOGRAM, COUNT, SUM, MEAN, SOME, FULFIL = "histogram", "count", "sum", "mean", "some", "fulfil"
+WAYS = {
+    HISTOGRAM: "how many answers each value has",
+    SOME: "how many answers are one of some values",
+    FULFIL: "how many answers fulfil a condition",
+    COUNT: "how many answers there are",
+    SUM: "the sum of the answers",
+    MEAN: "the mean of the answers",
+}
+YES = "how many answers are yes"  # the sum of a boolean
+SHARE = "the share of yes"
+USUAL = "0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The form as it was typed."""
+
+    way: str = ""
+    which: str = ""
+    epsilon: str = USUAL
+    first: str = ""
+    last: str = ""
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> Asked:
+        """Read an address or a form."""
+        return cls(
+            given.get("query", ""),
+            given.get("which", "").strip(),
+            given.get("epsilon", USUAL).strip(),
+            given.get("from", ""),
+            given.get("to", ""),
+        )
+
+    def given(self) -> dict[str, str]:
+        """Return it as an address or a form has it."""
+        named = {
+            "query": self.way,
+            "which": self.which,
+            "epsilon": self.epsilon,
+            "from": self.first,
+            "to": self.last,
+        }
+        return {name: value for name, value in named.items() if value}
+
+    def request(self, collection: Collection) -> dict[str, object]:
+        """Return the request, as the central path reads it."""
+        return {
+            "query": _query(self.way, self.which, collection),
+            "epsilon": self.epsilon,
+            "from": self.first or None,
+            "to": self.last or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A period that may be asked for, as a choice in the form."""
+
+    first: date
+    last: date
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What may be asked of a series."""
+
+    ways: Mapping[str, str]
+    hint: str  # what to type beside
+    periods: Sequence[Period]
+
+
+def offer(series: Series, today: date) -> Offer:
+    """Return what the form offers."""
+    return Offer(_ways(series.collection), _hint(series.collection), _periods(series, today))
+
+
+def usual(series: Series, today: date) -> Asked:
+    """Return what the form holds at first: the newest period that is closed."""
+    oldest_open, _ = series.taken(today)
+    period = max(0, oldest_open - 1)
+    first, last = days_of(series.collection, period)
+    (way, *_) = _ways(series.collection)
+    return Asked(way, first=first.isoformat(), last=last.isoformat())
+
+
+def closed_from(series: Series, period: int) -> date:
+    """Return the UTC day from which on a period may be released."""
+    late = timedelta(days=series.collection.late)
+    return closes(series.collection, period).date() + late
+
+
+def _ways(collection: Collection) -> dict[str, str]:
+    found = {HISTOGRAM} if collection.inputs <= MOST_VALUES else set()
+    found.add(COUNT)
+    if numbers_of(collection) is not None:
+        found |= {SUM, MEAN}
+    match collection.domain:
+        case Number():
+            found.add(FULFIL)
+        case Choice() | Cross():
+            found.add(SOME)
+    if sensitivity.publishes_n(collection):  # where it is public, it is shown for nothing
+        found.discard(COUNT)
+    words = WAYS | ({SUM: YES, MEAN: SHARE} if isinstance(collection.domain, Boolean) else {})
+    return {way: says for way, says in words.items() if way in found}
+
+
+def _hint(collection: Collection) -> str:
+    match collection.domain:
+        case Number(high=high):
+            return f"{collection.name} >= {int(high) // 2}"
+        case Choice() | Cross() as domain:
+            return spelled(domain.labels[0])
+    return ""
+
+
+def _periods(series: Series, today: date) -> list[Period]:
+    oldest_open, _ = series.taken(today)
+    found = []
+    for period in range(series.collection.periods):
+        first, last = days_of(series.collection, period)
+        filling = f", takes answers before {closed_from(series, period)}"
+        found.append(Period(first, last, "" if period < oldest_open else filling))
+    return found
+
+
+def _query(way: str, which: str, collection: Collection) -> object:
+    if way == FULFIL:
+        return which
+    if way == SOME:
+        return {"count": _labels(which, collection)}
+    if way not in WAYS:
+        raise QueryError("query", way, f"give {', '.join(_ways(collection))}")
+    return way
+
+
+def _labels(which: str, collection: Collection) -> list[object]:
+    """Return the values that were typed, one a line."""
+    if not isinstance(collection.domain, Choice | Cross):
+        raise QueryError("query", SOME, 'ask for a condition, "fulfil"')
+    known = {spelled(label): label for label in collection.domain.labels}
+    typed = [line.strip() for line in which.splitlines() if line.strip()]
+    unknown = [line for line in typed if line not in known]
+    if unknown or not typed:
+        shown = ", ".join(list(known)[:5])
+        raise QueryError(
+            "which", unknown[0] if unknown else "", f"give values, one a line, such as {shown}"
+        )
+    labels = [known[line] for line in dict.fromkeys(typed)]
+    return [list(label) if isinstance(label, tuple) else label for label in labels]

@@ -1,0 +1,156 @@
+"""What the story is played on: a store, an aggregator, a server on the loopback. All of it real.
+
+Unless a store is given, everything lies in one folder that is gone at the end, however it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+
+from ..errors import SettingsError
+from ..server.app import create_app
+from ..server.listen_address import Bind
+from ..service import Aggregator
+from ..settings import Settings
+from ..store import open_store
+from ..store.url_redaction import shown
+from .campaign import Campaign
+from .clock import StoryClock
+from .real_devices import FILES_EACH
+
+HOST = "127.0.0.1"
+FOLDER = "veilcount-demo-"
+FILES_BESIDE = 256  # of the aggregator, of requests, of Python itself
+
+#: a folder that is memory, where a system has one: it spares a hundred waits for a disk a device
+MEMORY = Path("/dev/shm")  # noqa: S108 - what is made in it has a name of its own, and one owner
+BYTES_EACH = 1 << 20  # of a client's state, amply
+BYTES_BESIDE = 256 << 20  # of the store
+
+#: what is set for this machine's own apps, and would silence or misdirect the demo's devices
+_NOT_FOR_US = ("VEILCOUNT_", "DO_NOT_TRACK")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where the story is played."""
+
+    folder: Path
+    clock: StoryClock
+    aggregator: Aggregator
+    url: str
+
+
+@contextmanager
+def stage(
+    campaign: Campaign, clock: StoryClock, *, clients: int, store: str = "", port: int = 0
+) -> Iterator[Stage]:
+    """Put everything up, and take it down again; port 0 is any that is free."""
+    with ExitStack() as stack:
+        if port:
+            Bind(HOST, port).check()
+        made = tempfile.TemporaryDirectory(prefix=FOLDER, dir=quick_folder(clients))
+        folder = Path(stack.enter_context(made))
+        stack.enter_context(_without_settings())
+        aggregator = stack.enter_context(closing(_open(campaign, clock, store, folder)))
+        server = stack.enter_context(_serving(aggregator, port))
+        yield Stage(folder, clock, aggregator, f"http://{HOST}:{server.port}")
+
+
+def allow_files(devices: int) -> None:
+    """Let this process open the files of so many devices, or say how many it may have."""
+    needed = devices * FILES_EACH + FILES_BESIDE
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = hard if hard != resource.RLIM_INFINITY else needed
+    if needed > most:
+        fits = max(0, (most - FILES_BESIDE) // FILES_EACH)
+        fix = f"this machine lets a process open {most:,} files: give {fits} at most"
+        raise SettingsError("--clients", str(devices), fix)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def quick_folder(clients: int, memory: Path = MEMORY) -> Path | None:
+    """Return a folder in memory if it has room, and nobody has set another (TMPDIR).
+
+    Nothing of a demo need survive a power cut, though its clients wait for the disk like any.
+    """
+    if "TMPDIR" in os.environ or not os.access(memory, os.W_OK):
+        return None
+    room = shutil.disk_usage(memory).free
+    return memory if room > clients * BYTES_EACH + BYTES_BESIDE else None
+
+
+def _open(campaign: Campaign, clock: StoryClock, store: str, folder: Path) -> Aggregator:
+    """Open an aggregator on a new store, with its definitions loaded.
+
+    The journal of releases is in the folder, also
+    where the store is not: a demo's budget ends with it.
+    """
+    url = store or f"sqlite:///{quote(str(folder))}/store.db?durability=relaxed"
+    _make_new(url)
+    settings = Settings(
+        url, collections=(campaign.write(folder),), journal=folder / "releases.jsonl"
+    )
+    return Aggregator.open(settings, clock.instant)
+
+
+def _make_new(url: str) -> None:
+    """Make a store, and refuse one that was ever used: a made-up crowd is nothing to mix in."""
+    with closing(open_store(url, make=True)) as made:
+        if made.generation():
+            fix = "it holds something already: give a new one, or none for a throwaway"
+            raise SettingsError("--store", shown(url), fix)
+
+
+@contextmanager
+def _without_settings() -> Iterator[None]:
+    """Leave out what the owner of this machine has set for apps, and any proxy on the loopback."""
+    before = dict(os.environ)
+    for name in before:
+        if name.startswith(_NOT_FOR_US):
+            del os.environ[name]
+    os.environ.update(NO_PROXY=HOST, no_proxy=HOST)
+    try:
+        yield
+    finally:
+        _restore(before)
+
+
+def _restore(before: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(before)
+
+
+class _Silent(WSGIRequestHandler):
+    """Says nothing of a request: when it came, and from where, is nobody's business."""
+
+    server_version, sys_version = "veilcount", ""
+
+    def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002 - werkzeug's own
+        """Leave no line."""
+
+
+@contextmanager
+def _serving(aggregator: Aggregator, port: int) -> Iterator[BaseWSGIServer]:
+    """Serve in this process, a thread a request, so that all look at one clock."""
+    server = make_server(HOST, port, create_app(aggregator), threaded=True, request_handler=_Silent)
+    thread = threading.Thread(target=server.serve_forever, name="demo-server", daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

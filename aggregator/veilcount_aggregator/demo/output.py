@@ -1,0 +1,104 @@
+"""A summary as a person reads it: lines, and the cells of three tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from veilcount_shared.verdict import Verdict
+
+from ..text import number_format
+from .figures import MEAN, Figure, Released, Row
+from .summary import Account, Summary
+
+FIGURES = ("question", "value", "truth", "local", "interval", "n", "curator")
+RELEASED = ("value", "truth", "released", "interval")
+UNJOINED = "not joinable"  # pseudonyms change, so that the store cannot know
+UNTOLD = "not told"  # how many answered is itself the curator's secret
+
+PRICES = (
+    "Epsilon: promised for an event, a UTC day and a user; and counted of a user by the aggregator,"
+    " where one pseudonym is one person: the mean, and the worst."
+)
+COSTS = ("question", "protects", "event", "day", "user", "by", "counted", "worst", "answers")
+
+
+def head(found: Summary) -> Iterator[str]:
+    """Yield who took part, and what became of what they sent."""
+    crowd = found.crowd
+    yield (
+        f"{found.app}, a made-up hiking app, {found.begins} to {found.today} (it asks until"
+        f" {found.until}): {crowd.devices:,} devices, {crowd.consented:,} said yes."
+    )
+    yield (
+        f"{crowd.clients:,} are real clients with coins of their own, over HTTP:"
+        f" {_verdicts(crowd.sent_by_clients)}. The others are simulated by the exact law:"
+        f" {_verdicts(crowd.sent_by_simulated)}, through the same intake (--seed {found.seed})."
+    )
+    yield f"{found.sent:,} reports were sent, {found.counted:,} answers are in the store."
+
+
+def _verdicts(verdicts: Mapping[Verdict, int]) -> str:
+    return ", ".join(f"{number:,} {verdict}" for verdict, number in verdicts.items()) or "none"
+
+
+def figures(row: Row) -> Iterator[str]:
+    """Yield the cells of one figure, three times told."""
+    shares = row.value != MEAN
+    yield f"{row.collection} ({row.segment})" if row.segment else row.collection
+    yield row.value
+    yield number_format.figure(row.truth, of_shares=shares)
+    yield from _figure(row.local, shares=shares)
+    yield f"{row.n:,}"
+    curator, half = row.central, (row.central.high - row.central.low) / 2
+    around = number_format.around(half, of_shares=shares).removesuffix(number_format.POINTS)
+    yield f"{number_format.figure(curator.value, of_shares=shares)} {around}"
+
+
+def _figure(figure: Figure, *, shares: bool) -> Iterator[str]:
+    yield number_format.figure(figure.value, of_shares=shares)
+    yield number_format.interval(figure.low, figure.high, of_shares=shares)
+
+
+def beneath(found: Summary) -> Iterator[str]:
+    """Yield what the figures are, and what was released."""
+    release = found.release
+    yield (
+        f"The truth is in {found.held} of {len(found.rows)} local intervals (level"
+        f" {found.level:.4g}, the values of a question at once). The curator's column is a picture:"
+        " noise of the same epsilon, put by the demo on the truth that it alone knows."
+    )
+    yield ""
+    yield (
+        f"Sent to a trusted curator, and released once for epsilon {release.epsilon}"
+        f" ({number_format.adjacency(release.adjacency)}):"
+        f" {release.collection}, {release.first} to {release.last}, n = {release.n:,}, level"
+        f" {release.level:.4g}"
+    )
+
+
+def released(row: Released) -> Iterator[str]:
+    """Yield the cells of one released figure."""
+    yield row.value
+    yield number_format.figure(row.truth, of_shares=True)
+    yield from _figure(row.figure, shares=True)
+
+
+def costs(account: Account) -> Iterator[str]:
+    """Yield the cells of what one question costs a person."""
+    promised, counted = account.promised, account.counted
+    yield account.collection
+    yield f"one {promised.unit}"
+    yield from map(number_format.epsilon, (promised.event, promised.day, promised.user))
+    yield number_format.adjacency(promised.adjacency)
+    if counted is None or counted.mean is None or counted.worst is None:
+        yield from (UNTOLD if account.linked else UNJOINED, "")
+    else:
+        yield f"{float(counted.mean):.3g}"
+        yield number_format.epsilon(counted.worst)
+    yield f"{account.answers:,}"
+
+
+def questions(found: Summary) -> Iterator[str]:
+    """Yield the questions, word for word."""
+    for account in found.accounts:
+        yield f"{account.collection}: {account.question}"

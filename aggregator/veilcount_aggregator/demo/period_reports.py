@@ -1,0 +1,93 @@
+"""What would be reported of what people say: the first of each period, and how often, in columns.
+
+That is the device's rule, `takes = "first"`, for a whole crowd at once. Who is asked in which
+period, and what is left of a budget, is not decided here: a device draws that from its secret.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from veilcount_shared import Collection
+from veilcount_shared.periods import Unit
+
+from ..analysis.simulation.mixture import Ints
+from .campaign import FIRST_TAP, Campaign
+from .population import Flags, People
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """One collection's answers, a row each."""
+
+    people: Ints
+    periods: Ints
+    days: Ints
+    orders: Ints  # which of its period's answers each is
+    segments: Ints
+    values: Ints  # the truth: the place of a value, or a number of minutes
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.people)
+
+    def where(self, chosen: Flags | Ints) -> Answers:
+        """Return some of the rows."""
+        return Answers(
+            self.people[chosen],
+            self.periods[chosen],
+            self.days[chosen],
+            self.orders[chosen],
+            self.segments[chosen],
+            self.values[chosen],
+        )
+
+    def beside(self, other: Answers) -> Answers:
+        """Return the rows of both."""
+        return Answers(
+            np.concatenate([self.people, other.people]),
+            np.concatenate([self.periods, other.periods]),
+            np.concatenate([self.days, other.days]),
+            np.concatenate([self.orders, other.orders]),
+            np.concatenate([self.segments, other.segments]),
+            np.concatenate([self.values, other.values]),
+        )
+
+
+def answers(people: People, collection: Collection, campaign: Campaign) -> Answers:
+    """Return what everyone who consents would answer, were all of them asked in all periods."""
+    if collection.unit is Unit.EVENT:
+        who, days, orders = _every_walk(people, collection.per_period)
+    else:
+        who, days = _first_days(people, campaign.periods(collection.unit))
+        orders = np.zeros_like(who)
+    screens = people.screens[who] if collection.name == FIRST_TAP else np.zeros_like(who)
+    return Answers(
+        people=who,
+        periods=campaign.periods(collection.unit)[days],
+        days=days,
+        orders=orders,
+        segments=screens,
+        values=people.says(collection.name, who, days, orders),
+    )
+
+
+def _every_walk(people: People, most: int) -> tuple[Ints, Ints, Ints]:
+    """Return who walked, on which day, and which of that day's walks each is."""
+    walks = np.where(people.consents[:, np.newaxis], people.walks, 0)
+    who, days, orders = np.nonzero(np.arange(most) < walks[:, :, np.newaxis])
+    return who, days, orders
+
+
+def _first_days(people: People, periods: Ints) -> tuple[Ints, Ints]:
+    """Return who used the app in each period, and on which of its days first."""
+    used = (people.walks > 0) & people.consents[:, np.newaxis]
+    found: list[tuple[Ints, Ints]] = []
+    for period in range(int(periods[-1]) + 1):
+        (days,) = np.nonzero(periods == period)
+        within = used[:, days]
+        (who,) = np.nonzero(within.any(axis=1))
+        found.append((who, days[within[who].argmax(axis=1)]))
+    return np.concatenate([who for who, _ in found]), np.concatenate([day for _, day in found])

@@ -1,0 +1,142 @@
+"""Real devices: `veilcount_client.Client`s, each with a state of its own, over HTTP.
+
+Nothing here is simulated but what their people say and the clock they look at. Each client asks for
+consent, records, charges its ledger, draws its coins from the operating system and sends its
+reports itself. So a seed makes the same people say the same, and never the same reports.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from veilcount_client import Client
+from veilcount_client.clock import Clock
+from veilcount_client.delivery.transport import Delivered, HttpTransport, Outcome, Transport
+from veilcount_shared import Collection
+from veilcount_shared.errors import VeilcountError
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import decode_packed
+
+THREADS = 4  # most of a device's time goes by waiting for a disk
+FILES_EACH = 3  # of a client's state
+DAYS_BETWEEN = 21  # out in the hills there is no network: reports may be 30 days late
+
+
+class NotDelivered(VeilcountError):
+    """A device of the demo could not deliver."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What the app records when it is open: a value, and the segments that are sent in clear."""
+
+    name: str
+    value: object
+    segments: Mapping[str, str] = field(default_factory=dict)
+
+
+class Witness:
+    """Passes bodies on, and remembers which period's answers were counted, not what they were.
+
+    So the demo knows which of the truths it made up the aggregator has an answer for.
+    """
+
+    def __init__(self, onward: Transport) -> None:
+        """Stand between a client and the network."""
+        self.counted: Counter[tuple[str, int]] = Counter()  # by fingerprint and period
+        self.verdicts: Counter[Verdict] = Counter()
+        self._onward = onward
+
+    def send(self, body: bytes, reports: int) -> Outcome:
+        """Post a batch of so many reports."""
+        outcome = self._onward.send(body, reports)
+        if isinstance(outcome, Delivered):
+            self.verdicts.update(outcome.verdicts)
+            for report, verdict in zip(decode_packed(body).reports, outcome.verdicts, strict=True):
+                self.counted[report.fingerprint, report.period] += verdict is Verdict.COUNTED
+        return outcome
+
+    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
+        """Ask for a pseudonym's row to be closed; whether it is done."""
+        return self._onward.close_row(fingerprint, pseudonym)
+
+
+class Device:
+    """A phone with the app on it."""
+
+    def __init__(
+        self, url: str, collections: Mapping[str, Collection], folder: Path, clock: Clock
+    ) -> None:
+        """Install the app."""
+        self.witness = Witness(HttpTransport(url, None, clock.now))
+        self._client = Client(
+            collections=collections,
+            state_dir=folder,
+            transport=self.witness,
+            trust_curator=True,
+            clock=clock,
+            threaded=False,  # some hundred share a machine, and the story says when they send
+            strict=True,
+        )
+        self._holds = False
+
+    def ask_for_consent(self, *, answer: bool) -> None:
+        """Show the question of consent, once."""
+        if self._client.consented is None:
+            self._client.consent(answer)
+
+    def use(self, moments: Iterable[Moment]) -> None:
+        """Have the app open, and record."""
+        self._holds = True
+        for moment in moments:
+            self._client.record(moment.name, moment.value, **moment.segments)
+
+    def deliver(self) -> None:
+        """Send everything that may leave, if the app was open since the last time."""
+        holds, self._holds = self._holds, False
+        if holds and not self._client.flush():
+            raise NotDelivered("a device of the demo could not deliver its reports: try again")
+
+    def close(self) -> None:
+        """Close the app."""
+        self._client.close(0)
+
+
+class Devices:
+    """All real devices, some of which do things at the same time."""
+
+    def __init__(self, make: Callable[[int], Device]) -> None:
+        """Install nothing yet; `make` installs the app on a person's phone."""
+        self._make = make
+        self._of: dict[int, Device] = {}
+        self._hands = ThreadPoolExecutor(THREADS, "demo-device")
+
+    def use(self, day: int, moments: Mapping[int, list[Moment]], consents: Iterable[bool]) -> None:
+        """Have these people open the app on a day, some of them for the first time."""
+        new = [person for person in moments if person not in self._of]
+        self._of.update(zip(new, self._hands.map(self._make, new), strict=True))
+        for (person, said), answer in zip(moments.items(), consents, strict=True):
+            self._of[person].ask_for_consent(answer=answer)
+            self._of[person].use(said)
+        home = [each for person, each in self._of.items() if (person + day) % DAYS_BETWEEN == 0]
+        list(self._hands.map(Device.deliver, home))
+
+    def deliver(self) -> None:
+        """Have all of them send what they still hold."""
+        list(self._hands.map(Device.deliver, self._of.values()))
+
+    @property
+    def witnesses(self) -> Mapping[int, Witness]:
+        """What was seen on its way, by person."""
+        return {person: device.witness for person, device in self._of.items()}
+
+    def close(self) -> None:
+        """Close every app."""
+        try:
+            list(self._hands.map(Device.close, self._of.values()))
+        finally:
+            self._hands.shutdown(cancel_futures=True)

@@ -1,0 +1,140 @@
+"""Simulated devices: as many as the demo asks for, without a client each.
+
+Each has a secret as a real one has, and from it the very same schedule is drawn: whom its twin's
+coin chose, in which periods it answers, under which pseudonym, in which slot. Its message is drawn
+by the exact law of the design. What comes out are the columns that the web reads a request into;
+they take the same way from there. What is made up is the crowd: it is drawn from a seed, so nobody
+in it is protected, and many devices share a batch, as no two real ones do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.random import Generator
+
+from veilcount_shared import Collection, SystemCoins, schedule
+from veilcount_shared.collection import Model
+from veilcount_shared.domain import Number
+from veilcount_shared.report import MAX_REPORTS
+from veilcount_shared.schedule import SECRET_BYTES
+from veilcount_shared.verdict import Verdict
+
+from ..analysis.simulation import simulate_messages
+from ..analysis.simulation.message_sampler import Packed
+from ..analysis.simulation.mixture import Ints
+from ..ingest.decode import Body
+from ..ingest.decode.columns import Sheet
+from .period_reports import Answers
+from .population import Flags
+
+Take = Callable[[Body], list[Verdict]]
+
+
+def secrets(size: int, generator: Generator) -> list[bytes]:
+    """Return the secret of each simulated device."""
+    drawn = generator.bytes(size * SECRET_BYTES)
+    return [drawn[at : at + SECRET_BYTES] for at in range(0, len(drawn), SECRET_BYTES)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mail:
+    """Everything that the simulated devices send of one collection, in the order of the days."""
+
+    collection: Collection
+    answers: Answers
+    slots: Ints
+    pseudonyms: Packed
+    messages: Packed
+
+    @classmethod
+    def of(
+        cls,
+        collection: Collection,
+        would: Answers,
+        secret_of: Sequence[bytes],
+        generator: Generator,
+    ) -> Mail:
+        """Return what is sent of what these devices would say."""
+        asked = would.where(_asked(collection, would, secret_of))
+        # Shuffled first: within a day, the order of the rows says nothing.
+        asked = asked.where(generator.permutation(len(asked)))
+        sent = asked.where(np.argsort(asked.days, kind="stable"))
+        return cls(
+            collection,
+            sent,
+            _slots(collection, sent, secret_of),
+            _pseudonyms(collection, sent, secret_of),
+            simulate_messages(collection, inputs(collection, sent.values), generator),
+        )
+
+    def deliver(self, days: range, take: Take) -> Counter[Verdict]:
+        """Hand over what these days brought; return what became of it."""
+        first, last = np.searchsorted(self.answers.days, [days.start, days.stop]).tolist()
+        verdicts: Counter[Verdict] = Counter()
+        for begin in range(first, last, MAX_REPORTS):
+            verdicts.update(take(self._body(slice(begin, min(begin + MAX_REPORTS, last)))))
+        return verdicts
+
+    def _body(self, rows: slice) -> Body:
+        size = rows.stop - rows.start
+        sheet = Sheet(
+            self.collection.fingerprint,
+            np.arange(size),
+            self.pseudonyms[rows],
+            self.answers.periods[rows],
+            self.answers.segments[rows],
+            self.slots[rows],
+            self.messages[rows],
+        )
+        return Body(size, (sheet,))
+
+
+def inputs(collection: Collection, values: Ints) -> Ints:
+    """Return values as inputs of a local design: a number's are points of its grid."""
+    domain = collection.domain
+    if not isinstance(domain, Number) or collection.model is Model.CENTRAL:
+        return values
+    coins = SystemCoins()  # of a number within the range, none is thrown
+    numbers = range(int(domain.low), int(domain.high) + 1)
+    points = np.array([domain.input(Fraction(number), coins) for number in numbers], np.int64)
+    return points[values - numbers.start]
+
+
+def _asked(collection: Collection, would: Answers, secret_of: Sequence[bytes]) -> Flags:
+    """Return which answers are asked for: by each device's own draws, before any data."""
+    allowed = np.zeros((len(secret_of), collection.periods), np.bool_)
+    for person in np.unique(would.people).tolist():
+        if schedule.asked(secret_of[person], collection):
+            drawn = schedule.answering_periods(secret_of[person], collection)
+            allowed[person, list(drawn)] = True
+    return allowed[would.people, would.periods]
+
+
+def _slots(collection: Collection, sent: Answers, secret_of: Sequence[bytes]) -> Ints:
+    return np.fromiter(
+        (
+            schedule.slot(secret_of[person], collection, period, order)
+            for person, period, order in _rows(sent)
+        ),
+        np.int64,
+        len(sent),
+    )
+
+
+def _pseudonyms(collection: Collection, sent: Answers, secret_of: Sequence[bytes]) -> Packed:
+    coins = SystemCoins()  # for linkage "none", which has nothing else
+    names = (
+        schedule.pseudonym(secret_of[person], collection, period, coins)
+        for person, period, _ in _rows(sent)
+    )
+    return np.frombuffer(b"".join(names), np.uint8).reshape(len(sent), -1)
+
+
+def _rows(sent: Answers) -> Iterator[tuple[int, int, int]]:
+    columns = (sent.people.tolist(), sent.periods.tolist(), sent.orders.tolist())
+    return zip(*columns, strict=True)

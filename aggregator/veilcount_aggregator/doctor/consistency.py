@@ -1,0 +1,134 @@
+"""Do the books agree: as many answers counted as slots spent, as many rows as there ever were new?
+
+The store may serve meanwhile. What is counted only grows, so what is read in between lies between
+what was read before and after; at rest the three are one number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..series.series import Series
+from ..store import ROW_BYTES, Piece, Store
+from ..store.transfer_format import parse
+from ..text.privacy_guarantees import counts_are_public
+from .finding import Told, all_well, wrong
+from .store_snapshot import Stored
+
+FIX = "keep this store as it is, and say so where veilcount is made: no report is lost by waiting"
+
+Epoch = tuple[str, int]  # fingerprint, number
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What was counted of each epoch: answers, and new pseudonyms."""
+
+    answers: Counter[Epoch]
+    rows: Counter[Epoch]
+
+
+@dataclass(frozen=True, slots=True)
+class Ledgers:
+    """The rows of each epoch that was not dropped, by how many slots they have spent."""
+
+    spent: Mapping[Epoch, Counter[int]]
+    dropped: Mapping[str, int]
+
+    def has(self, epoch: Epoch) -> bool:
+        """Whether an epoch's rows are kept."""
+        return epoch[1] >= self.dropped.get(epoch[0], 0)
+
+
+def books(stored: Stored) -> Iterator[Told]:
+    """Hold counters, ledgers and the histogram of spent slots against each other."""
+    known = stored.catalogue.series
+    before = totals(stored.store, known)
+    ledgers = read_ledgers(stored.store.pieces())
+    spread = {name: stored.store.spread(each) for name, each in known.items()}
+    after = totals(stored.store, known)
+    complaints = (
+        told
+        for name, each in known.items()
+        for told in _series(each, before, ledgers, spread[name], after)
+    )
+    yield from all_well(complaints, "counters, ledgers and histogram agree")
+
+
+def totals(store: Store, known: Mapping[str, Series]) -> Totals:
+    """Return what is counted now."""
+    answers: Counter[Epoch] = Counter()
+    rows: Counter[Epoch] = Counter()
+    for name, series in known.items():
+        for cell, number in store.sizes(series).items():
+            answers[name, series.epoch(cell.period)] += number
+        for period, number in store.fresh(series).items():
+            rows[name, series.epoch(period)] += number
+    return Totals(answers, rows)
+
+
+def read_ledgers(pieces: Iterator[Piece]) -> Ledgers:
+    """Return how many slots the rows have spent."""
+    spent: defaultdict[Epoch, Counter[int]] = defaultdict(Counter)
+    dropped: dict[str, int] = {}
+    for piece in pieces:
+        if piece.kind == "dropped":
+            dropped[piece.key] = int(parse(piece.body)[0])
+        elif piece.kind == "rows":
+            fingerprint, epoch, width, _ = piece.key.split("/")
+            spent[fingerprint, int(epoch)].update(_bits(piece.body, int(width)))
+    return Ledgers(spent, dropped)
+
+
+def _bits(body: bytes, width: int) -> list[int]:
+    rows = np.frombuffer(body, np.uint8).reshape(-1, ROW_BYTES + width)
+    bits: list[int] = np.unpackbits(rows[:, ROW_BYTES:], axis=1).sum(axis=1).tolist()
+    return bits
+
+
+def _series(
+    series: Series,
+    before: Totals,
+    ledgers: Ledgers,
+    spread: Mapping[int, np.ndarray[tuple[int], np.dtype[np.int64]]],
+    after: Totals,
+) -> Iterator[Told]:
+    epochs = {epoch for epoch in after.answers | after.rows if epoch[0] == series.fingerprint}
+    epochs |= {epoch for epoch in ledgers.spent if epoch[0] == series.fingerprint}
+    for epoch in sorted(epochs):
+        least, most = before.answers[epoch], after.answers[epoch]
+        histogram = spread.get(epoch[1], np.zeros(0, np.int64))
+        told = int((histogram * np.arange(1, len(histogram) + 1)).sum())
+        if off := _outside(told, told, least, most):
+            yield _differ(series, epoch, "answers counted and slots in the histogram", off)
+        if ledgers.has(epoch):
+            yield from _ledger(series, epoch, ledgers.spent.get(epoch, Counter()), before, after)
+
+
+def _ledger(
+    series: Series, epoch: Epoch, spent: Counter[int], before: Totals, after: Totals
+) -> Iterator[Told]:
+    """A row that was closed for its owner has all its slots spent: it counts as any number."""
+    rows, whole = spent.total(), spent[series.bits]
+    if off := _outside(rows, rows, before.rows[epoch], after.rows[epoch]):
+        yield _differ(series, epoch, "new pseudonyms and rows of the ledger", off)
+    partly = sum(slots * times for slots, times in spent.items() if slots < series.bits)
+    least, most = partly + whole, partly + whole * series.most
+    if off := _outside(least, most, before.answers[epoch], after.answers[epoch]):
+        yield _differ(series, epoch, "answers counted and slots spent", off)
+
+
+def _outside(least: int, most: int, before: int, after: int) -> int:
+    """Return how far what may be from least to most is off what was from before to after."""
+    return max(least - after, before - most, 0)
+
+
+def _differ(series: Series, epoch: Epoch, what: str, by: int) -> Told:
+    """Return a complaint; by how much is not told where no exact count may leave."""
+    public = counts_are_public(series.collection)
+    size = f" by {by:,}" if public else ""
+    return wrong(f"{series.collection.name}, epoch {epoch[1]}: {what} differ{size}", FIX)

@@ -1,0 +1,111 @@
+"""A store from within: can it be opened, does it keep what it takes, and what does it hold?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from veilcount_shared.errors import VeilcountError
+
+from ..errors import SettingsError, StoreUnavailable
+from ..settings import Settings
+from ..store import Durable, open_store
+from ..store.migrate import leaving
+from . import clock_skew, consistency, definition_checks, release_checks
+from .api_key_checks import keys
+from .finding import Finding, Look, State, Told, examine, ok, warn, wrong
+from .sqlite_checks import DEEP as SQLITE_DEEP
+from .sqlite_checks import SQLITE
+from .store_snapshot import Stored
+from .verdict_checks import verdicts
+
+OF = "store"
+OPENED = "opened"
+
+
+def examine_store(
+    settings: Settings, clock: Callable[[], datetime], *, deep: bool
+) -> Iterator[Finding]:
+    """Yield what is found of the store at a URL; where it cannot be opened, what can be seen."""
+    scheme = urlsplit(settings.store).scheme
+    if scheme.startswith("redis"):
+        # Imported here: who runs on SQLite never loads Redis.
+        from .redis_checks import ANSWERS, examine_redis  # noqa: PLC0415
+
+        found = list(examine_redis(settings.store, clock))
+        yield from found
+        if any(each.check == ANSWERS for each in found):
+            return
+    try:
+        store = open_store(settings.store)
+    except SettingsError:
+        raise
+    except VeilcountError as error:
+        yield Finding(OF, OPENED, State.WRONG, str(error), _mended(error))
+        return
+    with closing(store):
+        stored = Stored(settings, store, clock())
+        yield Finding(OF, OPENED, State.OK, "it can be read and written", "")
+        if scheme == "sqlite":
+            yield from examine(OF, SQLITE | (SQLITE_DEEP if deep else {}), settings.store)
+        yield from examine(OF, STORED | (DEEP if deep else {}), stored)
+
+
+def _mended(error: VeilcountError) -> str:
+    if isinstance(error, StoreUnavailable):
+        return "see that it runs, that this machine may reach it, and that the URL is right"
+    return "do what it says; until then no aggregator can serve from it"
+
+
+def _taking(stored: Stored) -> Iterator[Told]:
+    if trouble := stored.health.trouble:
+        yield wrong(f"the store cannot be written: {trouble}", "reports wait on devices meanwhile")
+        return
+    if not stored.health.fenced:
+        yield ok("no fence: reports are taken")
+        return
+    left = leaving(stored.store)
+    where = f", copied to {left.where}" if left else ""
+    yield wrong(
+        f"fenced{where}: no report is taken",
+        "start the servers on the copy; only where the copy was given up and is destroyed:"
+        " `veilcount store unfence`",
+    )
+
+
+def _durable(stored: Stored) -> Iterator[Told]:
+    health = stored.health
+    for each in health.weaknesses:
+        finding = wrong if each.blocks else warn
+        yield finding(each.what, "`veilcount store check` names the server and the command")
+    if any(each.blocks for each in health.weaknesses):
+        return
+    if health.durable is Durable.YES:
+        yield ok(health.why)
+    elif health.durable is Durable.UNKNOWN:
+        yield warn(health.why, "ask whoever runs it, or allow CONFIG GET to this user")
+    else:
+        yield wrong(
+            f"{health.why}: a power cut takes acknowledged reports",
+            "leave durability=relaxed out of the store's URL",
+        )
+
+
+#: what is looked at in a store of any engine
+STORED: dict[str, Look[Stored]] = {
+    "taking reports": _taking,
+    "durable": _durable,
+    "definitions": definition_checks.definitions,
+    "remarks": definition_checks.remarks,
+    "room": definition_checks.room,
+    "memory of counters": definition_checks.memory,
+    "keys": keys,
+    "releases": release_checks.releases_open,
+    "journal": release_checks.journal,
+    "retention": clock_skew.retention,
+    "journals": release_checks.journals,
+    "verdicts": verdicts,
+}
+DEEP: dict[str, Look[Stored]] = {"books": consistency.books}

@@ -1,0 +1,67 @@
+"""A store that is open, and what it holds: read once, for all checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import cached_property
+
+from ..auth.api_keys import Keyring, keyring
+from ..catalog.definitions import Catalogue, catalogue
+from ..central.release_journal import Journal
+from ..series.series import Series, utc_day
+from ..settings import Settings
+from ..store import Health, Store
+from ..text.privacy_guarantees import counts_are_public
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An open store, looked at on an instant."""
+
+    settings: Settings
+    store: Store
+    now: datetime
+
+    @property
+    def today(self) -> date:
+        """The UTC day."""
+        return utc_day(self.now)
+
+    @cached_property
+    def health(self) -> Health:
+        """How the store says it is."""
+        return self.store.health()
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """Its definitions."""
+        return catalogue(self.store)
+
+    @cached_property
+    def keyring(self) -> Keyring:
+        """Its keys."""
+        return keyring(self.store)
+
+    @cached_property
+    def journal(self) -> Journal | None:
+        """Where its releases are also written."""
+        return Journal.of(self.settings)
+
+    @property
+    def open_series(self) -> list[Series]:
+        """The newest definition of each collection that still takes reports, or will."""
+        newest = [series[0] for series in self.catalogue.named.values()]
+        return [each for each in newest if not (each.closed or over(each, self.today))]
+
+    @property
+    def secret(self) -> bool:
+        """Whether there are counts that may not leave."""
+        everything = self.catalogue.series.values()
+        return not all(counts_are_public(each.collection) for each in everything)
+
+
+def over(series: Series, day: date) -> bool:
+    """Whether a series takes no more reports, late ones included."""
+    late = timedelta(days=series.collection.late)
+    return series.collection.until + late <= day

@@ -1,0 +1,127 @@
+"""What became of reports: verdicts that honest devices on a sound deployment hardly ever get.
+
+Shares of everything since the store was made, so that an old trouble is seen for long. Where a
+count may not leave, its collection is passed over; and so are, then, the requests as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from veilcount_shared.verdict import Verdict
+
+from ..api.collection_metrics import UNKNOWN
+from ..api.exposition import PREFIX
+from ..api.reports import DOOR
+from ..api.request_metrics import ANSWERED, REFUSED
+from ..api.verdict_counts import Counts, counts_by_series
+from ..text.privacy_guarantees import counts_are_public
+from .finding import Told, all_well, warn
+from .store_snapshot import Stored
+
+FEW = 100  # reports or requests, below which a share says nothing
+NO_KEY = "no-key"
+
+
+class Limit(NamedTuple):
+    """From which share of a collection's reports on a verdict is worth a look, and what to do."""
+
+    share: float
+    fix: str
+
+
+LIMITS: Mapping[Verdict, Limit] = {
+    Verdict.OVER_BUDGET: Limit(
+        0.001, "a device refuses this itself: look for an altered client, or for somebody's games"
+    ),
+    Verdict.MALFORMED: Limit(0.001, "look for a client that is not ours, or was altered"),
+    Verdict.EARLY: Limit(0.01, "clocks of devices are ahead; is this machine's clock right?"),
+    Verdict.STALE: Limit(0.05, "devices are offline for longer than `late`: define more days"),
+    Verdict.FULL: Limit(
+        0.0,
+        "`veilcount_full_total` says by which limit: raise --room,"
+        " --max-new-pseudonyms-per-hour or --max-series-memory of `veilcount serve`;"
+        " if unexpected, look for a flood",
+    ),
+    Verdict.UNKNOWN_COLLECTION: Limit(
+        0.01, "apps ship a definition that was never pushed: `veilcount collections push FILE`"
+    ),
+}
+UNKEYED = Limit(0.01, "devices show no key, or one that was revoked: ship a valid one with the app")
+
+_LINE = re.compile(rf"{PREFIX}(\w+)_total{{(.*)}} ([0-9.e+]+)")
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """How often each collection's reports got each verdict; requests, and those without a key."""
+
+    verdicts: Mapping[str, Counter[str]]
+    requests: int = 0
+    unkeyed: int = 0
+
+
+def verdicts(stored: Stored) -> Iterator[Told]:
+    """Look at the verdicts that a store has counted."""
+    yield from judged(_counted(stored))
+
+
+def judged(intake: Intake) -> Iterator[Told]:
+    """Yield what stands out."""
+    yield from all_well(_complaints(intake), "no verdict stands out")
+
+
+def read_metrics(text: str) -> Intake:
+    """Return what the figures of a running server say."""
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    requests = unkeyed = 0
+    for name, labelled, number in _LINE.findall(text):
+        labels, times = dict(_LABEL.findall(labelled)), int(float(number))
+        if name == "verdicts":
+            found[labels["collection"]][labels["verdict"]] += times
+        elif name == "requests" and labels["door"] == DOOR:
+            requests += times
+        elif name == "refused" and labels["problem"] == NO_KEY:
+            unkeyed += times
+    return Intake(found, requests, unkeyed)
+
+
+def _counted(stored: Stored) -> Intake:
+    noted, series = stored.store.noted(), stored.catalogue.series
+    counts = counts_by_series(noted)
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for fingerprint, each in series.items():
+        if counts_are_public(each.collection):
+            reports = sum(stored.store.sizes(each).values())
+            told = counts.get(fingerprint, Counts()).with_counted(reports)
+            found[each.collection.name].update(told)
+    for fingerprint in counts.keys() - series.keys():
+        found[UNKNOWN].update(counts[fingerprint].verdicts)
+    if stored.secret:
+        return Intake(found)
+    requests = [n for note, n in noted.items() if (note.what, _door(note.word)) == (ANSWERED, DOOR)]
+    unkeyed = [n for note, n in noted.items() if (note.what, note.word) == (REFUSED, NO_KEY)]
+    return Intake(found, sum(requests), sum(unkeyed))
+
+
+def _door(word: str) -> str:
+    return word.partition(":")[0]
+
+
+def _complaints(intake: Intake) -> Iterator[Told]:
+    everything = sum(counts.total() for counts in intake.verdicts.values())
+    for name, counts in sorted(intake.verdicts.items()):
+        all_reports = everything if name == UNKNOWN else counts.total()
+        for verdict, limit in LIMITS.items():
+            yield from _share(f"of {name}'s reports", verdict, counts[verdict], all_reports, limit)
+    yield from _share("of requests", "without a key", intake.unkeyed, intake.requests, UNKEYED)
+
+
+def _share(of: str, what: str, times: int, everything: int, limit: Limit) -> Iterator[Told]:
+    if everything >= FEW and times > limit.share * everything:
+        yield warn(f"{times / everything:.2%} {of} were {what}", limit.fix)

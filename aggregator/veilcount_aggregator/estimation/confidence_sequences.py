@@ -1,0 +1,196 @@
+"""Confidence sequences: intervals that hold at every look at answers that keep coming in.
+
+An interval for one look misses at some look with a probability that goes to 1 as looks add up. A
+confidence sequence misses at any of them, ever, with probability at most alpha [Rob70, HRMS21]. A
+truth is left out when a nonnegative martingale that starts at 1 if it is true reaches 2 / alpha on
+one side [Vil39]. The martingales mix exponential tilts over a fixed grid, so they hold at any n and
+need no planned size:
+
+- Shares, means of bounded contributions: exp(tilt sum - n log(1 - m + m e^tilt)), where m is the
+  mean so far of what was expected. It may drift, so this holds for a cohort too.
+- Shares of a cohort: the holders and the others have the exact law of their noise.
+- Mean numbers of a cohort: the worst law of the noise over all numbers.
+- Mean numbers of a population: prod(1 + bet (x - m)) over the reports, the wealth of who bets that
+  the mean is not m [WR23]; it takes answers that all have the population's mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+
+from .confidence_intervals import Bools, Ends, Floats
+from .estimator import Evidence, Target
+from .fieller import Ratios
+from .group_sums import CellSums
+from .proportions import Sums, Supports
+
+STEPS = 32  # of a bisection: to 1e-9 of the way
+TILTS = 6.0 * 1.4 ** -np.arange(27.0)  # for contributions in [0, 1]: from a few to 10^7 reports
+LEAST = -float(np.log(len(TILTS) + 1))  # of a log wealth
+BOLDEST = 0.9  # the largest part of a bet that may be lost
+
+
+class Looks(StrEnum):
+    """At how many looks at the growing answers an interval holds."""
+
+    ONE = "one"
+    EVERY = "every"
+
+    @property
+    def valid(self) -> str:
+        """The validity of an interval, in words."""
+        return "valid at one planned look" if self is Looks.ONE else "valid at every look"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Anytime:
+    """Evidence whose intervals are those of a confidence sequence.
+
+    `single`: an end is where the wealth of one martingale reaches its bound.
+    """
+
+    fixed: Evidence
+    ends: Callable[[float, Target], Ends]
+    single: bool = True
+
+    @property
+    def n(self) -> int:
+        """How many reports."""
+        return self.fixed.n
+
+    @property
+    def points(self) -> Floats:
+        """The unbiased estimates."""
+        return self.fixed.points
+
+    @property
+    def families(self) -> int:
+        """How many of the figures are free."""
+        return self.fixed.families
+
+    def error(self, target: Target) -> Floats:
+        """Return the standard errors at this look."""
+        return self.fixed.error(target)
+
+    def interval(self, alpha: float, target: Target) -> Ends:
+        """Return the intervals, each of which ever misses with probability alpha at most."""
+        low, high = self.ends(alpha, target)
+        return np.minimum(low, self.points), np.maximum(high, self.points)
+
+    def few(self, _alpha: float, _target: Target) -> Bools:
+        """Return true: no normal approximation serves at every n."""
+        return np.ones(len(self.points), np.bool_)
+
+    def poisoned(self, fakes: float) -> Ends:
+        """Return what the honest answers may say."""
+        return self.fixed.poisoned(fakes)
+
+
+def anytime(evidence: Evidence) -> Anytime:
+    """Return evidence with intervals that hold at every look."""
+    match evidence:
+        case Anytime():
+            return evidence
+        case Supports():
+            return Anytime(evidence, lambda alpha, target: _of_supports(evidence, alpha, target))
+        case Sums():
+            each = [anytime(group) for group in evidence.groups]
+            return Anytime(evidence, lambda alpha, target: _together(each, alpha, target))
+        case CellSums():
+            return Anytime(evidence, lambda alpha, _target: _of_cells(evidence, alpha))
+        case Ratios():
+            parts = replace(evidence, parts=anytime(evidence.parts), whole=anytime(evidence.whole))
+            return Anytime(evidence, parts.quotient, single=False)
+    raise TypeError(f"{type(evidence).__name__} has no intervals that hold at every look")
+
+
+def _of_supports(evidence: Supports, alpha: float, target: Target) -> Ends:
+    counts, places = np.unique(evidence.counts, return_inverse=True)
+    law, n = evidence.law, evidence.n
+    if target is Target.COHORT and law.binary:
+        ends = _of_two_laws(counts.astype(np.float64), n, law.P, law.Q, alpha)
+    else:
+        reach = (np.array(float(law.least)), np.array(float(law.most)))
+        low, high = _of_bounded(counts / n, n, reach, alpha)
+        ends = law.share(low), law.share(high)
+    return ends[0][places], ends[1][places]
+
+
+def _of_cells(evidence: CellSums, alpha: float) -> Ends:
+    reach = (evidence.least, evidence.most)
+    ends = _of_bounded(evidence.means, evidence.n, reach, alpha)
+    low, high = (evidence.share(end) for end in ends)
+    return low, high
+
+
+def _together(each: list[Anytime], alpha: float, target: Target) -> Ends:
+    low, high = zip(*(one.interval(alpha, target) for one in each), strict=True)
+    return np.concatenate(low), np.concatenate(high)
+
+
+# -- ends: where the martingale of a side reaches its bound ----------------------------------------
+
+
+Wealth = Callable[[Floats], Floats]
+
+
+def crossing(wealth: Wealth, inside: Floats, beyond: Floats, bound: float) -> Floats:
+    """Return the last truth from `inside` towards `beyond` whose log wealth is below the bound.
+
+    It grows on the way; what is returned is never on the near side of the true end.
+    """
+    near, far = np.broadcast_arrays(inside, beyond)
+    near, far = near.astype(np.float64), far.astype(np.float64)
+    for _ in range(STEPS):
+        middle = (near + far) / 2
+        below = wealth(middle) < bound
+        near, far = np.where(below, middle, near), np.where(below, far, middle)
+    return far
+
+
+def mixed(exponents: Floats) -> Floats:
+    """Return the log of the average over the tilts, which are the last axis, and no tilt at all.
+
+    The last keeps the wealth above LEAST, whatever comes.
+    """
+    most = np.maximum(exponents.max(axis=-1), 0.0)
+    total = np.exp(exponents - most[..., None]).sum(axis=-1) + np.exp(-most)
+    found: Floats = most + np.log(total) + LEAST
+    return found
+
+
+def _of_bounded(means: Floats, n: int, reach: tuple[Floats, Floats], alpha: float) -> Ends:
+    """Return the ends for the mean of n contributions within the reach."""
+    least, most = reach
+    span = np.maximum(most - least, 1e-300)
+    scaled = np.clip((means - least) / span, 0.0, 1.0)
+    bound = float(np.log(2 / alpha))
+
+    def wealth(sign: float) -> Wealth:
+        tilts = sign * TILTS
+        gained = n * scaled[..., None] * tilts
+        return lambda m: mixed(gained - n * np.log1p(m[..., None] * np.expm1(tilts)))
+
+    low = crossing(wealth(1.0), scaled, np.zeros_like(scaled), bound)
+    high = crossing(wealth(-1.0), scaled, np.ones_like(scaled), bound)
+    return least + span * low, least + span * high
+
+
+def _of_two_laws(counts: Floats, n: int, P: float, Q: float, alpha: float) -> Ends:
+    """Return the ends for a cohort's share of holders, who count with P, the others with Q."""
+    bound = float(np.log(2 / alpha))
+    share = np.clip((counts / n - Q) / (P - Q), 0.0, 1.0)
+
+    def wealth(sign: float) -> Wealth:
+        tilts = sign * TILTS
+        holders, others = (np.log1p(chance * np.expm1(tilts)) for chance in (P, Q))
+        gained = counts[:, None] * tilts - n * others
+        return lambda f: mixed(gained - n * f[:, None] * (holders - others))
+
+    low = crossing(wealth(1.0), share, np.zeros_like(share), bound)
+    high = crossing(wealth(-1.0), share, np.ones_like(share), bound)
+    return low, high

@@ -1,0 +1,63 @@
+"""The worst correlation of two estimates of a population to which the same persons contribute.
+
+Randomization is drawn anew for every report, so the noise of two estimates is independent. Their
+sampling errors are not if persons contribute to both: of n_a and n_b reports at most min(n_a, n_b)
+come in pairs, so the covariance of the estimates is at least -c / max(n_a, n_b), where -c is the
+least covariance of one person's two answers. For shares Fréchet's inequality bounds c, since both
+answers hold with probability at least f_a + f_b - 1 [Fre35]; for numbers that of Cauchy and Schwarz
+does.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from veilcount_shared.domain import Number
+from veilcount_shared.mechanisms import Mean
+
+from .confidence_intervals import Floats
+from .estimator import Evidence, Target
+
+
+def correlation_of_shares(one: Evidence, two: Evidence) -> Floats:
+    """Return the largest correlation of one estimate with the negated other, value by value."""
+    first, second = (np.clip(each.points, 0.0, 1.0) for each in (one, two))
+    covariance = np.minimum(first * second, (1 - first) * (1 - second))
+    return _correlation(covariance, one, two)
+
+
+def correlation_of_figures(one: Evidence, two: Evidence, persons: tuple[Floats, Floats]) -> Floats:
+    """Return the same for figures among persons who differ by these variances."""
+    return _correlation(np.sqrt(persons[0] * persons[1]), one, two)
+
+
+def _correlation(covariance: Floats, one: Evidence, two: Evidence) -> Floats:
+    errors = one.error(Target.POPULATION) * two.error(Target.POPULATION)
+    tiny = np.finfo(np.float64).tiny
+    return np.minimum(covariance / max(one.n, two.n) / np.maximum(errors, tiny), 1.0)
+
+
+def persons_variance(evidence: Evidence) -> Floats:
+    """Return the variance among persons: what a sample's error has beyond a cohort's."""
+    sampled, noise = (evidence.error(target) ** 2 for target in Target)
+    return evidence.n * np.maximum(sampled - noise, 0.0)
+
+
+def persons_variance_of_mean(design: Mean, domain: Number, evidence: Evidence) -> Floats:
+    """Return the most that it can be for a mean, whose noise has the design's least variance."""
+    span = float(domain.high - domain.low)
+    least = least_noise(design) * span**2
+    return np.maximum(evidence.n * evidence.error(Target.POPULATION) ** 2 - least, 0.0)
+
+
+@lru_cache(maxsize=256)
+def least_noise(design: Mean) -> float:
+    """Return the least variance of one decoded report, for the range [0, 1].
+
+    Between two starts the variance is concave in the number, so the least is at a start.
+    """
+    decoded = np.array([float(each) for each in design.decoded])
+    rows = np.array([[float(chance) for chance in row] for row in design.rows])
+    return float((rows @ decoded**2 - (rows @ decoded) ** 2).min())

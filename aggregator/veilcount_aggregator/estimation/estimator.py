@@ -1,0 +1,69 @@
+"""What an estimate stands on: points, and an interval for any error probability.
+
+A `Target` says what an interval is of. Of the population: the answers are a sample, and the
+interval covers the share among all who could have been asked; this needs each person to answer at
+most once, or the same persons' chances would count again. Of the cohort: the share among exactly
+these n answers, whoever gave them; only the noise is uncertain.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Protocol
+
+from .confidence_intervals import Bools, Ends, Floats
+
+ENOUGH = 50  # counts from which the normal serves
+ENOUGH_JOINT = 1_000  # and for the far tails that many figures at once need
+RARE = 0.01  # an error probability whose tails are far
+
+
+class Target(StrEnum):
+    """What an interval covers."""
+
+    POPULATION = "population"
+    COHORT = "cohort"
+
+    @property
+    def sampled(self) -> bool:
+        """Whether who was asked counts as chance."""
+        return self is Target.POPULATION
+
+
+class Evidence(Protocol):
+    """Figures that know their own uncertainty."""
+
+    @property
+    def n(self) -> int:
+        """How many answers these are."""
+
+    @property
+    def points(self) -> Floats:
+        """The unbiased estimates."""
+
+    @property
+    def families(self) -> int:
+        """How many of the figures are free: for one alone 1, as for two that mirror each other."""
+
+    def error(self, target: Target) -> Floats:
+        """Return the standard errors."""
+
+    def interval(self, alpha: float, target: Target) -> Ends:
+        """Return an interval for each figure, each wrong with probability alpha."""
+
+    def few(self, alpha: float, target: Target, /) -> Bools:
+        """Whether each figure's counts are too small for the normal at this error probability."""
+
+    def poisoned(self, fakes: float) -> Ends:
+        """Return what honest answers may say, if this share of the reports is fake."""
+
+
+def enough(alpha: float) -> int:
+    """Return how large a count must be for the normal at this error probability."""
+    return ENOUGH if alpha >= RARE else ENOUGH_JOINT
+
+
+def honest(points: Floats, said: Ends, fakes: float) -> Ends:
+    """Return what the honest part says, if fakes of the reports say the most or the least."""
+    least, most = said
+    return (points - fakes * most) / (1 - fakes), (points - fakes * least) / (1 - fakes)

@@ -1,0 +1,148 @@
+"""Shares of a part: of those who answered, or of those with another value.
+
+Both parts of such a ratio are estimated from the same reports. Fieller's interval holds every ratio
+rho at which numerator - rho denominator is within its own error of 0 [Fie54]; where counts are
+small, both get an interval with half the error probability, and what is possible within the two is
+the ratio's. A denominator that might be nothing leaves every ratio possible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
+from .estimator import Evidence, Target, enough
+from .response_distribution import Law
+from .support_counts import Shares, joint
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ratios:
+    """Parts over a whole, which is one group of inputs or, inverted, all others."""
+
+    parts: Evidence
+    whole: Evidence
+    inverted: bool
+    gap: float
+    covariances: dict[Target, Floats]
+
+    @property
+    def n(self) -> int:
+        """All reports, those outside the whole included: they too are needed to tell."""
+        return self.parts.n
+
+    @property
+    def families(self) -> int:
+        """As many as there are parts."""
+        return self.parts.families
+
+    @property
+    def points(self) -> Floats:
+        """The ratios; of a whole that seems to be nothing, 0 or 1."""
+        whole = self._whole
+        if whole <= 0:
+            return np.where(self.parts.points > 0, 1.0, 0.0)
+        return self.parts.points / whole
+
+    def error(self, target: Target) -> Floats:
+        """Return the standard errors, to first order."""
+        part, both, whole = self._variances(target)
+        ratio = self.points
+        variance = part - 2 * ratio * both + ratio**2 * whole
+        return np.sqrt(np.maximum(variance, 0.0)) / max(self._whole, 1 / self.n)
+
+    def interval(self, alpha: float, target: Target) -> Ends:
+        """Return Fieller's intervals, or for small counts those of the two parts together."""
+        few = self.few(alpha, target)
+        ends = [
+            np.where(few, two, one)
+            for one, two in zip(
+                self._fieller(alpha, target), self.quotient(alpha, target), strict=True
+            )
+        ]
+        return np.minimum(ends[0], self.points), np.maximum(ends[1], self.points)
+
+    def poisoned(self, fakes: float) -> Ends:
+        """Return what the honest answers may say, if the fakes work on both parts at once."""
+        low, high = (np.clip(end, 0, 1) for end in self.parts.poisoned(fakes))
+        under, over = self._turned(self.whole.poisoned(fakes))
+        return _divided(low, high, under, over)
+
+    @property
+    def _whole(self) -> float:
+        share = float(self.whole.points[0])
+        return 1 - share if self.inverted else share
+
+    def _variances(self, target: Target) -> tuple[Floats, Floats, float]:
+        whole = float(self.whole.error(target)[0]) ** 2
+        return self.parts.error(target) ** 2, self.covariances[target], whole
+
+    def few(self, alpha: float, target: Target) -> Bools:
+        """Whether what makes up one of the two variances is too small a count for the normal."""
+        part, _, whole = self._variances(target)
+        counts = np.minimum(part, whole) * (self.n * self.gap) ** 2
+        return counts < enough(alpha)
+
+    def _fieller(self, alpha: float, target: Target) -> Ends:
+        part, both, whole = self._variances(target)
+        squared, over = quantile(alpha) ** 2, self._whole
+        a = over**2 - squared * whole
+        if over <= 0 or a <= 0:
+            return np.zeros_like(part), np.ones_like(part)
+        b = self.parts.points * over - squared * both
+        c = self.parts.points**2 - squared * part
+        root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
+        return (b - root) / a, (b + root) / a
+
+    def quotient(self, alpha: float, target: Target) -> Ends:
+        """Return the ratios that are possible within the intervals of both parts."""
+        low, high = (np.clip(end, 0, 1) for end in self.parts.interval(alpha / 2, target))
+        under, over = self._turned(self.whole.interval(alpha / 2, target))
+        return _divided(low, high, under, over)
+
+    def _turned(self, ends: Ends) -> tuple[float, float]:
+        """Return the ends of the whole, within what a share can be."""
+        low, high = (float(np.clip(end[0], 0, 1)) for end in ends)
+        return (1 - high, 1 - low) if self.inverted else (low, high)
+
+
+def _divided(low: Floats, high: Floats, under: float, over: float) -> Ends:
+    """Return the least and the greatest ratio, at most 1 since a part is no more than its whole."""
+    tiny = np.finfo(np.float64).tiny
+    return np.minimum(low / max(over, tiny), 1.0), np.minimum(high / max(under, tiny), 1.0)
+
+
+def ratios(
+    design: Shares,
+    counters: Counts,
+    groups: Counts | tuple[Counts, ...],
+    whole: Counts,
+    *,
+    parts: Evidence,
+    part_of: Evidence,
+    inverted: bool = False,
+) -> Ratios:
+    """Return the evidence on groups (or single places) as shares of a whole, or of its rest.
+
+    Each group lies in the whole; inverted, none does. The covariance of two shares is a sample's:
+    that of the noise and that of the answers, which a cohort does not have. For a part of a whole
+    the latter is part (1 - whole), for two apart -part whole.
+    """
+    law, n, share = Law.of(design), parts.n, float(part_of.points[0])
+    together = _over(groups, joint(design, counters, whole))
+    mean_parts = _over(groups, np.ones(design.k)) * law.Q + parts.points * law.gap
+    mean_whole = len(whole) * law.Q + share * law.gap
+    sampled = (together - mean_parts * mean_whole) / law.gap**2
+    answered = parts.points * ((0 if inverted else 1) - share)
+    sign = -1 / n if inverted else 1 / n
+    both = {Target.POPULATION: sign * sampled, Target.COHORT: sign * (sampled - answered)}
+    return Ratios(parts, part_of, inverted, law.gap, both)
+
+
+def _over(groups: Counts | tuple[Counts, ...], values: Floats) -> Floats:
+    """Return the sums of some values over groups of places, or the values at single places."""
+    if isinstance(groups, np.ndarray):
+        return values[groups]
+    return np.array([float(values[group].sum()) for group in groups])

@@ -1,0 +1,135 @@
+"""Sums over groups of values: the share of all dark themes, whatever the plan; of "other" brands.
+
+Unbiased like the shares they add up, with the variance of the sum itself: supports of two values
+are not independent, so errors of shares do not add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from veilcount_shared.domain import Cross, Label
+from veilcount_shared.mechanisms import Plane
+
+from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
+from .estimator import Evidence, Target, honest
+from .mean import plus
+from .proportions import Sums, Supports
+from .response_distribution import Law, group
+from .support_counts import Shares, answers, held, supports
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellSums:
+    """How many of a group's points the reports' hyperplanes hold, cell by cell.
+
+    Three points may lie on a line or not, so that no formula tells the variance of such a count;
+    the counters do. `least` and `most` are the fewest and the most that any hyperplane holds.
+    """
+
+    n: int
+    sizes: Floats
+    means: Floats
+    squares: Floats
+    least: Floats
+    most: Floats
+    law: Law
+    floor: Floats
+
+    @classmethod
+    def of(cls, design: Plane, counters: Counts, groups: Sequence[Counts]) -> CellSums:
+        """Return what the counters say of groups of inputs."""
+        n, law = answers(design, counters), Law.of(design)
+        rows = []
+        for each in groups:
+            count = held(design, each)
+            square = float(counters @ count.astype(np.float64) ** 2) / n
+            mean = int(counters @ count) / n
+            rows.append((len(each), mean, square, count.min(), count.max(), _spread(design, each)))
+        sizes, means, squares, least, most, floor = np.array(rows, np.float64).T
+        return cls(n, sizes, means, squares, least, most, law, floor)
+
+    @property
+    def points(self) -> Floats:
+        """The unbiased shares of the groups."""
+        return self.share(self.means)
+
+    @property
+    def families(self) -> int:
+        """Each group is a figure."""
+        return len(self.sizes)
+
+    def error(self, target: Target) -> Floats:
+        """Return the standard errors."""
+        return np.sqrt(self._variances(target) / self.n) / self.law.gap
+
+    def interval(self, alpha: float, target: Target) -> Ends:
+        """Return the intervals of the mean counts, mapped to shares."""
+        reach = (self.least, self.most)
+        ends = plus(self.means, self._variances(target), self.n, reach, quantile(alpha))
+        return self.share(ends[0]), self.share(ends[1])
+
+    def few(self, _alpha: float, _target: Target) -> Bools:
+        """Further answers at the ends, z^2 of them, stand in for what small counts lack."""
+        return np.zeros(len(self.sizes), np.bool_)
+
+    def poisoned(self, fakes: float) -> Ends:
+        """Return what the honest answers may say: a report says what some hyperplane holds."""
+        least, most = (self.share(end) for end in (self.least, self.most))
+        return honest(self.points, (least, most), fakes)
+
+    def share(self, counts: Floats) -> Floats:
+        """Return the shares at which these mean counts are expected."""
+        return (counts - self.sizes * self.law.Q) / self.law.gap
+
+    def _variances(self, target: Target) -> Floats:
+        """Return the variance of one report's count; without the answers' own for a cohort."""
+        variances = self.squares - self.means**2
+        if target.sampled:
+            return variances
+        share = np.clip(self.points, 0.0, 1.0)
+        return np.maximum(variances - self.law.gap**2 * share * (1 - share), self.floor)
+
+
+def _spread(design: Plane, members: Counts) -> float:
+    """Return the least variance of a count, whoever answers.
+
+    A report is with some probability that of a plane drawn from all, and there any two points share
+    s of the v hyperplanes; whatever else it is, this part of its variance stays.
+    """
+    v, r, s, size = design.messages, design.owned, design.shared, len(members)
+    uniform = (1 - design.P) * v / (v - r)
+    mean = size * r / v
+    return float(uniform) * (mean + size * (size - 1) * s / v - mean**2)
+
+
+def sums(design: Shares, counters: Counts, groups: Sequence[Counts]) -> Evidence:
+    """Return the evidence on groups of inputs, each of them a set."""
+    if isinstance(design, Plane):
+        return CellSums.of(design, counters, groups)
+    supported = supports(design, counters)
+    n = answers(design, counters)
+    return Sums(
+        tuple(
+            Supports(n, supported[each].sum(keepdims=True), group(design, len(each)), 1)
+            for each in groups
+        )
+    )
+
+
+def margin(domain: Cross, part: str | None = None) -> Mapping[Label, Counts]:
+    """Return for each label of a part of a crossed domain the inputs that have it.
+
+    The part is an attribute's name, or none for the answer.
+    """
+    names = [None, *(name for name, _ in domain.attributes)]
+    if part not in names:
+        raise ValueError(f"{part!r} is no attribute: {', '.join(filter(None, names))}")
+    place = names.index(part)
+    below = int(np.prod([each.size for each in domain.parts[place + 1 :]], dtype=np.int64))
+    labels = domain.parts[place].labels
+    digits = np.arange(domain.size) // below % len(labels)
+    return {label: np.flatnonzero(digits == digit) for digit, label in enumerate(labels)}

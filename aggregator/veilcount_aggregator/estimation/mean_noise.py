@@ -1,0 +1,142 @@
+"""Noise in the mean of few reports: how far the decoded mean of a cohort is from its true mean.
+
+The normal approximation is poor while n is small (few possible outcomes) and while errors are rare
+(large epsilon). There the half-width is read from the exact distribution of the sum of the decoded
+levels, by inversion of its characteristic function. That distribution depends on the cohort's
+numbers, which are unknown, so the tail is the largest over three kinds of cohort: all numbers are
+equal, whatever they are; all are at the two ends of the range; all but one are. The probability is
+affine in the distribution of every single report [Hoe56], so it is largest where few different
+numbers occur; cohorts of other kinds are searched by tests/statistical/test_coverage_corners.py.
+
+Error probabilities below `FAR` are bounded with Chernoff's inequality instead, for every cohort.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from veilcount_shared.mechanisms import Mean
+
+from .confidence_intervals import Floats
+from .estimator import enough
+
+Complexes = NDArray[np.complex128]
+
+FAR = 1e-6
+RARELY = 1 / 8  # largest errors in n reports
+RARE_ERRORS = 2  # the normal serves if n variances are this many times the largest squared error
+GRID = 1 << 12  # points of the distribution of the sum
+SMOOTHED = 2  # grid points: the standard deviation of a normal that is added
+MARGIN = 6  # grid points: thrice that, added to every half-width
+FEW = 24  # reports up to which outcomes are so few that the numbers are tried at a fine spacing
+
+
+def is_few(design: Mean, n: int, alpha: float) -> bool:
+    """Return whether the normal is a poor approximation for the mean of n reports."""
+    return n < enough(alpha) * max(1.0, RARE_ERRORS / _error_share(design) / enough(1))
+
+
+def is_rarely_wrong(design: Mean, n: int) -> bool:
+    """Return whether few of n reports, if any, are far from the numbers of their devices."""
+    return n * _error_share(design) < RARELY
+
+
+def half_width(design: Mean, n: int, alpha: float) -> float:
+    """Return what the error of the mean exceeds with probability at most alpha, in [0, 1]."""
+    bound = chernoff(design, n, alpha)
+    if alpha < FAR:
+        return bound
+    errors, tail = _tail(design, n)
+    return min(float(errors[np.argmax(tail <= alpha)]), bound)
+
+
+@lru_cache(maxsize=4096)
+def chernoff(design: Mean, n: int, alpha: float) -> float:
+    """Return Chernoff's bound on the error, valid for n reports of any numbers.
+
+    P(|sum of errors| >= n x) <= 2 exp(n (K(t) - t x)) for every t > 0, where K(t) is the largest
+    log moment of one report's error, of either sign.
+    """
+    numbers = _numbers(design, 4)
+    errors = _decoded(design) - numbers[:, np.newaxis]
+    needed = np.log(2 / alpha) / n
+    scale = np.sqrt(2 * needed / (float(design.variance) / 4))
+    t = scale * np.geomspace(1 / 50, 50, 100)
+    chances = _chances(design, 4)
+    moments = [
+        logsumexp(sign * t[:, np.newaxis, np.newaxis] * errors, b=chances, axis=2).max(axis=1)
+        for sign in (1, -1)
+    ]
+    return float(min(np.abs(errors).max(), ((np.maximum(*moments) + needed) / t).min()))
+
+
+@lru_cache(maxsize=1024)
+def _tail(design: Mean, n: int) -> tuple[Floats, Floats]:
+    """Return ascending errors of the mean, and the largest probability of a larger one.
+
+    Of a sum with few outcomes the Fourier series would oscillate; a narrow normal is added to it
+    and `MARGIN` makes up for what that may hide.
+    """
+    reach = n * chernoff(design, n, FAR / 1000) * (1 + 4 * MARGIN / GRID)
+    step = 2 * reach / GRID
+    frequencies = np.linspace(0, np.pi / step, GRID // 2 + 1)
+    smoothing = np.exp(-((frequencies * step * SMOOTHED) ** 2) / 2)
+    transforms = _transforms(design, n, frequencies) * smoothing
+    chances = np.fft.irfft(transforms, GRID, axis=1)
+    half = GRID // 2
+    either_sign = chances[:, :half].copy()
+    either_sign[:, 1:] += chances[:, :half:-1]
+    tail = (1 - np.cumsum(either_sign, axis=1)).max(axis=0)
+    return (np.arange(half) + MARGIN) * step / n, tail
+
+
+def _transforms(design: Mean, n: int, frequencies: Floats) -> Complexes:
+    """Return the characteristic function of the sum of errors, one row for each cohort.
+
+    The levels are antisymmetric: of a number and its mirror image one is enough, and at the two
+    ends of the range the functions are conjugates.
+    """
+    parts = 20 if n <= FEW else 4
+    numbers = _numbers(design, parts)
+    numbers = numbers[: (len(numbers) + 1) // 2]
+    waves = np.exp(1j * np.outer(_decoded(design), frequencies))
+    shifts = np.exp(-1j * np.outer(numbers, frequencies))
+    each = _chances(design, parts)[: len(numbers)] @ waves * shifts
+    low, high = each[0], each[0].conj()
+    split = {round(n * part / 16) for part in range(1, 9)}
+    ends = [low**k * high ** (n - k) for k in split]
+    rest = low ** ((n - 1) // 2) * high ** (n // 2)
+    one_inside = rest * each if 1 < n <= FEW else each[:0]
+    return np.concatenate([each**n, ends, one_inside])
+
+
+@lru_cache(maxsize=64)
+def _numbers(design: Mean, parts: int) -> Floats:
+    """Return numbers of [0, 1]: the starts' own, and some between every two of them."""
+    means = np.array([float(mean) for mean in design.means])
+    starts = (means - means[0]) / (means[-1] - means[0])
+    places = np.arange(parts * (len(starts) - 1) + 1) / parts
+    return np.asarray(np.interp(places, range(len(starts)), starts))
+
+
+@lru_cache(maxsize=64)
+def _chances(design: Mean, parts: int) -> Floats:
+    """Return the probability of each level, for each number: a mixture of its two starts'."""
+    rows = np.array([[float(chance) for chance in row] for row in design.rows])
+    places = np.arange(parts * (len(rows) - 1) + 1) / parts
+    return np.array([np.interp(places, range(len(rows)), column) for column in rows.T]).T
+
+
+def _error_share(design: Mean) -> float:
+    """Return the worst variance of one report in squares of its largest error."""
+    decoded = _decoded(design)
+    return float(design.variance) / 4 / float(max(decoded.max(), 1 - decoded.min())) ** 2
+
+
+@lru_cache(maxsize=64)
+def _decoded(design: Mean) -> Floats:
+    return np.array([float(level) for level in design.decoded])

@@ -1,0 +1,94 @@
+"""The mean of a number with intervals that hold at every look: see `confidence_sequences`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from veilcount_shared.domain import Number
+from veilcount_shared.mechanisms import Mean
+
+from .confidence_intervals import Counts, Ends, Floats
+from .confidence_sequences import BOLDEST, TILTS, Anytime, Wealth, crossing, mixed
+from .estimator import Target
+from .mean import Decoded
+
+
+def anytime_mean(design: Mean, domain: Number, counters: Counts) -> Anytime:
+    """Return the evidence on the mean of a number."""
+
+    def ends(alpha: float, target: Target) -> Ends:
+        bound = float(np.log(2 / alpha))
+        found = _of_population if target.sampled else _of_cohort
+        low, high = found(design, counters, bound)
+        start, span = float(domain.low), float(domain.high - domain.low)
+        return start + span * low, start + span * high
+
+    return Anytime(Decoded.of(design, domain, counters), ends)
+
+
+def _of_cohort(design: Mean, counters: Counts, bound: float) -> Ends:
+    """Return the ends for the mean of these numbers: whatever they are."""
+    n, levels = int(counters.sum()), _levels(design)
+    mean = np.array([float(counters @ levels) / n])
+    span = float(np.ptp(levels))
+
+    def wealth(sign: float) -> Wealth:
+        tilts = sign * TILTS / span
+        noise = worst_noise(design, sign)
+        return lambda m: mixed(n * ((mean - m)[:, None] * tilts - noise))
+
+    low = crossing(wealth(1.0), mean, mean - span, bound)
+    high = crossing(wealth(-1.0), mean, mean + span, bound)
+    return low, high
+
+
+def _of_population(design: Mean, counters: Counts, bound: float) -> Ends:
+    n, levels = int(counters.sum()), _levels(design)
+    span = float(np.ptp(levels))
+    scaled = (levels - levels.min()) / span
+    mean = np.array([float(counters @ scaled) / n])
+
+    def wealth(levels: Floats) -> Wealth:
+        return lambda m: _bet(levels, counters, m)
+
+    low = crossing(wealth(scaled), mean, np.zeros(1), bound)
+    high = 1 - crossing(wealth(1 - scaled), 1 - mean, np.zeros(1), bound)
+    return levels.min() + span * low, levels.min() + span * high
+
+
+def _bet(levels: Floats, counters: Counts, m: Floats) -> Floats:
+    """Return the log of the wealth of bets that the mean of the decoded levels is above m."""
+    bets = np.minimum(TILTS, BOLDEST / np.maximum(m[:, None], 1e-300))
+    gained = np.log1p(bets[..., None] * (levels - m[:, None, None]))
+    return mixed(gained @ counters.astype(np.float64))
+
+
+@lru_cache(maxsize=512)
+def worst_noise(design: Mean, sign: float) -> Floats:
+    """Return the most that log E exp(tilt (level - number)) is for any number, tilt by tilt.
+
+    Between two starts the expectation is linear in the number, so that its log less tilt times the
+    number is concave: its top is where the slope is 0, if that lies between them, else at an end.
+    """
+    levels = _levels(design)
+    rows = np.array([[float(chance) for chance in row] for row in design.rows])
+    tilts = sign * TILTS / float(np.ptp(levels))
+    starts = rows @ levels
+    expected = np.exp(np.outer(tilts, levels)) @ rows.T
+    slope = np.diff(expected) / np.diff(starts)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        top = starts[:-1] + 1 / tilts[:, None] - expected[:, :-1] / slope
+    tops = np.clip(np.nan_to_num(top, posinf=2.0, neginf=-1.0), starts[:-1], starts[1:])
+    at = expected[:, :-1] + slope * (tops - starts[:-1])
+    inside = np.log(at) - tilts[:, None] * tops
+    ends = np.log(expected) - np.outer(tilts, starts)
+    worst: Floats = np.maximum(inside.max(axis=1), ends.max(axis=1))
+    return worst
+
+
+@lru_cache(maxsize=256)
+def _levels(design: Mean) -> Floats:
+    """Return what each level decodes to, 0 for the low end of the range and 1 for the high one."""
+    return np.array([float(level) for level in design.decoded])

@@ -1,0 +1,118 @@
+"""What fake reports could do, and what can be seen of them [CJG21].
+
+One fake report moves a share by as much as it can say: far more than an honest answer, since every
+report is scaled up to undo the noise. So a small part of fakes moves every figure within a band,
+and no statistics narrows it. What can be seen are fakes that say what no honest crowd would.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from veilcount_shared import Collection
+from veilcount_shared.mechanisms import Plane, Subset
+
+from .confidence_intervals import Counts, Floats, at_least
+from .estimator import Evidence
+from .series_estimates import shares_of
+from .support_counts import Shares, answers, padded
+
+FAKES = Fraction(1, 100)
+ALARM = 1e-6  # how often an honest crowd is suspected, by each of the two tests
+PATIENT = (
+    "Nothing here tells patient fakes, whose messages are drawn as those of one answer are, from"
+    " that answer being popular: only who may report at all can be limited."
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Band:
+    """What the honest answers say, if so many of the reports may be fake."""
+
+    fakes: Fraction
+    low: Floats
+    high: Floats
+
+    def sentence(self, place: int, *, percent: bool = True) -> str:
+        """Return one figure's band in words."""
+        unit, scale = (" %", 100) if percent else ("", 1)
+        low, high = (f"{scale * float(end[place]):.4g}" for end in (self.low, self.high))
+        share = f"{100 * float(self.fakes):.4g} %"
+        return (
+            f"{share} of fake reports could have moved this from anything in {low} to {high}{unit}"
+        )
+
+
+def band(evidence: Evidence, fakes: Fraction = FAKES) -> Band:
+    """Return how far a share of fake reports could have moved each figure, as it was estimated."""
+    if not 0 <= fakes < 1:
+        raise ValueError(f"fakes = {fakes}: give a share of the reports, below 1")
+    return Band(fakes, *evidence.poisoned(float(fakes)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What the tests saw: messages that came too often, values nobody has that have supporters.
+
+    `looked` is false for subsets of several inputs, whose counters keep no messages.
+    """
+
+    looked: bool
+    messages: Counts
+    values: Counts
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether something came that no honest crowd would send."""
+        return bool(len(self.messages) or len(self.values))
+
+    def __str__(self) -> str:
+        if not self.looked:
+            return f"These counters keep no messages, so none was tested. {PATIENT}"
+        if not self.suspicious:
+            return f"No message came more often than any crowd would send it. {PATIENT}"
+        parts = []
+        if len(self.messages):
+            parts.append(f"{len(self.messages)} messages came more often than from any crowd")
+        if len(self.values):
+            parts.append(f"{len(self.values)} values that nobody can choose are not at 0")
+        return f"Fake or broken: {', and '.join(parts)}. {PATIENT}"
+
+
+def suspect(collection: Collection, counters: Counts) -> Verdict:
+    """Return what no honest crowd would have sent, whatever its answers are."""
+    design = shares_of(collection)
+    looked = isinstance(design, Plane) or design.w == 1
+    nothing = np.array([], np.int64)
+    messages = _too_often(design, counters) if looked else nothing
+    values = _not_at_zero(design, counters) if isinstance(design, Plane) else nothing
+    return Verdict(looked, messages, values)
+
+
+def _too_often(design: Shares, counters: Counts) -> Counts:
+    """Return the messages beyond what a crowd sends of which all have an answer that owns them.
+
+    No device sends any one message with a probability above P / r.
+    """
+    owned = 1 if isinstance(design, Subset) else design.owned
+    most, n = float(design.P / owned), answers(design, counters)
+    tail = at_least(counters, np.array(n), most)
+    return np.flatnonzero(tail * design.messages < ALARM)
+
+
+def _not_at_zero(design: Plane, counters: Counts) -> Counts:
+    """Return the points that are no input, but whose supports are not those of a share of 0.
+
+    Every honest report holds such a point with probability Q, so its support is binomial.
+    """
+    n, Q = answers(design, counters), float(design.Q)
+    supported = padded(design, counters)
+    if not len(supported):
+        return supported
+    counts, places = np.unique(supported, return_inverse=True)  # few of them differ
+    above, below = at_least(counts, np.array(n), Q), 1 - at_least(counts + 1, np.array(n), Q)
+    tail = 2 * np.minimum(above, below)[places] * len(supported)
+    return design.k + np.flatnonzero(tail < ALARM)

@@ -1,0 +1,121 @@
+"""Shares whose reports count so much for those who hold a value, and so much for all others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .confidence_intervals import (
+    Bools,
+    Counts,
+    Ends,
+    Floats,
+    bernstein,
+    cohort_tails,
+    quantile,
+    sampled_tails,
+    score,
+)
+from .estimator import Target, enough, honest
+from .response_distribution import Law
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Supports:
+    """What n reports count for each value, or group of values, in all; one law for all of them."""
+
+    n: int
+    counts: Counts
+    law: Law
+    families: int
+
+    @property
+    def points(self) -> Floats:
+        """The unbiased shares."""
+        return self.law.share(self.counts / self.n)
+
+    def error(self, target: Target) -> Floats:
+        """Return the standard errors."""
+        return np.sqrt(self.law.variance(self.points, sampled=target.sampled) / self.n)
+
+    def interval(self, alpha: float, target: Target) -> Ends:
+        """Return score intervals; where counts are small, those of the exact law.
+
+        Counts repeat, small ones above all, and each is worked out once.
+        """
+        counts, places = np.unique(self.counts, return_inverse=True)
+        once = replace(self, counts=counts)
+        ends = score(once.points, self.n, self.law, quantile(alpha), sampled=target.sampled)
+        few = once.few(alpha, target)
+        if few.any():
+            exact = replace(self, counts=counts[few]).of_few(alpha, target)
+            for end, better in zip(ends, exact, strict=True):
+                end[few] = better
+        return ends[0][places], ends[1][places]
+
+    def of_few(self, alpha: float, target: Target) -> Ends:
+        """Return the intervals that hold at any n."""
+        if not self.law.binary:
+            sampled = target.sampled
+            return bernstein(self.points, self.n, self.law, alpha, sampled=sampled)
+        tails = sampled_tails if target.sampled else cohort_tails
+        return tails(self.counts, self.n, self.law, alpha)
+
+    def few(self, alpha: float, target: Target) -> Bools:
+        """Of a sample, the rarer outcome counts; else, how many counts are expected to be noise."""
+        if target.sampled and self.law.binary:
+            return np.minimum(self.counts, self.n - self.counts) < enough(alpha)
+        variance = self.law.gap**2 * self.law.variance(self.points, sampled=target.sampled)
+        return self.n * variance < enough(alpha)
+
+    def poisoned(self, fakes: float) -> Ends:
+        """Return what the honest answers may say: a report counts the least or the most."""
+        said = self.law.share(np.array([self.law.least, self.law.most], np.float64))
+        return honest(self.points, (said[:1], said[1:]), fakes)
+
+    def rows(self, chosen: slice) -> Supports:
+        """Return the evidence on some of the values."""
+        return replace(self, counts=self.counts[chosen])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """What the reports count for groups of values of a subset design, each group with its law."""
+
+    groups: tuple[Supports, ...]
+
+    @property
+    def n(self) -> int:
+        """How many reports each group was counted in."""
+        return self.groups[0].n
+
+    @property
+    def families(self) -> int:
+        """Each group is a figure."""
+        return len(self.groups)
+
+    @property
+    def points(self) -> Floats:
+        """The unbiased shares of the groups."""
+        return np.concatenate([group.points for group in self.groups])
+
+    def error(self, target: Target) -> Floats:
+        """Return the standard errors, from the law of the whole group."""
+        return np.concatenate([group.error(target) for group in self.groups])
+
+    def interval(self, alpha: float, target: Target) -> Ends:
+        """Return each group's interval."""
+        return _side_by_side([group.interval(alpha, target) for group in self.groups])
+
+    def few(self, alpha: float, target: Target) -> Bools:
+        """Whether each group's counts are small."""
+        return np.concatenate([group.few(alpha, target) for group in self.groups])
+
+    def poisoned(self, fakes: float) -> Ends:
+        """Return what the honest answers may say of each group."""
+        return _side_by_side([group.poisoned(fakes) for group in self.groups])
+
+
+def _side_by_side(each: list[Ends]) -> Ends:
+    return np.concatenate([low for low, _ in each]), np.concatenate([high for _, high in each])

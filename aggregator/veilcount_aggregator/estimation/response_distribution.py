@@ -1,0 +1,103 @@
+"""What one report says of a share: the exact law of a design, as the floats nearest to it.
+
+This is where exactness ends: the law is computed in fractions and leaves them here, once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcount_shared.mechanisms import Plane, Subset
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A report counts P on average for those of a share, Q for all others.
+
+    Its variance is `floor` for the others and `floor + slope` for those; it counts `least` to
+    `most`. Of a single value a report counts 0 or 1, with the design's P and Q.
+    """
+
+    P: float
+    Q: float
+    gap: float
+    floor: float
+    slope: float
+    least: int = 0
+    most: int = 1
+
+    @classmethod
+    def of(cls, design: Subset | Plane) -> Law:
+        """Return the law of a single value."""
+        return cls.of_two(design.P, design.Q)
+
+    @classmethod
+    def of_two(cls, P: Fraction, Q: Fraction) -> Law:
+        """Return the law of a report that counts 0 or 1."""
+        return cls.exactly((P, P * (1 - P)), (Q, Q * (1 - Q)), 0, 1)
+
+    @classmethod
+    def exactly(
+        cls,
+        held: tuple[Fraction, Fraction],
+        others: tuple[Fraction, Fraction],
+        least: int,
+        most: int,
+    ) -> Law:
+        """Return the law with these means and variances."""
+        (P, held_variance), (Q, floor) = held, others
+        slope = held_variance - floor
+        return cls(float(P), float(Q), float(P - Q), float(floor), float(slope), least, most)
+
+    @property
+    def binary(self) -> bool:
+        """Whether a report counts 0 or 1: then the law of all reports is known exactly."""
+        return (self.least, self.most) == (0, 1)
+
+    def share(self, mean: Floats) -> Floats:
+        """Return the share at which this mean count is expected."""
+        return (mean - self.Q) / self.gap
+
+    def variance(self, share: Floats, *, sampled: bool) -> Floats:
+        """Return n times the variance of a share; if sampled, who was asked varies too."""
+        known = np.clip(share, 0.0, 1.0)
+        sampling = self.gap**2 * known * (1 - known) if sampled else 0.0
+        return (self.floor + self.slope * known + sampling) / self.gap**2
+
+
+def group(design: Subset, size: int) -> Law:
+    """Return the law of how many of a group of values a report of a subset design holds.
+
+    Its own input is there or not; the rest, w - 1 or w of the k - 1 other inputs, are drawn without
+    replacement, so those of the group among them are hypergeometric.
+    """
+    if design.w == 1:  # a report holds one input, in the group or not
+        return Law.of_two(design.P + (size - 1) * design.Q, size * design.Q)
+    least, most = max(0, design.w - (design.k - size)), min(design.w, size)
+    if size == design.k:  # every report holds w of all
+        all_held, none = Fraction(design.w), Fraction(0)
+        return Law.exactly((all_held, none), (all_held - design.P + design.Q, none), least, most)
+    inside, outside = _moments(design, size - 1, own=True), _moments(design, size, own=False)
+    return Law.exactly(inside, outside, least, most)
+
+
+def _moments(design: Subset, others: int, *, own: bool) -> tuple[Fraction, Fraction]:
+    """Return mean and variance of how many of a group a report holds; `own`: its input too."""
+    hit, miss = (_drawn(design.k - 1, others, design.w - held) for held in (1, 0))
+    hit_mean = hit[0] + own  # the input itself is in the set
+    mean = design.P * hit_mean + (1 - design.P) * miss[0]
+    square = design.P * (hit[1] + hit_mean**2) + (1 - design.P) * (miss[1] + miss[0] ** 2)
+    return mean, square - mean**2
+
+
+def _drawn(inputs: int, marked: int, drawn: int) -> tuple[Fraction, Fraction]:
+    """Return mean and variance of the marked ones among some drawn without replacement."""
+    share = Fraction(marked, inputs)
+    mean = drawn * share
+    return mean, mean * (1 - share) * Fraction(inputs - drawn, max(inputs - 1, 1))

@@ -1,0 +1,154 @@
+"""What an estimate says, and of whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .confidence_intervals import Counts, Ends, Floats
+from .confidence_sequences import Looks, anytime
+from .estimator import Evidence, Target
+from .postprocessing import View, composition
+
+OF = {
+    Target.POPULATION: "of the population that could have been asked",
+    Target.COHORT: "of these n answers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is asked of an interval: its level, what it covers, alone or all together, how often."""
+
+    level: float
+    target: Target
+    simultaneous: bool = False
+    looks: Looks = Looks.ONE
+
+    def __post_init__(self) -> None:
+        """Refuse a level that is no probability."""
+        if not 0 < self.level < 1:
+            raise ValueError(f"level = {self.level}: give a number between 0 and 1")
+
+    def interval(self, evidence: Evidence) -> Ends:
+        """Return the intervals, each wrong with 1 - level, or any of them [Bonferroni]."""
+        figures = evidence.families if self.simultaneous else 1
+        return self.seen(evidence).interval((1 - self.level) / figures, self.target)
+
+    def seen(self, evidence: Evidence) -> Evidence:
+        """Return the evidence with intervals for as many looks as are asked for."""
+        return evidence if self.looks is Looks.ONE else anytime(evidence)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Frequencies:
+    """Shares, each with its interval, in domain order; or of the groups or values asked for."""
+
+    n: int
+    frequency: Floats
+    low: Floats
+    high: Floats
+    view: View
+    terms: Terms
+    of: str
+    evidence: Evidence
+    places: Counts
+    absent: Frequencies | None = None
+
+    @property
+    def level(self) -> float:
+        """The probability with which an interval covers."""
+        return self.terms.level
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Average:
+    """The mean of a number with its interval, in the units of its range."""
+
+    n: int
+    mean: float
+    low: float
+    high: float
+    terms: Terms
+    of: str
+    evidence: Evidence
+
+    @property
+    def level(self) -> float:
+        """The probability with which the interval covers."""
+        return self.terms.level
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Unanswered:
+    """No answer yet: nothing is estimated, and every value that is possible still is."""
+
+    low: Floats
+    high: Floats
+    level: float
+    n: int = 0
+    frequency: None = None
+    mean: None = None
+    of: str = "no answers yet"
+
+
+def frequencies(
+    evidence: Evidence,
+    terms: Terms,
+    places: Counts,
+    *,
+    of: str = "",
+    view: View = View.RAW,
+    absent: Frequencies | None = None,
+) -> Frequencies:
+    """Return what the evidence says on these terms.
+
+    The consistent view shows the nearest composition with the raw intervals cut to [0, 1]; its
+    points may leave them, since their bias is in no interval.
+    """
+    points, (low, high) = evidence.points, terms.interval(evidence)
+    if view is View.CONSISTENT:
+        noise = float(np.median(evidence.error(Target.COHORT)))
+        points, low, high = composition(points, noise), np.clip(low, 0, 1), np.clip(high, 0, 1)
+    return Frequencies(
+        n=evidence.n,
+        frequency=points,
+        low=low,
+        high=high,
+        view=view,
+        terms=terms,
+        of=of or OF[terms.target],
+        evidence=evidence,
+        places=places,
+        absent=absent,
+    )
+
+
+def average(evidence: Evidence, terms: Terms) -> Average:
+    """Return what the evidence of one mean says on these terms."""
+    low, high = terms.interval(evidence)
+    return Average(
+        n=evidence.n,
+        mean=float(evidence.points[0]),
+        low=float(low[0]),
+        high=float(high[0]),
+        terms=terms,
+        of=OF[terms.target],
+        evidence=evidence,
+    )
+
+
+def rows(
+    shown: Frequencies, chosen: slice, evidence: Evidence, absent: Frequencies | None = None
+) -> Frequencies:
+    """Return some rows of an estimate, with their own evidence and what it says of absence."""
+    return replace(
+        shown,
+        frequency=shown.frequency[chosen],
+        low=shown.low[chosen],
+        high=shown.high[chosen],
+        places=shown.places[chosen],
+        evidence=evidence,
+        absent=absent,
+    )

@@ -1,0 +1,180 @@
+"""How a number is spread, from the square wave: the likeliest histogram by EM [LWLS20].
+
+EM starts even and stops early, so that what the noise alone would suggest is not followed: details
+that the counters hardly tell stay even. The band of the curve covers the noise that got through,
+by the delta method, and not what the early stop has evened out: it is labelled so. The mean has an
+unbiased estimate of its own, with an interval that holds; it may differ from the histogram's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from math import ceil, sqrt
+from statistics import NormalDist
+
+import numpy as np
+
+from veilcount_shared.domain import Number
+from veilcount_shared.epsilon import exp_lower
+from veilcount_shared.mechanisms import Distribution
+from veilcount_shared.mechanisms.square_wave import BUCKETS
+
+from ..series.tally import Counters
+from .cdf import Curve, Floats, Histogram, histogram, nothing
+from .estimator import Target
+from .linear_estimators import Reading, read
+
+NOISE_ONLY = "noise only: not the details that too few answers leave even"
+GAIN = Fraction(1, 1000)  # EM stops where a step gains less log-likelihood than e^epsilon / 1000
+LARGEST_GAIN = 0.05  # and less than this
+MOST_STEPS = 20_000  # under a second
+
+
+def distribution(
+    design: Distribution,
+    domain: Number,
+    counters: Counters,
+    level: float = 0.95,
+    *,
+    target: Target = Target.COHORT,
+) -> Histogram:
+    """Return the histogram of what was answered, its curve with a band, and the mean."""
+    n = int(counters.sum())
+    if not n:
+        return nothing(domain, level, target)
+    wave = wave_of(design)
+    frequency, steps = wave.likeliest(counters)
+    below = np.cumsum(frequency)[:-1]
+    half = NormalDist().inv_cdf((1 + level) / 2) * wave.noise(frequency, steps, target) / sqrt(n)
+    curve = Curve.between(domain, below, below - half, below + half, NOISE_ONLY)
+    mean = wave.mean(counters, 1 - level, target)
+    return histogram(domain, n, level, target, mean=mean, frequency=frequency, curve=curve)
+
+
+@dataclass(frozen=True, eq=False)
+class Wave:
+    """The square wave's exact law, as the nearest floats."""
+
+    width: int
+    levels: int
+    inside: float  # the probability of a level of the start's window
+    outside: float  # and of any other
+    decoded: Floats  # what each level says about the number in [0, 1], unbiased; one row
+    squares: Floats  # and about its square; one row
+    gain: float
+
+    @cached_property
+    def rows(self) -> Floats:
+        """The probability of each level, for each bucket."""
+        level, start = np.arange(self.levels), np.arange(BUCKETS)[:, np.newaxis]
+        owned = (start <= level) & (level < start + self.width)
+        rows: Floats = np.where(owned, self.inside, self.outside)
+        return rows
+
+    @cached_property
+    def least_steps(self) -> int:
+        """How many steps EM takes at least: by then, what the wave tells best has been heard."""
+        even = np.full(BUCKETS, 1 / BUCKETS)
+        best_told = float(_modes(self.rows, even)[0][-2])
+        return ceil(1 / max(best_told, np.finfo(np.float64).tiny))
+
+    def likeliest(self, counters: Counters) -> tuple[Floats, int]:
+        """Return the histogram at which EM stops, and after how many steps."""
+        share = counters / counters.sum()
+        frequency, before, steps = np.full(BUCKETS, 1 / BUCKETS), -np.inf, 0
+        while steps < MOST_STEPS:
+            expected = self._expected(frequency)
+            likelihood = float(counters @ np.log(expected))
+            if steps >= self.least_steps and likelihood - before < self.gain:
+                break
+            frequency = frequency * self._told(share / expected)
+            before, steps = likelihood, steps + 1
+        return frequency, steps
+
+    def noise(self, frequency: Floats, steps: int, target: Target) -> Floats:
+        """Return sqrt(n) times the curve's standard error at the 255 edges inside.
+
+        Near its end EM is linear: in the histogram divided by its root, a step takes the share s of
+        each mode's rest, where s are the eigenvalues of `_modes`. So after T steps a mode has come
+        1 - (1-s)^T of its way, and the noise in the data has come as far. The data's covariance in
+        these modes is s (a population's sample) or s - s^2 (the cohort: the noise alone), over n.
+        The first mode, s = 1, is the sum of all shares, which has no noise.
+
+        An epsilon so small that no step was enough has no such band: nothing at all was heard.
+        """
+        if steps < self.least_steps:
+            return np.full(BUCKETS - 1, np.inf)
+        told, modes = _modes(self.rows, frequency)
+        told, modes = np.clip(told[:-1], np.finfo(np.float64).tiny, 1), modes[:, :-1]
+        come = -np.expm1(steps * np.log1p(-np.minimum(told, 1 - 1e-12)))
+        variance = come**2 / told * (1 - told if target == Target.COHORT else 1)
+        curves = np.cumsum(np.sqrt(frequency)[:, np.newaxis] * modes, axis=0)[:-1]
+        error: Floats = np.sqrt(curves**2 @ variance)
+        return error
+
+    def mean(self, counters: Counters, miss: float, target: Target) -> Reading:
+        """Return the mean of the decoded levels: unbiased, in [0, 1], its interval holds.
+
+        The histogram is no source for the mean square of a cohort's numbers: EM spreads a single
+        bucket over its neighbours, and what it adds would be taken off the noise.
+        """
+        fixed = self.squares @ (counters / counters.sum())
+        return read(self.decoded, counters, miss, fixed if target == Target.COHORT else None)
+
+    # In a window all probabilities are alike, so sums over windows are differences of running sums.
+
+    def _expected(self, frequency: Floats) -> Floats:
+        """Return the probability of each level, for numbers spread like this."""
+        running = np.concatenate([np.zeros(self.width), np.cumsum(frequency)])
+        running = np.concatenate([running, np.full(self.width - 1, running[-1])])
+        in_reach: Floats = running[self.width :] - running[: -self.width]
+        return self.outside + (self.inside - self.outside) * in_reach
+
+    def _told(self, ratio: Floats) -> Floats:
+        """Return the expectation of a function of the level, for each bucket."""
+        running = np.concatenate([[0.0], np.cumsum(ratio)])
+        in_window: Floats = running[self.width :] - running[: -self.width]
+        whole: float = running[-1]
+        return self.outside * whole + (self.inside - self.outside) * in_window
+
+
+@lru_cache(maxsize=64)
+def wave_of(design: Distribution) -> Wave:
+    """Return a design's wave, as the nearest floats; its tables are made once."""
+    window = design.window
+    width, levels = window.width, window.levels
+    outside = (1 - window.P) / (levels - width)
+    # The mean level of start s is first + slope s: the inverse line decodes a level without bias.
+    slope = window.P - outside * width
+    first = slope * (width - 1) / 2 + outside * levels * (levels - 1) / 2
+    starts = [(level - first) / slope for level in range(levels)]
+    decoded = [(start + Fraction(1, 2)) / BUCKETS for start in starts]
+    # The mean square of the level is slope s^2 + slope (width - 1) s + rest.
+    rest = slope * (width - 1) * (2 * width - 1) / 6 + outside * sum(n * n for n in range(levels))
+    squared = [(n * n - rest) / slope - (width - 1) * start for n, start in enumerate(starts)]
+    squares = [
+        (square + start + Fraction(1, 4)) / BUCKETS**2
+        for square, start in zip(squared, starts, strict=True)
+    ]
+    return Wave(
+        width=width,
+        levels=levels,
+        inside=float(window.P / width),
+        outside=float(outside),
+        decoded=np.array([decoded], np.float64),
+        squares=np.array([squares], np.float64),
+        gain=min(float(GAIN * exp_lower(design.epsilon)), LARGEST_GAIN),
+    )
+
+
+def _modes(rows: Floats, frequency: Floats) -> tuple[Floats, Floats]:
+    """Return what the wave tells of each mode of a histogram, from 0 to 1 ascending, and the modes.
+
+    They are the eigenvectors of the Fisher information, for the histogram divided by its root.
+    """
+    root = np.sqrt(frequency)[:, np.newaxis]
+    half = root * rows / np.sqrt(frequency @ rows)
+    told, modes = np.linalg.eigh(half @ half.T)
+    return told, modes

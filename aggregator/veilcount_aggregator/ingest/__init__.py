@@ -1,0 +1,1 @@
+"""The intake: bytes to columns to verdicts, a group of requests at a time."""

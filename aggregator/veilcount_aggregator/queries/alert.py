@@ -1,0 +1,72 @@
+"""Alerts: does an estimate lie beyond a bound, with its whole interval?
+
+An estimate that is beyond by itself alone is no alarm: noise does that every day.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..errors import QueryError
+from ..reader.columns import spelled
+from .estimate_schema import EstimateAnswer, StretchEstimate
+from .query_params import exact_of
+
+MEAN = "mean"
+FIX = "give a value, > or <, and a bound, such as 'dark > 0.6' or 'mean < 30'"
+_WRITTEN = re.compile(r"\s*(.+?)\s*([<>])\s*(\S+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Whether the whole interval is beyond, and that in words."""
+
+    sounds: bool
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A value (or `mean`), and what it should not be above or below."""
+
+    value: str
+    above: bool
+    bound: Fraction
+
+    @classmethod
+    def read(cls, written: str) -> Alert:
+        """Return an alert that is written VALUE > BOUND or VALUE < BOUND."""
+        found = _WRITTEN.fullmatch(written)
+        if found is None:
+            raise QueryError("alert", written, FIX)
+        return cls(found[1], found[2] == ">", exact_of("alert", found[3]))
+
+    def look(self, answer: EstimateAnswer) -> Alarm:
+        """Look at the newest series' last stretch."""
+        if not answer.series:
+            raise QueryError("alert", self.value, "there is no series to look at")
+        last = answer.series[0].stretches[-1]
+        low, high = self._interval(last)
+        beyond = low > self.bound if self.above else high < self.bound
+        return Alarm(beyond, self._sentence(last, low, high, answer.level, beyond=beyond))
+
+    def _interval(self, stretch: StretchEstimate) -> tuple[float, float]:
+        if self.value == MEAN and stretch.mean is not None:
+            return stretch.mean.low, stretch.mean.high
+        for row in stretch.values:
+            if spelled(row.value) == self.value:
+                return row.low, row.high
+        known = ", ".join([spelled(row.value) for row in stretch.values[:5]] or [MEAN])
+        raise QueryError("alert", self.value, f"this is not shown: give one of {known}")
+
+    def _sentence(
+        self, stretch: StretchEstimate, low: float, high: float, level: float, *, beyond: bool
+    ) -> str:
+        side, bound = ("above", "below")[not self.above], f"{float(self.bound):g}"
+        interval = f"{low:.4g} to {high:.4g} ({100 * level:.4g} % interval, n = {stretch.n:,})"
+        days = f"{stretch.first} to {stretch.last}"
+        if beyond:
+            return f"ALARM: {self.value} is {side} {bound}: all of {interval} is; {days}."
+        return f"No alarm: {self.value} need not be {side} {bound}: {interval}; {days}."

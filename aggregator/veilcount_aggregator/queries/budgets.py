@@ -1,0 +1,148 @@
+"""A budget's answer: what a person reveals at three levels, promised and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from ..analysis.budget import Across, Budget, Levels, across, levels
+from ..analysis.budget import budget as account
+from ..analysis.budget.composition import DELTA
+from ..analysis.budget.spend_histogram import Spent
+from ..errors import QueryError
+from ..series.series import Series
+from ..text.privacy_guarantees import counts_are_public
+from . import query_params as of
+from .query_params import Parameters
+from .snapshot import Holdings, chosen
+
+PARAMETERS = ("series", "delta", "n", "level")
+ASSUMED = 10_000
+MOST_PERSONS = 10**12
+LEAST_DELTA = Fraction(1, 10**30)
+
+
+class SeriesBudget(Struct):
+    """One definition's account."""
+
+    fingerprint: str
+    question: str
+    budget: Budget
+    bars: Annotated[str, Meta(description="who may see how many pseudonyms spent how much")]
+    levels: Annotated[Levels, Meta(description="the error under each unit, at one user epsilon")]
+    n_is: Annotated[str, Meta(description="where the n of the levels comes from")]
+
+
+class BudgetAnswer(Struct):
+    """A collection's series side by side, and all collections of its app together."""
+
+    collection: str
+    series: list[SeriesBudget]
+    across: Annotated[Across, Meta(description="the app's collections by their newest definition")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetQuestion:
+    """What is asked of a budget; `n` persons for the errors, those that answered unless told."""
+
+    series: tuple[str, ...] = ()
+    delta: Fraction = DELTA
+    n: int | None = None
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        """Refuse what no bound holds for."""
+        if not LEAST_DELTA <= self.delta < 1:
+            raise QueryError("delta", self.delta, "give at least 1e-30 and less than 1")
+        if self.n is not None and not 1 <= self.n <= MOST_PERSONS:
+            raise QueryError("n", self.n, "give at least one person")
+
+    @classmethod
+    def read(cls, given: Parameters) -> BudgetQuestion:
+        """Return the question that parameters ask."""
+        of.refuse_unknown(given, PARAMETERS)
+        delta = of.exact(given, "delta")
+        return cls(
+            series=of.words(given, "series"),
+            delta=DELTA if delta is None else delta,
+            n=of.whole(given, "n"),
+            level=of.level_of(given),
+        )
+
+
+def budget(
+    holdings: Holdings, name: str, asked: BudgetQuestion, *, bars: bool = False
+) -> BudgetAnswer:
+    """Return the account of a collection; `bars` shows an admin the histogram of spent slots."""
+    everyone = holdings.named(name)
+    wanted = [chosen(everyone, each) for each in asked.series] or list(everyone)
+    return BudgetAnswer(
+        collection=name,
+        series=[_series(holdings, each, asked, bars=bars) for each in wanted],
+        across=_across(holdings.catalogue.named, everyone[0].collection.app),
+    )
+
+
+def _across(named: Mapping[str, tuple[Series, ...]], app: str) -> Across:
+    newest = {name: series[0].collection for name, series in named.items()}
+    return across({name: each for name, each in newest.items() if each.app == app})
+
+
+def _series(
+    holdings: Holdings, series: Series, asked: BudgetQuestion, *, bars: bool
+) -> SeriesBudget:
+    collection = series.collection
+    histogram = spent_slots(holdings, series)
+    found = account(collection, histogram, delta=asked.delta)
+    n, n_is = persons(holdings, series, asked.n)
+    return SeriesBudget(
+        fingerprint=series.fingerprint,
+        question=collection.question,
+        budget=found if bars else replace(found, spent=_without_bars(found.spent)),
+        bars=_who(found.spent, bars=bars),
+        levels=_levels(series, n, asked.level),
+        n_is=n_is,
+    )
+
+
+def spent_slots(holdings: Holdings, series: Series) -> list[int] | None:
+    """Return how many pseudonyms have spent 0, 1, ... slots; None where nobody may know or can."""
+    if not series.linked or not counts_are_public(series.collection):
+        return None
+    spread = holdings.store.spread(series)
+    return [0, *(spread[0].tolist() if 0 in spread else ())]
+
+
+def persons(holdings: Holdings, series: Series, asked: int | None) -> tuple[int, str]:
+    """Return how many persons errors are told for, and where the number comes from."""
+    if asked is not None:
+        return asked, "as asked"
+    if counts_are_public(series.collection):
+        fresh = holdings.store.fresh(series).values()
+        if series.linked and fresh:
+            return sum(fresh), "pseudonyms of the campaign"
+        if fresh:
+            return max(fresh), "new pseudonyms of the fullest period"
+    return ASSUMED, "assumed: no number of persons is known"
+
+
+def _without_bars(spent: Spent | None) -> Spent | None:
+    return spent and replace(spent, bars=())
+
+
+def _who(spent: Spent | None, *, bars: bool) -> str:
+    if spent is None:
+        return "the aggregator cannot tell, or must not: there are none"
+    if not spent.bars:
+        return f"fewer than {spent.floor} pseudonyms: none is shown"
+    return "all of them" if bars else "an admin sees them"
+
+
+@lru_cache(maxsize=64)  # a table for a number takes a second of exact comparisons
+def _levels(series: Series, n: int, level: float) -> Levels:
+    return levels(series.collection, n, level=level)

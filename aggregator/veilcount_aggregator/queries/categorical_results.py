@@ -1,0 +1,163 @@
+"""The shares of values, or of groups of them, that a question shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Presence
+
+from ..estimation import Frequencies, Unanswered, View, band, base_cut, estimate, estimate_sums
+from ..estimation.confidence_intervals import Counts
+from ..estimation.estimator import Evidence
+from ..estimation.fieller import Ratios
+from ..estimation.response_distribution import Law
+from ..estimation.results import OF
+from ..estimation.series_estimates import ALL_DEVICES, ANSWERED, shares_of
+from .domain_values import Value, size_of, value_at
+from .estimate_query import Among, Question
+from .estimate_schema import ShareRow
+
+ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """What is shown of a series: some places, or groups of them."""
+
+    labels: tuple[Value, ...]
+    places: Counts
+    groups: tuple[Counts, ...] | None = None
+
+    @classmethod
+    def of(cls, collection: Collection, places: Counts) -> Shown:
+        """Show the values of these places."""
+        return cls(tuple(value_at(collection, place) for place in places.tolist()), places)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The rows, and what they are of."""
+
+    n: int
+    of: str
+    rows: list[ShareRow]
+    absent: ShareRow | None = None
+
+
+def hidden(collection: Collection) -> bool:
+    """Whether presence is."""
+    return collection.presence is Presence.HIDDEN
+
+
+def told(
+    collection: Collection, counters: Counts, asked: Question, shown: Shown, contributions: int
+) -> Told:
+    """Return the rows of what is shown."""
+    found = estimated(collection, counters, asked, shown, contributions)
+    if isinstance(found, Unanswered):
+        return Told(0, found.of, [_empty(label) for label in shown.labels])
+    some = shown.places if _whole(asked, shown) else np.arange(len(shown.labels))
+    rows = _rows(found, asked, shown.labels, some)
+    return Told(found.n, found.of, rows, _absent(found, asked))
+
+
+def _absent(found: Frequencies, asked: Question) -> ShareRow | None:
+    if found.absent is None:
+        return None
+    return _rows(found.absent, asked, (ABSENT,), np.arange(1))[0]
+
+
+def estimated(
+    collection: Collection, counters: Counts, asked: Question, shown: Shown, contributions: int
+) -> Frequencies | Unanswered:
+    """Return the estimate that holds what is shown: its rows, or (consistent) all values."""
+    if shown.groups is not None:
+        return _sums(collection, counters, asked, shown.groups, contributions)
+    found = estimate(
+        collection,
+        counters,
+        asked.level,
+        asked.view.value,
+        simultaneous=asked.all_at_once,
+        looks=asked.looks,
+        contributions=contributions,
+        among=asked.among.value,
+        values=None if _whole(asked, shown) else shown.places.tolist(),
+    )
+    assert isinstance(found, Frequencies | Unanswered)  # noqa: S101 - what values have
+    return found
+
+
+def _whole(asked: Question, shown: Shown) -> bool:
+    """A consistent view is of all values, even if few are shown."""
+    return asked.view is View.CONSISTENT and shown.groups is None
+
+
+def _sums(
+    collection: Collection,
+    counters: Counts,
+    asked: Question,
+    groups: tuple[Counts, ...],
+    contributions: int,
+) -> Frequencies | Unanswered:
+    answered = asked.among is Among.ANSWERED
+    found = estimate_sums(
+        collection,
+        counters,
+        groups,
+        asked.level,
+        given=np.arange(size_of(collection)) if answered else None,
+        simultaneous=asked.all_at_once,
+        looks=asked.looks,
+        contributions=contributions,
+    )
+    if isinstance(found, Unanswered) or not hidden(collection):
+        return found
+    whose = ANSWERED if answered else ALL_DEVICES
+    return replace(found, of=f"{whose}, {OF[found.terms.target]}")
+
+
+def ranked(collection: Collection, counters: Counts, asked: Question) -> tuple[Counts, int]:
+    """Return the places of a top list, the largest share first, and how many stand out from noise.
+
+    The consistent view lists no more than those that stand out.
+    """
+    raw = estimate(collection, counters)
+    assert asked.top is not None  # noqa: S101 - a top list was asked for
+    if not isinstance(raw, Frequencies):
+        return np.arange(min(asked.top, size_of(collection))), 0
+    above = base_cut(raw.frequency, Law.of(shares_of(collection)), raw.n)
+    largest = np.argsort(-raw.frequency, kind="stable")
+    places = above if asked.view is View.CONSISTENT else largest
+    return places[: asked.top], len(above)
+
+
+def _rows(
+    found: Frequencies, asked: Question, labels: tuple[Value, ...], some: Counts
+) -> list[ShareRow]:
+    fakes = band(found.evidence, asked.fakes)
+    columns = (
+        found.frequency[some],
+        found.frequency[some] * answering(found.evidence),
+        found.low[some],
+        found.high[some],
+        fakes.low[some],
+        fakes.high[some],
+    )
+    figures = np.stack(columns, axis=1).tolist()
+    return [ShareRow(label, *row) for label, row in zip(labels, figures, strict=True)]
+
+
+def answering(evidence: Evidence) -> float:
+    """Return how many answers the shares are of: n, or an estimated part of it."""
+    if not isinstance(evidence, Ratios):
+        return float(evidence.n)
+    part = float(evidence.whole.points[0])
+    return evidence.n * max(0.0, 1 - part if evidence.inverted else part)
+
+
+def _empty(label: Value) -> ShareRow:
+    return ShareRow(label, None, None, 0.0, 1.0, 0.0, 1.0)

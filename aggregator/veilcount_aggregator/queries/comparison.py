@@ -1,0 +1,252 @@
+"""A comparison's answer: two sides of a collection, value by value, in figures and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from veilcount_shared import Collection
+from veilcount_shared.mechanisms import Plane, Subset
+
+from ..estimation import Average, Comparison, Frequencies, Looks, Terms, estimate
+from ..estimation import compare as compared
+from ..estimation.cdf import Histogram
+from ..estimation.confidence_intervals import Counts
+from ..estimation.estimator import Target
+from ..estimation.series_estimates import target_of
+from ..estimation.support_counts import answers
+from ..reader.columns import spelled
+from ..text.privacy_guarantees import epsilons
+from . import query_params as of
+from . import shared_respondents
+from .categorical_results import hidden
+from .comparison_schema import CompareAnswer, ComparisonRow, SideFigure, SideView
+from .comparison_sides import Read, Side, refuse_overlap
+from .comparison_values import pairs
+from .domain_values import Value
+from .estimate import ANSWERS, REPORTS, chosen_series
+from .estimate_query import Among, Question, segments
+from .numeric_results import evidence_of
+from .query_params import Parameters
+from .snapshot import Holdings
+
+PARAMETERS = (
+    "a", "b", "from", "to", "level", "segment", "series", "top", "values", "among", "looks",
+)  # fmt: skip
+MOST_NAMED = 10
+PICKED = (
+    "The values are the most frequent of both sides together; each side's own intervals hold for"
+    " all values at once."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CompareQuestion:
+    """Two sides, and what they have in common."""
+
+    a: Side
+    b: Side
+    common: Question
+
+    @classmethod
+    def read(cls, given: Parameters) -> CompareQuestion:
+        """Return the question that parameters ask."""
+        of.refuse_unknown(given, PARAMETERS)
+        common = Question(
+            first=of.day(given, "from"),
+            last=of.day(given, "to"),
+            level=of.level_of(given),
+            segments=segments(of.words(given, "segment")),
+            series=of.words(given, "series"),
+            top=of.whole(given, "top"),
+            values=of.words(given, "values"),
+            among=of.member(given, "among", Among, Among.ALL),
+            looks=of.member(given, "looks", Looks, Looks.ONE),
+        )
+        a, b = (Side.read(name, of.words(given, name)) for name in ("a", "b"))
+        return cls(a, b, common)
+
+
+def compare(holdings: Holdings, name: str, asked: CompareQuestion) -> CompareAnswer:
+    """Return how one side differs from the other."""
+    a, b = (_read(holdings, name, side, asked.common) for side in (asked.a, asked.b))
+    refuse_overlap(a, b)
+    if not (a.counters.any() and b.counters.any()):
+        return _unanswered(name, asked.common, a, b)
+    return compare_sides(name, a, b, asked.common)
+
+
+def compare_sides(name: str, a: Read, b: Read, common: Question) -> CompareAnswer:
+    """Return how two sides that both have answers differ."""
+    shown = pairs(a, b, common)
+    first = _estimated(a, shown.first, picked=shown.picked)
+    second = _alike(_estimated(b, shown.second, picked=shown.picked), first)
+    worst = shared_respondents.correlation(a, b, first, second)
+    found = compared(first, second, correlation=worst)
+    labels = (a.side.label, b.side.label)
+    rows = [
+        _row(found, place, value, (first, second), labels)
+        for place, value in enumerate(shown.values)
+    ]
+    return CompareAnswer(
+        collection=name,
+        level=found.level,
+        looks=found.looks,
+        validity=found.looks.valid,
+        of=found.of,
+        family=found.family,
+        a=_side(a, first.n),
+        b=_side(b, second.n),
+        rows=rows,
+        sentence=_summary(rows, found.family, percent=found.percent),
+        note=_note(a, b, found.target, picked=shown.picked),
+    )
+
+
+def _read(holdings: Holdings, name: str, side: Side, common: Question) -> Read:
+    asked = side.within(common)
+    return Read.of(holdings, side, asked, chosen_series(holdings, name, asked)[0])
+
+
+# -- what is compared ------------------------------------------------------------------------------
+
+
+def _estimated(read: Read, places: Counts | None, *, picked: bool) -> Frequencies | Average:
+    """Return one side's estimate; the intervals of a picked list hold for all values at once."""
+    collection, asked = read.series.collection, read.asked
+    found = estimate(
+        collection,
+        read.counters,
+        asked.level,
+        contributions=read.contributions,
+        simultaneous=picked,
+        looks=asked.looks,
+        among=asked.among.value,
+        values=None if places is None else places.tolist(),
+    )
+    if isinstance(found, Histogram):
+        return _average(collection, read, found)
+    assert isinstance(found, Frequencies | Average)  # noqa: S101 - there are answers
+    return found
+
+
+def _average(collection: Collection, read: Read, found: Histogram) -> Average:
+    """Return the mean of a histogram as one that can be compared."""
+    evidence, mean = evidence_of(collection, read.counters, found), found.mean
+    assert evidence is not None  # noqa: S101 - there are answers
+    assert mean is not None  # noqa: S101 - likewise
+    return Average(
+        n=found.n,
+        mean=mean,
+        low=found.low,
+        high=found.high,
+        terms=Terms(read.asked.level, target_of(collection, "auto", read.contributions)),
+        of=found.of,
+        evidence=evidence,
+    )
+
+
+def _alike(second: Frequencies | Average, first: Frequencies | Average) -> Frequencies | Average:
+    """Return the second under the first's places: pair by pair, the values are the same."""
+    if isinstance(second, Frequencies) and isinstance(first, Frequencies):
+        return replace(second, places=first.places)
+    return second
+
+
+# -- what is said ----------------------------------------------------------------------------------
+
+
+def _side(read: Read, n: int) -> SideView:
+    collection = read.series.collection
+    return SideView(
+        label=read.side.label,
+        fingerprint=read.series.fingerprint,
+        unit=collection.unit,
+        epsilon=epsilons(collection),
+        first=read.span.first,
+        last=read.span.last,
+        filling=read.span.filling,
+        segments=dict(read.asked.segments),
+        n=n,
+        counts=REPORTS if hidden(collection) else ANSWERS,
+        contributions=read.contributions,
+    )
+
+
+def _row(
+    found: Comparison,
+    place: int,
+    value: Value | None,
+    sides: tuple[Frequencies | Average, Frequencies | Average],
+    labels: tuple[str, str],
+) -> ComparisonRow:
+    return ComparisonRow(
+        value=value,
+        a=_figure(sides[0], place),
+        b=_figure(sides[1], place),
+        difference=float(found.difference[place]),
+        low=float(found.low[place]),
+        high=float(found.high[place]),
+        p=float(found.p[place]),
+        holm=float(found.holm[place]),
+        detectable=float(found.detectable[place]),
+        differs=bool(found.differs[place]),
+        sentence=found.sentence(place, _called(value), *labels),
+    )
+
+
+def _figure(side: Frequencies | Average, place: int) -> SideFigure:
+    if isinstance(side, Average):
+        return SideFigure(side.mean, side.low, side.high)
+    columns = (side.frequency, side.low, side.high)
+    return SideFigure(*(float(column[place]) for column in columns))
+
+
+def _called(value: Value | None) -> str:
+    if isinstance(value, dict):
+        return ", ".join(spelled(each) for each in value.values())
+    return "the mean" if value is None else spelled(value)
+
+
+def _summary(rows: Sequence[ComparisonRow], family: int, *, percent: bool) -> str:
+    """Return all rows in one sentence; never that nothing was found without what could have."""
+    differing = [_called(row.value) for row in rows if row.differs]
+    among = f"{len(rows)} of {family} values" if len(rows) < family else f"{len(rows)} values"
+    if differing:
+        told = ", ".join(differing[:MOST_NAMED]) + (", ..." if len(differing) > MOST_NAMED else "")
+        return f"Of {among} compared, {len(differing)} differ, taken all together: {told}."
+    least = min(row.detectable for row in rows)
+    size = f"{100 * least:.3g} points" if percent else f"{least:.4g}"
+    return (
+        f"Of {among} compared, none is seen to differ, taken all together; a difference of {size}"
+        " would have been found in 4 of 5 such comparisons."
+    )
+
+
+def _unanswered(name: str, common: Question, a: Read, b: Read) -> CompareAnswer:
+    counts = [_received(each) for each in (a, b)]
+    return CompareAnswer(
+        collection=name,
+        level=common.level,
+        looks=common.looks,
+        validity=common.looks.valid,
+        of="no answers yet",
+        family=0,
+        a=_side(a, counts[0]),
+        b=_side(b, counts[1]),
+        rows=[],
+        sentence=f"Nothing to compare: {counts[0]:,} answers of {a.side.label}, {counts[1]:,} of"
+        f" {b.side.label}.",
+        note="",
+    )
+
+
+def _received(read: Read) -> int:
+    design, total = read.series.collection.design, int(read.counters.sum())
+    return answers(design, read.counters) if isinstance(design, Subset | Plane) else total
+
+
+def _note(a: Read, b: Read, target: Target, *, picked: bool) -> str:
+    """Say what is assumed of the persons, and how a list was picked."""
+    assumed = shared_respondents.assumption(a, b, target)
+    return f"{assumed} {PICKED}" if picked else assumed

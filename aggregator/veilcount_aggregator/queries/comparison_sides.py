@@ -1,0 +1,117 @@
+"""Two sides to compare: each some segments, a range of days, a series, or several of these.
+
+A side is written in words: `arm:A` a segment, `2026-12-01..2026-12-31` a range (either end may be
+left out), `series:FINGERPRINT` a definition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from ..errors import QueryError
+from ..estimation.confidence_intervals import Counts
+from ..series.series import Series
+from .estimate import counters_of, periods_of
+from .estimate_query import Question, Segments, segments
+from .query_params import day_of
+from .segment_cells import cells
+from .snapshot import Holdings
+from .time_ranges import Stretch, stretch
+
+FIX = "give a segment (arm:A), a range (2026-12-01..2026-12-31) or a series (series:FINGERPRINT)"
+_SERIES = re.compile(r"series:([0-9a-f]{6,64})")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one side differs in from what both have in common."""
+
+    words: tuple[str, ...]
+    first: date | None = None
+    last: date | None = None
+    segments: Segments = ()
+    series: str = ""
+
+    @classmethod
+    def read(cls, name: str, words: Sequence[str]) -> Side:
+        """Return the side that is written so."""
+        if not words:
+            raise QueryError(name, None, FIX)
+        side = cls(tuple(words))
+        for word in words:
+            side = side.with_word(name, word)
+        return side
+
+    def with_word(self, name: str, word: str) -> Side:
+        """Return the side with one more word."""
+        if found := _SERIES.fullmatch(word):
+            return replace(self, series=found[1])
+        if ".." in word:
+            first, _, last = word.partition("..")
+            return replace(
+                self,
+                first=day_of(name, first) if first else None,
+                last=day_of(name, last) if last else None,
+            )
+        if ":" not in word:
+            raise QueryError(name, word, FIX)
+        return replace(self, segments=(*self.segments, *segments([word])))
+
+    @property
+    def label(self) -> str:
+        """What it is called in sentences."""
+        return ", ".join(word[:19] if word.startswith("series:") else word for word in self.words)
+
+    def within(self, common: Question) -> Question:
+        """Return the question about this side."""
+        mine = dict(self.segments)
+        return replace(
+            common,
+            first=self.first or common.first,
+            last=self.last or common.last,
+            segments=tuple((dict(common.segments) | mine).items()),
+            series=(self.series,) if self.series else common.series,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Read:
+    """A side with its counters."""
+
+    side: Side
+    asked: Question
+    series: Series
+    span: Stretch
+    cells: tuple[int, ...]
+    counters: Counts
+
+    @classmethod
+    def of(cls, holdings: Holdings, side: Side, asked: Question, series: Series) -> Read:
+        """Read a side of a series."""
+        periods = periods_of(holdings, series, asked)
+        where = cells(series.collection, asked.segments)
+        return cls(
+            side,
+            asked,
+            series,
+            stretch(series, periods, holdings.today),
+            tuple(where),
+            counters_of(holdings, series, periods, where),
+        )
+
+    @property
+    def contributions(self) -> int:
+        """How many of its answers may be one person's."""
+        return self.span.contributions(self.series.collection)
+
+
+def refuse_overlap(first: Read, second: Read) -> None:
+    """Refuse sides that share answers: their difference would not know its own error."""
+    if first.series.fingerprint != second.series.fingerprint:
+        return
+    periods = set(first.span.periods) & set(second.span.periods)
+    if periods and set(first.cells) & set(second.cells):
+        raise QueryError("b", list(second.side.words), "it shares answers with a: give another")

@@ -1,0 +1,82 @@
+"""The values that a comparison shows: the same ones on both sides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from veilcount_shared.domain import Number
+
+from ..errors import QueryError
+from ..estimation import Frequencies, estimate
+from ..estimation.confidence_intervals import Counts, Floats
+from .comparison_sides import Read
+from .domain_values import Value, places_of, size_of, value_at
+from .estimate_query import SIZE, Question
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """The same values on both sides; None: one mean. `picked`: for their estimated shares."""
+
+    values: Sequence[Value | None]
+    first: Counts | None = None
+    second: Counts | None = None
+    picked: bool = False
+
+
+def pairs(a: Read, b: Read, asked: Question) -> Pairs:
+    """Return the values that are asked for, all of them, or the most frequent on both sides."""
+    one, two = a.series.collection, b.series.collection
+    if isinstance(one.domain, Number) or isinstance(two.domain, Number):
+        if isinstance(one.domain, Number) != isinstance(two.domain, Number):
+            raise QueryError("b", list(b.side.words), "one side is of a number, the other is not")
+        return Pairs([None])
+    first, second = _common(a, b, asked)
+    picked = not asked.values and (asked.top is not None or len(first) > SIZE)
+    if picked:
+        most = _most_frequent(a, b, first, second)[: asked.top or SIZE]
+        first, second = first[most], second[most]
+    return Pairs([value_at(one, place) for place in first.tolist()], first, second, picked)
+
+
+def _common(a: Read, b: Read, asked: Question) -> tuple[Counts, Counts]:
+    """Return where the values that both sides have are, on each."""
+    one, two = a.series.collection, b.series.collection
+    places = np.arange(size_of(one))
+    if asked.values:
+        places = places_of(one, asked.values).places
+    if one.domain == two.domain:
+        return places, places
+    known = {_key(value_at(two, place)): place for place in range(size_of(two))}
+    keys = [_key(value_at(one, place)) for place in places.tolist()]
+    both = [place for place, key in enumerate(keys) if key in known]
+    if not both:
+        raise QueryError("b", list(b.side.words), "no value is possible on both sides")
+    return places[both], np.array([known[keys[place]] for place in both], np.int64)
+
+
+def _key(value: Value) -> str:
+    """Return what two definitions have in common of a value; the order of parts is none of it."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _most_frequent(a: Read, b: Read, first: Counts, second: Counts) -> Counts:
+    """Return the values' order by both sides' estimates, each weighted by its precision.
+
+    This average is uncorrelated with the difference, so that picking by it leaves the differences
+    of the picked values as they are. Picked by one side, its errors would be picked with them.
+    """
+    shares, precisions = zip(_weighed(a, first), _weighed(b, second), strict=True)
+    average = (shares[0] * precisions[0] + shares[1] * precisions[1]) / sum(precisions)
+    return np.argsort(-average, kind="stable")
+
+
+def _weighed(read: Read, places: Counts) -> tuple[Floats, Floats]:
+    found = estimate(read.series.collection, read.counters, contributions=read.contributions)
+    assert isinstance(found, Frequencies)  # noqa: S101 - there are answers
+    error = found.evidence.error(found.terms.target)
+    return found.frequency[places], 1 / error[places] ** 2

@@ -1,0 +1,162 @@
+"""A contrast's answer: the same question, locally, behind a shuffler, and by a trusted curator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from functools import lru_cache
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta, Struct
+
+from veilcount_shared import Collection
+from veilcount_shared.mechanisms import Hierarchy
+
+from ..analysis.trust_models import Contrast
+from ..analysis.trust_models import contrast as contrasted
+from ..analysis.trust_models.comparison import DELTA
+from ..errors import QueryError
+from ..estimation import Frequencies
+from ..estimation import estimate as estimated
+from ..estimation.cdf import Histogram
+from ..series.series import Series
+from ..text.privacy_guarantees import Epsilons, counts_are_public, epsilons
+from . import query_params as of
+from .budgets import ASSUMED, LEAST_DELTA, MOST_PERSONS
+from .estimate import counters_of
+from .numeric_results import quarters
+from .paired_comparison import TwinView, twin_of
+from .query_params import Parameters
+from .snapshot import Holdings, chosen
+from .time_ranges import Stretch, stretch
+
+PARAMETERS = ("series", "n", "level", "delta")
+
+
+class SeriesContrast(Struct, rename={"first": "from", "last": "to"}):
+    """One definition under the models of trust."""
+
+    fingerprint: str
+    question: str
+    epsilon: Epsilons
+    n_is: Annotated[str, Meta(description="where n comes from")]
+    first: Annotated[date | None, Meta(description="the period that n was observed in")]
+    last: date | None
+    contrast: Contrast
+    twin: Annotated[TwinView | None, Meta(description="where one half was asked the other way")]
+
+
+class ContrastAnswer(Struct):
+    """A collection's series side by side, the newest first."""
+
+    collection: str
+    series: list[SeriesContrast]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContrastQuestion:
+    """What is asked of a contrast; with `n`, errors are predicted, else observed if possible."""
+
+    series: tuple[str, ...] = ()
+    n: int | None = None
+    level: float = 0.95
+    delta: Fraction = DELTA
+
+    def __post_init__(self) -> None:
+        """Refuse what no bound holds for."""
+        if not LEAST_DELTA <= self.delta < 1:
+            raise QueryError("delta", self.delta, "give at least 1e-30 and less than 1")
+        if self.n is not None and not 1 <= self.n <= MOST_PERSONS:
+            raise QueryError("n", self.n, "give at least one answer")
+
+    @classmethod
+    def read(cls, given: Parameters) -> ContrastQuestion:
+        """Return the question that parameters ask."""
+        of.refuse_unknown(given, PARAMETERS)
+        delta = of.exact(given, "delta")
+        return cls(
+            series=of.words(given, "series"),
+            n=of.whole(given, "n"),
+            level=of.level_of(given),
+            delta=DELTA if delta is None else delta,
+        )
+
+
+def contrast(holdings: Holdings, name: str, asked: ContrastQuestion) -> ContrastAnswer:
+    """Return a collection under the models of trust: its newest definition, or those named."""
+    everyone = holdings.named(name)
+    wanted = [chosen(everyone, each) for each in asked.series] or [everyone[0]]
+    return ContrastAnswer(name, [_series(holdings, each, asked) for each in wanted])
+
+
+def _series(holdings: Holdings, series: Series, asked: ContrastQuestion) -> SeriesContrast:
+    collection, seen = series.collection, None
+    if asked.n is None and counts_are_public(collection):
+        seen = _seen(holdings, series)
+    n = asked.n or (seen.n if seen else ASSUMED)
+    found = _contrasted(collection, n, seen.frequencies if seen else None, asked.level, asked.delta)
+    return SeriesContrast(
+        fingerprint=series.fingerprint,
+        question=collection.question,
+        epsilon=epsilons(collection),
+        n_is=_where(asked, seen),
+        first=seen.span.first if seen else None,
+        last=seen.span.last if seen else None,
+        contrast=found,
+        twin=twin_of(holdings, series, asked.level),
+    )
+
+
+def _where(asked: ContrastQuestion, seen: Seen | None) -> str:
+    if asked.n is not None:
+        return "as asked"
+    return "answers of the fullest period" if seen else "assumed: there are no answers to count"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the fullest period shows; no shares of a mean, nor of a curator's true values."""
+
+    span: Stretch
+    n: int
+    frequencies: tuple[float, ...] | None
+
+
+def _seen(holdings: Holdings, series: Series) -> Seen | None:
+    sizes: dict[int, int] = {}
+    for cell, reports in holdings.store.sizes(series).items():
+        sizes[cell.period] = sizes.get(cell.period, 0) + reports
+    if not sizes:
+        return None
+    period = max(sizes, key=lambda each: sizes[each])
+    span = stretch(series, range(period, period + 1), holdings.today)
+    return Seen(span, sizes[period], _frequencies(holdings, series, span))
+
+
+def _frequencies(holdings: Holdings, series: Series, span: Stretch) -> tuple[float, ...] | None:
+    collection = series.collection
+    if collection.epsilon is None:  # true values: they are for releases alone
+        return None
+    counters = counters_of(holdings, series, span.periods, range(collection.cells))
+    found = estimated(collection, counters)
+    if isinstance(found, Frequencies):
+        parts = [found.frequency] + ([found.absent.frequency] if found.absent else [])
+        return tuple(np.clip(np.concatenate(parts), 0, 1).tolist())
+    if not isinstance(found, Histogram) or found.frequency is None:
+        return None
+    if isinstance(collection.design, Hierarchy):
+        return quarters(found.frequency)
+    return tuple(found.frequency.tolist())
+
+
+@lru_cache(maxsize=32)  # searches over many designs take a second
+def _contrasted(
+    collection: Collection,
+    n: int,
+    frequencies: tuple[float, ...] | None,
+    level: float,
+    delta: Fraction,
+) -> Contrast:
+    return contrasted(collection, n, frequencies=frequencies, level=level, delta=delta)

@@ -1,0 +1,276 @@
+"""An estimate's answer: the series side by side, each with what it protects and what was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from veilcount_shared import Collection
+from veilcount_shared.domain import Number
+from veilcount_shared.mechanisms import Mean, Plane, Subset
+
+from ..errors import QueryError
+from ..estimation import Looks, View, suspect
+from ..estimation.confidence_intervals import Counts
+from ..series.series import Series
+from ..store import Cell, Note
+from ..text.privacy_guarantees import epsilons, promise
+from .categorical_results import Shown, hidden, ranked, told
+from .domain_values import groups_of, no_value, places_of, size_of
+from .estimate_query import MOST_ROWS, Among, Question
+from .estimate_schema import EstimateAnswer, SeriesEstimate, StretchEstimate
+from .numeric_results import Bounds, ranges_of, told_number
+from .segment_cells import cells
+from .snapshot import Holdings
+from .time_ranges import Stretch, covered, stretch, stretches
+from .uncounted import Beside
+
+NUMBER_ROWS = 600  # a curve, a histogram, quantiles
+ANSWERS = "answers"
+REPORTS = "reports: answers, and those of devices that had none to give"
+ONE_LOOK = (
+    "the bands of a distribution or of ranges hold at one planned look: looks=one, or a collection"
+    ' with measure = "mean"'
+)
+UNTESTED = "Reports of numbers are not tested for fakes: the band says what they could have moved."
+
+
+def estimate(holdings: Holdings, name: str, asked: Question) -> EstimateAnswer:
+    """Return the answer to a question about a collection."""
+    noted = holdings.store.noted()
+    parts = [Part.of(holdings, each, asked) for each in chosen_series(holdings, name, asked)]
+    rows = sum(part.rows for part in parts)
+    if rows > MOST_ROWS:
+        fix = f"{rows:,} figures, at most {MOST_ROWS:,}: ask for fewer values, days or series"
+        raise QueryError("size", asked.size, fix)
+    return EstimateAnswer(
+        collection=name,
+        by=asked.by,
+        view=asked.view,
+        level=asked.level,
+        simultaneous=asked.all_at_once,
+        looks=asked.looks,
+        validity=asked.looks.valid,
+        among=asked.among,
+        fakes=float(asked.fakes),
+        segments=dict(asked.segments),
+        series=[part.told(noted) for part in parts],
+    )
+
+
+def chosen_series(holdings: Holdings, name: str, asked: Question) -> list[Series]:
+    """Return the series that a question is about: those that are named, or all with answers.
+
+    A series that the range does not touch, or that has no such segment or value, is left out; if
+    none is left, the newest says why.
+    """
+    series = holdings.local(name, asked.series)
+    refused: list[QueryError] = []
+    fit: list[Series] = []
+    for each in series:
+        try:
+            _check(holdings, each, asked)
+            fit.append(each)
+        except QueryError as error:
+            refused.append(error)
+    if not fit:
+        raise refused[0]
+    answered = [each for each in fit if holdings.reports(each)]
+    return fit if asked.series else answered or fit[:1]
+
+
+def _check(holdings: Holdings, series: Series, asked: Question) -> None:
+    """Refuse what has no meaning for a series."""
+    collection = series.collection
+    stretches(series, periods_of(holdings, series, asked), asked.by, holdings.today)
+    cells(collection, asked.segments)
+    if asked.among is Among.ANSWERED and not hidden(collection):
+        raise QueryError("among", "answered", "presence is public, so all of them answered: all")
+    if isinstance(collection.domain, Number):
+        _check_number(collection, asked)
+    elif asked.groups:
+        groups_of(collection, asked.groups)
+    elif asked.values:
+        found = places_of(collection, asked.values)
+        if not len(found.places):
+            raise no_value(collection, found.unknown[0])
+    elif not asked.top:
+        page_of(collection, asked)
+
+
+def _check_number(collection: Collection, asked: Question) -> None:
+    ways: dict[str, object] = {"top": asked.top, "group": list(asked.groups)}
+    for name, given in ways.items():
+        if given:
+            raise QueryError(name, given, "this collection is of a number: remove it")
+    if asked.view is View.CONSISTENT:
+        raise QueryError("view", str(asked.view), "a number has the raw view alone: view=raw")
+    if asked.page > 1:
+        raise QueryError("page", asked.page, "a number has one page")
+    if asked.looks is Looks.EVERY and not isinstance(collection.design, Mean):
+        raise QueryError("looks", str(asked.looks), ONE_LOOK)
+    ranges_of(collection, asked.values)
+
+
+def periods_of(holdings: Holdings, series: Series, asked: Question) -> range:
+    """Return the periods that a question covers, or refuse a range outside the campaign."""
+    found = covered(series, asked.first, asked.last, holdings.today)
+    if found is None:
+        collection = series.collection
+        outside = asked.first is not None and asked.first >= collection.until
+        name, day = ("from", asked.first) if outside else ("to", asked.last)
+        raise QueryError(
+            name, day, f"the campaign is {collection.start} until before {collection.until}"
+        )
+    return found
+
+
+def counters_of(
+    holdings: Holdings, series: Series, periods: range, segments: Sequence[int]
+) -> Counts:
+    """Return the counters of some periods and cells together."""
+    asked = [Cell(period, segment) for period in periods for segment in segments]
+    return holdings.store.counters(series, asked)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One series of an answer, with all that is read of it."""
+
+    holdings: Holdings
+    series: Series
+    asked: Question
+    whole: Stretch
+    cut: tuple[Stretch, ...]
+    counters: Counts
+    shown: Shown | tuple[Bounds, ...]
+    stand_out: int | None
+
+    @classmethod
+    def of(cls, holdings: Holdings, series: Series, asked: Question) -> Part:
+        """Read what a question needs of a series. What is shown is chosen once, over all of it."""
+        periods = periods_of(holdings, series, asked)
+        counters = counters_of(holdings, series, periods, cells(series.collection, asked.segments))
+        shown, stand_out = _shown(series.collection, counters, asked)
+        return cls(
+            holdings,
+            series,
+            asked,
+            stretch(series, periods, holdings.today),
+            tuple(stretches(series, periods, asked.by, holdings.today)),
+            counters,
+            shown,
+            stand_out,
+        )
+
+    @property
+    def collection(self) -> Collection:
+        """The definition."""
+        return self.series.collection
+
+    @property
+    def rows(self) -> int:
+        """How many figures it will have."""
+        each = len(self.shown.labels) if isinstance(self.shown, Shown) else NUMBER_ROWS
+        return len(self.cut) * each
+
+    def told(self, noted: dict[Note, int]) -> SeriesEstimate:
+        """Return what is said of the series."""
+        beside, collection = Beside.of(noted, self.series.fingerprint), self.collection
+        suspicious, suspicion = verdict_on(collection, self.counters)
+        size, page, pages = self._pages()
+        return SeriesEstimate(
+            fingerprint=self.series.fingerprint,
+            question=collection.question,
+            unit=collection.unit,
+            epsilon=epsilons(collection),
+            promise=promise(collection),
+            counts=REPORTS if hidden(collection) else ANSWERS,
+            size=size,
+            page=page,
+            pages=pages,
+            stand_out=self.stand_out,
+            suspicious=suspicious,
+            suspicion=suspicion,
+            unplaced=beside.unplaced(),
+            losses=beside.losses(),
+            stretches=[self._stretch(each, beside) for each in self.cut],
+        )
+
+    def _pages(self) -> tuple[int | None, int, int]:
+        if isinstance(self.collection.domain, Number):
+            return None, 1, 1
+        size, asked = size_of(self.collection), self.asked
+        if asked.top or asked.values or asked.groups:
+            return size, 1, 1
+        return size, asked.page, -(-size // asked.size)
+
+    def _stretch(self, each: Stretch, beside: Beside) -> StretchEstimate:
+        counters, contributions = self._counters(each), each.contributions(self.collection)
+        said = StretchEstimate(
+            first=each.first,
+            last=each.last,
+            first_period=each.periods[0],
+            last_period=each.periods[-1],
+            filling=each.filling,
+            n=0,
+            of="",
+            contributions=contributions,
+            verdicts=beside.verdicts(each.periods),
+            values=[],
+            absent=None,
+            mean=None,
+            spread=None,
+        )
+        if isinstance(self.shown, Shown):
+            rows = told(self.collection, counters, self.asked, self.shown, contributions)
+            said.n, said.of, said.values, said.absent = rows.n, rows.of, rows.rows, rows.absent
+            return said
+        figures = told_number(self.collection, counters, self.asked, self.shown, contributions)
+        said.n, said.of, said.values = figures.n, figures.of, figures.rows
+        said.mean, said.spread = figures.mean, figures.spread
+        return said
+
+    def _counters(self, each: Stretch) -> Counts:
+        if each.periods == self.whole.periods:
+            return self.counters
+        segments = cells(self.collection, self.asked.segments)
+        return counters_of(self.holdings, self.series, each.periods, segments)
+
+
+def _shown(
+    collection: Collection, counters: Counts, asked: Question
+) -> tuple[Shown | tuple[Bounds, ...], int | None]:
+    """Return what is shown, and for a top list how many values stand out from noise."""
+    if isinstance(collection.domain, Number):
+        return tuple(ranges_of(collection, asked.values)), None
+    if asked.groups:
+        groups = groups_of(collection, asked.groups)
+        return Shown(tuple(groups), np.arange(len(groups)), tuple(groups.values())), None
+    if asked.values:
+        return Shown.of(collection, places_of(collection, asked.values).places), None
+    if asked.top:
+        places, stand_out = ranked(collection, counters, asked)
+        return Shown.of(collection, places), stand_out
+    return Shown.of(collection, page_of(collection, asked)), None
+
+
+def page_of(collection: Collection, asked: Question) -> Counts:
+    """Return the places of a page, or refuse one that is beyond the last."""
+    size = size_of(collection)
+    begin = (asked.page - 1) * asked.size
+    if begin >= size:
+        raise QueryError("page", asked.page, f"the last page is {-(-size // asked.size)}")
+    return np.arange(begin, min(begin + asked.size, size))
+
+
+def verdict_on(collection: Collection, counters: Counts) -> tuple[bool, str]:
+    """Return whether the tests for fakes saw any, and what they say."""
+    if not isinstance(collection.design, Subset | Plane):
+        return False, UNTESTED
+    if not counters.any():
+        return False, "There are no answers to test."
+    found = suspect(collection, counters)
+    return found.suspicious, str(found)

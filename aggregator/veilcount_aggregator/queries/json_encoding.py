@@ -1,0 +1,47 @@
+"""How answers are written: JSON with exact numbers as decimals in strings, values as themselves."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Context, Decimal, Inexact, localcontext
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from ..text.api_types import DECIMAL
+
+PLACES = Decimal("1e-12")
+_DIGITS = 40
+
+
+def decimal(number: Fraction) -> str:
+    """Return an exact number as a decimal; one that has no end is rounded up: it is a cost."""
+    with localcontext(Context(prec=_DIGITS)) as context:
+        found = Decimal(number.numerator) / Decimal(number.denominator)
+        if context.flags[Inexact]:
+            found = found.quantize(PLACES, rounding=ROUND_CEILING)
+    text = f"{found:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def encode(answer: object) -> bytes:
+    """Return an answer as JSON."""
+    return msgspec.json.encode(answer, enc_hook=_exactly)
+
+
+def plain(answer: object) -> Any:
+    """Return an answer as JSON has it, made of dicts and lists."""
+    return msgspec.json.decode(encode(answer))
+
+
+def schema_of(kind: type) -> dict[str, Any]:
+    """Return the schema of an exact number."""
+    if kind is Fraction:
+        return {"type": "string", **DECIMAL}
+    raise NotImplementedError(kind)
+
+
+def _exactly(value: object) -> str:
+    if isinstance(value, Fraction):
+        return decimal(value)
+    raise NotImplementedError(type(value))

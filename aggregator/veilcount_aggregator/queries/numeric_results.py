@@ -1,0 +1,134 @@
+"""What a question shows of a number: its mean, how it is spread, the shares of ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from veilcount_shared import Collection
+from veilcount_shared.domain import Number
+from veilcount_shared.mechanisms import Distribution, Hierarchy
+
+from ..errors import QueryError
+from ..estimation import Average, Unanswered, band, estimate
+from ..estimation.cdf import Histogram
+from ..estimation.confidence_intervals import Counts, Floats
+from ..estimation.estimator import Evidence
+from ..estimation.range_queries import Ranges
+from .estimate_query import Question
+from .estimate_schema import BucketRow, CurveRow, MeanRow, QuantileRow, ShareRow, Spread
+from .query_params import between
+from .weighted_estimator import mean_of, share_between
+
+SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ToldNumber:
+    """The mean, and what else the measure tells."""
+
+    n: int
+    of: str
+    mean: MeanRow
+    spread: Spread | None
+    rows: list[ShareRow]
+
+
+def ranges_of(collection: Collection, words: Sequence[str]) -> list[Bounds]:
+    """Return the ranges whose shares are asked for, or refuse them."""
+    if words and not isinstance(collection.design, Hierarchy):
+        raise QueryError(
+            "values", list(words), 'only a number with measure = "ranges" tells shares: remove it'
+        )
+    found = []
+    for each in words:
+        low, high = between("values", each)
+        found.append((float(low), float(high)))
+    return found
+
+
+def told_number(
+    collection: Collection,
+    counters: Counts,
+    asked: Question,
+    ranges: Sequence[Bounds],
+    contributions: int,
+) -> ToldNumber:
+    """Return what the counters of a number say."""
+    domain = collection.domain
+    assert isinstance(domain, Number)  # noqa: S101 - no other has numbers
+    found = estimate(
+        collection, counters, asked.level, contributions=contributions, looks=asked.looks
+    )
+    if isinstance(found, Average):
+        mean = _mean(found, found.evidence, asked)
+        return ToldNumber(found.n, found.of, mean, None, [])
+    if isinstance(found, Histogram):
+        mean = _mean(found, evidence_of(collection, counters, found), asked)
+        rows = [_range(found, each, asked) for each in ranges] if isinstance(found, Ranges) else []
+        return ToldNumber(found.n, found.of, mean, _spread(found), rows)
+    assert isinstance(found, Unanswered)  # noqa: S101 - what is left
+    return ToldNumber(0, found.of, _nothing(domain), None, [])
+
+
+def evidence_of(
+    collection: Collection, counters: Counts, found: Average | Histogram
+) -> Evidence | None:
+    """Return what the mean stands on; nothing before the first answer."""
+    if isinstance(found, Average):
+        return found.evidence
+    design, domain = collection.design, collection.domain
+    if found.frequency is None:
+        return None
+    assert isinstance(design, Distribution | Hierarchy)  # noqa: S101 - what has histograms
+    assert isinstance(domain, Number)  # noqa: S101 - likewise
+    return mean_of(design, domain, counters)
+
+
+def _mean(found: Average | Histogram, evidence: Evidence | None, asked: Question) -> MeanRow:
+    low, high = found.low, found.high
+    if evidence is not None:
+        fakes = band(evidence, asked.fakes)
+        low, high = float(fakes.low[0]), float(fakes.high[0])
+    return MeanRow(found.mean, found.low, found.high, low, high)
+
+
+def _nothing(domain: Number) -> MeanRow:
+    low, high = float(domain.low), float(domain.high)
+    return MeanRow(None, low, high, low, high)
+
+
+def _range(found: Ranges, bounds: Bounds, asked: Question) -> ShareRow:
+    told = found.between(*bounds)
+    value = {"from": bounds[0], "below": bounds[1]}
+    if told.share is None:
+        return ShareRow(value, None, None, told.low, told.high, 0.0, 1.0)
+    source = found.source
+    evidence = share_between(source.design, source.domain, source.counters, bounds)
+    fakes = band(evidence, asked.fakes)
+    low, high = float(fakes.low[0]), float(fakes.high[0])
+    return ShareRow(value, told.share, told.share * found.n, told.low, told.high, low, high)
+
+
+def _spread(found: Histogram) -> Spread:
+    curve = found.curve
+    edges = curve.edges.tolist()
+    share = [None] * len(edges) if curve.share is None else curve.share.tolist()
+    told = zip(edges, share, curve.low.tolist(), curve.high.tolist(), strict=True)
+    frequency = [] if found.frequency is None else found.frequency.tolist()
+    ends = pairwise(edges)
+    return Spread(
+        curve.covers,
+        [BucketRow(*bucket, each) for bucket, each in zip(ends, frequency, strict=False)],
+        [CurveRow(*row) for row in told],
+        [QuantileRow(q.share, q.value, q.low, q.high) for q in found.quantiles(SHARES)],
+    )
+
+
+def quarters(frequency: Floats) -> tuple[float, ...]:
+    """Return the shares of the quarters of a range, from those of its buckets."""
+    return tuple(float(part.sum()) for part in np.split(frequency, 4))

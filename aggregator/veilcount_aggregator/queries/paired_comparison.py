@@ -1,0 +1,167 @@
+"""Twins: one half of the persons is asked locally, the other by a trusted curator.
+
+Both halves are drawn before any data, so they are samples of the same population.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import date
+from fractions import Fraction
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Adjacency, Model
+from veilcount_shared.domain import Cross, Number
+from veilcount_shared.epsilon import EPSILON_GRAIN
+
+from ..central import Release
+from ..central.budget_ledger import releases
+from ..series.series import Series
+from .domain_values import part_names
+from .estimate import estimate
+from .estimate_query import Question
+from .estimate_schema import MeanRow, Named, ShareRow
+from .json_encoding import decimal
+from .snapshot import Holdings
+from .time_ranges import stretch
+
+UNRELEASED = "Nothing that shows the same was released yet: a release is asked for, and paid for."
+SHARES = "Both as shares."
+COUNTS = "The curator's are counts: how many answers there are is no number that may be told."
+MEANS = "Both as means."
+
+
+class TwinFigure(Struct):
+    """One figure and its interval."""
+
+    figure: float | None
+    low: float
+    high: float
+
+
+class TwinRow(Struct):
+    """The same value on both sides; null: a mean, or nothing that was released."""
+
+    value: Named | None
+    local: TwinFigure
+    central: TwinFigure | None
+
+
+class TwinView(Struct, rename={"first": "from", "last": "to"}):
+    """The local collection and its central twin over the same periods."""
+
+    local: str
+    central: str
+    adjacency: Adjacency | None
+    first: date
+    last: date
+    n: Annotated[int, Meta(ge=0, description="answers on the local side")]
+    of: str
+    central_n: int | None
+    level: float
+    central_level: float | None
+    central_epsilon: str | None
+    units: str
+    rows: list[TwinRow]
+
+
+def twin_of(holdings: Holdings, series: Series, level: float) -> TwinView | None:
+    """Return a collection beside its twin, over what was released last; None: it has none."""
+    other = _other(holdings, series)
+    if other is None:
+        return None
+    pair = (series, other) if series.collection.model is Model.LOCAL else (other, series)
+    return _view(holdings, *pair, level)
+
+
+def _other(holdings: Holdings, series: Series) -> Series | None:
+    """Return the newest series of the twin that knows this one for its own."""
+    twins = holdings.catalogue.named.get(series.collection.twin or "", ())
+    fit = (each for each in twins if each.collection.twin == series.collection.name)
+    return next((each for each in fit if each.collection.model != series.collection.model), None)
+
+
+def _view(holdings: Holdings, local: Series, central: Series, level: float) -> TwinView:
+    release = _last(holdings, central)
+    periods = range(local.collection.periods)
+    if release is not None:
+        periods = range(release.first_period, release.last_period + 1)
+    span = stretch(local, periods, holdings.today)
+    asked = Question(first=span.first, last=span.last, level=level, series=(local.fingerprint,))
+    found = estimate(holdings, local.collection.name, asked).series[0].stretches[0]
+    figures = {} if release is None else _figures(central.collection, release)
+    sides: list[tuple[Named | None, TwinFigure]] = [
+        (row.value, _share(row)) for row in found.values
+    ]
+    if found.mean is not None:
+        sides = [(None, _mean(found.mean))]
+    return TwinView(
+        local=local.collection.name,
+        central=central.collection.name,
+        adjacency=central.collection.adjacency,
+        first=span.first,
+        last=span.last,
+        n=found.n,
+        of=found.of,
+        central_n=release.n if release else None,
+        level=level,
+        central_level=release.level if release else None,
+        central_epsilon=_epsilon(release) if release else None,
+        units=_units(local.collection, release),
+        rows=[TwinRow(value, side, figures.get(_key(value))) for value, side in sides],
+    )
+
+
+def _last(holdings: Holdings, central: Series) -> Release | None:
+    """Return the newest release that says of the curator's half what the local half says."""
+    wanted = "mean" if isinstance(central.collection.domain, Number) else "histogram"
+    kept = [Release.read(each.answer) for each in releases(holdings.store, central.fingerprint)]
+    return next((each for each in reversed(kept) if each.kind == wanted), None)
+
+
+def _figures(collection: Collection, release: Release) -> dict[str, TwinFigure]:
+    """Return the released figures by value: shares where n is public, else counts."""
+    whole = 1 if release.kind == "mean" else release.n or 1
+    columns = zip(release.labels, release.values, release.low, release.high, strict=True)
+    return {
+        _key(_named(collection, label, release)): TwinFigure(*(each / whole for each in figures))
+        for label, *figures in columns
+    }
+
+
+def _named(collection: Collection, label: object, release: Release) -> Named | None:
+    """Return a release's label as values are written here."""
+    if release.kind == "mean":
+        return None
+    if isinstance(label, Sequence) and isinstance(collection.domain, Cross):
+        return dict(zip(part_names(collection.domain), label, strict=True))
+    assert isinstance(label, str | int)  # noqa: S101 - what is left
+    return label
+
+
+def _key(value: Named | None) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _share(row: ShareRow) -> TwinFigure:
+    return TwinFigure(row.frequency, row.low, row.high)
+
+
+def _mean(row: MeanRow) -> TwinFigure:
+    return TwinFigure(row.mean, row.low, row.high)
+
+
+def _epsilon(release: Release) -> str:
+    return decimal(Fraction(release.micro_epsilon, EPSILON_GRAIN))
+
+
+def _units(local: Collection, release: Release | None) -> str:
+    if release is None:
+        return UNRELEASED
+    if isinstance(local.domain, Number):
+        return MEANS
+    return COUNTS if release.n is None else SHARES

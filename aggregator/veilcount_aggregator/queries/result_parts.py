@@ -1,0 +1,101 @@
+"""Parts of an answer, each small: what a table is written from, piece by piece.
+
+100,000 figures are some 30 MB as types, and ten times that as dictionaries. So no more than a few
+thousand rows are dictionaries at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from ..reader.columns import COMPARISON, ESTIMATE, PART, Document, columns_of
+from .comparison_schema import CompareAnswer
+from .estimate_schema import EstimateAnswer, SeriesEstimate, StretchEstimate
+from .json_encoding import plain
+
+ROWS = 5_000  # in one part
+RANGE = frozenset({"from", "below"})
+
+Row = TypeVar("Row")
+
+
+def split(answer: object) -> Iterator[Document]:
+    """Yield an answer's parts as JSON has them; their rows, in order, are the answer's.
+
+    An answer that is a document already (it came over HTTP) is one part.
+    """
+    match answer:
+        case EstimateAnswer():
+            for series in answer.series:
+                for part in _parts_of_series(series):
+                    yield plain(replace(answer, series=[part]))
+        case CompareAnswer():
+            for rows in _chunks(answer.rows):
+                yield plain(replace(answer, rows=rows))
+        case _:
+            yield plain(answer)
+
+
+def _parts_of_series(series: SeriesEstimate) -> Iterator[SeriesEstimate]:
+    stretches, rows = list[StretchEstimate](), 0
+    for part in (part for each in series.stretches for part in _parts_of_stretch(each)):
+        stretches.append(part)
+        rows += _rows(part)
+        if rows >= ROWS:
+            yield replace(series, stretches=stretches)
+            stretches, rows = [], 0
+    if stretches:
+        yield replace(series, stretches=stretches)
+
+
+def _rows(stretch: StretchEstimate) -> int:
+    spread = stretch.spread
+    curve = len(spread.buckets) + len(spread.curve) + len(spread.quantiles) if spread else 0
+    return len(stretch.values) + curve + 1
+
+
+def _parts_of_stretch(stretch: StretchEstimate) -> Iterator[StretchEstimate]:
+    """Yield its values in chunks; what stands behind the values comes with the last chunk."""
+    *first, last = list(_chunks(stretch.values)) or [[]]
+    for values in first:
+        yield replace(stretch, values=values, absent=None, mean=None, spread=None)
+    yield replace(stretch, values=last)
+
+
+def _chunks(rows: list[Row]) -> Iterator[list[Row]]:
+    for begin in range(0, len(rows), ROWS):
+        yield rows[begin : begin + ROWS]
+
+
+def column_names(answer: object) -> tuple[str, ...]:
+    """Return the names of an answer's columns; crossed values have one for each of their parts."""
+    match answer:
+        case EstimateAnswer():
+            values = (row.value for each in _stretches(answer) for row in each.values)
+            return _named(ESTIMATE, values)
+        case CompareAnswer():
+            return _named(COMPARISON, (row.value for row in answer.rows))
+    return columns_of(plain(answer)).names
+
+
+def _stretches(answer: EstimateAnswer) -> Iterator[StretchEstimate]:
+    for series in answer.series:
+        yield from series.stretches
+
+
+def _named(names: tuple[str, ...], values: Iterator[Any]) -> tuple[str, ...]:
+    crossed = (value for value in values if isinstance(value, dict) and value.keys() != RANGE)
+    parts = dict.fromkeys(PART + name for value in crossed for name in value)
+    after = names.index("value") + 1
+    return (*names[:after], *parts, *names[after:])
+
+
+def promises_of(answer: object) -> dict[str, list[str]]:
+    """Return what each series of an answer promises, by fingerprint."""
+    if isinstance(answer, EstimateAnswer):
+        return {each.fingerprint: each.promise for each in answer.series}
+    series = plain(answer).get("series", ()) if not isinstance(answer, CompareAnswer) else ()
+    return {each["fingerprint"]: each["promise"] for each in series}

@@ -1,0 +1,66 @@
+"""Whether the same persons may stand on both sides of a comparison, and what that costs."""
+
+from __future__ import annotations
+
+from veilcount_shared.domain import Number
+from veilcount_shared.mechanisms import Mean
+
+from ..estimation import Average, Frequencies, Target
+from ..estimation.confidence_intervals import Floats
+from ..estimation.covariance import (
+    correlation_of_figures,
+    correlation_of_shares,
+    persons_variance,
+    persons_variance_of_mean,
+)
+from ..estimation.proportions import Supports
+from .comparison_sides import Read
+
+DISJOINT = "No person stands on both sides: the two are compared as independent samples."
+POSSIBLE = (
+    "The same persons may stand on both sides: the intervals and p allow for the worst correlation"
+    " that their answers could have."
+)
+FIXED = (
+    "The difference is between these answers, whoever gave them: only the randomization is"
+    " uncertain, and it is independent on the two sides."
+)
+
+
+def possible(a: Read, b: Read) -> bool:
+    """Return whether one person may have answered on both sides.
+
+    Not within one series if a person gives one answer at most to all the periods of both: segments
+    of one period, or a campaign that asks each person once.
+    """
+    if a.series.fingerprint != b.series.fingerprint:
+        return True
+    collection = a.series.collection
+    periods = len(set(a.span.periods) | set(b.span.periods))
+    return min(periods, collection.answering) * collection.per_period > 1
+
+
+def correlation(
+    a: Read, b: Read, first: Frequencies | Average, second: Frequencies | Average
+) -> Floats | None:
+    """Return the worst correlation of the two sides' errors; None: they are independent."""
+    one, two = first.evidence, second.evidence
+    if not (possible(a, b) and Target.COHORT not in {first.terms.target, second.terms.target}):
+        return None
+    if isinstance(one, Supports) and isinstance(two, Supports):
+        return correlation_of_shares(one, two)
+    return correlation_of_figures(one, two, (_persons(a, first), _persons(b, second)))
+
+
+def _persons(read: Read, found: Frequencies | Average) -> Floats:
+    design, domain = read.series.collection.design, read.series.collection.domain
+    if isinstance(design, Mean) and isinstance(domain, Number):
+        return persons_variance_of_mean(design, domain, found.evidence)
+    return persons_variance(found.evidence)
+
+
+def assumption(a: Read, b: Read, target: Target) -> str:
+    """Return in words what is assumed of the persons on both sides."""
+    if target is Target.COHORT:
+        return FIXED
+    return POSSIBLE if possible(a, b) else DISJOINT

@@ -1,0 +1,76 @@
+"""What answers are read from: the definitions and a store, on a UTC day."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from difflib import get_close_matches
+
+from veilcount_shared.collection import Model
+from veilcount_shared.errors import VeilcountError, show
+
+from ..catalog.definitions import Catalogue
+from ..errors import QueryError
+from ..series.series import Series
+from ..store import Store
+
+LEAST_DIGITS = 6  # of a fingerprint that is cut
+RELEASES = (
+    "its model is central: true values leave through releases alone, "
+    "GET /v1/collections/{name}/releases"
+)
+
+
+class UnknownCollection(VeilcountError, LookupError):
+    """No definition has this name; `near` are those that look like it."""
+
+    def __init__(self, name: str, near: Sequence[str]) -> None:
+        """Say which, and what it may have been."""
+        meant = f": did you mean {' or '.join(near)}?" if near else ""
+        super().__init__(f"no collection is named {show(name)}{meant}")
+        self.name = name
+        self.near = tuple(near)
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """The definitions and the store, as of a day."""
+
+    catalogue: Catalogue
+    store: Store
+    today: date
+
+    def named(self, name: str) -> tuple[Series, ...]:
+        """Return a collection's series, the newest first."""
+        found = self.catalogue.named.get(name)
+        if found is None:
+            raise UnknownCollection(name, get_close_matches(name, list(self.catalogue.named), 3))
+        return found
+
+    def local(self, name: str, fingerprints: Sequence[str] = ()) -> list[Series]:
+        """Return the series of a collection that estimates can be made of, the newest first.
+
+        Those of the given fingerprints (their first digits will do), or all.
+        """
+        everyone = self.named(name)
+        asked = [chosen(everyone, each) for each in fingerprints] or list(everyone)
+        found = [each for each in asked if each.collection.model is Model.LOCAL]
+        if not found or (fingerprints and len(found) < len(asked)):
+            raise QueryError("collection", name, RELEASES.replace("{name}", name))
+        return [each for each in everyone if each in found]
+
+    def reports(self, series: Series) -> int:
+        """Return how many reports a series holds."""
+        return sum(self.store.sizes(series).values())
+
+
+def chosen(series: Sequence[Series], fingerprint: str) -> Series:
+    """Return the series of a fingerprint, or of its first digits."""
+    found = [each for each in series if each.fingerprint.startswith(fingerprint)]
+    if len(fingerprint) < LEAST_DIGITS or len(found) != 1:
+        known = ", ".join(each.fingerprint[:12] for each in series)
+        raise QueryError(
+            "series", fingerprint, f"give the first {LEAST_DIGITS} digits or more of one of {known}"
+        )
+    return found[0]

@@ -1,0 +1,100 @@
+"""Days to whole periods, and periods to stretches: days, weeks, months, or all of them.
+
+A range of days is widened to the periods it touches; what is covered is always said. A period that
+takes reports still is filling: its figures will move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import groupby
+
+from veilcount_shared import periods
+from veilcount_shared.collection import Collection
+from veilcount_shared.periods import Unit
+from veilcount_shared.schedule import closes, opens
+
+from ..errors import QueryError
+from ..series.series import Series
+from .estimate_query import By
+
+ONE_DAY = timedelta(days=1)
+
+#: a stretch is never shorter than a period
+WIDER = {
+    Unit.EVENT: (By.DAY, By.WEEK, By.MONTH, By.ALL),
+    Unit.DAY: (By.DAY, By.WEEK, By.MONTH, By.ALL),
+    Unit.WEEK: (By.WEEK, By.MONTH, By.ALL),
+    Unit.MONTH: (By.MONTH, By.ALL),
+    Unit.USER: (By.ALL,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Periods that are counted together: from a first to a last day, both within."""
+
+    periods: range
+    first: date
+    last: date
+    filling: bool
+
+    def contributions(self, collection: Collection) -> int:
+        """Return how many of its answers one person may have given."""
+        return min(len(self.periods), collection.answering) * collection.per_period
+
+
+def covered(series: Series, first: date | None, last: date | None, today: date) -> range | None:
+    """Return the periods that a range of days touches and that have begun; None: it touches none.
+
+    Of a range in the future its first period is left, which is empty.
+    """
+    collection = series.collection
+    begin = max(first or collection.start, collection.start)
+    end = min(last or date.max, collection.until - ONE_DAY)
+    if begin > end:
+        return None
+    low, high = (periods.number(collection.unit, collection.start, day) for day in (begin, end))
+    _, newest = series.taken(today)
+    return range(low, max(low, min(high, newest)) + 1)
+
+
+def stretches(series: Series, among: range, by: By, today: date) -> list[Stretch]:
+    """Return periods cut into stretches, the oldest first; a week counts where it begins."""
+    collection = series.collection
+    if by not in WIDER[collection.unit]:
+        raise QueryError(
+            "by",
+            str(by),
+            f"a period of this collection is {_a(collection.unit)}: give "
+            + " or ".join(WIDER[collection.unit]),
+        )
+    if by is By.ALL:
+        return [stretch(series, among, today)]
+    unit = Unit(by)
+    cut = groupby(
+        among, lambda period: periods.number(unit, collection.start, _first(collection, period))
+    )
+    runs = [list(run) for _, run in cut]
+    return [stretch(series, range(run[0], run[-1] + 1), today) for run in runs]
+
+
+def stretch(series: Series, together: range, today: date) -> Stretch:
+    """Return periods as one stretch."""
+    oldest, newest = series.taken(today)
+    filling = not series.closed and max(together[0], oldest) <= min(together[-1], newest)
+    return Stretch(
+        together,
+        _first(series.collection, together[0]),
+        closes(series.collection, together[-1]).date() - ONE_DAY,
+        filling,
+    )
+
+
+def _first(collection: Collection, period: int) -> date:
+    return opens(collection, period).date()
+
+
+def _a(unit: Unit) -> str:
+    return "the whole campaign" if unit is Unit.USER else f"a {unit}"

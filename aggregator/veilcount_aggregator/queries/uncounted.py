@@ -1,0 +1,62 @@
+"""What stands beside n: what was not counted, and what devices lost on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from veilcount_shared.report import MAX_BUCKET
+
+from ..ingest.pipeline import LOSS
+from ..store import VERDICT, Note
+from .estimate_schema import LossRow
+
+WHY = {
+    "aged": "grew too old to send",
+    "evicted": "found no room on the device",
+    "corrupt": "could not be read any more",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The notes of one series."""
+
+    noted: Mapping[Note, int]
+
+    @classmethod
+    def of(cls, noted: Mapping[Note, int], fingerprint: str) -> Beside:
+        """Pick those of a series."""
+        return cls({note: n for note, n in noted.items() if note.fingerprint == fingerprint})
+
+    def verdicts(self, periods: range) -> dict[str, int]:
+        """Return how many reports of these periods were not counted, by the reason."""
+        found = Counter[str]()
+        for note, number in self.noted.items():
+            if note.what == VERDICT and note.period in periods:
+                found[note.word] += number
+        return dict(sorted(found.items()))
+
+    def unplaced(self) -> dict[str, int]:
+        """Return the same of reports whose period cannot be believed, or was never looked at."""
+        return self.verdicts(range(-1, 0))
+
+    def losses(self) -> list[LossRow]:
+        """Return what devices say they lost, over the whole campaign."""
+        return list(self._losses())
+
+    def _losses(self) -> Iterator[LossRow]:
+        for note, devices in sorted(self.noted.items()):
+            if note.what == LOSS:
+                reason, _, digits = note.word.partition(":")
+                yield _row(reason, int(digits), devices)
+
+
+def _row(reason: str, digits: int, devices: int) -> LossRow:
+    least = 10 ** (digits - 1)
+    most = None if digits >= MAX_BUCKET else 10 * least - 1
+    many = f"{least:,} or more" if most is None else f"{least:,} to {most:,}"
+    whose = "1 device" if devices == 1 else f"{devices:,} devices"
+    text = f"{many} reports of {whose}{'' if devices == 1 else ' each'} {WHY.get(reason, reason)}"
+    return LossRow(reason, devices, least * devices, None if most is None else most * devices, text)

@@ -1,0 +1,1 @@
+"""A series: what is collected under one fingerprint, and its tallies."""

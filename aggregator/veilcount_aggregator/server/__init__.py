@@ -1,0 +1,1 @@
+"""One server process: assembled, served and kept in order."""

@@ -1,0 +1,251 @@
+"""Hands a worker's requests on to the analysis process, unless a device or a probe sent them.
+
+A worker has 32 threads. No more than a dozen ever wait for the analysis process, so that the intake
+keeps the others, whatever analysts ask for. If it is down, busy or too slow, the answer is 503.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from ...api.computation_gate import Permit
+from ...api.problems import PROBLEM_TYPE, RETRY_SECONDS, problem_of
+from ...errors import Busy
+from ..app import HEADERS
+from .frames import PIECE, BrokenChannel, Channel, Kind
+
+MOST_WAITING = 12  # requests of one worker at a time, of its 32 threads
+ACCEPT_SECONDS = 10.0  # for a thread to take the request: a process that was just started, too
+ANSWER_SECONDS = 60.0  # for the head of the response, and for each further piece
+PROBE_SECONDS = 2.0
+TRIES = 2
+SAFE = frozenset({"GET", "HEAD"})
+
+#: paths that a worker answers itself: of devices, of probes, and what browsers keep for good
+LOCAL_PATHS = frozenset({"/v1/reports", "/healthz", "/readyz", "/metrics"})
+LOCAL_PREFIXES = ("/v1/pseudonyms/", "/assets/")
+
+_PASSED = frozenset(
+    {
+        *("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO", "QUERY_STRING", "CONTENT_TYPE"),
+        *("CONTENT_LENGTH", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL"),
+        *("wsgi.url_scheme", "wsgi.input_terminated"),
+    }
+)
+BUSY, DOWN, SLOW = "busy", "down", "slow"
+_WHY = {
+    BUSY: "other analyses are under way: come back in a moment",
+    DOWN: "the analysis process is starting again: come back in a moment",
+    SLOW: f"no answer within {ANSWER_SECONDS:g} s: ask for fewer values, days or series",
+}
+
+
+def is_local(path: str) -> bool:
+    """Whether a worker answers a path itself."""
+    return path in LOCAL_PATHS or path.startswith(LOCAL_PREFIXES)
+
+
+class SlowAnswer(BrokenChannel):
+    """The analysis process took a request, and did not answer in time."""
+
+
+class Forwarder:
+    """A WSGI application in front of a worker's own."""
+
+    def __init__(
+        self,
+        onward: WSGIApplication,
+        address: str,
+        *,
+        changed: Callable[[], None] = lambda: None,
+        refused: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Forward to the socket at `address`; `changed` is called after a request that changed
+        something, `refused` with the reason of each 503.
+        """
+        self._onward = onward
+        self._address = address
+        self._changed = changed
+        self._refused = refused
+        self._permits = threading.BoundedSemaphore(MOST_WAITING)
+
+    def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        """Answer one request."""
+        if is_local(environ["PATH_INFO"]):
+            return self._onward(environ, start)
+        if not self._permits.acquire(blocking=False):
+            return self._refuse(BUSY, start)
+        try:
+            exchange = self._open(environ, Permit(self._permits.release))
+            status, headers = exchange.head(environ)
+            body = exchange.body()
+        except SlowAnswer:
+            return self._refuse(SLOW, start)
+        except BrokenChannel:
+            return self._refuse(DOWN, start)
+        if environ["REQUEST_METHOD"] not in SAFE and status < "4":
+            self._changed()
+        start(status, headers)
+        return body
+
+    def is_up(self) -> bool:
+        """Whether the analysis process answers, at once."""
+        asked = {"REQUEST_METHOD": "GET", "PATH_INFO": "/healthz", "wsgi.url_scheme": "http"}
+        asked |= {"SERVER_NAME": "analysis", "SERVER_PORT": "0", "SERVER_PROTOCOL": "HTTP/1.1"}
+        try:
+            with closing(self._open(asked, Permit(lambda: None), PROBE_SECONDS)) as exchange:
+                status, _ = exchange.head(asked)
+        except BrokenChannel:
+            return False
+        return status.startswith("200")
+
+    def _open(
+        self, environ: WSGIEnvironment, permit: Permit, patience: float | None = None
+    ) -> Exchange:
+        """Return an exchange that was accepted. One that was hung up on before is tried again: a
+        process that ends takes some of those along that wait for the next one.
+        """
+        for _ in range(TRIES):
+            channel = connect(self._address)
+            if is_accepted(channel, environ, patience or ACCEPT_SECONDS):
+                return Exchange(channel, permit, patience or ANSWER_SECONDS)
+        raise BrokenChannel("not accepted")
+
+    def _refuse(self, reason: str, start: StartResponse) -> Iterable[bytes]:
+        self._refused(reason)
+        problem = problem_of(Busy(RETRY_SECONDS, _WHY[reason]))
+        kind = problem.kind.status
+        headers = {**HEADERS, **problem.headers, "Content-Length": str(len(problem.body))}
+        start(f"{kind.value} {kind.phrase}", [("Content-Type", PROBLEM_TYPE), *headers.items()])
+        return [problem.body]
+
+
+def connect(address: str) -> Channel:
+    """Return a new connection to the analysis process."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.settimeout(ACCEPT_SECONDS)
+        connection.connect(address)
+    except OSError as error:
+        connection.close()
+        raise BrokenChannel("nobody listens") from error
+    return Channel(connection)
+
+
+def is_accepted(channel: Channel, environ: WSGIEnvironment, seconds: float) -> bool:
+    """Send a request, but for its body; say whether it was taken. Silence is an error."""
+    channel.wait_for(seconds)
+    try:
+        channel.send_json(Kind.REQUEST, dict(_passed(environ)))
+        channel.expect(Kind.ACCEPTED)
+    except BrokenChannel as error:
+        channel.close()
+        if isinstance(error.__cause__, TimeoutError):
+            raise
+        return False
+    return True
+
+
+class Exchange:
+    """One request and its response, as an iterable of the response's body."""
+
+    def __init__(self, channel: Channel, permit: Permit, seconds: float) -> None:
+        """Go on over a channel that was accepted; give up after so many seconds of silence."""
+        self._channel = channel
+        self._permit = permit
+        channel.wait_for(seconds)
+
+    def head(self, environ: WSGIEnvironment) -> tuple[str, list[tuple[str, str]]]:
+        """Return the status and the headers of the response, once they come."""
+        try:
+            return self._head(environ)
+        except BrokenChannel as error:
+            self.close()
+            if isinstance(error.__cause__, TimeoutError):
+                raise SlowAnswer("no answer in time") from error
+            raise
+
+    def body(self) -> Iterable[bytes]:
+        """Return the body: a list if it is short, else as it comes."""
+        first, size = list[bytes](), 0
+        for piece in self:
+            first.append(piece)
+            size += len(piece)
+            if size > PIECE:
+                return _Streamed(self, first)
+        return [b"".join(first)]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            kind, payload = self._channel.receive()
+        except BrokenChannel:
+            self.close()
+            raise
+        if kind is Kind.BODY:
+            return payload
+        self.close()
+        if kind is Kind.END:
+            raise StopIteration
+        raise BrokenChannel(f"{kind.name} within a body")
+
+    def close(self) -> None:
+        """Hang up, and give the permit back."""
+        self._channel.close()
+        self._permit.release()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _head(self, environ: WSGIEnvironment) -> tuple[str, list[tuple[str, str]]]:
+        while True:
+            kind, payload = self._channel.receive()
+            if kind is Kind.READ:
+                self._give(environ["wsgi.input"], int(payload))
+            elif kind is Kind.HEAD:
+                status, headers = json.loads(payload)
+                return status, [(name, value) for name, value in headers]
+            else:
+                raise BrokenChannel(f"{kind.name} before a head")
+
+    def _give(self, body: Any, size: int) -> None:
+        """Send the next part of the request's body; its sender has as long as it takes."""
+        try:
+            piece = body.read(min(size, PIECE))
+        except OSError:
+            self._channel.send(Kind.GONE)
+        else:
+            self._channel.send(Kind.DATA, piece)
+
+
+class _Streamed:
+    """A long body as it comes. One that breaks off raises, so that nobody takes it for whole."""
+
+    def __init__(self, exchange: Exchange, first: list[bytes]) -> None:
+        self._exchange = exchange
+        self._first = first
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        return self._first.pop(0) if self._first else next(self._exchange)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._exchange.close()
+
+
+def _passed(environ: WSGIEnvironment) -> Iterator[tuple[str, object]]:
+    """Yield what the analysis process has to know; no address of anyone, no variable of ours."""
+    for name, value in environ.items():
+        if name in _PASSED or (name.startswith("HTTP_") and isinstance(value, str)):
+            yield name, value

@@ -1,0 +1,45 @@
+"""Log of changes of a store's durability: each weakness once, and when the last is gone.
+
+A server in another zone, a replica that is started with other settings, a `CONFIG SET` at runtime:
+the line names the setting, the server and the command. A store whose URL says `durability=relaxed`
+has one line at the start of each worker.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+
+from ..errors import StoreError
+from ..store import Durability, Durable, Store
+from ..structured_logging import say
+
+EVENT = "durability"
+
+
+class DurabilityLog:
+    """What was last logged of one store. For one thread."""
+
+    def __init__(self, store: Store) -> None:
+        """Log nothing yet."""
+        self._store = store
+        self._last: Durability | None = None
+
+    def examine(self) -> None:
+        """Have the store examine itself, and log what changed."""
+        with suppress(StoreError):  # a store that is away acknowledges nothing: others log that
+            found = self._store.durability()
+            if found != self._last:
+                self._log(found)
+                self._last = found
+
+    def _log(self, found: Durability) -> None:
+        known = set(self._last.weaknesses if self._last else ())
+        for each in found.weaknesses:
+            if each not in known:
+                level = logging.ERROR if each.blocks else logging.WARNING
+                say(EVENT, level, why=str(each))
+        if self._last is None and found.durable is not Durable.YES and not found.blocking:
+            say(EVENT, logging.WARNING, why=f"not durable: {found.why}")
+        elif known and not found.weaknesses:
+            say(EVENT, why=f"as it should be again: {found.why}")

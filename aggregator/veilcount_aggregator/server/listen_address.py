@@ -1,0 +1,106 @@
+"""Where a server listens: a host and a port, or a socket in the file system."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import SettingsError
+
+UNIX = "unix:"
+HIGHEST_PORT = 65_535
+TIMEOUT = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A place to listen."""
+
+    host: str = ""
+    port: int = 0
+    path: Path | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Bind:
+        """Read `host:port`, `[host]:port` or `unix:/path`."""
+        if text.startswith(UNIX):
+            return cls(path=_path(text))
+        host, _, port = text.rpartition(":")
+        bare = host.removeprefix("[").removesuffix("]")
+        if not bare or (":" in bare) == (bare == host):
+            raise _refused(text)
+        if not port.isascii() or not port.isdecimal() or not 0 < int(port) <= HIGHEST_PORT:
+            raise _refused(text)
+        return cls(_address(bare, text), int(port))
+
+    def __str__(self) -> str:
+        """Return it as a URL."""
+        if self.path is not None:
+            return f"{UNIX}{self.path}"
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    def check(self) -> None:
+        """Refuse a place where nobody can listen, or where somebody does.
+
+        The server's own sockets share their port, so that they would not notice another server.
+        """
+        if self.path is not None:
+            return self._check_path(self.path)
+        with closing(socket.socket(self._family)) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((self.host, self.port))
+                probe.listen(1)
+            except OSError as error:
+                why = f"nobody can listen there ({error.strerror}): give another"
+                raise SettingsError("bind", f"{self.host}:{self.port}", why) from error
+        return None
+
+    def answers(self) -> bool:
+        """Whether somebody listens there."""
+        with closing(socket.socket(self._family)) as probe:
+            probe.settimeout(TIMEOUT)
+            try:
+                probe.connect(str(self.path) if self.path is not None else self._reachable)
+            except OSError:
+                return False
+            return True
+
+    @property
+    def _family(self) -> socket.AddressFamily:
+        if self.path is not None:
+            return socket.AF_UNIX
+        return socket.AF_INET6 if ":" in self.host else socket.AF_INET
+
+    @property
+    def _reachable(self) -> tuple[str, int]:
+        everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not bound
+        return everywhere.get(self.host, self.host), self.port
+
+    def _check_path(self, path: Path) -> None:
+        if self.answers():
+            raise SettingsError("bind", f"{UNIX}{path}", "somebody listens there: give another")
+        if path.is_socket():
+            path.unlink()  # what a killed server left behind
+        elif path.exists() or not path.parent.is_dir():
+            raise SettingsError("bind", f"{UNIX}{path}", "give a new file in a folder that exists")
+
+
+def _path(text: str) -> Path:
+    path = Path(text.removeprefix(UNIX))
+    if not path.is_absolute():
+        raise _refused(text)
+    return path
+
+
+def _address(host: str, text: str) -> str:
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except (OSError, UnicodeError) as error:
+        raise SettingsError("bind", text, f"no such host ({error}): give an address") from error
+
+
+def _refused(text: str) -> SettingsError:
+    return SettingsError("bind", text, "give host:port, [host]:port or unix:/absolute/path")

@@ -1,0 +1,136 @@
+"""Retention under guard: when a process may drop epochs, and what it waits for otherwise.
+
+Rows are dropped by a day, so a wrong day destroys. A process acts on a day only if its clock has
+agreed for a quarter of an hour (`ClockGuard.sound_seconds`), and the day is at most two beyond the
+last one that is on record in the store. Where more days seem to have passed (a host that was off
+for long, a backup that was restored, a clock that is wrong) retention waits: until a process has
+run for 24 hours at that time, or the operator confirms it (`veilcount store confirm-clock`).
+
+While it waits, a report that is stale by the unconfirmed day alone is not judged: it comes back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from ..auth import audit_log
+from ..errors import StoreError
+from ..series.series import Series, utc_day
+from ..store import Note, Record, Store
+from ..store.records import change
+from ..store.retention import tend
+from .clock_guard import SETTLING_SECONDS, Clock, ClockGuard, ClockState
+
+KIND = "retention"
+KEY = "clock"
+#: what is counted of it, over all workers
+DROPPED = Note("retention", "", -1, "dropped")
+#: a day in which nothing ran (a night, an upgrade that took long) needs nobody's word
+LONGEST_STEP = timedelta(days=2)
+CONFIRMING_SECONDS = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """The latest day on which the clock was good enough to drop by, and when that was found."""
+
+    day: date
+    at: str  # to the second, UTC
+
+    def record(self) -> Record:
+        """Return it as it is kept."""
+        return Record(KIND, KEY, json.dumps({"day": self.day.isoformat(), "at": self.at}).encode())
+
+    @classmethod
+    def at_instant(cls, now: datetime) -> Confirmed:
+        """Return the confirmation of an instant's day."""
+        return cls(utc_day(now), now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+    @property
+    def until(self) -> date:
+        """Return the last day that needs no further confirmation."""
+        return self.day + LONGEST_STEP
+
+
+def confirmed(store: Store) -> Confirmed | None:
+    """Return the day that is on record; None: there never was one."""
+    kept = store.records(KIND).get(KEY)
+    if kept is None:
+        return None
+    read = json.loads(kept)
+    return Confirmed(date.fromisoformat(read["day"]), read["at"])
+
+
+def waits(found: Confirmed | None, day: date) -> bool:
+    """Whether a day has to be confirmed before anything is dropped by it."""
+    return found is None or day > found.until
+
+
+def confirm(store: Store, now: datetime, who: str) -> Confirmed:
+    """Put the day of an instant on record, for an operator who says that it is right."""
+    made = Confirmed.at_instant(now)
+
+    def decide() -> tuple[Sequence[Record], None]:
+        return [
+            made.record(),
+            audit_log.entry(store, now, who, "confirm clock", str(made.day)),
+        ], None
+
+    change(store, decide)
+    return made
+
+
+class Retention:
+    """The retention of one process: one thread looks and runs, any thread may read."""
+
+    def __init__(self, store: Store, guard: ClockGuard, clock: Clock) -> None:
+        """Drop nothing before `guard` has seen a sound clock."""
+        self._store = store
+        self._guard = guard
+        self._clock = clock
+        self._found: Confirmed | None = None
+        self._looked = False
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it waits for this host's day to be confirmed."""
+        return self._looked and waits(self._found, utc_day(self._clock()))
+
+    def sure(self, day: date) -> date:
+        """Return the latest day that may be judged by: this one, unless it is to be confirmed."""
+        return day if self._found is None else min(day, self._found.until)
+
+    def look(self, series: Collection[Series]) -> None:
+        """Compare the clocks, and look at what is on record; a store that is away changes nothing.
+
+        A store that holds nothing yet has nothing to lose: its first day is confirmed at once.
+        """
+        reading = self._guard.look()
+        with suppress(StoreError):
+            self._found, self._looked = confirmed(self._store), True
+            day = utc_day(self._clock())
+            new = self._found is None and not any(map(self._store.fresh, series))
+            long_enough = self._guard.sound_seconds >= CONFIRMING_SECONDS
+            if reading.state is ClockState.AGREES and (
+                new or (long_enough and waits(self._found, day))
+            ):
+                self._keep()
+
+    def run(self, series: Collection[Series]) -> int:
+        """Drop what is over, if the clock is good for it; return how many epochs were dropped."""
+        self.look(series)
+        # What is on record has to be known: without it, no day waits for anything.
+        if self._guard.sound_seconds < SETTLING_SECONDS or self.waiting or not self._looked:
+            return 0
+        if self._found is None or self._found.day != utc_day(self._clock()):
+            self._keep()  # also an earlier day: later ones have to be confirmed again
+        return tend(self._store, series, self._clock())
+
+    def _keep(self) -> None:
+        made = Confirmed.at_instant(self._clock())
+        change(self._store, lambda: ([made.record()], None))
+        self._found = made

@@ -1,0 +1,140 @@
+"""`veilcount_aggregator.server.wsgi:app`: an aggregator for any WSGI server, set by variables.
+
+Nothing is opened before the first request of a process (or `open()`): a server may load it first
+and fork then, and every worker has files, connections and threads of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from multiprocessing.util import Finalize
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from veilcount_shared.errors import VeilcountError
+from veilcount_shared.wire import JSON_TYPE
+
+from .. import blas_threads  # noqa: F401 - before whatever imports numpy
+from ..api.health import ALIVE, ALIVE_PATH, NOT_OPEN, READY_PATH
+from ..api.problems import PROBLEM_TYPE, RETRY_SECONDS, problem_of
+from ..errors import StoreError, StoreUnavailable
+from ..service import Aggregator
+from ..settings import Settings
+from ..structured_logging import Faults, set_up
+from .app import create_app
+from .background import Ticker
+from .clock_guard import Clock
+
+DOOR = "worker"
+UNAVAILABLE = "503 Service Unavailable"
+OPENING_SECONDS = 1.0  # that a request waits for another's opening: threads are few
+CLOSING = 100  # before whatever else ends with the process
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What one process has open."""
+
+    pid: int
+    aggregator: Aggregator
+    ticker: Ticker
+    app: WSGIApplication
+    faults: Faults
+
+    def close(self) -> None:
+        """Write what is in memory and let go."""
+        self.ticker.stop()
+        try:
+            self.aggregator.close()
+        except StoreError as error:  # the figures of the last second are lost, and no answer
+            self.faults.tell("store", DOOR, error, why=str(error))
+
+
+class Worker:
+    """A WSGI application that opens its aggregator in the process that serves."""
+
+    def __init__(
+        self,
+        variables: Mapping[str, str],
+        seconds: Callable[[], float],
+        clock: Clock = lambda: datetime.now(UTC),
+    ) -> None:
+        """Read nothing yet; `seconds` is a clock that never goes back."""
+        self._variables = variables
+        self._seconds = seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kept: list[Opened] = []  # a parent's stays: closing it here would close it there
+        self._retries = seconds()
+        self.analysis_is_up: Callable[[], bool] | None = None  # where a server runs one
+
+    def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        """Answer one request. Whether the process lives depends on nothing, on no store either."""
+        if self.opened is None and environ["PATH_INFO"] == ALIVE_PATH:
+            return _reply(start, "200 OK", JSON_TYPE, ALIVE)
+        try:
+            opened = self.open()
+        except VeilcountError as error:
+            if environ["PATH_INFO"] == READY_PATH:
+                return _reply(start, UNAVAILABLE, JSON_TYPE, NOT_OPEN)
+            return _not_ready(error, start)
+        return opened.app(environ, start)
+
+    def open(self) -> Opened:
+        """Return what this process has open; open it if it has not."""
+        if (opened := self.opened) is not None:
+            return opened
+        if not self._lock.acquire(timeout=OPENING_SECONDS):
+            raise StoreUnavailable("the store is being opened")
+        try:
+            return self.opened or self._open()
+        finally:
+            self._lock.release()
+
+    @property
+    def opened(self) -> Opened | None:
+        """What this process has open."""
+        opened = self._kept[-1] if self._kept else None
+        return opened if opened is not None and opened.pid == os.getpid() else None
+
+    def _open(self) -> Opened:
+        """Open, unless that failed a moment ago: nobody should wait for one timeout each."""
+        if self._seconds() < self._retries:
+            raise StoreUnavailable("the store did not answer a moment ago")
+        set_up(sys.stderr)
+        faults = Faults(self._seconds)
+        try:
+            settings = Settings.from_environment(self._variables)
+            aggregator = Aggregator.open(settings, self._clock)
+        except VeilcountError as error:
+            self._retries = self._seconds() + RETRY_SECONDS
+            faults.tell("store", DOOR, error, why=str(error))
+            raise
+        answer = create_app(aggregator, analysis_is_up=self.analysis_is_up)
+        opened = Opened(os.getpid(), aggregator, Ticker(aggregator, faults), answer, faults)
+        opened.ticker.start()
+        # Not `atexit`: a process that was forked by `multiprocessing` ends without it.
+        Finalize(None, opened.close, exitpriority=CLOSING)
+        self._kept.append(opened)
+        return opened
+
+
+def _not_ready(error: VeilcountError, start: StartResponse) -> Iterable[bytes]:
+    """Answer that it will be better soon, whatever is wrong: no device drops anything for it."""
+    problem = problem_of(StoreUnavailable(str(error)))
+    return _reply(start, UNAVAILABLE, PROBLEM_TYPE, problem.body, *problem.headers.items())
+
+
+def _reply(
+    start: StartResponse, status: str, kind: str, body: bytes, *headers: tuple[str, str]
+) -> Iterable[bytes]:
+    start(status, [("Content-Type", kind), ("Cache-Control", "no-store"), *headers])
+    return [body]
+
+
+app = Worker(os.environ, time.monotonic)

@@ -1,0 +1,175 @@
+"""One aggregator, put together: a store, and what stands in front of it. No web in here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from veilcount_shared.collection import Model
+from veilcount_shared.verdict import Verdict
+
+from .catalog.cache import Known, Watch
+from .catalog.definitions import Source, push, read_source
+from .central.curator import Curator
+from .central.privacy_filter import Filter
+from .central.release_journal import Journal
+from .central.store_confirmation import SETTLING_SECONDS
+from .errors import ClockDoubted, StoreError, StoreUnavailable
+from .ingest.decode import Body
+from .ingest.group_commit import Committer
+from .ingest.pipeline import Intake, refuse_unsure
+from .ingest.pseudonym_limit import ANY, Origin, PseudonymLimit, stored_key
+from .ingest.service_counters import Notebook
+from .queries import Holdings
+from .series.series import utc_day
+from .server.clock_guard import Clock, ClockGuard
+from .server.retention_guard import DROPPED, Retention
+from .settings import Settings
+from .store import MemoryLimits, Store, open_store
+
+HOUR = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregator:
+    """What every door of a deployment shares, in one process."""
+
+    settings: Settings
+    store: Store
+    watch: Watch
+    intake: Intake
+    committer: Committer
+    notebook: Notebook
+    curator: Curator
+    clock: Clock
+    guard: ClockGuard
+    retention: Retention
+
+    @classmethod
+    def open(
+        cls,
+        settings: Settings,
+        clock: Clock = lambda: datetime.now(UTC),
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> Aggregator:
+        """Open the store (in development mode, make it) and load the definitions that are given."""
+        store = open_store(settings.store, make=settings.dev)
+        watch = Watch(store, seconds)
+        for file in settings.collections:
+            _load(store, watch, read_source(file), clock())
+        notebook = Notebook(seconds)
+        limit = PseudonymLimit(
+            settings.room,
+            stored_key(store),
+            settings.max_new_pseudonyms_per_hour,
+            settings.max_pseudonyms_per_body,
+        )
+        memory = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
+        committer = Committer(store, notebook)
+        intake = Intake(committer.commit, notebook, limit, memory)
+        settling = 0 if settings.store.startswith("sqlite:") else SETTLING_SECONDS
+        curator = Curator(Filter(store, Journal.of(settings), settling))
+        guard = ClockGuard(store, clock, seconds)
+        retention = Retention(store, guard, clock)
+        made = cls(
+            settings,
+            store,
+            watch,
+            intake,
+            committer,
+            notebook,
+            curator,
+            clock,
+            guard,
+            retention,
+        )
+        with suppress(StoreError):  # looked at again before each release; the intake goes on
+            made.confirm()
+        return made
+
+    def replicate(self) -> None:
+        """Have a copy of what the intake needs on every shard."""
+        self.watch.replicate()
+
+    def known(self) -> Known:
+        """Return the definitions and keys of now."""
+        return self.watch.known()
+
+    def today(self) -> date:
+        """Return the UTC day."""
+        return utc_day(self.clock())
+
+    def holdings(self) -> Holdings:
+        """Return what answers are read from, as of now."""
+        with suppress(StoreError):  # of a store that is fenced, what is written can be read
+            self.flush()
+        return Holdings(self.known().catalogue, self.store, self.today())
+
+    def origin(self, key: str, label: str) -> Origin:
+        """Return what the limits know of a request: its device key's id, and its proxy's label."""
+        known = label in self.settings.source_classes
+        return Origin(int(self.clock().timestamp()) // HOUR, key, label if known else ANY)
+
+    def take(self, body: Body, origin: Origin | None = None) -> list[Verdict]:
+        """Return the verdicts of a body, once they are durable."""
+        self.guard.refuse_if_doubted()
+        known, day = self.known().catalogue.series, self.today()
+        refuse_unsure(body, known, day, self.retention.sure(day))
+        return self.intake.take(body, known, day, origin)
+
+    def instant(self) -> datetime:
+        """Return now, for what is judged by it and cannot be undone; raise if it is in doubt."""
+        self.guard.refuse_if_doubted()
+        now = self.clock()
+        if self.retention.sure(utc_day(now)) < utc_day(now):
+            raise ClockDoubted("this day is not confirmed: `veilcount store confirm-clock`")
+        return now
+
+    def look_at_clock(self) -> None:
+        """Compare this host's clock with the others; what it judges depends on what is found."""
+        self.retention.look(self.known().catalogue.series.values())
+
+    def tend(self) -> int:
+        """Drop what is over, if the clock is good for it; return how many epochs were dropped."""
+        dropped = self.retention.run(self.known().catalogue.series.values())
+        if dropped:
+            self.notebook.note(DROPPED, dropped)
+        return dropped
+
+    def confirm(self) -> None:
+        """Have this host's journal confirm the store, where anything could be released."""
+        journal = self.curator.filter.journal
+        models = {each.collection.model for each in self.known().catalogue.series.values()}
+        if journal is not None and (Model.CENTRAL in models or journal.path.exists()):
+            self.curator.filter.tick(self.clock())
+
+    def flush(self) -> None:
+        """Write the figures of the service that are still in memory."""
+        notes = self.notebook.take(now=True)
+        try:
+            if notes:
+                self.store.commit([], notes)
+        except StoreError:
+            self.notebook.put_back(notes)
+            raise
+
+    def close(self) -> None:
+        """Write what is in memory and let go, also where the store takes no more."""
+        try:
+            self.flush()
+        finally:
+            self.store.close()
+
+
+def _load(store: Store, watch: Watch, source: Source, now: datetime) -> None:
+    """Load a file of definitions; while the records are away, all of it has to be known before."""
+    try:
+        push(store, source, now, "start")
+        watch.refresh()
+    except StoreUnavailable:
+        known = watch.known().catalogue.series
+        if any(each.fingerprint not in known for each in source.collections().values()):
+            raise

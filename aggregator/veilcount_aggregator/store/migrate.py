@@ -1,0 +1,202 @@
+"""A store into another, of whatever engine: closed, carried over piece by piece, and compared.
+
+The source is fenced before the first piece is read, and stays so: its record says where its reports
+belong from now on. The target keeps how far it has come, so that a copy that was interrupted goes
+on when it is asked for again. A ticket, one for both sides, tells a copy that may go on from any
+other store: a source that has taken reports meanwhile has another ticket. Whatever is refused is
+refused before the fence is raised. One process at a time copies into a store: others are told.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+
+from ..errors import StoreFenced, StoreUnfit
+from .copy_lease import Lease
+from .interface import Piece, Record, Store
+from .records import change
+from .transfer_format import digest, name
+
+KIND = "copy"
+TO, FROM, RUN = "to", "from", "run"
+
+#: what is carried in one step
+STEP_PIECES = 256
+STEP_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """What the source knows of its copy."""
+
+    ticket: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """What the target knows of it."""
+
+    ticket: str
+    pieces: int = 0
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a copy has come."""
+
+    pieces: int
+    bytes: int
+
+
+def copy(
+    source: Store,
+    target: Store,
+    *,
+    where: str,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> str:
+    """Copy a store into a new one, or go on with it; return the digest that both have.
+
+    `where` is the target's name for people: the source keeps it, and it carries no password.
+    """
+    _begun(source, target, where)  # before anything is written to what may be another store
+    lease = Lease(target, KIND, RUN)
+    with lease.held():
+        known, kept = _begun(source, target, where)
+        arriving = known or _arrive(lease, kept or _leave(source, where))
+        _carry(source, target, lease, arriving, progress)
+        found = digest(_carried(source))
+        if found != digest(_carried(target)):
+            raise StoreUnfit("the copy differs from its source: begin again with an empty target")
+        _keep(lease, replace(arriving, done=True))
+    return found
+
+
+def _begun(source: Store, target: Store, where: str) -> tuple[Arriving | None, Leaving | None]:
+    """Return what both sides know of this copy; refuse one that cannot be begun or gone on with."""
+    known, kept = _arriving(target), _fenced_for(source)
+    if known is None:
+        _refuse_other(target, kept, where)
+    else:
+        _refuse_again(known, kept)
+    return known, kept
+
+
+def leaving(source: Store) -> Leaving | None:
+    """Return where a store was copied to, or is being copied to; None: nowhere."""
+    kept = source.records(KIND).get(TO)
+    return None if kept is None else Leaving(**json.loads(kept))
+
+
+def _arriving(target: Store) -> Arriving | None:
+    kept = target.records(KIND).get(FROM)
+    return None if kept is None else Arriving(**json.loads(kept))
+
+
+def _known(target: Store) -> Arriving:
+    known = _arriving(target)
+    if known is None:
+        raise StoreUnfit(
+            "the target has lost its record of the copy: begin again with an empty one"
+        )
+    return known
+
+
+def _fenced_for(source: Store) -> Leaving | None:
+    """Return the copy that a source is fenced for; None: it is open."""
+    if not source.health().fenced:
+        return None
+    kept = leaving(source)
+    if kept is None:
+        raise StoreFenced("the source is fenced, by no copy: lift the fence first")
+    return kept
+
+
+def _refuse_other(target: Store, kept: Leaving | None, where: str) -> None:
+    """Refuse what would begin a copy in the wrong place."""
+    if next(_carried(target), None) is not None:
+        raise StoreUnfit("the target is not empty, and no part of this copy: give a new store")
+    if kept is not None and kept.where != where:
+        raise StoreFenced(
+            f"the source is fenced, and copied to {kept.where}: go on there, or lift the fence"
+        )
+
+
+def _refuse_again(known: Arriving, kept: Leaving | None) -> None:
+    """Refuse what would go on with another copy."""
+    if kept is None or known.ticket != kept.ticket:
+        raise StoreUnfit(
+            "the target holds another copy, or the source has taken reports since: give a new store"
+        )
+    if known.done:
+        raise StoreUnfit("the copy is whole already, and the target may have taken reports since")
+
+
+def _leave(source: Store, where: str) -> Leaving:
+    """Fence a source for a copy, unless another copy of it has begun meanwhile."""
+    made, seen = Leaving(secrets.token_hex(16), where), leaving(source)
+
+    def decide() -> tuple[list[Record], None]:
+        if leaving(source) != seen or source.health().fenced:
+            raise StoreFenced("another copy of the source has just begun: wait for it")
+        return [Record(KIND, TO, json.dumps(asdict(made)).encode())], None
+
+    change(source, decide)
+    source.fence(on=True)
+    return made
+
+
+def _arrive(lease: Lease, leaving: Leaving) -> Arriving:
+    made = Arriving(leaving.ticket)
+    _keep(lease, made)
+    return made
+
+
+def _carry(
+    source: Store,
+    target: Store,
+    lease: Lease,
+    arriving: Arriving,
+    progress: Callable[[Progress], None],
+) -> None:
+    """Carry what is not there yet, a step at a time; a step that is done twice changes nothing."""
+    moved = Progress(0, 0)
+    for step in _steps(_carried(source)):
+        moved = Progress(moved.pieces + len(step), moved.bytes + _size(step))
+        if moved.pieces > arriving.pieces:
+            target.absorb(step)
+            _keep(lease, replace(arriving, pieces=moved.pieces))
+        progress(moved)
+
+
+def _carried(store: Store) -> Iterator[Piece]:
+    """Return all pieces but those that are about the copy itself."""
+    own = {("record", name(KIND, key)) for key in (TO, FROM, RUN)}
+    return (piece for piece in store.pieces() if (piece.kind, piece.key) not in own)
+
+
+def _steps(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+    step: list[Piece] = []
+    size = 0
+    for piece in pieces:
+        step.append(piece)
+        size += len(piece.body)
+        if len(step) >= STEP_PIECES or size >= STEP_BYTES:
+            yield step
+            step, size = [], 0
+    if step:
+        yield step
+
+
+def _size(step: list[Piece]) -> int:
+    return sum(len(piece.body) for piece in step)
+
+
+def _keep(lease: Lease, what: Arriving) -> None:
+    value = json.dumps(asdict(what)).encode()
+    lease.change(lambda: [Record(KIND, FROM, value)])

@@ -1,0 +1,160 @@
+"""Settings that Redis needs so that an acknowledgement outlives a power cut.
+
+`no-appendfsync-on-rewrite yes` is `appendfsync no` for as long as a rewrite of the append-only file
+takes. `aof-load-truncated` may stay as it is: with `appendfsync always` only a write that was not
+acknowledged can be cut off. `save` and `min-replicas-to-write` do not matter: at a start only the
+append-only file is read, and what waits for replicas is `?replicas=N`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from redis.exceptions import ResponseError
+
+from ...errors import StoreError, StoreUnfit
+from ..interface import Weakness
+from .connections import Server, Wait, ask_each
+
+OLDEST = 7  # the first with functions
+WAITAOF = (7, 2)  # the first version with that command
+ENTRIES = 128  # of a bucket, below which it is kept packed
+BITMAP = 64  # bytes of an entry, likewise
+
+
+class Needed(NamedTuple):
+    """A setting's value, and what happens with another one."""
+
+    value: str
+    otherwise: str
+
+
+KEEPING: dict[str, Needed] = {
+    "maxmemory-policy": Needed("noeviction", "it forgets spent slots, and counts reports twice"),
+}
+DURABLE: dict[str, Needed] = {
+    "appendonly": Needed("yes", "a restart takes acknowledged reports"),
+    "appendfsync": Needed("always", "a power cut takes acknowledged reports"),
+    "no-appendfsync-on-rewrite": Needed(
+        "no", "a power cut during a rewrite takes acknowledged reports"
+    ),
+}
+LEAST: dict[str, int] = {
+    "hash-max-listpack-entries": ENTRIES,
+    "hash-max-listpack-value": BITMAP,
+}
+SETTINGS = (*KEEPING, *DURABLE, *LEAST)
+IS_DURABLE = "appendonly yes, appendfsync always"
+_SECTIONS = ("server", "replication", "persistence", "commandstats")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What one server says of itself."""
+
+    server: Server
+    info: Mapping[str, str]
+    settings: Mapping[str, str] | None  # None: this user may not see them
+    replicas: tuple[tuple[str, int], ...] = field(default=())  # those that are connected
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Major and minor version."""
+        major, minor, *_ = [*self.info.get("redis_version", "0.0").split("."), "0"]
+        return int(major), int(minor)
+
+    @property
+    def rewriting(self) -> bool:
+        """Whether its append-only file is being rewritten, or will be next."""
+        asked = ("aof_rewrite_in_progress", "aof_rewrite_scheduled")
+        return any(self.info.get(name, "0") != "0" for name in asked)
+
+    @property
+    def changes(self) -> str:
+        """How often a setting was changed while it ran; the same as long as none was."""
+        return self.info.get("cmdstat_config|set", "")
+
+
+def read(servers: Sequence[Server]) -> list[Node]:
+    """Ask servers for all that is judged here, at once; those that do not answer are left out."""
+    words = [*(("INFO", section) for section in _SECTIONS), ("CONFIG", "GET", *SETTINGS)]
+    answers = ask_each([(server, each) for server in servers for each in words], Wait.PROBE)
+    by_server = [answers[at : at + len(words)] for at in range(0, len(answers), len(words))]
+    return [
+        _node(server, found)
+        for server, found in zip(servers, by_server, strict=True)
+        if not any(isinstance(answer, StoreError) for answer in found)
+    ]
+
+
+def _node(server: Server, answers: Sequence[Any]) -> Node:
+    *told, settings = answers
+    lines = b"\n".join(each for each in told if isinstance(each, bytes)).decode().splitlines()
+    pairs = (line.partition(":") for line in lines if ":" in line)
+    info = {name: value for name, _, value in pairs}
+    refuse_old(server, info)
+    return Node(server, info, settings_of(settings), tuple(_replicas(info)))
+
+
+def settings_of(answer: Any) -> dict[str, str] | None:
+    """Return what CONFIG GET answered; None: it is forbidden."""
+    if isinstance(answer, ResponseError):
+        return None
+    words = [word.decode() for word in answer]
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def refuse_old(server: Server, info: Mapping[str, str]) -> None:
+    """Refuse what has no functions. A server that hides its version is not refused."""
+    version = info.get("redis_version", f"{OLDEST}")
+    if int(version.split(".")[0]) < OLDEST:
+        raise StoreUnfit(f"Redis at {server} is version {version}: {OLDEST} or newer is needed")
+
+
+def weak_settings(
+    server: Server, settings: Mapping[str, str], *, durable: bool
+) -> Iterator[Weakness]:
+    """Yield each setting with which the server may not keep a store."""
+    for name, needed in (KEEPING | (DURABLE if durable else {})).items():
+        if settings[name] != needed.value:
+            yield weakness(server, name, settings[name], needed)
+    for name, least in LEAST.items():
+        if int(settings[name]) < least:
+            needed = Needed(str(least), "rows take three times the memory")
+            yield weakness(server, name, settings[name], needed)
+
+
+def weak_syncing(server: Server, settings: Mapping[str, str]) -> Weakness | None:
+    """Return the first setting for which the last write may not be on the disk."""
+    for name, needed in DURABLE.items():
+        if settings.get(name) != needed.value:
+            return weakness(server, name, settings.get(name, ""), needed)
+    return None
+
+
+def weakness(server: Server, name: str, value: str, needed: Needed) -> Weakness:
+    """Return what is wrong with a setting, and the command that mends it."""
+    fix = (
+        f"Run: redis-cli -h {server.host[0]} -p {server.host[1]} CONFIG SET {name} {needed.value}"
+        " (and write it into redis.conf)"
+    )
+    return Weakness(f"{name} {value}: {needed.otherwise}", f"Redis at {server}", fix)
+
+
+def unseen(nodes: Iterable[Node]) -> str:
+    """Return what an operator has to see to where settings are hidden; "": nowhere."""
+    if all(node.settings is not None for node in nodes):
+        return ""
+    needed = ", ".join(f"{name} {each.value}" for name, each in (KEEPING | DURABLE).items())
+    return f"CONFIG is forbidden to this user: see to it that Redis has {needed}"
+
+
+def _replicas(info: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    """Yield the replicas that follow a master: `slave0:ip=..,port=..,state=online,..`."""
+    for name, value in info.items():
+        if name.startswith("slave") and name[5:].isdecimal():
+            told = dict(part.partition("=")[::2] for part in value.split(","))
+            if told.get("state") == "online":
+                yield told["ip"], int(told["port"])

@@ -1,0 +1,81 @@
+"""The function library that does all writing, made of the Lua files in this package.
+
+Its name, and so the name of each function, is derived from its source: no change of the Lua can be
+shipped under a name that is in use. Libraries of two releases stand side by side in one Redis,
+which servers of both share during an upgrade; each is loaded into a server when a call finds it
+missing there. A library that no release uses any more costs some 20 kB until it is deleted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from veilcount_shared.verdict import Verdict
+
+from .. import memory_limit
+from ..interface import CODES, DEFERRED
+
+DIGITS = 12
+PARTS = ("ledger", "guard", "tallies", "intake", "keeping", "shelf", "register")
+
+_TOLD = (
+    Verdict.COUNTED,
+    Verdict.DUPLICATE,
+    Verdict.STALE,
+    Verdict.FULL,
+    Verdict.OVER_BUDGET,
+)
+
+#: the account of counters, one formula for Lua and Python
+_SIZES = (
+    "PAGE",
+    "SPARSE",
+    "COUNTER_BYTES",
+    "TALLY_BYTES",
+    "PAGE_BYTES",
+    "ENTRY_BYTES",
+    "PAGES_A_BYTE",
+)
+
+
+@cache
+def body() -> str:
+    """Return the library without its name; the parts are one chunk of Lua, in this order."""
+    folder = files(__package__) / "lua"
+    constants = [f"local {verdict.name} = {CODES[verdict]}" for verdict in _TOLD]
+    constants.append(f"local DEFERRED = {DEFERRED}")
+    sizes = [f"local {name} = {getattr(memory_limit, name)}" for name in _SIZES]
+    parts = ((folder / f"{part}.lua").read_text("utf-8") for part in PARTS)
+    return "\n".join([*constants, *sizes, *parts])
+
+
+def name_of(body: str) -> str:
+    """Return the name of a library: another source has another name."""
+    return f"veilcount_{hashlib.sha256(body.encode()).hexdigest()[:DIGITS]}"
+
+
+LIBRARY = name_of(body())
+
+
+@cache
+def source() -> str:
+    """Return the whole library."""
+    return f"#!lua name={LIBRARY}\nlocal LIBRARY = '{LIBRARY}'\n{body()}"
+
+
+def call(name: str, base: bytes, *given: bytes | str | int) -> tuple[bytes | str | int, ...]:
+    """Return the command that calls one of its functions on the keys of a base."""
+    return ("FCALL", f"{LIBRARY}_{name}", 1, base, *given)
+
+
+#: arguments of more than one part, as Lua takes them apart
+pack = msgspec.msgpack.Encoder().encode
+
+
+def raw(data: bytes) -> msgspec.Raw:
+    """Return bytes for `pack`. Redis's decoder has no binary type, only strings of any bytes."""
+    return msgspec.Raw(b"\xdb" + len(data).to_bytes(4, "big") + data)

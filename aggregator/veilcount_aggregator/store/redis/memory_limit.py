@@ -1,0 +1,92 @@
+"""The limit on what all counters of a shard may take: an operator's, or a share of `maxmemory`.
+
+`maxmemory` may be changed while Redis runs, and a shard may move to another server: it is asked for
+again every minute. A server that does not say what it is sets no limit here; its own refuses writes
+when it is reached. One that has not answered yet is asked again within seconds: when it is back, a
+flood must not find it without a limit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ...errors import StoreError
+from ..memory_limit import SHARE, UNLIMITED, series_cap, share
+from .connections import Host, Server, Wait, ask_each
+from .identity import Root
+from .shard_client import Servers
+
+SECONDS = 60.0
+UNKNOWN_SECONDS = 2.0  # while a server has not said yet what it has
+
+
+class ShardLimits(NamedTuple):
+    """Bytes that counters may take in one shard."""
+
+    total: int
+    series: int  # of each series, whatever its own limit is
+
+
+class Limits:
+    """The limits of one store, as this process knows them."""
+
+    def __init__(
+        self, servers: Servers, root: Root, seconds: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Ask when first needed."""
+        self._servers = servers
+        self._root = root
+        self._seconds = seconds
+        self._memory: dict[Host, int] = {}  # what each server reported last
+        self._found: Sequence[int] = [UNLIMITED] * root.shards
+        self._until = float("-inf")
+
+    def by_shard(self, given: int | None) -> Sequence[ShardLimits]:
+        """Return each shard's limits: its share of an operator's, or of what its server has."""
+        if given is not None:
+            return [ShardLimits(share(given, self._root.shards), UNLIMITED)] * self._root.shards
+        return [ShardLimits(each, series_cap(each)) for each in self._by_server()]
+
+    def total(self) -> int | None:
+        """Return the limit of the whole store that its servers set; None: one sets none."""
+        found = self._by_server()
+        return None if UNLIMITED in found else sum(found)
+
+    def _by_server(self) -> Sequence[int]:
+        if self._seconds() >= self._until:
+            self._until = self._seconds() + SECONDS  # first, so that one thread alone asks
+            self._found = self._ask()
+        return self._found
+
+    def _ask(self) -> Sequence[int]:
+        try:
+            owners = [self._servers.owner(base) for base in self._root.bases]
+        except StoreError:  # nobody has the slots at the moment
+            self._until = self._seconds() + UNKNOWN_SECONDS
+            return self._found
+        shards = Counter(owner.host for owner in owners)
+        by_host = {owner.host: owner for owner in owners}
+        asked = [(owner, ("INFO", "memory")) for owner in by_host.values()]
+        for host, answer in zip(by_host, ask_each(asked, Wait.PROBE), strict=True):
+            if isinstance(answer, bytes):
+                self._memory[host] = _maxmemory(answer)
+        if not self._memory.keys() >= by_host.keys():
+            self._until = self._seconds() + UNKNOWN_SECONDS
+        return [_share(self._memory.get(host, 0), shards[host]) for host in _hosts(owners)]
+
+
+def _hosts(servers: Sequence[Server]) -> list[Host]:
+    return [server.host for server in servers]
+
+
+def _share(maxmemory: int, shards: int) -> int:
+    """Return what each of a server's shards may take; 0: it sets no limit."""
+    return int(SHARE * maxmemory) // shards if maxmemory else UNLIMITED
+
+
+def _maxmemory(info: bytes) -> int:
+    lines = dict(line.split(":", 1) for line in info.decode().splitlines() if ":" in line)
+    return int(lines.get("maxmemory", "0"))

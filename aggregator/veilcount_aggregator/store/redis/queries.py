@@ -1,0 +1,158 @@
+"""What the analyst reads: each shard holds a part of every figure; here they are added up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ..interface import Cell, Counters, Note
+from ..memory_limit import PAGE
+from ..transfer_format import name
+from .identity import Root
+from .lua_library import call
+from .shard_client import Command, Servers
+from .tally_pages import BIG_ENDIAN, Pages
+
+#: numbers that are asked for in one go: some 64 MB of answers
+AT_ONCE = 8_000_000
+
+#: the field of all series together, among those of `memory`
+TOTAL = "total"
+
+
+def key(base: bytes, *words: str) -> bytes:
+    """Return the key of a figure in the shard of a base."""
+    return b":".join([base, *map(str.encode, words)])
+
+
+class Reader:
+    """The figures of one store."""
+
+    def __init__(self, servers: Servers, root: Root) -> None:
+        """Read from these servers."""
+        self._servers = servers
+        self._root = root
+        self._pages = Pages(servers, root)
+
+    def sizes(self, fingerprint: str) -> dict[Cell, int]:
+        """Return how many reports each tally holds."""
+        summed = self._summed("sizes", fingerprint)
+        return {cell_of(cell): reports for cell, reports in summed.items()}
+
+    def counters(self, fingerprint: str, cells: Sequence[Cell], size: int) -> Counters:
+        """Return the sum of these cells' counters, of which there are so many, or more."""
+        total = np.zeros(size, np.int64)
+        names = [name(*cell) for cell in cells]
+        for _, held in self._strings("tally", fingerprint, names, min(size or PAGE, PAGE)):
+            total = _sum(total, held)
+        if size and size <= PAGE:
+            return total
+        return self._pages.add(fingerprint, names, total)[: size or None]
+
+    def spread(self, fingerprint: str, most: int) -> dict[int, Counters]:
+        """Return per epoch how many rows have spent 1, 2, .. so many slots, or more."""
+        found: dict[int, Counters] = {}
+        epochs = map(str, self.epochs(fingerprint))
+        for epoch, held in self._strings("spread", fingerprint, list(epochs), most):
+            total = found.get(int(epoch), np.zeros(most, np.int64))
+            found[int(epoch)] = _sum(total, held)
+        return found
+
+    def epochs(self, fingerprint: str) -> list[int]:
+        """Return the epochs that have rows, or had."""
+        fields = {
+            field for answer in self._each("HKEYS", "epochs", fingerprint) for field in answer
+        }
+        return sorted(map(int, fields - {b"dropped"}))
+
+    def held(self, base: bytes, fingerprint: str) -> list[int]:
+        """Return the epochs that have rows in one shard."""
+        words = ("HGETALL", key(base, "epochs", fingerprint))
+        answer = self._servers.ask_one(Command(base, words))
+        states = zip(answer[::2], answer[1::2], strict=True)
+        return sorted(int(epoch) for epoch, state in states if epoch != b"dropped" and state)
+
+    def dropped(self, fingerprint: str) -> int:
+        """Return the first epoch that was not dropped; a drop that was stopped midway counts."""
+        asked = ((base, key(base, "epochs", fingerprint)) for base in self._root.bases)
+        words = [Command(base, ("HGET", epochs, "dropped")) for base, epochs in asked]
+        return max(int(answer or 0) for answer in self._servers.ask(words))
+
+    def fresh(self, fingerprint: str) -> dict[int, int]:
+        """Return how many new rows each period has brought."""
+        return {int(period): rows for period, rows in self._summed("fresh", fingerprint).items()}
+
+    def noted(self) -> dict[Note, int]:
+        """Return everything that was ever noted."""
+        return {_note(words): times for words, times in self._summed("notes").items()}
+
+    def memory(self) -> dict[str, int]:
+        """Return the bytes that are accounted to each series."""
+        return {series: held for series, held in self._summed("memory").items() if series != TOTAL}
+
+    def measured(self, fingerprint: str) -> int:
+        """Return the bytes of a series counted anew, tally by tally, by the same formula."""
+        asked = [
+            Command(base, call("measure", base, fingerprint, cell))
+            for base in self._root.bases
+            for cell in self._servers.ask_one(
+                Command(base, ("HKEYS", key(base, "sizes", fingerprint)))
+            )
+        ]
+        return sum(self._servers.ask(asked))
+
+    def series(self) -> list[str]:
+        """Return the fingerprints of which there is anything."""
+        found = {each for answer in self._each("SMEMBERS", "series") for each in answer}
+        return sorted(each.decode() for each in found)
+
+    def _each(self, command: str, *words: str) -> list[list[bytes]]:
+        """Return every shard's answer about one key."""
+        asked = [Command(base, (command, key(base, *words))) for base in self._root.bases]
+        return self._servers.ask(asked)
+
+    def _summed(self, *words: str) -> Mapping[str, int]:
+        """Return the numbers of a hash, added up over all shards."""
+        total: Counter[str] = Counter()
+        for answer in self._each("HGETALL", *words):
+            for field, number in zip(answer[::2], answer[1::2], strict=True):
+                total[field.decode()] += int(number)
+        return total
+
+    def _strings(
+        self, kind: str, fingerprint: str, names: Sequence[str], size: int
+    ) -> Iterator[tuple[str, Counters]]:
+        """Return the numbers of each name in each shard, some at a time, where there are any."""
+        asked = [
+            (each, Command(base, ("GET", key(base, kind, fingerprint, each))))
+            for each in names
+            for base in self._root.bases
+        ]
+        step = max(1, AT_ONCE // max(1, size))
+        for first in range(0, len(asked), step):
+            some = asked[first : first + step]
+            answers = self._servers.ask([command for _, command in some])
+            for (each, _), answer in zip(some, answers, strict=True):
+                if answer:
+                    yield each, np.frombuffer(answer, BIG_ENDIAN).astype(np.int64)
+
+
+def _sum(total: Counters, held: Counters) -> Counters:
+    """Return the sum of two, as long as the longer: strings end where nothing was ever added."""
+    if len(held) > len(total):
+        total = np.concatenate([total, np.zeros(len(held) - len(total), np.int64)])
+    total[: len(held)] += held
+    return total
+
+
+def cell_of(text: str) -> Cell:
+    """Return the cell of a name."""
+    period, segment = text.split("/")
+    return Cell(int(period), int(segment))
+
+
+def _note(text: str) -> Note:
+    what, fingerprint, period, word = text.split("/", 3)
+    return Note(what, fingerprint, int(period), word)

@@ -1,0 +1,85 @@
+"""The shelf of small records, and the fence."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from ..interface import Record, Records
+from .connections import Wait
+from .identity import SHELF, Root
+from .lua_library import call, pack, raw
+from .shard_client import Asked, Command, Servers
+
+
+def generation(servers: Servers) -> int:
+    """Return how often the shelf has changed."""
+    command = Command(SHELF, ("GET", SHELF + b":generation"))
+    return int(servers.ask_one(command, Wait.COMMIT) or 0)  # requests wait for it
+
+
+def incarnation(servers: Servers) -> str:
+    """Return the run id and the replication id of the master that has the records.
+
+    A process that was demoted and promoted again keeps its run id and gets a new replication id. It
+    is asked by key, so that no server answers for a slot that it has no more.
+    """
+    found: bytes = servers.ask_one(Command(SHELF, call("incarnation", SHELF)))
+    return found.decode()
+
+
+def records(servers: Servers, kind: str) -> Records:
+    """Return the records of a kind."""
+    key = SHELF + b":records:" + kind.encode()
+    answer = servers.ask_one(Command(SHELF, ("HGETALL", key)))
+    return {name.decode(): value for name, value in zip(answer[::2], answer[1::2], strict=True)}
+
+
+def record_keys(servers: Servers, kind: str) -> frozenset[str]:
+    """Return the keys of the records of a kind."""
+    answer = servers.ask_one(Command(SHELF, ("HKEYS", SHELF + b":records:" + kind.encode())))
+    return frozenset(name.decode() for name in answer)
+
+
+def records_at(servers: Servers, kind: str, keys: Collection[str]) -> Records:
+    """Return the records of a kind under some keys."""
+    if not keys:
+        return {}
+    asked = list(keys)
+    words: tuple[bytes | str | int, ...] = ("HMGET", SHELF + b":records:" + kind.encode(), *asked)
+    answer = servers.ask_one(Command(SHELF, words))
+    return {key: value for key, value in zip(asked, answer, strict=True) if value is not None}
+
+
+def kinds(servers: Servers) -> list[str]:
+    """Return the kinds of which there are records."""
+    return sorted(
+        kind.decode() for kind in servers.ask_one(Command(SHELF, ("SMEMBERS", SHELF + b":kinds")))
+    )
+
+
+def change(servers: Asked, root: Root, expected: int, given: Sequence[Record]) -> bool:
+    """Write or remove records, unless the shelf has changed since."""
+    words = call("change", SHELF, root.store, expected, packed(given))
+    return bool(servers.ask_one(Command(SHELF, words)))
+
+
+def packed(given: Iterable[Record]) -> bytes:
+    """Return records as the library takes them: a value that is false removes one."""
+    parts = [
+        part
+        for kind, key, value in given
+        for part in (kind, key, False if value is None else raw(value))
+    ]
+    return pack(parts)
+
+
+def fence(servers: Servers, root: Root, *, on: bool) -> None:
+    """Close the store for what would change it, or open it; the shelf closes first, opens last."""
+    bases = (SHELF, *root.bases) if on else (*root.bases, SHELF)
+    for base in bases:
+        servers.ask_one(Command(base, call("fence", base, int(on))))
+
+
+def fenced(servers: Servers) -> bool:
+    """Whether it is closed."""
+    return bool(servers.ask_one(Command(SHELF, ("EXISTS", SHELF + b":fence"))))

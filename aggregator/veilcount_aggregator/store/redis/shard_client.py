@@ -1,0 +1,243 @@
+"""The servers of a store: one, or the masters of a cluster; and asking whoever has a key.
+
+Nothing is tried twice behind the caller's back, with two exceptions in which a server says that it
+did nothing: the keys have moved to another, or it has no function library yet.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
+
+from redis.exceptions import ResponseError
+
+from ...errors import StoreError, StoreUnavailable
+from .circuit_breaker import State
+from .connections import Host, Server, Wait, Words, ask_each, ask_together
+from .error_mapping import forgotten, loaded_already, moved, said
+from .lua_library import source
+from .slot_discovery import Topology, ask_slots, likely_first
+from .url import Address
+
+LOOK_SECONDS = 0.5  # between two looks at who has which keys, while a server is away
+
+
+class Command(NamedTuple):
+    """What is asked, and the base key that says of whom."""
+
+    base: bytes
+    words: Words
+    confirms: bool = False  # asks about the command before it, and again if that is asked again
+
+
+class Asked(Protocol):
+    """Whatever can be asked: servers, or servers whose answers are confirmed."""
+
+    def ask_each(self, commands: Sequence[Command], wait: Wait = Wait.READ) -> list[Any]:
+        """Return the answers; in place of one that did not come or is an error, a StoreError."""
+
+    def ask_one(self, command: Command, wait: Wait = Wait.READ) -> Any:
+        """Return one answer."""
+
+    def answers(self, base: bytes) -> bool:
+        """Whether the server of a base answered when it was asked last."""
+
+
+class Servers:
+    """Who has which keys, as far as is known."""
+
+    def __init__(
+        self, address: Address, examine: Callable[[Server], object] = lambda _: None
+    ) -> None:
+        """Begin with the servers of the URL; `examine` is called with one that came back."""
+        self.address = address
+        self._examine = examine
+        self._known: dict[Host, Server] = {}
+        for host in address.hosts:
+            self._server(host)
+        self._topology = Topology()
+        self._doubtful = address.cluster
+        self._looking = threading.Lock()
+        self._looked = -LOOK_SECONDS
+        self._answered: Server | None = None
+
+    # -- which servers there are ---------------------------------------------------------------
+
+    def all(self) -> list[Server]:
+        """Return every server that has keys, also those that are away."""
+        if not self.address.cluster:
+            return list(self._known.values())
+        self._look_if_doubtful()
+        return self._topology.servers()
+
+    def reachable(self) -> list[Server]:
+        """Return the servers that answer now; StoreUnavailable: there is none."""
+        servers = self.all()
+        answers = ask_each([(server, ("PING",)) for server in servers], Wait.PROBE)
+        paired = zip(servers, answers, strict=True)
+        found = [server for server, answer in paired if not isinstance(answer, StoreError)]
+        if not found:
+            raise next(answer for answer in answers if isinstance(answer, StoreError))
+        return found
+
+    def owner(self, base: bytes) -> Server:
+        """Return the server that has the keys of a base, also where it is away."""
+        if not self.address.cluster:
+            return next(iter(self._known.values()))
+        self._look_if_doubtful()
+        owner = self._topology.owner(base)
+        if owner is None:
+            self._doubtful = True
+            raise StoreUnavailable("no server of the cluster has the slot of a shard at the moment")
+        return owner
+
+    def first_of(self, owner: Server, bases: Sequence[bytes]) -> int:
+        """Return the first of these bases that a server has: it names the server's commits."""
+        if not self.address.cluster:
+            return 0
+        owners = map(self._topology.owner, bases)
+        return next(at for at, found in enumerate(owners) if found and found.host == owner.host)
+
+    def answers(self, base: bytes) -> bool:
+        """Whether the server of a base answered when it was asked last."""
+        with suppress(StoreUnavailable):
+            return self.owner(base).breaker.state is State.CLOSED
+        return False
+
+    def look(self) -> None:
+        """Ask who has which keys now, unless somebody else just has."""
+        known = self._topology
+        with self._looking:
+            if self._topology is known:
+                self._look()
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        for server in self._known.values():
+            server.disconnect(idle=False)
+
+    # -- asking them ---------------------------------------------------------------------------
+
+    def ask(self, commands: Sequence[Command], wait: Wait = Wait.READ) -> list[Any]:
+        """Return the answers, or raise the first that is an error."""
+        answers = self.ask_each(commands, wait)
+        for answer in answers:
+            if isinstance(answer, StoreError):
+                raise answer
+        return answers
+
+    def ask_one(self, command: Command, wait: Wait = Wait.READ) -> Any:
+        """Return one answer."""
+        return self.ask([command], wait)[0]
+
+    def ask_each(
+        self, commands: Sequence[Command], wait: Wait = Wait.READ, *, mend: bool = True
+    ) -> list[Any]:
+        """Return the answers; in place of one that did not come or is an error, a StoreError."""
+        answers = self._ask(commands, wait)
+        again = _again(commands, answers) if mend else []
+        errors = [
+            (commands[at].base, answers[at])
+            for at in again
+            if isinstance(answers[at], ResponseError)
+        ]
+        if again and self._mend(errors):
+            asked_again = self._ask([commands[at] for at in again], wait)
+            for at, answer in zip(again, asked_again, strict=True):
+                answers[at] = answer
+        return [
+            self._error(command, answer) if isinstance(answer, ResponseError) else answer
+            for command, answer in zip(commands, answers, strict=True)
+        ]
+
+    # -- inside --------------------------------------------------------------------------------
+
+    def _ask(self, commands: Sequence[Command], wait: Wait) -> list[Any]:
+        """Return the answers as they come, errors in their place."""
+        answers: list[Any] = [None] * len(commands)
+        asked: list[tuple[int, Server]] = []
+        for at, command in enumerate(commands):
+            try:
+                asked.append((at, self.owner(command.base)))
+            except StoreError as error:
+                answers[at] = error
+        found = ask_each([(server, commands[at].words) for at, server in asked], wait)
+        for (at, _), answer in zip(asked, found, strict=True):
+            answers[at] = answer
+        if any(isinstance(answer, StoreError) for answer in answers):
+            self._doubtful = self.address.cluster  # a master may have lost its place
+        return answers
+
+    def _error(self, command: Command, error: ResponseError) -> StoreError:
+        try:
+            told = said(str(self.owner(command.base)), error)
+        except StoreUnavailable as no_owner:
+            return no_owner
+        told.__cause__ = error
+        return told
+
+    def _mend(self, errors: Sequence[tuple[bytes, ResponseError]]) -> bool:
+        """Do what lets these be asked again, if anything does."""
+        has_moved = self.address.cluster and any(moved(error) for _, error in errors)
+        lacking = [base for base, error in errors if forgotten(error)]
+        if has_moved:
+            with suppress(StoreError):  # asked again, each says itself what is wrong
+                self.look()
+        for base in lacking:
+            with suppress(StoreError):
+                _load_library(self.owner(base))
+        return has_moved or bool(lacking)
+
+    def _look_if_doubtful(self) -> None:
+        """Look again while a server is away. Whoever has an older answer goes on with that."""
+        if not self._doubtful:
+            return
+        if not self._topology.slots:
+            self.look()
+        elif self._looking.acquire(blocking=False):
+            try:
+                if time.monotonic() - self._looked >= LOOK_SECONDS:
+                    with suppress(StoreUnavailable):
+                        self._look()
+            finally:
+                self._looking.release()
+
+    def _look(self) -> None:
+        """Ask who has which keys; the lock is held."""
+        if not self._topology.slots and time.monotonic() - self._looked < LOOK_SECONDS:
+            raise StoreUnavailable(f"no server of the cluster answers; began at {self.address}")
+        try:
+            candidates = likely_first(list(self._known.values()), self._answered)
+            self._answered, ranges = ask_slots(candidates)
+        except StoreUnavailable as error:
+            raise StoreUnavailable(f"{error}; began at {self.address}") from None
+        finally:
+            self._looked = time.monotonic()
+        slots = [(first, last, self._server(host)) for (first, last), host in ranges]
+        self._topology, self._doubtful = Topology(slots), False
+
+    def _server(self, host: Host) -> Server:
+        if host not in self._known:
+            self._known[host] = Server.at(host, self.address, self._examine)
+        return self._known[host]
+
+
+def _load_library(server: Server) -> None:
+    """Give one server the functions; another process may have done so a moment ago."""
+    (answer,) = ask_together([(server, ("FUNCTION", "LOAD", source()))])
+    if isinstance(answer, ResponseError) and not loaded_already(answer):
+        raise said(str(server), answer) from answer
+
+
+def _again(commands: Sequence[Command], answers: Sequence[Any]) -> list[int]:
+    """Return the places of errors, and of what confirms them: that has to follow on the new try."""
+    places: list[int] = []
+    failed = False
+    for at, (command, answer) in enumerate(zip(commands, answers, strict=True)):
+        failed = isinstance(answer, ResponseError) or (failed and command.confirms)
+        if failed:
+            places.append(at)
+    return places

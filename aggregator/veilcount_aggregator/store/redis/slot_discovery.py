@@ -1,0 +1,99 @@
+"""Asking a cluster who has which keys, while some of its nodes hang or are gone.
+
+The node that is likely to answer is asked first; the next one is asked as soon as that failed, or
+has kept us waiting for a moment, and the first answer wins. So a node that hangs costs a moment.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from redis.crc import key_slot
+
+from ...errors import StoreError, StoreUnavailable, StoreUnfit
+from .circuit_breaker import State
+from .connections import TIMEOUTS, Host, Server, Wait
+
+NEXT_SECONDS = 0.2  # after which another node is asked too
+
+Slots = list[tuple[tuple[int, int], Host]]
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Who has which slots, as one node told it."""
+
+    slots: Sequence[tuple[int, int, Server]] = ()
+    owners: dict[bytes, Server] = field(default_factory=dict)  # of base keys, as they are asked for
+
+    def owner(self, base: bytes) -> Server | None:
+        """Return the server that has a base's keys, if any has."""
+        found = self.owners.get(base)
+        if found is None:
+            slot = key_slot(base)
+            having = (server for first, last, server in self.slots if first <= slot <= last)
+            found = next(having, None)
+            if found is not None:
+                self.owners[base] = found
+        return found
+
+    def servers(self) -> list[Server]:
+        """Return every server that has slots."""
+        return list({server.host: server for _, _, server in self.slots}.values())
+
+
+def ask_slots(candidates: Sequence[Server]) -> tuple[Server, Slots]:
+    """Return the first answer that comes, and the node that gave it.
+
+    StoreUnfit: none came, since a node is of no cluster or refuses us; StoreUnavailable: none came.
+    """
+    answers: SimpleQueue[tuple[Server, Slots | StoreError]] = SimpleQueue()
+    left, waiting = list(candidates), 0
+    why = StoreError("none has slots")
+    while left or waiting:
+        if left:
+            server = left.pop(0)
+            threading.Thread(target=_ask, args=(server, answers), daemon=True).start()
+            waiting += 1
+        try:
+            told, slots = answers.get(timeout=NEXT_SECONDS if left else _longest())
+        except Empty:
+            if not left:
+                break
+            continue
+        waiting -= 1
+        if isinstance(slots, StoreError):
+            why = why if isinstance(why, StoreUnfit) else slots
+        elif slots:
+            return told, slots
+    if isinstance(why, StoreUnfit):
+        raise why
+    raise StoreUnavailable(f"no server of the cluster answers: {why}")
+
+
+def likely_first(servers: Sequence[Server], last: Server | None) -> list[Server]:
+    """Return servers in the order to ask them in: the last that answered, then those not away."""
+    return sorted(servers, key=lambda each: (each.breaker.state != State.CLOSED, each is not last))
+
+
+def _longest() -> float:
+    """Return how long a node that was asked may take at most."""
+    return sum(TIMEOUTS[Wait.PROBE]) * 2 + NEXT_SECONDS
+
+
+def _ask(server: Server, answers: SimpleQueue[tuple[Server, Slots | StoreError]]) -> None:
+    try:
+        told = server.ask("CLUSTER", "SLOTS", wait=Wait.PROBE)
+        answers.put((server, list(_ranges(server, told))))
+    except StoreError as error:
+        answers.put((server, error))
+
+
+def _ranges(asked: Server, answer: Sequence[Any]) -> Iterator[tuple[tuple[int, int], Host]]:
+    """Yield who has what. A server without a name is the one that was asked."""
+    for first, last, master, *_ in answer:
+        yield (first, last), ((master[0] or b"").decode() or asked.host[0], master[1])

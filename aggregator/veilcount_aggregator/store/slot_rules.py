@@ -1,0 +1,150 @@
+"""The contract's table as code: what becomes of each report, given what its row has spent.
+
+Nothing here reads or writes a store. A `Page` is what a group touches of one series: an engine
+fills it with what it holds (or with mappings that look it up when they are asked), `judge` turns
+it, and the engine writes down what it says has changed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from veilcount_shared.verdict import Verdict
+
+from ..series.series import Series
+from .interface import (
+    CODES,
+    COUNTED,
+    DEFERRED,
+    MEMORY_FULL,
+    ROW_BYTES,
+    Bytes,
+    Cell,
+    Codes,
+    Quota,
+    Spends,
+)
+from .memory_limit import MemoryLimits
+
+_STALE = int(CODES[Verdict.STALE])
+_DUPLICATE = int(CODES[Verdict.DUPLICATE])
+_FULL = int(CODES[Verdict.FULL])
+_MEMORY_FULL = int(MEMORY_FULL)
+_OVER_BUDGET = int(CODES[Verdict.OVER_BUDGET])
+_COUNTED = int(COUNTED)
+_DEFERRED = int(DEFERRED)
+
+#: an epoch and the first bytes of a pseudonym
+Row = tuple[int, bytes]
+#: whether the counters of a cell have memory for one report more: what they need is reserved
+Fits = Callable[[Cell, MemoryLimits], bool]
+#: row, period, segment, slot, and the verdict if the slot is free
+_Report = tuple[Row, int, int, int, int]
+
+
+@dataclass(slots=True)
+class Page:
+    """One series as a group finds it, and as it leaves it."""
+
+    series: Series
+    dropped: int  # the first epoch that was not
+    spent: MutableMapping[Row, int]  # each row's slots, slot 0 the lowest bit; 0: no such row
+    fresh: MutableMapping[int, int]  # each period's new rows so far
+    hourly: MutableMapping[Quota, int]  # what of each quota is spent
+    fits: Fits
+    most: int = field(init=False)
+    changed: set[Row] = field(default_factory=set)
+    grown: set[int] = field(default_factory=set)  # periods with new rows
+    charged: set[Quota] = field(default_factory=set)  # quotas with new rows
+    steps: Counter[tuple[int, int]] = field(default_factory=Counter)  # (epoch, spent before)
+    counted: dict[Cell, list[Bytes]] = field(default_factory=dict)
+    refused: Counter[tuple[int, int]] = field(default_factory=Counter)  # (period, verdict's code)
+
+    def __post_init__(self) -> None:
+        """Look up once what every report is held against."""
+        self.most = self.series.most
+
+
+def judge(page: Page, spends: Spends, rows: Sequence[Row]) -> Codes:
+    """Return the verdict of each report, in order, and turn the page."""
+    verdicts: list[int] = []
+    places: dict[tuple[int, int], list[int]] = {}
+    for place, report in enumerate(_reports(spends, rows)):
+        verdict = _verdict(page, spends, report)
+        verdicts.append(verdict)
+        _, period, segment, _, _ = report
+        if verdict == _COUNTED:
+            _spend(page, spends.quota, report)
+            places.setdefault((period, segment), []).append(place)
+        else:
+            page.refused[period, verdict] += 1
+    for cell, chosen in places.items():
+        page.counted.setdefault(Cell(*cell), []).append(spends.messages[chosen])
+    return np.array(verdicts, np.uint8)
+
+
+def rows_of(spends: Spends) -> list[Row]:
+    """Return the row of each report."""
+    names = np.ascontiguousarray(spends.rows).view(f"V{ROW_BYTES}").ravel().tolist()
+    return list(zip(spends.epochs.tolist(), names, strict=True))
+
+
+def moved(page: Page, epoch: int) -> dict[int, int]:
+    """Return by how much each number of spent slots has gained or lost rows in an epoch."""
+    change: Counter[int] = Counter()
+    for (of, had), rows in page.steps.items():
+        if of == epoch:
+            change[had + 1] += rows
+            change[had] -= rows
+    del change[0]  # rows that have spent nothing are no rows
+    return change
+
+
+def _reports(spends: Spends, rows: Sequence[Row]) -> Iterator[_Report]:
+    columns = (spends.periods, spends.segments, spends.slots, spends.otherwise)
+    return zip(rows, *(column.tolist() for column in columns), strict=True)
+
+
+def _verdict(page: Page, spends: Spends, report: _Report) -> int:
+    """The contract's table, line by line. A closed row has all slots spent."""
+    row, period, segment, slot, otherwise = report
+    if row[0] < page.dropped:
+        return _STALE
+    had = page.spent[row]
+    if had >> slot & 1:
+        return _DUPLICATE
+    if otherwise != _COUNTED:
+        return otherwise
+    if not had and (limited := _limited(page, spends, period)) != _COUNTED:
+        return limited
+    if had.bit_count() >= page.most:
+        return _OVER_BUDGET
+    return _COUNTED if page.fits(Cell(period, segment), spends.memory) else _MEMORY_FULL
+
+
+def _limited(page: Page, spends: Spends, period: int) -> int:
+    """Return what the limits say of a new row: of its period, and of its hour and source."""
+    if page.fresh[period] >= spends.room:
+        return _FULL
+    quota = spends.quota
+    if quota is not None and page.hourly[quota] >= quota.limit:
+        return _DEFERRED
+    return _COUNTED
+
+
+def _spend(page: Page, quota: Quota | None, report: _Report) -> None:
+    row, period, _, slot, _ = report
+    had = page.spent[row]
+    page.spent[row] = had | 1 << slot
+    page.changed.add(row)
+    page.steps[row[0], had.bit_count()] += 1
+    if not had:
+        page.fresh[period] += 1
+        page.grown.add(period)
+        if quota is not None:
+            page.hourly[quota] += 1
+            page.charged.add(quota)

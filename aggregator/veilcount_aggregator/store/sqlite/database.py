@@ -1,0 +1,283 @@
+"""The file of a store: opened when it is wanted, shared by threads and processes, through forks.
+
+WAL with synchronous=FULL: a commit is on the disk when it returns. There is one writer at a time:
+in a process by a lock, between processes by a lock on a file beside the store. After any error the
+connection is closed, and the next call opens anew.
+
+No connection crosses a fork [sqlite.org/howtocorrupt, 2.6]: a child would take its parent's locks
+for its own, and lose its WAL when the parent ends. And nobody writes to a file that was moved or
+removed meanwhile: what is acknowledged must be found under the store's own name, and its WAL under
+the WAL's name when the commit returns.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import Lock, get_ident
+from weakref import WeakSet
+
+from ...errors import StoreError, StoreUnavailable, StoreUnfit
+from ...structured_logging import say
+from .connection import SECONDS, connect, execute, keep_wal, require, save_log, touch
+from .error_mapping import fault
+from .file_lock import FileLock
+from .health import Condition
+from .path_checks import refuse_links
+from .reader_pool import Readers
+from .schema import STEPS, bring_up, refuse_newer
+from .url import Place
+from .wal_guard import WalGuard
+
+#: how long a fork waits for other threads' calls
+FORK_SECONDS = 1.0
+CACHE_KIB = 64_000
+#: the WAL is written back when it has so many pages: a page that many groups touch is written once
+WAL_PAGES = 4_000
+WAL_BYTES = 64 << 20
+
+
+class SqliteFile:
+    """One store's file."""
+
+    def __init__(self, place: Place, steps: Sequence[str] = STEPS) -> None:
+        """Name the file and its schema's steps."""
+        self.place = place
+        self.condition = Condition()
+        self._steps = steps
+        self._make = False
+        self._identity = (0, 0)
+        self._writer: sqlite3.Connection | None = None
+        self._mine = Lock()
+        self._lock = FileLock(place.path.with_name(f"{place.path.name}-lock"))
+        self._readers = Readers(self._reader, SECONDS)
+        self._guard = WalGuard(place.path)
+        self._forking: dict[int, list[bool]] = {}
+        self._orphan = False
+        self._left: list[object] = []
+        _live.add(self)
+
+    def open(self, *, make: bool) -> None:
+        """Open it, so that what is wrong shows now; make it where there is none, if asked to."""
+        self._make = make
+        with self.writing():
+            self._make = False
+
+    @contextmanager
+    def writing(self, *, probe: bool = False) -> Iterator[sqlite3.Connection]:
+        """Do all of it, durably, or nothing; a probe is too small to show that there is room."""
+        if not self._mine.acquire(timeout=SECONDS):
+            raise StoreUnavailable(f"{self.place.path}: another call has taken {SECONDS:g} s")
+        try:
+            self._refuse_orphan()
+            self._find()
+            self._lock.take(SECONDS)
+            database = self._database()
+            database.execute("begin immediate")
+            # Whoever upgraded this store did not end this process first: it writes no more.
+            refuse_newer(database, str(self.place.path), self._steps)
+            before = database.total_changes
+            yield database
+            database.execute("commit")
+            self._keep_log(database)
+            if database.total_changes != before:
+                self.condition.wrote(probe=probe)
+        except (sqlite3.Error, OSError) as error:
+            self._close_writer()
+            raise self._failed(error, probe=probe) from error
+        except BaseException:
+            self._roll_back()
+            raise
+        finally:
+            self._lock.release()
+            self._mine.release()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Read one state of the store."""
+        try:
+            self._refuse_orphan()
+            self._look()
+            with self._readers.reading() as database:
+                yield database
+        except (sqlite3.Error, OSError) as error:
+            found = fault(error, self.place.path)
+            if isinstance(found, StoreUnfit):
+                self.condition.damaged()
+            raise found from error
+
+    def close(self) -> None:
+        """Let go of connections and files."""
+        self._readers.close()  # first: the writer tidies up if it is the last one
+        with self._mine:
+            self._let_go()
+
+    # -- forks ---------------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        """Wait for other threads, and close: the next call opens anew, on either side."""
+        held = [self._mine.acquire(timeout=FORK_SECONDS), self._readers.stop(FORK_SECONDS)]
+        self._forking[get_ident()] = held
+        if held[0]:
+            self._let_go()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on."""
+        wrote, read = self._forking.pop(get_ident())
+        if wrote:
+            self._mine.release()
+        if read:
+            self._readers.go_on()
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew; if something of the parent's was in use, never touch the file."""
+        self._orphan = not all(self._forking.pop(get_ident()))
+        self._forking = {}
+        self._lock.close()
+        self._guard.abandon()
+        self._left += [self._writer, self._readers]  # closing them would disturb the parent
+        self._writer = None
+        self._mine = Lock()
+        self._readers = Readers(self._reader, SECONDS)
+
+    # -- inside --------------------------------------------------------------------------------
+
+    def _refuse_orphan(self) -> None:
+        if self._orphan:
+            raise StoreUnavailable(
+                f"{self.place.path}: this process was forked in the middle of another thread's"
+                " call: open the store after the fork"
+            )
+
+    def _failed(self, error: sqlite3.Error | OSError, *, probe: bool) -> StoreError:
+        found = fault(error, self.place.path)
+        self.condition.failed(found, error, probe=probe)
+        return found
+
+    def _look(self) -> None:
+        """Let go of readers of another file; have a log that was removed put back."""
+        moved = self._moved()
+        if moved:
+            self._readers.close()
+        if (self._writer is None or not moved) and not self._guard.intact():
+            with self.writing():
+                pass
+
+    def _keep_log(self, database: sqlite3.Connection) -> None:
+        """See that the log is found under its name; else put it back, or save it and refuse."""
+        if self._guard.intact():
+            return
+        name = f"{self.place.path.name}-wal"
+        self._readers.close()  # what opened meanwhile has another log
+        if self._guard.restore():
+            say(
+                "write-ahead log restored",
+                logging.ERROR,
+                store="sqlite",
+                why=f"{name} was removed or replaced while the store was in use: find out by whom",
+            )
+            return
+        save_log(database, self.place.path)
+
+    def _find(self) -> None:
+        if self._writer is None:
+            refuse_links(self.place.path)
+        if self._make:
+            touch(self.place.path)
+        elif self._writer is None:
+            require(self.place.path)
+
+    def _moved(self) -> bool:
+        try:
+            found = os.stat(self.place.path)  # noqa: PTH116 - for every commit, and it is cheaper
+        except FileNotFoundError:
+            return True
+        return (found.st_dev, found.st_ino) != self._identity
+
+    def _database(self) -> sqlite3.Connection:
+        if self._writer is not None and self._moved():
+            self._close_writer()
+        if self._writer is None:
+            self._writer = self._open_writer()
+        self._keep_log(self._writer)
+        return self._writer
+
+    def _open_writer(self) -> sqlite3.Connection:
+        path = self.place.path
+        require(path)
+        self._guard.prepare()
+        database = connect(path, "rw")
+        try:
+            found = path.stat()
+            bring_up(database, str(path), self._steps, make=self._make)
+            keep_wal(database, path)
+            execute(database, *self._settings())
+            database.execute("pragma schema_version").fetchone()  # opens log and index
+            self._guard.hold()
+        except BaseException:
+            database.close()
+            raise
+        if self._identity != (found.st_dev, found.st_ino):
+            self.condition.reset()
+        self._identity = found.st_dev, found.st_ino
+        return database
+
+    def _settings(self) -> Iterator[str]:
+        yield f"pragma synchronous = {'full' if self.place.durable else 'off'}"
+        yield "pragma secure_delete = on"  # what is dropped is gone from the disk's pages too
+        yield f"pragma cache_size = -{CACHE_KIB}"
+        yield f"pragma wal_autocheckpoint = {WAL_PAGES}"
+        yield f"pragma journal_size_limit = {WAL_BYTES}"
+
+    def _reader(self) -> sqlite3.Connection:
+        return connect(self.place.path, "ro")
+
+    def _roll_back(self) -> None:
+        if self._writer is not None and self._writer.in_transaction:
+            try:
+                self._writer.execute("rollback")
+            except sqlite3.Error:
+                self._close_writer()
+
+    def _close_writer(self) -> None:
+        if self._writer is not None:
+            with suppress(OSError):  # SQLite removes by name what it has written back
+                if not self._moved() and not self._guard.intact():
+                    self._guard.restore()
+            with suppress(sqlite3.Error):
+                self._writer.close()
+            self._writer = None
+            with suppress(OSError):
+                self._guard.release()
+
+    def _let_go(self) -> None:
+        self._close_writer()
+        self._lock.close()
+
+
+_live: WeakSet[SqliteFile] = WeakSet()
+
+
+def _before_fork() -> None:
+    for file in list(_live):
+        file.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for file in list(_live):
+        file.after_fork_in_parent()
+
+
+def _after_fork_in_child() -> None:
+    for file in list(_live):
+        file.after_fork_in_child()
+
+
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=_after_fork_in_parent,
+    after_in_child=_after_fork_in_child,
+)

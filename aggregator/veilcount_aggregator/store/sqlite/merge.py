@@ -1,0 +1,103 @@
+"""Pieces of several shards into one store: what each has is added to what is there.
+
+Of a piece that comes twice everything is counted twice: a shard is merged in one transaction, once.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from ..interface import ROW_BYTES, Cell, Counters, Piece
+from ..transfer_format import numbers, parse
+from .intake import know
+from .tallies import Tally
+from .tally_blobs import padded
+
+
+def merge(database: sqlite3.Connection, pieces: Iterable[Piece]) -> None:
+    """Add one shard's pieces."""
+    for piece in pieces:
+        _ADDERS[piece.kind](database, piece)
+
+
+def _add_dropped(database: sqlite3.Connection, piece: Piece) -> None:
+    """Take the furthest: a drop that was stopped midway counts."""
+    number, _ = know(database, piece.key)
+    (epochs,) = parse(piece.body).tolist()
+    database.execute(
+        "update series set dropped = max(dropped, ?) where number = ?", (epochs, number)
+    )
+
+
+def _add_fresh(database: sqlite3.Connection, piece: Piece) -> None:
+    fingerprint, period = piece.key.split("/")
+    number, _ = know(database, fingerprint)
+    (rows,) = parse(piece.body).tolist()
+    database.execute(
+        "insert into fresh values (?, ?, ?) on conflict do update set rows = rows + excluded.rows",
+        (number, period, rows),
+    )
+
+
+def _add_note(database: sqlite3.Connection, piece: Piece) -> None:
+    (times,) = parse(piece.body).tolist()
+    database.execute(
+        "insert into note values (?, ?, ?, ?, ?)"
+        " on conflict do update set times = times + excluded.times",
+        (*piece.key.split("/", 3), times),
+    )
+
+
+def _add_spread(database: sqlite3.Connection, piece: Piece) -> None:
+    fingerprint, epoch = piece.key.split("/")
+    number, _ = know(database, fingerprint)
+    found = database.execute(
+        "select rows from spread where series = ? and epoch = ?", (number, epoch)
+    ).fetchone()
+    held = parse(piece.body) if found is None else _sum(parse(found[0]), parse(piece.body))
+    database.execute("replace into spread values (?, ?, ?)", (number, epoch, numbers(held)))
+
+
+def _add_tally(database: sqlite3.Connection, piece: Piece) -> None:
+    fingerprint, period, segment = piece.key.split("/")
+    number, _ = know(database, fingerprint)
+    found = database.execute(
+        "select n from tally where series = ? and period = ? and segment = ?",
+        (number, period, segment),
+    ).fetchone()
+    tally, held = Tally(database, number, Cell(int(period), int(segment))), parse(piece.body)
+    if found is not None:
+        held = _sum(held, np.concatenate([found, tally.read()]))
+    tally.put(int(held[0]), held[1:])
+
+
+def _add_rows(database: sqlite3.Connection, piece: Piece) -> None:
+    """Rows of two shards are never the same."""
+    fingerprint, epoch, size, _ = piece.key.split("/")
+    number, _ = know(database, fingerprint)
+    step, body = ROW_BYTES + int(size), piece.body
+    database.executemany(
+        "insert into ledger values (?, ?, ?, ?)",
+        [
+            (number, epoch, body[at : at + ROW_BYTES], body[at + ROW_BYTES : at + step])
+            for at in range(0, len(body), step)
+        ],
+    )
+
+
+def _sum(first: Counters, second: Counters) -> Counters:
+    size = max(len(first), len(second))
+    return padded(first, size) + padded(second, size)
+
+
+_ADDERS: dict[str, Callable[[sqlite3.Connection, Piece], None]] = {
+    "dropped": _add_dropped,
+    "fresh": _add_fresh,
+    "note": _add_note,
+    "spread": _add_spread,
+    "tally": _add_tally,
+    "rows": _add_rows,
+}

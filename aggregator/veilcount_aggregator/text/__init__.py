@@ -1,0 +1,1 @@
+"""How figures, units and guarantees are written."""

@@ -1,0 +1,77 @@
+"""How figures are written: an error in points of a share or in a number's own units."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, floor, log10
+
+from veilcount_shared.collection import Adjacency
+
+from ..analysis.planning.definition_toml import decimal
+
+POINTS = " points"
+LEAST_SHOWN = 1e-4  # of a share: below, two decimals would show zeros
+
+
+def excess(part: float) -> str:
+    """Return by how much a variance is above the least possible, in percent, rounded up."""
+    if part <= 0:
+        return "the least possible"
+    return f"{max(1, ceil(part * 1000 - 1e-9)) / 10:g} % above the least possible"
+
+
+def adjacency(kind: Adjacency | str) -> str:
+    """Return an adjacency as a noun, to stand behind an epsilon."""
+    return "substitution" if kind == Adjacency.SUBSTITUTE else str(kind)
+
+
+def epsilon(number: Fraction | float) -> str:
+    """Return an epsilon, short."""
+    return f"{float(number):.6g}"
+
+
+def share(part: float) -> str:
+    """Return a share as a percentage."""
+    small = 0 < abs(part) < LEAST_SHOWN
+    return f"{part * 100:.2g}%" if small else f"{part:.2%}"
+
+
+def figure(value: float, *, of_shares: bool) -> str:
+    """Return a share as a percentage, a number in its own units."""
+    return share(value) if of_shares else f"{value:,.6g}"
+
+
+def significant(number: float, digits: int) -> str:
+    """Return a number to so many digits; with an exponent only where it is hardly anything."""
+    if not number:
+        return "0"
+    return f"{round(number, digits - 1 - floor(log10(abs(number)))):,.12g}"
+
+
+def precise(value: float, low: float, high: float) -> str:
+    """Return a number with the digits that an interval of it leaves any meaning."""
+    width = (high - low) / 2
+    places = 6 if width <= 0 else 1 - floor(log10(width))
+    return f"{round(value, places):,.{max(0, places)}f}"
+
+
+def around(half_width: float, *, of_shares: bool) -> str:
+    """Return half an interval: of a share in points."""
+    if of_shares:
+        return f"+/- {significant(half_width * 100, 2)}{POINTS}"
+    return f"+/- {significant(half_width, 3)}"
+
+
+def difference(number: float, *, of_shares: bool) -> str:
+    """Return what one figure is above another: of shares in points."""
+    return f"{number * 100:+.2f}{POINTS}" if of_shares else f"{number:+,.6g}"
+
+
+def interval(low: float, high: float, *, of_shares: bool) -> str:
+    """Return the two ends."""
+    return f"{figure(low, of_shares=of_shares)} to {figure(high, of_shares=of_shares)}"
+
+
+def exact(number: Fraction) -> str:
+    """Return a number of at most six decimals without loss."""
+    return decimal(number)

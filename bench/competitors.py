@@ -1,0 +1,106 @@
+"""Our side of the comparison: makes `.venv-rivals` on demand and asks the process that runs in it.
+
+Nothing of a rival is copied here or imported by us: their packages are installed from a hashed lock
+and talk to us over a pipe.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import venv
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCK = Path(__file__).with_name("rivals.lock")
+PLACE = ROOT / ".venv-rivals"
+BUILT = "multi-freq-ldpy"  # from hashed source, by a hashed setuptools; all others are wheels
+CLIENTS = {
+    "direct_encoding": "pure-ldp DE",
+    "local_hashing": "pure-ldp OLH",
+    "hadamard_response": "pure-ldp HR",
+    "unary_encoding": "pure-ldp OUE",
+}
+
+
+class RivalsMissingError(Exception):
+    """The rivals cannot be installed or do not run: the bench goes on without them."""
+
+
+@dataclass(frozen=True)
+class Lap:
+    """One timing of one rival, and what it costs and achieves."""
+
+    us: float
+    bits: int
+    variance: float
+
+
+class Rivals:
+    """The process that runs the rivals. It only works while it is asked."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [_python(), "-m", "bench.competitor_worker"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def lap(self, client: str, k: int, epsilon: int, budget: float) -> Lap:
+        """Time one client once."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        asked = {"client": client, "k": k, "epsilon": epsilon, "budget": budget}
+        try:
+            print(json.dumps(asked), file=self._process.stdin, flush=True)
+        except BrokenPipeError:
+            raise RivalsMissingError("pure-ldp does not run") from None
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise RivalsMissingError(f"pure-ldp stopped at {client}, k = {k}")
+        return Lap(**json.loads(answer))
+
+    def try_all(self, budget: float) -> None:
+        """Find out before the measurement whether every client runs."""
+        for client in CLIENTS:
+            self.lap(client, 2, 1, budget)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.communicate()  # closes its input, which ends it
+
+
+def _python() -> Path:
+    """Return the interpreter of a venv that holds exactly what the lock says."""
+    python, stamp = PLACE / "bin" / "python", PLACE / "stamp"
+    wanted = f"{sys.version} {sha256(LOCK.read_bytes()).hexdigest()}"
+    if not (python.exists() and stamp.exists() and stamp.read_text() == wanted):
+        print("bench: setting up .venv-rivals", file=sys.stderr)
+        _fill(python)
+        stamp.write_text(wanted)  # last: a set-up that was interrupted starts again
+    return python
+
+
+def _fill(python: Path) -> None:
+    uv = [sys.executable, "-m", "uv", "--quiet", "pip", "install", "--python", str(python)]
+    wheels = ["--only-binary", ":all:", "--no-binary", BUILT, "--build-constraints", str(LOCK)]
+    try:
+        venv.create(PLACE, clear=True)
+        locked = ["--require-hashes", "--requirement", str(LOCK)]
+        subprocess.run([*uv, *wheels, *locked], check=True, stdout=subprocess.DEVNULL)
+    except (OSError, subprocess.CalledProcessError):
+        raise RivalsMissingError("the rivals could not be installed") from None

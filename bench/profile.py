@@ -1,0 +1,123 @@
+"""Where the time goes: the functions that take most of it, on the three ways that are gone most.
+
+By cProfile, whose own work falls on what is called often: shares, not times. A call into C counts
+as a function of its own, waiting included: `execute` is SQLite, and the disk.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import io
+import pstats
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+
+from veilcount_aggregator import estimate
+from veilcount_aggregator.server.app import create_app
+from veilcount_aggregator.service import Aggregator
+from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.store import open_store
+from veilcount_shared import Collection
+from veilcount_shared.domain import Choice
+from veilcount_shared.periods import Unit
+from veilcount_shared.wire import PACKED_TYPE
+
+from . import client_worker
+from .ingest_load import Shape, bodies, definitions, question
+from .table import Row, Table
+
+COLUMNS = {"way": "", "function": "", "share %": ".1f", "calls": ",d"}
+NOTES = (
+    "share: of the way's CPU time that a function takes itself, what it calls not counted.",
+    "intake: packed bodies of one report, one after the other, through the WSGI door to SQLite;",
+    "  estimate: a million answers about 65,536 values; record: of as many persons, and stored.",
+)
+SHOWN = 6
+VALUES, ANSWERS = 65_536, 1_000_000
+
+
+def run(*, quick: bool) -> Table:
+    """Profile each way."""
+    scale = 1 if quick else 4
+    with tempfile.TemporaryDirectory() as name:
+        rows = [
+            *_shares("intake", _intake(Path(name), 500 * scale)),
+            *_shares("estimate", _estimate(5 * scale)),
+            *_shares("record", _record(Path(name) / "state", 1000 * scale)),
+        ]
+    return Table("hottest: where the time goes", COLUMNS, rows, NOTES)
+
+
+def _shares(way: str, call: Callable[[], object]) -> Iterator[Row]:
+    call()  # everything is loaded, every table made
+    profile = cProfile.Profile(process_time)
+    profile.runcall(call)
+    found = pstats.Stats(profile, stream=io.StringIO()).stats  # type: ignore[attr-defined] # not in its stub
+    times = {where: (own, calls) for where, (_, calls, own, _, _) in found.items()}
+    whole = sum(own for own, _ in times.values())
+    for where in sorted(times, key=times.__getitem__, reverse=True)[:SHOWN]:
+        own, calls = times[where]
+        yield {"way": way, "function": _named(*where), "share %": 100 * own / whole, "calls": calls}
+
+
+def _named(file: str, _line: int, function: str) -> str:
+    return function if file == "~" else f"{Path(file).stem}.{function}"
+
+
+def _intake(folder: Path, number: int) -> Callable[[], object]:
+    """Return what takes so many bodies that are new."""
+    file, url = folder / "collections.toml", f"sqlite:///{folder}/store.db"
+    file.write_text(definitions(128), encoding="utf-8")
+    open_store(url, make=True).close()
+    door = create_app(Aggregator.open(Settings(url, (file,)))).wsgi_app
+
+    def take() -> None:
+        raw = bodies(question(128), Shape(1), number, np.random.default_rng())
+        size = len(raw) // number
+        for first in range(0, len(raw), size):
+            body = io.BytesIO(raw[first : first + size])
+            asked = {"REQUEST_METHOD": "POST", "PATH_INFO": "/v1/reports", "wsgi.input": body}
+            asked |= {"CONTENT_TYPE": PACKED_TYPE, "CONTENT_LENGTH": str(size)}
+            (reply,) = door(asked, lambda *_: lambda _: None)
+            assert b"counted" in reply, reply
+
+    return take
+
+
+def _estimate(times: int) -> Callable[[], object]:
+    """Return what estimates so often."""
+    collection = Collection(
+        app="bench",
+        name="bench",
+        question="Which?",
+        domain=Choice(tuple(range(VALUES))),
+        epsilon=Fraction(1),
+        unit=Unit.USER,
+        start=date(2026, 1, 1),
+        until=date(2026, 2, 1),
+    )
+    counters = getattr(collection.design, "counters", 0)
+    drawn = np.random.default_rng(1).multinomial(ANSWERS, np.full(counters, 1 / counters))
+    return lambda: [estimate(collection, drawn) for _ in range(times)]
+
+
+def _record(folder: Path, persons: int) -> Callable[[], object]:
+    """Return what records a value of each person, and stores what was randomized."""
+    asked = client_worker.collection("event", 2)
+    client = client_worker.client_of("http://127.0.0.1:9", str(folder), asked, persons)
+    worker = client_worker.worker_of(client)
+    worker._threaded = False  # stored in the thread that is watched
+    people = [client.person(number) for number in range(persons)]
+
+    def record() -> None:
+        for person in people:
+            person.record("bench", True)
+        assert worker.store()
+
+    return record

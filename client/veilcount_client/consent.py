@@ -1,0 +1,119 @@
+"""What a person decides: yes, no, forget me. And what a coming back must not show.
+
+A withdrawal wipes what waits, and what is wiped is not drawn again. Where presence is hidden, its
+place would be taken by an absence only for those who had not recorded; so who comes back answers
+hidden collections from the next period on. The note of it is kept before anything is wiped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Presence
+
+from .delivery.worker import Worker
+
+LOADED = "loaded"  # note: the series of the definitions that were loaded last
+HIDDEN = "+hidden"
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The persons' decisions, by their keys, over the collections that were accepted at load."""
+
+    worker: Worker
+    accepted: Mapping[str, Collection]
+    now: Callable[[], float]
+
+    def consented(self, key: bytes) -> bool | None:
+        """Return True, False, or None where the person was not asked yet."""
+        return self.worker.state.person(key).consented
+
+    def unasked(self, key: bytes) -> list[str]:
+        """Return the collections that the person's consent does not cover."""
+        covered = self.worker.state.person(key).covered
+        return [name for name, each in self.accepted.items() if each.fingerprint not in covered]
+
+    def consent(self, key: bytes, *, given: bool) -> None:
+        """Keep the answer; a no wipes at once what is queued, held and stored."""
+        state = self.worker.state
+        with self.worker.storing:  # what is being stored was recorded before
+            if given:
+                covered = frozenset(each.fingerprint for each in self.accepted.values())
+                state.consent(key, True, covered, self.now())
+                self._come_back(key)
+            else:
+                self._depart(key)
+                self.worker.discard(key)
+                state.consent(key, False, frozenset(), self.now())
+        self._go_on()
+
+    def forget(self, key: bytes) -> None:
+        """Wipe secret, answers and outbox, keep what was spent, have the rows closed."""
+        with self.worker.storing:
+            self._depart(key)
+            self.worker.discard(key)
+            self.worker.state.forget(key)
+        self.worker.wake()
+
+    def load(self) -> None:
+        """Take up the definitions, and wipe what is left of those that are gone, or have changed.
+
+        Values that are held: nothing will freeze them any more. Where presence is hidden, waiting
+        reports too: they were recorded, and no absence is drawn any more for others. And whoever
+        has answered the old form may not be asked by the new one in the same time range, so nobody
+        is.
+        """
+        state = self.worker.state
+        last = set((state.note(LOADED) or "").split())
+        loaded = {_marked(each): each for each in self.accepted.values()}
+        gone = last - loaded.keys()
+        for series in gone:
+            state.retire(series.removesuffix(HIDDEN), reports=series.endswith(HIDDEN))
+        new = {name: each for name, each in loaded.items() if name not in last and _hides(each)}
+        for key in state.consenting() if gone and new else ():
+            self.worker.answers.burn(key, new.values(), self.now())
+        if loaded.keys() != last:
+            state.keep(LOADED, " ".join(sorted(loaded)))
+
+    def resume(self, key: bytes) -> bool | None:
+        """Go on where another process ended, perhaps in the middle; return the consent."""
+        consented = self.consented(key)
+        if consented:
+            self._come_back(key)
+        self._go_on()
+        return consented
+
+    def _hides(self) -> bool:
+        return any(map(_hides, self.accepted.values()))
+
+    def _depart(self, key: bytes) -> None:
+        if self._hides() and self.worker.state.person(key).since:
+            self.worker.state.keep(_departed(key), "yes")
+
+    def _come_back(self, key: bytes) -> None:
+        state = self.worker.state
+        if self._hides() and state.note(_departed(key)):
+            self.worker.answers.burn(key, self.accepted.values(), self.now())
+            state.keep(_departed(key), "")
+
+    def _go_on(self) -> None:
+        """Start the thread before the first record only for what must not depend on one."""
+        state = self.worker.state
+        waiting = (state.next_due, state.next_row_close, state.next_held)
+        if any(due() is not None for due in waiting) or (self._hides() and state.consenting()):
+            self.worker.wake()
+
+
+def _hides(collection: Collection) -> bool:
+    return collection.presence is Presence.HIDDEN
+
+
+def _marked(collection: Collection) -> str:
+    return collection.fingerprint + (HIDDEN if _hides(collection) else "")
+
+
+def _departed(key: bytes) -> str:
+    return f"departed {key.hex()}"

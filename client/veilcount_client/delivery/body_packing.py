@@ -1,0 +1,78 @@
+"""Which reports leave in one body, and how long it is.
+
+One body carries one pseudonym of a person, goes out on a connection of its own, and has one of a
+few lengths.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from veilcount_shared import Coins
+from veilcount_shared.report import MAX_PADDING, OPEN_BODY_PSEUDONYMS, Batch, Report
+from veilcount_shared.wire import encode_packed
+
+from ..state import Parcel
+
+MOST_IN_BODY = 500
+SIZES = (1 << 10, 1 << 12, 1 << 14)  # of bodies; longer ones are multiples of the padding's limit
+
+Row = tuple[bytes, str, bytes]  # person, series, pseudonym
+
+
+def row_of(parcel: Parcel) -> Row:
+    """Return whose row at the aggregator a report belongs to."""
+    return parcel.person, parcel.report.fingerprint, parcel.report.pseudonym
+
+
+def bodies(
+    parcels: list[Parcel], coins: Coins, *, persons: bool, keyed: bool = True
+) -> list[list[Parcel]]:
+    """Return parcels as bodies: one pseudonym each, or, of many persons, at most one of each.
+
+    Without a key, a body of many persons has no more pseudonyms than an open intake accepts.
+    """
+    most_rows = MOST_IN_BODY if keyed else OPEN_BODY_PSEUDONYMS
+    rows: dict[Row, list[Parcel]] = defaultdict(list)
+    for parcel in parcels:
+        rows[row_of(parcel)].append(parcel)
+    pieces = [
+        row[first : first + MOST_IN_BODY]
+        for row in rows.values()
+        for first in range(0, len(row), MOST_IN_BODY)
+    ]
+    shuffled = coins.shuffled(pieces)
+    if not persons:
+        return shuffled
+    mixed: list[list[Parcel]] = []
+    held: list[int] = []  # how many rows each body has
+    turn: dict[bytes, int] = defaultdict(int)  # the body that a person's next row may go into
+    for row in shuffled:
+        person = row[0].person
+        place = turn[person]
+        while place < len(mixed) and (
+            len(mixed[place]) + len(row) > MOST_IN_BODY or held[place] == most_rows
+        ):
+            place += 1
+        if place == len(mixed):
+            mixed.append([])
+            held.append(0)
+        mixed[place] += row
+        held[place] += 1
+        turn[person] = place + 1
+    return [coins.shuffled(body) for body in mixed]
+
+
+def pack(reports: Iterable[Report], *, test: bool) -> bytes:
+    """Return a body padded to the next of a few sizes."""
+    return padded(Batch(tuple(reports), test=test))
+
+
+def padded(batch: Batch) -> bytes:
+    """Return a batch padded to the next of a few sizes."""
+    bare = len(encode_packed(batch))
+    long = -(-bare // (MAX_PADDING + 1)) * (MAX_PADDING + 1)
+    size = next((size for size in SIZES if size >= bare), long)
+    return encode_packed(replace(batch, padding=size - bare))

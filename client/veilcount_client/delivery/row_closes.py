@@ -1,0 +1,67 @@
+"""Requests to close the rows of forgotten persons, each at a time of its own.
+
+Together they would tell, in the last moment, which pseudonyms were one person's. Few people forget
+at once, so in an hour there would be nobody to be taken for: a row is closed after a day of running
+on the average. The time has no memory (it is exponential), so that a process which ends in between,
+and draws again, changes nothing about it.
+"""
+
+from __future__ import annotations
+
+import math
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+
+from veilcount_shared import Coins
+
+from ..state import RowClose, State
+
+MEAN_CLOSE = 86_400.0  # seconds that the process runs, on the average, until a row is closed
+MOST_LEASED = 2000
+GRAIN = 1_000_000
+
+
+class RowCloses:
+    """Decides which rows are to be closed now, and keeps which were."""
+
+    def __init__(
+        self, state: State, coins: Coins, now: Callable[[], float], *, hurried: bool
+    ) -> None:
+        """Look at nothing yet. Hurried, in development: close each at once."""
+        self._state, self._coins, self._now = state, coins, now
+        self._hurried = hurried
+
+    def next_due(self) -> float | None:
+        """Return when the next row is closed, or its time is to be drawn."""
+        return self._state.next_row_close()
+
+    def due(self, lease: float, grace: float) -> list[RowClose]:
+        """Return the rows to be closed now; until the lease ends they are not returned again.
+
+        What was due while nothing could leave, or was never given a time, gets a new one.
+        """
+        now = self._now()
+        due = self._state.row_closes(now, MOST_LEASED)
+        late = [each for each in due if each.due < now - grace and not self._hurried]
+        ready = [each for each in due if each not in late]
+        times = {(each.series, each.pseudonym): self._later(now) for each in late}
+        times |= {(each.series, each.pseudonym): now + lease for each in ready}
+        if times:
+            self._state.schedule_row_closes(times)
+        return self._coins.shuffled(ready)
+
+    def finish(self, row: RowClose, *, done: bool) -> None:
+        """Keep that a row was closed; or else when it is tried again."""
+        if done:
+            self._state.finish_row_close(row.series, row.pseudonym)
+        else:
+            times = {(row.series, row.pseudonym): self._later(self._now())}
+            self._state.schedule_row_closes(times)
+
+    def _later(self, start: float) -> float:
+        return start - MEAN_CLOSE * math.log((1 + self._coins.below(GRAIN)) / GRAIN)
+
+
+def spelled(row: bytes) -> str:
+    """Return a pseudonym as it stands in an address."""
+    return urlsafe_b64encode(row).rstrip(b"=").decode()

@@ -1,0 +1,328 @@
+"""What runs beside the app: a queue in memory, a lazy daemon thread; and what a fork does to both.
+
+`put` never blocks and waits for no lock: it may run in a signal handler or a finalizer, in the very
+thread that holds one [docs.python.org, queue.SimpleQueue.put: reentrant]. A forked child drops the
+inherited queue (its parent still has it), makes its locks anew and starts its own thread with its
+first record.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+
+from ..clock import Clock
+from ..recording.recorder import Answers, Record
+from ..state import State, StateError
+from ..state.key_derivation import key_of
+from ..state.losses import Loss
+from .delivery_pool import DeliveryPool
+from .uploader import Uploader
+
+MOST_QUEUED = 100_000
+MOST_AT_ONCE = 1_000
+GATHER = 0.02  # seconds in which records gather for one commit
+SHORT, LONG = 0.05, 60.0  # seconds between two rounds
+RETRY_STATE = 5.0
+EXIT_SECONDS = 1.0  # for true values, at the exit of a process that did not close its client
+
+
+class Worker:
+    """Stores what is recorded and keeps the uploader going."""
+
+    def __init__(
+        self,
+        state: State,
+        answers: Answers,
+        uploader: Uploader,
+        clock: Clock,
+        complain: Callable[[str, str], None],
+        *,
+        threaded: bool = True,
+    ) -> None:
+        """Make no thread, touch no network: that waits for the first record."""
+        self.state = state
+        self.answers = answers
+        self.uploader = uploader
+        uploader.pool = DeliveryPool(threaded=threaded, finished=self._notify)
+        uploader.failed = self._fail
+        self._clock = clock
+        self._complain = complain
+        self._threaded = threaded
+        self._queue: deque[Record] = deque()
+        self._closing = False
+        self._here = _Here()
+        _live.add(self)
+        atexit.register(_at_exit, weakref.ref(self))
+
+    @property
+    def storing(self) -> threading.RLock:
+        """The lock under which records are stored."""
+        return self._here.storing
+
+    # -- what the app's threads call -----------------------------------------------------------
+
+    def put(self, record: Record) -> bool:
+        """Queue a record; False if memory holds enough already. Microseconds, no lock."""
+        self._notice_fork()
+        if len(self._queue) >= MOST_QUEUED:
+            return False
+        self._queue.append(record)
+        if not self._here.woken:
+            self.wake()
+        return True
+
+    def wake(self) -> None:
+        """See to it that the thread runs, and runs now."""
+        if not self._threaded or self._closing:
+            return
+        if self._here.thread is None or not self._here.thread.is_alive():
+            self._start()
+        self._here.wake()
+
+    def store(self) -> bool:
+        """Store what is queued, in the caller's thread; False if the state cannot take it."""
+        self._notice_fork()
+        try:
+            with self._here.storing:
+                # First what is due: a record must not hide the absence of an earlier period.
+                self.answers.sweep(self._clock.now(), self.uploader.collections.values())
+                for _ in range(0, len(self._queue), MOST_AT_ONCE):  # and not what comes meanwhile
+                    self._store_some()
+                self.answers.write_losses()
+        except StateError as error:
+            self._complain("state", str(error))
+            return False
+        return True
+
+    def finish(self) -> bool:
+        """Store what is queued and what is held: the process, or the client, ends."""
+        stored = self.store()
+        try:
+            with self._here.storing:
+                self.answers.finish()
+                self.answers.write_losses()
+        except StateError as error:
+            self._complain("state", str(error))
+            return False
+        return stored
+
+    def deliver(self, timeout: float) -> bool:
+        """Send what may leave, at once; whether all of it was counted in time."""
+        self._notice_fork()
+        ends, refused = time.monotonic() + timeout, self.uploader.refused
+        if self.uploader.is_busy:  # what is under way may fail, and is then tried once more
+            self._hurry(lambda: self._all_delivered() or self._is_idle(), timeout)
+        self._hurry(self._all_delivered, ends - time.monotonic())
+        return self._all_delivered() and self.uploader.refused == refused
+
+    def close(self, timeout: float) -> None:
+        """Send what is due and what only memory has; stop the thread. The rest leaves another time.
+
+        No longer than the timeout.
+        """
+        self._notice_fork()
+        ends = time.monotonic() + timeout
+        self._send_last(timeout)
+        self._closing = True
+        self._here.wake()
+        if self._here.thread is not None and self._here.thread is not threading.current_thread():
+            self._here.thread.join(max(0.0, ends - time.monotonic()))
+        self.let_go()
+        self.state.close()
+        _live.discard(self)
+
+    def leave(self) -> None:
+        """The process exits: try to deliver what only memory has, and leave the rest."""
+        if self.answers.outbox.next_due() is not None and self._here.thread is not None:
+            self._send_last(EXIT_SECONDS)
+        self.let_go()
+
+    def _send_last(self, timeout: float) -> None:
+        self._here.leaving = self.answers.outbox.next_due() is not None
+        if self._here.leaving or (self._threaded and self._is_due()):
+            self._do_round(lambda: not self._is_unfinished(), timeout)
+
+    def _hurry(self, finished: Callable[[], bool], timeout: float) -> None:
+        self._here.hurry = True
+        self._do_round(finished, timeout)
+
+    def _do_round(self, finished: Callable[[], bool], timeout: float) -> None:
+        """Have a round done now, and wait until that is so."""
+        if self._threaded:
+            self.wake()
+            with self._here.rounds:
+                self._here.rounds.wait_for(finished, timeout)
+        else:
+            self.work()
+
+    def let_go(self) -> None:
+        """Leave what is under way to whoever comes next."""
+        with suppress(StateError):
+            self.uploader.let_go()
+
+    def discard(self, person: bytes) -> None:
+        """Forget what is queued and held of a person, and let no leased report of theirs leave."""
+        self._notice_fork()
+        for _ in range(len(self._queue)):
+            with suppress(IndexError):  # another thread may store at the same time
+                record = self._queue.popleft()
+                if key_of(self.state.root, record.person) != person:
+                    self._queue.append(record)
+        self.answers.discard(person)
+        self.uploader.discard(person)
+
+    # -- the thread ----------------------------------------------------------------------------
+
+    def work(self) -> None:
+        """One round: store, then send what is due."""
+        hurry, self._here.hurry = self._here.hurry, False
+        leaving, self._here.leaving = self._here.leaving, False
+        try:
+            if self.store():
+                self.uploader.run(hurry=hurry, leaving=leaving)
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not end the thread, nor pass unseen
+            self._fail(error)
+        self._notify()
+
+    def _notify(self) -> None:
+        with self._here.rounds:
+            self._here.rounds.notify_all()
+
+    def _fail(self, error: Exception) -> None:
+        if isinstance(error, StateError):
+            self._complain("state", str(error))
+        else:
+            self._complain("uploader", f"{type(error).__name__} in the uploader")
+
+    def _run(self) -> None:
+        while not self._closing:
+            with suppress(Empty):
+                self._here.bell.get(timeout=self._pause())
+            self._here.gather.wait(GATHER)
+            self._here.woken = False  # before the round: what comes now wakes the next one
+            if not self._closing:
+                self.work()
+
+    def _pause(self) -> float:
+        try:
+            due = self.uploader.next_due()
+        except StateError:
+            return RETRY_STATE
+        return LONG if due is None else min(max(due - self._clock.now(), SHORT), LONG)
+
+    def _start(self) -> None:
+        if not self._here.starting.acquire(blocking=False):
+            return  # it is being started: perhaps by this very thread, below a signal handler
+        try:
+            if self._here.thread is None or not self._here.thread.is_alive():
+                thread = threading.Thread(target=self._run, name="veilcount", daemon=True)
+                with suppress(RuntimeError):  # the interpreter goes down: at exit all is stored
+                    thread.start()
+                    self._here.thread = thread
+        finally:
+            self._here.starting.release()
+        if "multiprocessing.util" in sys.modules:
+            # A multiprocessing child leaves by os._exit: atexit does not run, finalizers do.
+            sys.modules["multiprocessing.util"].Finalize(
+                None, _at_exit, (weakref.ref(self),), exitpriority=100
+            )
+
+    def _store_some(self) -> None:
+        self._store_these(
+            [self._queue.popleft() for _ in range(min(len(self._queue), MOST_AT_ONCE))]
+        )
+
+    def _store_these(self, some: list[Record]) -> None:
+        try:
+            self.answers.take(some)
+        except StateError:
+            self._queue.extendleft(reversed(some))
+            raise
+        except Exception as error:  # noqa: BLE001 - a bug of ours must cost one record, not a thousand
+            self._complain("answers", f"{type(error).__name__} while storing")
+            if len(some) == 1:
+                self.answers.losses.add(Loss.FAILED, some[0].collection.name)
+            for record in some if len(some) > 1 else ():
+                self._store_these([record])
+
+    def _is_due(self) -> bool:
+        try:
+            due = self.uploader.next_due()
+        except StateError:
+            return False
+        return due is not None and due <= self._clock.now()
+
+    def _is_idle(self) -> bool:
+        return not (self._here.hurry or self.uploader.is_busy)
+
+    def _is_unfinished(self) -> bool:
+        return self._here.leaving or self.uploader.is_busy or self._is_due()
+
+    def _all_delivered(self) -> bool:
+        try:
+            return not self._queue and not self.uploader.waiting()
+        except StateError:
+            return False
+
+    # -- forks ---------------------------------------------------------------------------------
+
+    def _notice_fork(self) -> None:
+        if self._here.pid != os.getpid():  # forked without Python's hooks
+            self.after_fork()
+
+    def after_fork(self) -> None:
+        """Begin anew in a child: nothing of the parent's is stored twice, no lock is inherited."""
+        self._queue = deque()
+        self._here = _Here()
+        self.answers.discard()
+        self.uploader.after_fork()
+        self.state.after_fork()
+
+
+class _Here:
+    """What belongs to one process: its thread and its locks."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.thread: threading.Thread | None = None
+        self.woken = False
+        self.bell: SimpleQueue[None] = SimpleQueue()
+        self.gather = threading.Event()  # never set: a sleep that a daemon thread may die in
+        self.storing = threading.RLock()
+        self.starting = threading.Lock()
+        self.rounds = threading.Condition()
+        self.hurry = False
+        self.leaving = False
+
+    def wake(self) -> None:
+        self.woken = True
+        self.bell.put(None)
+
+
+_live: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for worker in list(_live):
+        worker.after_fork()
+
+
+def _at_exit(worker: weakref.ref[Worker]) -> None:
+    """Store; the network is waited for only where memory alone has something, and not for long."""
+    found = worker()
+    if found is not None and found in _live:
+        found.finish()
+        found.leave()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,1 @@
+"""Diagnostics: why nothing left this machine, and what a new definition would change."""

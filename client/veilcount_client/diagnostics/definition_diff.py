@@ -1,0 +1,183 @@
+"""What a new definitions file would change: `python -m veilcount_client check new --was old`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+
+from veilcount_shared import Collection, lint, periods
+from veilcount_shared.collection.canonical import form
+from veilcount_shared.errors import show
+from veilcount_shared.periods import Unit
+
+from ..recording import budget_reservation
+from .finding import Finding
+from .state_checks import Notes
+
+FIGURES = (
+    ("event", "epsilon_event"),
+    ("day", "epsilon_day"),
+    ("user", "epsilon_user"),
+)
+NAMES = {"per_period": "per_day"}  # in the file it is called so
+DAY = timedelta(days=1)
+DayRange = tuple[date, date]  # the first day, and the first day after
+_OFTEN = {
+    Unit.EVENT: "answers",
+    Unit.DAY: "daily answers",
+    Unit.WEEK: "weekly answers",
+    Unit.MONTH: "monthly answers",
+    Unit.USER: "answers",
+}
+DERIVED = "mechanism"  # follows from the other keys, and is named where none of them changed
+
+
+def compare(
+    new: Mapping[str, Collection], old: Mapping[str, Collection] | None
+) -> Iterator[Finding]:
+    """Yield what deserves a decision, collection by collection; then remarks, which may be left."""
+    for name, collection in new.items():
+        before = old and (old.get(name) or old.get(collection.replaces or ""))
+        yield from _one(collection, before or None, asked=old is not None)
+    if old is not None:
+        yield from _gone(new, old)
+        yield from _over(new, old)
+
+
+def _one(new: Collection, old: Collection | None, *, asked: bool) -> Iterator[Finding]:
+    if old is not None:
+        yield from _series(new, old)
+        yield from _spending(new, old)
+        yield from _left(new, old)
+        yield from _paid(new, old)
+    else:
+        figures = ", ".join(f"{show(getattr(new, key))} per {unit}" for unit, key in FIGURES)
+        yield Finding(new.name, True, f"epsilon {figures}")
+        if asked:
+            says = "new: consent does not cover it, ask again where unasked() names it"
+            yield Finding(new.name, False, says)
+    for remark in lint(new):
+        yield Finding(new.name, True, f"remark on {remark.key}: {remark.text}")
+
+
+def _series(new: Collection, old: Collection) -> Iterator[Finding]:
+    """Yield whether answers go on in the same series, and whether they answer the same question."""
+    keys = changed(new, old)
+    if keys:
+        says = f"{', '.join(keys)} changed: a new series begins, never summed with the old;"
+        yield Finding(new.name, False, f"{says} consent does not cover it, ask again")
+    elif new.question != old.question:
+        says = "the question is worded anew, the series goes on, and so does consent: if it means"
+        yield Finding(new.name, False, f"{says} something else, give the collection another name")
+    else:
+        yield Finding(new.name, True, "the same series")
+
+
+def changed(new: Collection, old: Collection) -> list[str]:
+    """Return the fingerprinted keys in which two definitions differ, as the file calls them."""
+    before, after = form(old), form(new)
+    keys = [key for key in {**before, **after} if after.get(key) != before.get(key)]
+    told = [key for key in keys if key != DERIVED] or keys
+    return [NAMES.get(key, key) for key in told]
+
+
+def _spending(new: Collection, old: Collection) -> Iterator[Finding]:
+    more = [
+        f"{show(getattr(old, key))} -> {show(getattr(new, key))} per {unit}"
+        for unit, key in FIGURES
+        if getattr(new, key) > getattr(old, key)
+    ]
+    if more:
+        yield Finding(new.name, False, f"spends more, epsilon {', '.join(more)}: is it worth it?")
+
+
+def _left(new: Collection, old: Collection) -> Iterator[Finding]:
+    """Yield whether who answered everything asked so far could answer nothing of the new form."""
+    spent = old.epsilon_day * min(_begun(old, new.start), old.answering)
+    if new.epsilon_user - spent < new.unit_epsilon:
+        says = "who answered all of the old one has nothing left to spend: give it a new name, or"
+        yield Finding(new.name, False, f"{says} let it ask for more in all, under a larger ceiling")
+
+
+def _begun(old: Collection, day: date) -> int:
+    """Return how many periods of a campaign without an end have begun before a day."""
+    if day <= old.start:
+        return 0
+    return periods.count(old.unit, old.start, day)
+
+
+def _paid(new: Collection, old: Collection) -> Iterator[Finding]:
+    """Yield from when on a person who answered the old form answers the new one.
+
+    The budget ledger counts by a unit's whole day, week or month. A time range that overlaps one
+    that was paid for under another unit is refused; the same range spends what its cap leaves.
+    """
+    (began, ended), (begins, ends) = _reach(old), _reach(new)
+    first = max(began, begins)  # the two campaigns' first common day, of all that are alike
+    if new.fingerprint != old.fingerprint and first < min(ended, ends):
+        paid = _range(old, first)
+        says, well = _again(new, old, paid, same=paid == _range(new, first))
+        yield Finding(new.name, well, says)
+
+
+def _again(new: Collection, old: Collection, paid: DayRange, *, same: bool) -> tuple[str, bool]:
+    """Return what is left of a range that was paid for, or when the new form begins after it."""
+    who = f"who answered {_when(old, paid)}under the old form"
+    left = (new.epsilon_day - old.epsilon_day) // new.unit_epsilon if same else 0
+    after = _range(new, paid[1] - DAY)[1]
+    if left > 0:
+        return f"{who} has at most {left} answers left of the same {_time(new.unit)}", True
+    if after >= new.until:
+        return f"{who} answers nothing of the new form", False
+    if same:
+        return f"{who} answers the new form from {after} on", True
+    each = "" if old.unit is Unit.USER else f", and so for every {_time(old.unit)} answered"
+    waits = f"unit {old.unit} -> {new.unit}: {who} gives no {_OFTEN[new.unit]} before {after}"
+    return f"{waits}{each}: no time is paid for twice", False
+
+
+def _time(unit: Unit) -> str:
+    return {Unit.EVENT: "day", Unit.USER: "campaign"}.get(unit, str(unit))
+
+
+def _reach(collection: Collection) -> DayRange:
+    """Return the whole days, weeks or months that a campaign touches, which its dates may cut."""
+    first, last = collection.start, collection.until - DAY
+    return _range(collection, first)[0], _range(collection, last)[1]
+
+
+def _range(collection: Collection, day: date) -> DayRange:
+    """Return a unit's whole day, week or month around a day."""
+    unit, start, until = collection.unit, collection.start, collection.until
+    return periods.calendar_range(unit, start, until, periods.number(unit, start, day))
+
+
+def _when(collection: Collection, days: DayRange) -> str:
+    """Return a range in words, with the space that follows them."""
+    first = days[0]
+    match collection.unit:
+        case Unit.USER:
+            return ""
+        case Unit.MONTH:
+            return f"in {first:%Y-%m} "
+        case Unit.WEEK:
+            return f"in the week of {first} "
+        case _:
+            return f"on {first} "
+
+
+def _gone(new: Mapping[str, Collection], old: Mapping[str, Collection]) -> Iterator[Finding]:
+    kept = {*new, *(each.replaces for each in new.values())}
+    for name in old:
+        if name not in kept:
+            says = "gone: what it reserved stays reserved (if renamed: replaces = "
+            yield Finding(name, True, f'{says}"{name}")')
+
+
+def _over(new: Mapping[str, Collection], old: Mapping[str, Collection]) -> Iterator[Finding]:
+    """Yield what a device that began with the old file would refuse to load."""
+    notes = Notes().as_state()
+    budget_reservation.reserve(notes, old.values())
+    for name, why in budget_reservation.reserve(notes, new.values()).refused.items():
+        says = f"refused at load by devices that began with the old file: {why}"
+        yield Finding(name, False, says)

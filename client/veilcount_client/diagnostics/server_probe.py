@@ -1,0 +1,76 @@
+"""One harmless request: is there an aggregator, does it speak our version, what time has it?
+
+A test batch without a report: one in production refuses it by name, which only an aggregator that
+read it can do; one in development takes it and counts nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+from veilcount_shared.report import Batch, Losses
+from veilcount_shared.wire import VERSION, encode_packed
+
+from ..delivery.transport import OK, PROBLEM_TYPE, HttpTransport, _Reply
+
+NO_KEY = frozenset({401, 403})
+NOT_HERE = frozenset({404, 405, 410})
+BUSY = frozenset({429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What came of it."""
+
+    well: bool
+    says: str
+    time: float | None = None  # by the aggregator's clock
+
+
+def call(url: str, key: str | None, fingerprint: str, now: Callable[[], float]) -> Call:
+    """Ask an aggregator whether it would understand us."""
+    body = encode_packed(Batch(losses=Losses(fingerprint), test=True))
+    try:
+        reply = HttpTransport(url, key, now)._request("POST", "/v1/reports", body)  # noqa: SLF001 - the same room
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is the finding
+        kind = type(error).__name__
+        return Call(False, f"{url} cannot be reached ({kind}): check the address and the network")
+    well, says = _judge(reply)
+    return Call(well, f"{url} {says}", _time(reply))
+
+
+def _judge(reply: _Reply) -> tuple[bool, str]:  # noqa: PLR0911 - one return a finding
+    problem = _problem(reply)
+    if reply.status == OK:
+        return True, "takes test batches: it is in development mode"
+    if problem.get("place") == "test":
+        return True, f"speaks version {VERSION}"
+    if str(problem.get("type", "")).endswith("unknown-version"):
+        return False, f"does not speak version {VERSION}: bring both to the same release"
+    if reply.status in NO_KEY:
+        return False, "wants another key: give VEILCOUNT_KEY one of its device keys"
+    if reply.status in NOT_HERE:
+        return False, f"answers {reply.status}: no aggregator at this address, check the path"
+    if reply.status in BUSY:
+        return False, f"answers {reply.status}: it is busy or down, reports wait; tell its operator"
+    return False, f"answers {reply.status}, not as an aggregator would: is a proxy in between?"
+
+
+def _problem(reply: _Reply) -> dict[str, object]:
+    if not reply.headers.get("Content-Type", "").startswith(PROBLEM_TYPE):
+        return {}
+    try:
+        problem = json.loads(reply.content)
+    except ValueError:
+        return {}
+    return problem if isinstance(problem, dict) else {}
+
+
+def _time(reply: _Reply) -> float | None:
+    try:
+        return parsedate_to_datetime(reply.headers["Date"]).timestamp()
+    except (KeyError, ValueError):
+        return None

@@ -1,0 +1,200 @@
+"""What a state says of this machine: where it lies, what was asked, what waits, what was lost."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import cast
+
+from veilcount_shared import Collection
+from veilcount_shared.epsilon import EPSILON_GRAIN
+
+from ..clock import instant
+from ..recording import budget_reservation
+from ..settings import Settings
+from ..state import State, StateError
+from ..state.closed_series import closed
+from ..state.factory import open_state
+from ..state.key_derivation import key_of
+from ..state.losses import Loss
+from ..state.sqlite_database import FILE
+from .finding import Finding
+
+IN_MEMORY = frozenset({"tmpfs", "ramfs"})
+SELF = ""
+
+#: what can be done about a loss; the others are as the definitions want them
+ADVICE = {
+    Loss.AGED: "the aggregator could not be reached for longer than `late`",
+    Loss.CORRUPT: "a damaged file was set aside beside the state: look at the disk",
+    Loss.CROWDED: "more was recorded at once than memory holds: record less often",
+    Loss.EVICTED: "the outbox was full: the aggregator could not be reached for long",
+    Loss.MALFORMED: "the aggregator refused the bytes: a test client, or another release?",
+    Loss.MOVED: "the state was copied or rolled back: do not ship or restore it",
+    Loss.NO_STATE: "there was no durable place for the state: give state_dir",
+    Loss.OVER_BUDGET: "the aggregator counted another device's answers as this one's",
+    Loss.REFUSED: "over the ceiling, or without trust_curator: see above",
+    Loss.SEGMENT: "a segment that the definitions do not declare: see the app's log",
+    Loss.STALE: "arrived later than `late` allows: see the clock",
+    Loss.UNKNOWN: "a name that the definitions do not have: see the app's log",
+}
+
+
+class Notes:
+    """Notes over those of a state, which it does not change: to ask what would be reserved."""
+
+    def __init__(self, state: State | None = None) -> None:
+        """Begin with what the state knows."""
+        self._state = state
+        self._own: dict[str, str] = {}
+
+    def note(self, name: str) -> str | None:
+        """Return what is kept under a name."""
+        known = self._state.note(name) if self._state else None
+        return self._own.get(name, known)
+
+    def keep(self, name: str, value: str) -> None:
+        """Keep it here."""
+        self._own[name] = value
+
+    def as_state(self) -> State:
+        """Return the notes for `ledger.reserve`, which asks a state for nothing else."""
+        return cast("State", self)
+
+
+def look(
+    place: str | Path, settings: Settings, collections: Mapping[str, Collection], now: float
+) -> Iterator[Finding]:
+    """Yield what a state says; what there is none to say of, where there is none yet."""
+    shared = "://" in str(place)
+    if not shared:
+        yield from _directory(Path(place))
+    if not shared and not (Path(place) / FILE).exists():
+        yield from _ceilings(Notes(), settings, collections)
+        says = "nobody was asked on this machine: start the app, and have it call consent(...)"
+        yield Finding("consent", False, says)
+        return
+    try:
+        state = open_state(place)
+    except StateError as error:
+        yield Finding("state", False, f"{error}: see to the place, or give another state_dir")
+        return
+    try:
+        yield Finding("state", True, str(place).rsplit("@", 1)[-1])  # no password
+        yield from _ceilings(Notes(state), settings, collections)
+        yield from _consent(state, settings, collections)
+        yield from _closed(state, collections)
+        yield from _outbox(state, now)
+        yield from _losses(state, collections)
+    except StateError as error:
+        yield Finding("state", False, f"{error}: see to the place, or give another state_dir")
+    finally:
+        state.close()
+
+
+def _directory(directory: Path) -> Iterator[Finding]:
+    """Yield whether there is a durable place, without making one."""
+    nearest = next(each for each in (directory, *directory.absolute().parents) if each.exists())
+    try:
+        with tempfile.TemporaryFile(dir=nearest) as probe:
+            probe.write(b"veilcount")
+            probe.flush()
+            os.fsync(probe.fileno())
+    except OSError as error:
+        says = f"{nearest}: {error.strerror}: make it writable, or give another state_dir"
+        yield Finding("directory", False, says)
+        return
+    kind = filesystem(nearest)
+    if kind in IN_MEMORY:
+        says = f"{nearest} is in memory ({kind}), and forgets what was spent: give state_dir a disk"
+        yield Finding("directory", False, says)
+    else:
+        yield Finding("directory", True, f"{directory} can be written")
+
+
+def filesystem(directory: Path) -> str:
+    """Return what kind of file system a directory lies on; nothing where it cannot be told."""
+    try:
+        device = directory.stat().st_dev
+        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    found = [line for line in mounts.splitlines() if line.split()[2] == wanted]
+    return found[-1].partition(" - ")[2].split()[0] if found else ""
+
+
+def _ceilings(
+    notes: Notes, settings: Settings, collections: Mapping[str, Collection]
+) -> Iterator[Finding]:
+    reservation = budget_reservation.reserve(
+        notes.as_state(), collections.values(), settings.ceiling, settings.daily_ceiling
+    )
+    for name, why in reservation.refused.items():
+        yield Finding(f"ceiling, {name}", False, why)
+    if not reservation.refused:
+        ceilings = reservation.ceilings
+        life, day = ceilings.life / EPSILON_GRAIN, ceilings.day / EPSILON_GRAIN
+        yield Finding("ceiling", True, f"epsilon {life:g} in all, {day:g} a day: all fits")
+
+
+def _consent(
+    state: State, settings: Settings, collections: Mapping[str, Collection]
+) -> Iterator[Finding]:
+    if settings.persons:
+        count = len(state.consenting())
+        says = f"{count} persons consented"
+        yield Finding("consent", bool(count), says if count else f"{says}: call consent(...)")
+        return
+    person = state.person(key_of(state.root, SELF))
+    if person.consented is None:
+        yield Finding("consent", False, "the person was not asked: call consent(...)")
+        return
+    if not person.consented:
+        yield Finding("consent", True, "the person said no: nothing is recorded")
+        return
+    unasked = [name for name, each in collections.items() if each.fingerprint not in person.covered]
+    if unasked:
+        names = ", ".join(unasked)
+        says = f"does not cover {names}: ask again, where unasked() is not empty"
+        yield Finding("consent", False, says)
+    else:
+        yield Finding("consent", True, "given for every collection")
+
+
+def _closed(state: State, collections: Mapping[str, Collection]) -> Iterator[Finding]:
+    names = {each.fingerprint: name for name, each in collections.items()}
+    for series in sorted(closed(state, names), key=names.__getitem__):
+        says = "the aggregator takes no more for it: leave it out of the app's next version"
+        yield Finding(f"closed, {names[series]}", False, says)
+
+
+def _outbox(state: State, now: float) -> Iterator[Finding]:
+    waiting, due = state.waiting(now), state.next_due()
+    failed = state.attempts()
+    if due is None:
+        yield Finding("outbox", True, "empty")
+    elif failed:
+        says = f"{waiting} waiting, the next until {_minute(due)}, failed attempts: {failed}:"
+        yield Finding("outbox", False, f"{says} see the aggregator")
+    elif due > now:
+        says = f"{waiting} waiting for their time, the next leaves {_minute(due)}"
+        yield Finding("outbox", True, says)
+    else:
+        says = f"{waiting} waiting, and due: they leave while the app runs"
+        yield Finding("outbox", True, says)
+
+
+def _minute(seconds: float) -> str:
+    return f"{instant(seconds):%Y-%m-%d %H:%M} UTC"
+
+
+def _losses(state: State, collections: Mapping[str, Collection]) -> Iterator[Finding]:
+    names = {each.fingerprint: name for name, each in collections.items()}
+    for (loss, where), count in sorted(state.losses().items()):
+        if count > 0 and loss in ADVICE:
+            name = names.get(where, where)
+            says = f"{count} {loss}{f' of {name}' if name else ''}: {ADVICE[loss]}"
+            yield Finding("lost", True, says)

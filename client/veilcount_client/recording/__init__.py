@@ -1,0 +1,1 @@
+"""Recording: from a value to a randomized report that its budget was reserved for."""

@@ -1,0 +1,187 @@
+"""What a person may still reveal: caps reserved at load, in file order, against the app's ceilings.
+
+Nothing here looks at what anyone recorded. A collection fits under the ceilings or it does not,
+once, when the definitions are loaded; afterwards its caps are its own, so that no collection's
+activity can be read from another's refusals. Money is in millionths of an epsilon.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+
+from veilcount_shared import Collection
+from veilcount_shared.epsilon import EPSILON_GRAIN
+
+from ..state import State
+
+CLAIMS = "claims"
+CEILINGS = "ceilings"
+
+
+def micro(epsilon: Fraction) -> int:
+    """Return an epsilon in millionths; every definition's is a whole number of them."""
+    return int(epsilon * EPSILON_GRAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one lineage may spend of a person, and whom it excludes."""
+
+    name: str
+    lineage: str
+    life: int
+    day: int
+    reserved: int  # the most that any form of it could have spent, this one's included
+    draw: str | None = None  # of the cohorts of one draw a person is in one
+    number: int = 0
+    pair: str | None = None  # of two twins a person answers one
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """What the app lets a person reveal, in all and in a UTC day."""
+
+    life: int
+    day: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What was decided at load."""
+
+    claims: Mapping[str, Claim]  # of the collections that fit, by name
+    refused: Mapping[str, str]  # why the others do not
+    ceilings: Ceilings
+
+
+def reserve(
+    state: State,
+    collections: Iterable[Collection],
+    ceiling: Fraction | None = None,
+    daily_ceiling: Fraction | None = None,
+) -> Reservation:
+    """Reserve the caps of these collections, and keep what was reserved.
+
+    Without ceilings, those of the first file ever loaded hold: to grow takes an explicit act.
+    """
+    held = _held(state)
+    wanted = [_claim(collection, held) for collection in collections]
+    ceilings = _ceilings(state, wanted, ceiling, daily_ceiling)
+    fitting, refused = _fit(wanted, list(held.values()), ceilings)
+    claims = {claim.name: claim for claim in fitting}
+    # What was removed, or is refused in its new form, may have spent: its claim stays.
+    kept = [asdict(claim) for claim in (held | claims).values()]
+    state.keep(CLAIMS, json.dumps(kept, separators=(",", ":")))
+    return Reservation(claims, refused, ceilings)
+
+
+def total(claims: Iterable[Claim]) -> Ceilings:
+    """Return what one person can reveal at most under these claims, in all and in a day."""
+    heirs = _heirs(claims)
+    return Ceilings(
+        _most([(claim, claim.reserved) for claim in heirs]),
+        _most([(claim, claim.day) for claim in heirs]),
+    )
+
+
+def _heirs(claims: Iterable[Claim]) -> list[Claim]:
+    """Return one claim a lineage, the larger of each figure: they spend from one account."""
+    heirs: dict[str, Claim] = {}
+    for claim in claims:
+        known = heirs.get(claim.lineage, claim)
+        heirs[claim.lineage] = replace(
+            _grouped(claim, known),
+            reserved=max(claim.reserved, known.reserved),
+            day=max(claim.day, known.day),
+        )
+    return list(heirs.values())
+
+
+def _most(costs: list[tuple[Claim, int]]) -> int:
+    """Sum the costs; of two twins the dearer, of the cohorts of a draw the dearest counts."""
+    pairs: dict[str, int] = defaultdict(int)
+    draws: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    free = 0
+    for claim, cost in costs:
+        if claim.pair is not None:
+            cost, pairs[claim.pair] = (  # noqa: PLW2901 - what the second twin adds to the first
+                max(0, cost - pairs[claim.pair]),
+                max(cost, pairs[claim.pair]),
+            )
+        if claim.draw is None:
+            free += cost
+        else:
+            draws[claim.draw][claim.number] += cost
+    return free + sum(max(numbers.values()) for numbers in draws.values())
+
+
+def _fit(
+    wanted: list[Claim], past: list[Claim], ceilings: Ceilings
+) -> tuple[list[Claim], dict[str, str]]:
+    """Take claims in file order as long as they fit. What past ones reserved stays reserved."""
+    fitting: list[Claim] = []
+    refused: dict[str, str] = {}
+    for claim in wanted:
+        life = total([*past, *fitting, claim]).life
+        day = total([*fitting, claim]).day
+        if life > ceilings.life:
+            refused[claim.name] = _too_much("ceiling", life, ceilings.life)
+        elif day > ceilings.day:
+            refused[claim.name] = _too_much("daily_ceiling", day, ceilings.day)
+        else:
+            fitting.append(claim)
+    return fitting, refused
+
+
+def _too_much(name: str, needed: int, ceiling: int) -> str:
+    grain = EPSILON_GRAIN
+    return f"needs {name} = {needed / grain:g}, it is {ceiling / grain:g}: raise it to allow this"
+
+
+def _claim(collection: Collection, held: Mapping[str, Claim]) -> Claim:
+    known = held.get(collection.name) or held.get(collection.replaces or "")
+    life, cohort = micro(collection.epsilon_user), collection.cohort
+    claim = Claim(
+        collection.name,
+        known.lineage if known else collection.replaces or collection.name,
+        life,
+        micro(collection.epsilon_day),
+        max(life, known.reserved if known else 0),
+        f"{cohort.draw} {cohort.of}" if cohort else None,
+        cohort.number if cohort else 0,
+        " ".join(sorted((collection.name, collection.twin))) if collection.twin else None,
+    )
+    return _grouped(claim, known or claim)
+
+
+def _grouped(claim: Claim, known: Claim) -> Claim:
+    """Return a claim that excludes whom both forms of it exclude: alike, or nobody.
+
+    Who answered one form may not be who answers the other.
+    """
+    if (claim.draw, claim.number, claim.pair) == (known.draw, known.number, known.pair):
+        return claim
+    return replace(claim, draw=None, number=0, pair=None)
+
+
+def _ceilings(
+    state: State, wanted: list[Claim], ceiling: Fraction | None, daily: Fraction | None
+) -> Ceilings:
+    kept = state.note(CEILINGS)
+    if kept is None:
+        first = total(wanted)
+        kept = f"{first.life} {first.day}"
+        state.keep(CEILINGS, kept)
+    life, day = map(int, kept.split())
+    return Ceilings(
+        life if ceiling is None else micro(ceiling), day if daily is None else micro(daily)
+    )
+
+
+def _held(state: State) -> dict[str, Claim]:
+    kept = json.loads(state.note(CLAIMS) or "[]")
+    return {fields["name"]: Claim(**fields) for fields in kept}

@@ -1,0 +1,268 @@
+"""What left this device, and what it cost: for the person, in plain words and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Adjacency, Model, Presence
+from veilcount_shared.epsilon import EPSILON_GRAIN
+from veilcount_shared.errors import show
+from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plane, Subset
+
+from ..state import Sent, Spent, State
+from ..state.closed_series import closed
+from .budget_reservation import Reservation, micro
+
+WAITING = "waiting"  # the status of what has not left yet
+TRUE_VALUE = "the true value, not kept here once it has left"
+NOT_COVERED = (
+    "That you answered, and when, can be seen by the receiver (where presence is not hidden).",
+    "Whoever sees your network address can connect what you send.",
+    "What you have in common with others is learnt from them, with or without you.",
+)
+
+
+ADJACENCY = {Adjacency.SUBSTITUTE.value: "substitution", Adjacency.ADD_REMOVE.value: "add-remove"}
+NOT_RECORDED = "before forget() or under earlier definitions, adjacency not recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The epsilon spent under one model and one adjacency: only these may be added up."""
+
+    model: str | None  # None: of what is no longer loaded
+    adjacency: str | None
+    epsilon: float
+
+    def line(self) -> str:
+        """Return the total in plain words."""
+        label = NOT_RECORDED
+        if self.model is not None and self.adjacency is not None:
+            label = f"{self.model}, {ADJACENCY[self.adjacency]}"
+        return f"{label}: epsilon {self.epsilon:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one collection learnt of one person."""
+
+    name: str
+    question: str
+    model: str
+    adjacency: str  # of every epsilon here
+    spent: float
+    event: str
+    day: str
+    life: str
+    frozen: int  # answers that are given and will not be drawn again
+    sent: tuple[Mapping[str, Any], ...]
+    closed: bool  # the receiver takes no more
+
+    def lines(self) -> list[str]:
+        """Return the entry in plain words."""
+        how = "a true value, to a trusted curator" if self.model == "central" else "randomized"
+        return [
+            f"{self.question} [{self.name}]",
+            f"  {how}; epsilon ({ADJACENCY[self.adjacency]}) {self._figures()}",
+            f"  spent {self.spent:g} of {self.life}; {self.frozen} answers given",
+            *(["  closed: no more is asked"] if self.closed else []),
+            *(f"  {each['status']}: period {each['period']}, {each['says']}" for each in self.sent),
+        ]
+
+    def _figures(self) -> str:
+        return f"{self.event} an answer, {self.day} a day, {self.life} in all"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """All collections of one person.
+
+    `charged` is the plain sum of all stated epsilons, whatever their adjacency: what the device
+    holds against its `ceiling`, and no privacy figure.
+    """
+
+    entries: tuple[Entry, ...]
+    spent: tuple[Total, ...]
+    charged: float
+    ceiling: float
+    losses: Mapping[str, int]
+
+    def text(self) -> str:
+        """Return the receipt for a person to read."""
+        lines = [line for entry in self.entries for line in (*entry.lines(), "")]
+        lines += ["Over all collections:", *(f"  {total.line()}" for total in self.spent)]
+        lines.append(
+            f"  limit on this device: {self.charged:g} of at most {self.ceiling:g}, the plain sum"
+            " of the stated epsilons (a safety limit, no privacy figure)"
+        )
+        lines += [f"Not recorded, {reason}: {count}" for reason, count in self.losses.items()]
+        return "\n".join([*lines, "", "What this does not cover:", *NOT_COVERED])
+
+    def json(self) -> dict[str, Any]:
+        """Return the receipt as JSON values."""
+        return {
+            "collections": [
+                {field: getattr(entry, field) for field in Entry.__slots__}
+                for entry in self.entries
+            ],
+            "spent": [
+                {field: getattr(total, field) for field in Total.__slots__} for total in self.spent
+            ],
+            "charged": self.charged,
+            "ceiling": self.ceiling,
+            "losses": dict(self.losses),
+            "not_covered": list(NOT_COVERED),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What a report of a collection looks like, and by which law its message is drawn."""
+
+    collection: str
+    design: Mapping[str, Any]
+    message_bits: int
+    message_bytes: int
+    dummy: str  # of a fixed message that nobody recorded
+    law: str
+
+
+def receipt(
+    state: State, key: bytes, collections: Mapping[str, Collection], reservation: Reservation
+) -> Receipt:
+    """Return what a person's state says, over all collections."""
+    spent, sent = state.spent(key), state.sent(key)
+    names = {each.fingerprint: name for name, each in collections.items()}
+    over = closed(state, names)
+    entries = [
+        _entry(
+            collection,
+            reservation,
+            spent,
+            sent,
+            state.used(key, series := collection.fingerprint),
+            closed=series in over,
+        )
+        for collection in collections.values()
+    ]
+    losses: Counter[str] = Counter()
+    for (reason, where), count in state.losses().items():
+        name = names.get(where, where)  # on the way, losses are kept by series
+        losses[f"{reason.value}{f' ({name})' if name else ''}"] += count
+    charged = sum(each.life for each in spent.values())
+    return Receipt(
+        tuple(entries),
+        tuple(_totals(collections.values(), entries, charged)),
+        charged / EPSILON_GRAIN,
+        reservation.ceilings.life / EPSILON_GRAIN,
+        dict(+losses),
+    )
+
+
+def _totals(
+    collections: Iterable[Collection], entries: Iterable[Entry], charged: int
+) -> Iterator[Total]:
+    """Yield one total per model and adjacency, then what belongs to no loaded definition.
+
+    A lineage may have spent under a definition of another adjacency, so only the answers of the
+    loaded one count for its own.
+    """
+    spent: Counter[tuple[str, str]] = Counter()
+    for collection, entry in zip(collections, entries, strict=True):
+        answered = entry.frozen * micro(collection.unit_epsilon)
+        spent[entry.model, entry.adjacency] += min(answered, round(entry.spent * EPSILON_GRAIN))
+    for (model, adjacency), epsilon in sorted((+spent).items(), reverse=True):
+        yield Total(model, adjacency, epsilon / EPSILON_GRAIN)
+    if charged > spent.total():
+        yield Total(None, None, (charged - spent.total()) / EPSILON_GRAIN)
+
+
+def example(collection: Collection) -> Example:
+    """Return the format and the law of a collection's reports."""
+    dummy = next(m for m in range(1 << collection.message_bits) if collection.design.valid(m))
+    return Example(
+        collection.name,
+        collection.design.canonical(),
+        collection.message_bits,
+        collection.message_bytes,
+        collection.pack(dummy).hex(),
+        _law(collection),
+    )
+
+
+def _entry(
+    collection: Collection,
+    reservation: Reservation,
+    spent: Mapping[str, Spent],
+    sent: list[Sent],
+    used: tuple[int, int],
+    *,
+    closed: bool,
+) -> Entry:
+    claim = reservation.claims.get(collection.name)
+    life = spent[claim.lineage].life if claim and claim.lineage in spent else 0
+    return Entry(
+        collection.name,
+        collection.question,
+        collection.model.value,
+        collection.epsilon_adjacency.value,
+        life / EPSILON_GRAIN,
+        show(collection.epsilon_event),
+        show(collection.epsilon_day),
+        show(collection.epsilon_user),
+        used[1],
+        tuple(
+            _told(collection, each)
+            for each in sent
+            if each.report.fingerprint == collection.fingerprint
+        ),
+        closed,
+    )
+
+
+def _told(collection: Collection, sent: Sent) -> dict[str, Any]:
+    is_true = collection.model is Model.CENTRAL
+    is_wiped = is_true and sent.status != WAITING  # what the state has in its place is no message
+    return {
+        "status": sent.status,
+        "period": sent.report.period,
+        "segment": sent.report.segment,
+        "message": "" if is_wiped else sent.report.message.hex(),
+        "says": TRUE_VALUE if is_true else _says(collection, sent.report.message),
+    }
+
+
+def _says(collection: Collection, packed: bytes) -> str:
+    """Return a randomized answer as a person can read it."""
+    design, message = collection.design, collection.unpack(packed)
+    if not isinstance(design, Subset):
+        return f"randomized answer {message} of {design.messages}"
+    labels = list(getattr(collection.domain, "labels", range(design.k)))
+    if collection.presence is Presence.HIDDEN:
+        labels.append("absent")
+    return "randomized answer " + " or ".join(str(labels[x]) for x in design.members(message))
+
+
+def _law(collection: Collection) -> str:
+    design = collection.design
+    if collection.model is Model.CENTRAL:
+        return "the true value itself, for a trusted curator"
+    if isinstance(design, Subset | Plane):
+        return (
+            f"holds the true value with probability {float(design.P):.6f}, any given other value"
+            f" with {float(design.Q):.6f}"
+        )
+    if isinstance(design, Hierarchy):
+        return (
+            f"names a node of a tree over {design.inputs} stretches of the range, on one of"
+            f" {len(design.levels)} levels drawn beforehand: by that level's own randomizer"
+        )
+    assert isinstance(design, Mean | Distribution)  # noqa: S101 - the other two
+    return (
+        f"lies in the true value's window of {design.window.width} of {design.messages} levels"
+        f" with probability {float(design.P):.6f}"
+    )

@@ -1,0 +1,262 @@
+"""The contract of a state, in domain words. SQLite and Redis keep it; one battery tests both.
+
+The promise that everything rests on: `commit` charges the ledger, freezes the answer and stores the
+randomized report in one durable step, or does none of it. A report that is not in the outbox cannot
+leave, and one that is there is never drawn again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from veilcount_shared.report import Report
+
+from .losses import Loss
+
+KEY_BYTES = 16
+KEPT = 64  # finished reports of one person that stay for the receipt
+PUT_OFF = 2 * 3600.0  # seconds after its earliest instant from which a report's time was put off
+ROW_CLOSED = 0xFFFF  # in place of a number of answers: the aggregator takes no more for the row
+
+
+class StateError(Exception):
+    """The state cannot be used now: no disk, no server, no right. Nothing was half done.
+
+    Where the way to a server broke twice, all of it may have been done.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who a ledger belongs to: a key made from the id, which itself is never stored."""
+
+    key: bytes
+    secret: bytes  # of answers, pseudonyms and slots: another one after `forget`
+    root: bytes = b""  # of cohort, paired collection and answering periods: never another one
+    consented: bool | None = None
+    covered: frozenset[str] = frozenset()  # the fingerprints that the consent was given for
+    since: float = 0.0  # when it was first given
+
+
+class Fate(StrEnum):
+    """What became of a draw."""
+
+    STORED = "stored"
+    FROZEN = "frozen"
+    OVER_CAP = "over_cap"
+    NO_CONSENT = "no_consent"  # withdrawn or forgotten between the draw and the commit
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A randomized answer that asks to be stored, with what it costs and where it counts.
+
+    Money is in millionths of an epsilon. `report` is None for a true value that stays in memory:
+    only its slot is charged. The range of days is the unit's whole calendar day, week or month,
+    which no other unit of the lineage may have paid for, not even in part.
+    """
+
+    person: bytes
+    lineage: str  # the name its spend accrues under, through redefinitions and renamings
+    series: str
+    period: int
+    answer: int  # which of the period's answers
+    cost: int
+    first_day: int  # of the range that is paid for, as an ordinal
+    end_day: int  # the first day after it
+    day_cap: int
+    life_cap: int
+    report: Report | None
+    earliest: float  # it never leaves before
+    send_at: float  # it leaves then, unless hurried
+    expires: float
+    free: bool = False  # in development: nothing is frozen and nothing adds up
+    is_true: bool = False  # a true value: its message is wiped when it leaves the outbox
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A stored report on its way."""
+
+    number: int
+    person: bytes
+    report: Report
+    send_at: float
+    tries: int  # how often it was leased to be sent, this time included
+
+
+@dataclass(frozen=True, slots=True)
+class HeldValue:
+    """The running value of a period (`held = "device"`), until it is frozen at its instant."""
+
+    person: bytes
+    series: str
+    period: int
+    segment: int
+    value: str  # encoded
+    at: float  # when the latest record was
+    due: float  # when it is frozen
+
+
+@dataclass(frozen=True, slots=True)
+class RowClose:
+    """A request to the aggregator to close the row of a forgotten pseudonym."""
+
+    series: str
+    pseudonym: bytes
+    due: float  # 0 until a time was drawn for it
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one person has revealed under one name, in millionths of an epsilon."""
+
+    life: int
+    first_day: int  # of the range that was paid for last
+    end_day: int
+    range_spent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A report in the person's receipt."""
+
+    report: Report
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much an outbox may hold."""
+
+    reports: int = 100_000
+    message_bytes: int = 16 << 20
+
+
+class State(Protocol):
+    """What the client needs of a state. Every method is atomic and durable when it returns."""
+
+    root: bytes  # the secret that keys and persons' secrets are made from
+
+    def person(self, key: bytes) -> Person:
+        """Return a person, made with a fresh secret if new."""
+
+    def consenting(self) -> list[bytes]:
+        """Return the keys of all persons who have consented."""
+
+    def consent(self, key: bytes, given: bool, covered: frozenset[str], now: float) -> None:  # noqa: FBT001
+        """Keep a person's answer; a withdrawal wipes the outbox and keeps the ledger."""
+
+    def forget(self, key: bytes) -> None:
+        """Wipe secret, answers and outbox, keep what was spent; note which rows are to be closed.
+
+        Only of a report that was leased to be sent: what never left has no row to be closed, and
+        to ask for it would tell of a record.
+        """
+
+    def used(self, key: bytes, series: str) -> tuple[int, int]:
+        """Return the last answered period of a series, -1 for none, and its number of answers.
+
+        The number is ROW_CLOSED where the aggregator closed the row through that period.
+        """
+
+    def close_row(self, key: bytes, series: str, through: int) -> None:
+        """Keep that the aggregator closed a person's row, through its epoch's last period."""
+
+    def spent(self, key: bytes) -> Mapping[str, Spent]:
+        """Return what a person has revealed, by lineage."""
+
+    def commit(self, draws: Sequence[Draw]) -> list[Fate]:
+        """Charge, freeze and store each draw whose slot is free and whose cost fits; in order."""
+
+    def hold(self, old: HeldValue | None, new: HeldValue) -> bool:
+        """Replace a held value; False if another process has done so since `old` was read.
+
+        Or if the person does not consent: withdrawn or forgotten since the value was recorded.
+        """
+
+    def held(self, key: bytes, series: str) -> HeldValue | None:
+        """Return the value that is held of a series."""
+
+    def held_due(self, now: float, most: int) -> list[HeldValue]:
+        """Return held values whose instant has come."""
+
+    def next_held(self) -> float | None:
+        """Return when the next held value is due."""
+
+    def drop_held(self, value: HeldValue) -> None:
+        """Wipe a held value, unless it was replaced. Committing its period wipes it too."""
+
+    def lease(self, now: float, until: float, most: int, *, hurry: bool = False) -> list[Parcel]:
+        """Take reports that are due (hurry: that may leave), for oneself until the lease ends.
+
+        The longest due come first. A lease ends by the `now` of whoever asks. Each is about to be
+        sent: from now on its row counts as one that the aggregator may have.
+        """
+
+    def overdue(self, before: float, beyond: float, most: int) -> list[int]:
+        """Return reports that were due before, and that nobody has leased since.
+
+        And those that were put off beyond an instant that none is put off to: by a clock that was
+        ahead.
+        """
+
+    def attempts(self) -> int:
+        """Return how often the waiting report with the most attempts was leased."""
+
+    def next_due(self) -> float | None:
+        """Return when the next report is due."""
+
+    def waiting(self, now: float) -> int:
+        """Return how many stored reports may leave now."""
+
+    def settle(self, delivered: Iterable[int], dropped: Mapping[int, Loss]) -> None:
+        """Take reports off the outbox: delivered ones stay in the receipt, dropped ones count."""
+
+    def reschedule(self, numbers: Mapping[int, float], *, unsent: bool = False) -> None:
+        """Put reports back, each due at its time. Unsent: the lease was no attempt after all."""
+
+    def retire(self, series: str, *, reports: bool) -> None:
+        """Wipe what is held of a series that is no longer collected, and its waiting reports.
+
+        The reports only if asked to. It is no loss.
+        """
+
+    def expire(self, now: float, bounds: Bounds) -> None:
+        """Drop what is too old, then the oldest beyond the bounds; count both."""
+
+    def row_closes(self, now: float, most: int) -> list[RowClose]:
+        """Return the requests to close a row that are due."""
+
+    def schedule_row_closes(self, times: Mapping[tuple[str, bytes], float]) -> None:
+        """Set when requests to close a row, by series and pseudonym, are due."""
+
+    def finish_row_close(self, series: str, pseudonym: bytes) -> None:
+        """Take a request to close a row off: the aggregator has done it."""
+
+    def next_row_close(self) -> float | None:
+        """Return when the next request to close a row is due."""
+
+    def sent(self, key: bytes) -> list[Sent]:
+        """Return a person's reports: on their way, delivered or dropped."""
+
+    def lose(self, losses: Mapping[tuple[Loss, str], int]) -> None:
+        """Add to the count of losses, by reason and collection."""
+
+    def losses(self) -> Mapping[tuple[Loss, str], int]:
+        """Return the counts of losses."""
+
+    def note(self, name: str) -> str | None:
+        """Return a small thing that was kept under a name."""
+
+    def keep(self, name: str, value: str) -> None:
+        """Keep a small thing under a name."""
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+
+    def after_fork(self) -> None:
+        """In a forked child: abandon what cannot be shared with the parent, and begin anew."""

@@ -1,0 +1,47 @@
+"""Where the state of an app lives on this machine, or in a Redis that its hosts share."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..settings import Settings
+
+
+def place_of(settings: Settings, app: str) -> str | Path:
+    """Return the directory or the URL of an app's state; two apps never share one."""
+    if settings.development:
+        return _throwaway()
+    if settings.state is None:
+        return default_directory(app)
+    shared = "://" in settings.state and "#" not in settings.state
+    return f"{settings.state}#{app}" if shared else settings.state
+
+
+def _throwaway() -> Path:
+    """Return a directory that goes with this process, and not with a child of it."""
+    directory, maker = tempfile.mkdtemp(prefix="veilcount-"), os.getpid()
+
+    def throw_away() -> None:
+        if os.getpid() == maker:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    atexit.register(throw_away)  # before the worker's, so it runs after the last is stored
+    return Path(directory)
+
+
+def default_directory(app: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """Return where this machine keeps the state of an app's user."""
+    home = Path(environment.get("HOME") or Path.home())
+    if sys.platform == "win32":
+        base = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Application Support"
+    else:
+        base = Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state")
+    return base / "veilcount" / app

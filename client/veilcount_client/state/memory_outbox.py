@@ -1,0 +1,130 @@
+"""True values on their way to a trusted curator, in memory alone: a crash loses them.
+
+Each counts as lost with its process from the moment its slot is charged until it is delivered, so
+that the loss is measured whichever way the process ends.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import count
+
+from veilcount_shared.report import Report
+
+from . import Draw, Parcel
+from .losses import Loss, Tally
+
+JITTER = 300.0  # seconds at most until a true value leaves: what is in memory should not stay long
+
+
+@dataclass(slots=True)
+class _Entry:
+    person: bytes
+    name: str  # of the collection
+    report: Report
+    earliest: float
+    send_at: float
+    expires: float
+    leased: float = 0.0
+    tries: int = 0
+
+    @property
+    def due(self) -> float:
+        return max(self.send_at, self.leased)
+
+
+class MemoryOutbox:
+    """Does for true values what a state's outbox does for stored reports."""
+
+    def __init__(self, losses: Tally) -> None:
+        """Begin empty."""
+        self._losses = losses
+        self._numbers = count()
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Begin anew in a child: the parent has the values, and counts them."""
+        self._lock = threading.Lock()
+        self._entries: dict[int, _Entry] = {}
+
+    def add(self, name: str, draw: Draw, report: Report) -> None:
+        """Take a true value whose slot was charged."""
+        with self._lock:
+            self._entries[next(self._numbers)] = _Entry(
+                draw.person, name, report, draw.earliest, draw.send_at, draw.expires
+            )
+        self._losses.add(Loss.CRASHED, name)
+
+    def discard(self, person: bytes) -> None:
+        """Forget the values of a person who withdraws: no crash loses them any more."""
+        with self._lock:
+            gone = [each for each in self._entries.items() if each[1].person == person]
+            for number, entry in gone:
+                del self._entries[number]
+                self._losses.add(Loss.CRASHED, entry.name, -1)
+
+    def count(self, name: str) -> int:
+        """Return how many values of a collection are on their way."""
+        return sum(entry.name == name for entry in list(self._entries.values()))
+
+    # -- as the outbox of a state --------------------------------------------------------------
+
+    def lease(self, now: float, until: float, most: int, *, hurry: bool = False) -> list[Parcel]:
+        """Take values that are due (hurry: that may leave), for oneself until the lease ends."""
+        taken: list[Parcel] = []
+        with self._lock:
+            for number, entry in self._entries.items():
+                due = entry.earliest if hurry else entry.send_at
+                if len(taken) < most and due <= now and entry.leased <= now:
+                    entry.leased, entry.tries = until, entry.tries + 1
+                    fields = (entry.person, entry.report, entry.send_at, entry.tries)
+                    taken.append(Parcel(number, *fields))
+        return taken
+
+    def overdue(self, before: float, beyond: float, most: int) -> list[int]:
+        """Return values that were due before, or that an attempt has put off beyond an instant."""
+        with self._lock:
+            late = [
+                number
+                for number, entry in self._entries.items()
+                if entry.due < before or entry.due > beyond
+            ]
+        return late[:most]
+
+    def reschedule(self, numbers: Mapping[int, float], *, unsent: bool = False) -> None:
+        """Put values back, each due at its time. Unsent: the lease was no attempt after all."""
+        with self._lock:
+            for number, due in numbers.items():
+                if entry := self._entries.get(number):
+                    entry.send_at, entry.leased = due, 0.0
+                    entry.tries = max(entry.tries - unsent, 0)
+
+    def settle(self, delivered: Iterable[int], dropped: Mapping[int, Loss]) -> None:
+        """Take values off: they are no longer among those that a crash would lose."""
+        losses: dict[int, Loss | None] = {**dict.fromkeys(delivered), **dropped}
+        for number, loss in losses.items():
+            with self._lock:
+                entry = self._entries.pop(number, None)
+            if entry is None:
+                continue  # withdrawn while it was under way
+            self._losses.add(Loss.CRASHED, entry.name, -1)
+            if loss is not None:
+                self._losses.add(loss, entry.name)
+
+    def expire(self, now: float) -> None:
+        """Drop what is too old."""
+        with self._lock:
+            old = [number for number, entry in self._entries.items() if entry.expires <= now]
+        self.settle((), dict.fromkeys(old, Loss.AGED))
+
+    def next_due(self) -> float | None:
+        """Return when the next value is due."""
+        with self._lock:
+            return min((entry.due for entry in self._entries.values()), default=None)
+
+    def waiting(self, now: float) -> int:
+        """Return how many values may leave now."""
+        with self._lock:
+            return sum(entry.earliest <= now for entry in self._entries.values())

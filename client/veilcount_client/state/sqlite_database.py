@@ -1,0 +1,358 @@
+"""The file of a state: opened, shared by threads and processes, kept through forks, set aside.
+
+WAL with synchronous=FULL: a commit is on the disk when it returns. Every write is one BEGIN
+IMMEDIATE transaction, so two processes never see the same free slot.
+
+Two rules come from how SQLite may be corrupted [sqlite.org/howtocorrupt, 2.4 and 2.6]. A damaged
+file is never renamed, since whoever has it open would delete the new one's WAL when they leave: it
+stays, and the next number begins. And no connection crosses a fork: a child would take its parent's
+locks for its own, and lose its WAL when the parent ends.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import RLock, get_ident
+from typing import Any
+from weakref import WeakSet
+
+from veilcount_shared.errors import VeilcountError
+
+from . import clone_detection
+from .interface import StateError
+from .key_derivation import new_root
+from .losses import Loss
+from .private_directory import check_directory, check_file, create_file
+
+FILE = "veilcount.db"
+BUSY_SECONDS = 5.0
+FORK_SECONDS = 1.0  # how long a fork waits for another thread's transaction
+VERSION = 1
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+SCHEMA = """
+create table person (
+    key blob primary key, salt blob not null, consented integer, covered text not null,
+    since real not null
+) strict, without rowid;
+
+create table used (
+    person blob, series blob, period integer not null, answers integer not null,
+    primary key (person, series)
+) strict, without rowid;
+
+create table ledger (
+    person blob, lineage text, life integer not null, first_day integer not null,
+    end_day integer not null, range_spent integer not null, primary key (person, lineage)
+) strict, without rowid;
+
+create table held (
+    person blob, series blob, period integer not null, segment integer not null,
+    value text not null, at real not null, due real not null, primary key (person, series)
+) strict, without rowid;
+create index held_due on held (due);
+
+create table row_close (
+    series blob, pseudonym blob, due real not null, primary key (series, pseudonym)
+) strict, without rowid;
+
+create table report (
+    number integer primary key autoincrement, -- a wiped one's must not settle another's
+    person blob not null, series blob not null,
+    period integer not null, segment integer not null, pseudonym blob not null,
+    slot integer not null, message blob not null, earliest real not null, send_at real not null,
+    expires real not null, is_true integer not null, leased real not null default 0,
+    tries integer not null default 0, status text not null default 'waiting'
+) strict;
+create index report_due on report (send_at) where status = 'waiting';
+create index report_ready on report (max(send_at, leased)) where status = 'waiting';
+create index report_late on report (expires) where status = 'waiting';
+create index report_person on report (person, number);
+
+create table loss (
+    reason text, collection text, count integer not null, primary key (reason, collection)
+) strict, without rowid;
+
+create table note (name text primary key, value text not null) strict, without rowid;
+"""
+
+
+class _Damaged(StateError):
+    """The file was damaged, and the next one begins."""
+
+
+class SqliteFile:
+    """The file of one directory."""
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        """Open the state, or make it; StateError if there is no durable place."""
+        self.root = b""
+        self._directory = Path(directory)
+        self._number = 1
+        self._next = self._path(2)  # looked for before every access: not made anew each time
+        self._pid = os.getpid()
+        self._lock = RLock()
+        self._forking: set[int] = set()  # threads that fork now
+        self._connection: sqlite3.Connection | None = None
+        self._mark, self._marked = clone_detection.mark_of(self._path(1)), 0
+        self._abandoned: list[sqlite3.Connection] = []
+        with suppress(_Damaged), self._reading():
+            pass
+        _live.add(self)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._let_go()
+
+    def after_fork(self) -> None:
+        """Abandon the parent's connection, if a fork without Python's hooks left one."""
+        self._pid = os.getpid()
+        self._lock = RLock()
+        self._forking = set()
+        if self._connection is not None:
+            self._abandoned.append(self._connection)  # closing it would disturb the parent
+            self._connection = None
+
+    def before_fork(self) -> None:
+        """Wait for other threads, and close: the next call opens anew, on either side."""
+        if self._lock.acquire(timeout=FORK_SECONDS):
+            self._forking.add(get_ident())
+            self._let_go()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on."""
+        if get_ident() in self._forking:
+            self._forking.discard(get_ident())
+            self._lock.release()
+
+    def _let_go(self) -> None:
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+    def _path(self, number: int) -> Path:
+        """Return where the state is since the file was damaged so many times, less one."""
+        return self._directory / (FILE if number == 1 else f"{number}-{FILE}")
+
+    def _database(self) -> sqlite3.Connection:
+        if self._next.exists():  # another process found this one damaged
+            self._let_go()
+        return self._connection or self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        known = self.root
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_directory(self._directory)
+        while self._next.exists():
+            self._number += 1
+            self._next = self._path(self._number + 1)
+        path = self._path(self._number)
+        check_file(path)
+        create_file(path)
+        self._connection = _connect(path)
+        try:
+            _make(self._connection, path.name)
+            self.root = self._begin(self._connection, path)
+        except BaseException:
+            self._let_go()  # now: later it would delete by name what is another's by then
+            raise
+        if known not in {b"", self.root}:
+            raise StateError("the state was damaged or removed, and begins anew")
+        return self._connection
+
+    def _begin(self, database: sqlite3.Connection, path: Path) -> bytes:
+        """Return the root secret. A state that was moved keeps it: by it the ledger is found."""
+        machine, self._mark = clone_detection.machine_of(path), clone_detection.mark_of(path)
+        with transaction(database):
+            # Within: no other process commits between the two numbers.
+            root, known = note(database, "root"), clone_detection.read_mark(self._mark)
+            if root is None:
+                root = new_root().hex()
+                keep(database, "root", root)
+                if self._number > 1 or known:
+                    lose(database, Loss.CORRUPT, "", 1)
+                _count(database, known)
+            elif note(database, "machine") != machine or known > _transactions(database):
+                _begin_as_another(database)
+                lose(database, Loss.MOVED, "", 1)
+                _count(database, known)
+            keep(database, "machine", machine)
+        self._marked = 0
+        self._write_mark(database)
+        return bytes.fromhex(root)
+
+    def _write_mark(self, database: sqlite3.Connection) -> None:
+        """Have the mark say how many transactions are committed; losing it loses a detection.
+
+        What was committed is read, and read again after it was written: whoever is last among
+        several processes leaves the highest number, and no number is ever ahead of the file.
+        """
+        if database.in_transaction:  # what it counted is not committed yet
+            return
+        with suppress(sqlite3.Error, OSError):
+            while (committed := _transactions(database)) > self._marked:
+                self._marked = committed
+                clone_detection.write_mark(self._mark, committed)
+
+    def _fault(self, error: Exception) -> StateError:
+        """Return what to tell of an error; of damage only after the next file was begun."""
+        if not _is_damage(error):
+            return StateError(str(error))
+        self._let_go()
+        known, self.root = self.root, b""
+        try:
+            create_file(self._next)
+            self._open()
+        except (sqlite3.Error, OSError, StateError) as worse:
+            self.root = known
+            return StateError(str(worse))
+        return _Damaged(f"the state was damaged and begins anew: {error}")
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        if self._pid != os.getpid():  # forked without Python's hooks
+            self.after_fork()
+        with self._lock:
+            try:
+                yield self._database()
+            except (sqlite3.Error, OSError, VeilcountError) as error:
+                raise self._fault(error) from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._reading() as database:
+            with transaction(database):
+                before = database.total_changes
+                yield database
+                if database.total_changes > before:
+                    _count(database)
+            self._write_mark(database)
+
+    def _read(self, query: str, *given: object) -> list[Any]:
+        with self._reading() as database:
+            return database.execute(query, given).fetchall()
+
+
+_live: WeakSet[SqliteFile] = WeakSet()
+
+
+def _before_fork() -> None:
+    for state in list(_live):
+        state.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for state in list(_live):
+        state.after_fork_in_parent()
+
+
+def _after_fork_in_child() -> None:
+    for state in list(_live):
+        state.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(
+        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+
+
+def _make(database: sqlite3.Connection, name: str) -> None:
+    """Set what holds for one connection, and make the tables of a new file."""
+    database.execute("pragma journal_mode = wal")
+    database.execute("pragma synchronous = full")
+    database.execute("pragma secure_delete = on")  # a held value that is wiped is not left behind
+    with transaction(database):
+        if _version(database) == 0:
+            for statement in SCHEMA.split(";"):
+                database.execute(statement)
+            database.execute(f"pragma user_version = {VERSION}")
+    if _version(database) != VERSION:
+        raise StateError(f"{name} was written by a newer veilcount: upgrade")
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether the file is damaged, rather than busy, full or not allowed; or we are wrong."""
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE
+    return isinstance(error, VeilcountError)  # a stored report that no report could be
+
+
+@contextmanager
+def transaction(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Do all of it, durably, or nothing; inside another, as a part of that."""
+    if database.in_transaction:
+        yield database
+        return
+    database.execute("begin immediate")
+    try:
+        yield database
+        database.execute("commit")
+    except BaseException:
+        with suppress(sqlite3.Error):  # left open, it would swallow whatever is written later
+            database.execute("rollback")
+        raise
+
+
+def _version(database: sqlite3.Connection) -> int:
+    return int(database.execute("pragma user_version").fetchone()[0])
+
+
+def note(database: sqlite3.Connection, name: str) -> str | None:
+    """Return what was kept under a name."""
+    row = database.execute("select value from note where name = ?", (name,)).fetchone()
+    return row[0] if row else None
+
+
+def keep(database: sqlite3.Connection, name: str, value: str) -> None:
+    """Keep something under a name."""
+    database.execute(
+        "insert into note values (?, ?) on conflict do update set value = excluded.value",
+        (name, value),
+    )
+
+
+def _transactions(database: sqlite3.Connection) -> int:
+    """Return how many transactions have changed the file."""
+    return int(note(database, "transactions") or 0)
+
+
+def _count(database: sqlite3.Connection, known: int = 0) -> None:
+    """Count a transaction, the next after those of the file and those that its mark knows of."""
+    keep(database, "transactions", str(max(_transactions(database), known) + 1))
+
+
+def lose(database: sqlite3.Connection, loss: Loss, collection: str, count: int) -> None:
+    """Add to a count of losses."""
+    database.execute(
+        "insert into loss values (?, ?, ?)"
+        " on conflict do update set count = count + excluded.count",
+        (loss.value, collection, count),
+    )
+
+
+def _begin_as_another(database: sqlite3.Connection) -> None:
+    """Begin as a new person: what was spent stays spent, everything else is gone.
+
+    Whoever had consented is noted as one who comes back [deciding.py].
+    """
+    database.execute(
+        "insert or replace into note select 'departed ' || lower(hex(key)), 'yes' from person"
+        " where since > 0"
+    )
+    for table in ("person", "used", "held", "report", "row_close"):
+        database.execute(f"delete from {table}")  # noqa: S608 - three names, written above

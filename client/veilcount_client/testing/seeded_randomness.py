@@ -1,0 +1,24 @@
+"""Coins that fall alike in every run."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import ClassVar
+
+from veilcount_shared.randomness import WORD_BITS, Coins
+
+
+class SeededCoins(Coins):
+    """Coins that fall alike for one seed. Predictable, hence no privacy at all."""
+
+    __slots__ = ("_random",)
+
+    predictable: ClassVar[bool] = True
+
+    def __init__(self, seed: int) -> None:
+        """Begin the stream of this seed."""
+        self._random = Random(seed)  # noqa: S311 - for tests, which must not flake
+
+    def word(self) -> int:
+        """Return the stream's next 64 bits."""
+        return self._random.getrandbits(WORD_BITS)

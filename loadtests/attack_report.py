@@ -1,0 +1,100 @@
+"""What an attack came to: refused where the protocol says so, and bounded where it cannot.
+
+Fakes whose reports are as good as any cannot be told apart. What is promised is the band that is
+printed beside every figure: with so large a share of fakes, the honest answers' own estimate lies
+inside. That is no matter of chance, so one figure outside fails the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from veilcount_aggregator import estimate
+from veilcount_aggregator.estimation import Frequencies, band
+from veilcount_aggregator.estimation.estimator import Evidence
+from veilcount_aggregator.estimation.poisoning import FAKES
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.series.tally import Counters
+from veilcount_aggregator.store import Store
+from veilcount_shared import Collection
+from veilcount_shared.verdict import Verdict
+
+from .population import Intent
+from .server_verdicts import Told
+from .verify_store import Answers, answers
+
+ROUNDING = 1e-9
+
+
+def defended(store: Store, told: Told, room: int) -> list[str]:
+    """Return what attackers achieved that they must not, and which attack never came."""
+    return [
+        *_refused(told),
+        *_within_budget(told),
+        *(problem for each in answers(told) for problem in _bounded(store, each, room)),
+        *(problem for each in answers(told) for problem in poisoned(each, _share(each))),
+    ]
+
+
+def _refused(told: Told) -> Iterator[str]:
+    """Whether each attack was tried, and no garbage taken for a batch."""
+    intents = {told.parcels[place].intent for place in (*told.replies, *told.refusals)}
+    for intent in Intent:
+        if intent not in intents:
+            yield f"nothing was sent that is {intent}: no attack, no defence"
+    taken = sum(told.parcels[place].intent is Intent.GARBAGE for place in told.replies)
+    if taken:
+        yield f"{taken} bodies of garbage were taken for batches"
+    if not told.verdicts[Verdict.FULL]:
+        yield "no pseudonym of the flood was refused: it found room, or too few came"
+
+
+def _within_budget(told: Told) -> Iterator[str]:
+    """Whether nobody who asks for more than the budget gets more."""
+    for place, replies in told.replies.items():
+        parcel = told.parcels[place]
+        if parcel.intent is not Intent.GREEDY:
+            continue
+        most = Series(parcel.collection).most
+        delivered = [any(word.delivered for word in each) for each in zip(*replies, strict=True)]
+        if sum(delivered) > most:
+            yield f"{sum(delivered)} answers of one pseudonym were counted, and {most} are allowed"
+
+
+def _bounded(store: Store, answers: Answers, room: int) -> Iterator[str]:
+    """Whether no period has more rows than room."""
+    for period, rows in store.fresh(Series(answers.collection)).items():
+        if rows > room:
+            yield f"{answers.name}: {rows} pseudonyms in period {period}, and room for {room}"
+
+
+def _share(answers: Answers) -> Fraction:
+    """Return the share that a band is printed for, or what came of it if a run was cut short."""
+    fakes, honest = len(answers.fakes), len(answers.reports)
+    return max(FAKES, Fraction(fakes, max(fakes + honest, 1)))
+
+
+def poisoned(answers: Answers, share: Fraction) -> Iterator[str]:
+    """Say whether the honest answers' own estimate is in the band around the whole one."""
+    if not (answers.fakes and answers.reports):
+        return
+    whole = _evidence(answers.collection, answers.counters)
+    honest = _evidence(answers.collection, answers.honest).points
+    printed = band(whole, share)
+    outside = (honest < printed.low - ROUNDING) | (honest > printed.high + ROUNDING)
+    if outside.any():
+        yield (
+            f"{answers.name}: {int(outside.sum())} of {len(honest)} honest estimates are outside "
+            f"the band for {100 * float(share):.3g} % of fakes"
+        )
+    if not np.abs(whole.points - honest).max():
+        yield f"{answers.name}: the fakes moved nothing, so nothing is shown"
+
+
+def _evidence(collection: Collection, counters: Counters) -> Evidence:
+    said = estimate(collection, counters, target="cohort")
+    assert isinstance(said, Frequencies), "fakes are sent of questions with values only"
+    return said.evidence

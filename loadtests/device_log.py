@@ -1,0 +1,91 @@
+"""What real devices saw: their reports among the population's, and whether they kept the rules."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
+from itertools import pairwise
+
+from veilcount_shared import Collection
+from veilcount_shared.report import Report
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import decode_packed, encode_verdicts
+
+from .devices import Story, Try
+from .population import Parcel
+from .server_verdicts import Told
+
+EARLY_SECONDS = 0.01  # two clocks are read one after the other
+
+
+def heard(
+    parcels: Sequence[Parcel], told: Told, story: Story, collections: Mapping[str, Collection]
+) -> Told:
+    """Return what was told of all parcels and of each report of these devices, a parcel each: a
+    client may send again in one body what it sent in several.
+    """
+    held = {end.device: end.held for end in story.ends}
+    asked = {collection.fingerprint: collection for collection in collections.values()}
+    everyone = list(parcels)
+    whole = Told(everyone, told.replies, told.silences, told.refusals)
+    places: dict[Report, int] = {}
+    for each in story.tries:
+        reports = decode_packed(each.body).reports
+        for report, reply in zip(reports, _replies(each, len(reports)), strict=True):
+            if report not in places:
+                collection = asked[report.fingerprint]
+                places[report] = len(everyone)
+                value = held[each.device][collection.name]
+                everyone.append(Parcel(collection, (report,), (value,)))
+            status = HTTPStatus.BAD_REQUEST if each.refused else HTTPStatus.OK
+            whole.hear(places[report], reply, status)
+    return whole
+
+
+def _replies(told: Try, reports: int) -> list[bytes]:
+    """Return what was said of each report: b"", nothing."""
+    if not told.verdicts:
+        return [b""] * reports
+    return [encode_verdicts([Verdict(word)]) for word in told.verdicts]
+
+
+def broken(story: Story) -> Iterator[str]:
+    """Yield where a real device gave up an answer, or did not keep to what it was asked."""
+    lost = sum(sum(end.losses.values()) for end in story.ends)
+    if lost:
+        reasons = sorted({reason for end in story.ends for reason in end.losses})
+        yield f"real devices gave up {lost} answers: {', '.join(reasons)}"
+    if waiting := sum(not end.left for end in story.ends):
+        yield f"{waiting} real devices still hold answers"
+    drawn, arrived = sum(end.drawn for end in story.ends), len(_acknowledged(story))
+    if drawn != arrived:
+        yield f"real devices drew {drawn} answers, and {arrived} were acknowledged"
+    if early := sum(_early(story)):
+        yield f"{early} times a real device's row came back before it was asked to"
+
+
+def _acknowledged(story: Story) -> set[Report]:
+    return {
+        report
+        for each in story.tries
+        if each.verdicts
+        for report in decode_packed(each.body).reports
+    }
+
+
+def _early(story: Story) -> Iterator[bool]:
+    """Yield of each two attempts of a row whether the second came too early.
+
+    A reply is to its own row: a device's others do not wait for it. Whoever was told to hurry is
+    another matter.
+    """
+    hurried = {end.device for end in story.ends if end.hurried}
+    attempts: defaultdict[tuple[str, bytes], list[Try]] = defaultdict(list)
+    for each in story.tries:
+        reports = decode_packed(each.body).reports
+        if reports and each.device not in hurried:
+            attempts[reports[0].fingerprint, reports[0].pseudonym].append(each)
+    for of_one in attempts.values():
+        for before, after in pairwise(sorted(of_one, key=lambda each: each.at)):
+            yield after.at < before.at + before.took + before.asked - EARLY_SECONDS

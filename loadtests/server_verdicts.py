@@ -1,0 +1,136 @@
+"""What the server said of each report of the population."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from veilcount_shared.errors import WireError
+from veilcount_shared.report import Report
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import decode_verdicts
+
+from .ipc import REFUSED, Diary
+from .population import Intent, Parcel
+
+Verdicts = tuple[Verdict, ...]
+
+_SUCCESS = frozenset({Verdict.COUNTED, Verdict.DUPLICATE})
+#: what may be said of a report, by why it was sent
+MAY_BE_SAID = {
+    Intent.HONEST: _SUCCESS,
+    Intent.FAKE: _SUCCESS,
+    Intent.GREEDY: _SUCCESS | {Verdict.OVER_BUDGET},
+    Intent.BEYOND: {Verdict.OVER_BUDGET},
+    Intent.NONSENSE: {Verdict.MALFORMED},
+    Intent.FLOOD: _SUCCESS | {Verdict.FULL},
+    Intent.SPREAD: _SUCCESS | {Verdict.FULL},
+    Intent.GARBAGE: frozenset[Verdict](),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """For each parcel that was sent: the verdicts of each reply, and how many sends had none."""
+
+    parcels: Sequence[Parcel]
+    replies: defaultdict[int, list[Verdicts]] = field(default_factory=lambda: defaultdict(list))
+    silences: Counter[int] = field(default_factory=Counter)
+    refusals: Counter[int] = field(default_factory=Counter)  # of whole bodies
+
+    @classmethod
+    def of(cls, parcels: Sequence[Parcel], diary: Diary) -> Told:
+        """Read a diary. What is no reply of the protocol acknowledges nothing."""
+        told = cls(parcels)
+        sends = zip(diary.bodies, diary.replies, diary.statuses, strict=True)
+        for place, reply, status in sends:
+            told.hear(place, reply, status)
+        return told
+
+    def hear(self, place: int, reply: bytes, status: int = HTTPStatus.OK) -> None:
+        """Take in the reply to one send."""
+        if status in REFUSED:
+            self.refusals[place] += 1
+            return
+        try:
+            verdicts = decode_verdicts(reply, len(self.parcels[place].reports))
+        except WireError:
+            self.silences[place] += 1
+        else:
+            self.replies[place].append(verdicts)
+
+    def settled(self, place: int) -> bool:
+        """Whether something was said of a parcel for good."""
+        return place in self.replies or place in self.refusals
+
+    @property
+    def open(self) -> list[int]:
+        """The parcels that were sent and never acknowledged."""
+        return [place for place in self.silences if not self.settled(place)]
+
+    @property
+    def verdicts(self) -> Counter[Verdict]:
+        """How often each verdict was given."""
+        return Counter(
+            word for replies in self.replies.values() for reply in replies for word in reply
+        )
+
+    @property
+    def unsure(self) -> int:
+        """How many reports were in sends without a reply: counted or not, nobody was told."""
+        return sum(
+            number * len(self.parcels[place].reports) for place, number in self.silences.items()
+        )
+
+    def acknowledged(self) -> Iterator[tuple[Parcel, Report, int]]:
+        """Yield each report that the server said it has: its parcel, itself, what is true of it."""
+        for place, replies in self.replies.items():
+            parcel = self.parcels[place]
+            for report, held, *words in zip(parcel.reports, parcel.held, *replies, strict=True):
+                if any(word.delivered for word in words):
+                    yield parcel, report, held
+
+    def failures(self) -> Iterator[str]:
+        """Yield what no server may say: another verdict, or `counted` not exactly once."""
+        for (intent, word), number in sorted(self._unexpected().items()):
+            yield f"{number} reports ({intent}) were refused as {word}"
+        if refused := self._refused(garbage=False):
+            yield f"{refused} sound bodies were refused whole"
+        if not self.verdicts[Verdict.DUPLICATE]:
+            yield "no replay was acknowledged: nothing was tried twice"
+        often = Counter(self._times_counted())
+        if twice := sum(number for times, number in often.items() if times > 1):
+            yield f"{twice} reports were told more than once that they are counted"
+        if often[0]:
+            yield f"{often[0]} reports were told that they are duplicates, of nothing"
+        if self.open:
+            yield f"{len(self.open)} bodies were never acknowledged"
+
+    def _refused(self, *, garbage: bool) -> int:
+        """Return how many bodies were refused whole, of those that are garbage or that are not."""
+        return sum(
+            (self.parcels[place].intent is Intent.GARBAGE) is garbage for place in self.refusals
+        )
+
+    def _unexpected(self) -> Counter[tuple[Intent, Verdict]]:
+        """Return the verdicts that reports with their intent may not get."""
+        said = Counter(
+            (self.parcels[place].intent, word)
+            for place, replies in self.replies.items()
+            for reply in replies
+            for word in reply
+        )
+        return Counter({key: n for key, n in said.items() if key[1] not in MAY_BE_SAID[key[0]]})
+
+    def _times_counted(self) -> Iterator[int]:
+        """Yield how often each delivered report was told that it is counted.
+
+        After a send without a reply, nobody knows: that one may have been the one that counted.
+        """
+        for place, replies in self.replies.items():
+            for words in zip(*replies, strict=True):
+                times = words.count(Verdict.COUNTED)
+                if times or Verdict.DUPLICATE in words:
+                    yield 1 if not times and self.silences[place] else times

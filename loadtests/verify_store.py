@@ -1,0 +1,147 @@
+"""A store after a run: does it hold each acknowledged report once, and say what is true of them?
+
+Exactly: n of every tally, every counter, every spent slot, every duplicate noted. And by chance at
+most one time in a million wrong: all estimates at once lie around the truth of those honest reports
+that were counted, in the intervals that an analyst is given. What attackers achieve is judged in
+`defence`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcount_aggregator import estimate
+from veilcount_aggregator.api.verdict_counts import counts_by_series
+from veilcount_aggregator.estimation import Average, Frequencies
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.series.tally import Counters, tally
+from veilcount_aggregator.store import Cell, Store
+from veilcount_shared import Collection
+from veilcount_shared.report import Report
+from veilcount_shared.verdict import Verdict
+
+from .population import Intent
+from .server_verdicts import Told
+
+Ends = float | NDArray[np.float64]
+
+MADE_UP = frozenset(
+    {Intent.FAKE, Intent.FLOOD, Intent.SPREAD}
+)  # nobody holds what these reports say
+ALPHA = 1e-6  # that a sound run fails, over all estimates together
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The acknowledged reports of one collection, what is true of each, and which are fakes."""
+
+    collection: Collection
+    reports: list[Report] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
+    fakes: list[Report] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The collection's."""
+        return self.collection.name
+
+    @property
+    def cells(self) -> Counter[Cell]:
+        """How many belong to each tally."""
+        return Counter(Cell(each.period, each.segment) for each in (*self.reports, *self.fakes))
+
+    @property
+    def counters(self) -> Counters:
+        """What counters all these messages make."""
+        return self._tally([*self.reports, *self.fakes])
+
+    @property
+    def honest(self) -> Counters:
+        """What counters the messages of honest devices make."""
+        return self._tally(self.reports)
+
+    def _tally(self, reports: list[Report]) -> Counters:
+        rows = np.frombuffer(b"".join(report.message for report in reports), np.uint8)
+        return tally(self.collection, rows.reshape(len(reports), self.collection.message_bytes))
+
+
+def answers(told: Told) -> list[Answers]:
+    """Return the acknowledged reports, by collection; also of those that have none."""
+    found = {parcel.collection.name: Answers(parcel.collection) for parcel in told.parcels}
+    for parcel, report, held in told.acknowledged():
+        each = found[parcel.collection.name]
+        if parcel.intent in MADE_UP:
+            each.fakes.append(report)
+        else:
+            each.reports.append(report)
+            each.held.append(held)
+    return list(found.values())
+
+
+def judge(store: Store, told: Told, alpha: float = ALPHA) -> list[str]:
+    """Return everything that is wrong; nothing: the run is sound."""
+    asked = answers(told)
+    return [
+        *told.failures(),
+        *(problem for each in asked for problem in _kept(store, each)),
+        *_duplicates(store, told),
+        *(problem for each in asked for problem in _estimated(each, alpha / len(asked))),
+    ]
+
+
+def _kept(store: Store, answers: Answers) -> Iterator[str]:
+    """Whether the store holds each report once, in its place, with its message and its slot."""
+    series, name, sent = Series(answers.collection), answers.name, answers.cells
+    held = Counter(store.sizes(series))
+    if lost := (sent - held).total():
+        yield f"{name}: lost {lost} of {sent.total()} acknowledged reports"
+    if doubled := (held - sent).total():
+        yield f"{name}: {doubled} reports more than the {sent.total()} acknowledged ones"
+    if not sent:
+        yield f"{name}: no report was acknowledged, so nothing is shown"
+        return
+    off = np.abs(store.counters(series, list(held)) - answers.counters).sum()
+    if off:
+        yield f"{name}: the counters are off those of the acknowledged messages by {off}"
+    slots = sum(int(rows @ np.arange(1, len(rows) + 1)) for rows in store.spread(series).values())
+    if slots != held.total():
+        yield f"{name}: {held.total()} reports counted, but {slots} slots spent"
+
+
+def _duplicates(store: Store, told: Told) -> Iterator[str]:
+    """Whether the store noted the duplicates that were told, and those whose reply was lost."""
+    noted = sum(
+        counts.verdicts[Verdict.DUPLICATE] for counts in counts_by_series(store.noted()).values()
+    )
+    least = told.verdicts[Verdict.DUPLICATE]
+    if not least <= noted <= least + told.unsure:
+        yield f"{least} duplicates were told, and {noted} are noted"
+
+
+def _estimated(answers: Answers, alpha: float) -> Iterator[str]:
+    """Whether all intervals, together wrong with this chance, hold what is true of these.
+
+    That the store's counters are those of these messages was shown before.
+    """
+    if not answers.reports:
+        return
+    asked = answers.collection
+    said = estimate(asked, answers.honest, 1 - alpha, target="cohort", simultaneous=True)
+    if isinstance(said, Average):
+        yield from _missed(answers.name, np.mean(answers.held, keepdims=True), said.low, said.high)
+    elif isinstance(said, Frequencies):
+        shares = np.bincount(answers.held, minlength=asked.inputs)
+        yield from _missed(answers.name, shares / len(answers.held), said.low, said.high)
+    else:
+        yield f"{answers.name}: nothing can be estimated"
+
+
+def _missed(name: str, truth: NDArray[np.float64], low: Ends, high: Ends) -> Iterator[str]:
+    wrong = int(((truth < low) | (truth > high)).sum())
+    if wrong:
+        yield f"{name}: {wrong} of {len(truth)} estimates miss the truth of what was counted"

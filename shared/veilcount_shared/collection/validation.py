@@ -1,0 +1,298 @@
+"""What a definition must keep. One rule, one function; each names key, value and fix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from ..domain import Boolean, Number, check_labels, hides
+from ..epsilon import epsilon_of
+from ..errors import DefinitionError, EpsilonError
+from ..mechanisms.selection import MAX_INPUTS
+from ..periods import Unit
+from .enums import Adjacency, Held, Linkage, Measure, Model, Presence, Takes
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from .definition import Collection
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
+APP = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
+MAX_TEXT = 300
+MAX_SLOTS = 1024
+MAX_CELLS = 32
+MAX_COHORTS = 1024
+MAX_LATE = 365
+LONG = frozenset({Unit.WEEK, Unit.MONTH, Unit.USER})
+YEARS = range(2000, 3000)
+MAX_DAYS = 36_525
+
+
+def check(collection: Collection) -> None:
+    """Run every rule, in the order in which a reader would want the errors."""
+    for rule in _RULES:
+        rule(collection)
+
+
+def words(collection: Collection) -> None:
+    """A definition made in Python uses the same closed lists as a file: "local" is Model.LOCAL."""
+    for key, kind in _WORDS.items():
+        given = getattr(collection, key)
+        if given is not None and not isinstance(given, kind):
+            members = ", ".join(f"{kind.__name__}.{member.name}" for member in kind)
+            raise DefinitionError(key, given, f"give one of {members}")
+
+
+def names(collection: Collection) -> None:
+    """Names travel in URLs and file names; texts are read by people."""
+    if not APP.fullmatch(collection.app):
+        raise DefinitionError(
+            "app", collection.app, "give a letter, then letters, digits, dots, - or _ (63 at most)"
+        )
+    for key, name in _names(collection):
+        if not NAME.fullmatch(name):
+            raise DefinitionError(
+                key, name, "give a letter, then letters, digits, - or _ (63 at most)"
+            )
+    for key in ("question", "owner", "purpose"):
+        text = getattr(collection, key)
+        if text is not None and not (0 < len(text) <= MAX_TEXT and not hides(text)):
+            raise DefinitionError(key, text, f"give one line of 1 to {MAX_TEXT} characters")
+
+
+def price(collection: Collection) -> None:
+    """Each model has one figure, and needs it."""
+    central = collection.model is Model.CENTRAL
+    key, other = ("budget", "epsilon") if central else ("epsilon", "budget")
+    given: Fraction | None = getattr(collection, key)
+    if getattr(collection, other) is not None:
+        raise DefinitionError(
+            other,
+            getattr(collection, other),
+            f"a {collection.model} collection states {key} instead: remove {other}",
+        )
+    if given is None:
+        raise DefinitionError(key, None, f"a {collection.model} collection needs it: {key} = 1")
+    try:
+        epsilon_of(given)
+    except EpsilonError as error:
+        raise DefinitionError(key, given, error.fix) from error
+
+
+def dates(collection: Collection) -> None:
+    """A campaign starts, ends, and is not for ever."""
+    for key, day in (("from", collection.start), ("until", collection.until)):
+        if day.year not in YEARS:
+            raise DefinitionError(key, day, f"give a year {YEARS.start} to {YEARS.stop - 1}")
+    if not collection.start < collection.until:
+        raise DefinitionError(
+            "until", collection.until, f"give a day after from = {collection.start}"
+        )
+    if (collection.until - collection.start).days > MAX_DAYS:
+        raise DefinitionError("until", collection.until, "give a campaign of 100 years at most")
+
+
+def counts(collection: Collection) -> None:
+    """Every cap is a number of answers that can be given."""
+    if collection.per_period != 1 and collection.unit is not Unit.EVENT:
+        raise DefinitionError(
+            "per_day",
+            collection.per_period,
+            f'a {collection.unit} has one answer: remove per_day, or set unit = "event"',
+        )
+    if not 1 <= collection.per_period <= MAX_SLOTS:
+        raise DefinitionError("per_day", collection.per_period, f"give 1 to {MAX_SLOTS:,}")
+    if collection.answers is not None and not 1 <= collection.answers <= collection.periods:
+        raise DefinitionError(
+            "answers",
+            collection.answers,
+            f"give 1 to {collection.periods}, the number of {_stretch(collection.unit)}s",
+        )
+    if not 0 <= collection.late <= MAX_LATE:
+        raise DefinitionError("late", collection.late, f"give 0 to {MAX_LATE} days")
+
+
+def slots(collection: Collection) -> None:
+    """An epoch's slots are a bitmap that the server keeps for each pseudonym."""
+    if collection.slots > MAX_SLOTS:
+        raise DefinitionError(
+            "linkage",
+            str(collection.linkage),
+            f"{collection.slots:,} slots an epoch, at most {MAX_SLOTS:,}: use a longer unit,"
+            ' nearer dates, or linkage = "period"',
+        )
+
+
+def takes(collection: Collection) -> None:
+    """What is reported must mean something for the domain."""
+    given, domain = collection.takes, collection.domain
+    if given is not Takes.FIRST and collection.unit is Unit.EVENT:
+        raise DefinitionError("takes", str(given), "every event is reported: remove takes")
+    if given is Takes.ANY and not isinstance(domain, Boolean):
+        raise DefinitionError("takes", "any", 'only for boolean = true: use "first" or "last"')
+    if given in {Takes.MAX, Takes.SUM} and not isinstance(domain, Number):
+        raise DefinitionError("takes", str(given), 'only for a range: use "first" or "last"')
+
+
+def held(collection: Collection) -> None:
+    """Where a value waits is stated where it waits long, and only where it waits."""
+    given = collection.held
+    if given is None and needs_held(collection.unit, collection.takes):
+        raise DefinitionError(
+            "held",
+            None,
+            f'a {collection.unit} with takes = "{collection.takes}" needs it:'
+            ' held = "process" (the answer is about the first process that recorded: a server that'
+            ' never restarts) or held = "device" (the running value is kept on the device)',
+        )
+    waits = collection.takes is not Takes.FIRST or collection.model is Model.CENTRAL
+    if given is not None and not waits:
+        raise DefinitionError(
+            "held",
+            str(given),
+            'only where takes is not "first", or for model = "central", does a value wait:'
+            " remove held",
+        )
+
+
+def needs_held(unit: Unit, takes: Takes) -> bool:
+    """Whether an app that restarts within a unit would silently report its first run only."""
+    return unit in LONG and takes is not Takes.FIRST
+
+
+def presence(collection: Collection) -> None:
+    """An absent answer needs a cell of its own, under noise."""
+    if collection.presence is not Presence.HIDDEN:
+        return
+    if isinstance(collection.domain, Number):
+        raise DefinitionError("presence", "hidden", "a range has no cell for absent: use values")
+    if collection.segments:
+        raise DefinitionError(
+            "presence", "hidden", "an absence has no segment to name: cross it instead"
+        )
+    if collection.model is Model.CENTRAL:
+        raise DefinitionError("presence", "hidden", "a trusted curator sees presence: remove it")
+
+
+def numbers(collection: Collection) -> None:
+    """A number is measured in one way."""
+    is_number, central = isinstance(collection.domain, Number), collection.model is Model.CENTRAL
+    wanted = is_number and not central
+    if collection.measure is not None and not wanted:
+        raise DefinitionError(
+            "measure", str(collection.measure), "only for a range under the local model: remove it"
+        )
+    if wanted and collection.measure is None:
+        raise DefinitionError("measure", None, 'give measure = "mean", "distribution" or "ranges"')
+
+
+def central(collection: Collection) -> None:
+    """A curator's noise is calibrated to a cap that the server itself can enforce."""
+    if collection.model is not Model.CENTRAL:
+        if collection.adjacency is not None:
+            raise DefinitionError(
+                "adjacency", str(collection.adjacency), 'only for model = "central": remove it'
+            )
+        return
+    if collection.adjacency is None:
+        raise DefinitionError("adjacency", None, 'give "add-remove" or "substitute"')
+    if collection.linkage is Linkage.NONE:
+        raise DefinitionError(
+            "linkage",
+            "none",
+            "without pseudonyms the server cannot enforce the contribution cap that central noise"
+            ' is calibrated to: use "period" or "collection"',
+        )
+    domain = collection.domain
+    if isinstance(domain, Number):
+        if domain.low.denominator != 1 or domain.high.denominator != 1:
+            raise DefinitionError(
+                "range", [domain.low, domain.high], "a curator sums integers: give integer bounds"
+            )
+        if collection.inputs > MAX_INPUTS:
+            raise DefinitionError(
+                "range", [domain.low, domain.high], f"at most {MAX_INPUTS:,} integers: scale it"
+            )
+
+
+def segments(collection: Collection) -> None:
+    """Segments are few, closed and public; in the order of their names, or cells would differ."""
+    order = [name for name, _ in collection.segments]
+    if order != sorted(set(order)):
+        raise DefinitionError("segments", order, "give each name once, in the order of the names")
+    for name, labels in collection.segments:
+        if len(labels) < 2:  # noqa: PLR2004 - one segment is everybody
+            raise DefinitionError(f"segments.{name}", list(labels), "give at least two values")
+        check_labels(f"segments.{name}", labels)
+    if collection.cells > MAX_CELLS:
+        raise DefinitionError(
+            "segments",
+            f"{collection.cells} cells",
+            f"at most {MAX_CELLS}: fewer values, or cross a private attribute into the domain",
+        )
+
+
+def cohort(collection: Collection) -> None:
+    """A cohort is one of several."""
+    given = collection.cohort
+    if given is None:
+        return
+    if not 2 <= given.of <= MAX_COHORTS:  # noqa: PLR2004 - one cohort is everybody
+        raise DefinitionError("cohort.of", given.of, f"give 2 to {MAX_COHORTS:,}")
+    if not 0 <= given.number < given.of:
+        raise DefinitionError("cohort.number", given.number, f"give 0 to {given.of - 1}")
+
+
+def lineage(collection: Collection) -> None:
+    """No collection is its own predecessor or twin."""
+    for key in ("replaces", "twin"):
+        if getattr(collection, key) == collection.name:
+            raise DefinitionError(key, collection.name, "name another collection")
+
+
+_WORDS: dict[str, type[StrEnum]] = {
+    "unit": Unit,
+    "measure": Measure,
+    "takes": Takes,
+    "held": Held,
+    "linkage": Linkage,
+    "presence": Presence,
+    "model": Model,
+    "adjacency": Adjacency,
+}
+_RULES = (
+    words,
+    names,
+    price,
+    dates,
+    counts,
+    slots,
+    takes,
+    held,
+    numbers,
+    presence,
+    central,
+    segments,
+    cohort,
+    lineage,
+)
+
+
+def _names(collection: Collection) -> Iterator[tuple[str, str]]:
+    yield "name", collection.name
+    for key in ("twin", "replaces"):
+        if (name := getattr(collection, key)) is not None:
+            yield key, name
+    for name, _ in collection.segments:
+        yield "segments", name
+    for name, _ in getattr(collection.domain, "attributes", ()):
+        yield "cross", name
+    if collection.cohort:
+        yield "cohort.draw", collection.cohort.draw
+
+
+def _stretch(unit: Unit) -> str:
+    return {Unit.EVENT: "day", Unit.USER: "campaign"}.get(unit, str(unit))

@@ -1,0 +1,129 @@
+"""Ranges of a number: a tree over 256 buckets, of which a report tells one level [CKS19; HRMS10].
+
+Every node has four children, so the levels have 4, 16, 64 and 256 nodes. The device draws a level
+uniformly, whatever the number is, and reports the number's node there through the level's own
+two-level design, at full epsilon. A message names its level, so its probability is a quarter of
+what it is in that design, for every number alike: the whole keeps epsilon exactly, and wastes none.
+
+A level's design is the subset of one or the plane with the least variance, so that a message is one
+short integer, the aggregator counts messages as they are, and the whole law can be enumerated.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any
+
+from ..domain import GRID_BITS
+from ..epsilon import exp_lower
+from ..randomness import Coins
+from .projective_geometry import Plane
+from .selection import plane_variance, planes, subset_variance
+from .square_wave import BUCKET_BITS, BUCKETS
+from .subset_selection import Subset
+
+BRANCH_BITS = 2
+LEVEL_BITS = range(BRANCH_BITS, BUCKET_BITS + 1, BRANCH_BITS)  # log2 of each level's nodes
+MAX_LEVEL_CELLS = 4096  # counters the server keeps for one level
+
+Level = Subset | Plane
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """The designs of the levels, from 4 nodes to 256.
+
+    Message m is number m - starts[l] of level l, the last with starts[l] <= m; there it is the
+    reported node itself (a subset of one) or a hyperplane's number. A tally counts messages.
+    """
+
+    levels: tuple[Level, ...]
+    starts: tuple[int, ...] = field(init=False)
+    messages: int = field(init=False)
+    bits: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Refuse levels that are no tree, differ in epsilon, or do not number their messages."""
+        if [level.inputs for level in self.levels] != [1 << bits for bits in LEVEL_BITS]:
+            raise ValueError("give levels of 4, 16, 64 and 256 nodes")
+        if len({level.epsilon for level in self.levels}) > 1:
+            raise ValueError("every level reports at the same epsilon")
+        if any(isinstance(level, Subset) and level.w > 1 for level in self.levels):
+            raise ValueError("a level's subsets have one member: its messages are 0, 1, 2, ...")
+        starts = tuple(accumulate((level.messages for level in self.levels), initial=0))
+        object.__setattr__(self, "starts", starts[:-1])
+        object.__setattr__(self, "messages", starts[-1])
+        object.__setattr__(self, "bits", (starts[-1] - 1).bit_length())
+
+    @classmethod
+    def at(cls, epsilon: Fraction) -> Hierarchy:
+        """Return the levels with the least variance at this epsilon."""
+        return _best(epsilon)
+
+    @property
+    def inputs(self) -> int:
+        """How many buckets there are."""
+        return BUCKETS
+
+    @property
+    def counters(self) -> int:
+        """How many counters a tally of its reports keeps: one a message."""
+        return self.messages
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Every level's."""
+        return self.levels[0].epsilon
+
+    def bucket(self, grid: int) -> int:
+        """Return the bucket of a grid point; the upper end belongs to the last."""
+        return min(grid >> GRID_BITS - BUCKET_BITS, BUCKETS - 1)
+
+    def node(self, level: int, bucket: int) -> int:
+        """Return the node of a level that holds a bucket."""
+        return bucket >> BUCKET_BITS - LEVEL_BITS[level]
+
+    def randomize(self, grid: int, coins: Coins) -> int:
+        """Return the message of a point of the number's grid."""
+        level = coins.below(len(self.levels))
+        node = self.node(level, self.bucket(grid))
+        return self.starts[level] + self.levels[level].randomize(node, coins)
+
+    def level(self, message: int) -> int:
+        """Return the level that a message is of."""
+        return bisect_right(self.starts, message) - 1
+
+    def supports(self, message: int, bucket: int) -> bool:
+        """Whether the message's level owns it to the bucket's node: sends it more likely so."""
+        level = self.level(message)
+        design, node = self.levels[level], self.node(level, bucket)
+        number = message - self.starts[level]
+        return number == node if isinstance(design, Subset) else design.supports(number, node)
+
+    def valid(self, message: int) -> bool:
+        """Whether this is a message at all."""
+        return 0 <= message < self.messages
+
+    def canonical(self) -> dict[str, Any]:
+        """Return what is fingerprinted."""
+        levels = [level.canonical() for level in self.levels]
+        return {"design": "hierarchy", "levels": levels, "buckets": BUCKETS}
+
+
+@lru_cache(maxsize=256)
+def _best(epsilon: Fraction) -> Hierarchy:
+    return Hierarchy(tuple(_level(1 << bits, epsilon) for bits in LEVEL_BITS))
+
+
+def _level(k: int, epsilon: Fraction) -> Level:
+    """Return the subset of one, or the plane (the first of the best) that beats its variance."""
+    e = exp_lower(epsilon)
+    found = [(plane_variance(k, q, t, e), q, t) for q, t in planes(k, e, MAX_LEVEL_CELLS)]
+    if not found or min(found)[0] >= subset_variance(k, 1, e):
+        return Subset.at(epsilon, k, 1)
+    _, q, t = min(found)
+    return Plane.at(epsilon, k, q, t)

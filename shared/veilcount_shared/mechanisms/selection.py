@@ -1,0 +1,125 @@
+"""The planner: which design, with which parameters, for k inputs at a given epsilon.
+
+Subset selection is exactly optimal and is taken whenever its message is short; otherwise the
+projective plane with the least variance, and among those within 0.3 % of it the one with the fewest
+messages. All comparisons are made with exact fractions, so that every machine plans alike. The
+planner belongs to the protocol version: what it returns for a (k, epsilon) never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from ..epsilon import epsilon_of, exp_lower
+from .finite_field import POLYNOMIALS, is_prime
+from .projective_geometry import Plane, points
+from .subset_selection import Subset
+
+MAX_INPUTS = 1 << 20
+SHORT_BITS = 256  # a subset message of this length is always acceptable
+LONG_BITS = 8192  # one of this length is, where no plane comes close
+MAX_CELLS = 1 << 22  # counters the server keeps for a plane
+MAX_ORDER = 3100  # the largest q that is looked at
+CLOSE = Fraction("1.003")
+POOR = Fraction("1.035")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A design and what it costs."""
+
+    design: Subset | Plane
+    variance: float  # n times the variance of a frequency near 0
+    ratio: (
+        float  # variance at the uniform distribution, to the best that any mechanism reaches [YB18]
+    )
+
+    @property
+    def bits(self) -> int:
+        """The length of a message."""
+        return self.design.bits
+
+
+def plan(k: int, epsilon: int | str | Fraction) -> Plan:
+    """Return the design for k inputs at this epsilon."""
+    if not 2 <= k <= MAX_INPUTS:  # noqa: PLR2004 - one input is no question
+        raise ValueError(f"k = {k}: give 2 to {MAX_INPUTS:,}")
+    return _plan(k, epsilon_of(epsilon))
+
+
+@lru_cache(maxsize=4096)
+def _plan(k: int, epsilon: Fraction) -> Plan:
+    e = exp_lower(epsilon)
+    w = best_subset(k, e)
+    optimum = subset_variance(k, w, e)
+    bits = subset_bits(k, w)
+    if w > 1 and bits > SHORT_BITS:
+        best = _best_plane(k, e)
+        if best and (best[0] <= POOR * optimum or bits > LONG_BITS):
+            variance, q, t = best
+            return _priced(Plane.at(epsilon, k, q, t), variance / optimum)
+    return _priced(Subset.at(epsilon, k, w), Fraction(1))
+
+
+def best_subset(k: int, e: Fraction) -> int:
+    """Return the size w of the optimal subset: next to k / (e^epsilon + 1) [YB18, sec. 4]."""
+    near = max(1, int(k / (e + 1)))
+    sizes = [w for w in (near - 1, near, near + 1) if 1 <= w < k]
+    return min(sizes, key=lambda w: subset_variance(k, w, e))
+
+
+def subset_bits(k: int, w: int) -> int:
+    """Return the length of a subset's message."""
+    label = (k - 1).bit_length()
+    return label if w == 1 else min(k, w * label)
+
+
+def _priced(design: Subset | Plane, ratio: Fraction) -> Plan:
+    p, q = design.P, design.Q
+    return Plan(design, float(q * (1 - q) / (p - q) ** 2), float(ratio))
+
+
+def subset_variance(k: int, w: int, e: Fraction) -> Fraction:
+    """Return n times the variance of subset selection at the uniform distribution."""
+    return (k - 1) ** 2 * (w * e + k - w) ** 2 / (k * k * w * (k - w) * (e - 1) ** 2)
+
+
+def plane_variance(k: int, q: int, t: int, e: Fraction) -> Fraction:
+    """Return n times the variance of a plane at the uniform distribution over k of its points."""
+    v, r, shared = points(q, t), points(q, t - 1), points(q, t - 2)
+    whole = e * r + v - r
+    hit, cross = e * r / whole, (e * shared + r - shared) / whole
+    support = hit / k + (1 - Fraction(1, k)) * cross
+    return support * (1 - support) / (hit - cross) ** 2
+
+
+def _best_plane(k: int, e: Fraction) -> tuple[Fraction, int, int] | None:
+    """Return (variance, q, t): of the planes close to the least variance, the smallest."""
+    found = [(plane_variance(k, q, t, e), q, t) for q, t in planes(k, e)]
+    if not found:
+        return None
+    least = min(found)[0]
+    return min(
+        (plane for plane in found if plane[0] <= CLOSE * least),
+        key=lambda plane: points(plane[1], plane[2]),
+    )
+
+
+def planes(k: int, e: Fraction, cells: int = MAX_CELLS) -> Iterator[tuple[int, int]]:
+    """Yield each order q worth a look, with the least t that has room for k points."""
+    for q in _orders():
+        if q > Fraction("2.2") * (e + 1) + 1:
+            return
+        t = 3
+        while points(q, t) < k:
+            t += 1
+        if points(q, t) <= cells:
+            yield q, t
+
+
+@lru_cache(maxsize=1)
+def _orders() -> tuple[int, ...]:
+    return tuple(q for q in range(2, MAX_ORDER) if is_prime(q) or q in POLYNOMIALS)

@@ -1,0 +1,155 @@
+"""Windows for numbers: an input is a start and owns the W consecutive levels from it, out of M.
+
+`Distribution` is the discrete square wave [LWLS20]: 256 buckets, each the start of a window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from ..domain import GRID_BITS
+from ..epsilon import exp_lower, satisfies, threshold
+from ..errors import EpsilonError
+from ..randomness import WORDS, Coins
+
+BUCKET_BITS = 8
+BUCKETS = 1 << BUCKET_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One configuration: M levels, windows of W, P = a / 2^64."""
+
+    levels: int
+    width: int
+    a: int
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        """Refuse what is not epsilon-LDP."""
+        if not satisfies(self.a, self.epsilon, self.width, self.levels):
+            raise EpsilonError(
+                self.epsilon, f"window M={self.levels} W={self.width} a={self.a} exceeds it"
+            )
+
+    @classmethod
+    def at(cls, epsilon: Fraction, levels: int, width: int) -> Window:
+        """Return the configuration that uses all of epsilon."""
+        return cls(levels, width, threshold(epsilon, width, levels), epsilon)
+
+    @property
+    def inputs(self) -> int:
+        """How many starts there are."""
+        return self.levels - self.width + 1
+
+    @property
+    def messages(self) -> int:
+        """How many levels there are."""
+        return self.levels
+
+    @property
+    def bits(self) -> int:
+        """The length of a message."""
+        return (self.levels - 1).bit_length()
+
+    @property
+    def P(self) -> Fraction:
+        """The probability that a report's level lies in the window."""
+        return Fraction(self.a, WORDS)
+
+    @property
+    def rows(self) -> tuple[tuple[Fraction, ...], ...]:
+        """Return the exact law: the probability of each level, for each start."""
+        inside = self.P / self.width
+        outside = (1 - self.P) / (self.levels - self.width)
+        return tuple(
+            tuple(
+                inside if start <= level < start + self.width else outside
+                for level in range(self.levels)
+            )
+            for start in range(self.inputs)
+        )
+
+    def randomize(self, start: int, coins: Coins) -> int:
+        """Return the message of a start."""
+        if coins.bernoulli(self.a):
+            return start + coins.below(self.width)
+        other = coins.below(self.levels - self.width)
+        return other if other < start else other + self.width
+
+    def valid(self, message: int) -> bool:
+        """Whether this is a message at all."""
+        return 0 <= message < self.levels
+
+    def canonical(self) -> dict[str, Any]:
+        """Return what is fingerprinted."""
+        return {"design": "window", "M": self.levels, "W": self.width, "a": str(self.a)}
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """The square wave over 256 buckets of the range."""
+
+    window: Window
+    bits: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a window with other starts than the buckets."""
+        if self.window.inputs != BUCKETS:
+            raise ValueError(f"the window has {self.window.inputs} starts, not {BUCKETS}")
+        object.__setattr__(self, "bits", self.window.bits)
+
+    @classmethod
+    def at(cls, epsilon: Fraction) -> Distribution:
+        """Return the half-width b that keeps most information, W = 2b + 1 [LWLS20, sec. 5.3]."""
+        e = exp_lower(epsilon)
+        b = int(BUCKETS * (epsilon * e - e + 1) / (2 * e * (e - 1 - epsilon)))
+        return cls(Window.at(epsilon, BUCKETS + 2 * b, 2 * b + 1))
+
+    @property
+    def inputs(self) -> int:
+        """How many buckets there are."""
+        return BUCKETS
+
+    @property
+    def counters(self) -> int:
+        """How many counters a tally of its reports keeps: one a message."""
+        return self.messages
+
+    @property
+    def messages(self) -> int:
+        """How many levels there are."""
+        return self.window.levels
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The window's."""
+        return self.window.epsilon
+
+    @property
+    def P(self) -> Fraction:
+        """The window's."""
+        return self.window.P
+
+    @property
+    def rows(self) -> tuple[tuple[Fraction, ...], ...]:
+        """Return the exact law: the probability of each level, for each bucket."""
+        return self.window.rows
+
+    def bucket(self, grid: int) -> int:
+        """Return the bucket of a grid point; the upper end belongs to the last."""
+        return min(grid >> GRID_BITS - BUCKET_BITS, BUCKETS - 1)
+
+    def randomize(self, grid: int, coins: Coins) -> int:
+        """Return the message of a point of the number's grid."""
+        return self.window.randomize(self.bucket(grid), coins)
+
+    def valid(self, message: int) -> bool:
+        """Whether this is a message at all."""
+        return self.window.valid(message)
+
+    def canonical(self) -> dict[str, Any]:
+        """Return what is fingerprinted."""
+        return {**self.window.canonical(), "design": "distribution", "buckets": BUCKETS}

@@ -1,0 +1,130 @@
+"""Subset selection: an input owns all w-subsets of the k inputs that contain it [YB18; WHW+16].
+
+w = 1 is classic k-ary randomized response; k = 2 is Warner's coin. The message is, for w = 1, the
+reported input itself; otherwise the subset, as a k-bit mask or as its sorted members packed end to
+end, whichever is shorter for this k and w (the mask where equal). Sorted or mask: in which order
+the members were drawn is never visible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+from math import comb
+from typing import Any
+
+from ..epsilon import satisfies, threshold
+from ..errors import EpsilonError
+from ..randomness import WORDS, Coins
+
+
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """One configuration: k inputs, subsets of w, P = a / 2^64."""
+
+    k: int
+    w: int
+    a: int
+    epsilon: Fraction
+    messages: int = field(init=False)
+    bits: int = field(init=False)
+    label_bits: int = field(init=False)
+    masked: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what is not epsilon-LDP; derive the message's shape."""
+        if not satisfies(self.a, self.epsilon, self.w, self.k):
+            raise EpsilonError(self.epsilon, f"subset k={self.k} w={self.w} a={self.a} exceeds it")
+        label_bits = (self.k - 1).bit_length()
+        masked = self.w > 1 and self.k <= self.w * label_bits
+        _set(self, "messages", comb(self.k, self.w))
+        _set(self, "label_bits", label_bits)
+        _set(self, "masked", masked)
+        _set(self, "bits", self.k if masked else self.w * label_bits)
+
+    @classmethod
+    def at(cls, epsilon: Fraction, k: int, w: int) -> Subset:
+        """Return the configuration that uses all of epsilon."""
+        return cls(k, w, threshold(epsilon, w, k), epsilon)
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs are told apart."""
+        return self.k
+
+    @property
+    def counters(self) -> int:
+        """How many counters a tally of its reports keeps."""
+        return self.k
+
+    @property
+    def P(self) -> Fraction:
+        """The probability that a report's subset contains the input."""
+        return Fraction(self.a, WORDS)
+
+    @property
+    def Q(self) -> Fraction:
+        """The probability that a report's subset contains a given other input."""
+        inside, outside = Fraction(self.w - 1, self.k - 1), Fraction(self.w, self.k - 1)
+        return self.P * inside + (1 - self.P) * outside
+
+    def randomize(self, x: int, coins: Coins) -> int:
+        """Return the message of input x."""
+        inside = coins.bernoulli(self.a)
+        if self.w == 1:
+            if inside:
+                return x
+            other = coins.below(self.k - 1)
+            return other + (other >= x)
+        others = self.w - inside
+        if self.masked:
+            return self._draw_mask(x, others, inside=inside, coins=coins)
+        return self._draw_members(x, others, inside=inside, coins=coins)
+
+    def members(self, message: int) -> tuple[int, ...]:
+        """Return the inputs that a message supports, ascending."""
+        if self.w == 1:
+            return (message,)
+        if self.masked:
+            return tuple(x for x in range(self.k) if message >> x & 1)
+        low = (1 << self.label_bits) - 1
+        return tuple(message >> place * self.label_bits & low for place in range(self.w))
+
+    def valid(self, message: int) -> bool:
+        """Whether this is a message at all: a w-subset, in its one spelling."""
+        if not 0 <= message < 1 << self.bits:
+            return False
+        if self.masked:
+            return message.bit_count() == self.w
+        members = self.members(message)
+        ascending = all(one < two for one, two in pairwise(members))
+        return ascending and members[-1] < self.k
+
+    def canonical(self) -> dict[str, Any]:
+        """Return what is fingerprinted."""
+        return {"design": "subset", "k": self.k, "w": self.w, "a": str(self.a)}
+
+    # Both draw a uniform subset of the k - 1 inputs that are not x: numbered 0..k-2, then moved up
+    # by one from x on. A mask is drawn as `Coins.sample` draws a set, with bits for members.
+
+    def _draw_mask(self, x: int, others: int, *, inside: bool, coins: Coins) -> int:
+        below, mask = coins.below, 0
+        for top in range(self.k - 1 - others, self.k - 1):
+            bit = 1 << below(top + 1)
+            mask |= 1 << top if mask & bit else bit
+        upper = mask >> x
+        return (mask ^ upper << x) | (upper << 1 | inside) << x
+
+    def _draw_members(self, x: int, others: int, *, inside: bool, coins: Coins) -> int:
+        members = [member + (member >= x) for member in coins.sample(self.k - 1, others)]
+        if inside:
+            members.append(x)
+        members.sort(reverse=True)
+        message = 0
+        for member in members:
+            message = message << self.label_bits | member
+        return message
+
+
+_set = object.__setattr__  # how a frozen dataclass fills in its derived fields

@@ -1,0 +1,293 @@
+"""What a shuffler would give is never overstated: against exact laws, and published values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import combinations_with_replacement, permutations
+from math import isclose
+
+import pytest
+
+from tests.aggregator.exact_rows import Row, rows_of
+from veilcount_aggregator.analysis.amplification import (
+    Amplified,
+    amplified,
+    blanket_delta,
+    blanket_epsilon,
+    clones_delta,
+    clones_epsilon,
+    holds,
+    loudest,
+)
+from veilcount_shared import plan
+from veilcount_shared.composition import Overlap, overlaps, shuffled
+from veilcount_shared.epsilon import exp_lower, exp_upper
+from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plane, Subset, Window
+
+ONE, TWO, FOUR = Fraction(1), Fraction(2), Fraction(4)
+DELTA = Fraction(1, 10**6)
+Law = dict[tuple[int, ...], Fraction]
+
+# -- exact laws of a few shuffled reports ----------------------------------------------------------
+
+
+def joined(law: Law, row: Row) -> Law:
+    """The law of the histogram of messages with one more report in it."""
+    result: Law = {}
+    for counts, chance in law.items():
+        for message, p in enumerate(row):
+            key = (*counts[:message], counts[message] + 1, *counts[message + 1 :])
+            result[key] = result.get(key, Fraction(0)) + chance * p
+    return result
+
+
+def exact_delta(
+    rows: Sequence[Row], n: int, epsilon: Fraction, pairs: Iterable[tuple[int, int]]
+) -> Fraction:
+    """The worst delta over every dataset of n reports and these pairs of one of its inputs."""
+    e, deltas = exp_upper(epsilon), []
+    pairs = list(pairs)
+    for others in combinations_with_replacement(range(len(rows)), n - 1):
+        law: Law = {(0,) * len(rows[0]): Fraction(1)}
+        for other in others:
+            law = joined(law, rows[other])
+        with_each = {x: joined(law, rows[x]) for x in {x for pair in pairs for x in pair}}
+        for x, y in pairs:
+            one, two = with_each[x], with_each[y]
+            deltas.append(sum((max(one[c] - e * two[c], Fraction(0)) for c in one), Fraction(0)))
+    return max(deltas)
+
+
+SMALL = [
+    (Subset.at(ONE, 2, 1), 4),
+    (Subset.at(TWO, 2, 1), 4),
+    (Subset.at(ONE, 3, 1), 4),
+    (Subset.at(TWO, 3, 1), 4),
+    (Subset.at(TWO, 4, 1), 4),
+    (Subset.at(ONE, 4, 2), 3),
+    (Subset.at(TWO, 4, 2), 3),
+    (Subset.at(FOUR, 3, 2), 3),
+    (Plane.at(ONE, 7, 2, 3), 2),
+    (Plane.at(TWO, 5, 2, 3), 2),
+    (Window.at(ONE, 4, 2), 4),
+    (Window.at(TWO, 5, 2), 3),
+    (Window.at(TWO, 5, 3), 3),
+]
+
+
+def overlap_of(design: Subset | Plane | Window) -> tuple[Overlap, ...]:
+    """A bare window's: its two ends."""
+    if not isinstance(design, Window):
+        return overlaps(design)
+    apart = min(design.width, design.levels - design.width)
+    share = Fraction(design.width, design.levels)
+    return (Overlap(share, Fraction(apart, design.levels), design.P),)
+
+
+def pairs_of(design: Subset | Plane | Window) -> Iterable[tuple[int, int]]:
+    """Any two inputs; of subsets and planes two stand for all."""
+    return permutations(range(design.inputs), 2) if isinstance(design, Window) else [(0, 1)]
+
+
+@pytest.mark.parametrize("part", [Fraction(0), Fraction(1, 5), Fraction(1, 2), Fraction(4, 5)])
+@pytest.mark.parametrize(("design", "most"), SMALL, ids=str)
+def test_both_bounds_hold_for_every_small_batch(
+    design: Subset | Plane | Window, most: int, part: Fraction
+) -> None:
+    """Over all datasets of 2 to 4 reports, enumerated: [BBGN19] and [FMT21] against the law."""
+    rows, ratio = rows_of(design), float(exp_upper(design.epsilon))
+    at = design.epsilon * part
+    for n in range(2, most + 1):
+        exact = exact_delta(rows, n, at, pairs_of(design))
+
+        assert exact <= blanket_delta(overlap_of(design), n, float(at))
+        assert exact <= clones_delta(ratio, n, float(at))
+
+
+@pytest.mark.parametrize(("design", "most"), SMALL[:5], ids=str)
+def test_the_comparison_would_see_an_epsilon_that_is_understated(design: Subset, most: int) -> None:
+    """The blanket of 0.7 epsilon is exceeded by the law of epsilon."""
+    weaker = Subset.at(design.epsilon * Fraction(7, 10), design.k, design.w)
+    at = design.epsilon / 5
+    exact = exact_delta(rows_of(design), most, at, [(0, 1)])
+
+    assert exact > blanket_delta(overlaps(weaker), most, float(at))
+
+
+def test_a_report_that_draws_one_of_two_designs_is_bounded_too() -> None:
+    """As a tree's does: half of the reports answer by two values, half by three."""
+    two, three = Subset.at(TWO, 2, 1), Subset.at(TWO, 3, 1)
+    first, second = rows_of(two), rows_of(three)
+    rows = [[p / 2 for p in (*first[x], *second[x])] for x in range(2)]
+    both = overlaps(two) + overlaps(three)
+    for n in (2, 3):
+        exact = exact_delta(rows, n, ONE / 2, [(0, 1), (1, 0)])
+
+        assert 0 < exact <= blanket_delta(both, n, 0.5)
+
+
+def test_the_pair_that_overlaps_least_bounds_every_pair() -> None:
+    """Moving W's mass outward around its mean only adds to the bound."""
+    own, P = Fraction(1, 4), Fraction(1, 2)
+    bounds = [
+        blanket_delta((Overlap(own, Fraction(alone, 100), P),), 50, 0.1) for alone in (1, 5, 15, 25)
+    ]
+
+    assert bounds == sorted(bounds)
+
+
+def test_the_bound_is_close_to_the_law() -> None:
+    """A bound that is never below the truth could be useless: four bits, within a factor of 3."""
+    design = Subset.at(ONE, 2, 1)
+    exact = exact_delta(rows_of(design), 4, ONE / 5, [(0, 1)])
+
+    assert blanket_delta(overlaps(design), 4, 0.2) < 3 * exact
+
+
+@pytest.mark.parametrize(("design", "most"), SMALL, ids=str)
+def test_an_overlap_is_that_of_the_sets(design: Subset | Plane | Window, most: int) -> None:
+    """Counted, message by message: what is owned, owned alone, and as likely for every input."""
+    rows = rows_of(design)
+    sets = [{m for m, p in enumerate(row) if p == max(row)} for row in rows]
+    (pair,) = overlap_of(design)
+
+    assert most > 1
+    assert pair.own == Fraction(len(sets[0]), len(rows[0]))
+    assert pair.alone == Fraction(max(len(sets[0] - each) for each in sets), len(rows[0]))
+    assert pair.ratio == max(rows[0]) / min(rows[0]) <= exp_lower(design.epsilon)
+    assert pair.blanket <= sum(map(min, zip(*rows, strict=True)))
+
+
+def test_sets_that_cannot_be_are_refused() -> None:
+    """An input cannot own alone more than it owns, nor be told from itself."""
+    for own, alone, P in [("1/2", "0", "1/2"), ("1/4", "1/2", "1/2"), ("1/2", "1/4", "1/4")]:
+        with pytest.raises(ValueError, match="no two sets overlap"):
+            Overlap(Fraction(own), Fraction(alone), Fraction(P))
+
+
+# -- published values ------------------------------------------------------------------------------
+
+
+def test_clones_lie_in_the_published_interval() -> None:
+    """FMT21's own implementation: n = 1e5, epsilon 4, delta 1e-6 is within [.16754, .17279]."""
+    assert Fraction("0.16754") <= clones_epsilon(FOUR, 10**5, DELTA) <= Fraction("0.17279")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "reports", "expected"),
+    [
+        ("0.5", 10**3, 0.0705),
+        ("1", 10**3, 0.182),
+        ("4", 10**3, 3.99),
+        ("0.5", 10**4, 0.0204),
+        ("2", 10**4, 0.155),
+        ("4", 10**4, 0.601),
+        ("1", 10**5, 0.0153),
+        ("2", 10**5, 0.0450),
+    ],
+)
+def test_clones_give_the_known_values(epsilon: str, reports: int, expected: float) -> None:
+    """The numeric bound at delta = 1e-6, to three digits."""
+    assert isclose(clones_epsilon(Fraction(epsilon), reports, DELTA), expected, rel_tol=0.005)
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "reports", "expected"),
+    [
+        (2, "1", 10**3, 0.149),
+        (2, "2", 10**4, 0.114),
+        (2, "4", 10**4, 0.411),
+        (2, "4", 10**5, 0.118),
+        (2, "4", 10**6, 0.0343),
+        (10, "4", 10**3, 1.53),
+        (10, "4", 10**5, 0.110),
+        (1000, "4", 10**3, 0.940),
+        (1000, "2", 10**5, 0.0228),
+        (1000, "4", 10**5, 0.0815),
+        (1000, "4", 10**6, 0.0236),
+    ],
+)
+def test_the_blanket_gives_the_known_values(
+    k: int, epsilon: str, reports: int, expected: float
+) -> None:
+    """At delta = 1e-6, within 1.5 %: the plane that is shipped is not the optimum it stands for."""
+    found = blanket_epsilon(plan(k, epsilon).design, reports, DELTA)
+
+    assert isclose(found, expected, rel_tol=0.015)
+
+
+# -- what is returned ------------------------------------------------------------------------------
+
+DESIGNS = [
+    plan(2, 1).design,
+    plan(1000, 1).design,
+    Mean.at(ONE),
+    Distribution.at(ONE),
+    Hierarchy.at(ONE),
+]
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda design: type(design).__name__)
+def test_for_our_designs_the_blanket_is_the_best_bound(
+    design: Subset | Plane | Mean | Distribution | Hierarchy,
+) -> None:
+    """Which the answer names as its epsilon; all three are shown."""
+    bound = amplified(design, 10**4, DELTA)
+
+    assert bound.epsilon == bound.blanket < bound.clones < bound.closed < bound.local == 1
+    assert bound.closed == shuffled(ONE, 10**4, DELTA)
+
+
+def test_a_result_is_the_least_that_the_bound_shows() -> None:
+    """In millionths: its own delta is small enough, that of a millionth less is not."""
+    design = plan(10, 2).design
+    found = blanket_epsilon(design, 1000, DELTA)
+
+    assert blanket_delta(overlaps(design), 1000, float(found)) <= DELTA
+    assert blanket_delta(overlaps(design), 1000, float(found) - 1e-6) > DELTA
+
+
+@pytest.mark.parametrize("reports", [0, 1])
+def test_with_nobody_to_hide_among_the_local_epsilon_is_left(reports: int) -> None:
+    """Whoever is alone hides nothing."""
+    assert amplified(plan(3, 1).design, reports, DELTA) == Amplified(
+        reports=reports, delta=DELTA, local=ONE, closed=ONE, clones=ONE, blanket=ONE
+    )
+
+
+def test_more_reports_never_hide_less() -> None:
+    """From ten to a million."""
+    design = plan(4, 1).design
+    found = [blanket_epsilon(design, 10**power, DELTA) for power in range(1, 7)]
+
+    assert found == sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("reports", [2, 10**3, 10**6])
+def test_beyond_the_local_epsilon_nothing_is_left(reports: int) -> None:
+    """Both bounds are 0 from there on."""
+    assert blanket_delta(overlaps(plan(4, 1).design), reports, 1.0001) == 0
+    assert clones_delta(float(exp_lower(ONE)), reports, 1.0001) == 0
+
+
+# -- how loud a device may answer ------------------------------------------------------------------
+
+
+def test_the_loudest_local_epsilon_holds_and_a_thousandth_more_does_not() -> None:
+    """For a batch of a thousand, at epsilon 1."""
+
+    def family(epsilon: Fraction) -> Subset | Plane:
+        return plan(5, epsilon).design
+
+    local = loudest(family, 1000, ONE, DELTA)
+
+    assert local > 3
+    assert holds(family(local), 1000, ONE, DELTA)
+    assert not holds(family(local + Fraction(1, 1000)), 1000, ONE, DELTA)
+
+
+def test_a_shuffler_never_costs() -> None:
+    """Alone, or among few, a device answers as it would without one."""
+    for reports in (1, 5):
+        assert loudest(lambda epsilon: plan(2, epsilon).design, reports, ONE, DELTA) == 1

@@ -1,0 +1,479 @@
+"""The account: three figures, what was counted, what several answers reveal, whom it stops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from importlib import import_module
+from itertools import product
+from math import isclose, prod
+
+import numpy as np
+import pytest
+
+from tests.aggregator.aggregator_fixtures import asked, family
+from tests.aggregator.exact_rows import rows_of
+from veilcount_aggregator.analysis.budget import (
+    Bar,
+    across,
+    budget,
+    figures,
+    guesses,
+    levels,
+    spent,
+    together,
+)
+from veilcount_aggregator.analysis.budget.averaging_attack import guess
+from veilcount_aggregator.analysis.budget.composition import of_design, specific
+from veilcount_shared import Collection, plan
+from veilcount_shared.composition import guessed, optimal, overlaps, parallel
+from veilcount_shared.epsilon import exp_lower, exp_upper
+from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plane, Subset
+from veilcount_shared.periods import Unit
+
+pld = import_module("dp_accounting.pld.privacy_loss_distribution")  # brings no types along
+
+HALF, ONE, TWO = Fraction(1, 2), Fraction(1), Fraction(2)
+DELTA = Fraction(1, 10**6)
+
+
+# -- the three figures -----------------------------------------------------------------------------
+
+
+def test_the_three_figures_stand_together() -> None:
+    """Epsilon 0.5 an event, 4 a day, on 7 drawn days: event 0.5, day 2, user 14."""
+    shown = figures(asked(epsilon="0.5", unit='"event"', per_day=4, answers=7))
+
+    assert (shown.event, shown.day, shown.user) == (HALF, TWO, Fraction(14))
+    assert shown.answers == 28
+
+
+def test_of_events_the_figures_are_of_values_only() -> None:
+    """In these words, everywhere."""
+    assert figures(asked(unit='"event"')).scope == "values only; counts and times are public"
+
+
+def test_hidden_presence_claims_what_it_hides_and_no_more() -> None:
+    """For any unit, events too."""
+    for unit in ("event", "month"):
+        shown = figures(asked(unit=f'"{unit}"', presence='"hidden"'))
+
+        assert shown.scope.startswith("values, and whether there was one")
+        assert "while the app runs, no more" in shown.scope
+
+
+def test_of_period_units_it_is_said_that_answering_is_public() -> None:
+    """A device that was off in March is seen to have been."""
+    assert "in which months a person answered is public" in figures(asked()).scope
+    assert "whether a person answered is public" in figures(asked(unit='"user"')).scope
+
+
+def test_linked_campaigns_are_enforced_by_the_server_too() -> None:
+    """Its bitmap spans the campaign: the cap is the user figure."""
+    shown = figures(asked(answers=5))
+
+    assert shown.server_cap == shown.user == 5
+    assert "refuses beyond epsilon 5 a pseudonym and campaign" in shown.server
+    assert "in 5 periods drawn beforehand" in shown.device
+
+
+def test_across_new_pseudonyms_the_device_alone_enforces() -> None:
+    """The server's cap is that of one period."""
+    shown = figures(asked(unit='"event"', per_day=3))
+
+    assert (shown.server_cap, shown.stretch) == (Fraction(3), "day")
+    assert shown.server.endswith("across days, under new pseudonyms, the device alone enforces")
+
+
+def test_without_pseudonyms_the_device_alone_enforces() -> None:
+    """The server sees each report once, and nothing else."""
+    shown = figures(asked(linkage='"none"'))
+
+    assert shown.server_cap is None
+    assert "the device alone enforces" in shown.server
+
+
+def test_a_curator_is_named_as_one() -> None:
+    """True values; what is charged is releases."""
+    shown = figures(asked(epsilon=None, model='"central"', budget=2))
+
+    assert "true value, to a trusted curator" in shown.device
+    assert "charges every release: at most epsilon 2" in shown.server
+
+
+# -- counted spend ---------------------------------------------------------------------------------
+
+
+def test_counted_spend_is_mean_and_worst_in_epsilon() -> None:
+    """100 pseudonyms with one slot spent and 50 with three, at epsilon 1/2 each."""
+    shown = spent(asked(epsilon="0.5"), [0, 100, 0, 50])
+
+    assert (shown.pseudonyms, shown.mean, shown.worst) == (150, Fraction(5, 6), Fraction(3, 2))
+    assert shown.bars == (Bar(1, 1, HALF, 100), Bar(3, 3, Fraction(3, 2), 50))
+    assert shown.cap == 6
+
+
+def test_small_cells_are_joined_until_they_are_large_enough() -> None:
+    """What is left over joins the last bar."""
+    shown = spent(asked(), [5, 10, 8, 0, 30, 3])
+
+    assert shown.bars == (Bar(0, 2, TWO, 23), Bar(4, 5, Fraction(5), 33))
+    assert all(bar.pseudonyms >= shown.floor for bar in shown.bars)
+
+
+def test_too_few_pseudonyms_show_nothing_but_their_number() -> None:
+    """19 of them, with a floor of 20."""
+    shown = spent(asked(), [0, 10, 9])
+
+    assert (shown.pseudonyms, shown.bars, shown.mean, shown.worst) == (19, (), None, None)
+
+
+def test_nobody_has_spent_nothing() -> None:
+    """An empty histogram is no error."""
+    assert spent(asked(), [], floor=0).bars == ()
+
+
+def test_spend_is_not_counted_where_periods_are_not_joined() -> None:
+    """The message says what to state instead."""
+    with pytest.raises(ValueError, match=r"linkage is period.*state the cap instead"):
+        spent(asked(unit='"day"'), [0, 40])
+
+
+@pytest.mark.parametrize("histogram", [[0] * 13 + [1], [0, -1, 40]])
+def test_an_impossible_histogram_is_refused(histogram: list[int]) -> None:
+    """12 months have 12 slots."""
+    with pytest.raises(ValueError, match="0 to 12 spent slots"):
+        spent(asked(), histogram)
+
+
+# -- T answers together ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "times", "expected"),
+    [
+        (10, "0.5", 30, "10.49"),
+        (10, "1", 30, "23.94"),
+        (10, "2", 30, "51.4"),
+        (10, "1", 365, "158.8"),
+        (10, "2", 365, "390.6"),
+        (1000, "0.5", 30, "9.84"),
+        (1000, "1", 30, "22.08"),
+        (1000, "0.5", 365, "51.8"),
+        (1000, "1", 365, "140.7"),
+    ],
+)
+def test_a_design_of_its_own_gives_the_known_values(
+    k: int, epsilon: str, times: int, expected: str
+) -> None:
+    """At delta = 1e-6, to the digits shown."""
+    places = len(expected.partition(".")[2])
+
+    assert round(float(specific(plan(k, epsilon).design, times, DELTA)), places) == float(expected)
+
+
+def test_two_inputs_are_the_worst_mechanism_there_is() -> None:
+    """Warner's coin reaches the optimal bound exactly: KOV(1, 365, 1e-6) = 244.63."""
+    shown = of_design(plan(2, 1).design, 365)
+
+    assert shown.optimal == optimal(ONE, 365, DELTA)
+    assert isclose(float(shown.optimal), 244.63, abs_tol=0.005)
+    assert shown.specific is not None
+    assert abs(shown.specific - shown.optimal) < Fraction(1, 10**5)
+
+
+def exact_delta(design: Subset | Plane, times: int, epsilon: Fraction, *, low: bool) -> Fraction:
+    """The definition of (epsilon, delta), over every string of messages of the inputs 0 and 1."""
+    zero, one = rows_of(design)[:2]
+    e = exp_lower(epsilon) if low else exp_upper(epsilon)
+    return sum(
+        (
+            max(prod(zero[m] for m in sent) - e * prod(one[m] for m in sent), Fraction(0))
+            for sent in product(range(len(zero)), repeat=times)
+        ),
+        Fraction(0),
+    )
+
+
+@pytest.mark.parametrize("delta", [Fraction(1, 10), Fraction(1, 100)])
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize(
+    "design",
+    [
+        Subset.at(ONE, 2, 1),
+        Subset.at(TWO, 3, 1),
+        Subset.at(ONE, 4, 2),
+        Plane.at(ONE, 7, 2, 3),
+    ],
+    ids=str,
+)
+def test_a_design_of_its_own_is_the_least_that_holds(
+    design: Subset | Plane, times: int, delta: Fraction
+) -> None:
+    """Enumerated: at the result delta is kept, three millionths below it is not."""
+    found = specific(design, times, delta)
+
+    assert exact_delta(design, times, found, low=True) <= delta
+    if found > Fraction(3, 10**6):
+        assert exact_delta(design, times, found - Fraction(3, 10**6), low=False) > delta
+
+
+@pytest.mark.parametrize("times", [1, 7, 30])
+@pytest.mark.parametrize("k", [3, 10])
+def test_dp_accounting_agrees_on_classic_randomized_response(k: int, times: int) -> None:
+    """Google's library prices the same mechanism, pessimistically, on a grid of 1e-4."""
+    design = Subset.at(Fraction(3), k, 1)
+    theirs = pld.from_randomized_response(
+        noise_parameter=float((1 - design.P) * k / (k - 1)), num_buckets=k
+    ).self_compose(times)
+    ours = float(specific(design, times, DELTA))
+
+    assert isclose(theirs.get_epsilon_for_delta(1e-6), ours, rel_tol=2e-3)
+
+
+@pytest.mark.parametrize("times", [7, 30])
+@pytest.mark.parametrize(
+    "design",
+    [plan(10, 1).design, plan(1000, 1).design, Mean.at(ONE), Distribution.at(TWO)],
+    ids=lambda design: type(design).__name__,
+)
+def test_dp_accounting_agrees_on_subsets_planes_and_windows(
+    design: Subset | Plane | Mean | Distribution, times: int
+) -> None:
+    """Given the chances of what one input alone owns, the other alone, or neither alone."""
+    (pair,) = overlaps(design)
+    told = float(pair.P * pair.alone / pair.own)
+    mistold = float((1 - pair.P) * pair.alone / (1 - pair.own))
+    upper = {0: np.log(told), 1: np.log(mistold), 2: np.log1p(-told - mistold)}
+    lower = {0: upper[1], 1: upper[0], 2: upper[2]}
+    theirs = pld.from_two_probability_mass_functions(lower, upper).self_compose(times)
+
+    assert isclose(theirs.get_epsilon_for_delta(1e-6), specific(design, times, DELTA), rel_tol=2e-3)
+
+
+def test_a_wrong_epsilon_would_not_agree() -> None:
+    """The comparison sees 5 % of epsilon."""
+    design = Subset.at(Fraction("2.85"), 10, 1)
+    theirs = pld.from_randomized_response(
+        noise_parameter=float((1 - Subset.at(Fraction(3), 10, 1).P) * 10 / 9), num_buckets=10
+    ).self_compose(30)
+
+    assert not isclose(
+        theirs.get_epsilon_for_delta(1e-6), specific(design, 30, DELTA), rel_tol=2e-3
+    )
+
+
+def test_a_tree_s_answers_tell_less_than_the_plain_sum() -> None:
+    """Its levels differ, and each is drawn."""
+    shown = of_design(Hierarchy.at(ONE), 30)
+
+    assert shown.optimal is not None
+    assert shown.specific is not None
+    assert shown.specific < shown.optimal < shown.plain
+
+
+def test_a_campaign_counts_all_its_answers() -> None:
+    """7 drawn days of 4 events are 28 answers."""
+    shown = together(asked(epsilon="0.5", unit='"event"', per_day=4, answers=7))
+
+    assert (shown.answers, shown.plain) == (28, Fraction(14))
+
+
+def test_of_a_curator_and_of_very_long_campaigns_the_plain_sum_is_shown() -> None:
+    """Nothing is made up for the rest."""
+    central = together(asked(epsilon=None, model='"central"', budget=2))
+    long = together(asked(unit='"event"', per_day=50, linkage='"none"'))
+
+    assert (central.plain, central.optimal, central.specific) == (Fraction(24), None, None)
+    assert (long.answers, long.optimal, long.specific) == (18_250, None, None)
+
+
+# -- the averaging attack --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "times", "expected"),
+    [(1, 1, 0.7311), (1, 7, 0.9106), (1, 30, 0.9961), ("0.5", 30, 0.9117), (2, 7, 0.9948)],
+)
+def test_fresh_answers_average_out(epsilon: int | str, times: int, expected: float) -> None:
+    """Right 73 % after one answer at epsilon 1, 99.6 % after 30."""
+    assert isclose(guessed(Fraction(epsilon), times), expected, abs_tol=5e-5)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize(
+    "design", [Subset.at(ONE, 2, 1), Subset.at(TWO, 4, 2), Plane.at(ONE, 7, 2, 3)], ids=str
+)
+def test_nobody_guesses_better_than_the_curve(design: Subset | Plane, times: int) -> None:
+    """The best guess from every string of messages, enumerated; and the curve is not far above."""
+    zero, one = rows_of(design)[:2]
+    best = sum(
+        (
+            max(prod(zero[m] for m in sent), prod(one[m] for m in sent)) / 2
+            for sent in product(range(len(zero)), repeat=times)
+        ),
+        Fraction(0),
+    )
+    shown = guess(design, times)
+
+    assert best <= shown.design <= shown.fresh
+    assert shown.design - best < Fraction(1, 10**8)
+
+
+def test_a_frozen_answer_is_no_better_the_thirtieth_time() -> None:
+    """Which is why answers are frozen."""
+    curve = guesses(plan(2, 1).design, 365)
+
+    assert [point.answers for point in curve] == [1, 7, 30, 90, 365]
+    assert {point.frozen for point in curve} == {guessed(ONE, 1)}
+    assert curve[-1].fresh > Fraction(999_999, 10**6)
+
+
+# -- one page --------------------------------------------------------------------------------------
+
+
+def test_the_page_has_all_of_it() -> None:
+    """The counted spend where it was given."""
+    collection = asked()
+    page = budget(collection, [0, 30])
+
+    assert page.figures == figures(collection)
+    assert page.spent == spent(collection, [0, 30])
+    assert page.together == together(collection)
+    assert [point.answers for point in page.guesses] == [1, 7, 12]
+    assert budget(collection).spent is None
+
+
+def test_a_curator_need_not_guess() -> None:
+    """There is no curve for who holds the truth."""
+    assert budget(asked(epsilon=None, model='"central"', budget=2)).guesses == ()
+
+
+# -- across collections ----------------------------------------------------------------------------
+
+KEYS = 'question = "q"\nboolean = true\nunit = "month"\nfrom = 2026-12-01\nuntil = 2027-12-01\n'
+
+
+def test_collections_add_up() -> None:
+    """12 + 6."""
+    (shown,) = across(family(f"[a]\n{KEYS}epsilon = 1\n[b]\n{KEYS}epsilon = 0.5\n")).totals
+
+    assert shown.plain == shown.worst == 18
+    assert shown.draws == ()
+
+
+def test_nothing_is_summed_across_adjacencies() -> None:
+    """A local epsilon, and a curator's of either adjacency: three totals, and no fourth."""
+    curated = f'{KEYS}model = "central"\nbudget = '
+    text = (
+        f"[a]\n{KEYS}epsilon = 1\n"
+        f'[b]\n{curated}2\nadjacency = "add-remove"\n'
+        f'[c]\n{curated}4\nadjacency = "substitute"\n'
+        f'[d]\n{curated}8\nadjacency = "add-remove"\n'
+    )
+    shown = across(family(text))
+
+    assert {(each.model, each.adjacency): each.plain for each in shown.totals} == {
+        ("local", "substitute"): 12,
+        ("central", "add-remove"): 12 * 10,
+        ("central", "substitute"): 12 * 4,
+    }
+    assert [each.collections for each in shown.totals if len(each.collections) > 1] == [("b", "d")]
+
+
+def test_cohorts_cost_the_largest_and_not_the_sum() -> None:
+    """Against the worst of every person there can be: each cohort, each side of the twins."""
+    cohort = 'cohort = {{draw = "{}", of = 3, number = {}}}\n'.format
+    text = "".join(
+        [
+            f"[all]\n{KEYS}epsilon = 1\n",
+            f"[s0]\n{KEYS}epsilon = 2\n{cohort('spring', 0)}",
+            f"[s0b]\n{KEYS}epsilon = 0.5\n{cohort('spring', 0)}",
+            f"[s1]\n{KEYS}epsilon = 3\n{cohort('spring', 1)}",
+            f"[f2]\n{KEYS}epsilon = 1\n{cohort('fall', 2)}",
+            f'[t]\n{KEYS}epsilon = 1\ntwin = "u"\n{cohort("fall", 0)}',
+            f'[u]\n{KEYS}model = "central"\nbudget = 4\n{cohort("fall", 0)}',
+        ]
+    )
+    collections = family(text)
+    local, central = across(collections).totals
+
+    assert local.worst == worst_person(local.collections, collections) == 12 * (1 + 3 + 1)
+    assert central.worst == worst_person(central.collections, collections) == 12 * 4
+    assert (local.plain, central.plain) == (12 * Fraction("8.5"), Fraction(48))
+    assert [draw.draw for draw in local.draws] == ["fall", "spring"]
+
+
+def worst_person(names: Iterable[str], collections: dict[str, Collection]) -> Fraction:
+    """The most expensive choice of cohorts and twins, one person after another."""
+    mine_are = [collections[name] for name in names]
+    costs = []
+    for spring, fall, side in product(range(3), range(3), ("t", "u")):
+        mine = {"spring": spring, "fall": fall}
+        costs.append(
+            sum(
+                (
+                    each.epsilon_user
+                    for each in mine_are
+                    if (each.cohort is None or mine[each.cohort.draw] == each.cohort.number)
+                    and (each.twin is None or each.name == side)
+                ),
+                Fraction(0),
+            )
+        )
+    return max(costs)
+
+
+def test_nothing_costs_nothing() -> None:
+    """An empty file, and no alternatives at all."""
+    assert across({}).totals == ()
+    assert parallel([]) == 0
+
+
+# -- user level against event level ----------------------------------------------------------------
+
+
+def test_one_user_epsilon_is_shared_out_over_each_unit() -> None:
+    """12 for a year: 1 a month; per event far less; nothing is overspent."""
+    table = levels(asked(), 10**5)
+    by_unit = {row.unit: row for row in table.rows}
+
+    assert by_unit[Unit.MONTH].epsilon == 1
+    assert by_unit[Unit.USER].epsilon == 12
+    assert all(row.user is not None and row.user <= table.user == 12 for row in table.rows)
+
+
+def test_the_longer_the_unit_the_better_both_errors() -> None:
+    """Under one user epsilon, locally and with a curator: day >= week >= month >= user."""
+    rows = levels(asked(), 10**5).rows
+    local = [row.local_campaign.rmse for row in rows if row.local_campaign]
+    central = [row.central_period.rmse for row in rows]
+
+    assert local == sorted(local, reverse=True)
+    assert central == sorted(central, reverse=True)
+    assert all(row.central_campaign.rmse < min(local) for row in rows)
+
+
+def test_each_unit_says_what_it_stops_and_what_it_does_not() -> None:
+    """And how well someone guesses from all of its answers."""
+    rows = levels(asked(), 10**5).rows
+
+    assert len({row.stops for row in rows}) == len({row.does_not_stop for row in rows}) == 5
+    assert all(row.guess_one is not None and row.guess_one <= (row.guess_all or 0) for row in rows)
+
+
+def test_a_user_epsilon_that_cannot_be_shared_out_gives_no_local_answer() -> None:
+    """Less than a millionth an event is none; a curator still has one."""
+    event = levels(asked(), 1000, user=Fraction(1, 10**5)).rows[0]
+
+    assert event.epsilon is None
+    assert event.local_period is None
+    assert event.central_period.rmse > 1
+
+
+@pytest.mark.parametrize(("adjacency", "user"), [("substitute", 24), ("add-remove", 48)])
+def test_units_are_compared_under_one_adjacency(adjacency: str, user: int) -> None:
+    """A curator's budget of 2 for each of 12 months; between values add-remove counts twice."""
+    table = levels(asked(epsilon=None, model='"central"', budget=2, adjacency=f'"{adjacency}"'), 99)
+
+    assert (table.user, table.adjacency) == (Fraction(user), "substitute")

@@ -1,0 +1,395 @@
+"""Any of devices, epsilon and error from the other two; and the definition that gives them."""
+
+from __future__ import annotations
+
+from datetime import date
+from fractions import Fraction
+from math import isclose, sqrt
+
+import pytest
+
+from veilcount_aggregator.analysis.amplification import holds
+from veilcount_aggregator.analysis.planning import Planned, PlanRefused, Question, Trust, plan
+from veilcount_aggregator.analysis.planning.plan import percent
+from veilcount_aggregator.analysis.trust_models import Quantity
+from veilcount_aggregator.text import number_format
+from veilcount_shared import Collection, parse_collections
+from veilcount_shared.collection import Measure, Model
+from veilcount_shared.composition import guessed
+from veilcount_shared.errors import EpsilonError
+from veilcount_shared.mechanisms import Mean, Plain, Subset
+from veilcount_shared.periods import Unit
+
+ONE = Fraction(1)
+START = date(2026, 12, 1)
+STEP = Fraction(1, 10**6)
+
+
+def yes_or_no(**more: object) -> Question:
+    """A yes or no in each of 12 months."""
+    return Question(**{"start": START, "values": 2, **more})  # type: ignore[arg-type] # by name
+
+
+QUESTIONS = [
+    yes_or_no(),
+    yes_or_no(arms=2),
+    yes_or_no(values=10, unit=Unit.EVENT, periods=7),
+    yes_or_no(values=1000, level=0.99),
+    yes_or_no(values=None, range=(Fraction(0), Fraction(240))),
+    yes_or_no(values=None, range=(Fraction(-1), Fraction(1)), arms=2, unit=Unit.USER),
+    yes_or_no(values=None, range=(Fraction(0), Fraction(9)), measure=Measure.DISTRIBUTION),
+    yes_or_no(values=None, range=(Fraction(0), Fraction(9)), measure=Measure.RANGES),
+]
+
+
+#: a curator's collection has no ranges
+ASKED = [
+    (question, trust)
+    for question in QUESTIONS
+    for trust in Trust
+    if (question.measure, trust) != (Measure.RANGES, Trust.CENTRAL)
+]
+
+
+def width(question: Question) -> float:
+    """Two percent of what there can be."""
+    return 0.02 * question.quantity.span
+
+
+# -- any from the other two ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("question", "trust"), ASKED, ids=str)
+def test_the_error_that_devices_and_epsilon_give_needs_them(
+    question: Question, trust: Trust
+) -> None:
+    """There and back: with that error the same epsilon and devices are found again, or fewer."""
+    given = plan(question, trust=trust, devices=20_000, epsilon=ONE)
+    error = given.error.half_width
+    devices = plan(question, trust=trust, epsilon=ONE, error=error)
+    epsilon = plan(question, trust=trust, devices=20_000, error=error)
+
+    assert (given.found, devices.found, epsilon.found) == ("error", "devices", "epsilon")
+    if trust is not Trust.SHUFFLED:  # whose errors follow epsilon in steps of a thousandth
+        assert devices.devices <= 20_000
+        assert epsilon.epsilon <= 1
+    assert max(devices.error.half_width, epsilon.error.half_width) <= error
+
+
+@pytest.mark.parametrize(
+    ("question", "trust"), [each for each in ASKED if each[1] is not Trust.SHUFFLED], ids=str
+)
+def test_a_millionth_of_epsilon_or_one_device_less_is_not_enough(
+    question: Question, trust: Trust
+) -> None:
+    """On the designs that would really be used."""
+    error = width(question)
+    few = plan(question, trust=trust, epsilon=ONE, error=error)
+    low = plan(question, trust=trust, devices=20_000, error=error)
+    fewer = plan(question, trust=trust, devices=few.devices - question.arms, epsilon=ONE)
+    lower = plan(question, trust=trust, devices=20_000, epsilon=low.epsilon - STEP)
+
+    assert few.error.half_width <= error < fewer.error.half_width
+    assert low.error.half_width <= error < lower.error.half_width
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+def test_a_shuffled_plan_is_hidden_well_enough(question: Question) -> None:
+    """Each arm is a batch of its own, and the bound is checked on its design."""
+    for planned in (
+        plan(question, trust=Trust.SHUFFLED, epsilon=ONE, error=width(question)),
+        plan(question, trust=Trust.SHUFFLED, devices=20_000, error=width(question)),
+    ):
+        assert planned.device is not None
+        design = question.quantity.family(planned.device)
+
+        assert planned.device > planned.epsilon
+        assert planned.delta == question.delta
+        assert holds(design, planned.devices // question.arms, planned.epsilon, planned.delta)
+
+
+def test_one_percent_takes_a_hundred_and_forty_thousand() -> None:
+    """At epsilon 1, 95 %, many values: n = V (1.96 / 0.01)^2."""
+    found = plan(yes_or_no(values=256), epsilon=ONE, error=0.01)
+
+    assert isclose(found.devices, 1.4e5, rel_tol=0.01)
+
+
+def test_trust_needs_fewer_devices() -> None:
+    """Central, shuffled, local."""
+    needed = [plan(yes_or_no(), trust=trust, epsilon=ONE, error=0.01).devices for trust in Trust]
+
+    assert needed == sorted(needed, reverse=True)
+
+
+def test_two_arms_need_four_times_the_devices() -> None:
+    """Half of them in each, and two noises in the difference."""
+    one = plan(yes_or_no(), epsilon=ONE, error=0.01)
+    two = plan(yes_or_no(arms=2), epsilon=ONE, error=0.01)
+
+    assert two.devices % 2 == 0
+    assert abs(two.devices - 4 * one.devices) <= 8
+
+
+def test_a_wider_level_needs_more() -> None:
+    """99 % against 95 %."""
+    wide, narrow = (
+        plan(yes_or_no(level=level), epsilon=ONE, error=0.01).devices for level in (0.99, 0.95)
+    )
+
+    assert isclose(wide / narrow, (2.5758 / 1.96) ** 2, rel_tol=1e-3)
+
+
+# -- what comes with it ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def planned() -> Planned:
+    """Ten values in 30 days, 100,000 devices, epsilon 1."""
+    return plan(yes_or_no(values=10, unit=Unit.DAY), devices=10**5, epsilon=ONE)
+
+
+def test_the_plain_sentence_says_what_one_and_all_answers_tell(planned: Planned) -> None:
+    """Rounded up, so that "at most" is true: .7311 and .99613."""
+    assert planned.sentence == (
+        "someone who sees one answer guesses a yes/no right at most 73.2 %; all 30 of them, 99.7 %"
+    )
+    assert (planned.guess_one, planned.guess_all) == (guessed(ONE, 1), guessed(ONE, 30))
+
+
+def test_of_one_answer_the_sentence_is_shorter() -> None:
+    """And a curator is named."""
+    local = plan(yes_or_no(unit=Unit.USER), devices=1000, epsilon=ONE)
+    central = plan(yes_or_no(unit=Unit.USER), trust=Trust.CENTRAL, devices=1000, epsilon=ONE)
+
+    assert local.sentence.endswith("at most 73.2 %")
+    assert central.sentence.endswith("at most 73.2 % (the curator sees the truth)")
+    assert "sees one release" in central.sentence
+
+
+@pytest.mark.parametrize(
+    ("chance", "expected"),
+    [
+        ("0.5", "50 %"),
+        ("0.7310585", "73.2 %"),
+        ("0.99612", "99.7 %"),
+        ("0.99999", "99.999 %"),
+        ("0.9999999999", "100 %"),
+        ("1", "100 %"),
+    ],
+)
+def test_chances_are_rounded_up_and_not_to_certainty(chance: str, expected: str) -> None:
+    """As long as six decimals can tell them from it."""
+    assert percent(Fraction(chance)) == expected
+
+
+def test_the_smallest_detectable_share_stands_out_from_all_empty_values(planned: Planned) -> None:
+    """Jointly at 95 %: z at 1 - 0.025 / k, times the floor."""
+    design = planned_design(planned)
+    floor = sqrt(float(design.Q * (1 - design.Q) / (design.P - design.Q) ** 2) / 10**5)
+
+    assert planned.detectable is not None
+    assert isclose(planned.detectable, 2.807034 * floor, rel_tol=1e-6)
+
+
+def planned_design(planned: Planned) -> Subset:
+    """The design it was computed for."""
+    design = Quantity.of_values(10).family(planned.device or ONE)
+    assert isinstance(design, Subset)
+    return design
+
+
+def test_headroom_is_what_fake_devices_can_push_and_pull(planned: Planned) -> None:
+    """1 % of them, each counting (1 - Q) / (P - Q) or - Q / (P - Q)."""
+    design, headroom = planned_design(planned), planned.headroom
+
+    assert isclose(headroom.push, 0.01 * float((1 - design.Q) / (design.P - design.Q)))
+    assert isclose(headroom.pull, 0.01 * float(design.Q / (design.P - design.Q)))
+
+
+@pytest.mark.parametrize("question", QUESTIONS[4:-1], ids=str)
+def test_headroom_of_numbers_is_what_their_messages_decode_to(question: Question) -> None:
+    """The largest and the least; of a true value, the range itself."""
+    local = plan(question, devices=1000, epsilon=ONE).headroom
+    central = plan(question, trust=Trust.CENTRAL, devices=1000, epsilon=ONE).headroom
+
+    assert local.push > 0.01 * question.quantity.span > local.pull * 0.1
+    assert (central.push, central.pull) == (0.01 * question.quantity.span, 0)
+
+
+def test_headroom_of_a_mean_is_its_largest_level() -> None:
+    """At epsilon 1: 2.68 in [-1, 1]."""
+    question = yes_or_no(values=None, range=(Fraction(-1), Fraction(1)))
+    headroom = plan(question, devices=1000, epsilon=ONE).headroom
+
+    assert isclose(headroom.push, 0.01 * (2.68 + 1), abs_tol=1e-4)
+    assert isclose(headroom.push, 0.02 * float(max(Mean.at(ONE).decoded)))
+
+
+def test_the_cost_of_all_periods_is_told(planned: Planned) -> None:
+    """Plain, optimal, and this design's own."""
+    cost = planned.together
+
+    assert (cost.answers, cost.plain) == (30, Fraction(30))
+    assert cost.specific is not None
+    assert cost.optimal is not None
+    assert cost.specific < cost.optimal < cost.plain
+
+
+def test_the_population_s_error_is_larger(planned: Planned) -> None:
+    """Those who answer are a sample."""
+    assert planned.population.half_width > planned.error.half_width
+
+
+# -- the definition to paste -----------------------------------------------------------------------
+
+
+def pasted(question: Question, planned: Planned) -> Collection:
+    """The definition, read as a collections file is."""
+    lines = [f"label {number}" for number in range(question.values or 0)]
+    return parse_collections(planned.toml, lambda _: lines)["planned"]
+
+
+@pytest.mark.parametrize(("question", "trust"), ASKED, ids=str)
+def test_the_definition_gives_the_planned_numbers(question: Question, trust: Trust) -> None:
+    """Same design, same epsilon, same periods, same error from as many devices."""
+    planned = plan(question, trust=trust, devices=20_000, error=width(question))
+    collection = pasted(question, planned)
+    quantity, each = Quantity.of(collection), 20_000 // question.arms
+
+    assert collection.unit_epsilon == (planned.device or planned.epsilon)
+    assert collection.periods == question.asked == planned.together.answers
+    assert collection.cells == question.arms
+    assert collection.epsilon_user == planned.together.plain
+    if trust is Trust.CENTRAL:
+        assert collection.model is Model.CENTRAL
+        assert isinstance(collection.design, Plain)
+        error = quantity.central(collection.unit_epsilon, each, question.level)
+    else:
+        assert collection.message_bits == planned.bits
+        error = quantity.local(collection.unit_epsilon, each, question.level)
+    assert isclose(planned.error.rmse, error.rmse * sqrt(question.arms))
+
+
+def test_a_shuffled_definition_says_what_it_stands_on() -> None:
+    """In a comment: the file knows no shuffler."""
+    question = yes_or_no()
+    planned = plan(question, trust=Trust.SHUFFLED, devices=10**4, error=0.01)
+
+    assert "only behind an independent shuffler" in planned.toml
+
+
+@pytest.mark.parametrize("unit", Unit)
+@pytest.mark.parametrize("start", [START, date(2027, 2, 17)])
+def test_a_campaign_has_the_planned_periods_from_any_day_on(unit: Unit, start: date) -> None:
+    """The first may be cut by its date."""
+    question = yes_or_no(start=start, unit=unit)
+    collection = pasted(question, plan(question, devices=1000, epsilon=ONE))
+
+    assert collection.periods == question.asked
+    assert collection.start == start
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "more"),
+    [
+        ("values", {"values": None}),
+        ("values", {"range": (Fraction(0), ONE)}),
+        ("values", {"values": 1}),
+        ("values", {"values": 2**20 + 1}),
+        ("range", {"values": None, "range": (ONE, ONE)}),
+        ("range", {"values": None, "range": (Fraction(0), Fraction(1, 3))}),
+        ("arms", {"arms": 3}),
+        ("periods", {"periods": 0}),
+        ("periods", {"periods": 1025}),
+        ("periods", {"unit": Unit.USER, "periods": 2}),
+        ("level", {"level": 1.0}),
+        ("delta", {"delta": Fraction(0)}),
+        ("fakes", {"fakes": ONE}),
+        ("unit", {"unit": "month"}),
+        ("measure", {"measure": "mean"}),
+    ],
+)
+def test_a_question_nobody_could_ask_is_refused(key: str, more: dict[str, object]) -> None:
+    """By the entry's name."""
+    with pytest.raises(PlanRefused) as refused:
+        yes_or_no(**more)
+
+    assert refused.value.key == key
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"devices": 10},
+        {"devices": 10, "epsilon": ONE, "error": 0.1},
+    ],
+)
+def test_one_or_three_of_the_three_are_refused(given: dict[str, object]) -> None:
+    """Exactly two."""
+    with pytest.raises(PlanRefused, match="exactly two of devices, epsilon and error"):
+        plan(yes_or_no(), **given)  # type: ignore[arg-type] # by name
+
+
+@pytest.mark.parametrize("trust", [Trust.LOCAL, Trust.SHUFFLED])
+def test_an_error_out_of_reach_says_what_would_help(trust: Trust) -> None:
+    """At no epsilon; a curator's whole numbers may have no noise left."""
+    with pytest.raises(PlanRefused, match="give more devices or a wider one"):
+        plan(yes_or_no(values=50), trust=trust, devices=20, error=1e-9)
+
+
+def test_impossible_numbers_are_refused() -> None:
+    """Each by its name."""
+    with pytest.raises(PlanRefused, match="trust = central: give one of local"):
+        plan(yes_or_no(), trust="central", devices=10, epsilon=ONE)  # type: ignore[arg-type] # so
+    with pytest.raises(PlanRefused, match="error"):
+        plan(yes_or_no(), devices=10, error=0.0)
+    with pytest.raises(PlanRefused, match="devices"):
+        plan(yes_or_no(arms=2), devices=1, epsilon=ONE)
+    with pytest.raises(EpsilonError):
+        plan(yes_or_no(), devices=10, epsilon=Fraction(17))
+
+
+@pytest.mark.parametrize("ends", [("0.5", "1"), ("0", "2000000")])
+def test_a_curator_sums_integers_only(ends: tuple[str, str]) -> None:
+    """As its collection would."""
+    question = yes_or_no(values=None, range=(Fraction(ends[0]), Fraction(ends[1])))
+
+    with pytest.raises(PlanRefused, match="give integers"):
+        plan(question, trust=Trust.CENTRAL, devices=1000, epsilon=ONE)
+
+
+def test_a_curator_has_no_ranges() -> None:
+    """Its collection has no measure."""
+    with pytest.raises(PlanRefused, match="a curator sums"):
+        plan(QUESTIONS[-1], trust=Trust.CENTRAL, devices=1000, epsilon=ONE)
+
+
+@pytest.mark.parametrize(
+    ("values", "epsilon", "shown"),
+    [
+        (4, 1, "the least possible"),
+        (1_000, 1, "0.4 % above the least possible"),
+        (1_000_000, 6, "24.4 % above the least possible"),
+    ],
+)
+def test_a_plan_states_how_far_its_variance_is_from_the_least(
+    values: int, epsilon: int, shown: str
+) -> None:
+    """Rounded up, of the configuration that was asked for."""
+    planned = plan(yes_or_no(values=values), devices=10**6, epsilon=Fraction(epsilon))
+
+    assert planned.excess is not None
+    assert number_format.excess(planned.excess) == shown
+
+
+def test_of_a_mean_and_of_a_curator_no_least_variance_is_stated() -> None:
+    number = yes_or_no(values=None, range=(Fraction(0), Fraction(10)))
+    curated = yes_or_no(values=4)
+
+    assert plan(number, devices=1000, epsilon=Fraction(1)).excess is None
+    assert plan(curated, trust=Trust.CENTRAL, devices=1000, epsilon=Fraction(1)).excess is None

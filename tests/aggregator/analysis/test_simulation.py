@@ -1,0 +1,467 @@
+"""A simulated population: the exact joint law of its tally, and messages as devices send them.
+
+Small designs are compared whole: the simulation's own code runs over every way its draws can fall,
+and gives each possible tally the probability that the client's code gives it.
+"""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from collections import defaultdict
+from datetime import date
+from fractions import Fraction
+from functools import partial
+from typing import cast
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from tests.enumeration import law
+from veilcount_aggregator import tally
+from veilcount_aggregator.analysis.simulation import (
+    Population,
+    beside,
+    population,
+    simulate,
+    simulate_messages,
+)
+from veilcount_aggregator.analysis.simulation.mixture import scattered, telling
+from veilcount_aggregator.analysis.simulation.population import held as counted_held
+from veilcount_aggregator.analysis.simulation.population import rounding, starts
+from veilcount_aggregator.analysis.simulation.projective_columns import columns_of, through
+from veilcount_aggregator.analysis.simulation.tally_sampler import categories, levels
+from veilcount_shared import Collection
+from veilcount_shared.collection import Adjacency, Measure, Model, Presence
+from veilcount_shared.domain import GRID, Boolean, Choice, Cross, Number
+from veilcount_shared.mechanisms import Mean, Plane, Subset, Window
+from veilcount_shared.periods import Unit
+from veilcount_shared.randomness import Coins
+
+Ints = NDArray[np.int64]
+Tallies = dict[tuple[int, ...], float]
+
+
+def collection(
+    domain: Boolean | Choice | Cross | Number,
+    epsilon: Fraction | None = Fraction(1),
+    *,
+    measure: Measure | None = None,
+    model: Model = Model.LOCAL,
+    presence: Presence = Presence.PUBLIC,
+) -> Collection:
+    """One question, asked once."""
+    central = model is Model.CENTRAL
+    return Collection(
+        app="acme",
+        name="q",
+        question="Which?",
+        domain=domain,
+        unit=Unit.MONTH,
+        start=date(2026, 1, 1),
+        until=date(2026, 2, 1),
+        epsilon=None if central else epsilon,
+        budget=epsilon if central else None,
+        measure=measure,
+        model=model,
+        adjacency=Adjacency.SUBSTITUTE if central else None,
+        presence=presence,
+    )
+
+
+def choice(k: int, epsilon: Fraction = Fraction(1)) -> Collection:
+    """A question with k answers."""
+    return collection(Choice(tuple(range(k))), epsilon)
+
+
+def number(measure: Measure | None, model: Model = Model.LOCAL) -> Collection:
+    """A question for a number from 0 to 100."""
+    return collection(Number(Fraction(0), Fraction(100)), measure=measure, model=model)
+
+
+def rng() -> Generator:
+    return np.random.default_rng(20260101)
+
+
+# -- the joint law, exactly ------------------------------------------------------------------------
+
+
+class EnumeratedGenerator:
+    """What a simulation asks of a numpy generator, one coin at a time, exact for its floats."""
+
+    def __init__(self, coins: Coins) -> None:
+        self._coins = coins
+
+    def binomial(self, n: Ints, p: NDArray[np.float64] | float) -> Ints:
+        trials, chances = np.broadcast_arrays(n, p)
+        drawn = [
+            sum(self._coins.bernoulli(*float(chance).as_integer_ratio()) for _ in range(count))
+            for count, chance in zip(trials.ravel(), chances.ravel(), strict=True)
+        ]
+        return np.array(drawn, np.int64).reshape(trials.shape)
+
+    def multivariate_hypergeometric(self, colors: Ints, nsample: int, method: str) -> Ints:
+        left, drawn = colors.copy(), np.zeros_like(colors)
+        for _ in range(nsample):
+            ball = self._coins.below(int(left.sum()))
+            color = int(np.searchsorted(np.cumsum(left), ball, side="right"))
+            left[color] -= 1
+            drawn[color] += 1
+        return drawn
+
+    def integers(self, high: int, size: int) -> Ints:
+        return np.array([self._coins.below(high) for _ in range(size)], np.int64)
+
+
+def simulated(design: Subset | Plane | Window, held: list[int]) -> Tallies:
+    """The law of the tally, from the simulation's code."""
+
+    def run(coins: Coins) -> tuple[int, ...]:
+        generator = cast("Generator", EnumeratedGenerator(coins))
+        counts = np.array(held)
+        if isinstance(design, Window):
+            return tuple(map(int, levels(design, counts, generator)))
+        return tuple(map(int, categories(design, counts, generator)))
+
+    return {counters: float(weight) for counters, weight in law(run).items()}
+
+
+def sent(design: Subset | Plane | Window, held: list[int]) -> Tallies:
+    """The law of the tally, from the client's code: the devices' own laws, added up."""
+    total: dict[tuple[int, ...], Fraction] = {counted(design, []): Fraction(1)}
+    for x in np.repeat(np.arange(len(held)), held).tolist():
+        following: dict[tuple[int, ...], Fraction] = defaultdict(Fraction)
+        for message, weight in law(partial(design.randomize, x)).items():
+            one = counted(design, [message])
+            for counters, before in total.items():
+                summed = tuple(map(sum, zip(counters, one, strict=True)))
+                following[summed] += before * weight
+        total = following
+    return {counters: float(weight) for counters, weight in total.items()}
+
+
+def counted(design: Subset | Plane | Window, messages: list[int]) -> tuple[int, ...]:
+    if isinstance(design, Subset):
+        members = [x for message in messages for x in design.members(message)]
+        return tuple(map(members.count, range(design.k)))
+    return tuple(map(messages.count, range(design.messages)))
+
+
+def differ(one: Tallies, two: Tallies) -> float:
+    """The total variation distance of two laws."""
+    return sum(abs(one.get(each, 0) - two.get(each, 0)) for each in {*one, *two}) / 2
+
+
+SMALL: dict[str, tuple[Subset | Plane | Window, list[int]]] = {
+    "coin": (Subset.at(Fraction(1), 2, 1), [2, 1]),
+    "response": (Subset.at(Fraction(2), 3, 1), [2, 0, 1]),
+    "pairs of 3": (Subset.at(Fraction(1), 3, 2), [1, 2, 0]),
+    "pairs of 4": (Subset.at(Fraction(1), 4, 2), [1, 0, 1, 1]),
+    "triples of 4": (Subset.at(Fraction(1, 2), 4, 3), [0, 2, 0, 0]),
+    "pairs of 5": (Subset.at(Fraction(1, 2), 5, 2), [0, 0, 1, 0, 1]),
+    "plane of 2": (Plane.at(Fraction(1), 5, 2, 3), [1, 0, 0, 0, 1]),
+    "plane of 4": (Plane.at(Fraction(2), 21, 4, 3), [0] * 20 + [1]),
+    "window": (Window.at(Fraction(1), 5, 2), [2, 0, 0, 1]),
+    "wide window": (Window.at(Fraction(3), 4, 3), [1, 2]),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_tally_of_a_small_population_has_its_exact_probability(name: str) -> None:
+    """To within the rounding of a probability to a float."""
+    design, held = SMALL[name]
+
+    assert differ(simulated(design, held), sent(design, held)) < 1e-14
+
+
+@pytest.mark.parametrize("name", ["pairs of 3", "pairs of 4", "triples of 4", "pairs of 5"])
+def test_counts_drawn_item_by_item_have_another_law(name: str) -> None:
+    """The right law of each input by itself, multiplied, is far off."""
+    design, held = SMALL[name]
+    exact = sent(design, held)
+    alone = [marginal(exact, place) for place in range(len(held))]
+    product: Tallies = {(): 1.0}
+    for law_of_one in alone:
+        product = {
+            (*counters, count): weight * chance
+            for counters, weight in product.items()
+            for count, chance in law_of_one.items()
+        }
+
+    assert differ(product, exact) > 0.4
+
+
+def marginal(joint: Tallies, place: int) -> dict[int, float]:
+    found: dict[int, float] = defaultdict(float)
+    for counters, weight in joint.items():
+        found[counters[place]] += weight
+    return found
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_another_epsilon_has_another_law(name: str) -> None:
+    """One a hundredth higher is told apart by the same comparison."""
+    design, held = SMALL[name]
+
+    assert differ(simulated(design, held), sent(at(design, Fraction(101, 100)), held)) > 1e-5
+
+
+def at(design: Subset | Plane | Window, factor: Fraction) -> Subset | Plane | Window:
+    epsilon = design.epsilon * factor
+    match design:
+        case Subset():
+            return Subset.at(epsilon, design.k, design.w)
+        case Plane():
+            return Plane.at(epsilon, design.k, design.q, design.t)
+        case Window():
+            return Window.at(epsilon, design.levels, design.width)
+
+
+def test_telling_is_what_is_left_of_p_when_every_message_is_equally_likely() -> None:
+    """P = telling + (1 - telling) r / M, exactly."""
+    for design, owned, messages in (
+        (Subset.at(Fraction(1), 10, 3), 3, 10),
+        (Window.at(Fraction(1), 40, 11), 11, 40),
+        (Plane.at(Fraction(1), 85, 4, 4), 21, 85),
+    ):
+        share = telling(design)
+
+        assert 0 < share < 1
+        assert share + (1 - share) * Fraction(owned, messages) == design.P
+
+
+# -- the parts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("q", "t"), [(2, 4), (3, 3), (4, 3), (5, 3), (8, 3), (4, 4)])
+def test_columns_number_points_as_the_plane_does(q: int, t: int) -> None:
+    """Every point, every hyperplane through it, each exactly once."""
+    plane = Plane.at(Fraction(1), 7, q, t)
+    every = np.arange(plane.messages)
+    columns = columns_of(q)
+
+    assert columns.vectors(every, t).T.tolist() == [plane.point(each) for each in every.tolist()]
+    assert columns.numbers(columns.vectors(every, t)).tolist() == every.tolist()
+    for x in range(plane.k):
+        found = through(plane, np.full(plane.owned, x), np.arange(plane.owned)).tolist()
+        assert sorted(found) == [u for u in range(plane.messages) if plane.supports(u, x)]
+
+
+@pytest.mark.parametrize("cells", [1, 2, 3, 5, 8, 13])
+def test_balls_fall_into_cells_that_exist_and_none_is_lost(cells: int) -> None:
+    """Three rows of balls, each scattered by itself."""
+    balls = np.array([0, 1, 100_000])
+    counts = scattered(balls, cells, rng())
+
+    assert counts.shape == (3, cells)
+    assert counts.sum(axis=1).tolist() == balls.tolist()
+    assert abs(counts[2] - 100_000 / cells).max() < 5 * (100_000 / cells) ** 0.5
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(4)], ids=str)
+def test_a_number_is_rounded_to_a_start_as_on_the_device(epsilon: Fraction) -> None:
+    """The chances of both starts, beside the device's own exact ones; the ends included."""
+    design = Mean.at(epsilon)
+    points = np.array([0, 1, GRID // 7, GRID // 2, 3 * GRID // 4, GRID - 1, GRID])
+    low, up = rounding(design, points)
+    for point, start, chance in zip(points.tolist(), low.tolist(), up.tolist(), strict=True):
+        exact = law(partial(design.start, point))
+
+        assert set(exact) <= {start, start + 1}
+        assert abs(float(exact.get(start + 1, Fraction(0))) - chance) < 1e-14
+
+
+def test_so_many_devices_are_rounded_up_as_the_chance_says() -> None:
+    """Counted at once or one by one: within five standard deviations."""
+    asked, point, many = number(Measure.MEAN), GRID // 7, 40_000
+    low, up = rounding(Mean.at(Fraction(1)), np.array([point]))
+    higher, share = int(low[0]) + 1, float(up[0])
+    at_once = counted_held(asked, Population(np.array([point]), np.array([many])), rng())
+    one_by_one = starts(asked, np.full(many, point), rng())
+
+    assert at_once.sum() == many
+    for found in (at_once[higher], (one_by_one == higher).sum()):
+        assert abs(found - many * share) < 5 * (many * share * (1 - share)) ** 0.5
+
+
+# -- messages --------------------------------------------------------------------------------------
+
+SENDERS = {
+    "boolean": collection(Boolean()),
+    "response": choice(10, Fraction(3)),
+    "mask": choice(16),
+    "mask of 69": choice(256),
+    "packed": choice(300, Fraction(4)),
+    "plane": choice(600),
+    "mean": number(Measure.MEAN),
+    "distribution": number(Measure.DISTRIBUTION),
+    "ranges": number(Measure.RANGES),
+    "hidden": collection(Choice(("a", "b", "c")), presence=Presence.HIDDEN),
+    "cross": collection(Cross(Boolean(), (("plan", Choice(("free", "paid"))),))),
+    "curator": collection(Boolean(), model=Model.CENTRAL),
+    "curator's number": number(None, Model.CENTRAL),
+}
+
+
+def inputs_of(asked: Collection, devices: int) -> Ints:
+    grid = isinstance(asked.domain, Number) and asked.model is Model.LOCAL
+    return rng().integers(GRID + 1 if grid else asked.inputs, size=devices)
+
+
+@pytest.mark.parametrize("name", SENDERS)
+def test_every_simulated_message_is_one_that_a_device_could_send(name: str) -> None:
+    """In its one spelling, at its width; and each report is counted."""
+    asked = SENDERS[name]
+    rows = simulate_messages(asked, inputs_of(asked, 500), rng())
+    messages = [asked.unpack(row.tobytes()) for row in rows]
+
+    assert rows.dtype == np.uint8
+    assert tally(asked, rows).tolist() == tally(asked, messages).tolist()
+
+
+@pytest.mark.parametrize("name", SENDERS)
+def test_a_tally_has_as_many_reports_as_there_are_devices(name: str) -> None:
+    """From single devices or from counts of them, and as many counters as a real tally."""
+    asked = SENDERS[name]
+    inputs, devices = np.unique(inputs_of(asked, 700), return_counts=True)
+    counters = simulate(asked, Population(inputs, devices), rng())
+    weight = getattr(asked.design, "w", 1)
+
+    assert counters.shape == tally(asked, []).shape
+    assert counters.sum() == 700 * weight
+
+
+def test_the_same_seed_gives_the_same_crowd() -> None:
+    """All chance comes from the generator that is passed in."""
+    held = np.full(16, 50)
+    one, two = (simulate(SENDERS["mask"], held, rng()) for _ in range(2))
+
+    assert one.tolist() == two.tolist()
+
+
+# -- populations -----------------------------------------------------------------------------------
+
+
+def test_values_become_inputs_as_on_a_device() -> None:
+    """Known values their place, an unknown one `other`, a number its point of the grid."""
+    browsers = collection(Choice(("firefox", "chrome"), "other"))
+    held = population(browsers, ["chrome", "lynx", "chrome", "firefox", None], rng())
+    minutes = population(number(Measure.MEAN), [0, 50, 50.0, 1000], rng())
+
+    assert held.inputs.tolist() == [0, 1, 2]
+    assert held.devices.tolist() == [1, 2, 2]
+    assert minutes.inputs.tolist() == [0, GRID // 2, GRID]
+    assert minutes.devices.tolist() == [1, 2, 1]
+
+
+def test_values_that_fit_nowhere_are_drawn() -> None:
+    """Uniformly, each device by itself: of 4,000 some 1,000 hold each of four values."""
+    held = population(choice(4), ["?"] * 4000, rng())
+
+    assert held.inputs.tolist() == [0, 1, 2, 3]
+    assert abs(held.devices - 1000).max() < 5 * 1000**0.5
+
+
+def test_a_curators_numbers_are_whole() -> None:
+    """39.6 years are 40; the counters are the truth."""
+    ages = number(None, Model.CENTRAL)
+    counters = simulate(ages, population(ages, [39.6, 40, 7], rng()), rng())
+
+    assert np.flatnonzero(counters).tolist() == [7, 40]
+    assert counters[40] == 2
+
+
+@pytest.mark.parametrize(
+    ("inputs", "devices", "reason"),
+    [
+        ([0, 1], [1], "one number of devices"),
+        ([0], [-1], "0 to 999,999,999"),
+        ([0], [10**9], "0 to 999,999,999"),
+    ],
+)
+def test_a_population_is_a_count_of_devices(
+    inputs: list[int], devices: list[int], reason: str
+) -> None:
+    """Refused from birth."""
+    with pytest.raises(ValueError, match=reason):
+        Population(np.array(inputs), np.array(devices))
+
+
+def test_an_input_that_the_domain_does_not_have_is_refused() -> None:
+    """By place, by point of the grid, by the number of counts."""
+    with pytest.raises(ValueError, match="from 0 to 3"):
+        simulate(choice(4), Population(np.array([4]), np.array([1])), rng())
+    with pytest.raises(ValueError, match="from 0 to 4,294,967,296"):
+        simulate_messages(number(Measure.MEAN), np.array([GRID + 1]), rng())
+    with pytest.raises(ValueError, match="give 4 counts"):
+        simulate(choice(4), np.array([1, 2, 3]), rng())
+
+
+# -- size ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [1, 4, 8])
+def test_ten_million_devices_take_seconds_and_little_memory(epsilon: int) -> None:
+    """Over 1,024 values: a plane, subsets of 18, randomized response."""
+    asked = choice(1024, Fraction(epsilon))
+    held = rng().multinomial(10**7, np.full(1024, 1 / 1024))
+    tracemalloc.start()
+    simulate(asked, held, rng())
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    begin = time.process_time()
+    simulate(asked, held, rng())
+
+    assert time.process_time() - begin < 10
+    assert most < 64 << 20
+
+
+# -- truth beside local beside central -------------------------------------------------------------
+
+
+def test_shares_stand_beside_what_both_models_say() -> None:
+    """At one seed: the truth is in nearly all intervals, and the curator's are far narrower."""
+    held = Population(np.arange(16), np.arange(1, 17) * 500)
+    shown = beside(choice(16), held, rng())
+
+    assert shown.n == 68_000
+    assert shown.truth.tolist() == (np.arange(1, 17) / 136).tolist()
+    for figures in (shown.local, shown.central):
+        assert ((figures.low <= shown.truth) & (shown.truth <= figures.high)).sum() >= 13
+    widths = [float((each.high - each.low).mean()) for each in (shown.local, shown.central)]
+    assert widths[0] > 50 * widths[1]
+
+
+def test_a_mean_stands_beside_what_both_models_say() -> None:
+    """In the number's own unit."""
+    minutes = number(Measure.MEAN)
+    held = population(minutes, [10, 20, 30.5] * 5000, rng())
+    shown = beside(minutes, held, rng())
+
+    assert shown.truth.tolist() == pytest.approx([60.5 / 3])
+    for figures in (shown.local, shown.central):
+        assert figures.low[0] < figures.value[0] < figures.high[0]
+    assert abs(shown.local.value[0] - shown.truth[0]) < 4
+    assert abs(shown.central.value[0] - shown.truth[0]) < 0.3
+
+
+def test_shares_of_a_hidden_presence_are_of_all_devices() -> None:
+    """The curator does not see those that are absent; they count below the line."""
+    held = Population(np.arange(4), np.array([3000, 2000, 1000, 4000]))
+    shown = beside(SENDERS["hidden"], held, rng())
+
+    assert shown.truth.tolist() == [0.3, 0.2, 0.1, 0.4]
+    assert shown.central.value == pytest.approx([0.3, 0.2, 0.1], abs=0.01)
+
+
+def test_a_distribution_has_neither_shares_of_values_nor_a_mean() -> None:
+    """Nor has a population without devices."""
+    nobody = Population(np.array([0]), np.array([0]))
+    for asked, held in (
+        (number(Measure.DISTRIBUTION), population(number(Measure.DISTRIBUTION), [1], rng())),
+        (choice(4), nobody),
+    ):
+        with pytest.raises(ValueError, match="values or a mean"):
+            beside(asked, held, rng())

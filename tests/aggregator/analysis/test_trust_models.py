@@ -1,0 +1,365 @@
+"""Three models of trust on the same question: the errors are exact, the slopes as they must be."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from math import exp, isclose, log, sqrt
+
+import pytest
+
+from tests.aggregator.aggregator_fixtures import asked
+from tests.aggregator.exact_rows import rows_of
+from veilcount_aggregator.analysis.amplification import amplified, holds
+from veilcount_aggregator.analysis.trust_models import (
+    Contrast,
+    DiscreteLaplace,
+    Quantity,
+    Row,
+    contrast,
+    scaling,
+)
+from veilcount_aggregator.analysis.trust_models.error_models import (
+    rare_variance,
+    two_sided,
+    variance,
+)
+from veilcount_aggregator.analysis.trust_models.search import fewest, least_epsilon
+from veilcount_shared import plan
+from veilcount_shared.collection import Measure
+from veilcount_shared.domain import Number
+from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plane, Subset
+
+ONE = Fraction(1)
+N = 10**5
+
+# -- the noise of a design -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shares", [(1, 0, 0, 0), (0.25, 0.25, 0.25, 0.25), (0.7, 0.2, 0.1, 0)])
+@pytest.mark.parametrize(
+    "design", [Subset.at(ONE, 4, 1), Subset.at(ONE, 4, 2), Plane.at(ONE, 4, 2, 3)], ids=str
+)
+def test_the_average_noise_does_not_depend_on_the_shares(
+    design: Subset | Plane, shares: tuple[float, ...]
+) -> None:
+    """From every message's exact law, value by value: their average is the variance stated."""
+    total = 0.0
+    for value in range(4):
+        for held, share in enumerate(shares):
+            chance = sum(_chance(design, held, value))
+            total += share * float(chance * (1 - chance) / (design.P - design.Q) ** 2)
+
+    assert isclose(total / 4, variance(design), rel_tol=1e-12)
+
+
+def _chance(design: Subset | Plane, held: int, value: int) -> list[Fraction]:
+    """The chances of the messages that support a value, sent by someone who holds another."""
+    rows = rows_of(design)
+    owned = [p == max(rows[value]) for p in rows[value]]
+    return [p for p, each in zip(rows[held], owned, strict=True) if each]
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "4"])
+def test_the_square_wave_s_mean_is_as_exact_as_its_law_says(epsilon: str) -> None:
+    """From the exact rows: the worst variance of the linear decoder over all buckets."""
+    design = Distribution.at(Fraction(epsilon))
+    moments = [
+        [sum(p * level**power for level, p in enumerate(row)) for power in (1, 2)]
+        for row in design.rows[:: len(design.rows) // 17]
+    ]
+    slope = (moments[-1][0] - moments[0][0]) / (17 * (len(design.rows) // 17))
+    worst = max(second - first**2 for first, second in moments)
+
+    assert float(worst / slope**2) / design.inputs**2 <= variance(design) * (1 + 1e-9)
+    assert isclose(float(worst / slope**2) / design.inputs**2, variance(design), rel_tol=0.02)
+
+
+def test_a_mean_is_as_exact_as_its_design_says() -> None:
+    """From [-1, 1] to [0, 1], a quarter: 4.0042 at epsilon 1."""
+    assert isclose(variance(Mean.at(ONE)), 4.0042 / 4, abs_tol=5e-5)
+
+
+def test_a_quarter_of_a_tree_s_range_is_told_by_one_level_of_four() -> None:
+    """Four times the level's noise, and that the level is drawn."""
+    tree = Hierarchy.at(ONE)
+
+    assert isclose(variance(tree), 4 * variance(tree.levels[0]) + 3 * 3 / 16)
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "percent"),
+    [
+        (2, 1, 0.31),
+        (10, 1, 0.54),
+        (256, 1, 0.61),
+        (65536, 1, 0.61),
+        (2, 2, 0.135),
+        (10, 2, 0.195),
+        (256, 2, 0.27),
+        (65536, 2, 0.27),
+    ],
+)
+def test_a_hundred_thousand_devices_are_as_exact_as_promised(
+    k: int, epsilon: int, percent: float
+) -> None:
+    """Root mean square error of the share of a value that few have, in the cohort."""
+    design = plan(k, epsilon).design
+
+    assert sqrt(rare_variance(design) / N) <= percent / 100
+
+
+def test_a_value_nobody_has_is_the_floor() -> None:
+    """For large domains the two are the same."""
+    design = plan(10**5, 1).design
+    assert isinstance(design, Subset | Plane)
+
+    assert rare_variance(design) < variance(design) < 1.001 * rare_variance(design)
+
+
+# -- the noise of a curator ------------------------------------------------------------------------
+
+
+def law_of(noise: DiscreteLaplace, reach: int) -> dict[int, float]:
+    """The definition: proportional to e^(-|z| rate)."""
+    weights = {z: exp(-abs(z) * noise.rate) for z in range(-reach, reach + 1)}
+    whole = sum(weights.values())
+    return {z: weight / whole for z, weight in weights.items()}
+
+
+NOISES = [
+    DiscreteLaplace(sensitivity, Fraction(epsilon))
+    for sensitivity, epsilon in [(1, "0.1"), (1, "1"), (2, "1"), (2, "0.5"), (1, "3"), (7, "2")]
+]
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=str)
+def test_the_deviation_is_that_of_the_law(noise: DiscreteLaplace) -> None:
+    """1 / (sqrt(2) sinh(epsilon / (2 Delta)))."""
+    law = law_of(noise, 600)
+    deviation = sqrt(sum(chance * z * z for z, chance in law.items()))
+
+    assert isclose(noise.deviation, deviation, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("noise", NOISES, ids=str)
+def test_the_interval_is_the_shortest_that_holds_its_level(
+    noise: DiscreteLaplace, level: float
+) -> None:
+    """Summed over the law; one step less does not hold it."""
+    law, half = law_of(noise, 600), noise.half_width(level)
+
+    assert within(law, half) >= level - 1e-12
+    assert half == 0 or within(law, half - 1) < level
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("noise", NOISES, ids=str)
+def test_so_is_the_interval_of_a_difference(noise: DiscreteLaplace, level: float) -> None:
+    """Two independent draws, summed over both."""
+    law = law_of(noise, 250)
+    difference: dict[int, float] = {}
+    for one, p in law.items():
+        for two, q in law.items():
+            difference[one - two] = difference.get(one - two, 0.0) + p * q
+    half = noise.difference_half_width(level)
+
+    assert within(difference, half) >= level - 1e-9
+    assert half == 0 or within(difference, half - 1) < level
+
+
+def within(law: dict[int, float], half: int) -> float:
+    """The chance to lie within."""
+    return sum(chance for z, chance in law.items() if abs(z) <= half)
+
+
+def test_a_sum_over_a_number_s_grid_is_the_continuous_law() -> None:
+    """Of [0, 240] at epsilon 1, n = 1000: sqrt(2) 240 / 1000."""
+    quantity = Quantity.of_range(Number(Fraction(0), Fraction(240)), Measure.MEAN)
+
+    assert isclose(quantity.central(ONE, 1000, 0.95).rmse, sqrt(2) * 240 / 1000, rel_tol=1e-6)
+
+
+# -- four rows -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shown() -> Contrast:
+    """A yes or no at epsilon 1, put to 10,000."""
+    return contrast(asked(), 10**4)
+
+
+def test_all_rows_share_adjacency_unit_and_one_contribution(shown: Contrast) -> None:
+    """Else they could not be compared."""
+    assert (shown.adjacency, shown.unit, shown.contributions) == ("substitute", "month", 1)
+    assert [line.row for line in shown.lines] == list(Row)
+
+
+def test_trust_buys_accuracy(shown: Contrast) -> None:
+    """Local, then shuffled, then central; stripping who sent what changes no error."""
+    errors = [line.cohort.rmse for line in shown.lines]
+
+    assert errors[0] == errors[1] > errors[2] > errors[3]
+
+
+def test_the_same_reports_would_promise_more_behind_a_shuffler(shown: Contrast) -> None:
+    """(epsilon, delta) of the batch; whoever sees one report alone still has epsilon 1."""
+    line = shown.line(Row.SAME_REPORTS)
+    bound = amplified(plan(2, 1).design, 10**4, line.delta)
+
+    assert line.device == 1
+    assert line.epsilon == bound.epsilon < Fraction("0.05")
+    assert "they stay 1-DP" in line.guarantee
+
+
+def test_the_same_guarantee_lets_devices_answer_louder(shown: Contrast) -> None:
+    """By what a bound allows: it is checked at exactly that epsilon."""
+    line = shown.line(Row.SAME_GUARANTEE)
+
+    assert line.epsilon == 1
+    assert line.device is not None
+    assert line.device > 4
+    assert holds(plan(2, line.device).design, 10**4, ONE, line.delta)
+
+
+def test_the_population_s_error_is_the_second_line(shown: Contrast) -> None:
+    """It adds sampling: at most 0.25 / n for a yes or no, the same in every row."""
+    for line in shown.lines:
+        added = line.population.rmse**2 - line.cohort.rmse**2
+
+        assert isclose(added, 0.25 / 10**4, rel_tol=1e-6)
+        assert line.population.half_width > line.cohort.half_width
+
+
+def test_observed_shares_are_said_to_be_and_sample_less() -> None:
+    """The cohort's errors stay: they never depended on shares."""
+    predicted, observed = contrast(asked(), 50), contrast(asked(), 50, frequencies=[0.9, 0.1])
+
+    assert (predicted.basis, observed.basis) == ("predicted", "observed")
+    for before, after in zip(predicted.lines, observed.lines, strict=True):
+        assert before.cohort == after.cohort
+        assert before.population.rmse > after.population.rmse
+
+
+def test_raw_estimates_outside_0_and_1_are_observed_as_their_nearest_share() -> None:
+    """Noise makes them negative; a variance is not."""
+    raw = Quantity.of_values(3).sampling([-0.1, 1.2, 0.2])
+
+    assert raw == Quantity.of_values(3).sampling([0, 1, 0.2]) > 0
+
+
+def test_shares_that_are_not_the_values_are_refused() -> None:
+    """One for each."""
+    with pytest.raises(ValueError, match="2 shares of 3 values"):
+        Quantity.of_values(3).sampling([0.5, 0.5])
+
+
+def test_a_number_s_observed_spread_counts() -> None:
+    """All in the middle tenth: hardly any."""
+    quantity = Quantity.of_range(Number(Fraction(0), Fraction(10)), Measure.MEAN)
+
+    assert quantity.sampling(None) == 25
+    assert quantity.sampling([0, 0, 0, 0, 1, 0, 0, 0, 0]) == 0
+    assert quantity.sampling([0.5, 0.5]) == 6.25
+
+
+@pytest.mark.parametrize(("k", "expected"), [(2, 1.15e4), (1024, 4.6e4)])
+def test_local_noise_costs_what_is_known(k: int, expected: float) -> None:
+    """Local to central mean square error at n = 1e5, epsilon 1."""
+    quantity = Quantity.of_values(k)
+    local, central = (each(ONE, N, 0.95).rmse for each in (quantity.local, quantity.central))
+
+    assert isclose((local / central) ** 2, expected, rel_tol=0.03)
+
+
+def test_equal_error_takes_so_many_devices(shown: Contrast) -> None:
+    """Each number is checked: it is enough, and in the closed cases one less is not."""
+    quantity = Quantity.of(asked())
+    local, central = shown.line(Row.LOCAL), shown.line(Row.CENTRAL)
+
+    assert local.devices_as_local == central.devices_as_central == 10**4
+    assert quantity.local(ONE, local.devices_as_central, 0.95).rmse <= central.cohort.rmse
+    assert quantity.local(ONE, local.devices_as_central - 1, 0.95).rmse > central.cohort.rmse
+    assert quantity.central(ONE, central.devices_as_local, 0.95).rmse <= local.cohort.rmse
+    assert quantity.central(ONE, central.devices_as_local - 1, 0.95).rmse > local.cohort.rmse
+
+
+def test_ten_thousand_with_a_curator_are_forty_seven_million_without() -> None:
+    """Large domains, epsilon 1."""
+    devices = contrast(asked(boolean=None, values=list(range(500))), 10**4).lines[0]
+
+    assert isclose(devices.devices_as_central, 4.7e7, rel_tol=0.01)
+
+
+def test_a_shuffler_is_between_the_two(shown: Contrast) -> None:
+    """For either error."""
+    local, hidden, central = (shown.lines[place] for place in (0, 2, 3))
+
+    assert central.devices_as_local < hidden.devices_as_local < 10**4
+    assert 10**4 < hidden.devices_as_central < local.devices_as_central
+
+
+def test_the_slopes_are_a_half_and_one() -> None:
+    """Of log error over log n; a shuffler's lies between, and none crosses another."""
+    points = scaling(Quantity.of_values(4), ONE, [10**power for power in range(3, 7)])
+
+    for near, far in pairwise(points):
+        assert isclose(slope(near.local, far.local), -0.5, abs_tol=1e-9)
+        assert isclose(slope(near.central, far.central), -1, abs_tol=1e-9)
+        assert -1.1 < slope(near.shuffled, far.shuffled) < -0.5
+        assert near.local > near.shuffled > near.central
+
+
+def slope(near: float, far: float) -> float:
+    """Over one decade."""
+    return log(far / near) / log(10)
+
+
+@pytest.mark.parametrize("measure", ["mean", "distribution", "ranges"])
+def test_numbers_are_contrasted_too(measure: str) -> None:
+    """In the number's own units; of ranges, a quarter's share."""
+    answer = contrast(asked(boolean=None, range=[0, 240], measure=f'"{measure}"', epsilon=2), 100)
+    errors = [line.cohort.rmse for line in answer.lines]
+
+    assert answer.quantity == ("share of a quarter of the range" if measure == "ranges" else "mean")
+    assert errors[0] > errors[2] > errors[3]
+
+
+@pytest.mark.parametrize(("adjacency", "epsilon"), [("substitute", 1), ("add-remove", 2)])
+def test_a_central_collection_is_contrasted_at_its_substitution_epsilon(
+    adjacency: str, epsilon: int
+) -> None:
+    """With the local design that the same question would have; an add-remove budget is twice it."""
+    central = asked(epsilon=None, model='"central"', budget=1, adjacency=f'"{adjacency}"')
+    local = asked(epsilon=epsilon)
+
+    assert contrast(central, 1000).lines[0].cohort == contrast(local, 1000).lines[0].cohort
+
+
+def test_half_of_nobody_is_refused() -> None:
+    """There is nothing to contrast."""
+    with pytest.raises(ValueError, match="at least one answer"):
+        contrast(asked(), 0)
+
+
+# -- searches --------------------------------------------------------------------------------------
+
+
+def test_the_least_epsilon_is_found_to_the_grain() -> None:
+    """Over every possible threshold of a coarse grain."""
+    for threshold in range(1, 161):
+        assert least_epsilon(lambda e: e >= Fraction(threshold, 10), 10) == Fraction(threshold, 10)  # noqa: B023 - asked at once
+    assert least_epsilon(lambda _: False) is None
+
+
+def test_the_fewest_devices_are_found() -> None:
+    """Exactly, or not at all."""
+    for least in (1, 2, 3, 1000, 12_345):
+        assert fewest(lambda n: n >= least) == least  # noqa: B023 - likewise
+    assert fewest(lambda _: False) is None
+
+
+def test_a_level_s_width_is_the_textbook_s() -> None:
+    """1.96 at 95 %."""
+    assert isclose(two_sided(0.95), 1.959964, abs_tol=1e-6)

@@ -1,0 +1,242 @@
+"""A deployment for tests: a real store, the real doors, and clocks that stand until told."""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from flask import Flask
+
+from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.catalog.definitions import Source, push
+from veilcount_aggregator.errors import StoreError
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.server.app import create_app
+from veilcount_aggregator.service import Aggregator
+from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.store import open_store
+from veilcount_aggregator.store.retention import tend
+from veilcount_shared.report import MAX_REPORTS, Batch, Report
+from veilcount_shared.schedule import period_of
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import PACKED_TYPE, encode_packed
+
+NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
+FILE = """
+app = "acme-editor"
+
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark", "system"]
+epsilon = 1
+unit = "month"
+from = 2026-12-01
+until = 2027-12-01
+
+[opened]
+question = "How was it opened?"
+values = ["menu", "key"]
+epsilon = 0.5
+unit = "event"
+per_day = 2
+from = 2026-12-01
+until = 2026-12-31
+segments = {arm = ["A", "B"]}
+
+[alone]
+question = "Alone?"
+boolean = true
+epsilon = 1
+unit = "day"
+linkage = "none"
+from = 2026-12-01
+until = 2026-12-31
+"""
+CENTRAL = """
+app = "acme-editor"
+
+[visits]
+question = "Was it visited?"
+boolean = true
+unit = "day"
+model = "central"
+budget = 1
+from = 2026-12-01
+until = 2026-12-31
+"""
+ONCE = CENTRAL.replace("visits", "once").replace('"day"', '"user"') + 'adjacency = "substitute"\n'
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a door answered."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body, read."""
+        return json.loads(self.body)
+
+    @property
+    def problem(self) -> str:
+        """The name of the problem, which must be one."""
+        assert self.headers["Content-Type"] == "application/problem+json"
+        assert self.json["status"] == self.status
+        return str(self.json["type"]).removeprefix("urn:veilcount:problem:")
+
+
+@dataclass
+class World:
+    """One worker of a deployment."""
+
+    aggregator: Aggregator
+    app: Flask
+    clocks: Clocks
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        key: str = "",
+        kind: str = "application/json",
+        environ: Mapping[str, Any] | None = None,
+    ) -> Reply:
+        """Ask a door, as a server would."""
+        answer: list[Any] = []
+
+        def start(
+            status: str, headers: Iterable[tuple[str, str]], *_: object
+        ) -> Callable[..., None]:
+            answer[:] = [int(status[:3]), dict(headers)]
+            return lambda _: None
+
+        path, _, query = path.partition("?")
+        given: dict[str, Any] = {
+            "REQUEST_METHOD": method,
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "SCRIPT_NAME": "",
+            "CONTENT_TYPE": kind,
+            "CONTENT_LENGTH": str(len(body)),
+            "SERVER_NAME": "localhost",
+            "SERVER_PORT": "80",
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "wsgi.input": io.BytesIO(body),
+            "wsgi.errors": io.StringIO(),
+            "wsgi.url_scheme": "http",
+        }
+        if key:
+            given["HTTP_AUTHORIZATION"] = f"Bearer {key}"
+        pieces = self.app.wsgi_app(given | dict(environ or {}), start)
+        content = b"".join(pieces)
+        getattr(pieces, "close", lambda: None)()
+        status, headers = answer
+        return Reply(status, headers, content)
+
+    def send(self, batch: Batch, **named: Any) -> Reply:
+        """Post a packed batch."""
+        return self.ask("POST", "/v1/reports", encode_packed(batch), kind=PACKED_TYPE, **named)
+
+    def verdicts(self, *reports: Report, **named: Any) -> list[Verdict]:
+        """Post reports; return their verdicts."""
+        reply = self.send(Batch(reports), **named)
+
+        assert reply.status == 200, reply.body
+        return [Verdict(word) for word in reply.json["verdicts"]]
+
+    def key(self, role: Role, label: str = "") -> str:
+        """Make a key that this worker knows at once."""
+        _, secret = create(self.aggregator.store, role, label, self.clocks.now)
+        self.aggregator.watch.refresh()
+        return secret
+
+    def push(self, text: str, **files: str) -> None:
+        """Load definitions and the lists they name, known at once; `.txt` is added to a name."""
+        source = Source(text, {f"{name}.txt": lines for name, lines in files.items()})
+        push(self.aggregator.store, source, self.clocks.now, "cli")
+        self.aggregator.watch.refresh()
+
+    def series(self, name: str) -> Series:
+        """Return the newest series of a collection."""
+        return self.aggregator.known().catalogue.named[name][0]
+
+    def report(self, name: str, **changed: Any) -> Report:
+        """Return a report that would be counted, of a new pseudonym in the running period."""
+        series = self.series(name)
+        period = period_of(series.collection, self.clocks.now)
+        assert period is not None
+        slot = period * series.collection.per_period if series.linked else 0
+        message = next(each for each in range(1 << 16) if series.collection.design.valid(each))
+        report = Report(
+            series.fingerprint,
+            period,
+            0,
+            secrets.token_bytes(16),
+            slot,
+            series.collection.pack(message),
+        )
+        return replace(report, **changed)
+
+    def drop_what_is_over(self) -> int:
+        """Drop by the calendar, as a worker does whose clock is trusted; return how many epochs."""
+        series = self.aggregator.known().catalogue.series.values()
+        return tend(self.aggregator.store, series, self.clocks.now)
+
+    def counted(self, name: str) -> int:
+        """Return how many reports the newest series of a collection holds."""
+        return sum(self.aggregator.store.sizes(self.series(name)).values())
+
+
+@dataclass
+class Clocks:
+    """The calendar, and a clock that never goes back: both stand until told."""
+
+    now: datetime = NOW
+    passed: float = field(default=1000.0)
+
+
+#: the population of a test sends in a body what devices send in many
+LIMITS = {"max_pseudonyms_per_body": MAX_REPORTS}
+
+
+@contextmanager
+def world(
+    folder: Path, *files: str, url: str = "", now: datetime = NOW, **settings: Any
+) -> Iterator[World]:
+    """Yield a deployment on a new store, a file in the folder unless told, with definitions."""
+    file = f"sqlite:///{quote(str(folder))}/store.db?durability=relaxed"
+    with open_again(url or file, now, make=True, **settings) as made:
+        for text in files:
+            made.push(text)
+        yield made
+
+
+@contextmanager
+def open_again(
+    url: str, now: datetime = NOW, *, make: bool = False, **settings: Any
+) -> Iterator[World]:
+    """Yield one more worker of a deployment."""
+    if make:
+        open_store(url, make=True).close()
+    clocks = Clocks(now)
+    aggregator = Aggregator.open(
+        Settings(url, **LIMITS | settings), lambda: clocks.now, lambda: clocks.passed
+    )
+    try:
+        yield World(aggregator, create_app(aggregator, lambda: clocks.passed), clocks)
+    finally:
+        with suppress(StoreError):  # of a test that fenced it
+            aggregator.close()

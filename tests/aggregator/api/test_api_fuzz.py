@@ -1,0 +1,166 @@
+"""Hostile requests, many: never a fault of ours, never a wrong count.
+
+Ten thousand mutated bodies in the suite and a million with `--full`; and whatever schemathesis
+makes of the document.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.ingest.test_decode import mutated
+from veilcount_aggregator.api.openapi import DOORS, Door
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_shared.report import Batch, Report
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import JSON_TYPE, PACKED_TYPE, encode_json, encode_packed
+
+SPELLINGS = [(PACKED_TYPE, encode_packed), (JSON_TYPE, encode_json)]
+NAMES = ("theme", "opened", "alone")
+
+
+def batch(deployed: World, random_: random.Random) -> Batch:
+    """Return a small batch, mostly of new pseudonyms."""
+    reports: list[Report] = []
+    for _ in range(random_.randint(1, 4)):
+        if reports and random_.random() < 0.2:
+            reports.append(random_.choice(reports))
+        else:
+            reports.append(deployed.report(random_.choice(NAMES), slot=random_.choice([0, 0, 1])))
+    return Batch(tuple(reports))
+
+
+def bombard(deployed: World, bodies: int, seed: int) -> Counter[str]:
+    """Send mutated bodies; return how often each status and each verdict came."""
+    random_ = random.Random(seed)
+    told: Counter[str] = Counter()
+    for _ in range(bodies):
+        kind, encode = random_.choice(SPELLINGS)
+        raw = encode(batch(deployed, random_))
+        if random_.random() < 0.9:
+            raw = mutated(random_, raw)
+        answer = deployed.ask("POST", "/v1/reports", raw, kind=kind)
+        told[str(answer.status)] += 1
+        if answer.status == 200:
+            told.update(answer.json["verdicts"])
+    return told
+
+
+def assert_sound(deployed: World, told: Counter[str], bodies: int) -> None:
+    """Check that no fault was ours, and that the counters are what the verdicts said."""
+    held = Counter({name: deployed.counted(name) for name in NAMES})
+    counters = 0
+    for name in NAMES:
+        series = deployed.series(name)
+        store = deployed.aggregator.store
+        sums = int(store.counters(series, list(store.sizes(series))).sum())
+        weight = getattr(series.collection.design, "w", 1)
+        assert sums == held[name] * weight
+        counters += held[name]
+
+    assert {status for status in told if status.isdigit()} <= {"200", "400"}
+    assert told["200"] + told["400"] == bodies
+    assert counters == told[Verdict.COUNTED]
+    assert min(told["200"], told["400"]) > bodies // 100
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_mutated_bodies_never_count_wrongly(deployed: World, seed: int) -> None:
+    """Five thousand a seed."""
+    told = bombard(deployed, 5_000, seed)
+
+    assert_sound(deployed, told, 5_000)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_a_million_mutated_bodies_never_count_wrongly(deployed: World, seed: int) -> None:
+    """A hundred thousand a seed."""
+    told = bombard(deployed, 100_000, seed)
+
+    assert_sound(deployed, told, 100_000)
+
+
+# -- what the document says ------------------------------------------------------------------------
+
+
+def described(deployed: World) -> Any:
+    """Return the document as the aggregator serves it."""
+    return schemathesis.openapi.from_wsgi("/openapi.json", deployed.app)
+
+
+def ask_as_described(deployed: World, schema: Any, door: Door, examples: int) -> None:
+    """Ask at a door whatever the document allows, and much that it does not, as an admin.
+
+    What comes back must be as the document says: statuses, types, schemas; other methods are
+    refused, and keys asked for.
+    """
+    operation = schema[door.path][door.method]
+
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
+    @given(case=operation.as_strategy() | operation.as_strategy(GenerationMode.NEGATIVE))
+    def check(case: Any) -> None:
+        deployed.clocks.passed += 1  # or guesses would soon be answered with 429
+        guarded = door.role in {Role.ANALYST, Role.ADMIN}
+        headers = {"Authorization": f"Bearer {keys.admin()}"} if guarded else {}
+        # A definition may be refused for what no schema says, and a body for its second key.
+        case.call_and_validate(headers=headers, excluded_checks=[positive_data_acceptance])
+
+    keys = Keys(deployed)
+    check()
+
+
+class Keys:
+    """An admin's key that is good: a new one when the last was taken back."""
+
+    def __init__(self, deployed: World) -> None:
+        """Have none."""
+        self._deployed = deployed
+        self._secret = ""
+
+    def admin(self) -> str:
+        """Return it."""
+        if self._deployed.aggregator.known().keyring.find(self._secret) is None:
+            self._secret = self._deployed.key(Role.ADMIN)
+        return self._secret
+
+
+doors = pytest.mark.parametrize("door", DOORS, ids=lambda door: f"{door.method} {door.path}")
+
+
+@doors
+def test_every_door_does_as_the_document_says(deployed: World, door: Door) -> None:
+    """By a few examples each."""
+    ask_as_described(deployed, described(deployed), door, 12)
+
+
+def test_a_document_that_lies_would_be_noticed(deployed: World) -> None:
+    """A type that is not the answer's, and a key that is not asked for."""
+    schema = described(deployed)
+    alive = next(door for door in DOORS if door.path == "/healthz")
+    schema.raw_schema["components"]["schemas"]["Alive"]["properties"]["status"]["type"] = "integer"
+    schema.raw_schema["paths"]["/openapi.json"]["get"]["security"] = [{"key": []}]
+    lying = next(door for door in DOORS if door.path == "/openapi.json")
+
+    for door in (alive, replace(lying, role=Role.ADMIN)):
+        with pytest.raises(BaseExceptionGroup):
+            ask_as_described(deployed, schema, door, 12)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+@doors
+def test_every_door_does_as_the_document_says_at_length(deployed: World, door: Door) -> None:
+    """By eighty times as many."""
+    ask_as_described(deployed, described(deployed), door, 1_000)

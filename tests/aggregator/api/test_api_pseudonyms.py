@@ -1,0 +1,122 @@
+"""`DELETE /v1/pseudonyms/...`: the holder of a pseudonym closes its row."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import NOW, World, open_again
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_client.testing.transports import WsgiTransport
+from veilcount_shared.report import Report
+from veilcount_shared.verdict import Verdict
+
+
+def spelled(pseudonym: bytes) -> str:
+    """Return a pseudonym as a path has it."""
+    return urlsafe_b64encode(pseudonym).rstrip(b"=").decode()
+
+
+def path(report: Report) -> str:
+    """Return where the row of a report is closed."""
+    return f"/v1/pseudonyms/{report.fingerprint}/{spelled(report.pseudonym)}"
+
+
+@pytest.mark.parametrize("name", ["theme", "opened", "alone"])
+def test_a_row_is_closed_by_its_holder(deployed: World, name: str) -> None:
+    """Whatever its epoch is. What was counted stays; no slot of it is free any more."""
+    report = deployed.report(name)
+    deployed.verdicts(report)
+    answer = deployed.ask("DELETE", path(report))
+    other = replace(report, slot=1, period=1) if name == "theme" else replace(report, slot=1)
+
+    assert (answer.status, answer.body) == (204, b"")
+    assert deployed.counted(name) == 1
+    assert deployed.verdicts(report) == [Verdict.DUPLICATE]
+    if name == "opened":
+        assert deployed.verdicts(other) == [Verdict.DUPLICATE]
+
+
+def test_a_row_of_an_older_epoch_is_closed_too(deployed: World) -> None:
+    """As long as reports of it are taken."""
+    report = deployed.report("opened")
+    deployed.verdicts(report)
+    deployed.clocks.now += timedelta(days=20)
+
+    assert deployed.ask("DELETE", path(report)).status == 204
+    assert deployed.verdicts(replace(report, slot=1)) == [Verdict.DUPLICATE]
+
+
+def test_a_row_that_was_dropped_is_not_there(deployed: World) -> None:
+    """Its epoch is over: nothing is kept of it."""
+    report = deployed.report("opened")
+    deployed.verdicts(report)
+    deployed.clocks.now = datetime(2027, 3, 1, tzinfo=UTC)
+
+    assert deployed.drop_what_is_over()
+    assert deployed.ask("DELETE", path(report)).problem == "not-found"
+
+
+def test_nothing_to_close_is_not_found(deployed: World) -> None:
+    """No such row, no such series, no such spelling: one answer."""
+    report = deployed.report("theme")
+    deployed.verdicts(report)
+    good = path(report)
+    others = [
+        path(deployed.report("theme")),
+        path(replace(report, fingerprint="0" * 64)),
+        good[:-1],
+        f"{good}A",
+        f"{good}==",
+        good[:-1] + ("B" if good[-1] != "B" else "C"),
+        good[:-3] + "+/=",
+        good[:-1] + "\N{LATIN SMALL LETTER U WITH DIAERESIS}",
+        f"/v1/pseudonyms/x/{spelled(report.pseudonym)}",
+    ]
+
+    assert {deployed.ask("DELETE", each).status for each in others} == {404}
+    assert deployed.verdicts(replace(report)) == [Verdict.DUPLICATE]
+    assert deployed.ask("DELETE", good).status == 204
+
+
+def test_the_client_is_done_with_both_answers(deployed: World) -> None:
+    """Closed, or never there."""
+    report = deployed.report("theme")
+    deployed.verdicts(report)
+    transport = WsgiTransport(deployed.app.wsgi_app)
+
+    assert transport.close_row(report.fingerprint, spelled(report.pseudonym))
+    assert transport.close_row(report.fingerprint, spelled(bytes(16)))
+
+
+def test_the_rule_for_keys_is_that_of_the_intake(deployed: World) -> None:
+    """Open until the first device key was made."""
+    report = deployed.report("theme")
+    deployed.verdicts(report)
+    key = deployed.key(Role.DEVICE)
+
+    assert deployed.ask("DELETE", path(report)).status == 401
+    assert deployed.ask("DELETE", path(report), key=deployed.key(Role.ANALYST)).status == 403
+    assert deployed.ask("DELETE", path(report), key=key).status == 204
+
+
+def test_a_fenced_store_closes_no_row(deployed: World) -> None:
+    """The device keeps its wish."""
+    report = deployed.report("theme")
+    deployed.verdicts(report)
+    deployed.aggregator.store.fence(on=True)
+
+    assert deployed.ask("DELETE", path(report)).status == 503
+
+
+def test_other_workers_know_at_once(deployed: World) -> None:
+    """A row stands in the store and nowhere else."""
+    report = deployed.report("theme")
+    deployed.verdicts(report)
+    with open_again(deployed.aggregator.settings.store, NOW) as other:
+        assert other.ask("DELETE", path(report)).status == 204
+
+    assert deployed.verdicts(report) == [Verdict.DUPLICATE]

@@ -1,0 +1,309 @@
+"""The doors to a trusted curator, the whole path: from a request to an answer that is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Struct
+from scipy.stats import binom
+
+from tests.aggregator.api.deployment_fixtures import FILE, Reply, World, world
+from tests.aggregator.curator_fixtures import TEXT, fill
+from veilcount_aggregator.api import schemas
+from veilcount_aggregator.api.problems import problem_of
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.errors import NoJournal
+from veilcount_aggregator.server.clock_guard import SETTLING_SECONDS
+from veilcount_aggregator.server.retention_guard import confirm
+
+ALPHA = 1e-9  # OpenDP's noise is the system's: the chance that a run fails by chance alone
+OVER = datetime(2027, 1, 1, tzinfo=UTC)
+TRUTH = (30, 20, 10, 0)
+DOOR = "/v1/collections/age/releases"
+THIRD = {"from": "2026-12-03", "to": "2026-12-03"}
+
+
+@pytest.fixture
+def curated(tmp_path: Path) -> Iterator[World]:
+    """A deployment with sixty answers on the third day, long ago."""
+    with world(tmp_path, FILE, TEXT) as made:
+        fill(made.aggregator.store, made.series("age"), TRUTH, 2)
+        made.clocks.now = OVER
+        yield made
+
+
+@pytest.fixture
+def analyst(curated: World) -> str:
+    """A key that opens the doors."""
+    return curated.key(Role.ANALYST)
+
+
+def ask(curated: World, key: str, raw: str = "", **wanted: Any) -> Reply:
+    """Post a request, of the third day unless told."""
+    body = raw.encode() or json.dumps(THIRD | wanted).encode()
+    return curated.ask("POST", DOOR, body, key=key)
+
+
+def fits(reply: Reply, kind: type[Struct]) -> bool:
+    """Whether an answer is of the type that the document of all doors is made of."""
+    return isinstance(msgspec.json.decode(reply.body, type=kind), kind)
+
+
+# -- asking ----------------------------------------------------------------------------------------
+
+
+def test_a_release_says_what_it_is_of_what_it_costs_and_how_far_it_is_off(
+    curated: World, analyst: str
+) -> None:
+    """Everything that is needed to read it, and no exact count."""
+    reply = ask(curated, analyst, query="histogram", epsilon="0.5")
+    told = reply.json
+
+    assert {name: told[name] for name in ("collection", "query", "epsilon", "from", "to", "n")} == {
+        "collection": "age",
+        "query": "histogram",
+        "epsilon": "0.5",
+        "from": "2026-12-03",
+        "to": "2026-12-03",
+        "n": None,
+    }
+    assert [figure["value"] for figure in told["figures"]] == [0, 1, 2, 3]
+    assert [told[name] for name in ("requested", "spent", "remaining")] == ["0.5", "0.5", "0.5"]
+    assert (told["adjacency"], told["charged"], told["day"]) == ("add-remove", True, "2027-01-01")
+    assert [part["sensitivity"] for part in told["noise"]] == [1]
+    assert [each["share"] for each in told["quantiles"]] == [0.05, 0.25, 0.5, 0.75, 0.95]
+    assert fits(reply, schemas.ReleaseAnswer)
+
+
+def test_nothing_is_released_by_a_clock_in_doubt(curated: World, analyst: str) -> None:
+    """By a wrong day a period that takes reports would be over; its budget would be spent."""
+    curated.aggregator.look_at_clock()
+    curated.clocks.now += timedelta(days=40)
+    curated.aggregator.look_at_clock()
+    jumped = ask(curated, analyst, query="histogram", epsilon="0.5")
+    confirm(curated.aggregator.store, curated.clocks.now - timedelta(days=40), "test")
+    curated.clocks.passed += SETTLING_SECONDS
+    curated.clocks.now += timedelta(seconds=SETTLING_SECONDS)
+    curated.aggregator.look_at_clock()
+    unconfirmed = ask(curated, analyst, query="histogram", epsilon="0.5")
+    confirm(curated.aggregator.store, curated.clocks.now, "test")
+    curated.aggregator.look_at_clock()
+
+    assert [(each.status, each.problem) for each in (jumped, unconfirmed)] == [(503, "clock")] * 2
+    assert ask(curated, analyst, query="histogram", epsilon="0.5").json["charged"]
+
+
+def test_a_number_is_read_exactly_as_it_is_written(curated: World, analyst: str) -> None:
+    """0.1 is a tenth, and the same question as "0.1"; what no float holds is held too."""
+    days = json.dumps(THIRD)[1:]
+    one, two, three = (
+        ask(curated, analyst, f'{{"query": "count", "epsilon": {epsilon}, {days}')
+        for epsilon in ("0.1", '"0.1"', "0.10000000000000000001")
+    )
+
+    assert (one.json["charged"], two.json["charged"]) == (True, False)
+    assert one.json["figures"] == two.json["figures"]
+    assert (three.status, three.json["place"]) == (400, "epsilon")
+    assert "six decimals" in three.json["detail"]
+
+
+@pytest.mark.parametrize("epsilon", ["1e999999999", '"1e999999999"', "1e-999999999", '"NaN"', "-1"])
+def test_a_number_that_would_fill_the_memory_is_refused_at_once(
+    curated: World, analyst: str, epsilon: str
+) -> None:
+    """Nine digits of an exponent are a gigabyte of digits."""
+    refused = ask(curated, analyst, f'{{"query": "count", "epsilon": {epsilon}}}')
+
+    assert (refused.problem, refused.json["place"]) == ("bad-field", "epsilon")
+
+
+def test_a_dry_run_tells_the_price_and_the_noise_and_nothing_else(
+    curated: World, analyst: str
+) -> None:
+    """Of periods that take reports still, too; nothing is charged or kept."""
+    curated.clocks.now = datetime(2026, 12, 1, tzinfo=UTC)
+    reply = ask(curated, analyst, query="mean", epsilon=1, dry_run=True)
+    told = reply.json
+
+    assert (told["dry_run"], told["charged"]) == (True, False)
+    assert (told["day"], told["n"], told["figures"]) == (None, None, [])
+    assert [told[name] for name in ("requested", "spent", "remaining")] == ["1", "0", "1"]
+    assert [part["name"] for part in told["noise"]] == ["centred sum", "count"]
+    assert fits(reply, schemas.ReleaseAnswer)
+    assert curated.ask("GET", DOOR, key=analyst).json["series"][0]["releases"] == []
+
+
+def test_a_condition_and_a_list_are_one_question(curated: World, analyst: str) -> None:
+    """It is shown as it was asked first."""
+    first = ask(curated, analyst, query={"count": [3, 2]}, epsilon="0.5").json
+    again = ask(curated, analyst, query="age >= 2", epsilon="0.5").json
+
+    assert again["figures"] == first["figures"]
+    assert again["query"] == {"count": [3, 2]}
+    assert again["spent"] == "0.5"
+
+
+def test_a_series_that_was_redefined_is_asked_by_its_fingerprint(
+    curated: World, analyst: str
+) -> None:
+    """Else the newest is."""
+    old = curated.series("age").fingerprint
+    curated.push(TEXT.replace("[0, 3]", "[0, 5]"))
+    newest, older = (
+        ask(curated, analyst, query="histogram", epsilon="0.5", **which).json
+        for which in ({}, {"series": old})
+    )
+    unknown = ask(curated, analyst, query="histogram", epsilon="0.5", series="0" * 64)
+    listed = curated.ask("GET", DOOR, key=analyst).json["series"]
+
+    assert (len(newest["figures"]), len(older["figures"])) == (6, 4)
+    assert older["fingerprint"] == old != newest["fingerprint"]
+    assert unknown.json["place"] == "series"
+    assert [each["fingerprint"] for each in listed] == [newest["fingerprint"], old]
+    assert [len(each["releases"]) for each in listed] == [1, 1]
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def test_what_no_budget_pays_for_says_what_is_left_in_fields(curated: World, analyst: str) -> None:
+    """For programs, exactly."""
+    ask(curated, analyst, query="count", epsilon="0.7")
+    refused = ask(curated, analyst, query="sum", epsilon="0.300001")
+
+    assert (refused.status, refused.problem) == (409, "insufficient-budget")
+    assert [refused.json[name] for name in ("requested", "spent", "remaining")] == [
+        "0.300001",
+        "0.7",
+        "0.3",
+    ]
+    assert fits(refused, schemas.ProblemDocument)
+
+
+def test_a_period_that_takes_reports_is_refused_with_the_day(curated: World, analyst: str) -> None:
+    """From which on it may be asked for."""
+    curated.clocks.now = datetime(2026, 12, 4, tzinfo=UTC)
+    refused = ask(curated, analyst, query="count", epsilon=1)
+
+    assert (refused.status, refused.problem) == (409, "still-filling")
+    assert "before 2026-12-05" in refused.json["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ('{"query": "median", "epsilon": 1}', "query"),
+        ('{"query": {"count": [9]}, "epsilon": 1}', "query.count"),
+        ('{"query": "count", "epsilon": 2}', "epsilon"),
+        ('{"query": "count", "epsilon": 1, "from": "2025-12-03"}', "from"),
+        ('{"query": "count", "epsilon": 1, "to": "2026-02-30"}', "body"),
+        ('{"query": {"count": []}, "epsilon": 1}', "body"),
+        ('{"query": {"count": [1.5]}, "epsilon": 1}', "body"),
+        ('{"query": "count", "epsilon": 1, "by": "day"}', "body"),
+        ('{"query": "count", "epsilon": true}', "body"),
+        ('{"query": "count"}', "body"),
+    ],
+)
+def test_a_bad_request_is_refused_with_its_place(
+    curated: World, analyst: str, body: str, place: str
+) -> None:
+    """Nothing is charged for it."""
+    refused = ask(curated, analyst, body)
+
+    assert (refused.status, refused.problem, refused.json["place"]) == (400, "bad-field", place)
+    assert fits(refused, schemas.ProblemDocument)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_collection_without_a_curator_has_no_releases(
+    curated: World, analyst: str, method: str
+) -> None:
+    """A local one has an estimate; an unknown one has nothing."""
+    body = json.dumps({"query": "count", "epsilon": 1}).encode()
+    local, unknown = (
+        curated.ask(method, f"/v1/collections/{name}/releases", body, key=analyst)
+        for name in ("theme", "nothing")
+    )
+
+    assert (local.problem, unknown.problem) == ("bad-field", "not-found")
+    assert "read its estimate" in local.json["detail"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_releases_are_for_analysts(curated: World, method: str) -> None:
+    """And admins, who may do what they may."""
+    body = json.dumps(THIRD | {"query": "count", "epsilon": 1}).encode()
+    keys = ["", curated.key(Role.DEVICE), curated.key(Role.ADMIN)]
+
+    assert [curated.ask(method, DOOR, body, key=key).status for key in keys] == [401, 403, 200]
+
+
+def test_no_journal_is_a_matter_for_the_operator() -> None:
+    """Said with what to start with."""
+    problem = problem_of(NoJournal("start with --journal FILE"))
+
+    assert (problem.kind.name, problem.detail) == ("releases-locked", "start with --journal FILE")
+
+
+# -- what was released -----------------------------------------------------------------------------
+
+
+def test_all_releases_are_listed_with_what_each_period_has_left(
+    curated: World, analyst: str
+) -> None:
+    """Word for word what was answered."""
+    first = ask(curated, analyst, query="histogram", epsilon="0.25").json
+    ask(curated, analyst, query="sum", epsilon="0.5", to="2026-12-04")
+    reply = curated.ask("GET", DOOR, key=analyst)
+    listed = reply.json
+    (series,) = listed["series"]
+
+    assert fits(reply, schemas.CollectionReleases)
+    assert [each["query"] for each in series["releases"]] == ["histogram", "sum"]
+    assert series["releases"][0].items() <= first.items()
+    assert [each["spent"] for each in series["periods"][:5]] == ["0", "0", "0.75", "0.5", "0"]
+    assert [each["remaining"] for each in series["periods"][2:4]] == ["0.25", "0.5"]
+    assert (series["periods"][2]["from"], series["periods"][2]["to"]) == tuple(THIRD.values())
+    assert (listed["locked"], series["budget"]) == (False, "1")
+
+
+def test_who_asked_is_in_the_audit_log(curated: World, analyst: str) -> None:
+    """By the id of the key; what came of it is not."""
+    ask(curated, analyst, query="count", epsilon=1)
+    acts = curated.ask("GET", "/v1/audit", key=curated.key(Role.ADMIN)).json["entries"]
+    (act,) = [act for act in acts if act["act"] == "release"]
+
+    assert act["of"] == "age"
+    assert act["who"] in str(curated.aggregator.store.records("key"))
+
+
+# -- what an interval covers -----------------------------------------------------------------------
+
+WIDE = TEXT.replace("[0, 3]", "[0, 63]").replace('"day"', '"event"')
+WIDE_TRUTH = [50 + 3 * place % 40 for place in range(64)]
+ROUNDS = 40
+
+
+def test_intervals_cover_what_is_true_and_narrower_ones_would_not(tmp_path: Path) -> None:
+    """2,560 counts over the whole path, at 95 %, alpha = 1e-9; at 0.7 of the width it is seen."""
+    covered = narrower = 0
+    with world(tmp_path, WIDE.replace("budget = 1", "budget = 10")) as curated:
+        fill(curated.aggregator.store, curated.series("age"), WIDE_TRUTH, 2)
+        curated.clocks.now = OVER
+        analyst = curated.key(Role.ANALYST)
+        for place in range(ROUNDS):  # each epsilon is another question
+            epsilon = f"0.{200_000 + place}"
+            told = ask(curated, analyst, query="histogram", epsilon=epsilon).json
+            for figure, true in zip(told["figures"], WIDE_TRUTH, strict=True):
+                covered += figure["low"] <= true <= figure["high"]
+                narrower += abs(figure["figure"] - true) <= 0.7 * told["noise"][0]["half_width"]
+    asked = ROUNDS * len(WIDE_TRUTH)
+
+    assert binom.cdf(covered, asked, 0.95) > ALPHA
+    assert binom.cdf(narrower, asked, 0.95) < ALPHA

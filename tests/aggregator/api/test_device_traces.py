@@ -1,0 +1,261 @@
+"""What a device says of itself beside its answer is nowhere: not in a store, a log or a metric.
+
+Marked values are sent in every header, path, query, body and name through every door; then every
+place that something could be left in is searched for them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import FILE, NOW, World, world
+from tests.redis_server import RedisServer
+from tests.system.server import Server
+from veilcount_aggregator import structured_logging
+from veilcount_aggregator.api.openapi import DOORS
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.catalog.definitions import Source, catalogue, push
+from veilcount_aggregator.store import open_store
+from veilcount_shared.report import Batch, Report
+from veilcount_shared.wire import JSON_TYPE, PACKED_TYPE, encode_json, encode_packed
+
+MARK = "MaRkEdVaLuE"
+HEADERS = [
+    *("HTTP_USER_AGENT", "HTTP_X_FORWARDED_FOR", "HTTP_X_REAL_IP", "HTTP_FORWARDED", "HTTP_VIA"),
+    *("HTTP_REFERER", "HTTP_COOKIE", "HTTP_ACCEPT_LANGUAGE", "HTTP_ORIGIN", "HTTP_HOST"),
+    *("HTTP_X_REQUEST_ID", "HTTP_TRACEPARENT", "HTTP_FROM", "HTTP_DNT", "HTTP_IF_NONE_MATCH"),
+    *("REMOTE_ADDR", "REMOTE_PORT", "REMOTE_USER", "REMOTE_HOST", "HTTP_X_MARKED"),
+]
+ADDRESS = "203.0.113.77"
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    """All that is logged, by anyone, while the aggregator's own log is set up."""
+    stream = io.StringIO()
+    root = logging.getLogger()
+    handler, level = logging.StreamHandler(stream), root.level
+    own = logging.getLogger(structured_logging.NAME)
+    kept = own.handlers[:], own.propagate, own.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    structured_logging.set_up(stream, logging.DEBUG)
+    yield stream
+    root.removeHandler(handler)
+    root.setLevel(level)
+    own.handlers[:], own.propagate = kept[0], kept[1]
+    own.setLevel(kept[2])
+
+
+def marked(value: str = MARK) -> dict[str, Any]:
+    """Return an environment with the mark wherever one fits."""
+    given = {name: f"{value}-{name}" for name in HEADERS}
+    return given | {"REMOTE_ADDR": ADDRESS, "QUERY_STRING": f"q={value}&{value}=1"}
+
+
+def bodies(deployed: World) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
+    """Yield bodies with the mark in every part, good ones and bad ones."""
+    pseudonym = MARK.encode().ljust(16, b"\xff")
+    report = deployed.report("theme", pseudonym=pseudonym)
+    good = Batch((report,))
+    yield PACKED_TYPE, encode_packed(good), {}
+    yield PACKED_TYPE, encode_packed(Batch((report,), test=True)), {}
+    yield PACKED_TYPE, encode_packed(good)[:-1], {}
+    yield PACKED_TYPE, MARK.encode(), {}
+    yield MARK, MARK.encode(), {}
+    yield JSON_TYPE, encode_json(good), {"HTTP_CONTENT_ENCODING": MARK}
+    yield JSON_TYPE, gzip.compress(encode_json(good)), {"HTTP_CONTENT_ENCODING": "gzip"}
+    fields = json.loads(encode_json(good))
+    for key in fields["reports"][0]:
+        changed = fields | {"reports": [fields["reports"][0] | {key: MARK}]}
+        yield JSON_TYPE, json.dumps(changed).encode(), {}
+    for key in [*fields, MARK]:
+        yield JSON_TYPE, json.dumps(fields | {key: MARK}).encode(), {}
+    yield JSON_TYPE, encode_packed(good), {"CONTENT_LENGTH": MARK}
+
+
+def knock_everywhere(deployed: World) -> None:
+    """Go through every door, with the mark wherever it fits, with and without a key."""
+    for key in ("", MARK, deployed.key(Role.ADMIN), deployed.key(Role.DEVICE)):
+        for kind, body, more in bodies(deployed):
+            environ = marked() | more
+            deployed.ask("POST", "/v1/reports", body, key=key, kind=kind, environ=environ)
+        for door in DOORS:
+            path = door.path
+            for name in ("{name}", "{identity}", "{fingerprint}", "{pseudonym}"):
+                path = path.replace(name, MARK)
+            for body in (b"", json.dumps({MARK: MARK}).encode()):
+                deployed.ask(door.method.upper(), path, body, key=key, environ=marked())
+        for path in (f"/{MARK}", f"/v1/{MARK}", f"/docs/{MARK}"):
+            deployed.ask("GET", path, key=key, environ=marked())
+            deployed.ask(MARK, path, key=key, environ=marked())
+
+
+def stored(folder: Path) -> bytes:
+    """Return all bytes of all files of a store."""
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def found(haystack: bytes) -> list[str]:
+    """Return which marks stand in there, in whatever spelling."""
+    needles = [MARK, MARK.lower(), MARK.upper(), ADDRESS, MARK.encode().hex(), MARK[::-1]]
+    return [needle for needle in needles if needle.encode() in haystack]
+
+
+ROW = MARK.encode().ljust(12, b"\xff")
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """Where a store keeps its files, and its URL."""
+    folder = tmp_path / "store"
+    folder.mkdir()
+    if request.param == "sqlite":
+        yield folder, f"sqlite:///{folder}/store.db"
+        return
+    server = RedisServer(folder)
+    yield folder, server.url
+    server.kill()
+
+
+def left(folder: Path) -> list[str]:
+    """Return which marks a store keeps, beside the first twelve bytes of the pseudonym: its row."""
+    return found(stored(folder).replace(ROW, b""))
+
+
+def test_nothing_of_a_device_is_left_anywhere(
+    place: tuple[Path, str], tmp_path: Path, written: io.StringIO
+) -> None:
+    """Not in the store's files, not in a line of a log, not in a figure, not in an answer."""
+    folder, url = place
+    with world(tmp_path, FILE, url=url) as deployed:
+        knock_everywhere(deployed)
+        deployed.aggregator.flush()
+        counted = deployed.counted("theme")
+        key = deployed.key(Role.ADMIN)
+        shown = b"".join(
+            deployed.ask("GET", path, key=key).body
+            for path in ("/metrics", "/v1/audit", "/v1/keys", "/v1/collections/theme")
+        )
+
+    assert found(shown) == []
+    assert found(written.getvalue().encode()) == []
+    assert left(folder) == []
+    assert counted == 1
+
+
+def test_a_real_server_leaves_nothing_either(place: tuple[Path, str], tmp_path: Path) -> None:
+    """Its log, and that of the server beneath it, included."""
+    folder, url = place
+    with closing(open_store(url, make=True)) as store:
+        push(store, Source(FILE), NOW, "cli")
+        (theme, *_) = catalogue(store).named["theme"]
+    report = Report(theme.fingerprint, 0, 0, MARK.encode().ljust(16, b"\xff"), 0, b"\1")
+    headers = {
+        "User-Agent": MARK,
+        "X-Forwarded-For": f"{ADDRESS}, {MARK}",
+        "Forwarded": f"for={ADDRESS}",
+        "Cookie": f"{MARK}={MARK}",
+        "Referer": f"https://{MARK}/",
+        "X-Marked": MARK,
+    }
+    statuses = []
+    with Server(url, tmp_path) as server:
+        for body in (encode_packed(Batch((report,))), MARK.encode()):
+            kind = {"Content-Type": PACKED_TYPE}
+            answer = server.ask("POST", f"/v1/reports?{MARK}=1", data=body, headers=headers | kind)
+            statuses.append(answer.status_code)
+        for method in ("GET", "DELETE", "PUT", MARK.upper()):
+            for path in (f"/{MARK}", f"/v1/pseudonyms/{MARK}/{MARK}", f"/v1/collections/{MARK}"):
+                server.ask(method, path, headers=headers)
+        server.stop()
+        said = server.said()
+
+    assert statuses == [200, 400]
+    assert found(said.encode()) == []
+    assert left(folder) == []
+
+
+def test_the_search_would_find_a_mark(tmp_path: Path, written: io.StringIO) -> None:
+    """An operator's label is kept, and is found: so would be a device's."""
+    with world(tmp_path, FILE) as deployed:
+        deployed.key(Role.DEVICE, MARK)
+        structured_logging.say("marked", why=MARK)
+
+    assert MARK in found(stored(tmp_path))
+    assert MARK in found(written.getvalue().encode())
+
+
+def test_faults_leave_no_mark_either(tmp_path: Path, written: io.StringIO) -> None:
+    """An error in the middle of a request is logged by its kind and its place."""
+    with world(tmp_path, FILE) as deployed:
+        committer = deployed.aggregator.intake.commit.__self__  # type: ignore[attr-defined] # a method
+        committer._store = Failing()
+        for kind, body, more in bodies(deployed):
+            deployed.ask("POST", "/v1/reports", body, kind=kind, environ=marked() | more)
+
+    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+    assert found(written.getvalue().encode()) == []
+    assert {(line["event"], line["door"], line["error"]) for line in lines} == {
+        ("failed", "reports", "RuntimeError")
+    }
+    assert all(line["where"].startswith("test_web_marks.py:") for line in lines)
+
+
+class Failing:
+    """A store whose error repeats all it was given."""
+
+    def lane(self, group: Any) -> int:
+        """Have one."""
+        return 0
+
+    def commit(self, group: Any, notes: Any) -> Any:
+        """Fail, loudly."""
+        raise RuntimeError(f"{MARK} {group} {notes}")
+
+
+# -- the log itself --------------------------------------------------------------------------------
+
+
+def test_a_line_has_time_level_event_and_fields(written: io.StringIO) -> None:
+    """One JSON object."""
+    structured_logging.say("listening", bind="127.0.0.1:8420", workers=2)
+    line = json.loads(written.getvalue())
+
+    assert line.pop("time").endswith("+00:00")
+    assert line == {"level": "info", "event": "listening", "bind": "127.0.0.1:8420", "workers": 2}
+
+
+def test_a_field_that_is_not_on_the_list_is_refused() -> None:
+    """So that nobody adds an address by accident."""
+    with pytest.raises(TypeError, match="address"):
+        structured_logging.say("request", address="203.0.113.77")  # type: ignore[call-arg] # what is refused
+
+
+def test_the_same_fault_is_said_once_in_a_while(written: io.StringIO) -> None:
+    """And how often it was left unsaid."""
+    passed = [0.0]
+    faults = structured_logging.Faults(lambda: passed[0])
+    for moment in (0, 1, 2, 9, 11, 12, 30):
+        passed[0] = float(moment)
+        faults.tell("store", "reports", RuntimeError("x"))
+    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+
+    assert [line["again"] for line in lines] == [0, 3, 1]
+
+
+def test_another_librarys_message_is_not_written(written: io.StringIO) -> None:
+    """The formatter takes the name of whoever spoke, and none of the words."""
+    record = logging.LogRecord("redis", logging.ERROR, "x.py", 1, "sent %s", (MARK,), None)
+
+    assert json.loads(structured_logging.Lines().format(record))["event"] == "redis"
+    assert MARK not in structured_logging.Lines().format(record)

@@ -1,0 +1,342 @@
+"""The doors of the analyst and of the admin: what they show, what they change, who may."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, World
+from veilcount_aggregator.api.openapi import DOORS
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.catalog.definitions import SOURCE
+from veilcount_shared.report import Batch, Losses
+from veilcount_shared.verdict import Verdict
+
+RUNNING = """
+app = "acme-editor"
+
+[saved]
+question = "Was it ever saved?"
+boolean = true
+takes = "any"
+held = "device"
+epsilon = 1
+unit = "month"
+from = 2026-12-01
+until = 2027-03-01
+"""
+
+
+@pytest.fixture
+def admin(deployed: World) -> str:
+    """An admin's key."""
+    return deployed.key(Role.ADMIN)
+
+
+@pytest.fixture
+def analyst(deployed: World) -> str:
+    """An analyst's key."""
+    return deployed.key(Role.ANALYST)
+
+
+def post(deployed: World, path: str, value: object, key: str) -> Any:
+    """Post JSON."""
+    return deployed.ask("POST", path, json.dumps(value).encode(), key=key)
+
+
+# -- who may ---------------------------------------------------------------------------------------
+
+GUARDED = [door for door in DOORS if door.role in {Role.ANALYST, Role.ADMIN}]
+
+
+@pytest.mark.parametrize("door", GUARDED, ids=lambda door: f"{door.method} {door.path}")
+@pytest.mark.parametrize("role", Role)
+def test_each_door_opens_to_its_role_alone(deployed: World, door: Any, role: Role) -> None:
+    """An admin's key opens the analyst's doors too; a refusal names the role, or asks for a key."""
+    path = door.path.replace("{name}", "nothing").replace("{identity}", "nothing")
+    without = deployed.ask(door.method.upper(), path)
+    answer = deployed.ask(door.method.upper(), path, key=deployed.key(role))
+
+    assert (without.status, without.problem) == (401, "no-key")
+    assert without.headers["WWW-Authenticate"].startswith("Bearer")
+    if role.opens(door.role):
+        assert answer.status in {200, 400, 404}
+    else:
+        assert (answer.status, answer.problem) == (403, "wrong-role")
+        assert door.role in answer.json["detail"]
+
+
+@pytest.mark.parametrize("given", ["Basic YTpi", "Bearer", "Bearer ", "Bearer x y", "\xff\xfe"])
+def test_what_is_no_key_opens_nothing(deployed: World, given: str) -> None:
+    """Another scheme, an empty one, bytes that are no letters."""
+    answer = deployed.ask("GET", "/v1/collections", environ={"HTTP_AUTHORIZATION": given})
+
+    assert answer.status == 401
+
+
+# -- collections -----------------------------------------------------------------------------------
+
+
+def test_collections_are_listed_by_their_newest_definition(deployed: World, analyst: str) -> None:
+    """With the three figures, exactly."""
+    deployed.verdicts(deployed.report("opened"))
+    found = deployed.ask("GET", "/v1/collections", key=analyst).json["collections"]
+    opened = next(each for each in found if each["name"] == "opened")
+
+    assert [each["name"] for each in found] == ["theme", "opened", "alone"]
+    assert opened["epsilon"] == {
+        "event": "0.5",
+        "day": "1",
+        "user": "30",
+        "adjacency": "substitute",
+    }
+    assert (opened["from"], opened["until"]) == ("2026-12-01", "2026-12-31")
+    assert (opened["reports"], opened["series"], opened["closed"]) == (1, 1, False)
+
+
+def test_a_collection_shows_its_series_side_by_side(deployed: World, analyst: str) -> None:
+    """The newest first, each with what came of it; never summed."""
+    deployed.verdicts(deployed.report("theme"))
+    deployed.push(FILE.replace('"light", "dark", "system"', '"light", "dark"'))
+    deployed.verdicts(deployed.report("theme"), deployed.report("theme"))
+    found = deployed.ask("GET", "/v1/collections/theme", key=analyst).json
+
+    assert [each["figures"]["reports"] for each in found["series"]] == [2, 1]
+    assert found["series"][0]["fingerprint"] == deployed.series("theme").fingerprint
+
+
+def test_a_series_says_what_came_of_it(deployed: World, analyst: str) -> None:
+    """Sizes by period and segment, verdicts, losses; of now, not of a second ago."""
+    fingerprint = deployed.series("opened").fingerprint
+    first = deployed.report("opened")
+    deployed.verdicts(first, deployed.report("opened", segment=1))
+    deployed.verdicts(first, deployed.report("opened", slot=2))
+    deployed.send(Batch(losses=Losses(fingerprint, evicted=3)))
+    series = deployed.ask("GET", "/v1/collections/opened", key=analyst).json["series"][0]
+    figures = series["figures"]
+
+    assert figures["tallies"] == [
+        {"period": 2, "from": "2026-12-03", "segment": 0, "reports": 1},
+        {"period": 2, "from": "2026-12-03", "segment": 1, "reports": 1},
+    ]
+    assert figures["verdicts"] == dict.fromkeys(Verdict, 0) | {
+        "counted": 2,
+        "duplicate": 1,
+        "over_budget": 1,
+    }
+    assert figures["losses"] == {"evicted:3": 1}
+    assert series["segments"] == [{"name": "arm", "values": ["A", "B"]}]
+
+
+def test_a_series_says_what_is_promised(deployed: World, analyst: str) -> None:
+    """All three figures in one sentence, what is public, and what the server can check."""
+    promises = {
+        name: " ".join(
+            deployed.ask("GET", f"/v1/collections/{name}", key=analyst).json["series"][0]["promise"]
+        )
+        for name in ("theme", "opened", "alone")
+    }
+
+    assert (
+        "Epsilon (substitution) 0.5 an event, 1 a UTC day, 30 a user (30 of 30 periods)"
+        in promises["opened"]
+    )
+    assert "Values only" in promises["opened"]
+    assert "one person's" in promises["theme"]
+    assert "comes twice" in promises["alone"]
+
+
+def test_a_series_says_where_a_value_waits(deployed: World, analyst: str) -> None:
+    """The word of the definition, and what it means for the answer."""
+    deployed.push(RUNNING)
+    view = deployed.ask("GET", "/v1/collections/saved", key=analyst).json["series"][0]
+    theme = deployed.ask("GET", "/v1/collections/theme", key=analyst).json["series"][0]
+
+    assert (view["held"], theme["held"]) == ("device", None)
+    assert any(each.startswith("The running value is kept on the") for each in view["promise"])
+    assert not any("running value" in each for each in theme["promise"])
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "public"), [(CENTRAL, "visits", False), (ONCE, "once", True)]
+)
+def test_no_exact_count_leaves_where_it_would_tell_of_a_person(
+    deployed: World,
+    analyst: str,
+    text: str,
+    name: str,
+    public: bool,  # noqa: FBT001 - drawn
+) -> None:
+    """Under add-remove: not in the list, not in the series, not in the metrics."""
+    deployed.push(text)
+    deployed.verdicts(deployed.report(name))
+    listed = deployed.ask("GET", "/v1/collections", key=analyst).json["collections"][-1]
+    shown = deployed.ask("GET", f"/v1/collections/{name}", key=analyst).json["series"][0]
+    metrics = deployed.ask("GET", "/metrics", key=analyst).body.decode()
+
+    assert listed["name"] == name
+    assert (listed["reports"] == 1) == public
+    assert (shown["figures"] is not None) == public
+    assert (f'collection="{name}"' in metrics) == public
+    assert ('door="reports"' in metrics) == public
+    assert ("groups_total{" in metrics) == public
+
+
+def test_a_name_that_is_none_is_not_found(deployed: World, admin: str) -> None:
+    """To be shown, or to be closed."""
+    assert deployed.ask("GET", "/v1/collections/nothing", key=admin).problem == "not-found"
+    assert deployed.ask("POST", "/v1/collections/nothing/close", key=admin).problem == "not-found"
+
+
+# -- push and close --------------------------------------------------------------------------------
+
+LISTED = FILE.replace('values = ["light", "dark", "system"]', 'values_file = "themes.txt"')
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/toml"])
+def test_definitions_are_taken_and_counted_at_once(deployed: World, admin: str, kind: str) -> None:
+    """As TOML, or in JSON beside the files it names. Again, they are no news."""
+    text = FILE.replace("[theme]", "[look]")
+    raw = json.dumps({"text": text}).encode() if kind == "application/json" else text.encode()
+    first, again = (
+        deployed.ask("POST", "/v1/collections", raw, key=admin, kind=kind) for _ in range(2)
+    )
+
+    assert (first.status, again.status) == (201, 200)
+    assert [each["name"] for each in first.json["new"]] == ["look"]
+    assert again.json == {"new": []}
+    assert deployed.verdicts(deployed.report("look")) == [Verdict.COUNTED]
+
+
+def test_files_that_are_named_come_along(deployed: World, admin: str) -> None:
+    """Nothing is read from the disk of the server."""
+    sent = post(
+        deployed, "/v1/collections", {"text": LISTED, "files": {"themes.txt": "a\nb\n"}}, admin
+    )
+    alone = post(
+        deployed, "/v1/collections", {"text": LISTED.replace("themes.txt", "/etc/passwd")}, admin
+    )
+
+    assert sent.status == 201
+    assert (alone.status, alone.problem) == (422, "bad-definition")
+    assert alone.json["place"] == "[theme] values_file"
+
+
+@pytest.mark.parametrize(
+    ("value", "status", "problem"),
+    [
+        ({"text": "x = ["}, 422, "bad-definition"),
+        ({"text": FILE.replace("epsilon = 1", "epsilon = 99")}, 422, "bad-definition"),
+        ({"text": 'app = "a"\n' + "[a]\n" * 3}, 422, "bad-definition"),
+        ({"text": "a = " + "[" * 3000}, 422, "bad-definition"),
+        ({}, 400, "bad-field"),
+        ({"text": 1}, 400, "bad-field"),
+        ({"text": "", "path": "/etc/passwd"}, 400, "bad-field"),
+        ([], 400, "bad-field"),
+    ],
+)
+def test_definitions_that_cannot_be_used_say_why(
+    deployed: World, admin: str, value: object, status: int, problem: str
+) -> None:
+    """The key and the fix; nothing is kept."""
+    kept = deployed.aggregator.store.records(SOURCE)
+    answer = post(deployed, "/v1/collections", value, admin)
+
+    assert (answer.status, answer.problem) == (status, problem)
+    assert deployed.aggregator.store.records(SOURCE) == kept
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind", "status"),
+    [
+        (b"{", "application/json", 400),
+        (b'{"text":"\\ud800"}', "application/json", 400),
+        (b"\xff", "application/toml", 400),
+        (b"[" * 100_000, "application/json", 400),
+        (b"x", "text/plain", 415),
+        (b"", "", 415),
+    ],
+)
+def test_a_push_that_cannot_be_read_is_refused(
+    deployed: World, admin: str, raw: bytes, kind: str, status: int
+) -> None:
+    """By what it is."""
+    assert deployed.ask("POST", "/v1/collections", raw, key=admin, kind=kind).status == status
+
+
+def test_a_closed_collection_takes_no_more(deployed: World, admin: str, analyst: str) -> None:
+    """Under any of its definitions; what was spent before is still a duplicate."""
+    before = deployed.report("theme")
+    deployed.verdicts(before)
+    fingerprint = deployed.series("theme").fingerprint
+    first, again = (
+        deployed.ask("POST", "/v1/collections/theme/close", key=admin) for _ in range(2)
+    )
+
+    assert (first.json, again.json) == ({"closed": [fingerprint]}, {"closed": []})
+    assert deployed.verdicts(deployed.report("theme"), before) == [
+        Verdict.CLOSED,
+        Verdict.DUPLICATE,
+    ]
+    assert deployed.ask("GET", "/v1/collections", key=analyst).json["collections"][0]["closed"]
+
+
+# -- keys and the audit log ------------------------------------------------------------------------
+
+
+def test_a_key_is_made_shown_once_and_taken_back(deployed: World, admin: str) -> None:
+    """And opens its doors in between."""
+    made = post(deployed, "/v1/keys", {"role": "analyst", "label": "notebook"}, admin)
+    secret, identity = made.json["key"], made.json["id"]
+    opens = deployed.ask("GET", "/v1/collections", key=secret).status
+    listed = deployed.ask("GET", "/v1/keys", key=admin)
+    gone = deployed.ask("DELETE", f"/v1/keys/{identity}", key=admin)
+
+    assert (made.status, opens) == (201, 200)
+    assert secret not in listed.body.decode()
+    assert "digest" not in listed.body.decode()
+    assert {each["label"] for each in listed.json["keys"]} == {"", "notebook"}
+    assert gone.json["revoked"] == "2026-12-03"
+    assert deployed.ask("GET", "/v1/collections", key=secret).status == 401
+    assert deployed.ask("DELETE", "/v1/keys/nothing", key=admin).problem == "not-found"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"role": "king"},
+        {"role": "admin", "label": "x" * 61},
+        {"role": "admin", "label": "\n"},
+        {"role": "admin", "more": 1},
+    ],
+)
+def test_a_key_that_cannot_be_made_is_refused(deployed: World, admin: str, value: object) -> None:
+    """No role, another one, a label that no one could read."""
+    assert post(deployed, "/v1/keys", value, admin).problem == "bad-field"
+
+
+def test_what_operators_did_is_written_down(deployed: World, admin: str) -> None:
+    """With the key's id, which is not the key."""
+    identity = deployed.ask("GET", "/v1/keys", key=admin).json["keys"][0]["id"]
+    post(deployed, "/v1/keys", {"role": "device"}, admin)
+    deployed.ask("POST", "/v1/collections/theme/close", key=admin)
+    entries = deployed.ask("GET", "/v1/audit", key=admin).json["entries"]
+
+    assert [(each["who"], each["act"]) for each in entries] == [
+        ("cli", "collections push"),
+        ("cli", "keys create admin"),
+        (identity, "keys create device"),
+        (identity, "collections close"),
+    ]
+    assert {each["at"] for each in entries} == {"2026-12-03T12:00:00Z"}
+
+
+def test_a_store_that_is_fenced_takes_no_changes(deployed: World, admin: str) -> None:
+    """It says so, and is not at fault."""
+    deployed.aggregator.store.fence(on=True)
+
+    assert post(deployed, "/v1/keys", {"role": "device"}, admin).problem == "unavailable"
+    assert deployed.ask("GET", "/v1/keys", key=admin).status == 200

@@ -1,0 +1,158 @@
+"""Keys: random, hashed, labelled, several at once, taken back for good."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from veilcount_aggregator.auth.api_keys import (
+    KIND,
+    MOST_LABEL,
+    Key,
+    Keyring,
+    Role,
+    create,
+    keyring,
+    mark_used,
+    revoke,
+)
+from veilcount_aggregator.auth.audit_log import log
+from veilcount_aggregator.errors import SettingsError
+from veilcount_aggregator.store import Store, open_store
+
+NOW = datetime(2026, 12, 3, 12, 34, 56, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A new store."""
+    opened = open_store(f"sqlite:///{tmp_path}/store.db?durability=relaxed", make=True)
+    yield opened
+    opened.close()
+
+
+def test_a_key_is_found_by_its_secret_alone(store: Store) -> None:
+    """Several are valid at once; a changed letter is another key."""
+    made = [create(store, role, role, NOW) for role in Role]
+    ring = keyring(store)
+
+    assert [ring.find(secret) for _, secret in made] == [key for key, _ in made]
+    for _, secret in made:
+        assert ring.find(secret[:-1] + ("A" if secret[-1] != "A" else "E")) is None
+    assert ring.find("") is None
+    assert ring.find("\udcff") is None
+
+
+def test_a_secret_is_32_random_bytes_behind_its_role(store: Store) -> None:
+    """A scanner for leaked secrets finds the mark."""
+    secrets = [create(store, Role.DEVICE, "", NOW)[1] for _ in range(5)]
+
+    assert len(set(secrets)) == 5
+    for secret in secrets:
+        mark, random = secret[:17], secret[17:]
+        assert mark == "veilcount_device_"
+        assert len(urlsafe_b64decode(random + "=")) == 32
+
+
+def test_a_store_holds_no_secret(store: Store) -> None:
+    """A hash, from which nobody finds it."""
+    _, secret = create(store, Role.ADMIN, "mine", NOW)
+    kept = b"".join(store.records(KIND).values()) + repr(log(store)).encode()
+
+    assert secret.encode() not in kept
+    assert secret[17:].encode() not in kept
+
+
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("door", Role)
+def test_an_admin_is_an_analyst_too_and_no_other_is_another(role: Role, door: Role) -> None:
+    """Each role its own doors."""
+    assert role.opens(door) == (role is door or (role, door) == (Role.ADMIN, Role.ANALYST))
+
+
+def test_a_key_that_was_taken_back_opens_nothing(store: Store) -> None:
+    """Its line stays, with the day; taking it back again changes nothing."""
+    key, secret = create(store, Role.ANALYST, "", NOW)
+    gone = revoke(store, key.id, NOW + timedelta(days=1))
+    again = revoke(store, key.id, NOW + timedelta(days=2))
+
+    assert keyring(store).find(secret) is None
+    assert gone.revoked == again.revoked == "2026-12-04"
+    assert len(keyring(store).keys) == 1
+
+
+def test_a_key_that_is_none_cannot_be_taken_back(store: Store) -> None:
+    """And it is said where to look."""
+    with pytest.raises(SettingsError, match="veilcount keys list"):
+        revoke(store, "nothing", NOW)
+
+
+def test_the_intake_is_open_until_the_first_device_key(store: Store) -> None:
+    """Other keys do not close it; taking the last one back does not open it."""
+    states = [keyring(store).intake_is_open]
+    create(store, Role.ADMIN, "", NOW)
+    states.append(keyring(store).intake_is_open)
+    key, _ = create(store, Role.DEVICE, "", NOW)
+    states.append(keyring(store).intake_is_open)
+    revoke(store, key.id, NOW)
+    states.append(keyring(store).intake_is_open)
+
+    assert states == [True, True, False, False]
+
+
+def test_the_last_day_is_kept_and_written_once_a_day(store: Store) -> None:
+    """Never an hour."""
+    key, _ = create(store, Role.DEVICE, "", NOW)
+    mark_used(store, key, NOW)
+    generation = store.generation()
+    mark_used(store, key, NOW + timedelta(hours=2))
+    same_day = store.generation()
+    mark_used(store, key, NOW + timedelta(days=1))
+    (kept,) = keyring(store).keys.values()
+
+    assert same_day == generation
+    assert kept.used == "2026-12-04"
+    assert b"12:34" not in store.records(KIND)[key.id]
+
+
+def test_a_mark_does_not_bring_a_key_back(store: Store) -> None:
+    """A worker that has not heard of it yet marks a key that was taken back."""
+    key, secret = create(store, Role.DEVICE, "", NOW)
+    revoke(store, key.id, NOW)
+    mark_used(store, key, NOW + timedelta(days=1))
+
+    assert keyring(store).find(secret) is None
+
+
+@pytest.mark.parametrize("label", ["x" * (MOST_LABEL + 1), "two\nlines", "\x00"])
+def test_a_label_that_nobody_can_read_is_refused(store: Store, label: str) -> None:
+    """And nothing is made."""
+    with pytest.raises(SettingsError):
+        create(store, Role.DEVICE, label, NOW)
+
+    assert keyring(store).keys == {}
+
+
+def test_acts_are_written_down(store: Store) -> None:
+    """By whom, and of which key."""
+    key, _ = create(store, Role.DEVICE, "", NOW, "abcd")
+    revoke(store, key.id, NOW)
+
+    assert [(each.who, each.act, each.of) for each in log(store)] == [
+        ("abcd", "keys create device", key.id),
+        ("cli", "keys revoke", key.id),
+    ]
+
+
+def test_a_key_survives_its_record(store: Store) -> None:
+    """What is kept is read again as it was."""
+    key, _ = create(store, Role.ADMIN, "mine", NOW)
+
+    assert Key.of(key.record().value or b"") == key
+    assert set(json.loads(key.record().value or b"")) == set(Key.__slots__)
+    assert Keyring.of({}).find("x") is None

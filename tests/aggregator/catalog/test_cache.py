@@ -1,0 +1,367 @@
+"""What a worker knows of the shelf, what it writes of itself, and what it drops."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.aggregator_fixtures import asked
+from tests.system.server import wait_until
+from veilcount_aggregator.auth.api_keys import Role, create, keyring, revoke
+from veilcount_aggregator.auth.sessions import begin
+from veilcount_aggregator.catalog import definitions
+from veilcount_aggregator.catalog.cache import Known, Watch
+from veilcount_aggregator.catalog.definitions import Catalogue, Source, close, push
+from veilcount_aggregator.errors import StoreFenced, StoreUnavailable
+from veilcount_aggregator.ingest.service_counters import Notebook
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.server.clock_guard import SETTLING_SECONDS
+from veilcount_aggregator.service import Aggregator
+from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.store import Note, Record, Records, Store, open_store
+from veilcount_aggregator.store.records import TRIES, change
+from veilcount_aggregator.store.retention import epochs_over
+from veilcount_shared import Collection
+
+NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
+FILE = """
+app = "acme"
+
+[theme]
+question = "Which theme?"
+values = ["light", "dark"]
+epsilon = 1
+unit = "day"
+from = 2026-12-01
+until = 2026-12-31
+"""
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """Where a new store is."""
+    return f"sqlite:///{tmp_path}/store.db?durability=relaxed"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    """The hand that changes things, in another process as it were."""
+    opened = open_store(url, make=True)
+    yield opened
+    opened.close()
+
+
+class Passing:
+    """A clock that goes on when told."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def passing() -> Passing:
+    """The workers' clock."""
+    return Passing()
+
+
+def found(watch: Watch, passing: Passing, name: str) -> Known:
+    """Return what is known once a collection is: new definitions are parsed by another thread."""
+
+    def look() -> bool:
+        passing.now += 0.6
+        return name in watch.known().catalogue.named
+
+    wait_until(look)
+    return watch.known()
+
+
+# -- within a second -------------------------------------------------------------------------------
+
+
+def test_what_changes_is_known_within_a_second(store: Store, passing: Passing) -> None:
+    """Definitions pushed, collections closed, keys made and taken back."""
+    watch = Watch(store, passing)
+    seen = []
+
+    def look() -> None:
+        passing.now += 0.6
+        known = watch.known()
+        theme = known.catalogue.named.get("theme", ())
+        seen.append((len(theme), [each.closed for each in theme], len(known.keyring.keys)))
+
+    look()
+    push(store, Source(FILE), NOW, "cli")
+    found(watch, passing, "theme")
+    look()
+    close(store, "theme", NOW, "cli")
+    look()
+    key, secret = create(store, Role.DEVICE, "", NOW)
+    look()
+    before = watch.known().keyring.find(secret)
+    revoke(store, key.id, NOW)
+    look()
+
+    assert seen == [(0, [], 0), (1, [False], 0), (1, [True], 0), (1, [True], 1), (1, [True], 1)]
+    assert before is not None
+    assert watch.known().keyring.find(secret) is None
+
+
+def test_the_shelf_is_asked_twice_a_second_and_read_when_it_changed(
+    store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand requests in between cost nothing."""
+    watch = Watch(store, passing)
+    looks: list[float] = []
+    reads: list[str] = []
+    generation, records = store.generation, store.records
+
+    def look() -> int:
+        looks.append(passing.now)
+        return generation()
+
+    def read(kind: str) -> Records:
+        reads.append(kind)
+        return records(kind)
+
+    monkeypatch.setattr(store, "generation", look)
+    monkeypatch.setattr(store, "records", read)
+    for _ in range(1000):
+        passing.now += 0.00105
+        watch.known()
+
+    assert (len(looks), reads) == (2, [])
+
+
+def test_a_store_that_is_away_leaves_what_was_known(
+    store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And is asked again later."""
+    push(store, Source(FILE), NOW, "cli")
+    watch = Watch(store, passing)
+
+    def away() -> int:
+        raise StoreUnavailable("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "generation", away)
+        passing.now += 1
+        kept = watch.known()
+    close(store, "theme", NOW, "cli")
+    passing.now += 1
+
+    assert "theme" in kept.catalogue.named
+    assert watch.known().catalogue.named["theme"][0].closed
+
+
+def test_while_one_thread_looks_the_others_go_on(
+    store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow store holds up one request, not all."""
+    watch = Watch(store, passing)
+    looking, go = threading.Event(), threading.Event()
+
+    def slowly() -> int:
+        looking.set()
+        go.wait(20)
+        return 0
+
+    monkeypatch.setattr(store, "generation", slowly)
+    passing.now += 1
+    slow = threading.Thread(target=watch.known)
+    slow.start()
+    looking.wait(20)
+    known = watch.known()
+    go.set()
+    slow.join(20)
+
+    assert known.generation == 0
+
+
+def test_no_request_parses_definitions(
+    store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a long list is parsed, requests go on with what was known; keys are seen meanwhile."""
+    watch, parse = Watch(store, passing), threading.Event()
+    original = definitions._collections
+    threads: set[str] = set()
+
+    def slowly(key: str, value: bytes) -> tuple[Collection, ...]:
+        threads.add(threading.current_thread().name)
+        parse.wait(20)
+        return original(key, value)
+
+    monkeypatch.setattr(definitions, "_collections", slowly)
+    push(store, Source(FILE), NOW, "cli", lambda: Catalogue({}, {}))
+    _, secret = create(store, Role.DEVICE, "", NOW)
+    passing.now += 0.6
+    meanwhile = watch.known()
+    parse.set()
+
+    assert "theme" not in meanwhile.catalogue.named
+    assert meanwhile.keyring.find(secret) is not None
+    assert "theme" in found(watch, passing, "theme").catalogue.named
+    assert threads == {"veilcount-parser"}
+
+
+def test_each_source_is_parsed_once_whatever_changes(
+    store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Log-ins, keys, closings and further sources: of 40 sources, each is parsed once."""
+    original = definitions._collections
+    parsed: list[str] = []
+
+    def counted(key: str, value: bytes) -> tuple[Collection, ...]:
+        parsed.append(key)
+        return original(key, value)
+
+    push(store, Source(FILE), NOW, "cli")
+    monkeypatch.setattr(definitions, "_collections", counted)
+    watch = Watch(store, passing)
+    for n in range(40):
+        push(store, Source(f"{FILE}# {n}\n"), NOW, "cli", watch.catalogue.read)
+    watch.refresh()
+    before = watch.known().catalogue
+    for _ in range(3):
+        begin(store, Role.ANALYST, "key", NOW)
+        create(store, Role.DEVICE, "", NOW)
+        watch.refresh()
+    after = watch.known()
+    close(store, "theme", NOW, "cli", watch.catalogue.read)
+    watch.refresh()
+
+    assert after.generation == store.generation() - 1
+    assert after.catalogue is before
+    assert watch.known().catalogue.named["theme"][0].closed
+    assert len(parsed) == len(set(parsed)) == 41
+
+
+# -- the shelf -------------------------------------------------------------------------------------
+
+
+def test_a_change_that_is_beaten_every_time_gives_up(store: Store) -> None:
+    """After many tries; it says what to do."""
+    tries = 0
+
+    def decide() -> tuple[list[Record], None]:
+        nonlocal tries
+        tries += 1
+        assert store.change(store.generation(), [Record("x", str(tries), b"")])
+        return [Record("x", "mine", b"")], None
+
+    with pytest.raises(StoreUnavailable, match="ask again"):
+        change(store, decide)
+
+    assert tries == TRIES
+    assert "mine" not in store.records("x")
+
+
+# -- the notebook ----------------------------------------------------------------------------------
+
+
+def test_notes_are_handed_out_once_a_second(passing: Passing) -> None:
+    """Or at once if asked to; what comes back is counted again."""
+    notebook, note = Notebook(passing), Note("x", "", -1, "y")
+    notebook.note(note)
+    notebook.note(note, 2)
+    early = notebook.take()
+    passing.now += 1.0
+    taken = notebook.take()
+    notebook.put_back(taken)
+    notebook.note(note)
+
+    assert (early, taken) == ({}, {note: 3})
+    assert notebook.take() == {}
+    assert notebook.take(now=True) == {note: 4}
+    assert notebook.take(now=True) == {}
+
+
+def test_figures_survive_a_store_that_is_away(
+    url: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are written once it is back."""
+    aggregator = Aggregator.open(Settings(url), lambda: NOW)
+    note = Note("x", "", -1, "y")
+    aggregator.notebook.note(note, 5)
+    store.fence(on=True)
+    with pytest.raises(StoreFenced):
+        aggregator.flush()
+    store.fence(on=False)
+    aggregator.close()
+
+    assert store.noted()[note] == 5
+
+
+# -- what is over ----------------------------------------------------------------------------------
+
+
+def dropped(series: Series, day: date) -> int:
+    """Return how many epochs are dropped on a day."""
+    over = epochs_over(series, day)
+
+    assert not over or series.due(over - 1) <= day
+    return over
+
+
+def test_epochs_are_dropped_a_day_after_nothing_is_taken_any_more() -> None:
+    """Each day's own, then; the whole campaign's at once at its end."""
+    daily = Series(asked(unit='"day"', until="2026-12-31", late=10))
+    linked = Series(asked(unit='"month"', late=10))
+    first = date(2026, 12, 2) + timedelta(days=10)
+
+    assert dropped(daily, first) == 0
+    assert daily.taken(first)[0] == 1
+    assert dropped(daily, first + timedelta(days=1)) == 1
+    assert dropped(daily, first + timedelta(days=2)) == 2
+    assert dropped(daily, date(2028, 1, 1)) == 30
+    assert dropped(linked, date(2027, 12, 11)) == 0
+    assert dropped(linked, date(2027, 12, 12)) == 1
+
+
+def test_a_worker_drops_what_is_over(url: str, store: Store) -> None:
+    """Of every series that was ever loaded, once its clock is trusted; twice is once."""
+    push(store, Source(FILE), NOW, "cli")
+    passing = Passing()
+    aggregator = Aggregator.open(Settings(url), lambda: at(passing), passing)
+    aggregator.look_at_clock()
+    passing.now += SETTLING_SECONDS
+
+    assert (aggregator.tend(), aggregator.tend()) == (30, 0)
+    aggregator.close()
+
+
+def at(passing: Passing) -> datetime:
+    """Return an instant after the campaign, as both clocks go on together."""
+    return NOW + timedelta(days=90, seconds=passing.now)
+
+
+# -- an aggregator, put together -------------------------------------------------------------------
+
+
+def test_definitions_that_are_given_are_loaded_at_start(tmp_path: Path, url: str) -> None:
+    """And again at each start, which is no news."""
+    (tmp_path / "c.toml").write_text(FILE)
+    settings = Settings(url, (tmp_path / "c.toml",), dev=True)
+    for _ in range(2):
+        aggregator = Aggregator.open(settings, lambda: NOW)
+        kept = len(aggregator.store.records("source"))
+        aggregator.close()
+
+    assert (kept, list(aggregator.known().catalogue.named)) == (1, ["theme"])
+
+
+def test_an_aggregator_that_cannot_write_lets_go_all_the_same(url: str, store: Store) -> None:
+    """Its files and connections are closed; the error is told."""
+    aggregator = Aggregator.open(Settings(url), lambda: NOW)
+    aggregator.notebook.note(Note("x", "", -1, "y"))
+    store.fence(on=True)
+    with pytest.raises(StoreFenced):
+        aggregator.close()
+
+    assert keyring(store).keys == {}

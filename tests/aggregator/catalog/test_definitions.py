@@ -1,0 +1,220 @@
+"""Definitions: kept word for word, known for ever, closed for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from veilcount_aggregator.auth.audit_log import log
+from veilcount_aggregator.catalog.definitions import (
+    CLOSED,
+    SOURCE,
+    Source,
+    catalogue,
+    close,
+    push,
+    read_source,
+)
+from veilcount_aggregator.errors import StoreUnfit
+from veilcount_aggregator.store import Record, Store, open_store
+from veilcount_shared import load_collections
+from veilcount_shared.collection import Held
+from veilcount_shared.errors import DefinitionError
+
+NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
+FILE = """
+app = "acme"
+
+[theme]
+question = "Which theme?"
+values = ["light", "dark"]
+epsilon = 1
+unit = "day"
+from = 2026-12-01
+until = 2026-12-31
+
+[plugin]
+question = "Which plugin?"
+values_file = "plugins.txt"
+epsilon = 2
+unit = "day"
+from = 2026-12-01
+until = 2026-12-31
+"""
+PLUGINS = "one\r\ntwo\nthree"
+SENT = Source(FILE, {"plugins.txt": PLUGINS})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A new store."""
+    opened = open_store(f"sqlite:///{tmp_path}/store.db?durability=relaxed", make=True)
+    yield opened
+    opened.close()
+
+
+def fingerprints(store: Store) -> dict[str, list[str]]:
+    """Return the fingerprints of each collection, the newest first."""
+    return {
+        name: [each.fingerprint for each in series]
+        for name, series in catalogue(store).named.items()
+    }
+
+
+def test_what_was_pushed_is_known(store: Store) -> None:
+    """By name and by fingerprint."""
+    new = push(store, SENT, NOW, "cli")
+
+    assert [each.name for each in new] == ["theme", "plugin"]
+    assert fingerprints(store) == {each.name: [each.fingerprint] for each in new}
+    assert catalogue(store).series.keys() == {each.fingerprint for each in new}
+
+
+def test_a_file_means_the_same_here_and_on_a_device(tmp_path: Path, store: Store) -> None:
+    """Value lists with every kind of line end, and marks of byte order."""
+    (tmp_path / "plugins.txt").write_bytes(b"\xef\xbb\xbf" + PLUGINS.encode())
+    (tmp_path / "c.toml").write_bytes(b"\xef\xbb\xbf" + FILE.encode())
+    device = load_collections(tmp_path / "c.toml")
+    push(store, read_source(tmp_path / "c.toml"), NOW, "cli")
+
+    assert fingerprints(store) == {name: [each.fingerprint] for name, each in device.items()}
+    assert SENT.collections()["plugin"].fingerprint == device["plugin"].fingerprint
+
+
+def test_the_same_file_again_is_no_news(store: Store) -> None:
+    """Nothing is written."""
+    push(store, SENT, NOW, "cli")
+    generation = store.generation()
+
+    assert push(store, SENT, NOW, "cli") == []
+    assert store.generation() == generation
+
+
+def test_an_older_definition_stays_known(store: Store) -> None:
+    """Its series stands beside the newer one, which comes first."""
+    push(store, SENT, NOW, "cli")
+    (old,) = fingerprints(store)["theme"]
+    changed = Source(FILE.replace("epsilon = 1", "epsilon = 2"), SENT.files)
+    new = push(store, changed, NOW, "cli")
+
+    assert [each.name for each in new] == ["theme"]
+    assert fingerprints(store)["theme"] == [new[0].fingerprint, old]
+
+
+def test_a_question_may_be_put_in_better_words(store: Store) -> None:
+    """The newest file says it; the series is the same."""
+    push(store, SENT, NOW, "cli")
+    before = fingerprints(store)
+    new = push(store, Source(FILE.replace("Which theme?", "Which one?"), SENT.files), NOW, "cli")
+
+    assert new == []
+    assert fingerprints(store) == before
+    assert catalogue(store).named["theme"][0].collection.question == "Which one?"
+
+
+def test_a_file_that_an_earlier_release_kept_is_read_as_it_was_meant(store: Store) -> None:
+    """As a new file it is refused; but devices still report it, and the store stays readable."""
+    text = FILE.replace('unit = "day"', 'unit = "week"\ntakes = "last"')
+    earlier = Source(text, SENT.files)
+    stated = Source(text.replace('takes = "last"', 'takes = "last"\nheld = "process"'), SENT.files)
+    store.change(store.generation(), [earlier.record(0)])
+
+    assert {each.collection.held for each in catalogue(store).series.values()} == {Held.PROCESS}
+    with pytest.raises(DefinitionError, match="needs it"):
+        push(store, earlier, NOW, "cli")
+    assert push(store, stated, NOW, "cli") == []  # the same series: they only state it now
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        Source(FILE),
+        Source(FILE, {"other.txt": "a"}),
+        Source(FILE.replace("plugins.txt", "/etc/passwd"), {"plugins.txt": PLUGINS}),
+        Source("x = ["),
+        Source(FILE.replace("epsilon = 1", "epsilon = 99"), {"plugins.txt": PLUGINS}),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_not_kept(store: Store, source: Source) -> None:
+    """A path on our own disk is nothing that may be asked for."""
+    with pytest.raises(DefinitionError):
+        push(store, source, NOW, "cli")
+
+    assert store.records(SOURCE) == {}
+    assert log(store) == []
+
+
+@pytest.mark.parametrize("missing", ["c.toml", "plugins.txt"])
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, missing: str) -> None:
+    """The definitions, or a list that they name."""
+    (tmp_path / "plugins.txt").write_text(PLUGINS)
+    (tmp_path / "c.toml").write_text(FILE)
+    (tmp_path / missing).unlink()
+
+    with pytest.raises(DefinitionError, match=missing):
+        read_source(tmp_path / "c.toml")
+
+
+def test_a_closed_collection_is_closed_under_all_its_definitions(store: Store) -> None:
+    """Once; the day is kept, and who did it. The others stay open."""
+    push(store, SENT, NOW, "cli")
+    push(store, Source(FILE.replace("epsilon = 1", "epsilon = 2"), SENT.files), NOW, "cli")
+    gone = close(store, "theme", NOW, "abcd")
+    again = close(store, "theme", NOW, "abcd")
+    known = catalogue(store)
+
+    assert all(each.closed for each in [*gone, *known.named["theme"]])
+    assert len(gone) == 2
+    assert again == []
+    assert not known.named["plugin"][0].closed
+    assert set(store.records(CLOSED).values()) == {b"2026-12-03"}
+    assert [(each.who, each.act, each.of) for each in log(store)][-1] == (
+        "abcd",
+        "collections close",
+        "theme",
+    )
+
+
+def test_a_definition_that_was_closed_stays_so(store: Store) -> None:
+    """Pushing the same again opens nothing; a changed one is another series."""
+    push(store, SENT, NOW, "cli")
+    close(store, "theme", NOW, "cli")
+    push(store, Source(FILE + "\n# again\n", SENT.files), NOW, "cli")
+    push(store, Source(FILE.replace("epsilon = 1", "epsilon = 2"), SENT.files), NOW, "cli")
+
+    assert [each.closed for each in catalogue(store).named["theme"]] == [False, True]
+
+
+def test_a_collection_that_is_none_has_nothing_to_close(store: Store) -> None:
+    """No error: nothing takes reports."""
+    assert close(store, "nothing", NOW, "cli") == []
+    assert log(store) == []
+
+
+def test_definitions_that_cannot_be_read_any_more_name_the_way_out(store: Store) -> None:
+    """A file of another version: run that one."""
+    source = Source("x = [")
+    store.change(store.generation(), [source.record(0)])
+
+    with pytest.raises(StoreUnfit, match="run the version that loaded them"):
+        catalogue(store)
+
+
+def test_two_who_push_at_once_both_are_heard(store: Store) -> None:
+    """Whoever loses the race looks again."""
+    other = Source(FILE.replace("acme", "other"), SENT.files)
+    original = store.change
+
+    def beaten(generation: int, records: list[Record]) -> bool:
+        store.change = original  # type: ignore[method-assign] # once
+        push(store, other, NOW, "other")
+        return original(generation, records)
+
+    store.change = beaten  # type: ignore[assignment,method-assign] # once
+    push(store, SENT, NOW, "cli")
+
+    assert len(store.records(SOURCE)) == 2
+    assert [each.who for each in log(store)] == ["other", "cli"]

@@ -1,0 +1,464 @@
+"""The filter and the curator: paid before it is told, once a question, and never too much."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from tempfile import mkdtemp
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import veilcount_aggregator.central.curator as curating
+from tests.aggregator.curator_fixtures import (
+    AGE,
+    ENGINES_HERE,
+    OVER,
+    PERIODS,
+    Asker,
+    curator,
+    fill,
+    series,
+    stored,
+    wanted,
+)
+from tests.system.server import wait_until
+from veilcount_aggregator.auth.audit_log import log
+from veilcount_aggregator.central import Release, prepare
+from veilcount_aggregator.central.budget_ledger import accounts, releases
+from veilcount_aggregator.central.curator import Curator, DrawFailed
+from veilcount_aggregator.central.privacy_filter import Filter
+from veilcount_aggregator.central.release_journal import Journal
+from veilcount_aggregator.errors import (
+    InsufficientBudget,
+    NoJournal,
+    QueryError,
+    StillFilling,
+    StoreFenced,
+    StoreFull,
+    StoreUnavailable,
+)
+from veilcount_aggregator.store import Record, Store, open_store
+
+TRUTH = (4241, 2203, 1009, 466)  # 7919 answers
+MARKED = re.compile(rf"(?<![\w.])({'|'.join(map(str, (*TRUTH, sum(TRUTH))))})(?!\w)")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A new store."""
+    opened = open_store(f"sqlite:///{tmp_path}/store.db?durability=relaxed", make=True)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    """Where releases are written."""
+    return tmp_path / "releases.jsonl"
+
+
+@pytest.fixture
+def asked(store: Store, journal: Path) -> Curator:
+    """A curator of six answers on the first day."""
+    fill(store, AGE, [3, 2, 1, 0])
+    return curator(store, journal)
+
+
+def spent(store: Store, period: int = 0) -> Fraction:
+    """Return what a period was charged."""
+    return accounts(AGE, releases(store), [period])[0].spent
+
+
+# -- one question, one price, one answer -----------------------------------------------------------
+
+
+def test_an_answer_is_charged_kept_and_in_the_journal(
+    asked: Curator, store: Store, journal: Path
+) -> None:
+    """To each of its periods, and to no other."""
+    told = asked.answer(AGE, wanted("histogram", "0.25", 0, 2), OVER, "key1")
+    (kept,) = releases(store)
+
+    assert told.charged
+    assert Release.read(kept.answer) == told.release
+    assert kept.charges == {"0": 250_000, "1": 250_000, "2": 250_000}
+    assert [spent(store, period) for period in range(4)] == [Fraction(1, 4)] * 3 + [0]
+    assert json.loads(journal.read_text())["release"] == kept.line()
+    assert [(act.who, act.act, act.of) for act in log(store)] == [("key1", "release", "age")]
+
+
+def test_the_same_question_has_the_same_answer_free(asked: Curator, store: Store) -> None:
+    """In other words, from another analyst, after the budget is gone."""
+    first = asked.answer(AGE, wanted("age >= 2", "0.5"), OVER, "one")
+    asked.answer(AGE, wanted("histogram", "0.5"), OVER, "one")
+    again = asked.answer(AGE, wanted({"count": [3, 2]}, Fraction(1, 2)), OVER, "two")
+
+    assert again.release == first.release
+    assert not again.charged
+    assert spent(store) == 1
+    assert len(releases(store)) == 2
+
+
+@pytest.mark.parametrize(
+    ("request_", "what"),
+    [
+        (wanted("histogram", "0.500001"), "another epsilon"),
+        (wanted("count", "0.5"), "another query"),
+        (wanted("histogram", "0.5", 0, 1), "more periods"),
+    ],
+)
+def test_another_question_is_charged(
+    asked: Curator, store: Store, request_: dict[str, object], what: str
+) -> None:
+    """However little it differs."""
+    asked.answer(AGE, wanted("histogram", "0.25"), OVER, "")
+
+    assert asked.answer(AGE, request_, OVER, "").charged, what
+    assert len(releases(store)) == 2
+
+
+def test_what_no_budget_pays_for_is_refused_with_what_is_left(asked: Curator) -> None:
+    """Of the period that has least left, exactly."""
+    asked.answer(AGE, wanted("count", "0.3", 0, 1), OVER, "")
+    asked.answer(AGE, wanted("sum", "0.4", 1), OVER, "")
+
+    with pytest.raises(InsufficientBudget, match=re.escape("0.300001 is requested")) as refused:
+        asked.answer(AGE, wanted("mean", "0.300001", 0, 2), OVER, "")
+    assert refused.value.period == 1
+    assert refused.value.requested == Fraction("0.300001")
+    assert refused.value.spent == Fraction("0.7")
+    assert refused.value.remaining == Fraction("0.3")
+    assert asked.answer(AGE, wanted("mean", "0.3", 0, 2), OVER, "").charged  # the last of it
+
+
+def test_what_is_refused_is_not_charged_and_leaves_no_trace(asked: Curator, store: Store) -> None:
+    """Neither on the shelf nor in the journal."""
+    asked.filter.tick(OVER)  # registers the journal, which is a change
+    before = store.generation()
+    with pytest.raises(QueryError):
+        asked.answer(AGE, wanted("histogram", 2), OVER, "")
+    with pytest.raises(StillFilling):
+        asked.answer(AGE, wanted("histogram", 1), datetime(2026, 12, 1, tzinfo=UTC), "")
+
+    assert store.generation() == before
+    assert asked.filter.journal is not None
+    assert asked.filter.journal.lines() == []
+
+
+def test_series_have_budgets_of_their_own(asked: Curator, store: Store) -> None:
+    """A redefinition is another series."""
+    other = series(range="[0, 4]")
+    asked.answer(AGE, wanted("histogram", 1), OVER, "")
+
+    assert asked.answer(other, wanted("histogram", 1), OVER, "").charged
+    assert [len(releases(store, each.fingerprint)) for each in (AGE, other)] == [1, 1]
+
+
+# -- closed periods only ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("hour", "may"), [("2026-12-05T23:59:59", False), ("2026-12-06", True)])
+def test_a_period_is_released_once_it_takes_no_more_reports(
+    asked: Curator, hour: str, *, may: bool
+) -> None:
+    """December 4 takes reports a day late: until the 5th is over."""
+    now = datetime.fromisoformat(hour).replace(tzinfo=UTC)
+    if may:
+        assert asked.answer(AGE, wanted("count", 1, 3), now, "").charged
+        return
+
+    says = "before 2026-12-06: ask from then on, or up to 2026-12-03"
+    with pytest.raises(StillFilling, match=says):
+        asked.answer(AGE, wanted("count", 1, 0, 3), now, "")
+    assert asked.answer(AGE, wanted("count", 1, 2), now, "").charged
+
+
+# -- who races, draws again ------------------------------------------------------------------------
+
+
+def test_who_loses_a_race_draws_again_and_pays_once(store: Store, journal: Path) -> None:
+    """The first draw is seen by nobody."""
+    question = prepare(wanted("count", "0.5"), AGE.collection)
+    draws: list[int] = []
+
+    def draw() -> Mapping[str, Any]:
+        draws.append(len(draws))
+        if len(draws) == 1:  # somebody else is faster
+            store.change(store.generation(), [Record("audit", "1", b"{}")])
+        return {"draw": draws[-1]}
+
+    paid = Filter(store, Journal(journal)).release(AGE, question, draw, OVER, "")
+
+    assert draws == [0, 1]
+    assert paid.kept.answer == {"draw": 1}
+    assert [kept.answer for kept in releases(store)] == [{"draw": 1}]
+    assert spent(store) == Fraction(1, 2)
+
+
+def test_who_loses_the_last_budget_while_drawing_is_refused(
+    asked: Curator, store: Store, journal: Path
+) -> None:
+    """What was affordable before the draw is looked at again: the draw is thrown away."""
+    question = prepare(wanted("count", "0.5"), AGE.collection)
+    draws: list[bool] = []
+
+    def draw() -> Mapping[str, Any]:
+        draws.append(asked.answer(AGE, wanted("sum", "0.75"), OVER, "faster").charged)
+        return {"draw": "never seen"}
+
+    with pytest.raises(InsufficientBudget) as refused:
+        Filter(store, Journal(journal)).release(AGE, question, draw, OVER, "")
+    assert draws == [True]
+    assert refused.value.remaining == Fraction(1, 4)
+    assert [kept.who for kept in releases(store)] == ["faster"]
+    assert "never seen" not in journal.read_text()
+
+
+@pytest.mark.parametrize("engine", ENGINES_HERE)
+def test_of_two_processes_that_race_for_the_last_budget_one_gets_it(
+    engine: str, tmp_path: Path
+) -> None:
+    """Ten times over, each with a question of its own; journals as two hosts would have them."""
+    with stored(engine, tmp_path) as url:
+        askers = [Asker(url, tmp_path / f"{query}.jsonl", query) for query in ("sum", "mean")]
+        won = []
+        for period in range(PERIODS):
+            for asker in askers:
+                asker.go(period)
+            won.append([asker.won() for asker in askers])
+        for asker in askers:
+            asker.stop()
+        store = open_store(url)
+        charged = [account.spent for account in accounts(AGE, releases(store), range(PERIODS))]
+        store.close()
+
+    assert [each.count(True) for each in won] == [1] * PERIODS
+    assert charged == [1] * PERIODS
+
+
+@pytest.mark.parametrize("engine", ENGINES_HERE)
+def test_killed_between_commit_and_journal_the_answer_never_left_and_is_free(
+    engine: str, tmp_path: Path
+) -> None:
+    """What holds the process there is a lock on its journal."""
+    path = tmp_path / "releases.jsonl"
+    with stored(engine, tmp_path) as url, path.open("ab") as held:
+        store = open_store(url)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        asker = Asker(url, path, "histogram")
+        asker.go(0)
+        wait_until(lambda: releases(store))
+        asker.stop()
+        fcntl.flock(held, fcntl.LOCK_UN)
+        (kept,) = releases(store)
+        lines = path.read_text()
+        again = curator(store, path).answer(AGE, wanted("histogram", 1), OVER, "another")
+        store.close()
+
+    assert lines == ""
+    assert kept.charges == {"0": 1_000_000}
+    assert not again.charged
+    assert again.release == Release.read(kept.answer)
+    assert json.loads(path.read_text())["release"] == kept.line()
+
+
+def test_another_question_brings_the_journal_up_to_date(asked: Curator, journal: Path) -> None:
+    """A line that a killed process did not write is written by the next."""
+    asked.answer(AGE, wanted("count", "0.1"), OVER, "")
+    journal.unlink()
+    asked.answer(AGE, wanted("sum", "0.1"), OVER, "")
+
+    assert len(journal.read_text().splitlines()) == 2
+
+
+def test_without_a_journal_nothing_is_released(store: Store) -> None:
+    """On a store that has no place beside it; a dry run is fine."""
+    bare = Curator(Filter(store, None))
+
+    with pytest.raises(NoJournal, match="--journal FILE"):
+        bare.answer(AGE, wanted("count", 1), OVER, "")
+    assert bare.foresee(AGE, wanted("count", 1)).forecast.micro_epsilon == 1_000_000
+    assert releases(store) == []
+
+
+def test_an_answer_whose_line_cannot_be_written_does_not_leave(
+    asked: Curator, store: Store, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is charged before there is a journal that can be written."""
+
+    def full(folder: Path) -> None:
+        raise OSError(errno.ENOSPC, "no space left", str(folder))
+
+    monkeypatch.setattr("veilcount_aggregator.central.release_journal.sync_folder", full)
+    with pytest.raises(StoreFull, match="journal cannot be written"):
+        asked.answer(AGE, wanted("count", 1), OVER, "")
+    before = spent(store)
+    monkeypatch.undo()
+    told = asked.answer(AGE, wanted("count", 1), OVER, "")
+
+    assert [before, spent(store)] == [0, 1]
+    assert told.charged
+    assert len(journal.read_text().splitlines()) == 1
+
+
+def test_where_the_journal_cannot_be_read_nothing_is_charged(
+    asked: Curator, store: Store, journal: Path
+) -> None:
+    """It is looked at first."""
+    journal.mkdir()
+
+    with pytest.raises(StoreUnavailable, match="journal cannot be read"):
+        asked.answer(AGE, wanted("count", 1), OVER, "")
+    assert spent(store) == 0
+
+
+def test_a_fenced_store_releases_nothing(asked: Curator, store: Store) -> None:
+    """Its budget was carried to another: it would be spent there too."""
+    store.fence(on=True)
+
+    with pytest.raises(StoreFenced):
+        asked.answer(AGE, wanted("count", 1), OVER, "")
+    assert releases(store) == []
+
+
+# -- the true counts -------------------------------------------------------------------------------
+
+
+class Unreadable:
+    """A store whose answers cannot be read; its shelf can."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        assert name in {"records", "generation", "change", "incarnation"}, f"{name} reads answers"
+        return getattr(self._store, name)
+
+
+def test_a_dry_run_reads_no_answer_and_costs_nothing(asked: Curator, store: Store) -> None:
+    """It knows the definition, and what was spent."""
+    asked.answer(AGE, wanted("count", "0.25"), OVER, "")
+    blind = Curator(Filter(Unreadable(store), asked.filter.journal))
+    before = store.generation()
+    foreseen = blind.foresee(AGE, wanted("mean", "0.5", 0, 4))
+
+    assert foreseen.forecast.charges == dict.fromkeys(range(5), 500_000)
+    assert [part.name for part in foreseen.forecast.noise] == ["centred sum", "count"]
+    assert [account.remaining for account in foreseen.accounts] == [Fraction(3, 4), 1, 1, 1, 1]
+    assert store.generation() == before
+    with pytest.raises(DrawFailed, match="AssertionError"):
+        blind.answer(AGE, wanted("mean", "0.5"), OVER, "")
+
+
+def test_a_dry_run_foresees_the_noise_that_comes(asked: Curator) -> None:
+    """Scale, deviation and width are the release's own, and the answer may be asked for or not."""
+    foreseen = asked.foresee(AGE, wanted("histogram", "0.5"))
+    told = asked.answer(AGE, wanted("histogram", "0.5"), OVER, "")
+
+    assert foreseen.forecast.noise == told.release.noise
+    assert foreseen.forecast.canonical == told.release.canonical
+
+
+def test_a_period_of_no_answers_is_released_like_any(asked: Curator) -> None:
+    """That it is empty is not said but through noise."""
+    told = asked.answer(AGE, wanted("histogram", 1, 5), OVER, "")
+
+    assert len(told.release.values) == 4
+    assert told.release.n is None
+
+
+@pytest.mark.parametrize(("adjacency", "n"), [('"add-remove"', None), ('"substitute"', 7919)])
+def test_n_is_told_only_where_all_neighbours_have_the_same(
+    store: Store, journal: Path, adjacency: str, n: int | None
+) -> None:
+    """Substitute, one answer each; what is kept says no more than what is told."""
+    which = series(adjacency=adjacency)
+    fill(store, which, TRUTH)
+    asking = curator(store, journal)
+    told = asking.answer(which, wanted("mean", "0.00001"), OVER, "")
+    sinks = repr((told, asking)) + journal.read_text() + str(store.records("release"))
+
+    assert told.release.n == n
+    assert [int(found) for found in MARKED.findall(sinks)] == [n] * sinks.count("7919")
+
+
+def test_a_fault_between_counts_and_noise_carries_no_count(
+    store: Store, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor do its frames, or an error behind it: they would be in every crash report."""
+
+    def fail(_: object, counters: np.ndarray[Any, Any]) -> None:
+        raise ValueError(f"cannot add noise to {counters.tolist()}")
+
+    fill(store, AGE, TRUTH)
+    monkeypatch.setattr(curating, "answer", fail)
+    with pytest.raises(DrawFailed) as failed:
+        curator(store, journal).answer(AGE, wanted("histogram", 1), OVER, "")
+
+    assert str(failed.value).startswith("ValueError at ")
+    assert failed.value.__context__ is failed.value.__cause__ is None
+    assert not MARKED.search(str(failed.value) + "".join(seen(failed.value.__traceback__)))
+    assert spent(store) == 0
+
+
+def seen(trace: TracebackType | None) -> Iterator[str]:
+    """Yield what the aggregator's frames of a traceback hold."""
+    while trace is not None:
+        if "veilcount_aggregator" in trace.tb_frame.f_code.co_filename:
+            yield repr(trace.tb_frame.f_locals)
+        trace = trace.tb_next
+
+
+# -- no sequence of requests overspends ------------------------------------------------------------
+
+ASKS = st.tuples(
+    st.sampled_from(["count", "sum", "mean", "histogram", "age >= 2"]),
+    st.sampled_from(["0.000001", "0.1", "0.25", "0.333333", "0.5", "0.75", "1"]),
+    st.integers(0, 3),
+    st.integers(0, 2),
+)
+
+
+@settings(max_examples=40)
+@given(asks=st.lists(ASKS, max_size=14))
+def test_no_sequence_of_requests_overspends_any_period(
+    memory: Path, asks: list[tuple[str, str, int, int]]
+) -> None:
+    """The ledger equals a model in Fractions, step by step, and refuses exactly what that would."""
+    folder = Path(mkdtemp(dir=memory))
+    store = open_store(f"sqlite:///{folder}/store.db?durability=relaxed", make=True)
+    asking = curator(store, folder / "releases.jsonl")
+    model: defaultdict[int, Fraction] = defaultdict(Fraction)
+    answered: dict[tuple[str, str, int, int], Release] = {}
+    for ask in asks:
+        query, epsilon, first, more = ask
+        request = wanted(query, epsilon, first, first + more)
+        periods, price = range(first, first + more + 1), Fraction(epsilon)
+        fits = all(model[period] + price <= 1 for period in periods)
+        if ask in answered or fits:
+            told = asking.answer(AGE, request, OVER, "")
+            assert told.charged == (ask not in answered)
+            assert told.release == answered.setdefault(ask, told.release)
+            for period in periods if told.charged else ():
+                model[period] += price
+        else:
+            with pytest.raises(InsufficientBudget) as refused:
+                asking.answer(AGE, request, OVER, "")
+            assert refused.value.remaining == 1 - max(model[period] for period in periods)
+    standing = accounts(AGE, releases(store), range(PERIODS))
+    store.close()
+
+    assert [account.spent for account in standing] == [model[period] for period in range(PERIODS)]
+    assert all(account.spent <= 1 for account in standing)

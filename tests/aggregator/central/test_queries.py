@@ -1,0 +1,258 @@
+"""Requests: read strictly, spelled in one way for each meaning, priced for each period."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.aggregator.central.release_fixtures import ADD_REMOVE, SUBSTITUTE, ask, collection, whole
+from veilcount_aggregator.central import QueryError, answer, person_answers, prepare, publishes_n
+from veilcount_aggregator.text.privacy_guarantees import counts_are_public
+from veilcount_shared import Collection
+from veilcount_shared.collection import Measure
+from veilcount_shared.domain import Boolean, Choice, Cross, Number
+from veilcount_shared.periods import Unit
+
+AGE = collection(whole(0, 120))
+THEME = collection(Choice(("light", "dark", "system"), "other"))
+STARS = collection(Choice((5, 3, 1)))
+SWITCH = collection(Boolean())
+PLANS = collection(Cross(Boolean(), (("plan", Choice(("free", "paid"))),)))
+
+
+def meaning(asked: Collection, query: object) -> object:
+    """The query's piece of the canonical form."""
+    return json.loads(ask(asked, query).canonical)["query"]
+
+
+# -- one spelling ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "spellings", "one"),
+    [
+        (AGE, ["age >= 40", "age>=40", " age  >  39 ", "age > 39.5"], {"count": [[40, 120]]}),
+        (
+            AGE,
+            ["age < 2", "age <= 1", {"count": [0, 1]}, {"count": [1, 0, 1]}],
+            {"count": [[0, 1]]},
+        ),
+        (AGE, ["count", "age >= 0", "age >= -5", "age < 999"], {"count": [[0, 120]]}),
+        (STARS, ["age >= 3", {"count": [3, 5]}], {"count": [[0, 1]]}),
+        (THEME, [{"count": ["other", "light", "dark"]}], {"count": [[0, 1], [3, 3]]}),
+        (SWITCH, ["sum", {"count": [True]}], {"count": [[1, 1]]}),
+        (PLANS, [{"count": [[True, "free"], [False, "paid"]]}], {"count": [[1, 2]]}),
+        (AGE, ["sum"], "sum"),
+        (SWITCH, ["mean"], "mean"),
+        (THEME, ["histogram"], "histogram"),
+    ],
+)
+def test_what_means_the_same_is_spelled_the_same(
+    asked: Collection, spellings: list[object], one: object
+) -> None:
+    """Conditions and lists become ranges of inputs: a set has one spelling."""
+    assert [meaning(asked, spelling) for spelling in spellings] == [one] * len(spellings)
+
+
+def test_dates_and_epsilons_are_spelled_in_one_way() -> None:
+    """Defaults are written out, 0.50 is 1/2, a date is a date."""
+    spelt = [
+        prepare({"query": "sum", "epsilon": epsilon, "from": first, "to": last}, AGE).canonical
+        for epsilon, first, last in (
+            ("0.50", None, None),
+            (Fraction(1, 2), "2026-01-10", None),
+            (Decimal("0.5"), date(2026, 1, 10), "2026-03-31"),
+        )
+    ]
+
+    assert set(spelt) == {
+        f'{{"collection":"{AGE.fingerprint}","epsilon":500000,"periods":[0,2],"query":"sum"}}'
+    }
+
+
+def test_what_means_something_else_is_spelled_otherwise() -> None:
+    """Another query, epsilon, period or series."""
+    other = collection(whole(0, 121))
+    questions = [
+        ask(AGE, "sum"),
+        ask(AGE, "mean"),
+        ask(AGE, "sum", "0.999999"),
+        ask(AGE, "sum", month=1),
+        ask(AGE, "sum", month=2),
+        ask(other, "sum"),
+        ask(AGE, "age > 40"),
+        ask(AGE, "age < 41"),
+    ]
+
+    assert len({question.canonical for question in questions}) == len(questions)
+
+
+# -- the price -------------------------------------------------------------------------------------
+
+
+def test_each_period_pays_the_whole_epsilon_for_its_own_units() -> None:
+    """In millionths, whole numbers."""
+    assert ask(AGE, "sum", "0.7").charges == {0: 700_000, 1: 700_000, 2: 700_000}
+    assert ask(AGE, "sum", "0.000001", month=2).charges == {1: 1}
+
+
+@pytest.mark.parametrize(
+    ("asked", "person"),
+    [
+        (collection(Boolean()), 3),
+        (collection(Boolean(), answers=2), 2),
+        (collection(Boolean(), unit=Unit.USER), 1),
+        (collection(Boolean(), unit=Unit.EVENT, per_period=4), 4 * 81),
+        (collection(Boolean(), unit=Unit.EVENT, per_period=4, answers=5), 20),
+        (collection(Boolean(), unit=Unit.WEEK), 13),
+    ],
+)
+def test_a_person_is_as_many_units_as_it_gives_answers(asked: Collection, person: int) -> None:
+    """The release's epsilon holds for one unit; all of a person's are the multiple."""
+    question = ask(asked, "count")
+
+    assert person_answers(asked, question.periods) == person
+    assert question.person_epsilon == person
+    assert question.sensitivity == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "public"),
+    [
+        (collection(Boolean(), SUBSTITUTE), True),
+        (collection(Boolean(), SUBSTITUTE, answers=3), True),
+        (collection(Boolean(), SUBSTITUTE, answers=2), False),
+        (collection(Boolean(), SUBSTITUTE, answers=1), False),
+        (collection(Boolean(), SUBSTITUTE, unit=Unit.USER), True),
+        (collection(Boolean(), SUBSTITUTE, unit=Unit.EVENT, per_period=2), False),
+        (collection(Boolean(), ADD_REMOVE), False),
+        (collection(Boolean(), ADD_REMOVE, unit=Unit.USER), False),
+    ],
+)
+def test_n_is_public_only_where_each_person_gives_one_answer_in_every_period(
+    asked: Collection, *, public: bool
+) -> None:
+    """One rule for the pages, the releases of one period and the releases of all."""
+    assert publishes_n(asked) is counts_are_public(asked) is public
+    assert {
+        ask(asked, "histogram", month=month).publishes_n for month in MONTHS_OF[asked.unit]
+    } == {public}
+
+
+#: a release of each month, and of all; of a unit that is no month, of all
+MONTHS_OF = dict.fromkeys(Unit, (None,)) | {Unit.MONTH: (1, 2, None)}
+
+
+@pytest.mark.parametrize("answers", [1, 2])
+def test_cheap_releases_of_each_period_do_not_add_up_to_n(answers: int) -> None:
+    """Of a collection that withholds n, a mean at the least epsilon does not carry its period's."""
+    asked = collection(whole(0, 1), SUBSTITUTE, answers=answers)
+    cheap = Fraction(1, 10**6)
+    released = [
+        answer(ask(asked, "mean", cheap, month=month), np.array([3, 4])) for month in (1, 2)
+    ]
+
+    assert [each.n for each in released] == [None, None]
+    assert [len(each.noise) for each in released] == [2, 2]
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+LOCAL = Collection(
+    app="acme",
+    name="age",
+    question="Which?",
+    domain=whole(0, 120),
+    measure=Measure.MEAN,
+    unit=Unit.MONTH,
+    start=date(2026, 1, 1),
+    until=date(2026, 2, 1),
+    epsilon=Fraction(1),
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "request_", "field", "says"),
+    [
+        (LOCAL, {"query": "sum", "epsilon": 1}, "collection", "read its estimate"),
+        (AGE, {"query": "sum", "epsilon": 1, "by": "day"}, "by", "remove it"),
+        (AGE, {"epsilon": 1}, "query", "(missing)"),
+        (AGE, {"query": "median", "epsilon": 1}, "query", '"age >= 1"'),
+        (AGE, {"query": "height > 3", "epsilon": 1}, "query", "compare age"),
+        (AGE, {"query": "age => 3", "epsilon": 1}, "query", "give "),
+        (AGE, {"query": "age > 120", "epsilon": 1}, "query", "the answer is 0"),
+        (AGE, {"query": {"count": []}, "epsilon": 1}, "query", "give "),
+        (AGE, {"query": {"count": [1], "sum": 1}, "epsilon": 1}, "query", "give "),
+        (AGE, {"query": {"count": "dark"}, "epsilon": 1}, "query", "give "),
+        (AGE, {"query": ["sum"], "epsilon": 1}, "query", "give "),
+        (AGE, {"query": {"count": [121]}, "epsilon": 1}, "query.count", "from 0 to 120"),
+        (AGE, {"query": {"count": [True]}, "epsilon": 1}, "query.count", "from 0 to 120"),
+        (AGE, {"query": {"count": ["7"]}, "epsilon": 1}, "query.count", "from 0 to 120"),
+        (STARS, {"query": {"count": [True]}, "epsilon": 1}, "query.count", "[5, 3, 1]"),
+        (STARS, {"query": {"count": [[5]]}, "epsilon": 1}, "query.count", "[5, 3, 1]"),
+        (SWITCH, {"query": {"count": [1]}, "epsilon": 1}, "query.count", "[false, true]"),
+        (SWITCH, {"query": "age > 0", "epsilon": 1}, "query", "if its values are numbers"),
+        (THEME, {"query": "age > 0", "epsilon": 1}, "query", "if its values are numbers"),
+        (THEME, {"query": "sum", "epsilon": 1}, "query", '"histogram"'),
+        (PLANS, {"query": "mean", "epsilon": 1}, "query", '"histogram"'),
+        (PLANS, {"query": {"count": [[True, []]]}, "epsilon": 1}, "query.count", "give some of"),
+        (AGE, {"query": "sum"}, "epsilon", "(missing)"),
+        (AGE, {"query": "sum", "epsilon": 0.7}, "epsilon", "exact"),
+        (AGE, {"query": "sum", "epsilon": True}, "epsilon", "exact"),
+        (AGE, {"query": "sum", "epsilon": "much"}, "epsilon", "exact"),
+        (AGE, {"query": "sum", "epsilon": Decimal("NaN")}, "epsilon", "exact"),
+        (AGE, {"query": "sum", "epsilon": 0}, "epsilon", "above 0"),
+        (AGE, {"query": "sum", "epsilon": "0.0000001"}, "epsilon", "six decimals"),
+        (AGE, {"query": "sum", "epsilon": 3}, "epsilon", "whole budget is 2"),
+        (AGE, {"query": "sum", "epsilon": 1, "from": "1.2.2026"}, "from", '"2026-12-01"'),
+        (AGE, {"query": "sum", "epsilon": 1, "from": "20260201"}, "from", '"2026-12-01"'),
+        (AGE, {"query": "sum", "epsilon": 1, "to": "2026-02-30"}, "to", "no such day"),
+        (AGE, {"query": "sum", "epsilon": 1, "to": 20260228}, "to", '"2026-12-01"'),
+        (AGE, {"query": "sum", "epsilon": 1, "from": "2026-01-01"}, "from", "2026-01-10 to"),
+        (AGE, {"query": "sum", "epsilon": 1, "to": "2026-04-01"}, "to", "to 2026-03-31"),
+        (AGE, {"query": "sum", "epsilon": 1, "from": "2026-02-02"}, "from", "2026-02-01 to 2026"),
+        (AGE, {"query": "sum", "epsilon": 1, "to": "2026-02-27"}, "to", "to 2026-02-28"),
+    ],
+)
+def test_a_request_is_refused_with_its_field_its_value_and_the_fix(
+    asked: Collection, request_: dict[str, object], field: str, says: str
+) -> None:
+    """One way each."""
+    with pytest.raises(QueryError) as refused:
+        prepare(request_, asked)
+
+    assert refused.value.field == field
+    assert says in str(refused.value)
+
+
+def test_an_end_before_the_beginning_is_refused() -> None:
+    """No period is covered."""
+    days = {"from": "2026-02-01", "to": "2026-01-31"}
+
+    with pytest.raises(QueryError, match="after from = 2026-02-01"):
+        prepare({"query": "sum", "epsilon": 1, **days}, AGE)
+
+
+def test_a_public_number_is_not_sold() -> None:
+    """Where n may be told, a release of it would spend budget for nothing."""
+    with pytest.raises(QueryError, match="costs nothing"):
+        ask(collection(Boolean(), SUBSTITUTE), "count", month=1)
+
+
+def test_what_would_be_too_large_is_refused() -> None:
+    """A histogram of a million lines; sums that would not fit 64 bits."""
+    with pytest.raises(QueryError, match="at most 65,536"):
+        ask(collection(whole(0, 100_000)), "histogram")
+    with pytest.raises(QueryError, match="1,073,741,824"):
+        ask(collection(Choice((0, 1 << 31))), "sum")
+
+
+def test_a_number_s_half_bounds_are_no_central_range() -> None:
+    """Definitions refuse them, so that every input here stands for a whole number."""
+    with pytest.raises(ValueError, match="integer bounds"):
+        collection(Number(Fraction(1, 2), Fraction(3)))

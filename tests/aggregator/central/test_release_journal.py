@@ -1,0 +1,350 @@
+"""The journal: what it holds is believed or refused, and what a store forgot is entered again."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import open_again, world
+from tests.aggregator.curator_fixtures import AGE, OVER, TEXT, curator, fill, series, wanted
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.auth.audit_log import log
+from veilcount_aggregator.central.budget_ledger import accounts, releases
+from veilcount_aggregator.central.curator import Curator
+from veilcount_aggregator.central.release_journal import ENDING, Journal
+from veilcount_aggregator.central.restore_lock import locked
+from veilcount_aggregator.central.store_confirmation import FORGOTTEN
+from veilcount_aggregator.errors import (
+    InsufficientBudget,
+    ReleasesLocked,
+    SettingsError,
+    StoreUnavailable,
+    StoreUnfit,
+)
+from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.store import Store, open_store
+from veilcount_aggregator.store.backup import backup, restore
+from veilcount_shared.verdict import Verdict
+
+ONE, TWO = {"day": "2027-01-01", "low": 0.1}, {"day": "2027-01-02", "low": -2.5e-17}
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    """One in a folder that is not there yet."""
+    return Journal(tmp_path / "beside" / "releases.jsonl")
+
+
+# -- the file --------------------------------------------------------------------------------------
+
+
+def test_lines_come_back_as_they_were_in_order(journal: Journal) -> None:
+    """Each stands there once, however often it is kept."""
+    journal.keep([ONE])
+    journal.keep([ONE, TWO])
+
+    assert journal.lines() == [ONE, TWO]
+    assert Journal(journal.path).lines() == [ONE, TWO]
+
+
+def test_a_journal_is_for_its_owner(journal: Journal) -> None:
+    """Answers are for analysts."""
+    journal.keep([ONE])
+
+    assert stat.S_IMODE(journal.path.stat().st_mode) == 0o600
+
+
+def test_lines_are_only_ever_added(journal: Journal) -> None:
+    """What was there is there still, byte for byte."""
+    journal.keep([ONE])
+    before = journal.path.read_bytes()
+    journal.keep([TWO])
+
+    assert journal.path.read_bytes().startswith(before)
+
+
+@pytest.mark.parametrize("kept", range(1, 60, 7))
+def test_a_torn_line_is_none_and_makes_room(journal: Journal, kept: int) -> None:
+    """Whoever was writing it died: its answer never left."""
+    journal.keep([ONE])
+    whole = journal.path.read_bytes()
+    journal.path.write_bytes(whole + whole[:kept])
+    torn = journal.lines()
+    journal.keep([TWO])
+
+    assert torn == [ONE]
+    assert journal.lines() == [ONE, TWO]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda text: text.replace("0.1", "0.2"),
+        lambda text: text.replace("2027-01-01", "2027-01-03"),
+        lambda text: text.replace(', "low": 0.1', ""),
+        lambda text: text.replace(" ", "", 1),
+        lambda text: "\n" + text,
+        lambda text: text.replace('"release"', '"released"'),
+        lambda text: "[]\n" + text,
+        lambda text: "\0\n" + text,
+    ],
+)
+def test_a_line_that_was_edited_is_not_believed(
+    journal: Journal, edit: Callable[[str], str]
+) -> None:
+    """It is named; the file stays as it is, and lines are added behind it."""
+    journal.keep([ONE])
+    journal.path.write_text(edit(journal.path.read_text()))
+
+    with pytest.raises(StoreUnfit, match=r"releases\.jsonl, line 1: damaged, edited"):
+        journal.lines()
+    journal.keep([TWO])
+    with pytest.raises(StoreUnfit, match="line 1"):
+        journal.lines()
+
+
+def test_many_writers_lose_no_line(journal: Journal) -> None:
+    """Each writes what the one before may be writing too."""
+    lines = [{"day": str(number)} for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: journal.keep(lines[number - 1 : number + 1]), range(1, 40)))
+
+    assert sorted(journal.lines(), key=str) == sorted(lines, key=str)
+
+
+def test_no_file_is_no_lines_and_no_reading_is_an_error(journal: Journal) -> None:
+    """A folder of that name is none that was not written yet."""
+    assert journal.lines() == []
+
+    journal.path.mkdir(parents=True)
+    with pytest.raises(StoreUnavailable):
+        journal.lines()
+
+
+@pytest.mark.parametrize(
+    ("store", "given", "path"),
+    [
+        ("sqlite:////srv/veil%20count.db?durability=relaxed", None, f"/srv/veil count.db{ENDING}"),
+        ("sqlite:////srv/a.db", Path("/else/where"), "/else/where"),
+        ("redis://localhost:1/0", Path("/else/where"), "/else/where"),
+        ("redis://localhost:1/0", None, None),
+        ("redis-cluster://localhost:1", None, None),
+    ],
+)
+def test_a_journal_stands_beside_the_file_or_where_it_is_put(
+    store: str, given: Path | None, path: str | None
+) -> None:
+    """A store that many hosts share has no place beside it."""
+    found = Journal.of(Settings(store, journal=given))
+
+    assert (found and str(found.path)) == path
+
+
+# -- a store that forgot ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A store with six answers on the first two days."""
+    opened = open_store(f"sqlite:///{tmp_path}/store.db", make=True)
+    for period in (0, 1):
+        fill(opened, AGE, [3, 2, 1, 0], period)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def asked(store: Store, journal: Journal) -> Curator:
+    """A curator over it."""
+    return curator(store, journal.path)
+
+
+def forgetful(tmp_path: Path, asked: Curator) -> Store:
+    """Release, back up, release again; return what was restored of the backup."""
+    asked.answer(AGE, wanted("count", "0.25"), OVER, "")
+    backup(f"sqlite:///{tmp_path}/store.db", tmp_path / "backup.db")
+    asked.answer(AGE, wanted("histogram", "0.5"), OVER, "")
+    asked.answer(AGE, wanted("mean", "0.75", 1), OVER, "")
+    restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/again.db")
+    return open_store(f"sqlite:///{tmp_path}/again.db")
+
+
+def spent(store: Store, period: int = 0) -> Fraction:
+    """Return what a period was charged."""
+    return accounts(AGE, releases(store), [period])[0].spent
+
+
+def test_a_restored_store_releases_nothing_until_what_was_spent_is_entered_again(
+    asked: Curator, store: Store, journal: Journal, tmp_path: Path
+) -> None:
+    """Then it is where the other was, and knows the answers too."""
+    again = forgetful(tmp_path, asked)
+    mine = curator(again, journal.path)
+
+    with pytest.raises(ReleasesLocked, match="store unlock"):
+        mine.answer(AGE, wanted("count", "0.25"), OVER, "")
+    entered = mine.filter.reenter(OVER, "cli")
+    assert [kept.canonical for kept in entered] == [kept.canonical for kept in releases(store)[1:]]
+    assert releases(again) == releases(store)
+    assert locked(again) is None
+    assert [spent(again), spent(again, 1)] == [Fraction(3, 4), Fraction(3, 4)]
+    with pytest.raises(InsufficientBudget):
+        mine.answer(AGE, wanted("sum", "0.5"), OVER, "")
+    assert not mine.answer(AGE, wanted("histogram", "0.5"), OVER, "").charged
+    assert [act.of for act in log(again) if act.act == "store unlock"] == ["2 releases"]
+    again.close()
+
+
+def test_entering_again_is_safe_to_repeat(asked: Curator, journal: Journal, tmp_path: Path) -> None:
+    """Nothing is charged twice."""
+    again = forgetful(tmp_path, asked)
+    mine = curator(again, journal.path).filter
+    first, second = mine.reenter(OVER, "cli"), mine.reenter(OVER, "cli")
+
+    assert (len(first), second) == (2, [])
+    assert spent(again) == Fraction(3, 4)
+    again.close()
+
+
+def test_without_its_journal_a_lock_stays(asked: Curator, tmp_path: Path) -> None:
+    """A file that is not there proves nothing; an empty one is an operator's word."""
+    again = forgetful(tmp_path, asked)
+    mine = curator(again, tmp_path / "never").filter
+
+    with pytest.raises(SettingsError, match="no such file"):
+        mine.reenter(OVER, "cli")
+    assert locked(again)
+    (tmp_path / "never").touch()
+    assert mine.reenter(OVER, "cli") == []
+    assert locked(again) is None
+    again.close()
+
+
+def test_a_damaged_journal_opens_no_lock(asked: Curator, journal: Journal, tmp_path: Path) -> None:
+    """Whoever edits a price away gains nothing."""
+    again = forgetful(tmp_path, asked)
+    journal.path.write_text(journal.path.read_text().replace('"0": 500000', '"0": 5'))
+
+    with pytest.raises(StoreUnfit, match="line 2"):
+        curator(again, journal.path).filter.reenter(OVER, "cli")
+    assert locked(again)
+    again.close()
+
+
+def test_a_damaged_journal_locks_releases(asked: Curator, store: Store, journal: Journal) -> None:
+    """It would not say what the store forgot; once it is mended, they go on."""
+    asked.answer(AGE, wanted("count", "0.25"), OVER, "")
+    whole = journal.path.read_text()
+    journal.path.write_text(whole.replace("250000", "25"))
+
+    with pytest.raises(ReleasesLocked):
+        asked.answer(AGE, wanted("sum", "0.25"), OVER, "")
+    assert "line 1" in (locked(store) or "")
+    journal.path.write_text(whole)
+    asked.filter.reenter(OVER, "cli")
+    assert asked.answer(AGE, wanted("sum", "0.25"), OVER, "").charged
+
+
+def test_what_is_entered_again_stands_behind_what_is_there(
+    asked: Curator, store: Store, journal: Journal, tmp_path: Path
+) -> None:
+    """Two stores had one place for two releases: both were seen, and both are charged."""
+    other = open_store(f"sqlite:///{tmp_path}/other.db", make=True)
+    fill(other, AGE, [3, 2, 1, 0])
+    mine = asked.answer(AGE, wanted("count", "0.5"), OVER, "")
+    theirs = curator(other, tmp_path / "theirs.jsonl").answer(AGE, wanted("sum", 1), OVER, "")
+    entered = curator(other, journal.path).filter.reenter(OVER, "cli")
+
+    assert [kept.answer["canonical"] for kept in releases(other)] == [
+        theirs.release.canonical,
+        mine.release.canonical,
+    ]
+    assert len(entered) == 1
+    assert spent(other) == Fraction(3, 2)
+    assert accounts(AGE, releases(other), [0])[0].remaining == 0
+    other.close()
+
+
+def test_lines_of_other_hosts_are_as_good_as_ones_own(
+    asked: Curator, store: Store, journal: Journal, tmp_path: Path
+) -> None:
+    """Each host's journal has what the store had, and those of two put together are a journal."""
+    there = curator(store, tmp_path / "there.jsonl")
+    for host in (asked, there, asked):  # as their tickers do
+        host.filter.tick(OVER)
+    asked.answer(AGE, wanted("count", "0.25"), OVER, "")
+    there.answer(AGE, wanted("sum", "0.25"), OVER, "")
+    asked.answer(AGE, wanted("mean", "0.25"), OVER, "")
+    both = Journal(tmp_path / "both.jsonl")
+    both.path.write_bytes((tmp_path / "there.jsonl").read_bytes() + journal.path.read_bytes())
+
+    new = open_store(f"sqlite:///{tmp_path}/new.db", make=True)
+    entered = curator(new, both.path).filter.reenter(OVER, "cli")
+
+    assert len(Journal(tmp_path / "there.jsonl").lines()) == 2
+    assert len(journal.lines()) == 3
+    assert curator(store, both.path).filter.forgotten() == []
+    assert len(entered) == 3  # what stands there twice is charged once
+    assert spent(new) == spent(store) == Fraction(3, 4)
+    new.close()
+
+
+def test_a_store_that_forgets_while_it_is_served_is_noticed_by_the_next_release(
+    asked: Curator, store: Store
+) -> None:
+    """A replica that was promoted lacks the last: nothing is released on top of it."""
+    asked.answer(AGE, wanted("count", "0.25"), OVER, "")
+    (record,) = (kept.record(0) for kept in releases(store))
+    store.change(store.generation(), [record._replace(value=None)])
+
+    with pytest.raises(ReleasesLocked):
+        asked.answer(AGE, wanted("count", "0.25"), OVER, "")
+    assert FORGOTTEN in (locked(store) or "")
+    assert len(asked.filter.reenter(OVER, "cli")) == 1
+    assert not asked.answer(AGE, wanted("count", "0.25"), OVER, "").charged
+
+
+def test_a_release_of_another_version_is_not_guessed_at(store: Store, journal: Journal) -> None:
+    """What it was charged cannot be known."""
+    journal.keep([{"fingerprint": AGE.fingerprint, "price": 1}])
+
+    with pytest.raises(StoreUnfit, match="another version"):
+        curator(store, journal.path).filter.forgotten()
+
+
+# -- at the start ----------------------------------------------------------------------------------
+
+
+def test_a_start_locks_releases_if_the_store_forgot_and_the_intake_goes_on(tmp_path: Path) -> None:
+    """The journal beside the file remembers one that is not in it."""
+    forgotten = {"fingerprint": series().fingerprint, "canonical": "{}", "charges": {"0": 1}}
+    url = f"sqlite:///{tmp_path}/store.db?durability=relaxed"
+    with world(tmp_path, TEXT):
+        pass
+    lost = forgotten | {"answer": {}, "day": "2027-01-01", "who": ""}
+    Journal(tmp_path / f"store.db{ENDING}").keep([lost])
+    with open_again(url) as deployed:
+        why = locked(deployed.aggregator.store)
+        verdicts = deployed.verdicts(deployed.report("age"))
+        body = json.dumps(wanted("count", 1)).encode()
+        key = deployed.key(Role.ANALYST)
+        refused = deployed.ask("POST", "/v1/collections/age/releases", body, key=key)
+
+    assert FORGOTTEN in (why or "")
+    assert verdicts == [Verdict.COUNTED]
+    assert refused.problem == "releases-locked"
+
+
+def test_a_journal_that_cannot_be_read_stops_no_start(tmp_path: Path) -> None:
+    """Releases wait for it; reports do not."""
+    (tmp_path / f"store.db{ENDING}").mkdir()
+    with world(tmp_path, TEXT) as deployed:
+        verdicts = deployed.verdicts(deployed.report("age"))
+
+    assert verdicts == [Verdict.COUNTED]

@@ -1,0 +1,456 @@
+"""A store that came back from older files pays for no release from a budget that was spent."""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from redis.exceptions import ResponseError
+
+from tests.aggregator.curator_fixtures import AGE, OVER
+from tests.aggregator.rewinding_store import (
+    AOF,
+    REWINDABLE,
+    Host,
+    Rewindable,
+    hosts,
+    make,
+    redis,
+    sqlite,
+    start,
+    tick,
+)
+from tests.redis_cluster import RedisCluster
+from tests.redis_server import RedisServer
+from tests.system.server import wait_until
+from veilcount_aggregator.auth.audit_log import log
+from veilcount_aggregator.central.budget_ledger import accounts, releases
+from veilcount_aggregator.central.journal_registry import registered, waited_for
+from veilcount_aggregator.central.journal_state import StateFile
+from veilcount_aggregator.central.privacy_filter import Filter
+from veilcount_aggregator.central.release_journal import Journal
+from veilcount_aggregator.central.restore_lock import locked
+from veilcount_aggregator.central.store_confirmation import SETTLING_SECONDS, WENT_BACK
+from veilcount_aggregator.errors import ReleasesWaiting, SettingsError, StoreError
+from veilcount_aggregator.store import Store, open_store
+
+
+@pytest.fixture(params=["sqlite", "redis", pytest.param("redis-cluster", marks=pytest.mark.full)])
+def rewindable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rewindable]:
+    """A store of each engine."""
+    with REWINDABLE[request.param](tmp_path) as made:
+        make(made)
+        yield made
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[Rewindable]:
+    """A SQLite store, for what is the same in every engine."""
+    with sqlite(tmp_path) as made:
+        make(made)
+        yield made
+
+
+def id_of(host: Host) -> str:
+    """Return the identity of a host's journal."""
+    state = StateFile.beside(host.journal).load()
+    assert state is not None
+    return state.id
+
+
+def spent(store: Store, period: int = 0) -> float:
+    """Return what a period was charged."""
+    return float(accounts(AGE, releases(store), [period])[0].spent)
+
+
+# -- the attack ------------------------------------------------------------------------------------
+
+
+def test_after_a_rollback_no_host_releases_until_what_was_lost_is_entered_again(
+    rewindable: Rewindable, tmp_path: Path
+) -> None:
+    """The budget of the day is 1, and A's release spent it; B has never seen that release."""
+    a, b = hosts(rewindable, tmp_path, "a", "b")
+    rewindable.save()
+    start(a, b)
+    tick(a, b)
+    made = a.ask("count")
+    rewindable.rewind()
+    start(a, b)
+    before_a_confirms = [b.refusal("sum"), b.refusal("count"), b.refusal("mean", 1, 1)]
+    a.tick()
+    after = [a.refusal("count"), b.refusal("sum")]
+    why = locked(b.store) or ""
+    entered = Filter(b.store, Journal(a.journal)).reenter(OVER, "cli")
+    tick(a, b)
+
+    assert before_a_confirms == ["ReleasesWaiting"] * 3
+    assert after == ["ReleasesLocked"] * 2
+    assert f"({id_of(a)})" in why
+    assert [kept.canonical for kept in entered] == [made.release.canonical]
+    assert [a.refusal("sum"), b.refusal("sum")] == ["InsufficientBudget"] * 2
+    assert b.ask("count").release == made.release
+    assert b.ask("sum", 1, 1).charged
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "redis"])
+def test_after_a_restart_that_lost_nothing_releases_go_on_by_themselves(
+    engine: str, tmp_path: Path
+) -> None:
+    """As soon as each host has confirmed; nobody has to unlock anything."""
+    with REWINDABLE[engine](tmp_path) as store:
+        make(store)
+        a, b = hosts(store, tmp_path, "a", "b")
+        a.ask("count")
+        store.restart()
+        start(a, b)
+        waits = b.refusal("sum", 1, 1)
+        tick(a, b)
+
+        assert waits == ("" if engine == "sqlite" else "ReleasesWaiting")  # the file is the same
+        assert locked(b.store) is None
+        assert b.ask("mean", 1, 2).charged
+        assert not b.ask("count").charged
+
+
+# -- hosts that are gone ---------------------------------------------------------------------------
+
+
+def test_releases_wait_for_a_host_that_is_down_and_go_on_once_its_journal_is_retired(
+    tmp_path: Path,
+) -> None:
+    """With its file, what only it remembered is entered; the operator's act is in the audit log."""
+    with redis(tmp_path) as store:
+        make(store)
+        a, b = hosts(store, tmp_path, "a", "b")
+        store.save()
+        start(a, b)
+        tick(a, b)
+        a.ask("count")
+        store.rewind()
+        b.start()
+        tick(b, b)
+        waits = b.refusal("sum")
+        with pytest.raises(SettingsError, match="retire that one"):
+            Filter(b.store, Journal(a.journal)).retire(id_of(b), OVER, "cli")
+        with pytest.raises(SettingsError, match=id_of(a)):
+            Filter(b.store, None).retire("unknown", OVER, "cli")
+        entered = Filter(b.store, Journal(a.journal)).retire(id_of(a), OVER, "cli")
+        b.tick()
+
+        assert waits == "ReleasesWaiting"
+        assert len(entered) == 1
+        assert b.refusal("sum") == "InsufficientBudget"
+        assert b.ask("sum", 1, 1).charged
+        assert [act.of for act in log(b.store) if act.act == "journal retired"] == [
+            f"{registered_label(a)} ({id_of(a)})"
+        ]
+        a.start()  # it was not gone after all: it is a journal like any new one
+        tick(a, b)
+        assert set(registered(b.store)) == {id_of(a), id_of(b)}
+        assert b.ask("sum", 1, 2).charged
+
+
+def registered_label(host: Host) -> str:
+    """Return the label of a host's journal."""
+    state = StateFile.beside(host.journal).load()
+    assert state is not None
+    return state.label
+
+
+def test_a_host_that_saw_a_release_finds_it_missing_when_the_one_that_made_it_is_gone(
+    file: Rewindable, tmp_path: Path
+) -> None:
+    """Each tick writes what others have released into the host's own journal."""
+    file.save()
+    a, b = hosts(file, tmp_path, "a", "b")
+    a.ask("count")
+    b.tick()
+    file.rewind()
+    b.start()
+    b.tick()
+
+    assert len(Journal(b.journal).lines()) == 1
+    assert b.refusal("sum") == "ReleasesLocked"
+
+
+def test_a_store_from_before_a_journal_was_registered_is_noticed_by_those_that_know_it(
+    file: Rewindable, tmp_path: Path
+) -> None:
+    """B has no release in its journal, but knows that A may have; A waits to be confirmed."""
+    (b,) = hosts(file, tmp_path, "b")
+    file.save()
+    b.start()
+    a = Host(tmp_path / "a.jsonl", file)
+    tick(a, b, a)
+    a.ask("count")
+    file.rewind()
+    b.start()
+    b.tick()
+    why = locked(b.store) or ""
+    Filter(b.store, Journal(b.journal)).reenter(OVER, "cli")
+    b.tick()
+    journals = waited_for(b.store)
+
+    assert Journal(b.journal).lines() == []
+    assert WENT_BACK in why
+    assert [each.id for each in journals] == [id_of(a)]
+    assert b.refusal("sum") == "ReleasesWaiting"
+    a.start()
+    a.tick()
+    assert b.refusal("sum") == "ReleasesLocked"  # A remembers more than the operator gave
+
+
+def test_a_journal_s_first_release_waits_until_running_hosts_had_time_to_object(
+    file: Rewindable, tmp_path: Path
+) -> None:
+    """The store is from before all journals: a new host finds none registered."""
+    file.save()
+    (a,) = hosts(file, tmp_path, "a")
+    a.ask("count")
+    file.rewind()
+    new = Host(tmp_path / "new.jsonl", file, SETTLING_SECONDS)
+    with pytest.raises(ReleasesWaiting, match="first registered"):
+        new.ask("sum")
+    a.start()
+    a.tick()
+
+    assert new.refusal("sum") == "ReleasesLocked"
+
+
+def test_who_joins_waits_until_all_others_know_of_it(file: Rewindable, tmp_path: Path) -> None:
+    """And so do they: what it released would be unknown to all but itself."""
+    (a,) = hosts(file, tmp_path, "a")
+    b = Host(tmp_path / "b.jsonl", file)
+    b.tick()
+    before = b.refusal("sum", "0.1", 1)
+    a.tick()
+
+    assert before == "ReleasesWaiting"
+    assert b.ask("sum", "0.1", 1).charged
+
+
+def test_the_audit_log_tells_a_store_that_went_back_although_no_release_is_missing(
+    file: Rewindable, tmp_path: Path
+) -> None:
+    """A release and its journal's line may be lost together; the act before it is known."""
+    a, b = hosts(file, tmp_path, "a", "b")
+    file.save()
+    start(a, b)
+    Filter(a.store, Journal(a.journal)).reenter(OVER, "cli")
+    tick(a, b)
+    file.rewind()
+    start(a, b)
+    b.tick()
+
+    assert WENT_BACK in (locked(b.store) or "")
+
+
+def test_an_older_file_written_over_the_store_in_place_is_noticed_before_a_release(
+    file: Rewindable, tmp_path: Path
+) -> None:
+    """It keeps its number on the disk, so that no incarnation tells it."""
+    (a,) = hosts(file, tmp_path, "a")
+    file.close()
+    older = (tmp_path / "s.db").read_bytes()
+    a.start()
+    a.ask("count")
+    file.close()
+    with (tmp_path / "s.db").open("r+b") as place:
+        place.write(older)
+        place.truncate()
+    a.start()
+
+    assert a.held() == 0
+    assert a.refusal("sum") == "ReleasesLocked"
+
+
+# -- in the middle of a release --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loses", [True, False])
+def test_an_answer_whose_store_restarts_before_it_leaves_stays_back(
+    tmp_path: Path, *, loses: bool
+) -> None:
+    """What holds it between its charge and its line is a lock on the journal."""
+    with redis(tmp_path) as store:
+        make(store)
+        (a,) = hosts(store, tmp_path, "a")
+        store.save()
+        a.start()
+        a.tick()
+        refused: list[str] = []
+        a.journal.touch()
+        with a.journal.open("ab") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            asking = threading.Thread(target=lambda: refused.append(a.refusal("count")))
+            asking.start()
+            wait_until(lambda: releases(store.open()))
+            if loses:
+                store.rewind()
+            else:
+                store.restart()
+            fcntl.flock(held, fcntl.LOCK_UN)
+        asking.join(60)
+        a.start()
+        a.tick()
+
+        assert refused in (["ReleasesWaiting"], ["StoreUnavailable"])
+        assert a.refusal("sum") == ("ReleasesLocked" if loses else "InsufficientBudget")
+        assert loses or not a.ask("count").charged  # it was paid for, and is free now
+
+
+def test_of_a_period_that_was_charged_too_much_nothing_is_repeated(
+    file: Rewindable, tmp_path: Path
+) -> None:
+    """One of its releases may never have left: both together would be more than the budget."""
+    file.save()
+    (a,) = hosts(file, tmp_path, "a")
+    a.ask("count")
+    file.rewind()
+    (b,) = hosts(file, tmp_path, "b")
+    b.ask("sum")
+    Filter(b.store, Journal(a.journal)).reenter(OVER, "cli")
+    a.start()
+    tick(a, b)
+
+    assert spent(b.store) == 2
+    assert [b.refusal("sum"), b.refusal("count")] == ["InsufficientBudget"] * 2
+
+
+# -- failover --------------------------------------------------------------------------------------
+
+
+@pytest.mark.full
+def test_a_replica_that_lost_the_release_pays_for_no_other(tmp_path: Path) -> None:
+    """Promoted at its master's address, as a failover behind one name does."""
+    folders = [tmp_path / name for name in ("master", "replica")]
+    for folder in folders:
+        folder.mkdir()
+    master, replica = (RedisServer(folder) for folder in folders)
+    store = Rewindable(master.url, [], AOF, lambda: None, lambda: None)
+    try:
+        make(store)
+        a, b = hosts(store, tmp_path, "a", "b")
+        replica.ask("REPLICAOF", "127.0.0.1", str(master.port))
+        wait_until(lambda: _link(replica) == "up")
+        replica.ask("REPLICAOF", "NO", "ONE")  # the link is gone before the release is made
+        tick(a, b)  # a master's first replica begins a line of history
+        made = a.ask("count")
+        master.kill()
+        replica.ask("CONFIG", "SET", "port", str(master.port))
+        replica.port = master.port
+        start(a, b)
+        waits, held = b.refusal("sum"), b.held()
+        tick(a, b)
+
+        assert made.charged
+        assert (waits, held) == ("ReleasesWaiting", 0)
+        assert [a.refusal("sum"), b.refusal("sum")] == ["ReleasesLocked"] * 2
+    finally:
+        store.close()
+        master.kill()
+        replica.kill()
+
+
+def test_a_master_that_was_demoted_and_promoted_again_has_another_incarnation(
+    tmp_path: Path,
+) -> None:
+    """Its process is the same; what it holds may be what the other one had kept."""
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+    one, two = (RedisServer(folder) for folder in folders)
+    try:
+        store = open_store(one.url, make=True)
+        first = [store.incarnation(), open_store(one.url).incarnation()]
+        one.ask("REPLICAOF", "127.0.0.1", str(two.port))
+        one.ask("REPLICAOF", "NO", "ONE")
+        again = store.incarnation()
+        store.close()
+    finally:
+        one.kill()
+        two.kill()
+
+    assert first[0] == first[1]
+    assert again != first[0]
+    assert again.split("-")[0] == first[0].split("-")[0]
+
+
+@pytest.mark.full
+def test_a_cluster_s_replica_that_lost_the_release_pays_for_no_other(tmp_path: Path) -> None:
+    """It takes its master's slots over without what it could not fetch."""
+    cluster = RedisCluster(tmp_path)
+    owner = next(node for node in cluster.nodes if _has_records_slot(node))
+    replica = cluster._node(
+        tmp_path / "replica", {"cluster_enabled": "yes", "cluster_node_timeout": "2000"}
+    )
+    store = Rewindable(cluster.url, [], AOF, lambda: None, lambda: None)
+    try:
+        make(store)
+        a, b = hosts(store, tmp_path, "a", "b")
+        owner_id = _id(owner)
+        replica.ask("CLUSTER", "MEET", "127.0.0.1", str(owner.port))
+        wait_until(lambda: owner_id in str(replica.ask("CLUSTER", "NODES")), 60)
+        wait_until(lambda: _accepts(replica, "CLUSTER", "REPLICATE", owner_id), 60)
+        wait_until(lambda: _link(replica) == "up", 60)
+        tick(a, b)
+        # It can fetch no more, and is known to all as this master's replica.
+        replica.ask("CONFIG", "SET", "masteruser", "nobody")
+        replica.ask("CONFIG", "SET", "masterauth", "wrong")
+        replica.ask("CLIENT", "KILL", "TYPE", "master")
+        wait_until(lambda: _link(replica) == "down")
+        a.ask("count")
+        owner.kill()
+        replica.ask("CLUSTER", "FAILOVER", "TAKEOVER")
+        wait_until(lambda: _held(b) == 0, 60)
+        wait_until(lambda: _held(a) == 0, 60)
+        waits = b.refusal("sum")
+        tick(a, b)
+
+        assert waits == "ReleasesWaiting"
+        assert [a.refusal("sum"), b.refusal("sum")] == ["ReleasesLocked"] * 2
+    finally:
+        store.close()
+        replica.kill()
+        cluster.close()
+
+
+def _has_records_slot(node: RedisServer) -> bool:
+    slot = int(str(node.ask("CLUSTER", "KEYSLOT", "veilcount:{shelf}")))
+    with node.connection() as connection:
+        found = connection.cluster("nodes")
+    mine = next(each for each in found.values() if each["node_id"] == _id(node))
+    ((first, last),) = mine["slots"]
+    return int(first) <= slot <= int(last)
+
+
+def _accepts(node: RedisServer, *command: str) -> bool:
+    """Whether a node does what it is asked; it may not know another well enough yet."""
+    with suppress(ResponseError):
+        node.ask(*command)
+        return True
+    return False
+
+
+def _held(host: Host) -> int | None:
+    """Return how many releases a host's store has, once it answers."""
+    with suppress(StoreError):
+        return host.held()
+    return None
+
+
+def _link(replica: RedisServer) -> str:
+    """Return how a replica's link to its master is."""
+    with replica.connection() as connection:
+        return str(connection.info("replication").get("master_link_status"))
+
+
+def _id(node: RedisServer) -> str:
+    """Return a node's name in its cluster."""
+    told = node.ask("CLUSTER", "MYID")
+    return told.decode() if isinstance(told, bytes) else str(told)

@@ -1,0 +1,129 @@
+"""Files and stores for the analyst's commands: definitions, and a crowd whose truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+
+from veilcount_aggregator.analysis.simulation import simulate_messages
+from veilcount_aggregator.catalog.definitions import push, read_source
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.store import CODES, ROW_BYTES, Codes, Spends, Store, open_store
+from veilcount_shared import load_collections
+from veilcount_shared.verdict import Verdict
+
+FILE = """
+app = "acme-editor"
+
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark", "system"]
+epsilon = 1
+unit = "user"
+from = {start}
+until = {until}
+segments = {{arm = ["A", "B"]}}
+owner = "privacy@acme.example"
+purpose = "To choose the default theme."
+
+[minutes]
+question = "How long was this session?"
+range = [0, 240]
+measure = "mean"
+epsilon = 0.5
+unit = "event"
+per_day = 4
+answers = 7
+from = {start}
+until = {until}
+
+[crash]
+question = "Did it crash?"
+boolean = true
+model = "central"
+budget = 1
+unit = "month"
+from = {start}
+until = {until}
+"""
+TRUTH = (0.2, 0.7, 0.1)  # light, dark, system
+PEOPLE = 4_000  # in each arm
+
+
+def written(folder: Path) -> Path:
+    """Write a file whose campaigns began ten days ago."""
+    start = datetime.now(UTC).date() - timedelta(days=10)
+    file = folder / "analyst.toml"
+    file.write_text(FILE.format(start=start, until=start + timedelta(days=60)), encoding="utf-8")
+    return file
+
+
+def filled(folder: Path, file: Path, seed: int = 7) -> str:
+    """Make a store in which both arms have answered `theme`, with the same truth."""
+    url = f"sqlite:///{folder}/filled.db"
+    store = open_store(url, make=True)
+    push(store, read_source(file), datetime.now(UTC), "test")
+    which = Series(load_collections(file)["theme"])
+    generator = np.random.default_rng(seed)
+    for arm in (0, 1):
+        codes = store.commit([_answers(which, arm, generator)], {})[0]
+        assert (codes == CODES[Verdict.COUNTED]).all()
+    store.close()
+    return url
+
+
+def _answers(which: Series, arm: int, generator: np.random.Generator) -> Spends:
+    """Return the reports of one arm's people, one each."""
+    devices = np.array([round(share * PEOPLE) for share in TRUTH])
+    inputs = np.repeat(np.arange(len(TRUTH)), devices)
+    sent = simulate_messages(which.collection, inputs, generator)
+    return _spends(which, sent, arm, generator)
+
+
+def _spends(which: Series, sent: Codes, segment: int, generator: np.random.Generator) -> Spends:
+    """Return messages as reports of the first period, each by somebody new."""
+    none = np.zeros(len(sent), np.int64)
+    return Spends(
+        series=which,
+        rows=generator.integers(256, size=(len(sent), ROW_BYTES)).astype(np.uint8),
+        epochs=none,
+        periods=none,
+        segments=none + segment,
+        slots=none,
+        messages=sent,
+        otherwise=np.full(len(sent), CODES[Verdict.COUNTED], np.uint8),
+        room=1 << 40,
+    )
+
+
+PAST = """
+app = "acme-editor"
+
+[crashed]
+question = "Did it crash?"
+boolean = true
+model = "central"
+budget = 1
+unit = "month"
+from = 2026-01-01
+until = 2026-04-01
+late = 1
+"""
+CRASHES = (900, 100)  # no, yes: in the first month
+
+
+def filled_in_secret(folder: Path, key_of: Callable[[Store], str]) -> tuple[str, str]:
+    """Make a store in which a central campaign is over; return its URL and a key."""
+    file, url = folder / "past.toml", f"sqlite:///{folder}/past.db"
+    file.write_text(PAST, encoding="utf-8")
+    store = open_store(url, make=True)
+    push(store, read_source(file), datetime.now(UTC), "test")
+    which = Series(load_collections(file)["crashed"])
+    messages = np.repeat(np.arange(len(CRASHES)), CRASHES).astype(np.uint8)[:, None]
+    store.commit([_spends(which, messages, 0, np.random.default_rng(1))], {})
+    key = key_of(store)
+    store.close()
+    return url, key

@@ -1,0 +1,269 @@
+"""`veilcount estimate`, `compare` and `budget`: from a store, and from a server alike."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.store import open_store
+
+from .conftest import Type
+from .server_fixtures import serving
+from .store_fixtures import PEOPLE, filled, written
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store in which 8,000 have answered: 70 % of them dark."""
+    folder = tmp_path_factory.mktemp("answered")
+    return filled(folder, written(folder))
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The same on a server of its own, and the words that ask it."""
+    folder = tmp_path_factory.mktemp("served")
+    url = filled(folder, written(folder))
+    store = open_store(url)
+    _, key = create(store, Role.ANALYST, "test", datetime.now(UTC))
+    store.close()
+    with serving(url) as address:
+        yield url, ("--url", address, "--key", key)
+
+
+def test_every_share_stands_with_interval_n_and_epsilon(typed: Type, answered: str) -> None:
+    said = typed("estimate", "theme", "--store", answered)
+    dark = next(line for line in said.out.splitlines() if line.startswith("dark"))
+
+    assert said.code == 0
+    assert "n = 8,000 answers" in said.out
+    assert "epsilon (substitution) 1 an event, 1 a day, 1 a user" in said.out
+    assert dark.count("%") == 5
+    assert " to " in dark
+    assert "users" not in said.out
+
+
+def test_json_has_the_fields_of_the_door(typed: Type, answered: str) -> None:
+    document = typed("estimate", "theme", "--store", answered, "--json").json
+    stretch = document["series"][0]["stretches"][0]
+    dark = next(row for row in stretch["values"] if row["value"] == "dark")
+
+    assert stretch["n"] == 2 * PEOPLE
+    assert dark["low"] < 0.7 < dark["high"]
+    assert document == typed("estimate", "theme", "--store", answered, "--format", "json").json
+
+
+def test_csv_has_the_figures_of_json(typed: Type, answered: str) -> None:
+    text = typed("estimate", "theme", "--store", answered, "--format", "csv").out
+    rows = list(csv.DictReader(io.StringIO(text)))
+    stretch = typed("estimate", "theme", "--store", answered, "--json").json["series"][0][
+        "stretches"
+    ][0]
+
+    assert [float(row["frequency"]) for row in rows] == [
+        row["frequency"] for row in stretch["values"]
+    ]
+
+
+def test_a_segment_is_a_part_of_the_answers(typed: Type, answered: str) -> None:
+    said = typed("estimate", "theme", "--segment", "arm:A", "--store", answered, "--json").json
+
+    assert said["series"][0]["stretches"][0]["n"] == PEOPLE
+
+
+def test_what_the_door_takes_the_command_takes(typed: Type, answered: str) -> None:
+    words = ("estimate", "theme", "--store", answered)
+    alone = typed(*words, "--json").json
+    more = typed(
+        *words, "--simultaneous", "--fakes", "0.2", "--size", "2", "--among", "all", "--json"
+    )
+    first, wide = (each["series"][0]["stretches"][0]["values"][0] for each in (alone, more.json))
+
+    assert (more.json["simultaneous"], more.json["fakes"]) == (True, 0.2)
+    assert more.json["series"][0]["pages"] == 2
+    assert wide["high"] - wide["low"] > first["high"] - first["low"]
+    assert wide["fake_low"] < first["fake_low"]
+
+
+@pytest.mark.parametrize("words", [("estimate", "theme"), ("compare", "theme", "arm:A", "arm:B")])
+def test_intervals_say_at_how_many_looks_they_are_valid(
+    typed: Type, answered: str, words: tuple[str, ...]
+) -> None:
+    one = typed(*words, "--store", answered)
+    every = typed(*words, "--looks", "every", "--store", answered)
+
+    assert "valid at one planned look" in one.out
+    assert "valid at every look" in every.out
+
+
+def test_a_contrast_is_of_the_answers_that_are_there(typed: Type, answered: str) -> None:
+    said = typed("contrast", "theme", "--store", answered)
+    asked = typed("contrast", "theme", "--n", "500", "--store", answered, "--json").json
+
+    assert "n is answers of the fullest period" in said.out
+    assert "n = 8,000 answers, observed" in said.out
+    assert asked["series"][0]["n_is"] == "as asked"
+
+
+@pytest.mark.parametrize(
+    ("alert", "code", "word"),
+    [
+        ("dark > 0.6", 1, "ALARM: dark is above 0.6"),
+        ("dark > 0.7", 0, "No alarm"),
+        ("dark < 0.8", 1, "ALARM: dark is below 0.8"),
+        ("dark > 0.8", 0, "No alarm"),
+    ],
+)
+def test_an_alert_sounds_only_when_the_whole_interval_is_beyond(
+    typed: Type, answered: str, alert: str, code: int, word: str
+) -> None:
+    looked = typed("estimate", "theme", "--store", answered, "--alert", alert)
+
+    assert looked.code == code
+    assert word in looked.out
+    assert "n = 8,000" in looked.out.splitlines()[-1]
+
+
+def test_beside_json_the_alert_is_said_on_stderr(typed: Type, answered: str) -> None:
+    looked = typed("estimate", "theme", "--store", answered, "--json", "--alert", "dark > 0.6")
+
+    assert looked.code == 1
+    assert json.loads(looked.out)["collection"] == "theme"
+    assert "ALARM" in looked.err
+
+
+def test_a_comparison_says_what_could_have_been_seen(typed: Type, answered: str) -> None:
+    said = typed("compare", "theme", "arm:A", "arm:B", "--store", answered)
+    document = typed("compare", "theme", "arm:A", "arm:B", "--store", answered, "--json").json
+
+    assert said.code == 0
+    assert document["sentence"] in said.out
+    assert "could be seen" in said.out
+    assert said.out.count("n = 4,000 answers") == 2
+    assert not any(row["differs"] for row in document["rows"])
+
+
+def test_the_budget_says_what_is_promised_and_what_was_counted(typed: Type, answered: str) -> None:
+    said = typed("budget", "theme", "--store", answered)
+    account = typed("budget", "theme", "--store", answered, "--json").json["series"][0]["budget"]
+
+    assert said.code == 0
+    assert [account["figures"][key] for key in ("event", "day", "user")] == ["1", "1", "1"]
+    assert account["spent"]["pseudonyms"] == 2 * PEOPLE
+    assert "counted over 8,000 pseudonyms: epsilon 1 in the mean, 1 at worst" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["estimate", "theem"], "did you mean theme?"),
+        (["estimate", "theme", "--values", "drk"], "dark"),
+        (["estimate", "theme", "--segment", "leg:A"], "segments are arm"),
+        (["estimate", "theme", "--level", "95"], "0.95"),
+        (["estimate", "theme", "--from", "yesterday"], "2026-12-01"),
+        (["estimate", "theme", "--alert", "dark"], "dark > 0.6"),
+        (["estimate", "crash"], "releases"),
+        (["compare", "theme", "arm:A", "B"], "arm:A"),
+        (["compare", "theme", "arm:A", "arm:A"], "shares answers"),
+        (["budget", "theme", "--n", "0"], "at least one"),
+        (["budget", "them"], "did you mean theme?"),
+        (["budget", "nothing_like_it"], "there are theme, minutes, crash"),
+        (["estimate", "theme", "--fakes", "2"], "0.01"),
+        (["estimate", "theme", "--size", "0"], "size"),
+        (["estimate", "theme", "--among", "answered"], "presence is public"),
+        (["contrast", "them"], "did you mean theme?"),
+        (["contrast", "theme", "--series", "123456"], "one of"),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, list) else "",
+)
+def test_a_wrong_word_is_2_and_says_what_to_write(
+    typed: Type, answered: str, words: list[str], says: str
+) -> None:
+    refused = typed(*words, "--store", answered)
+
+    assert refused.code == 2
+    assert says in refused.err
+    assert len(refused.err.splitlines()) == 1
+    assert refused.out == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["estimate", "theme"],
+        ["estimate", "theme", "--top", "2"],
+        ["estimate", "minutes"],
+        ["compare", "theme", "arm:A", "arm:B"],
+        ["contrast", "theme"],
+    ],
+    ids=" ".join,
+)
+def test_a_server_says_what_its_store_says(
+    typed: Type, served: tuple[str, tuple[str, ...]], words: list[str]
+) -> None:
+    url, place = served
+
+    assert typed(*words, *place, "--json").json == typed(*words, "--store", url, "--json").json
+
+
+def test_a_server_keeps_bars_for_admins(typed: Type, served: tuple[str, tuple[str, ...]]) -> None:
+    url, place = served
+    spent, all_of_it = (
+        typed("budget", "theme", *where, "--json").json["series"][0]["budget"]["spent"]
+        for where in (place, ("--store", url))
+    )
+
+    assert spent["bars"] == []
+    assert all_of_it["bars"]
+    assert spent["worst"] == all_of_it["worst"]
+
+
+def test_a_server_refuses_in_its_own_words(
+    typed: Type, served: tuple[str, tuple[str, ...]]
+) -> None:
+    _, (_, url, _, key) = served
+    unknown = typed("estimate", "theem", "--url", url, "--key", key)
+    stranger = typed("estimate", "theme", "--url", url, "--key", "veilcount_analyst_no")
+
+    assert (unknown.code, stranger.code) == (2, 2)
+    assert "did you mean theme?" in unknown.err
+    assert "keys create" in stranger.err
+
+
+def test_what_is_typed_comes_before_the_environment(
+    typed: Type, answered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VEILCOUNT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("VEILCOUNT_KEY", "any")
+
+    assert typed("estimate", "theme", "--store", answered).code == 0
+    assert typed("estimate", "theme").code == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ([], 2, "VEILCOUNT_URL"),
+        (["--url", "stats.example.org", "--key", "k"], 2, "https://"),
+        (["--url", "http://stats.example.org", "--key", "k"], 2, "in clear"),
+        (["--url", "http://127.0.0.1:9"], 2, "VEILCOUNT_KEY"),
+        (["--url", "http://127.0.0.1:9", "--key", "k"], 3, "veilcount serve"),
+        (["--url", "http://127.0.0.1:9", "--key", "k", "--store", "sqlite:////x"], 2, "not both"),
+    ],
+    ids=str,
+)
+def test_a_place_that_cannot_be_asked_says_what_to_do(
+    typed: Type, words: list[str], code: int, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VEILCOUNT_STORE", raising=False)
+    refused = typed("estimate", "theme", *words)
+
+    assert refused.code == code
+    assert says in refused.err
+    assert len(refused.err.splitlines()) == 1

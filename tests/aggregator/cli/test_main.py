@@ -1,0 +1,155 @@
+"""What every command does alike: exit codes, one line on stderr, help, and the base install."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+from veilcount_aggregator.cli.main import COMMANDS
+
+from .conftest import Type
+
+ROOT = Path(__file__).parents[3]
+THE_EXTRA = ("click", "flask", "granian", "msgspec", "numpy", "opendp", "redis", "rich", "scipy")
+BASE_INSTALL = """
+import sys
+for name in {names}: sys.modules[name] = None
+sys.argv = ["veilcount", "serve"]
+from veilcount_aggregator.cli import main
+main()
+"""
+
+
+def lines(text: str) -> int:
+    """Return how many lines a text has."""
+    return len(text.strip().splitlines())
+
+
+@pytest.mark.parametrize("missing", [THE_EXTRA, ("click",), ("granian",), ("numpy",)], ids=str)
+def test_without_the_extra_it_names_it(missing: tuple[str, ...]) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", BASE_INSTALL.format(names=missing)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={"PYTHONPATH": "client:aggregator:shared"},
+    )
+
+    assert run.returncode == 2
+    assert "veilcount[aggregator]" in run.stderr
+    assert lines(run.stderr) == 1
+
+
+def test_the_table_names_every_command_by_its_module() -> None:
+    for name, module in COMMANDS.items():
+        command = import_module(f"veilcount_aggregator.cli.{module}").command
+
+        assert isinstance(command, click.Command)
+        assert command.name == name
+
+
+def leaves(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Return the paths of all commands below one."""
+    if isinstance(command, click.Group):
+        below = command.commands.items()
+        return [leaf for name, each in below for leaf in leaves(each, (*path, name))]
+    return [path]
+
+
+LEAVES = [
+    leaf
+    for name, module in COMMANDS.items()
+    for leaf in leaves(import_module(f"veilcount_aggregator.cli.{module}").command, (name,))
+]
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_every_command_explains_itself_and_speaks_json(typed: Type, path: tuple[str, ...]) -> None:
+    told = typed(*path, "--help")
+
+    assert told.code == 0
+    assert "--json" in told.out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["nonsense"], 2, "--help"),
+        (["keys", "create", "--role", "owner"], 2, "device"),
+        (["keys", "list"], 2, "VEILCOUNT_STORE"),
+        (["keys", "list", "--store", "file:x"], 2, "sqlite:///"),
+        (["keys", "list", "--store", "sqlite:////nowhere/x.db"], 2, "veilcount init"),
+        (["keys", "list", "--store", "redis://127.0.0.1:1/0"], 3, "127.0.0.1:1"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_an_error_is_one_line_that_says_what_to_do(
+    typed: Type, words: list[str], code: int, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VEILCOUNT_STORE", raising=False)
+
+    failed = typed(*words)
+
+    assert failed.code == code
+    assert says in failed.err
+    assert lines(failed.err) == 1
+    assert failed.out == ""
+
+
+def test_nothing_typed_is_answered_with_the_commands(typed: Type) -> None:
+    told = typed()
+
+    assert told.code == 2
+    assert all(name in told.err for name in COMMANDS)
+    assert not any(line.endswith("...") for line in told.err.splitlines()[1:])
+
+
+def test_the_version_is_told(typed: Type) -> None:
+    assert typed("--version").out.strip().count(".") == 2
+
+
+def test_ctrl_c_is_130_and_one_line(typed: Type, definitions: Path) -> None:
+    """Wherever it strikes: ten million messages would take minutes."""
+    import_module("veilcount_aggregator.cli.audit")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    struck = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        struck.start()
+        stopped = typed("audit", str(definitions), "--samples", "10000000")
+    finally:
+        struck.join()
+        signal.signal(signal.SIGINT, before)
+
+    assert stopped.code == 130
+    assert stopped.err.lstrip() == "veilcount: stopped\n"  # after the line that holds ^C
+    assert stopped.out == ""
+
+
+def test_an_output_that_was_closed_is_no_error(
+    typed: Type, definitions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+
+    assert typed("check", str(definitions)).code == 0
+
+
+def test_a_reader_that_goes_away_is_141_and_no_word(
+    typed: Type, definitions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w", encoding="utf-8") as unheard:
+        monkeypatch.setattr(sys, "stdout", unheard)
+        ended = typed("check", str(definitions))
+
+    assert ended.code == 141
+    assert ended.err == ""

@@ -1,0 +1,76 @@
+"""Figures as pages write them: no more digits than an interval deserves, and no exponents."""
+
+from __future__ import annotations
+
+from math import log10
+
+import pytest
+
+from veilcount_aggregator.dashboard.charts import wide_axis
+from veilcount_aggregator.dashboard.precision import Ruler
+from veilcount_aggregator.text import number_format
+
+
+def test_the_narrowest_interval_decides_how_many_digits_all_figures_have() -> None:
+    ruler = Ruler.of([0.2, 0.012], of_shares=True)
+
+    assert ruler.figure(0.31234) == "31.2%"
+    assert ruler.size(0.04) == "4.0 points"
+    assert ruler.ends(0.019, 0.0634) == "1.9 to 6.3"
+    assert ruler.signed(0.041) == "+4.1"
+    assert ruler.signed(-0.041) == "-4.1"
+
+
+def test_a_number_is_told_in_its_own_units() -> None:
+    ruler = Ruler.of([35.0], of_shares=False)
+
+    assert (ruler.figure(1234.56), ruler.size(12.3)) == ("1,235", "12")
+
+
+@pytest.mark.parametrize("almost", [0.0, 0.0001, -0.0001])
+def test_nothing_has_no_sign(almost: float) -> None:
+    ruler = Ruler.of([0.1], of_shares=True)
+
+    assert (ruler.signed(almost), ruler.bare(almost)) == ("0", "0")
+
+
+def test_without_a_width_there_is_one_decimal() -> None:
+    assert Ruler.of([], of_shares=True).figure(0.5) == "50.0%"
+    assert Ruler.of([float("nan"), 0.0], of_shares=True).figure(0.5) == "50.0%"
+
+
+@pytest.mark.parametrize(
+    ("half_width", "kind", "text"),
+    [
+        (0.0142, "share", "+/- 1.4 points"),
+        (0.02, "share", "+/- 2 points"),
+        (1.0, "share", "+/- 100 points"),
+        (2.5, "share", "+/- 250 points"),
+        (0.0, "share", "+/- 0 points"),
+        (1234.0, "number", "+/- 1,230"),
+        (0.0004, "number", "+/- 0.0004"),
+    ],
+)
+def test_a_half_width_has_two_or_three_digits_and_no_exponent(
+    half_width: float, kind: str, text: str
+) -> None:
+    assert number_format.around(half_width, of_shares=kind == "share") == text
+
+
+@pytest.mark.parametrize(
+    ("figures", "marks"),
+    [
+        ([0.3, 20.0, None], ["0.2", "0.5", "1", "2", "5", "10", "20"]),
+        ([0.41, 0.45], ["0.2", "0.5"]),
+        ([0.002, 300.0], ["0.001", "0.01", "0.1", "1", "10", "100", "1,000"]),
+        ([1000.0], ["1,000"]),
+        ([None, 0.0], ["1"]),
+    ],
+)
+def test_a_logarithmic_axis_reaches_from_a_mark_to_a_mark(
+    figures: list[float | None], marks: list[str]
+) -> None:
+    drawn = wide_axis("", figures)
+
+    assert [text for _, text in drawn["ticks"]] == marks
+    assert all(drawn["range"][0] < log10(each) < drawn["range"][1] for each in figures if each)

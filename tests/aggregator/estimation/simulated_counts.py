@@ -1,0 +1,107 @@
+"""Crowds of numbers with a known spread, and what their devices would send, by the exact rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+from veilcount_shared.domain import Number
+from veilcount_shared.mechanisms import Distribution, Hierarchy, Plane
+
+BUCKETS = 256
+DECILES = np.arange(1, 10) / 10
+RANGE = Number(Fraction(0), Fraction(BUCKETS))  # so that a bucket is one wide, edges whole numbers
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+@cache
+def rows_of(design: Hierarchy | Distribution) -> Floats:
+    """The probability of every message, for every bucket: from who owns what, asked one by one."""
+    if isinstance(design, Distribution):
+        return np.array([[float(chance) for chance in row] for row in design.rows])
+    rows = np.empty((BUCKETS, design.messages))
+    for message in range(design.messages):
+        level = design.levels[design.level(message)]
+        own = level.owned if isinstance(level, Plane) else 1
+        inside = float(level.P / own / 4)
+        outside = float((1 - level.P) / (level.messages - own) / 4)
+        nodes = range(0, BUCKETS, BUCKETS // level.inputs)
+        owned = [design.supports(message, bucket) for bucket in nodes]
+        rows[:, message] = np.repeat(np.where(owned, inside, outside), BUCKETS // level.inputs)
+    return rows
+
+
+def numbers(name: str, n: int, generator: Generator) -> Floats:
+    """Numbers of [0, 1): one hump, two humps, a long tail, and spikes on an even ground."""
+    if name == "one hump":
+        return generator.beta(5, 2, n)
+    if name == "long tail":
+        return np.minimum(generator.lognormal(-2.3, 0.7, n), 1 - 1e-9)
+    if name == "two humps":
+        low, high = generator.normal(0.25, 0.05, n), generator.normal(0.7, 0.1, n)
+        return np.clip(np.where(generator.random(n) < 0.4, low, high), 0, 1 - 1e-9)
+    spikes = generator.choice([0.1, 0.2, 0.25, 0.5, 0.75, 0.8], n, p=[0.2, 0.2, 0.1, 0.3, 0.1, 0.1])
+    return np.where(generator.random(n) < 0.5, spikes, generator.random(n))
+
+
+CROWDS = ("one hump", "two humps", "long tail", "spikes")
+
+
+def crowd(name: str, n: int, generator: Generator) -> Counts:
+    """How many of n devices have a number in each bucket."""
+    buckets = (numbers(name, n, generator) * BUCKETS).astype(np.int64)
+    return np.bincount(buckets, minlength=BUCKETS)
+
+
+def few(n: int, *shares: tuple[int, float]) -> Counts:
+    """n devices with numbers of a few buckets, given with their shares; the rest is in the last."""
+    held = np.zeros(BUCKETS, np.int64)
+    for bucket, share in shares:
+        held[bucket] = int(share * n)
+    held[BUCKETS - 1] += n - held.sum()
+    return held
+
+
+def sample(
+    shares: Floats, design: Hierarchy | Distribution, n: int, generator: Generator
+) -> Counts:
+    """The counters of n devices, whose numbers are drawn from a population."""
+    law = shares @ rows_of(design)
+    return generator.multinomial(n, law / law.sum())
+
+
+def answers(held: Counts, design: Hierarchy | Distribution, generator: Generator) -> Counts:
+    """The counters of exactly these devices: only the noise is drawn."""
+    some = np.flatnonzero(held)
+    rows = rows_of(design)[some]
+    drawn = generator.multinomial(held[some], rows / rows.sum(axis=1, keepdims=True))
+    counters: Counts = drawn.sum(axis=0)
+    return counters
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far an estimated curve is from the true one, for the range [0, 1]."""
+
+    moved: float  # the first Wasserstein distance
+    deciles: float  # the mean error of the deciles
+
+    @classmethod
+    def between(cls, curve: Floats, held: Counts) -> Distance:
+        """Compare a curve over the 257 edges with a crowd."""
+        true = np.concatenate([[0.0], np.cumsum(held) / held.sum()])
+        off = np.searchsorted(curve, DECILES) - np.searchsorted(true, DECILES)
+        return cls(float(abs(curve - true)[1:].mean()), float(abs(off).mean() / BUCKETS))
+
+
+def could_be(hits: int, runs: int, claimed: float, alpha: float = 1e-4) -> bool:
+    """Whether a coverage may be as high as claimed: Clopper-Pearson, 99.99 % unless told."""
+    return hits == runs or float(beta.isf(alpha / 2, hits + 1, runs - hits)) >= claimed

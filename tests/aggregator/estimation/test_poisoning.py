@@ -1,0 +1,161 @@
+"""What fakes can do is said beforehand, and what they did is seen where it can be."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.aggregator.estimation.collection_fixtures import falling, of_number, of_values, question
+from veilcount_aggregator.analysis.simulation import simulate
+from veilcount_aggregator.estimation import (
+    Average,
+    Frequencies,
+    band,
+    estimate,
+    estimate_sums,
+    suspect,
+)
+from veilcount_aggregator.estimation.support_counts import held
+from veilcount_shared.mechanisms import Mean, Plane, Subset
+
+FAKES = Fraction(1, 100)
+
+
+@pytest.mark.parametrize(("k", "epsilon"), [(2, "1"), (10, "4"), (16, "1"), (300, "1")])
+def test_one_percent_of_fakes_cannot_leave_the_band(k: int, epsilon: str) -> None:
+    """All fakes for one value, and all against it: the band holds what the honest ones said."""
+    collection, rng = of_values(k, epsilon), np.random.default_rng(1)
+    design = collection.design
+    assert isinstance(design, Subset | Plane)
+    honest = simulate(collection, falling(k, 99_000), rng)
+    truth = estimate(collection, honest)
+    assert isinstance(truth, Frequencies)
+    for message in (0, design.counters - 1):
+        counters = honest.copy()
+        if isinstance(design, Subset):
+            counters[(message + np.arange(design.w)) % k] += 1000
+        else:
+            counters[message] += 1000
+        shown = estimate(collection, counters)
+        assert isinstance(shown, Frequencies)
+        bounds = band(shown.evidence, FAKES)
+
+        assert (bounds.low <= truth.frequency + 1e-9).all()
+        assert (truth.frequency <= bounds.high + 1e-9).all()
+        ends = np.minimum(truth.frequency - bounds.low, bounds.high - truth.frequency)
+        assert ends.min() == pytest.approx(0, abs=1e-9), "and no narrower band would"
+
+
+def test_the_band_of_a_share_is_the_formula() -> None:
+    """1 % of fakes at epsilon 1: E / (E - 1) = 1.582 for a yes, 0.582 against it."""
+    shown = estimate(of_values(2), np.array([40_000, 60_000]))
+    assert isinstance(shown, Frequencies)
+    bounds = band(shown.evidence)
+
+    assert bounds.low[1] == pytest.approx((shown.frequency[1] - 0.01 * 1.58198) / 0.99, abs=1e-6)
+    assert bounds.high[1] == pytest.approx((shown.frequency[1] + 0.01 * 0.58198) / 0.99, abs=1e-6)
+    assert bounds.sentence(1).startswith("1 % of fake reports could have moved this from")
+
+
+def test_means_and_groups_and_parts_have_a_band_too() -> None:
+    number = of_number(0, 10)
+    mean = estimate(number, np.full(number.design.counters, 100))
+    assert isinstance(mean, Average)
+    assert isinstance(number.design, Mean)
+    most = 10 * float(max(number.design.decoded))
+
+    assert band(mean.evidence).low[0] == pytest.approx((mean.mean - most / 100) / 0.99)
+    for k in (16, 300):
+        collection = of_values(k)
+        counters = simulate(collection, falling(k, 5000), np.random.default_rng(1))
+        for given in (None, range(10)):
+            groups = estimate_sums(collection, counters, [range(2), range(5)], given=given)
+            assert isinstance(groups, Frequencies)
+            bounds = band(groups.evidence)
+
+            assert (bounds.low < groups.frequency).all()
+            assert (groups.frequency < bounds.high).all()
+
+
+def test_no_band_for_all_reports_fake() -> None:
+    shown = estimate(of_values(2), np.array([4, 6]))
+    assert isinstance(shown, Frequencies)
+
+    with pytest.raises(ValueError, match="below 1"):
+        band(shown.evidence, Fraction(1))
+
+
+@pytest.mark.parametrize(("k", "epsilon"), [(2, "1"), (10, "4"), (300, "1"), (2000, "2")])
+@pytest.mark.parametrize("crowd", ["spread", "all the same"])
+def test_an_honest_crowd_is_not_suspected(k: int, epsilon: str, crowd: str) -> None:
+    collection = of_values(k, epsilon)
+    people = falling(k, 20_000) if crowd == "spread" else np.eye(k, dtype=np.int64)[k // 2] * 20_000
+    for seed in range(10):
+        verdict = suspect(collection, simulate(collection, people, np.random.default_rng(seed)))
+
+        assert verdict.looked
+        assert not verdict.suspicious
+
+
+def test_one_message_sent_again_and_again_is_seen() -> None:
+    """Of a plane one message in ten thousand comes from any honest device; here one in 100."""
+    collection = of_values(2000, "2")
+    counters = simulate(collection, falling(2000, 20_000), np.random.default_rng(1))
+    counters[77] += 200
+
+    verdict = suspect(collection, counters)
+
+    assert verdict.suspicious
+    assert 77 in verdict.messages
+    assert "1 messages came more often" in str(verdict)
+
+
+def test_a_share_of_more_than_everyone_is_seen() -> None:
+    """Nobody says yes more often than always."""
+    assert suspect(of_values(2), np.array([200, 9800])).suspicious
+    assert not suspect(of_values(2), np.array([2750, 7250])).suspicious
+
+
+def test_supporters_of_what_nobody_can_choose_are_seen() -> None:
+    """The messages are random among the hyperplanes of a point that is no input."""
+    collection = of_values(300, "2")
+    design = collection.design
+    assert isinstance(design, Plane)
+    counters = simulate(collection, falling(300, 20_000), np.random.default_rng(2))
+    nobody = design.k + 5
+    counters[held(design, np.array([nobody])) > 0] += 1000 // design.owned + 1
+
+    verdict = suspect(collection, counters)
+
+    assert nobody in verdict.values
+
+
+def test_a_patient_attacker_is_not_seen_and_the_text_says_so() -> None:
+    """Fakes that randomize one answer honestly are that answer's supporters."""
+    collection, rng = of_values(300, "2"), np.random.default_rng(3)
+    fakes = np.eye(300, dtype=np.int64)[7] * 2000
+    counters = simulate(collection, falling(300, 20_000) + fakes, rng)
+
+    verdict = suspect(collection, counters)
+
+    assert not verdict.suspicious
+    assert "patient fakes" in str(verdict)
+    assert "only who may report at all can be limited" in str(verdict)
+
+
+def test_subsets_of_several_keep_no_messages_to_look_at() -> None:
+    collection = of_values(16)
+    counters = simulate(collection, falling(16, 100), np.random.default_rng(1))
+    verdict = suspect(collection, counters)
+
+    assert not verdict.looked
+    assert "keep no messages" in str(verdict)
+
+
+def test_hidden_presence_is_looked_at_alike() -> None:
+    collection = question('boolean = true\npresence = "hidden"', "2")
+    counters = simulate(collection, np.array([10, 20, 300]), np.random.default_rng(1))
+
+    assert not suspect(collection, counters).suspicious

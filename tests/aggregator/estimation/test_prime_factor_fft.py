@@ -1,0 +1,54 @@
+"""Convolution on a grid of coprime sides is convolution, at every length."""
+
+from __future__ import annotations
+
+from math import gcd
+
+import numpy as np
+import pytest
+
+from veilcount_aggregator.estimation.prime_factor_fft import ASPECT, Grid
+from veilcount_shared.mechanisms.projective_geometry import points
+
+
+def around(grid: Grid, line: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """Return what the grid makes of a line and of marks that repeat themselves."""
+    found = np.full(grid.length, np.nan)
+    for places, values in grid.line(
+        grid.transform(lambda at: line[at].astype(float)) * grid.repeated(marks)
+    ):
+        found[places] = values
+    return found
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 13, 21, 64, 341, 1365, 2000])
+def test_a_grid_convolves_around_a_circle(length: int) -> None:
+    """As adding up place by place does; primes and powers of two alike."""
+    chance = np.random.default_rng(length)
+    line, marks = chance.integers(0, 100, length), chance.random(length) < 0.3
+    expected = [int(line @ marks[(place - np.arange(length)) % length]) for place in range(length)]
+
+    assert np.rint(around(Grid.of(length), line, marks)).tolist() == expected
+
+
+@pytest.mark.parametrize("reversed_", [False, True])
+def test_it_tells_one_direction_from_the_other(reversed_: bool) -> None:  # noqa: FBT001 - a parameter
+    """A mark at place 1 moves a line forward, one at the last place back."""
+    line, marks = np.arange(21), np.zeros(21, np.bool_)
+    marks[20 if reversed_ else 1] = True
+
+    assert np.allclose(around(Grid.of(21), line, marks), np.roll(line, -1 if reversed_ else 1))
+
+
+@pytest.mark.parametrize("q", [2, 3, 4, 11, 43, 256])
+def test_every_plane_of_any_size_has_a_grid(q: int) -> None:
+    """Of coprime sides that are alike, with room for all, and hardly more than that."""
+    lengths = [points(q, t) for t in range(3, 23) if points(q, t) <= 1 << 22]
+    grids = list(map(Grid.of, lengths))
+    share = [grid.rows * grid.columns / (2 * grid.length - 1) for grid in grids]
+
+    assert all(gcd(grid.rows, grid.columns) == 1 for grid in grids)
+    assert all(grid.rows <= grid.columns <= ASPECT * grid.rows for grid in grids)
+    assert min(share) >= 1
+    assert max(share) < 1.2
+    assert share[-1] < 1.01

@@ -1,0 +1,398 @@
+"""Ranges of a number: unbiased for every crowd, with intervals that hold, and as near as EM.
+
+Simulations are seeded. Coverage fails only where a 99.99 % Clopper-Pearson interval misses the
+claim; the same test rejects counters of an epsilon 30 % away.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.aggregator.estimation.simulated_counts import (
+    BUCKETS,
+    CROWDS,
+    RANGE,
+    Counts,
+    Distance,
+    Floats,
+    answers,
+    could_be,
+    crowd,
+    few,
+    rows_of,
+    sample,
+)
+from veilcount_aggregator import estimate, tally
+from veilcount_aggregator.estimation.cdf import rising
+from veilcount_aggregator.estimation.estimator import Target
+from veilcount_aggregator.estimation.range_queries import (
+    GUARANTEED,
+    Ranges,
+    Source,
+    ranges,
+    weights_of,
+)
+from veilcount_client.testing import SeededCoins
+from veilcount_shared.collection import Collection, Measure
+from veilcount_shared.domain import Number
+from veilcount_shared.mechanisms import Hierarchy, Plane, Subset
+from veilcount_shared.periods import Unit
+
+ONE, EIGHT = Hierarchy.at(Fraction(1)), Hierarchy.at(Fraction(8))
+EPSILONS = [Fraction(each) for each in ("0.000001", "0.1", "0.5", "1", "2", "3", "8", "16")]
+COVERED = 0.935
+MIDDLES = (np.arange(BUCKETS) + 0.5) / BUCKETS
+
+every_epsilon = pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
+each_target = pytest.mark.parametrize("target", list(Target))
+
+
+def parts(*bounds: tuple[int, int]) -> Floats:
+    """Ranges of whole buckets, one row each, and the mean."""
+    places = np.arange(BUCKETS)
+    inside = [(low <= places) & (places < high) for low, high in bounds]
+    return np.array([*inside, MIDDLES], np.float64)
+
+
+ASKED = parts((64, 128), (3, 4), (90, 133), (0, 200), (129, 131))
+
+
+def some_counters(n: int = 50_000, design: Hierarchy = ONE, name: str = "two humps") -> Counts:
+    generator = np.random.default_rng(5)
+    return answers(crowd(name, n, generator), design, generator)
+
+
+def curve_of(found: Ranges) -> Floats:
+    assert found.curve.share is not None
+    return found.curve.share
+
+
+# -- the reading -----------------------------------------------------------------------------------
+
+
+@every_epsilon
+def test_the_reading_is_unbiased_for_every_bucket(epsilon: Fraction) -> None:
+    """A bucket's messages add 1 to its own share, on average, and 0 to any other."""
+    design = Hierarchy.at(epsilon)
+    weights = weights_of(design)
+    expected = rows_of(design) @ weights.T
+    rounding = 1e-15 * abs(weights).max() * 10
+
+    assert np.allclose(expected, np.eye(BUCKETS), rtol=0, atol=rounding)
+
+
+@every_epsilon
+def test_all_shares_together_are_exactly_one(epsilon: Fraction) -> None:
+    """Whatever was received: every message weighs 1 in their sum, as far as 256 sums round."""
+    weights = weights_of(Hierarchy.at(epsilon))
+    rounding = BUCKETS * np.finfo(np.float64).eps * abs(weights).max()
+
+    assert np.allclose(weights.sum(axis=0), 1, rtol=0, atol=rounding)
+
+
+def through_levels(design: Hierarchy, bounds: tuple[int, int]) -> Floats:
+    """The classic reading: cut the range into the fewest nodes, each debiased at its own level."""
+    weights, (low, high) = np.zeros(design.messages), bounds
+    for place, level in enumerate(design.levels):
+        size, coarser = BUCKETS // level.inputs, BUCKETS // level.inputs * 4
+        for node in range(level.inputs):
+            inside = low <= node * size and (node + 1) * size <= high
+            parent = node * size // coarser * coarser
+            covered = place > 0 and low <= parent and parent + coarser <= high
+            if inside and not covered:
+                numbers = range(level.messages)
+                owned = np.array([_supports(level, number, node) for number in numbers])
+                reading = (owned - float(level.Q)) / float(level.P - level.Q)
+                start = design.starts[place]
+                weights[start : start + level.messages] += 4 * reading
+    return weights
+
+
+def _supports(level: Subset | Plane, number: int, node: int) -> bool:
+    return number == node if isinstance(level, Subset) else level.supports(number, node)
+
+
+@pytest.mark.parametrize("bounds", [(64, 128), (3, 4), (90, 133), (0, 200)])
+@pytest.mark.parametrize("design", [ONE, EIGHT], ids=["eps 1", "eps 8"])
+def test_no_reading_through_the_levels_varies_less(
+    design: Hierarchy, bounds: tuple[int, int]
+) -> None:
+    """For an even spread the best unbiased reading has at most the classic one's variance."""
+    rows, even = rows_of(design), np.full(BUCKETS, 1 / BUCKETS)
+    classic, best = through_levels(design, bounds), (parts(bounds) @ weights_of(design))[0]
+    truth = parts(bounds)[0]
+
+    assert np.allclose(rows @ classic, truth, atol=1e-9)
+    assert even @ rows @ best**2 < even @ rows @ classic**2
+
+
+# -- coverage --------------------------------------------------------------------------------------
+
+
+def hits(
+    design: Hierarchy, sent: Hierarchy, held: Counts, target: Target, runs: int
+) -> NDArray[np.int64]:
+    """How many of the runs' intervals hold, for each of what is asked."""
+    generator, n = np.random.default_rng(int(held.sum())), int(held.sum())
+    truth, found = ASKED @ held / n, np.zeros(len(ASKED), np.int64)
+    for _ in range(runs):
+        counters = (
+            sample(held / n, sent, n, generator)
+            if target.sampled
+            else answers(held, sent, generator)
+        )
+        told = Source(design, RANGE, counters, 0.95, target).read(ASKED)
+        found += (told.low <= truth + 1e-12) & (truth - 1e-12 <= told.high)
+    return found
+
+
+SHARES = {
+    "one bucket": [(100, 1.0)],
+    "a rare bucket": [(3, 0.999), (130, 0.001)],
+    "several": [(3, 0.2), (64, 0.2), (100, 0.3), (130, 0.2)],
+}
+
+
+@each_target
+@pytest.mark.parametrize("n", [300, 3_000, 100_000])
+@pytest.mark.parametrize("name", SHARES)
+@pytest.mark.parametrize("design", [ONE, EIGHT], ids=["eps 1", "eps 8"])
+def test_intervals_of_shares_and_of_the_mean_hold(
+    design: Hierarchy, name: str, n: int, target: Target
+) -> None:
+    """Of 250 runs at least 93.5 %, for wide, narrow and empty ranges, of few answers and many."""
+    found = hits(design, design, few(n, *SHARES[name]), target, runs=250)
+
+    assert all(could_be(int(each), 250, COVERED) for each in found)
+
+
+@pytest.mark.full
+@each_target
+@pytest.mark.parametrize("n", [1_000, 10_000, 1_000_000])
+@pytest.mark.parametrize("name", SHARES)
+@every_epsilon
+def test_intervals_hold_at_every_epsilon(
+    epsilon: Fraction, name: str, n: int, target: Target
+) -> None:
+    """Of 1,000 runs at least 93.5 %."""
+    design = Hierarchy.at(epsilon)
+    found = hits(design, design, few(n, *SHARES[name]), target, runs=1_000)
+
+    assert all(could_be(int(each), 1_000, COVERED) for each in found)
+
+
+@pytest.mark.parametrize("factor", [Fraction(7, 10), Fraction(13, 10)], ids=["lower", "higher"])
+def test_intervals_for_another_epsilon_would_not_hold(factor: Fraction) -> None:
+    """Devices 30 % below or above what the server reckons with: the test above rejects them."""
+    levels = tuple(
+        Subset.at(factor, level.k, 1)
+        if isinstance(level, Subset)
+        else Plane.at(factor, level.k, level.q, level.t)
+        for level in ONE.levels
+    )
+    held = few(100_000, *SHARES["several"])
+    found = hits(ONE, Hierarchy(levels), held, Target.COHORT, runs=300)
+
+    assert not all(could_be(int(each), 300, COVERED) for each in found)
+
+
+@each_target
+@pytest.mark.parametrize(("design", "n"), [(ONE, 2_000), (ONE, 300_000), (EIGHT, 20_000)])
+def test_the_band_holds_at_every_edge_at_once_and_so_do_all_quantiles(
+    design: Hierarchy, n: int, target: Target
+) -> None:
+    """Of 150 runs at least 93.5 %: every edge inside the band, every decile inside its bounds."""
+    generator, runs, band, quantiles = np.random.default_rng(n), 150, 0, 0
+    held = few(n, *SHARES["several"])
+    true = np.concatenate([[0.0], np.cumsum(held) / n])
+    for _ in range(runs):
+        counters = (
+            sample(held / n, design, n, generator)
+            if target.sampled
+            else answers(held, design, generator)
+        )
+        found = ranges(design, RANGE, counters, target=target)
+        band += bool(np.all((found.curve.low <= true + 1e-9) & (true <= found.curve.high + 1e-9)))
+        at = [np.searchsorted(true, each.share) for each in found.quantiles()]
+        # the quantile lies in the bucket before the edge at which the true curve has reached it
+        quantiles += all(
+            each.low <= edge - 1 and edge <= each.high
+            for each, edge in zip(found.quantiles(), at, strict=True)
+        )
+
+    assert could_be(band, runs, COVERED)
+    assert could_be(quantiles, runs, COVERED)
+
+
+# -- accuracy --------------------------------------------------------------------------------------
+
+
+def test_a_hundred_thousand_answers_draw_the_curve_within_thirteen_thousandths() -> None:
+    """Epsilon 1, four spreads, 8 runs each: distance <= 0.013, deciles <= 0.014, as EM's."""
+    found = []
+    for name in CROWDS:
+        for seed in range(8):
+            generator = np.random.default_rng(seed)
+            held = crowd(name, 100_000, generator)
+            counters = sample(held / held.sum(), ONE, 100_000, generator)
+            found.append(Distance.between(curve_of(ranges(ONE, RANGE, counters)), held))
+
+    assert np.mean([each.moved for each in found]) <= 0.013
+    assert np.mean([each.deciles for each in found]) <= 0.014
+
+
+def test_the_curve_is_the_nearest_that_rises() -> None:
+    """Against the pools of adjacent violators, one by one."""
+    values = np.random.default_rng(2).normal(np.linspace(0, 1, 60), 0.3)
+    pools: list[list[float]] = []
+    for value in values:
+        pools.append([value])
+        while len(pools) > 1 and np.mean(pools[-2]) > np.mean(pools[-1]):
+            pools[-2:] = [pools[-2] + pools[-1]]
+
+    assert np.allclose(rising(values), [np.mean(pool) for pool in pools for _ in pool])
+
+
+# -- what is asked ---------------------------------------------------------------------------------
+
+
+def test_shares_of_neighbouring_ranges_add_up() -> None:
+    """They are unbiased sums of one reading; the consistent curve is for the eye."""
+    found = ranges(ONE, RANGE, some_counters())
+    cuts = [0, 10, 64, 65, 200, 256]
+    shares = [found.between(*pair).share or 0 for pair in pairwise(cuts)]
+
+    assert np.isclose(sum(shares), 1)
+    assert found.frequency is not None
+    assert np.allclose(shares[1], found.frequency[10:64].sum())
+
+
+def test_the_share_of_the_whole_range_is_known() -> None:
+    """Whatever lies beyond counts at its ends, and the upper end counts as inside."""
+    found = ranges(ONE, RANGE, some_counters())
+
+    for bounds in [(0, 256), (-100, 1000)]:
+        whole = found.between(*bounds)
+
+        assert (whole.share, whole.low, whole.high) == pytest.approx((1, 1, 1))
+
+
+def test_of_a_bucket_that_a_bound_cuts_nothing_is_presumed() -> None:
+    """The point counts the part; the lower bound leaves the bucket out, the upper takes it in."""
+    found = ranges(ONE, RANGE, some_counters())
+    inner, cut, outer = found.between(65, 100), found.between(64.5, 100.25), found.between(64, 101)
+
+    assert found.frequency is not None
+    first, last = found.frequency[64], found.frequency[100]
+    assert cut.share == pytest.approx((inner.share or 0) + first / 2 + last / 4)
+    assert (cut.low, cut.high) == pytest.approx((inner.low, outer.high))
+
+
+def test_a_range_within_one_bucket_may_be_empty() -> None:
+    """Its lower bound is 0, its upper bound the bucket's."""
+    found = ranges(ONE, RANGE, some_counters())
+    part = found.between(64.2, 64.4)
+
+    assert part.low == 0
+    assert part.high == found.between(64, 65).high
+
+
+def test_bounds_are_in_the_unit_of_the_range_to_the_last_decimals() -> None:
+    """0.1 + 0.2 of a range of 0.3 is its end, as a person means it."""
+    tenths = Number(Fraction(0), Fraction(256, 10))
+    counters = some_counters()
+    found, plain = ranges(ONE, tenths, counters), ranges(ONE, RANGE, counters)
+    one, other = found.between(0.1 + 0.2, 6.4), plain.between(3, 64)
+
+    assert (one.share, one.low, one.high) == pytest.approx((other.share, other.low, other.high))
+    assert (found.low, found.high) == pytest.approx((plain.low / 10, plain.high / 10))
+    assert one.of == "of these n answers"
+
+
+@pytest.mark.parametrize("bounds", [(10, 10), (10, 5), (float("nan"), 5)])
+def test_a_range_that_is_none_is_refused(bounds: tuple[float, float]) -> None:
+    """The lower bound first."""
+    found = ranges(ONE, RANGE, some_counters(1_000))
+
+    with pytest.raises(ValueError, match="the lower bound first"):
+        found.between(*bounds)
+
+
+@each_target
+def test_the_band_and_every_share_say_what_they_are_of(target: Target) -> None:
+    """These answers, or the population; and that the band holds everywhere."""
+    found = ranges(ONE, RANGE, some_counters(1_000), target=target)
+
+    assert found.curve.covers == GUARANTEED
+    assert ("population" in found.of) == target.sampled
+    assert found.between(0, 10).of == found.of
+
+
+def test_points_may_leave_the_bounds_but_bounds_stay_shares() -> None:
+    """A raw share below 0 is unbiased; its interval is within 0 and 1, and never of width zero."""
+    found = ranges(ONE, RANGE, some_counters(3_000, name="one hump"))
+    shares = [found.between(bucket, bucket + 1) for bucket in range(BUCKETS)]
+
+    assert any((each.share or 0) < 0 for each in shares)
+    assert all(0 <= each.low < each.high <= 1 for each in shares)
+
+
+def test_without_answers_there_are_no_points_and_every_bound_is_the_ranges() -> None:
+    """Nothing here is not a number, so it can be written as JSON."""
+    found = ranges(ONE, RANGE, np.zeros(ONE.counters, np.int64))
+    share = found.between(10, 20)
+
+    assert (found.n, found.mean, found.frequency, found.curve.share) == (0, None, None, None)
+    assert (share.share, share.low, share.high) == (None, 0, 1)
+    assert (found.low, found.high) == (0, BUCKETS)
+    assert json.dumps([*found.curve.low, *found.curve.high], allow_nan=False)
+
+
+@pytest.mark.parametrize("message", [0, 10, 100, 450])
+def test_one_answer_tells_next_to_nothing(message: int) -> None:
+    """Every share is still possible."""
+    counters = np.zeros(ONE.counters, np.int64)
+    counters[message] = 1
+    share = ranges(ONE, RANGE, counters).between(10, 20)
+
+    assert (share.low, share.high) == (0, 1)
+
+
+# -- from the device -------------------------------------------------------------------------------
+
+
+def test_reports_of_devices_become_ranges() -> None:
+    """The client's own randomizer, the wire, the tally and the estimate, end to end."""
+    asked = Collection(
+        app="acme",
+        name="minutes",
+        question="How long?",
+        domain=Number(Fraction(0), Fraction(240)),
+        measure=Measure.RANGES,
+        unit=Unit.USER,
+        start=date(2026, 12, 1),
+        until=date(2027, 12, 1),
+        epsilon=Fraction(4),
+    )
+    coins, generator = SeededCoins(4), np.random.default_rng(4)
+    minutes = 240 * generator.beta(2, 5, 4_000)
+    counters = tally(asked, [asked.randomize(float(value), coins) for value in minutes])
+    found = estimate(asked, counters)
+
+    assert isinstance(found, Ranges)
+    assert found.n == 4_000
+    assert "population" in found.of
+    assert found.low <= minutes.mean() <= found.high
+    for bounds in [(0, 30), (30, 60), (60, 120), (120, 240)]:
+        share = found.between(*bounds)
+
+        assert share.low <= np.mean((bounds[0] <= minutes) & (minutes < bounds[1])) <= share.high
+    median = found.quantile(0.5)
+    assert median.low <= np.median(minutes) <= median.high

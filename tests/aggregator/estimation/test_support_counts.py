@@ -1,0 +1,142 @@
+"""Hyperplanes become supports: exactly, for every field, however large the counts are."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.aggregator.estimation.collection_fixtures import falling, of_values
+from veilcount_aggregator.analysis.simulation import simulate, simulate_messages
+from veilcount_aggregator.estimation.projective_vectors import meets, numbers, vectors
+from veilcount_aggregator.estimation.singer_cycle import Ring, cycle, polynomial
+from veilcount_aggregator.estimation.support_counts import answers, held, joint, supports
+from veilcount_shared.mechanisms import Plane, Subset
+from veilcount_shared.mechanisms.finite_field import field_of
+from veilcount_shared.mechanisms.projective_geometry import points
+
+Ints = NDArray[np.int64]
+
+#: every characteristic that is shipped, lines of every kind: even and odd, with q prime or not
+SMALL = [(2, 3), (2, 6), (3, 4), (4, 3), (4, 4), (5, 3), (7, 3), (8, 3), (11, 3), (16, 3), (37, 3)]
+
+
+def plane(q: int, t: int) -> Plane:
+    """All points of a plane as inputs."""
+    return Plane.at(Fraction(1), points(q, t), q, t)
+
+
+def incidence(design: Plane) -> NDArray[np.bool_]:
+    """Who meets whom, asked of the device's own arithmetic, hyperplane by hyperplane."""
+    size = range(design.messages)
+    return np.array([[design.supports(message, x) for x in size] for message in size])
+
+
+def drawn(v: int, most: int) -> Ints:
+    """Counters between 0 and most, seeded."""
+    return np.random.default_rng(v).integers(0, most, v, endpoint=True)
+
+
+@pytest.mark.parametrize(("q", "t"), [(2, 5), (3, 3), (4, 3), (5, 3), (8, 3)])
+def test_decoding_is_what_the_device_would_count(q: int, t: int) -> None:
+    design = plane(q, t)
+    cells = drawn(design.messages, 1000)
+
+    assert (supports(design, cells) == cells @ incidence(design)).all()
+
+
+@pytest.mark.parametrize(("q", "t"), SMALL)
+@pytest.mark.parametrize("most", [1, 10**3, 10**9, 10**15])
+def test_decoding_equals_adding_up_cell_by_cell(q: int, t: int, most: int) -> None:
+    """The largest of these counts is far beyond what one transform resolves."""
+    design = plane(q, t)
+    cells = drawn(design.messages, most)
+    hyperplanes = vectors(q, t, np.arange(design.messages))
+    one_by_one = [cells[meets(design, hyperplanes, x)].sum() for x in range(design.messages)]
+
+    assert (supports(design, cells) == np.array(one_by_one)).all()
+
+
+def test_one_message_that_came_from_all_is_decoded_exactly() -> None:
+    """The worst case of a transform's error: one cell holds everything."""
+    design = plane(4, 6)
+    cells = np.zeros(design.messages, np.int64)
+    cells[17] = 10**17
+    through = held(design, np.array([17]))  # point 17's hyperplanes are hyperplane 17's points
+
+    assert (supports(design, cells) == 10**17 * through).all()
+
+
+@pytest.mark.parametrize(("q", "t"), SMALL)
+def test_the_cycle_visits_every_point_and_every_hyperplane(q: int, t: int) -> None:
+    everything = np.arange(points(q, t))
+
+    assert (np.sort(cycle(q, t).points) == everything).all()
+    assert (np.sort(cycle(q, t).hyperplanes) == everything).all()
+
+
+def test_a_polynomial_with_a_short_cycle_is_passed_over() -> None:
+    """x^4 + x^3 + x^2 + x + 1 has no factor over GF(2), but x^5 = 1; the cycle takes another."""
+    short = Ring(field_of(2), [1, 1, 1, 1])
+
+    assert short.power(5) == [1, 0, 0, 0]
+    assert polynomial(2, 4) == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize(("q", "t"), SMALL)
+def test_vectors_and_numbers_are_the_devices_own(q: int, t: int) -> None:
+    design = plane(q, t)
+    numbered = np.arange(design.messages)
+    found = vectors(q, t, numbered)
+
+    assert [list(map(int, row)) for row in zip(*found, strict=True)] == [
+        design.point(number) for number in range(design.messages)
+    ]
+    assert (numbers(field_of(q), found) == numbered).all()
+
+
+def test_a_few_values_are_decoded_alike_without_a_transform() -> None:
+    collection = of_values(5000)
+    design = collection.design
+    counters = simulate(collection, falling(5000, 300), np.random.default_rng(1))
+    places = np.array([0, 4999, 17])
+    assert isinstance(design, Plane)
+
+    assert (supports(design, counters, places) == supports(design, counters)[places]).all()
+
+
+@pytest.mark.parametrize(("k", "epsilon"), [(16, "1"), (300, "1"), (16, "4"), (2, "1")])
+def test_answers_are_counted_back(k: int, epsilon: str) -> None:
+    collection = of_values(k, epsilon)
+    design = collection.design
+    assert isinstance(design, Subset | Plane)
+
+    for n in (0, 1, 77):
+        counters = simulate(collection, falling(k, n), np.random.default_rng(n))
+
+        assert answers(design, counters) == n
+
+
+@pytest.mark.parametrize(("k", "epsilon"), [(12, "0.5"), (12, "4"), (300, "1")])
+def test_values_are_held_together_as_often_as_reports_say(k: int, epsilon: str) -> None:
+    """Of a plane and of one input a report exactly; of subsets on average, within 6 errors."""
+    collection = of_values(k, epsilon)
+    design, rng, n = collection.design, np.random.default_rng(3), 40_000
+    assert isinstance(design, Subset | Plane)
+    whole = np.array([0, 3, 4, k - 1])
+    inputs = np.repeat(np.arange(k), falling(k, n))
+    sent = [int.from_bytes(row) for row in simulate_messages(collection, inputs, rng)]
+    if isinstance(design, Plane):
+        hyperplanes = vectors(design.q, design.t, np.array(sent))
+        rows = np.array([meets(design, hyperplanes, x) for x in range(k)])
+        counters = np.bincount(sent, minlength=design.messages)
+    else:
+        members = np.array([design.members(message) for message in sent])
+        rows = np.array([(members == x).any(axis=1) for x in range(k)])
+        counters = rows.sum(axis=1)
+    together = (rows * rows[whole].sum(axis=0)).mean(axis=1)
+    error = 0 if isinstance(design, Plane) or design.w == 1 else 6 * len(whole) / np.sqrt(n)
+
+    assert np.abs(joint(design, counters, whole) - together).max() <= error + 1e-9

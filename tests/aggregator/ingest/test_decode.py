@@ -1,0 +1,491 @@
+"""Bodies to columns: the quick readers and `veilcount_shared` agree on every input.
+
+Agree: the same bodies are taken, as the same columns; the others are refused by the same class of
+error at the same place. Only what is too crowded for any batch is refused without its exact place.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.properties.test_wire import BAD, GOOD, KEYS, REPORT_KEYS, Vector, body_of, text
+from tests.strategies import batches, json_values
+from veilcount_aggregator.ingest.decode import Body, TooLarge, Unsupported, read_body
+from veilcount_aggregator.ingest.decode.binary_fast import read_packed
+from veilcount_aggregator.ingest.decode.columns import sheets_of
+from veilcount_aggregator.ingest.decode.json_fast import read_text
+from veilcount_shared.errors import BadField, WireError, WrongLength
+from veilcount_shared.report import MAX_MESSAGE, MAX_REPORTS, PSEUDONYM_BYTES, Batch, Losses, Report
+from veilcount_shared.wire import (
+    JSON_TYPE,
+    MAX_BODY,
+    PACKED_TYPE,
+    decode_json,
+    decode_packed,
+    encode_json,
+    encode_packed,
+)
+
+KINDS = {"json": JSON_TYPE, "packed": PACKED_TYPE}
+DECODERS: dict[str, Callable[[bytes], Batch]] = {"json": decode_json, "packed": decode_packed}
+REPORT = Report("ab" * 32, 65535, 31, bytes(range(16)), 1023, b"\xff" * MAX_MESSAGE)
+
+
+def columns(body: Body) -> object:
+    """Return all that a body says, to be compared."""
+    sheets = [
+        (
+            sheet.fingerprint,
+            sheet.places.tolist(),
+            sheet.pseudonyms.tolist(),
+            sheet.periods.tolist(),
+            sheet.segments.tolist(),
+            sheet.slots.tolist(),
+            sheet.messages.tolist(),
+        )
+        for sheet in body.sheets
+    ]
+    return body.reports, sheets, body.losses, body.test
+
+
+def told(kind: str, raw: bytes) -> object:
+    """Return what a body says by the quick way, or its error's class and place."""
+    try:
+        return columns(read_body(KINDS[kind], "", raw))
+    except WireError as error:
+        shared = WrongLength if isinstance(error, TooLarge) else type(error)
+        return shared.__name__, error.place
+
+
+def truth(kind: str, raw: bytes) -> object:
+    """Return what `veilcount_shared` says of it."""
+    try:
+        batch = DECODERS[kind](raw)
+    except WireError as error:
+        return type(error).__name__, error.place
+    return columns(Body(len(batch.reports), sheets_of(batch.reports), batch.losses, batch.test))
+
+
+# -- agreement -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("vector", GOOD.values(), ids=GOOD)
+def test_every_good_vector_is_read_alike(vector: Vector) -> None:
+    """The pinned bodies, and every other JSON text that means the same."""
+    packed = bytes.fromhex(text(vector["packed"]))
+    spelled = [vector["json"], *vector.get("also", [])]
+
+    assert told("packed", packed) == truth("packed", packed)
+    for each in spelled:
+        body = text(each).encode()
+        assert told("json", body) == truth("json", body)
+
+
+@pytest.mark.parametrize("vector", BAD, ids=[f"{bad['kind']}: {bad['why']}" for bad in BAD])
+def test_every_bad_vector_is_refused_alike(vector: dict[str, str]) -> None:
+    """With the pinned class and place."""
+    assert told(vector["kind"], body_of(vector)) == (vector["error"], vector["place"])
+
+
+@given(batch=batches())
+def test_every_batch_is_read_alike(batch: Batch) -> None:
+    """From both spellings; those with reports by the quick readers alone."""
+    packed, spelled = encode_packed(batch), encode_json(batch)
+
+    assert told("packed", packed) == truth("packed", packed)
+    assert told("json", spelled) == truth("json", spelled)
+    assert (read_packed(packed) is not None) == bool(batch.reports)
+    assert (read_text(spelled) is not None) == bool(batch.reports)
+
+
+@given(batch=batches(), place=st.integers(0), value=st.integers(0, 255))
+def test_a_changed_byte_is_judged_alike(batch: Batch, place: int, value: int) -> None:
+    """Wherever it stands, and whatever it becomes."""
+    for kind, encode in (("packed", encode_packed), ("json", encode_json)):
+        raw = bytearray(encode(batch))
+        raw[place % len(raw)] = value
+
+        assert told(kind, bytes(raw)) == truth(kind, bytes(raw))
+
+
+@given(batch=batches(), key=st.sampled_from(KEYS + REPORT_KEYS), value=json_values())
+def test_anything_in_any_field_is_judged_alike(batch: Batch, key: str, value: object) -> None:
+    """NaN, infinities, fractions, big integers, lone surrogates, lists and objects."""
+    fields = json.loads(encode_json(batch))
+    for changed in [fields] if key in KEYS else fields["reports"][-1:]:
+        changed[key] = value
+    for escaped in (True, False):
+        raw = json.dumps(fields, ensure_ascii=escaped).encode("utf-8", "surrogatepass")
+
+        assert told("json", raw) == truth("json", raw)
+
+
+#: what tells one reader of JSON from another, in place of a number or around the whole
+ODD = [
+    *("1.0", "1e3", "1E0", "-0", "-1", "01", "+1", "0x1", "1_0", "NaN", "Infinity", "-Infinity"),
+    *("true", "false", "null", '"1"', "[1]", "{}", "9" * 30, "9" * 5000, "1 ", "1\\u0020"),
+    "\N{FULLWIDTH DIGIT ONE}",
+    *("\ufeff1", "1//", "1/**/", "1,", "'1'", '"\\ud800"', "\x00", "\x0b1", "1\x0c"),
+]
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("key", ["version", "test", "losses", "padding", "period", "slot"])
+def test_odd_spellings_are_judged_alike(key: str, odd: str) -> None:
+    """Where another reader of JSON might say one, or nothing."""
+    report = '{"fingerprint":"%s","period":1,"segment":0,"pseudonym":"%s","slot":2,"message":"AQ"}'
+    values = {"version": "1", "test": "false", "losses": "null", "padding": '""'}
+    one = report % ("ab" * 32, "A" * 22)
+    if key in values:
+        values[key] = odd
+    else:
+        one = one.replace({"period": ":1", "slot": ":2"}[key], f":{odd}")
+    fields = ",".join(f'"{name}":{value}' for name, value in values.items())
+    raw = f'{{{fields},"reports":[{one}]}}'.encode()
+
+    assert told("json", raw) == truth("json", raw)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"period":1', '"period":0,"period":1'),
+        ('"version":1', '"version":1,"version":1'),
+        ('"version":1', '"version":1,"test":true,"test":false'),
+        ('"period":1', '"period":1,"period":1,"period":1'),
+        ('"period":1', '"\\u0070eriod":1'),
+        ('"message":"AQ"', '"message":":"'),
+        ('"version":1', '"version":1,"padding":":"'),
+        ('"version":1,', ""),
+        ('"message":"AQ"', '"message":"AR"'),
+        ('"message":"AQ"', '"message":"AQ=="'),
+        ('"message":"AQ"', '"message":"A Q"'),
+        ('"message":"AQ"', '"message":"A\\nQ"'),
+        ('"message":"AQ"', '"message":"+/"'),
+        ('"message":"AQ"', '"message":"A"'),
+        ('"message":"AQ"', '"message":"AAAAA"'),
+        ('"message":"AQ"', '"message":""'),
+        ("abab", "ABAB"),
+        ("abab", "abag"),
+    ],
+)
+def test_doubled_keys_and_other_spellings_are_judged_alike(old: str, new: str) -> None:
+    """A key that stands twice is refused though msgspec would take the last."""
+    good = (
+        '{"version":1,"reports":[{"fingerprint":"FFFF","period":1,"segment":0,'
+        '"pseudonym":"AAAAAAAAAAAAAAAAAAAAAA","slot":2,"message":"AQ"}]}'
+    ).replace("FFFF", "ab" * 32)
+    raw = good.replace(old, new, 1).encode()
+
+    assert good.encode() != raw
+    assert told("json", raw) == truth("json", raw)
+
+
+def mutated(random_: random.Random, raw: bytes) -> bytes:
+    """Return a body with a few of its parts changed, doubled, left out or moved."""
+    body = bytearray(raw)
+    for _ in range(random_.randint(1, 3)):
+        place, size = random_.randrange(len(body) + 1), random_.choice([1, 1, 1, 2, 8, 30])
+        part = body[place : place + size]
+        match random_.randrange(5):
+            case 0:
+                del body[place : place + size]
+            case 1:
+                body[place:place] = part
+            case 2:
+                body[place : place + len(part)] = random_.randbytes(len(part))
+            case 3:
+                body[place:place] = random_.choice([b'"', b"{", b"[", b",", b":", b"1", b"\0"])
+            case _:
+                other = random_.randrange(len(body) + 1)
+                body[place : place + size] = body[other : other + size]
+    return bytes(body)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mutated_bodies_are_judged_alike(seed: int) -> None:
+    """Bytes left out, doubled, moved and changed, in both spellings, of several series."""
+    random_ = random.Random(seed)
+    for _ in range(1500):
+        batch = some_batch(random_)
+        for kind, encode in (("packed", encode_packed), ("json", encode_json)):
+            raw = mutated(random_, encode(batch))
+
+            assert told(kind, raw) == truth(kind, raw)
+
+
+def some_batch(random_: random.Random) -> Batch:
+    """Return a small batch of up to three series of up to two widths."""
+    return Batch(
+        tuple(
+            Report(
+                f"{series:x}" * 64,
+                random_.randrange(65536),
+                random_.randrange(32),
+                random_.randbytes(PSEUDONYM_BYTES),
+                random_.randrange(1024),
+                random_.randbytes(1 + series // 2),
+            )
+            for series in (random_.randrange(3) for _ in range(random_.randint(1, 5)))
+        ),
+        padding=random_.choice([0, 0, 7]),
+    )
+
+
+# -- the largest, the widest, the other kinds ------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_largest_batch_is_read_quickly(kind: str) -> None:
+    """A thousand of the widest messages are no matter for the slow way."""
+    batch = Batch((REPORT,) * MAX_REPORTS, padding=65535)
+    raw = {"json": encode_json, "packed": encode_packed}[kind](batch)
+    quick = {"json": read_text, "packed": read_packed}[kind](raw)
+
+    assert quick is not None
+    assert columns(quick) == truth(kind, raw)
+
+
+def test_255_series_of_three_widths_are_read_alike() -> None:
+    """As many as a byte counts, in an order that is not the order of first use."""
+    reports = [
+        Report(f"{place:064x}", 0, 0, bytes(PSEUDONYM_BYTES), 0, bytes(place % 3 + 1))
+        for place in range(255)
+    ]
+    raw = encode_packed(Batch((*reports, *reversed(reports))))
+
+    assert columns(read_body(PACKED_TYPE, "", raw)) == truth("packed", raw)
+
+
+def test_losses_and_test_batches_are_read() -> None:
+    """By the slow way, which is quick enough for what has no reports."""
+    lost = Batch(losses=Losses("cd" * 32, 1, 2, 3), test=True)
+    body = read_body(PACKED_TYPE, "", encode_packed(lost))
+
+    assert (body.losses, body.test, body.reports) == (lost.losses, True, 0)
+
+
+def test_a_type_may_have_parameters_and_capitals() -> None:
+    """As HTTP allows."""
+    raw = encode_json(Batch((REPORT,)))
+
+    assert read_body("Application/JSON; charset=utf-8", "", raw).reports == 1
+    assert read_body(JSON_TYPE, "Identity", raw).reports == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "coding", "place"),
+    [
+        ("", "", "Content-Type"),
+        ("text/plain", "", "Content-Type"),
+        (JSON_TYPE, "br", "Content-Encoding"),
+        (JSON_TYPE, "gzip, gzip", "Content-Encoding"),
+        (PACKED_TYPE, "gzip", "Content-Encoding"),
+        (PACKED_TYPE, "br", "Content-Encoding"),
+    ],
+)
+def test_other_types_and_codings_are_not_read(kind: str, coding: str, place: str) -> None:
+    """And the header is named."""
+    with pytest.raises(Unsupported) as caught:
+        read_body(kind, coding, encode_packed(Batch((REPORT,))))
+
+    assert caught.value.place == place
+
+
+# -- gzip ------------------------------------------------------------------------------------------
+
+
+def test_zipped_json_is_read() -> None:
+    """It means what it means unzipped."""
+    raw = encode_json(Batch((REPORT, replace(REPORT, slot=1))))
+
+    assert columns(read_body(JSON_TYPE, "gzip", gzip.compress(raw, mtime=0))) == truth("json", raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{}",
+        gzip.compress(b"{}", mtime=0)[:-1],
+        gzip.compress(b"{}", mtime=0) + b"x",
+        gzip.compress(b"{}", mtime=0) * 2,
+        zlib.compress(b"{}"),
+        gzip.compress(bytes(1000), mtime=0)[:-9] + bytes(9),
+    ],
+)
+def test_what_is_not_one_whole_stream_is_refused(raw: bytes) -> None:
+    """Cut, followed by more, doubled, of another format, with a wrong sum."""
+    with pytest.raises(BadField) as caught:
+        read_body(JSON_TYPE, "gzip", raw)
+
+    assert caught.value.place == "body"
+
+
+def test_a_bomb_stays_packed() -> None:
+    """200 MB of zeros in 200 kB cost no more than the two that are looked at."""
+    bomb = gzip.compress(bytes(200 << 20), 1, mtime=0)
+
+    begun = time.process_time()
+    with pytest.raises(TooLarge):
+        read_body(JSON_TYPE, "gzip", bomb)
+
+    assert time.process_time() - begun < 0.010
+
+
+# -- what refusing costs ---------------------------------------------------------------------------
+
+
+def filled(piece: bytes, before: bytes = b"", after: bytes = b"") -> bytes:
+    """Return as many pieces as a body holds."""
+    return before + piece * ((MAX_BODY - len(before + after)) // len(piece)) + after
+
+
+LACKING = b'"fingerprint":"%s","period":0,"segment":0,"pseudonym":"%s","slot":0' % (
+    b"ab" * 32,
+    b"A" * 22,
+)
+HOSTILE = {
+    "lists in lists": filled(b"["),
+    "lists in lists, in a field": filled(b"[", b'{"version":1,"reports":'),
+    "fewer lists in lists": b"[" * 2_000 + b"]" * 2_000,
+    "objects in objects": filled(b'{"a":'),
+    "empty objects": filled(b"{},", b'{"version":1,"reports":[', b"{}]}"),
+    "keys": filled(b'"a":1,', b"{", b'"b":1}'),
+    "other keys": b"{%s}" % b",".join(b'"%06x":1' % key for key in range(180_000)),
+    "long keys": filled(b'"%s":1,' % (b"a" * 1_000), b"{", b'"b":1}'),
+    "numbers": filled(b"1,", b'{"version":1,"reports":[', b"1]}"),
+    "long numbers": filled(b"9" * 4_299 + b",", b'{"version":1,"reports":[', b"1]}"),
+    "long negative numbers": filled(b"-%s, " % (b"9" * 4_299), b'{"version":1,"reports":[', b"1]}"),
+    "numbers of 190 digits": filled(b"9" * 190 + b",", b'{"version":1,"reports":[', b"1]}"),
+    "one number": filled(b"9", b'{"version":', b"}"),
+    "strings": filled(b'"",', b'{"version":1,"reports":[', b'""]}'),
+    "escapes": filled(b"\\u0041", b'{"version":1,"reports":[],"padding":"', b'"}'),
+    "surrogates": filled(b"\\ud800", b'{"version":1,"reports":[],"padding":"', b'"}'),
+    "a long padding": filled(b"0", b'{"version":1,"reports":[],"padding":"', b'"}'),
+    "white space": filled(b" ", b"", b"{}"),
+    "other letters": filled("ü".encode(), b'{"version":1,"reports":[],"padding":"', b'"}'),
+    "no UTF-8": filled(b"\xff"),
+    "a long pseudonym": json.dumps(
+        {
+            "version": 1,
+            "reports": [
+                {
+                    "fingerprint": "ab" * 32,
+                    "period": 0,
+                    "segment": 0,
+                    "pseudonym": "A" * 2_000_000,
+                    "slot": 0,
+                    "message": "AQ",
+                }
+            ],
+        }
+    ).encode(),
+    "twelve thousand reports": filled(b"{%s}," % LACKING, b'{"version":1,"reports":[', b"{}]}"),
+    "three thousand reports": b'{"version":1,"reports":[%s{}]}' % (b"{%s}," % LACKING * 3_000),
+    "a thousand reports, the last one bad": encode_json(Batch((REPORT,) * 1_000))[:-20] + b'1"}',
+    "a thousand reports, the last one worse": encode_json(Batch((REPORT,) * 1_000)).replace(
+        b'_w"}],"padding"', b'_x"}],"padding"'
+    ),
+}
+
+
+NUMBERS = json.dumps(list(range(300_000))).encode()  # about as long
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_refusing_two_megabytes_costs_little(name: str) -> None:
+    """Whatever they are full of: less than the standard library takes to read twice as much."""
+    assert cost(refused, HOSTILE[name]) < 2 * cost(json.loads, NUMBERS)
+
+
+def test_the_protocols_plain_reader_would_cost_more() -> None:
+    """So the bound above can be missed."""
+    costs = [cost(refused_by_the_protocol, raw) for raw in HOSTILE.values()]
+
+    assert max(costs) > 2 * cost(json.loads, NUMBERS)
+
+
+def cost(read: Callable[[bytes], object], raw: bytes) -> float:
+    """Return the seconds of one core that reading takes, undisturbed at best."""
+
+    def once() -> float:
+        begun = time.process_time()
+        read(raw)
+        return time.process_time() - begun
+
+    return min(once() for _ in range(3))
+
+
+def refused(raw: bytes) -> None:
+    """Refuse a body as the aggregator does."""
+    with pytest.raises(WireError):
+        read_body(JSON_TYPE, "", raw)
+
+
+def refused_by_the_protocol(raw: bytes) -> None:
+    """Refuse a body as the protocol's plain reader does."""
+    with pytest.raises(WireError):
+        decode_json(raw)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_refused_for_its_crowd_is_no_batch(name: str) -> None:
+    """`veilcount_shared`, which takes its time, refuses it too."""
+    with pytest.raises(WireError):
+        decode_json(HOSTILE[name])
+
+
+def test_a_batch_of_a_few_reports_too_many_is_told_so() -> None:
+    """A slip of a client gets its exact place: only what no client sends does without."""
+    one = json.loads(encode_json(Batch((replace(REPORT, message=b"\1"),))))
+    raw = json.dumps(one | {"reports": one["reports"] * 3_000}).encode()
+
+    assert told("json", raw) == ("WrongLength", "reports")
+
+
+# -- what reading costs ----------------------------------------------------------------------------
+
+
+def reading(kind: str, reports: int) -> float:
+    """Return the microseconds of one core to read a body of so many reports, the best of five."""
+    batch = Batch(tuple(replace(REPORT, slot=place, message=b"\1") for place in range(reports)))
+    raw = {"json": encode_json, "packed": encode_packed}[kind](batch)
+    times = 300
+    spent = []
+    for _ in range(5):
+        begun = time.process_time()
+        for _ in range(times):
+            read_body(KINDS[kind], "", raw)
+        spent.append(time.process_time() - begun)
+    return min(spent) / times * 1e6
+
+
+@pytest.mark.parametrize(("kind", "one", "more"), [("packed", 25, 0.25), ("json", 40, 2)])
+def test_a_body_costs_microseconds(kind: str, one: float, more: float) -> None:
+    """One report, and each further one of a hundred: a third of this is usual."""
+    first, hundred = reading(kind, 1), reading(kind, 100)
+
+    assert first < one
+    assert (hundred - first) / 99 < more
+
+
+def test_columns_are_numbers_that_the_intake_can_add() -> None:
+    """64 bits wide and with a sign, whatever the wire has."""
+    sheet = read_body(PACKED_TYPE, "", encode_packed(Batch((REPORT,)))).sheets[0]
+
+    assert {each.dtype for each in (sheet.periods, sheet.segments, sheet.slots)} == {
+        np.dtype(np.int64)
+    }
+    assert sheet.pseudonyms.shape == (1, PSEUDONYM_BYTES)

@@ -1,0 +1,234 @@
+"""A body and a day to verdicts: each as the definition says, and each as its age says."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from tests.aggregator.aggregator_fixtures import asked
+from veilcount_aggregator.ingest.decode import Body
+from veilcount_aggregator.ingest.decode.columns import sheets_of
+from veilcount_aggregator.ingest.pipeline import LOSS, Intake, judge
+from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
+from veilcount_aggregator.ingest.service_counters import Notebook
+from veilcount_aggregator.series.series import Series, utc_day
+from veilcount_aggregator.store import COUNTED, ROW_BYTES, VERDICT, VERDICTS, Codes, Note, Spends
+from veilcount_shared import Collection
+from veilcount_shared.errors import ReportError
+from veilcount_shared.report import Losses, Report, check
+from veilcount_shared.schedule import closes, opens
+from veilcount_shared.verdict import Verdict, refusal
+
+LIMIT = PseudonymLimit(5, lambda: b"")
+SERIES = {
+    "linked": Series(asked(unit='"week"')),
+    "by period": Series(asked(unit='"event"', per_day=3, until="2026-12-31")),
+    "unlinked": Series(asked(unit='"event"', per_day=3, linkage='"none"', until="2026-12-31")),
+    "for life": Series(asked(unit='"user"')),
+    "with segments": Series(asked(segments='{arm = ["A", "B", "C"]}')),
+}
+every = pytest.mark.parametrize("series", SERIES.values(), ids=SERIES)
+
+
+@dataclass
+class Counting:
+    """What is behind the intake: it takes what it is told to count, and remembers all it got."""
+
+    asked: list[Spends] = field(default_factory=list)
+
+    def commit(self, spends: Sequence[Spends]) -> list[Codes]:
+        """Give each report the verdict it has if its slot is free."""
+        self.asked += spends
+        return [each.otherwise.astype(np.uint8) for each in spends]
+
+
+@dataclass
+class Desk:
+    """An intake, with what is behind it and beside it."""
+
+    behind: Counting = field(default_factory=Counting)
+    notebook: Notebook = field(default_factory=lambda: Notebook(lambda: 0.0))
+
+    def take(self, *reports: Report, day: date, series: Sequence[Series] = ()) -> list[Verdict]:
+        """Return the verdicts of a batch."""
+        known = {each.fingerprint: each for each in series or SERIES.values()}
+        body = Body(len(reports), sheets_of(reports))
+        return Intake(self.behind.commit, self.notebook, LIMIT).take(body, known, day)
+
+    def noted(self) -> dict[tuple[str, str], int]:
+        """Return what was counted beside."""
+        return {
+            (note.what, note.word): number for note, number in self.notebook.take(now=True).items()
+        }
+
+
+def report(series: Series, **changed: int | bytes) -> Report:
+    """Return a good report of the first period."""
+    packed = series.collection.pack(0)
+    good = Report(series.fingerprint, 0, 0, secrets.token_bytes(16), 0, packed)
+    return replace(good, **changed)  # type: ignore[arg-type] # by name
+
+
+def grid(series: Series) -> Iterator[Report]:
+    """Yield reports with every number at its ends and a step beyond."""
+    collection = series.collection
+    for period in {0, 1, 2, collection.periods - 1, collection.periods, 65535}:
+        for slot in {0, 1, 2, 3, period % 1024, 3 * period % 1024, (3 * period + 3) % 1024, 1023}:
+            for segment in (0, 1, 2, 3, 31):
+                for message in (b"\0", b"\1", b"\2", b"\xff"):
+                    yield report(series, period=period, slot=slot, segment=segment, message=message)
+
+
+@every
+def test_each_report_is_judged_as_the_definition_says(series: Series) -> None:
+    """By `veilcount_shared`, one at a time; here by columns."""
+    reports = list(grid(series))
+    codes = judge(series, sheets_of(reports)[0])
+
+    assert [VERDICTS[code] for code in codes] == [
+        alone(each, series.collection) for each in reports
+    ]
+
+
+def alone(given: Report, collection: Collection) -> Verdict:
+    """Return what one report is by itself."""
+    try:
+        check(given, collection)
+    except ReportError as error:
+        return refusal(error)
+    return Verdict.COUNTED
+
+
+@every
+def test_ages_are_judged_to_the_second(series: Series) -> None:
+    """Early before its period opens, stale once `late` days have gone since it closed."""
+    collection = series.collection
+    width = collection.per_period
+    slots = {period: period * width if series.linked else 0 for period in range(collection.periods)}
+    late = timedelta(days=collection.late)
+    for period in {0, collection.periods // 2, collection.periods - 1}:
+        given = report(series, period=period, slot=slots[period])
+        first, last = opens(collection, period), closes(collection, period) + late
+        for now in (first, last):
+            for moment in (now - timedelta(seconds=1), now, now + timedelta(seconds=1)):
+                expected = (
+                    Verdict.EARLY
+                    if moment < first
+                    else Verdict.STALE
+                    if moment >= last
+                    else Verdict.COUNTED
+                )
+
+                assert Desk().take(given, day=utc_day(moment)) == [expected]
+
+
+def test_a_day_is_the_days_of_utc() -> None:
+    """Wherever the server stands."""
+    east = datetime.fromisoformat("2026-12-02T01:00:00+05:00")
+
+    assert utc_day(east) == date(2026, 12, 1)
+    assert utc_day(datetime(2026, 12, 1, tzinfo=UTC)) == date(2026, 12, 1)
+
+
+def test_a_spent_slot_is_looked_up_before_the_age_is_judged() -> None:
+    """So the store is asked about early, stale and closed ones too, with that verdict at hand."""
+    desk, series = Desk(), SERIES["by period"]
+    given = [report(series, period=period) for period in (0, 3, 29)]
+    day = date(2027, 1, 2)
+    verdicts = desk.take(*given, day=day)
+    closed = Desk()
+    verdict = closed.take(given[1], day=day, series=[replace(series, closed=True)])
+
+    assert verdicts == [Verdict.STALE, Verdict.COUNTED, Verdict.COUNTED]
+    assert [len(each) for each in desk.behind.asked] == [3]
+    assert verdict == [Verdict.CLOSED]
+    assert [len(each) for each in closed.behind.asked] == [1]
+
+
+def test_verdicts_stand_in_the_batchs_order() -> None:
+    """Whatever series the reports are of, and whatever becomes of them."""
+    desk, one, two = Desk(), SERIES["linked"], SERIES["by period"]
+    unknown = report(one)
+    verdicts = desk.take(
+        report(two),
+        replace(unknown, fingerprint="0" * 64),
+        report(one, message=b"\7"),
+        report(two, slot=3),
+        report(one),
+        report(two, period=9),
+        day=date(2026, 12, 1),
+    )
+
+    assert verdicts == [
+        Verdict.COUNTED,
+        Verdict.UNKNOWN_COLLECTION,
+        Verdict.MALFORMED,
+        Verdict.OVER_BUDGET,
+        Verdict.COUNTED,
+        Verdict.EARLY,
+    ]
+
+
+def test_only_what_could_count_is_asked_of_the_store() -> None:
+    """And once for a whole batch; nothing at all if nothing could."""
+    desk, series = Desk(), SERIES["linked"]
+    desk.take(report(series, message=b"\7"), report(series, slot=9), day=date(2026, 12, 1))
+
+    assert desk.behind.asked == []
+    assert desk.noted() == {(VERDICT, "malformed"): 1, (VERDICT, "over_budget"): 1}
+
+
+def test_unknown_fingerprints_are_noted_without_their_names() -> None:
+    """Anyone could make up as many as he likes."""
+    notebook = Notebook(lambda: 0.0)
+    desk = Desk(notebook=notebook)
+    given = [replace(report(SERIES["linked"]), fingerprint=f"{place:064x}") for place in range(3)]
+    desk.take(*given, day=date(2026, 12, 1))
+
+    assert notebook.take(now=True) == {Note(VERDICT, "", -1, Verdict.UNKNOWN_COLLECTION): 3}
+
+
+def test_what_is_asked_of_the_store_is_what_was_sent() -> None:
+    """The first bytes of each pseudonym, its epoch, and the message."""
+    desk, series = Desk(), SERIES["with segments"]
+    given = [report(series, period=period, slot=period, segment=2) for period in (0, 1)]
+    desk.take(*given, day=date(2027, 1, 15))
+    (asked_,) = desk.behind.asked
+
+    assert asked_.rows.tobytes() == b"".join(each.pseudonym[:ROW_BYTES] for each in given)
+    assert (asked_.epochs.tolist(), asked_.periods.tolist()) == ([0, 0], [0, 1])
+    assert (asked_.segments.tolist(), asked_.slots.tolist()) == ([2, 2], [0, 1])
+    assert asked_.messages.tobytes() == given[0].message * 2
+    assert (asked_.room, asked_.otherwise.tolist()) == (5, [COUNTED] * 2)
+
+
+def test_losses_are_noted_by_reason_and_digits() -> None:
+    """Of unknown series none are."""
+    desk = Desk()
+    known = {each.fingerprint: each for each in SERIES.values()}
+    intake = Intake(desk.behind.commit, desk.notebook, LIMIT)
+    for fingerprint in (SERIES["linked"].fingerprint, "0" * 64):
+        body = Body(0, (), Losses(fingerprint, aged=1, corrupt=4))
+        assert intake.take(body, known, date(2026, 12, 1)) == []
+
+    assert desk.noted() == {(LOSS, "aged:1"): 1, (LOSS, "corrupt:4"): 1}
+
+
+class Midnight(dict[date, tuple[int, int]]):
+    """What another thread, a day further, does to the memory at the worst moment."""
+
+    def __setitem__(self, day: date, ages: tuple[int, int]) -> None:
+        """Forget it at once."""
+
+
+def test_at_midnight_two_days_are_asked_for_at_once() -> None:
+    """One thread's new day takes nothing from a request that began on the old one."""
+    series = Series(asked(), _ages=Midnight())
+
+    assert series.taken(date(2026, 12, 31)) == (0, 0)
+    assert series.taken(date(2027, 1, 1)) == (0, 1)

@@ -1,0 +1,142 @@
+"""`full` tells a stranger no exact number of a collection whose n is withheld.
+
+The attack: fill a period with invented pseudonyms until the first `full`; the setting less what was
+sent is the number of those who were there before.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from veilcount_aggregator.ingest.decode import Body
+from veilcount_aggregator.ingest.decode.columns import sheets_of
+from veilcount_aggregator.ingest.group_commit import Committer
+from veilcount_aggregator.ingest.pipeline import Intake
+from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit, stored_key
+from veilcount_aggregator.ingest.service_counters import Notebook
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.store import Store, open_store
+from veilcount_shared import parse_collections
+from veilcount_shared.report import Report
+from veilcount_shared.verdict import Verdict
+
+SETTING = 60
+HONEST = 7
+PERIODS = 20
+TEXT = """
+app = "acme"
+[visited]
+question = "?"
+boolean = true
+unit = "day"
+from = 2026-12-01
+until = 2026-12-21
+late = 30
+"""
+
+
+def series(*keys: str) -> Series:
+    return Series(parse_collections("\n".join((TEXT, *keys)), lambda _: [])["visited"])
+
+
+WITHHELD = series('model = "central"', "budget = 1", 'adjacency = "add-remove"')
+PUBLIC = series('model = "central"', "budget = 1", 'adjacency = "substitute"')
+LOCAL = series("epsilon = 1")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = open_store(f"sqlite:///{tmp_path}/store.db", make=True)
+    yield opened
+    opened.close()
+
+
+@dataclass(frozen=True)
+class Unvaried(PseudonymLimit):
+    """The planted fault: one limit for all, which everyone knows."""
+
+    def of(self, series: Series, period: int) -> int:
+        return self.most
+
+
+def learnt(store: Store, which: Series, limit: PseudonymLimit) -> list[int]:
+    """What the attacker takes for the number of honest pseudonyms, period by period."""
+    notebook = Notebook(lambda: 0.0)
+    intake = Intake(Committer(store, notebook).commit, notebook, limit)
+    day = which.collection.until
+    found = []
+    for period in range(PERIODS):
+        fill(intake, which, period, HONEST, day)
+        verdicts = fill(intake, which, period, SETTING, day)
+        found.append(SETTING - verdicts.index(Verdict.FULL))
+    return found
+
+
+def fill(intake: Intake, which: Series, period: int, number: int, day: object) -> list[Verdict]:
+    """Send reports of so many new pseudonyms."""
+    packed = which.collection.pack(0)
+    reports = [
+        Report(which.fingerprint, period, 0, secrets.token_bytes(16), 0, packed)
+        for _ in range(number)
+    ]
+    body = Body(number, sheets_of(reports))
+    return intake.take(body, {which.fingerprint: which}, day)  # type: ignore[arg-type] # a date
+
+
+def fixed(most: int = SETTING, key: bytes = b"a key") -> PseudonymLimit:
+    return PseudonymLimit(most, lambda: key)
+
+
+def test_who_fills_a_period_does_not_learn_how_many_were_there(store: Store) -> None:
+    """What he takes for n is spread over half the setting, above n, by the period's own draw."""
+    limit = fixed()
+    found = learnt(store, WITHHELD, limit)
+    drawn = [SETTING - limit.of(WITHHELD, period) for period in range(PERIODS)]
+
+    assert found == [HONEST + each for each in drawn]
+    assert len(set(found)) > PERIODS // 2
+
+
+@pytest.mark.parametrize(
+    ("which", "limit"),
+    [
+        (WITHHELD, Unvaried(SETTING, lambda: b"")),
+        (PUBLIC, fixed()),
+        (LOCAL, fixed()),
+    ],
+    ids=["the planted fault", "public n", "local"],
+)
+def test_the_attack_works_where_the_limit_is_known(
+    store: Store, which: Series, limit: PseudonymLimit
+) -> None:
+    """Against one known limit; and, harmless, where n is public anyway."""
+    assert learnt(store, which, limit) == [HONEST] * PERIODS
+
+
+def test_limits_fill_the_upper_half_and_no_more() -> None:
+    """Over 4,000 fixed keys each of the 30 limits is drawn: one would be missing once in e^130."""
+    found = {fixed(key=f"{n}".encode()).of(WITHHELD, 0) for n in range(4000)}
+
+    assert found == set(range(SETTING // 2 + 1, SETTING + 1))
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 10**7])
+def test_a_limit_leaves_at_least_half(most: int) -> None:
+    assert all(most / 2 <= fixed(most).of(WITHHELD, period) <= most for period in range(50))
+
+
+def test_all_workers_of_a_store_derive_the_same_limits(store: Store, tmp_path: Path) -> None:
+    """Also after a restart: the key is made once, and another store has another."""
+    one, two = (PseudonymLimit(10**6, stored_key(store)) for _ in range(2))
+    other_store = open_store(f"sqlite:///{tmp_path}/other.db", make=True)
+    other = PseudonymLimit(10**6, stored_key(other_store))
+    periods = range(8)
+    found = [[each.of(WITHHELD, period) for period in periods] for each in (one, two, other)]
+    other_store.close()
+
+    assert found[0] == found[1] != found[2]

@@ -1,0 +1,205 @@
+"""Crowds that answer through the intake of a real store, by the exact law of the devices."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tests.aggregator.api.deployment_fixtures import World
+from veilcount_aggregator import queries
+from veilcount_aggregator.analysis.simulation import simulate_messages
+from veilcount_aggregator.ingest.decode import Body
+from veilcount_aggregator.ingest.decode.columns import Sheet
+from veilcount_shared.domain import GRID
+from veilcount_shared.report import PSEUDONYM_BYTES
+from veilcount_shared.verdict import Verdict
+
+FILE = """
+app = "acme"
+
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark", "system"]
+epsilon = 2
+unit = "month"
+late = 10
+from = 2026-10-01
+until = 2027-10-01
+segments = {arm = ["A", "B"], level = [1, 2]}
+
+[opened]
+question = "Was it opened?"
+boolean = true
+epsilon = 1
+unit = "day"
+from = 2026-11-01
+until = 2027-01-01
+
+[once]
+question = "Is it on?"
+values = [1, 2]
+epsilon = 1
+unit = "user"
+from = 2026-11-01
+until = 2027-01-01
+
+[quiet]
+question = "Which help was read?"
+values = ["menu", "search"]
+presence = "hidden"
+epsilon = 2
+unit = "month"
+from = 2026-11-01
+until = 2027-01-01
+
+[plan]
+question = "Which plan has which theme?"
+values = ["light", "dark"]
+cross = {plan = ["free", "paid"]}
+epsilon = 2
+unit = "month"
+from = 2026-11-01
+until = 2027-01-01
+
+[minutes]
+question = "How long?"
+range = [0, 100]
+measure = "mean"
+epsilon = 2
+unit = "week"
+from = 2026-11-02
+until = 2027-01-01
+
+[spread]
+question = "How long, spread?"
+range = [0, 100]
+measure = "distribution"
+epsilon = 2
+unit = "month"
+from = 2026-11-01
+until = 2027-01-01
+
+[ranges]
+question = "How long, in ranges?"
+range = [0, 100]
+measure = "ranges"
+epsilon = 2
+unit = "month"
+from = 2026-11-01
+until = 2027-01-01
+segments = {arm = ["A", "B"]}
+
+[word]
+question = "Which word?"
+values_file = "word.txt"
+epsilon = 4
+unit = "month"
+from = 2026-11-01
+until = 2027-01-01
+
+[local]
+question = "Dark?"
+boolean = true
+epsilon = 1
+unit = "user"
+twin = "curated"
+from = 2026-10-01
+until = 2026-11-01
+
+[curated]
+question = "Dark?"
+boolean = true
+model = "central"
+adjacency = "substitute"
+budget = 1
+unit = "user"
+from = 2026-10-01
+until = 2026-11-01
+"""
+WORDS = 700
+LISTS = {"word": "\n".join(f"w{place}" for place in range(WORDS))}
+
+
+def send(
+    deployed: World,
+    name: str,
+    held: Sequence[int],
+    *,
+    period: int = 0,
+    segment: int = 0,
+    seed: int = 1,
+) -> list[Verdict]:
+    """Let as many devices as is told hold each input, and answer; return their verdicts."""
+    inputs = np.repeat(np.arange(len(held)), held)
+    return send_inputs(deployed, name, inputs, period=period, segment=segment, seed=seed)
+
+
+def send_numbers(
+    deployed: World, name: str, shares: Any, *, period: int = 0, segment: int = 0, seed: int = 1
+) -> list[Verdict]:
+    """Let a device answer for each number, told as its place in the range."""
+    inputs = np.rint(np.asarray(shares) * GRID).astype(np.int64)
+    return send_inputs(deployed, name, inputs, period=period, segment=segment, seed=seed)
+
+
+def send_inputs(
+    deployed: World, name: str, inputs: Any, *, period: int, segment: int, seed: int
+) -> list[Verdict]:
+    """Send one report of each device, each under a pseudonym of its own."""
+    series, n = deployed.series(name), len(inputs)
+    rows = simulate_messages(series.collection, inputs, np.random.default_rng(seed))
+    slot = period * series.collection.per_period if series.linked else 0
+    pseudonyms = np.frombuffer(secrets.token_bytes(PSEUDONYM_BYTES * n), np.uint8)
+
+    def column(number: int) -> Any:
+        return np.full(n, number, np.int64)
+
+    sheet = Sheet(
+        series.fingerprint,
+        np.arange(n),
+        pseudonyms.reshape(n, PSEUDONYM_BYTES),
+        column(period),
+        column(segment),
+        column(slot),
+        rows,
+    )
+    return deployed.aggregator.take(Body(n, (sheet,)))
+
+
+def counted(verdicts: list[Verdict]) -> None:
+    """All of them were."""
+    assert set(verdicts) == {Verdict.COUNTED}
+
+
+def holdings(deployed: World) -> queries.Holdings:
+    """What answers are read from."""
+    aggregator = deployed.aggregator
+    aggregator.flush()
+    return queries.Holdings(aggregator.known().catalogue, aggregator.store, aggregator.today())
+
+
+def question(**asked: str | list[str]) -> queries.Question:
+    """A question as it is typed; `from_` is `from`."""
+    return queries.Question.read(typed(**asked))
+
+
+def typed(**asked: str | list[str]) -> dict[str, list[str]]:
+    """Parameters as a door gets them."""
+    return {
+        name.removesuffix("_"): [words] if isinstance(words, str) else words
+        for name, words in asked.items()
+    }
+
+
+def estimate(deployed: World, name: str, **asked: str | list[str]) -> queries.EstimateAnswer:
+    """Ask."""
+    return queries.estimate(holdings(deployed), name, question(**asked))
+
+
+def compare(deployed: World, name: str, **asked: str | list[str]) -> queries.CompareAnswer:
+    """Compare."""
+    read = queries.CompareQuestion.read(typed(**asked))
+    return queries.compare(holdings(deployed), name, read)

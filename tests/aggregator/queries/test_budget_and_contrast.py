@@ -1,0 +1,242 @@
+"""Budgets, contrasts and plans: promised beside counted, predicted beside observed."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import CENTRAL, World, world
+from tests.aggregator.queries.conftest import AFTER, stock
+from tests.aggregator.queries.simulated_reports import FILE, LISTS, holdings, typed
+from veilcount_aggregator import queries
+from veilcount_aggregator.analysis.trust_models import contrast as contrasted
+from veilcount_aggregator.queries.json_encoding import decimal
+from veilcount_shared.periods import Unit
+
+TODAY = date(2026, 12, 5)
+
+
+def budget(deployed: World, name: str, *, bars: bool = False, n: str = "") -> queries.BudgetAnswer:
+    """Ask for a budget."""
+    read = queries.BudgetQuestion.read({"n": [n]})
+    return queries.budget(holdings(deployed), name, read, bars=bars)
+
+
+def contrast(deployed: World, name: str, **asked: str | list[str]) -> queries.ContrastAnswer:
+    """Ask for a contrast."""
+    return queries.contrast(holdings(deployed), name, queries.ContrastQuestion.read(typed(**asked)))
+
+
+# -- budgets ---------------------------------------------------------------------------------------
+
+
+def test_a_budget_has_three_figures_and_what_they_mean(stocked: World) -> None:
+    (series,) = budget(stocked, "theme").series
+    figures = series.budget.figures
+
+    assert (figures.event, figures.day, figures.user) == (Fraction(2), Fraction(2), Fraction(24))
+    assert "in which months a person answered is public" in figures.scope
+    assert series.budget.together.plain == 24
+    assert series.budget.guesses[-1].answers == 12
+    assert [row.unit for row in series.levels.rows] == list(Unit)
+    assert series.levels.user == 24
+
+
+def test_the_spent_slots_are_counted_and_the_bars_are_for_admins(stocked: World) -> None:
+    """Mean and worst are for analysts too."""
+    analyst, admin = (budget(stocked, "theme", bars=bars).series[0] for bars in (False, True))
+
+    assert analyst.budget.spent is not None
+    assert admin.budget.spent is not None
+    assert analyst.budget.spent.bars == ()
+    assert analyst.bars == "an admin sees them"
+    assert [(bar.least, bar.pseudonyms) for bar in admin.budget.spent.bars] == [(1, 13_000)]
+    assert analyst.budget.spent.mean == admin.budget.spent.mean == 2
+    assert analyst.budget.spent.worst == 2
+
+
+def test_few_pseudonyms_are_no_bar(tmp_path: Path) -> None:
+    """Nor is their mean told: it would be of these few people."""
+    with world(tmp_path, now=AFTER) as made:
+        made.push(FILE, **LISTS)
+        for _ in range(19):
+            made.verdicts(made.report("theme"))
+        series = budget(made, "theme", bars=True).series[0]
+
+    assert series.budget.spent is not None
+    assert (series.budget.spent.bars, series.budget.spent.mean) == ((), None)
+    assert series.bars == "fewer than 20 pseudonyms: none is shown"
+
+
+def test_where_nobody_can_join_periods_the_cap_is_stated(stocked: World) -> None:
+    (series,) = budget(stocked, "opened").series
+
+    assert series.budget.spent is None
+    assert "the device alone enforces" in series.budget.figures.server
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "n", "n_is"),
+    [
+        ("theme", "", 13_000, "pseudonyms of the campaign"),
+        ("opened", "", 100, "new pseudonyms of the fullest period"),
+        ("theme", "500", 500, "as asked"),
+        ("visits", "", 10_000, "assumed: no number of persons is known"),
+    ],
+)
+def test_errors_are_told_for_a_number_of_persons_and_where_it_comes_from(
+    stocked: World, name: str, asked: str, n: int, n_is: str
+) -> None:
+    """Of a curator's collection no number may leave that would tell of one person."""
+    stocked.push(CENTRAL)
+    (series,) = budget(stocked, name, n=asked).series
+
+    assert (series.levels.n, series.n_is) == (n, n_is)
+    assert name != "visits" or series.budget.spent is None
+
+
+def test_all_collections_of_an_app_are_summed(stocked: World) -> None:
+    across = budget(stocked, "theme").across
+
+    assert "opened" in across.collections
+    assert [(each.model, each.adjacency) for each in across.totals] == [
+        ("local", "substitute"),
+        ("central", "substitute"),
+    ]
+
+
+# -- contrasts -------------------------------------------------------------------------------------
+
+
+def test_a_contrast_is_observed_where_there_are_answers(stocked: World) -> None:
+    """Of the fullest period: there each person answers once."""
+    (series,) = contrast(stocked, "theme").series
+    expected = contrasted(stocked.series("theme").collection, 8000).lines
+
+    assert (series.first, series.last) == (date(2026, 11, 1), date(2026, 11, 30))
+    assert (series.contrast.n, series.contrast.basis) == (8000, "observed")
+    assert series.n_is == "answers of the fullest period"
+    assert [line.row.value for line in series.contrast.lines] == [
+        "local",
+        "shuffled, same reports",
+        "shuffled, same guarantee",
+        "central",
+    ]
+    assert [line.cohort for line in series.contrast.lines] == [line.cohort for line in expected]
+
+
+@pytest.mark.parametrize(
+    ("name", "basis"),
+    [("quiet", "observed"), ("word", "observed"), ("spread", "observed"), ("ranges", "observed"),
+     ("minutes", "predicted")],
+)  # fmt: skip
+def test_every_kind_of_question_has_a_contrast(stocked: World, name: str, basis: str) -> None:
+    """Shares of a mean are not observed: its sampling error is the most there can be."""
+    (series,) = contrast(stocked, name).series
+
+    assert series.contrast.basis == basis
+    assert series.contrast.lines[3].cohort.rmse < series.contrast.lines[0].cohort.rmse
+
+
+def test_with_n_it_is_predicted_and_without_answers_assumed(stocked: World) -> None:
+    predicted = contrast(stocked, "theme", n="1000").series[0]
+    stocked.push(CENTRAL)
+    assumed = contrast(stocked, "visits").series[0]
+
+    assert (predicted.contrast.basis, predicted.contrast.n) == ("predicted", 1000)
+    assert (assumed.contrast.n, assumed.first) == (10_000, None)
+    assert assumed.n_is == "assumed: there are no answers to count"
+
+
+def release(made: World, query: str) -> None:
+    """Ask the curator for what its half says."""
+    request = {"query": query, "epsilon": "0.5"}
+    made.aggregator.curator.answer(made.series("curated"), request, made.clocks.now, "test")
+
+
+def test_twins_stand_side_by_side_over_what_was_released(tmp_path: Path) -> None:
+    """A quarter is dark in both halves: each with its own interval.
+
+    The curator's noise cannot be seeded: it is five half-widths off once in three million times.
+    """
+    with world(tmp_path, now=AFTER, journal=tmp_path / "journal") as made:
+        made.push(FILE, **LISTS)
+        stock(made)
+        before = contrast(made, "local").series[0].twin
+        made.clocks.now = AFTER
+        release(made, "histogram")
+        after = contrast(made, "local").series[0].twin
+        same = contrast(made, "curated").series[0].twin
+
+    assert before is not None
+    assert after is not None
+    assert "Nothing that shows the same was released yet" in before.units
+    assert [row.central for row in before.rows] == [None, None]
+    assert after == same
+    assert (after.local, after.central) == ("local", "curated")
+    assert after.n == after.central_n == 4000
+    assert (after.central_epsilon, after.units) == ("0.5", "Both as shares.")
+    dark = after.rows[1]
+    assert dark.value is True
+    assert dark.central is not None
+    width = dark.central.high - dark.central.low
+    assert dark.central.figure == pytest.approx(0.25, abs=5 * width / 2)
+    assert dark.local.low < 0.25 < dark.local.high
+    assert 0 < width < dark.local.high - dark.local.low
+
+
+# -- plans -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"devices": "10000", "epsilon": "1"},
+        {"devices": "10000", "error": "0.02"},
+        {"epsilon": "0.7", "error": "0.02"},
+        {"devices": "10000", "epsilon": "1", "range": "0..240", "measure": "mean", "arms": "2"},
+        {"devices": "10000", "epsilon": "1", "trust": "shuffled", "values": "10"},
+        {"devices": "10000", "epsilon": "1", "trust": "central", "values": "10", "unit": "user"},
+    ],
+)
+def test_two_numbers_give_the_third(given: dict[str, str | list[str]]) -> None:
+    found = queries.plan(queries.PlanQuestion.read(typed(**given), TODAY))
+
+    assert found.found not in given
+    assert "guesses a yes/no right at most" in found.sentence
+    assert f"from = {TODAY}" in found.toml
+
+
+# -- spelling --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (Fraction(0), "0"),
+        (Fraction(12), "12"),
+        (Fraction(7, 10), "0.7"),
+        (Fraction(1, 10**9), "0.000000001"),
+        (Fraction(1, 10**30), "0." + "0" * 29 + "1"),
+        (Fraction(1, 3), "0.333333333334"),
+    ],
+)
+def test_an_exact_number_is_a_decimal_that_never_says_too_little(
+    number: Fraction, text: str
+) -> None:
+    assert decimal(number) == text
+
+
+@pytest.mark.parametrize("ask", [budget, contrast])
+def test_answers_are_json_with_exact_numbers_as_texts(stocked: World, ask: Any) -> None:
+    said = queries.plain(ask(stocked, "theme"))
+    text = json.dumps(said)
+
+    assert "Fraction" not in text
+    assert "NaN" not in text
+    assert '"epsilon": "2"' in text

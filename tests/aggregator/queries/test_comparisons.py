@@ -1,0 +1,177 @@
+"""Two sides, value by value: what differs, by how much, and what would have been seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import World, world
+from tests.aggregator.queries.conftest import AFTER
+from tests.aggregator.queries.simulated_reports import (
+    FILE,
+    LISTS,
+    compare,
+    counted,
+    estimate,
+    question,
+    send,
+)
+from veilcount_aggregator.errors import QueryError
+
+NOVEMBER: dict[str, str | list[str]] = {"from_": "2026-11-01", "to": "2026-11-30"}
+
+
+def test_two_segments_differ_where_their_crowds_do(stocked: World) -> None:
+    """Light and dark were swapped by a quarter; system is the same in both."""
+    answer = compare(stocked, "theme", a="arm:A", b="arm:B", **NOVEMBER)
+    light, dark, system = answer.rows
+
+    assert (answer.a.n, answer.b.n, answer.family) == (4000, 4000, 3)
+    assert (answer.a.label, answer.b.label) == ("arm:A", "arm:B")
+    assert answer.a.segments == {"arm": "A"}
+    assert light.low < -0.25 < light.high < 0
+    assert 0 < dark.low < 0.25 < dark.high
+    assert system.low < 0 < system.high
+    assert [row.differs for row in answer.rows] == [True, True, False]
+    assert answer.sentence == "Of 3 values compared, 2 differ, taken all together: light, dark."
+    assert "light: arm:A less arm:B" in light.sentence
+    assert "would have been found in 4 of 5" in system.sentence
+
+
+def test_each_side_is_what_the_estimate_says_of_it(stocked: World) -> None:
+    answer = compare(stocked, "theme", a="arm:A", b="arm:B", **NOVEMBER)
+    rows = estimate(stocked, "theme", segment="arm:B", **NOVEMBER).series[0].stretches[0].values
+
+    assert [(row.b.figure, row.b.low, row.b.high) for row in answer.rows] == [
+        (row.frequency, row.low, row.high) for row in rows
+    ]
+    assert [row.difference for row in answer.rows] == pytest.approx(
+        [row.a.figure - row.b.figure for row in answer.rows]
+    )
+
+
+def test_that_nothing_differs_is_never_said_without_what_would_have(stocked: World) -> None:
+    answer = compare(stocked, "opened", a="..2026-11-20", b="2026-11-21..")
+
+    assert "none is seen to differ" in answer.sentence
+    assert "points would have been found in 4 of 5 such comparisons" in answer.sentence
+
+
+def test_two_ranges_of_days_are_compared(stocked: World) -> None:
+    """In each, one answer a person: the same people may be on both sides, and it says so."""
+    answer = compare(stocked, "theme", a="2026-10-01..2026-10-31", b=["2026-11-01..2026-11-30"])
+    arms = compare(stocked, "theme", a="arm:A", b="arm:B", **NOVEMBER)
+
+    assert (answer.a.n, answer.b.n) == (4000, 8000)
+    assert answer.of == "of the population that could have been asked"
+    assert "worst correlation" in answer.note
+    assert "No person stands on both sides" in arms.note
+    assert "system" in answer.sentence
+
+
+def test_a_comparison_for_every_look_is_wider_and_says_so(stocked: World) -> None:
+    one, every = (
+        compare(stocked, "theme", a="arm:A", b="arm:B", looks=looks, **NOVEMBER)
+        for looks in ("one", "every")
+    )
+
+    assert (one.validity, every.validity) == ("valid at one planned look", "valid at every look")
+    assert "valid at every look" in every.rows[0].sentence
+    for planned, anytime in zip(one.rows, every.rows, strict=True):
+        assert anytime.low < planned.low < planned.high < anytime.high
+        assert anytime.a.low < planned.a.low
+        assert anytime.p >= planned.p
+        assert anytime.detectable > planned.detectable
+
+
+def test_means_of_distributions_are_compared_at_one_look_alone(stocked: World) -> None:
+    with pytest.raises(QueryError, match="looks=one") as refused:
+        compare(stocked, "ranges", a="arm:A", b="arm:B", looks="every")
+
+    assert refused.value.field == "looks"
+
+
+def test_a_side_may_be_several_words(stocked: World) -> None:
+    answer = compare(
+        stocked,
+        "theme",
+        a=["arm:A", "2026-11-01..2026-11-30"],
+        b=["arm:B", "level:2", "2026-12-01.."],
+    )
+
+    assert answer.a.label == "arm:A, 2026-11-01..2026-11-30"
+    assert answer.b.segments == {"arm": "B", "level": "2"}
+    assert (answer.a.n, answer.b.n) == (4000, 1000)
+
+
+def test_two_series_are_compared_by_the_values_of_both(tmp_path: Path) -> None:
+    """The newer one has one more, which only it could say."""
+    with world(tmp_path, now=AFTER) as made:
+        made.push(FILE, **LISTS)
+        old = made.series("once").fingerprint
+        counted(send(made, "once", [1000, 3000]))
+        made.push(FILE.replace("values = [1, 2]", "values = [3, 2, 1]"), **LISTS)
+        new = made.series("once").fingerprint
+        counted(send(made, "once", [1000, 2000, 2000]))
+        answer = compare(made, "once", a=f"series:{new}", b=f"series:{old[:12]}")
+
+    assert [row.value for row in answer.rows] == [2, 1]
+    assert [row.difference for row in answer.rows] == pytest.approx([-0.35, 0.15], abs=0.1)
+    assert answer.a.label == f"series:{new[:12]}"
+
+
+def test_means_of_numbers_are_compared_too(stocked: World) -> None:
+    """The second arm's numbers are half as large: 28.57 and 14.29."""
+    answer = compare(stocked, "ranges", a="arm:A", b="arm:B")
+    (row,) = answer.rows
+
+    assert row.value is None
+    assert row.low < 14.29 < row.high
+    assert row.differs
+    assert row.sentence.startswith("the mean: arm:A less arm:B is +1")
+
+
+def test_a_mean_over_two_ranges(stocked: World) -> None:
+    """The second has no answers: nothing to compare is an answer too."""
+    answer = compare(stocked, "minutes", a="..2026-11-08", b="2026-11-09..")
+
+    assert answer.rows == []
+    assert answer.sentence == (
+        "Nothing to compare: 8,000 answers of ..2026-11-08, 0 of 2026-11-09..."
+    )
+
+
+def test_of_a_large_domain_the_frequent_values_are_compared_in_the_family_of_all(
+    tmp_path: Path,
+) -> None:
+    with world(tmp_path, now=AFTER) as made:
+        made.push(FILE, **LISTS)
+        held = [4000, 3000, 0] + [0] * 697
+        counted(send(made, "word", held))
+        counted(send(made, "word", [3000, 4000, 0] + [0] * 697, period=1))
+        answer = compare(made, "word", a="..2026-11-30", b="2026-12-01..", top="2")
+        hundred = compare(made, "word", a="..2026-11-30", b="2026-12-01..")
+        asked = compare(made, "word", a="..2026-11-30", b="2026-12-01..", values="w2")
+
+    assert {str(row.value) for row in answer.rows} == {"w0", "w1"}
+    assert answer.family == 700
+    assert answer.sentence.startswith("Of 2 of 700 values compared, 2 differ")
+    assert len(hundred.rows) == 100
+    assert [row.value for row in asked.rows] == ["w2"]
+
+
+def test_sides_of_different_kinds_are_refused(tmp_path: Path) -> None:
+    with world(tmp_path, now=AFTER) as made:
+        made.push(FILE, **LISTS)
+        old = made.series("minutes").fingerprint
+        counted(send(made, "minutes", [100, 100]))
+        made.push(FILE.replace('range = [0, 100]\nmeasure = "mean"', "boolean = true"), **LISTS)
+        counted(send(made, "minutes", [100, 100]))
+        new = made.series("minutes").fingerprint
+        with pytest.raises(QueryError, match="one side is of a number"):
+            compare(made, "minutes", a=f"series:{old}", b=f"series:{new}")
+
+
+def test_a_word_of_a_side_stands_above_what_both_share() -> None:
+    assert question(segment="arm:A").segments == (("arm", "A"),)

@@ -1,0 +1,503 @@
+"""An estimate's answer: of which periods, of whom, how sure, and what stands beside it."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import World, world
+from tests.aggregator.queries.conftest import AFTER
+from tests.aggregator.queries.simulated_reports import (
+    FILE,
+    LISTS,
+    WORDS,
+    counted,
+    estimate,
+    holdings,
+    question,
+    send,
+)
+from veilcount_aggregator import queries
+from veilcount_aggregator.catalog.definitions import close
+from veilcount_aggregator.errors import QueryError
+from veilcount_aggregator.estimation import Frequencies, Looks
+from veilcount_aggregator.estimation import estimate as estimated
+from veilcount_aggregator.queries.estimate_schema import SeriesEstimate, ShareRow, StretchEstimate
+from veilcount_aggregator.store import Cell
+from veilcount_shared.report import Batch, Losses
+from veilcount_shared.verdict import Verdict
+
+SURE = "0.9999"  # the level at which seeded crowds are looked for in their intervals
+COHORT = "of these n answers"
+POPULATION = "of the population that could have been asked"
+
+
+def only(answer: queries.EstimateAnswer) -> tuple[SeriesEstimate, StretchEstimate]:
+    """The series and the stretch of an answer that has one of each."""
+    (series,) = answer.series
+    (stretch,) = series.stretches
+    return series, stretch
+
+
+def holds(row: ShareRow, share: float) -> bool:
+    """Whether an interval holds a share."""
+    return row.low <= share <= row.high
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def test_the_answer_is_the_estimate_of_the_counters(stocked: World) -> None:
+    """Nothing is added, lost or moved on the way; `answers` is the share of n."""
+    store, series = stocked.aggregator.store, stocked.series("theme")
+    counters = store.counters(series, [Cell(1, 0)])
+    expected = estimated(series.collection, counters, 0.9, contributions=1)
+    _, stretch = only(
+        estimate(
+            stocked,
+            "theme",
+            from_="2026-11-01",
+            to="2026-11-30",
+            segment=["arm:A", "level:1"],
+            level="0.9",
+        )
+    )
+
+    assert isinstance(expected, Frequencies)
+    assert [row.frequency for row in stretch.values] == expected.frequency.tolist()
+    assert [row.low for row in stretch.values] == expected.low.tolist()
+    assert [row.high for row in stretch.values] == expected.high.tolist()
+    assert [row.answers for row in stretch.values] == (expected.frequency * 4000).tolist()
+    assert stretch.n == 4000
+
+
+def test_the_truth_lies_in_its_intervals_and_another_does_not(stocked: World) -> None:
+    """Alpha 1e-4 a figure; the other arm's shares are rejected."""
+    found = {
+        arm: only(
+            estimate(stocked, "theme", from_="2026-11-01", to="2026-11-30", segment=arm, level=SURE)
+        )[1].values
+        for arm in ("arm:A", "arm:B")
+    }
+
+    assert all(map(holds, found["arm:A"], (0.25, 0.5, 0.25)))
+    assert all(map(holds, found["arm:B"], (0.5, 0.25, 0.25)))
+    assert not holds(found["arm:A"][0], 0.5)
+    assert not holds(found["arm:B"][1], 0.5)
+
+
+def test_fakes_move_the_band_and_not_the_estimate(stocked: World) -> None:
+    """It holds the estimate, and is wider for more of them."""
+    few, many = (
+        only(estimate(stocked, "once", fakes=fakes))[1].values[1] for fakes in ("0.01", "0.1")
+    )
+
+    assert few.frequency == many.frequency
+    assert many.fake_low < few.fake_low < (few.frequency or 0) < few.fake_high < many.fake_high
+    assert estimate(stocked, "once", fakes="0.1").fakes == 0.1
+
+
+def test_what_every_answer_carries(stocked: World) -> None:
+    """Epsilon three times, the unit, what n counts, the promise, the tests for fakes."""
+    answer = estimate(stocked, "theme", view="consistent", simultaneous="true")
+    series, stretch = only(answer)
+
+    assert (answer.collection, answer.view.value) == ("theme", "consistent")
+    assert answer.simultaneous
+    assert (answer.level, answer.by.value) == (0.95, "all")
+    assert (series.epsilon.event, series.epsilon.day, series.epsilon.user) == ("2", "2", "24")
+    assert (series.unit, series.counts, series.size) == ("month", "answers", 3)
+    assert series.fingerprint == stocked.series("theme").fingerprint
+    assert "Epsilon (substitution) 2 an event" in series.promise[1]
+    assert not series.suspicious
+    assert "Nothing here tells patient fakes" in series.suspicion
+    assert sum(row.frequency or 0 for row in stretch.values) == pytest.approx(1)
+
+
+def test_simultaneous_intervals_are_wider(stocked: World) -> None:
+    alone, together = (
+        only(estimate(stocked, "theme", simultaneous=said))[1].values[0]
+        for said in ("false", "true")
+    )
+
+    assert together.low < alone.low < alone.high < together.high
+
+
+def test_intervals_for_every_look_are_wider_and_the_answer_says_which_it_shows(
+    stocked: World,
+) -> None:
+    """Shares, and the mean of a number alike."""
+    one, every = (estimate(stocked, "theme", looks=looks) for looks in ("one", "every"))
+    planned, anytime = (only(answer)[1].values[0] for answer in (one, every))
+    means = [only(estimate(stocked, "minutes", looks=looks))[1].mean for looks in ("one", "every")]
+
+    assert (one.looks, one.validity) == (Looks.ONE, "valid at one planned look")
+    assert (every.looks, every.validity) == (Looks.EVERY, "valid at every look")
+    assert anytime.low < planned.low < planned.high < anytime.high
+    assert means[0] is not None
+    assert means[1] is not None
+    assert means[1].low < means[0].low < means[0].high < means[1].high
+
+
+@pytest.mark.parametrize("name", ["spread", "ranges"])
+def test_bands_of_a_number_hold_at_one_look_alone(stocked: World, name: str) -> None:
+    with pytest.raises(QueryError, match='looks=one, or a collection with measure = "mean"') as it:
+        estimate(stocked, name, looks="every")
+
+    assert (it.value.field, it.value.value) == ("looks", "every")
+
+
+def test_a_message_that_no_crowd_would_send_is_told(tmp_path: Path) -> None:
+    """A thousand devices that all send the same."""
+    with world(tmp_path, now=AFTER) as made:
+        made.push(FILE, **LISTS)
+        report = made.report("once")
+        for _ in range(20):
+            made.verdicts(*(made.report("once", message=report.message) for _ in range(50)))
+        series, _ = only(estimate(made, "once"))
+
+    assert series.suspicious
+    assert series.suspicion.startswith("Fake or broken")
+
+
+# -- days, periods, people -------------------------------------------------------------------------
+
+
+def test_a_range_is_widened_to_whole_periods_and_says_which(stocked: World) -> None:
+    _, stretch = only(estimate(stocked, "theme", from_="2026-10-20", to="2026-11-02"))
+
+    assert (stretch.first, stretch.last) == (date(2026, 10, 1), date(2026, 11, 30))
+    assert (stretch.first_period, stretch.last_period, stretch.n) == (0, 1, 12_000)
+
+
+def test_periods_that_have_not_begun_are_not_covered(stocked: World) -> None:
+    _, stretch = only(estimate(stocked, "theme"))
+
+    assert (stretch.first, stretch.last) == (date(2026, 10, 1), date(2026, 12, 31))
+    assert stretch.n == 13_000
+
+
+def test_a_period_that_takes_reports_is_marked(stocked: World) -> None:
+    """October closed ten days after its end; November closes on the tenth of December."""
+    stretches = estimate(stocked, "theme", by="month").series[0].stretches
+
+    assert [each.first.month for each in stretches] == [10, 11, 12]
+    assert [each.filling for each in stretches] == [False, True, True]
+    assert [each.n for each in stretches] == [4000, 8000, 1000]
+
+
+def test_a_closed_collection_does_not_fill(tmp_path: Path) -> None:
+    with world(tmp_path, now=AFTER) as made:
+        made.push(FILE, **LISTS)
+        filling = only(estimate(made, "once"))[1].filling
+        close(made.aggregator.store, "once", made.clocks.now, "cli")
+        made.aggregator.watch.refresh()
+        _, closed = only(estimate(made, "once"))
+
+    assert (filling, closed.filling) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("by", "firsts"),
+    [
+        ("day", [date(2026, 11, 28), date(2026, 11, 29), date(2026, 11, 30), date(2026, 12, 1)]),
+        ("week", [date(2026, 11, 28), date(2026, 11, 30)]),
+        ("month", [date(2026, 11, 28), date(2026, 12, 1)]),
+        ("all", [date(2026, 11, 28)]),
+    ],
+)
+def test_days_are_cut_as_asked(stocked: World, by: str, firsts: list[date]) -> None:
+    """Weeks are ISO's, and none is lost: stretches add up to the whole."""
+    answer = estimate(stocked, "opened", from_="2026-11-28", to="2026-12-01", by=by)
+    stretches = answer.series[0].stretches
+
+    assert [each.first for each in stretches] == firsts
+    assert sum(each.n for each in stretches) == 400
+    assert stretches[-1].last == date(2026, 12, 1)
+
+
+def test_weeks_are_shown_by_the_month_they_begin_in(stocked: World) -> None:
+    """The week of the thirtieth of November reaches into December."""
+    stretches = estimate(stocked, "minutes", by="month").series[0].stretches
+
+    assert [(each.first, each.last) for each in stretches] == [
+        (date(2026, 11, 2), date(2026, 12, 6)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "contributions", "of"),
+    [
+        ("theme", {"to": "2026-10-31"}, 1, POPULATION),
+        ("theme", {}, 3, COHORT),
+        ("opened", {"from_": "2026-11-10", "to": "2026-11-10"}, 1, POPULATION),
+        ("opened", {"from_": "2026-11-10", "to": "2026-11-11"}, 2, COHORT),
+        ("once", {}, 1, POPULATION),
+        ("minutes", {"to": "2026-11-08"}, 1, POPULATION),
+        ("spread", {}, 2, COHORT),
+    ],
+)
+def test_only_one_answer_a_person_is_a_sample_of_a_population(
+    stocked: World, name: str, asked: dict[str, str | list[str]], contributions: int, of: str
+) -> None:
+    """Otherwise the interval is of these answers; it always says which."""
+    _, stretch = only(estimate(stocked, name, **asked))
+
+    assert (stretch.contributions, stretch.of) == (contributions, of)
+
+
+def test_before_any_answer_nothing_is_claimed(tmp_path: Path) -> None:
+    """n is 0, no figure is given, and every one is still possible."""
+    with world(tmp_path, now=AFTER) as made:
+        made.push(FILE, **LISTS)
+        _, shares = only(estimate(made, "theme"))
+        _, mean = only(estimate(made, "minutes"))
+        _, spread = only(estimate(made, "spread"))
+        _, ranges = only(estimate(made, "ranges", values="0..50"))
+        _, top = only(estimate(made, "word", top="3"))
+
+    assert (shares.n, shares.of) == (0, "no answers yet")
+    assert shares.values[0] == ShareRow("light", None, None, 0.0, 1.0, 0.0, 1.0)
+    assert mean.mean is not None
+    assert (mean.mean.mean, mean.mean.low, mean.mean.high) == (None, 0, 100)
+    assert spread.spread is not None
+    assert spread.spread.buckets == []
+    assert spread.spread.curve[100].share is None
+    assert ranges.values[0].frequency is None
+    assert len(top.values) == 3
+
+
+def test_a_campaign_that_has_not_begun_is_empty(tmp_path: Path) -> None:
+    with world(tmp_path, now=datetime(2026, 9, 1, tzinfo=UTC)) as made:
+        made.push(FILE, **LISTS)
+        _, stretch = only(estimate(made, "theme"))
+
+    assert (stretch.n, stretch.filling, stretch.first) == (0, False, date(2026, 10, 1))
+
+
+# -- which values ----------------------------------------------------------------------------------
+
+
+def test_large_domains_come_in_pages(stocked: World) -> None:
+    """A hundred values unless told; each page says of how many."""
+    pages = [only(estimate(stocked, "word", page=page)) for page in ("1", "7")]
+
+    assert [(series.size, series.page, series.pages) for series, _ in pages] == [
+        (WORDS, 1, 7),
+        (WORDS, 7, 7),
+    ]
+    assert [row.value for row in pages[1][1].values] == [f"w{place}" for place in range(600, 700)]
+
+
+def test_values_that_are_asked_for_are_those_of_the_whole(stocked: World) -> None:
+    """However few are decoded, and in both views; commas part several."""
+    for view in ("raw", "consistent"):
+        _, whole = only(estimate(stocked, "word", size="700", view=view))
+        _, few = only(estimate(stocked, "word", values=["w3,w1", "w699"], view=view))
+
+        assert few.values == [whole.values[place] for place in (3, 1, 699)]
+
+
+def test_all_values_come_in_the_order_they_are_asked_for(stocked: World) -> None:
+    """Each with its own figures."""
+    _, whole = only(estimate(stocked, "theme"))
+    _, turned = only(estimate(stocked, "theme", values="system,light,dark"))
+
+    assert turned.values == [whole.values[place] for place in (2, 0, 1)]
+
+
+def test_a_top_list_is_the_largest_shares_under_intervals_that_hold_together(
+    stocked: World,
+) -> None:
+    """The values were picked by their estimates: alone, their intervals would miss too often."""
+    answer = estimate(stocked, "word", top="6")
+    series, stretch = only(answer)
+    frequencies = [row.frequency or 0 for row in stretch.values]
+    _, consistent = only(estimate(stocked, "word", top="6", view="consistent"))
+
+    assert answer.simultaneous
+    assert [row.value for row in stretch.values[:4]] == ["w0", "w1", "w2", "w3"]
+    assert frequencies == sorted(frequencies, reverse=True)
+    assert series.stand_out == 4
+    assert [row.value for row in consistent.values] == ["w0", "w1", "w2", "w3"]
+
+
+def test_a_top_list_is_one_list_for_all_stretches(stocked: World) -> None:
+    """So that each value can be followed through them."""
+    stretches = estimate(stocked, "word", top="4", by="month").series[0].stretches
+    listed = [[row.value for row in each.values] for each in stretches]
+
+    assert listed == [["w0", "w1", "w2", "w3"]] * 2
+
+
+def test_groups_are_sums_with_intervals_of_their_own(stocked: World) -> None:
+    groups = ["dim:dark,system", "light:light"]
+    _, stretch = only(estimate(stocked, "theme", to="2026-10-31", group=groups, level=SURE))
+    _, single = only(estimate(stocked, "theme", to="2026-10-31"))
+    dim, light = stretch.values
+
+    assert (dim.value, light.value) == ("dim", "light")
+    assert dim.frequency == pytest.approx(sum(row.frequency or 0 for row in single.values[1:]))
+    assert holds(dim, 0.75)
+    assert holds(light, 0.25)
+    assert not holds(dim, 0.25)
+
+
+def test_a_crossed_value_is_an_object_and_its_margins_are_groups(stocked: World) -> None:
+    """Of the plan, and of the answer over all plans."""
+    _, cells = only(estimate(stocked, "plan", level=SURE))
+    _, plans = only(estimate(stocked, "plan", group="plan", level=SURE))
+    _, themes = only(estimate(stocked, "plan", group="answer", level=SURE))
+    paid = '{"plan": "paid", "answer": "light"}'
+    _, one = only(estimate(stocked, "plan", values=paid, level=SURE))
+
+    assert [row.value for row in cells.values] == [
+        {"answer": theme, "plan": plan} for theme in ("light", "dark") for plan in ("free", "paid")
+    ]
+    assert all(map(holds, cells.values, (0.1, 0.2, 0.3, 0.4)))
+    assert [row.value for row in plans.values] == ["free", "paid"]
+    assert all(map(holds, plans.values, (0.4, 0.6)))
+    assert all(map(holds, themes.values, (0.3, 0.7)))
+    assert one.values == [cells.values[1]]
+
+
+def test_hidden_presence_has_shares_of_all_and_of_those_who_answered(stocked: World) -> None:
+    """Half of eight thousand devices had an answer; n counts all of them."""
+    series, everyone = only(estimate(stocked, "quiet", level=SURE))
+    _, answered = only(estimate(stocked, "quiet", among="answered", level=SURE))
+    _, grouped = only(
+        estimate(stocked, "quiet", group="any:menu,search", among="answered", level=SURE)
+    )
+
+    assert series.counts.startswith("reports: answers, and those of devices that had none")
+    assert everyone.n == answered.n == 8000
+    assert everyone.of.startswith("of all devices")
+    assert answered.of.startswith("of those who answered")
+    assert everyone.absent is not None
+    assert holds(everyone.absent, 0.5)
+    assert all(map(holds, everyone.values, (1 / 8, 3 / 8)))
+    assert all(map(holds, answered.values, (1 / 4, 3 / 4)))
+    assert not holds(answered.values[1], 3 / 8)
+    assert [row.answers for row in answered.values] == pytest.approx(
+        [row.answers for row in everyone.values]
+    )
+    assert grouped.values[0].frequency == pytest.approx(1)
+    assert grouped.of.startswith("of those who answered")
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["minutes", "spread"])
+def test_a_number_has_its_mean_in_its_own_units(stocked: World, name: str) -> None:
+    """Beta(2, 5) times a hundred: 28.57; a mean of 40 is rejected."""
+    _, stretch = only(estimate(stocked, name, level=SURE))
+    mean = stretch.mean
+
+    assert mean is not None
+    assert mean.low < 28.57 < mean.high < 40
+    assert mean.fake_low < (mean.mean or 0) < mean.fake_high
+    assert stretch.values == []
+
+
+def test_a_spread_has_histogram_curve_and_quantiles(stocked: World) -> None:
+    """The bands say what they cover."""
+    _, stretch = only(estimate(stocked, "spread"))
+    spread = stretch.spread
+
+    assert spread is not None
+    assert spread.covers.startswith("noise only")
+    assert len(spread.buckets) == 256
+    assert sum(each.frequency for each in spread.buckets) == pytest.approx(1)
+    assert (spread.buckets[0].above, spread.buckets[-1].below) == (0, 100)
+    assert (spread.curve[0].share, spread.curve[-1].share) == (0, 1)
+    median = next(each for each in spread.quantiles if each.share == 0.5)
+    assert median.value == pytest.approx(26.4, abs=3)
+
+
+def test_ranges_have_shares_with_intervals(stocked: World) -> None:
+    """Of any bounds; an end within a bucket is honest about it."""
+    _, stretch = only(
+        estimate(stocked, "ranges", values=["0..25", "25..100"], segment="arm:A", level=SURE)
+    )
+    true = float((np.random.default_rng(11).beta(2, 5, 8000) < 0.25).mean())
+    low, high = stretch.values
+
+    assert low.value == {"from": 0, "below": 25}
+    assert holds(low, true)
+    assert holds(high, 1 - true)
+    assert not holds(low, 1 - true)
+    assert low.fake_low < (low.frequency or 0) < low.fake_high
+    assert stretch.spread is not None
+    assert stretch.spread.covers.startswith("every edge at once")
+
+
+# -- series, losses --------------------------------------------------------------------------------
+
+
+def test_series_stand_side_by_side_the_newest_first(tmp_path: Path) -> None:
+    """They are never summed; one without answers is left out unless asked for."""
+    with world(tmp_path, now=AFTER) as made:
+        made.push(FILE, **LISTS)
+        old = made.series("once")
+        counted(send(made, "once", [100, 300]))
+        made.push(FILE.replace("values = [1, 2]", "values = [1, 2, 3]"), **LISTS)
+        new = made.series("once")
+        before = estimate(made, "once")
+        counted(send(made, "once", [100, 300, 50]))
+        after = estimate(made, "once")
+        third = estimate(made, "once", values="3")
+        named = estimate(made, "once", series=old.fingerprint[:8])
+
+    assert [each.fingerprint for each in before.series] == [old.fingerprint]
+    assert [each.fingerprint for each in after.series] == [new.fingerprint, old.fingerprint]
+    assert [each.stretches[0].n for each in after.series] == [450, 400]
+    assert [each.size for each in after.series] == [3, 2]
+    assert [each.fingerprint for each in third.series] == [new.fingerprint]
+    assert [each.fingerprint for each in named.series] == [old.fingerprint]
+
+
+def test_a_series_of_true_values_is_left_out_and_refused_by_name(tmp_path: Path) -> None:
+    """Beside a local definition of the same name."""
+    central = 'model = "central"\nadjacency = "substitute"\nbudget = 1'
+    with world(tmp_path, now=AFTER) as made:
+        made.push(FILE, **LISTS)
+        counted(send(made, "once", [100, 300]))
+        text = FILE.replace("values = [1, 2]\nepsilon = 1", f"values = [1, 2]\n{central}")
+        made.push(text, **LISTS)
+        answer = estimate(made, "once")
+        with pytest.raises(QueryError, match="releases"):
+            estimate(made, "once", series=made.series("once").fingerprint)
+
+    assert len(answer.series) == 1
+
+
+def test_what_was_not_counted_stands_beside_n(tmp_path: Path) -> None:
+    """By period where it is known; devices' losses in words."""
+    with world(tmp_path, now=AFTER) as made:
+        made.push(FILE, **LISTS)
+        report = made.report("theme")
+        assert made.verdicts(report, report) == [Verdict.COUNTED, Verdict.DUPLICATE]
+        assert made.verdicts(made.report("theme", slot=7)) == [Verdict.OVER_BUDGET]
+        assert made.verdicts(made.report("theme", period=0, slot=0)) == [Verdict.STALE]
+        fingerprint = made.series("theme").fingerprint
+        for _ in range(3):
+            made.send(Batch(losses=Losses(fingerprint, aged=2, evicted=4)))
+        (series,) = estimate(made, "theme", by="month").series
+
+    assert series.unplaced == {"over_budget": 1}
+    assert [each.verdicts for each in series.stretches] == [{"stale": 1}, {}, {"duplicate": 1}]
+    assert [(each.reason, each.least, each.most) for each in series.losses] == [
+        ("aged", 30, 297),
+        ("evicted", 3000, None),
+    ]
+    assert series.losses[0].text == "10 to 99 reports of 3 devices each grew too old to send"
+    assert series.losses[1].text.startswith("1,000 or more reports of 3 devices each")
+
+
+def test_a_question_is_asked_of_what_the_store_holds_alone(stocked: World) -> None:
+    """Twice the same: reading changes nothing."""
+    assert estimate(stocked, "theme") == queries.estimate(holdings(stocked), "theme", question())

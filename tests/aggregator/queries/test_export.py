@@ -1,0 +1,185 @@
+"""CSV, Arrow and Parquet say what JSON says; and alerts look at whole intervals."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.queries.simulated_reports import compare, estimate
+from veilcount_aggregator import queries
+from veilcount_aggregator.errors import QueryError
+from veilcount_aggregator.queries import result_parts
+from veilcount_aggregator.queries.export import (
+    NoArrow,
+    as_csv,
+    stream_arrow,
+    stream_csv,
+    stream_parquet,
+)
+from veilcount_aggregator.reader import columns
+
+ASKED: list[tuple[str, dict[str, str | list[str]]]] = [
+    ("theme", {"by": "month"}),
+    ("plan", {}),
+    ("quiet", {}),
+    ("minutes", {}),
+    ("spread", {}),
+    ("ranges", {"values": ["0..25", "25..100"]}),
+    ("opened", {"by": "week", "view": "consistent"}),
+    ("once", {"values": "1"}),
+]
+asked = pytest.mark.parametrize(("name", "given"), ASKED, ids=str)
+
+
+def told(answer: object) -> tuple[list[str], list[dict[str, Any]]]:
+    """What JSON says, as columns and rows."""
+    found = columns.columns_of(queries.plain(answer))
+    return list(found.names), [dict.fromkeys(found.names) | row for row in found.rows]
+
+
+def from_csv(raw: bytes) -> tuple[list[str], list[dict[str, Any]]]:
+    """What CSV says, each cell read by its column's type."""
+    reader = csv.DictReader(io.StringIO(raw.decode(), newline=""))
+    rows = [{name: _read(name, cell) for name, cell in row.items()} for row in reader]
+    return list(reader.fieldnames or ()), rows
+
+
+def _read(name: str, cell: str) -> Any:
+    if cell == "":
+        return None
+    kind = columns.kind_of(name)
+    return cell == "true" if kind is bool else kind(cell)
+
+
+@asked
+def test_csv_says_what_json_says(
+    stocked: World, name: str, given: dict[str, str | list[str]]
+) -> None:
+    """To the last digit."""
+    answer = estimate(stocked, name, **given)
+
+    assert from_csv(as_csv(answer)) == told(answer)
+
+
+@asked
+def test_arrow_and_parquet_say_what_json_says(
+    stocked: World, name: str, given: dict[str, str | list[str]]
+) -> None:
+    """With the promises in their metadata."""
+    answer = estimate(stocked, name, **given)
+    streamed = pa.ipc.open_stream(b"".join(stream_arrow(answer))).read_all()
+    filed = pyarrow.parquet.read_table(io.BytesIO(b"".join(stream_parquet(answer))))
+    names, rows = told(answer)
+
+    for table in (streamed, filed):
+        assert table.column_names == names
+        assert table.to_pylist() == rows
+        promises = json.loads(table.schema.metadata[b"veilcount.promises"])
+        assert promises[answer.series[0].fingerprint] == answer.series[0].promise
+
+
+@asked
+def test_a_table_is_written_in_parts_of_bounded_size(
+    stocked: World, name: str, given: dict[str, str | list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts of two rows make the same table, whatever the answer consists of."""
+    monkeypatch.setattr(result_parts, "ROWS", 2)
+    answer = estimate(stocked, name, **given)
+    split = [columns.columns_of(part).rows for part in result_parts.split(answer)]
+    names, rows = told(answer)
+
+    assert [row for part in split for row in part] == list(
+        columns.columns_of(queries.plain(answer)).rows
+    )
+    assert from_csv(b"".join(stream_csv(answer))) == (names, rows)
+    assert pa.ipc.open_stream(b"".join(stream_arrow(answer))).read_all().to_pylist() == rows
+    filed = pyarrow.parquet.read_table(io.BytesIO(b"".join(stream_parquet(answer))))
+    assert filed.to_pylist() == rows
+
+
+def test_a_comparison_is_a_table_too(stocked: World) -> None:
+    answer = compare(stocked, "plan", a="..2026-11-30", b="2026-12-01..")
+    arms = compare(stocked, "theme", a="arm:A", b="arm:B")
+    names, rows = told(arms)
+
+    assert from_csv(as_csv(arms)) == (names, rows)
+    assert pa.ipc.open_stream(b"".join(stream_arrow(arms))).read_all().to_pylist() == rows
+    assert rows[0]["a"] == "arm:A"
+    assert rows[0]["a_figure"] - rows[0]["b_figure"] == pytest.approx(rows[0]["difference"])
+    assert from_csv(as_csv(answer))[1] == []
+
+
+def test_every_row_says_what_it_protects_and_counts(stocked: World) -> None:
+    """A figure that is copied out of its table takes its meaning along."""
+    _, rows = told(estimate(stocked, "theme", by="month"))
+
+    for row in rows:
+        for name in ("epsilon_event", "epsilon_day", "epsilon_user", "unit", "n", "counts", "of",
+                     "level", "view", "series", "filling", "fakes"):  # fmt: skip
+            assert row[name] is not None
+
+
+def test_every_column_is_documented() -> None:
+    text = columns.__doc__ or ""
+
+    for name in (*columns.ESTIMATE, *columns.COMPARISON):
+        assert name.removeprefix("a_").removeprefix("b_") in text
+
+
+def test_without_pyarrow_it_says_what_is_missing(
+    stocked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+    with pytest.raises(NoArrow, match="pip install pyarrow"):
+        list(stream_arrow(estimate(stocked, "once")))
+
+
+# -- alerts ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "sounds"),
+    [
+        ("once", "2 > 0.6", True),  # three quarters
+        ("once", "2 > 0.74", False),  # the estimate is, the interval is not
+        ("once", "2 < 0.8", True),
+        ("once", "2 < 0.7", False),
+        ("minutes", "mean > 20", True),
+        ("minutes", "mean<20", False),
+    ],
+)
+def test_an_alarm_sounds_only_when_the_whole_interval_is_beyond(
+    stocked: World, name: str, written: str, *, sounds: bool
+) -> None:
+    alarm = queries.Alert.read(written).look(estimate(stocked, name))
+
+    assert alarm.sounds is sounds
+    assert alarm.sentence.startswith("ALARM" if sounds else "No alarm")
+    assert "95 % interval, n = " in alarm.sentence
+
+
+def test_without_answers_no_alarm_sounds(stocked: World) -> None:
+    empty = estimate(stocked, "plan", from_="2026-12-01")
+    alert = queries.Alert.read("gone > 0.1")
+
+    with pytest.raises(QueryError, match="this is not shown"):
+        alert.look(empty)
+    answer = estimate(stocked, "opened", from_="2026-12-31")
+    assert not queries.Alert.read("true > 0.1").look(answer).sounds
+
+
+@pytest.mark.parametrize("written", ["dark", "dark = 0.6", "> 0.6", "dark > much", ""])
+def test_an_alert_that_is_none_is_refused(written: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        queries.Alert.read(written)
+
+    assert refused.value.field == "alert"

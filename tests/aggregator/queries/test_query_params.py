@@ -1,0 +1,250 @@
+"""What cannot be asked is refused with the field, what stands there, and what to ask instead."""
+
+from __future__ import annotations
+
+from datetime import date
+from fractions import Fraction
+
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.queries.simulated_reports import compare, estimate, question, typed
+from veilcount_aggregator import queries
+from veilcount_aggregator.api import param_docs as documented
+from veilcount_aggregator.errors import QueryError
+from veilcount_aggregator.estimation import Looks, View
+from veilcount_aggregator.queries import estimate_query as questions
+from veilcount_aggregator.queries.query_params import Parameters
+
+TODAY = date(2026, 12, 5)
+Words = str | list[str]
+
+
+def test_a_question_is_read_as_it_is_meant() -> None:
+    """Every parameter."""
+    read = question(
+        from_="2026-11-01",
+        to="2026-12-31",
+        by="month",
+        view="consistent",
+        level="0.9",
+        segment=["arm:A", "level:2"],
+        series="abcdef",
+        top="5",
+        among="answered",
+        simultaneous="false",
+        looks="every",
+        fakes="0.02",
+    )
+
+    assert read == queries.Question(
+        first=date(2026, 11, 1),
+        last=date(2026, 12, 31),
+        by=queries.By.MONTH,
+        view=View.CONSISTENT,
+        level=0.9,
+        segments=(("arm", "A"), ("level", "2")),
+        series=("abcdef",),
+        top=5,
+        among=queries.Among.ANSWERED,
+        simultaneous=False,
+        looks=Looks.EVERY,
+        fakes=Fraction(1, 50),
+    )
+    assert question(page="2", size="10", values="").size == 10
+    assert question(group=["g:1,2"]).groups == ("g:1,2",)
+
+
+WRONG: list[tuple[dict[str, Words], str, str]] = [
+    ({"from_": "1.12.2026"}, "from", "such as 2026-12-01"),
+    ({"from_": "2026-02-30"}, "from", "no such day"),
+    ({"to": "soon"}, "to", "such as 2026-12-01"),
+    ({"from_": "2026-12-02", "to": "2026-12-01"}, "to", "not before from = 2026-12-02"),
+    ({"by": "year"}, "by", "one of day, week, month, all"),
+    ({"view": "cooked"}, "view", "one of raw, consistent"),
+    ({"level": "95"}, "level", "between 0 and 1"),
+    ({"level": "0"}, "level", "between 0 and 1"),
+    ({"level": "nan"}, "level", "give a number"),
+    ({"level": ["0.9", "0.95"]}, "level", "give it once"),
+    ({"segment": "A"}, "segment", "such as arm:A"),
+    ({"segment": ["arm:A", "arm:B"]}, "segment", "each segment once"),
+    ({"top": "0"}, "top", "give 1 to"),
+    ({"top": "1000000"}, "top", "give 1 to"),
+    ({"top": "ten"}, "top", "whole number"),
+    ({"top": "3", "values": "dark"}, "values", "either this or top"),
+    ({"values": "dark", "group": "g:dark"}, "group", "either this or values"),
+    ({"top": "3", "page": "2"}, "page", "no pages"),
+    ({"group": "g:dark", "view": "consistent"}, "view", "view=raw"),
+    ({"among": "none"}, "among", "one of all, answered"),
+    ({"simultaneous": "maybe"}, "simultaneous", "true or false"),
+    ({"looks": "daily"}, "looks", "one of one, every"),
+    ({"page": "0"}, "page", "1 or more"),
+    ({"size": "0"}, "size", "give 1 to"),
+    ({"fakes": "1"}, "fakes", "such as 0.01"),
+    ({"fakes": "-0.1"}, "fakes", "such as 0.01"),
+    ({"lvel": "0.9"}, "lvel", "did you mean level?"),
+    ({"zzz": "1"}, "zzz", "give some of among"),
+]
+
+
+@pytest.mark.parametrize(("asked", "field", "fix"), WRONG)
+def test_a_wrong_parameter_is_named_with_its_fix(
+    asked: dict[str, Words], field: str, fix: str
+) -> None:
+    with pytest.raises(QueryError) as refused:
+        question(**asked)
+
+    assert refused.value.field == field
+    assert fix in str(refused.value)
+
+
+UNFIT: list[tuple[str, dict[str, Words], str, str]] = [
+    ("theme", {"by": "week"}, "by", "a period of this collection is a month: give month or all"),
+    ("once", {"by": "month"}, "by", "the whole campaign"),
+    ("theme", {"to": "2026-09-30"}, "to", "the campaign is 2026-10-01 until before 2027-10-01"),
+    ("theme", {"from_": "2027-10-01"}, "from", "the campaign is"),
+    ("theme", {"segment": "plan:paid"}, "segment", "its segments are arm, level"),
+    ("theme", {"segment": "arm:C"}, "segment", "give one of arm:A, arm:B"),
+    ("once", {"segment": "arm:A"}, "segment", "it has no segments"),
+    ("theme", {"series": "abc"}, "series", "6 digits or more"),
+    ("theme", {"series": "000000"}, "series", "6 digits or more"),
+    ("theme", {"values": "drak"}, "values", "did you mean dark"),
+    ("theme", {"values": "purple"}, "values", "such as light, dark, system"),
+    ("theme", {"group": "dark"}, "group", "such as warm:red,orange"),
+    ("theme", {"group": "g:drak"}, "group", "did you mean dark"),
+    ("theme", {"group": ["g:dark", "g:light"]}, "group", "give a name and values"),
+    ("theme", {"among": "answered"}, "among", "presence is public"),
+    ("theme", {"page": "2"}, "page", "the last page is 1"),
+    ("plan", {"group": "theme"}, "group", "one of answer, plan"),
+    ("plan", {"values": "dark"}, "values", '{"answer": "light", "plan": "free"}'),
+    ("plan", {"values": '{"answer": "dark"}'}, "values", "give objects such as"),
+    ("plan", {"values": '{"answer": "dark", "plan": "gold"}'}, "values", "give objects such as"),
+    ("minutes", {"top": "3"}, "top", "of a number"),
+    ("minutes", {"group": "g:1"}, "group", "of a number"),
+    ("minutes", {"view": "consistent"}, "view", "view=raw"),
+    ("minutes", {"page": "2"}, "page", "one page"),
+    ("minutes", {"values": "0..10"}, "values", 'measure = "ranges"'),
+    ("ranges", {"values": "10"}, "values", "such as 0..60"),
+    ("ranges", {"values": "60..0"}, "values", "the lower number first"),
+    ("word", {"size": "700", "by": "month", "top": ""}, "", ""),
+    ("curated", {}, "collection", "GET /v1/collections/curated/releases"),
+]
+
+
+@pytest.mark.parametrize(("name", "asked", "field", "fix"), UNFIT)
+def test_what_has_no_meaning_for_a_collection_is_refused(
+    stocked: World, name: str, asked: dict[str, Words], field: str, fix: str
+) -> None:
+    if not field:
+        estimate(stocked, name, **asked)  # the border: as much as there is
+        return
+    with pytest.raises(QueryError) as refused:
+        estimate(stocked, name, **asked)
+
+    assert refused.value.field == field
+    assert fix in str(refused.value)
+
+
+def test_more_figures_than_an_answer_holds_are_refused(
+    stocked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before any of them is worked out."""
+    monkeypatch.setattr("veilcount_aggregator.queries.estimate.MOST_ROWS", 1399)
+    with pytest.raises(QueryError, match="1,400 figures, at most 1,399: ask for fewer values"):
+        estimate(stocked, "word", size="700", by="month")
+
+    assert len(estimate(stocked, "word", size="699", by="month").series[0].stretches) == 2
+
+
+def test_a_name_that_is_none_says_which_are_like_it(stocked: World) -> None:
+    with pytest.raises(queries.UnknownCollection, match="did you mean theme") as refused:
+        estimate(stocked, "thme")
+
+    assert refused.value.near == ("theme",)
+
+
+COMPARED: list[tuple[dict[str, Words], str, str]] = [
+    ({}, "a", "give a segment"),
+    ({"a": "arm:A"}, "b", "give a segment"),
+    ({"a": "arm:A", "b": "B"}, "b", "give a segment"),
+    ({"a": "arm:A", "b": "arm:A"}, "b", "shares answers with a"),
+    ({"a": "arm:A", "b": "level:1"}, "b", "shares answers with a"),
+    ({"a": "..2026-11-30", "b": "2026-11-30.."}, "b", "shares answers with a"),
+    ({"a": "2026-13-01..", "b": "arm:B"}, "a", "no such day"),
+    ({"a": "arm:A", "b": "arm:B", "view": "raw"}, "view", "unknown parameter"),
+    ({"a": "arm:A", "b": "arm:B", "values": "drak"}, "values", "did you mean dark"),
+]
+
+
+@pytest.mark.parametrize(("asked", "field", "fix"), COMPARED)
+def test_sides_that_cannot_be_compared_are_refused(
+    stocked: World, asked: dict[str, Words], field: str, fix: str
+) -> None:
+    with pytest.raises(QueryError) as refused:
+        compare(stocked, "theme", **asked)
+
+    assert refused.value.field == field
+    assert fix in str(refused.value)
+
+
+PLANNED: list[tuple[dict[str, Words], str, str]] = [
+    ({}, "plan", "exactly two"),
+    ({"devices": "10", "epsilon": "1", "error": "0.1"}, "plan", "exactly two"),
+    ({"devices": "0", "epsilon": "1"}, "devices", "give 1 to"),
+    ({"devices": "ten", "epsilon": "1"}, "devices", "whole number"),
+    ({"devices": "10", "epsilon": "17"}, "epsilon", "at most 16"),
+    ({"devices": "10", "epsilon": "0.0000001"}, "epsilon", "six decimals"),
+    ({"devices": "10", "error": "0"}, "error", "half the width"),
+    ({"devices": "10", "error": "0.00001"}, "error", "out of reach"),
+    ({"devices": "10", "epsilon": "1", "trust": "me"}, "trust", "one of local"),
+    ({"devices": "10", "epsilon": "1", "unit": "year"}, "unit", "one of event"),
+    ({"devices": "10", "epsilon": "1", "values": "1"}, "values", "give 2 to"),
+    ({"devices": "10", "epsilon": "1", "values": "3", "range": "0..1"}, "values", "either values"),
+    ({"devices": "10", "epsilon": "1", "range": "5"}, "range", "such as 0..60"),
+    ({"devices": "10", "epsilon": "1", "arms": "3"}, "arms", "give 1 or 2"),
+    ({"devices": "10", "epsilon": "1", "delta": "0"}, "delta", "between 0 and 1"),
+    ({"devices": "10", "epsilon": "1", "delta": "1e-40"}, "delta", "at least 1e-30"),
+    ({"devices": "10", "epsilon": "1", "periods": "0"}, "periods", "give 1 to"),
+    ({"devices": "10", "epsilon": "1", "start": "now"}, "start", "such as 2026-12-01"),
+]
+
+
+@pytest.mark.parametrize(("asked", "field", "fix"), PLANNED)
+def test_a_plan_that_cannot_be_is_refused(asked: dict[str, Words], field: str, fix: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        queries.plan(queries.PlanQuestion.read(typed(**asked), TODAY))
+
+    assert refused.value.field == field
+    assert fix in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "read", [queries.BudgetQuestion.read, queries.ContrastQuestion.read], ids=["budget", "contrast"]
+)
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"n": "0"}, "n"),
+        ({"n": "many"}, "n"),
+        ({"delta": "1"}, "delta"),
+        ({"delta": "1e-40"}, "delta"),
+        ({"level": "2"}, "level"),
+        ({"by": "day"}, "by"),
+    ],
+)
+def test_a_budget_and_a_contrast_take_their_own_parameters(
+    read: object, asked: dict[str, Words], field: str
+) -> None:
+    assert callable(read)
+    with pytest.raises(QueryError) as refused:
+        read(typed(**asked))
+
+    assert refused.value.field == field
+
+
+def test_the_document_describes_every_parameter() -> None:
+    """And no other."""
+    for names in (documented.ESTIMATE, documented.COMPARE, documented.PLAN, documented.BUDGET):
+        assert [each["name"] for each in documented.described(names)] == list(names)
+    given: Parameters = {name: [] for name in questions.PARAMETERS}
+    assert queries.Question.read(given) == queries.Question()

@@ -1,0 +1,260 @@
+"""The notebook's reader, against real doors on a real port."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from werkzeug.serving import make_server
+
+from tests.aggregator.api.deployment_fixtures import World, world
+from tests.aggregator.queries.simulated_reports import FILE, LISTS, counted, send, send_numbers
+from tests.system.server import free_port
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.reader import AnswerRefused, KeyRefused, NotFound, Reader, Unreachable
+from veilcount_aggregator.reader.reader import spelled
+
+
+@pytest.fixture(scope="module")
+def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Crowds that answered."""
+    now = datetime(2026, 12, 5, tzinfo=UTC)
+    with world(tmp_path_factory.mktemp("read"), now=now) as made:
+        made.push(FILE, **LISTS)
+        counted(send(made, "theme", [1000, 2000, 1000], period=1))
+        counted(send(made, "theme", [2000, 1000, 1000], period=2, segment=2))
+        counted(send(made, "plan", [100, 200, 300, 400]))
+        counted(send_numbers(made, "spread", np.random.default_rng(20).random(2000)))
+        yield made
+
+
+@pytest.fixture(scope="module")
+def url(stocked: World) -> Iterator[str]:
+    """Where they are read."""
+    server = make_server("127.0.0.1", 0, stocked.app)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def reader(url: str, stocked: World) -> Reader:
+    """A reader with an analyst's key."""
+    return Reader(url, stocked.key(Role.ANALYST))
+
+
+def test_an_estimate_is_a_table(reader: Reader) -> None:
+    """A row a figure, with what it protects and counts; days are dates."""
+    estimate = reader.estimate("theme", by="month", from_="2026-11-01")
+    frame = estimate.to_pandas()
+
+    assert list(frame["value"]) == ["light", "dark", "system"] * 2
+    assert list(frame["n"]) == [4000] * 6
+    assert frame["from"].iloc[0] == pd.Timestamp("2026-11-01")
+    assert set(frame["epsilon_user"]) == {"24"}
+    assert (frame["low"] < frame["frequency"]).all()
+    assert frame["frequency"].dtype == np.float64
+    assert frame["number"].isna().all()
+
+
+def test_its_arrays_are_of_the_newest_series_and_its_last_stretch(reader: Reader) -> None:
+    estimate = reader.estimate("theme", by="month", level=0.99)
+    last = estimate.to_pandas().tail(3)
+
+    assert estimate.value == ["light", "dark", "system"]
+    assert estimate.frequency.tolist() == last["frequency"].tolist()
+    assert estimate.low.tolist() == last["low"].tolist()
+    assert estimate.high.tolist() == last["high"].tolist()
+    assert (estimate.n, estimate.level, estimate.collection) == (4000, 0.99, "theme")
+    assert estimate.epsilon == {"event": "2", "day": "2", "user": "24", "adjacency": "substitute"}
+    assert (estimate.unit, estimate.mean) == ("month", None)
+    assert estimate.of == "of the population that could have been asked"
+
+
+def test_numbers_have_a_mean(reader: Reader) -> None:
+    estimate = reader.estimate("spread")
+    frame = estimate.to_pandas()
+
+    assert estimate.mean is not None
+    assert estimate.low[0] < 50 < estimate.high[0]
+    assert frame["kind"].value_counts().to_dict() == {
+        "curve": 257,
+        "bucket": 256,
+        "quantile": 7,
+        "mean": 1,
+    }
+
+
+def test_arrow_and_pandas_hold_the_same(reader: Reader) -> None:
+    estimate = reader.estimate("plan")
+    table = estimate.to_arrow()
+
+    assert table.column("value.plan").to_pylist() == ["free", "paid"] * 2
+    assert table.column("frequency").to_pylist() == estimate.to_pandas()["frequency"].tolist()
+    assert table.column_names == list(estimate.to_pandas().columns)
+
+
+def test_an_empty_estimate_has_no_figures(reader: Reader) -> None:
+    estimate = reader.estimate("word", values=["w1", "w2"])
+
+    assert estimate.n == 0
+    assert np.isnan(estimate.frequency).all()
+    assert estimate.to_pandas()["frequency"].isna().all()
+
+
+def test_values_of_python_are_spelled_as_the_doors_want_them(reader: Reader) -> None:
+    """Objects for crossed values, several words for lists, underscores behind Python's own."""
+    estimate = reader.estimate("plan", values=[{"answer": "dark", "plan": "paid"}])
+
+    assert estimate.value == [{"answer": "dark", "plan": "paid"}]
+    assert spelled(["a", 1]) == ["a", "1"]
+    assert spelled(words=True) == ["true"]
+    assert (spelled(None), spelled(Fraction(1, 2)), spelled(Fraction(3))) == ([], ["0.5"], ["3"])
+
+
+def test_sides_are_compared(reader: Reader) -> None:
+    compared = reader.compare("theme", "arm:A", "arm:B")
+
+    assert "2 differ" in compared.sentence
+    assert compared.difference.shape == compared.low.shape == compared.high.shape == (3,)
+    assert (compared.holm <= 1).all()
+    assert list(compared.to_pandas()["a"]) == ["arm:A"] * 3
+
+
+def test_intervals_for_every_look_are_asked_for_by_name(reader: Reader) -> None:
+    estimate = reader.estimate("theme", looks="every")
+    comparison = reader.compare("theme", "arm:A", "arm:B", looks="every")
+
+    assert set(estimate.columns["looks"]) == set(comparison.columns["looks"]) == {"every"}
+    assert estimate["validity"] == comparison["validity"] == "valid at every look"
+
+
+def test_budgets_contrasts_plans_and_names_are_documents(reader: Reader) -> None:
+    names = [each["name"] for each in reader.collections()]
+
+    assert names[:2] == ["theme", "opened"]
+    assert reader.budget("theme")["series"][0]["budget"]["figures"]["user"] == "24"
+    assert len(reader.contrast("theme", n=1000)["series"][0]["contrast"]["lines"]) == 4
+    assert reader.plan(devices=1000, epsilon=Fraction(7, 10))["epsilon"] == "0.7"
+
+
+# -- what goes wrong -------------------------------------------------------------------------------
+
+
+def test_a_key_that_is_none_is_told_how_to_make_one(url: str) -> None:
+    with pytest.raises(KeyRefused, match="veilcount keys create"):
+        Reader(url, "nonsense").estimate("theme")
+
+
+def test_a_key_of_another_role_is_told_which_it_takes(url: str, stocked: World) -> None:
+    with pytest.raises(KeyRefused, match="role analyst"):
+        Reader(url, stocked.key(Role.DEVICE)).collections()
+
+
+@pytest.mark.parametrize("name", ["thme", "th/me", "../theme"])
+def test_a_name_that_is_none_is_not_found(reader: Reader, name: str) -> None:
+    with pytest.raises(NotFound):
+        reader.estimate(name)
+
+
+def test_a_near_name_is_told(reader: Reader) -> None:
+    with pytest.raises(NotFound, match="did you mean theme"):
+        reader.budget("thme")
+
+
+def test_a_question_that_cannot_be_answered_says_where_and_why(reader: Reader) -> None:
+    with pytest.raises(AnswerRefused, match="one of day, week, month, all") as refused:
+        reader.estimate("theme", by="year")
+
+    assert (refused.value.field, refused.value.status) == ("by", 400)
+
+
+def test_nobody_there_is_told_with_the_address() -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(Unreachable, match=nowhere):
+        Reader(nowhere, "key").collections()
+
+
+def test_another_server_is_no_aggregator(url: str) -> None:
+    with pytest.raises(Unreachable, match="is no aggregator"):
+        Reader(f"{url}/docs?", "key").collections()
+
+
+@pytest.mark.parametrize("url_", ["http://stats.example.org", "http://10.0.0.7:8420"])
+def test_a_key_does_not_travel_in_clear(url_: str) -> None:
+    """Beyond this machine, only behind TLS."""
+    with pytest.raises(ValueError, match="in clear"):
+        Reader(url_, "key")
+
+
+@pytest.mark.parametrize("url_", ["stats.example.org", "ftp://x", ""])
+def test_an_address_that_is_none_is_refused_at_once(url_: str) -> None:
+    with pytest.raises(ValueError, match="give an address"):
+        Reader(url_, "key")
+
+
+def test_a_key_is_never_printed(reader: Reader) -> None:
+    assert "Bearer" not in repr(reader)
+    assert reader._key not in repr(reader)
+
+
+# -- what it needs ---------------------------------------------------------------------------------
+
+ALONE = """
+import sys
+from importlib.abc import MetaPathFinder
+
+NEEDED = {"requests", "numpy", "urllib3", "idna", "certifi", "charset_normalizer", "chardet"}
+OURS = {"veilcount_aggregator"}
+
+class Nothing(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        top = name.split(".")[0]
+        if top not in NEEDED | OURS | sys.stdlib_module_names:
+            raise ModuleNotFoundError(f"No module named {top!r}", name=top)
+
+sys.meta_path.insert(0, Nothing())
+for name in [name for name in sys.modules if name.split(".")[0] not in sys.stdlib_module_names]:
+    if not name.startswith("_") and name != "__main__":
+        del sys.modules[name]
+
+from veilcount_aggregator.reader import Estimate, Reader
+
+reader = Reader("http://127.0.0.1:1", "key")
+stretch = {"from": "2026-12-01", "to": "2026-12-31", "filling": False, "n": 0, "of": "",
+           "contributions": 1, "values": [], "absent": None, "mean": None, "spread": None}
+series = {"fingerprint": "f", "question": "?", "unit": "day", "counts": "answers",
+          "epsilon": {"event": "1", "day": "1", "user": "1"}, "stretches": [stretch]}
+empty = Estimate({"collection": "c", "level": 0.95, "view": "raw", "simultaneous": False,
+                  "looks": "one", "fakes": 0.01, "series": [series]})
+assert empty.frequency.shape == (0,)
+for table in (empty.to_pandas, empty.to_arrow):
+    try:
+        table()
+    except ModuleNotFoundError as missing:
+        print(missing)
+loaded = {name.split(".")[0] for name in sys.modules}
+print(sorted(loaded & {"flask", "msgspec", "scipy", "redis", "opendp", "veilcount_shared"}))
+"""
+
+
+def test_it_needs_requests_and_numpy_alone() -> None:
+    """With everything else out of reach; pandas and pyarrow are named when they are asked for."""
+    run = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
+
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines() == [
+        "to_pandas needs pandas: pip install pandas",
+        "to_arrow needs pyarrow: pip install pyarrow",
+        "[]",
+    ]

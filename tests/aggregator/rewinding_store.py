@@ -1,0 +1,199 @@
+"""Stores that can be put back to older files, and the hosts that release from them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.aggregator.curator_fixtures import AGE, OVER, PERIODS, fill, wanted
+from tests.redis_cluster import RedisCluster
+from tests.redis_server import RedisServer
+from veilcount_aggregator.central.budget_ledger import releases
+from veilcount_aggregator.central.curator import Curator, Told
+from veilcount_aggregator.central.privacy_filter import Filter
+from veilcount_aggregator.central.release_journal import Journal
+from veilcount_aggregator.errors import ReleaseRefused, StoreUnavailable
+from veilcount_aggregator.store import Store, open_store
+from veilcount_aggregator.store.sqlite.incarnation import ENDING
+
+AOF = "appendonlydir"
+
+
+@dataclass
+class Rewindable:
+    """A store whose files are saved, and put back as they were while it is down."""
+
+    url: str
+    folders: list[Path]
+    names: str
+    stop: Callable[[], None]
+    start: Callable[[], None]
+    opened: list[Store] = field(default_factory=list)
+
+    def open(self, *, make: bool = False) -> Store:
+        """Return the store as one more process opens it."""
+        self.opened.append(open_store(self.url, make=make))
+        return self.opened[-1]
+
+    def restart(self) -> None:
+        """Stop it and start it on the same files."""
+        self._while_down(lambda _: None)
+
+    def save(self) -> None:
+        """Keep a copy of the files as they are."""
+        self._while_down(self._save)
+
+    def rewind(self) -> None:
+        """Put the copy back."""
+        self._while_down(self._put_back)
+
+    def close(self) -> None:
+        """Close whatever was opened."""
+        for store in self.opened:
+            store.close()
+        self.opened.clear()
+
+    def _while_down(self, do: Callable[[Path], None]) -> None:
+        self.stop()
+        for folder in self.folders:
+            do(folder)
+        self.start()
+
+    def _save(self, folder: Path) -> None:
+        saved = folder / "saved"
+        shutil.rmtree(saved, ignore_errors=True)
+        saved.mkdir()
+        for each in self._files(folder):
+            _copy(each, saved / each.name)
+
+    def _files(self, folder: Path) -> list[Path]:
+        """Return the store's own: what an operator puts back, without the file beside it."""
+        return [each for each in folder.glob(self.names) if not each.name.endswith(ENDING)]
+
+    def _put_back(self, folder: Path) -> None:
+        for each in self._files(folder):
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
+        for each in (folder / "saved").iterdir():
+            _copy(each, folder / each.name)
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target)
+    else:
+        shutil.copy(source, target)
+
+
+@contextmanager
+def sqlite(folder: Path) -> Iterator[Rewindable]:
+    """A file, that others may be moved to."""
+    made = Rewindable(f"sqlite:///{folder}/s.db", [folder], "s.db*", lambda: None, lambda: None)
+    made.stop = made.close  # its hosts are started again with it
+    yield made
+    made.close()
+
+
+@contextmanager
+def redis(folder: Path) -> Iterator[Rewindable]:
+    """One server."""
+    server = RedisServer(folder)
+    made = Rewindable(server.url, [folder], AOF, server.kill, server.start)
+    try:
+        yield made
+    finally:
+        made.close()
+        server.kill()
+
+
+@contextmanager
+def redis_cluster(folder: Path) -> Iterator[Rewindable]:
+    """Three masters."""
+    cluster = RedisCluster(folder)
+
+    def start() -> None:
+        for node in cluster.nodes:
+            node.start()
+        cluster.wait()
+
+    folders = [node.folder for node in cluster.nodes]
+    made = Rewindable(cluster.url, folders, AOF, cluster.close, start)
+    try:
+        yield made
+    finally:
+        made.close()
+        cluster.close()
+
+
+REWINDABLE: dict[str, Callable[[Path], AbstractContextManager[Rewindable]]] = {
+    "sqlite": sqlite,
+    "redis": redis,
+    "redis-cluster": redis_cluster,
+}
+
+
+def make(rewindable: Rewindable) -> None:
+    """Make the store, with six answers in each period."""
+    store = rewindable.open(make=True)
+    for period in range(PERIODS):
+        fill(store, AGE, [3, 2, 1, 0], period)
+
+
+@dataclass
+class Host:
+    """One host: its own journal, and a store that it opens anew after a restart."""
+
+    journal: Path
+    rewindable: Rewindable
+    settling: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Start its process again."""
+        self.store = self.rewindable.open()
+        self.filter = Filter(self.store, Journal(self.journal), self.settling)
+        self.curator = Curator(self.filter)
+
+    def tick(self) -> None:
+        """Do what its ticker does."""
+        self.filter.tick(OVER)
+
+    def ask(self, query: object, epsilon: object = 1, period: int = 0) -> Told:
+        """Release."""
+        return self.curator.answer(AGE, wanted(query, epsilon, period), OVER, self.journal.stem)
+
+    def refusal(self, query: object, epsilon: object = 1, period: int = 0) -> str:
+        """Return the name of the error that a release ends with; "" if it is made."""
+        try:
+            self.ask(query, epsilon, period)
+        except (ReleaseRefused, StoreUnavailable) as refused:
+            return type(refused).__name__
+        return ""
+
+    def held(self) -> int:
+        """Return how many releases the store has."""
+        return len(releases(self.store))
+
+
+def hosts(rewindable: Rewindable, folder: Path, *names: str) -> list[Host]:
+    """Return hosts that have all confirmed the store, as they have within seconds."""
+    made = [Host(folder / f"{name}.jsonl", rewindable) for name in names]
+    tick(*made)
+    return made
+
+
+def tick(*given: Host) -> None:
+    """Let each see what the others did."""
+    for _ in range(2):
+        for host in given:
+            host.tick()
+
+
+def start(*given: Host) -> None:
+    """Start the processes of these hosts again, on whatever the store has become."""
+    for host in given:
+        host.start()

@@ -1,0 +1,97 @@
+"""Which messages are messages: whole columns are judged as `veilcount_shared` judges each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.aggregator.aggregator_fixtures import asked
+from veilcount_aggregator.series.message_validation import valid
+from veilcount_shared import Collection
+from veilcount_shared.mechanisms import Subset
+
+
+def values(count: int) -> str:
+    """Return so many values, as a file has them."""
+    return str([f"v{place}" for place in range(count)])
+
+
+COLLECTIONS = {
+    "coin": asked(),
+    "w is 1": asked(boolean=None, values=values(5), epsilon=3),
+    "mask": asked(boolean=None, values=values(12), epsilon=1),
+    "mask of whole bytes": asked(boolean=None, values=values(16), epsilon=1),
+    "members": asked(boolean=None, values=values(200), epsilon=4),
+    "plane": asked(boolean=None, values=values(2000), epsilon=1),
+    "mean": asked(boolean=None, range="[0, 10]", measure='"mean"'),
+    "distribution": asked(boolean=None, range="[0, 10]", measure='"distribution"'),
+    "ranges": asked(boolean=None, range="[0, 10]", measure='"ranges"'),
+    "trusted": asked(epsilon=None, model='"central"', budget=1),
+    "trusted range": asked(
+        boolean=None, range="[0, 999]", epsilon=None, model='"central"', budget=1
+    ),
+}
+every = pytest.mark.parametrize("collection", COLLECTIONS.values(), ids=COLLECTIONS)
+
+
+def rows(
+    collection: Collection, messages: list[int]
+) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+    """Return integers at the message's width."""
+    packed = b"".join(each.to_bytes(collection.message_bytes, "big") for each in messages)
+    return np.frombuffer(packed, np.uint8).reshape(-1, collection.message_bytes)
+
+
+def some(collection: Collection) -> list[int]:
+    """Return all messages of a narrow collection; of a wide one, many, true ones among them."""
+    bits = 8 * collection.message_bytes
+    if bits <= 16:
+        return list(range(1 << bits))
+    random = np.random.default_rng(1)
+    drawn = [int.from_bytes(random.bytes(bits // 8), "big") for _ in range(2000)]
+    true = [made(seed, collection) for seed in drawn[:200]]
+    flipped = [each ^ 1 << int(random.integers(bits)) for each in true for _ in range(5)]
+    low = [each & ((1 << collection.message_bits) - 1) for each in drawn]
+    return [*drawn, *low, *true, *flipped, 0, (1 << bits) - 1]
+
+
+def made(seed: int, collection: Collection) -> int:
+    """Return a true message: of a subset, w members drawn."""
+    design = collection.design
+    if not isinstance(design, Subset):
+        return int(seed % design.messages)
+    drawn = np.random.default_rng(seed % 2**32).permutation(design.k)[: design.w]
+    members: list[int] = sorted(drawn.tolist())
+    if design.masked:
+        return sum(1 << member for member in members)
+    return sum(member << place * design.label_bits for place, member in enumerate(members))
+
+
+@every
+def test_columns_are_judged_as_each_message_is(collection: Collection) -> None:
+    """All of them where they are few; true, changed and random ones where they are many."""
+    messages = some(collection)
+    expected = [collection.design.valid(message) for message in messages]
+
+    assert valid(collection, rows(collection, messages)).tolist() == expected
+    assert True in expected
+
+
+@every
+def test_another_width_is_no_message(collection: Collection) -> None:
+    """Shorter or longer."""
+    for width in {collection.message_bytes - 1, collection.message_bytes + 1} - {0}:
+        assert not valid(collection, np.zeros((3, width), np.uint8)).any()
+
+
+def test_every_kind_of_design_is_here() -> None:
+    """A new one must come along."""
+    designs = {type(collection.design).__name__ for collection in COLLECTIONS.values()}
+    subsets = [each.design for each in COLLECTIONS.values() if isinstance(each.design, Subset)]
+
+    assert designs == {"Subset", "Plane", "Mean", "Distribution", "Hierarchy", "Plain"}
+    assert {(design.w > 1, design.masked) for design in subsets} >= {
+        (False, False),
+        (True, True),
+        (True, False),
+    }

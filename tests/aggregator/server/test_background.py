@@ -1,0 +1,147 @@
+"""What a worker does beside its requests, tick by tick, on a real store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.system.server import wait_until
+from veilcount_aggregator.catalog.definitions import Source, push
+from veilcount_aggregator.server.background import CLOCK_SECONDS, SECONDS, TENDING_SECONDS, Ticker
+from veilcount_aggregator.server.clock_guard import ClockState
+from veilcount_aggregator.service import Aggregator
+from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.store import Note
+from veilcount_aggregator.store.transfer_format import parse
+from veilcount_aggregator.structured_logging import Faults
+
+NOTE = Note("answered", "", -1, "reports:2xx:0.01")
+FILE = """
+app = "acme-editor"
+[autosave]
+question = "Is autosave on?"
+boolean = true
+epsilon = 1
+unit = "day"
+from = 2026-11-01
+until = 2026-12-01
+"""
+
+
+@dataclass
+class Clocks:
+    """The time of the day, and seconds since some start."""
+
+    now: datetime = datetime(2026, 11, 10, tzinfo=UTC)
+    seconds: float = 1_000.0
+
+    def pass_on(self, seconds: float) -> None:
+        """Let time pass by both."""
+        self.now += timedelta(seconds=seconds)
+        self.seconds += seconds
+
+
+@pytest.fixture
+def clocks() -> Clocks:
+    return Clocks()
+
+
+@pytest.fixture
+def aggregator(tmp_path: Path, clocks: Clocks) -> Iterator[Aggregator]:
+    """An aggregator of an empty store."""
+    settings = Settings(f"sqlite:///{tmp_path}/store.db", dev=True)
+    opened = Aggregator.open(settings, lambda: clocks.now, lambda: clocks.seconds)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def ticker(aggregator: Aggregator, clocks: Clocks) -> Ticker:
+    return Ticker(aggregator, Faults(), lambda: clocks.seconds)
+
+
+def test_a_tick_writes_the_figures_that_are_in_memory(
+    aggregator: Aggregator, ticker: Ticker
+) -> None:
+    aggregator.notebook.note(NOTE, 3)
+
+    ticker.tick()
+
+    assert aggregator.store.noted() == {NOTE: 3}
+
+
+def test_a_tick_looks_at_the_shelf(aggregator: Aggregator, ticker: Ticker, clocks: Clocks) -> None:
+    push(aggregator.store, Source(FILE), clocks.now, "test")
+    clocks.seconds += SECONDS
+
+    ticker.tick()
+
+    wait_until(lambda: aggregator.watch.known().catalogue.named.keys() == {"autosave"})
+
+
+def dropped(aggregator: Aggregator) -> int:
+    """Return how many epochs were dropped."""
+    pieces = aggregator.store.pieces()
+    return sum(int(parse(piece.body)[0]) for piece in pieces if piece.kind == "dropped")
+
+
+def test_what_is_over_is_dropped_every_ten_minutes_once_the_clock_has_agreed_for_a_while(
+    aggregator: Aggregator, ticker: Ticker, clocks: Clocks
+) -> None:
+    """The campaign's first day is over 31 days after it."""
+    clocks.now = datetime(2026, 12, 3, tzinfo=UTC)
+    push(aggregator.store, Source(FILE), clocks.now, "test")
+    clocks.seconds += SECONDS
+    found = []
+    for _ in range(4):
+        ticker.tick()
+        found.append(dropped(aggregator))
+        clocks.pass_on(TENDING_SECONDS)
+
+    assert found == [0, 0, 1, 1]
+
+
+def test_a_clock_that_jumps_is_logged_and_closes_the_intake_until_it_is_back(
+    aggregator: Aggregator, ticker: Ticker, clocks: Clocks, caplog: pytest.LogCaptureFixture
+) -> None:
+    ticker.tick()
+    clocks.now += timedelta(days=40)
+    clocks.pass_on(CLOCK_SECONDS)
+    ticker.tick()
+    during = aggregator.guard.reading.state
+    clocks.now -= timedelta(days=40)
+    clocks.pass_on(CLOCK_SECONDS)
+    ticker.tick()
+
+    assert (during, aggregator.guard.reading.state) == (ClockState.JUMPED, ClockState.AGREES)
+    assert [record.msg for record in caplog.records] == ["retention waits", "clock"]
+
+
+def test_a_store_that_takes_nothing_loses_no_figures(
+    aggregator: Aggregator, ticker: Ticker
+) -> None:
+    aggregator.notebook.note(NOTE, 2)
+    aggregator.store.fence(on=True)
+    ticker.tick()
+    aggregator.store.fence(on=False)
+    ticker.tick()
+
+    assert aggregator.store.noted() == {NOTE: 2}
+
+
+def test_its_thread_ticks_at_once_and_ends_when_told_to(
+    aggregator: Aggregator, ticker: Ticker
+) -> None:
+    aggregator.notebook.note(NOTE)
+    before = threading.active_count()
+
+    ticker.start()
+    ticker.stop()
+
+    assert aggregator.store.noted() == {NOTE: 1}
+    assert threading.active_count() == before

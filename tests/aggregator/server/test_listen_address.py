@@ -1,0 +1,123 @@
+"""Where a server may listen."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from veilcount_aggregator.errors import SettingsError
+from veilcount_aggregator.server.listen_address import Bind
+
+HOST = "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("127.0.0.1:8420", "http://127.0.0.1:8420"),
+        ("localhost:8420", "http://127.0.0.1:8420"),
+        ("[::1]:8420", "http://[::1]:8420"),
+        ("0.0.0.0:80", "http://0.0.0.0:80"),
+        ("unix:/run/veilcount.sock", "unix:/run/veilcount.sock"),
+    ],
+)
+def test_a_place_is_read(text: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if text.startswith("localhost"):
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(0, 0, 0, "", (HOST, 0))])
+
+    assert str(Bind.parse(text)) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "8420",
+        ":8420",
+        "127.0.0.1",
+        "127.0.0.1:",
+        "127.0.0.1:0",
+        "127.0.0.1:65536",
+        "127.0.0.1:-1",
+        "127.0.0.1:\u0664",
+        "::1:8420",
+        "[127.0.0.1]:8420",
+        "unix:",
+        "unix:x.sock",
+    ],
+)
+def test_what_is_no_place_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="give"):
+        Bind.parse(text)
+
+
+def test_a_host_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(SettingsError, match="no such host"):
+        Bind.parse("nowhere.invalid:8420")
+
+
+def test_a_port_that_somebody_listens_on_is_refused() -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        bind = Bind.parse(f"{HOST}:{taken.getsockname()[1]}")
+
+        with pytest.raises(SettingsError, match="give another"):
+            bind.check()
+        assert bind.answers()
+
+
+def test_a_port_that_is_shared_is_refused_too() -> None:
+    """Sockets that share a port do not notice each other: two servers would split the devices."""
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        taken.bind((HOST, 0))
+        taken.listen()
+
+        with pytest.raises(SettingsError, match="give another"):
+            Bind.parse(f"{HOST}:{taken.getsockname()[1]}").check()
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(SettingsError, match="nobody can listen there"):
+        Bind.parse("192.0.2.1:8420").check()
+
+
+def test_a_free_port_is_taken_and_nobody_answers_there_yet() -> None:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port = probe.getsockname()[1]
+    bind = Bind.parse(f"{HOST}:{port}")
+
+    bind.check()
+
+    assert not bind.answers()
+
+
+def test_a_socket_that_a_killed_server_left_is_cleared_away(tmp_path: Path) -> None:
+    path = tmp_path / "left.sock"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+
+    Bind.parse(f"unix:{path}").check()
+
+    assert not path.exists()
+
+
+def test_a_socket_that_somebody_listens_on_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "taken.sock"
+    with socket.socket(socket.AF_UNIX) as taken:
+        taken.bind(str(path))
+        taken.listen()
+
+        with pytest.raises(SettingsError, match="somebody listens"):
+            Bind.parse(f"unix:{path}").check()
+
+
+def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("mine")
+
+    with pytest.raises(SettingsError, match="new file"):
+        Bind.parse(f"unix:{path}").check()
+    assert path.read_text() == "mine"

@@ -1,0 +1,236 @@
+"""When rows are dropped, and what is waited for: a real file, and clocks that stand until told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.api.deployment_fixtures import NOW, World, open_again, world
+from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.auth.audit_log import log
+from veilcount_aggregator.server.clock_guard import SETTLING_SECONDS
+from veilcount_aggregator.server.retention_guard import (
+    CONFIRMING_SECONDS,
+    DROPPED,
+    LONGEST_STEP,
+    confirm,
+    confirmed,
+)
+from veilcount_shared.report import Batch
+from veilcount_shared.verdict import Verdict
+
+A_WHILE = 3600.0
+FILE = """
+app = "acme"
+[asked]
+question = "Which?"
+values = ["a", "b"]
+epsilon = 1
+unit = "day"
+late = 3
+from = 2026-12-01
+until = 2027-03-01
+"""
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[World]:
+    """A deployment in which a report of each of three days was counted, and the day confirmed."""
+    with world(tmp_path, FILE) as made:
+        made.aggregator.look_at_clock()
+        made.verdicts(*(made.report("asked", period=period) for period in range(3)))
+        yield made
+
+
+def pass_on(made: World, seconds: float, look: float = A_WHILE) -> None:
+    """Let time pass by both clocks, and have them compared every so often."""
+    ends = made.clocks.passed + seconds
+    while made.clocks.passed < ends:
+        step = min(look, ends - made.clocks.passed)
+        made.clocks.now += timedelta(seconds=step)
+        made.clocks.passed += step
+        made.aggregator.look_at_clock()
+
+
+def dropped(made: World) -> int:
+    """Run the retention; return how many epochs were dropped by it and before, by the figures."""
+    made.aggregator.tend()
+    made.aggregator.flush()
+    return made.aggregator.store.noted().get(DROPPED, 0)
+
+
+def restart(made: World, **later: float) -> Iterator[World]:
+    """Yield another process on the same store, so much later."""
+    now = made.clocks.now + timedelta(**later)
+    with open_again(made.aggregator.settings.store, now) as again:
+        again.aggregator.look_at_clock()
+        yield again
+
+
+# -- a clock that is right -------------------------------------------------------------------------
+
+
+def test_rows_are_dropped_day_by_day_while_a_host_runs(made: World) -> None:
+    """The first day's four days after its end, and each day one more."""
+    found = []
+    for _ in range(6):
+        pass_on(made, 24 * 3600)
+        found.append(dropped(made))
+
+    assert found == [0, 0, 1, 2, 3, 4]
+    assert confirmed(made.aggregator.store).day == made.aggregator.today()  # type: ignore[union-attr]
+
+
+def test_rows_are_swept_a_day_after_they_were_dropped(made: World) -> None:
+    """Until then the drop can be taken back."""
+    series, store = made.series("asked"), made.aggregator.store
+    pass_on(made, 3 * 24 * 3600)
+    dropped(made)
+    pass_on(made, 23 * 3600)
+    dropped(made)
+    restored = store.restore_epochs(series)
+    dropped(made)
+    pass_on(made, 25 * 3600)
+    dropped(made)
+
+    assert restored == 2
+    assert store.restore_epochs(series) == 1  # what was over a day later
+
+
+def test_a_process_that_has_just_started_drops_nothing(made: World) -> None:
+    pass_on(made, 2 * 24 * 3600)
+    dropped(made)
+    for again in restart(made, days=1):
+        at_once = dropped(again)
+        pass_on(again, SETTLING_SECONDS - 1)
+        early = dropped(again)
+        pass_on(again, 1)
+
+        assert (at_once, early, dropped(again)) == (0, 0, 1)
+
+
+def test_a_night_off_needs_nobodys_word(made: World) -> None:
+    for again in restart(made, days=LONGEST_STEP.days):
+        pass_on(again, SETTLING_SECONDS)
+
+        assert not again.aggregator.retention.waiting
+
+
+# -- a clock that may be wrong ---------------------------------------------------------------------
+
+
+def test_after_a_long_shutdown_nothing_is_dropped_until_a_day_of_running(made: World) -> None:
+    """Nobody can say whether the host was off for 40 days, or its clock is wrong."""
+    for again in restart(made, days=40):
+        pass_on(again, CONFIRMING_SECONDS - 1)
+        waited, before = again.aggregator.retention.waiting, dropped(again)
+        pass_on(again, 1)
+
+        assert (waited, before) == (True, 0)
+        assert not again.aggregator.retention.waiting
+        assert dropped(again) == 39
+
+
+def test_after_a_long_shutdown_an_operator_confirms_the_day(made: World) -> None:
+    """A worker that runs follows within its next look; the act is in the audit log."""
+    for again in restart(made, days=40):
+        pass_on(again, SETTLING_SECONDS)
+        before = dropped(again)
+        confirm(again.aggregator.store, again.clocks.now, "cli")
+
+        assert (before, dropped(again)) == (0, 38)
+        assert log(again.aggregator.store)[-1].act == "confirm clock"
+
+
+def test_a_jump_while_it_runs_drops_nothing_and_its_time_does_not_count(made: World) -> None:
+    """23 hours before it do not confirm the day after it."""
+    pass_on(made, 23 * 3600)
+    made.clocks.now += timedelta(days=40)
+    pass_on(made, 23 * 3600)
+
+    assert made.aggregator.retention.waiting
+    assert dropped(made) == 0
+
+
+def test_a_clock_that_is_set_back_drops_nothing_more_and_confirms_the_earlier_day(
+    made: World,
+) -> None:
+    """What was ahead for a day was on record: from there on its day is to be confirmed again."""
+    for again in restart(made, days=40):
+        pass_on(again, CONFIRMING_SECONDS)
+        ahead = dropped(again)
+        restored = again.aggregator.store.restore_epochs(again.series("asked"))
+    for again in restart(made):
+        pass_on(again, SETTLING_SECONDS)
+
+        assert (ahead, restored, dropped(again)) == (39, 39, 39)
+        assert confirmed(again.aggregator.store).day == date(2026, 12, 3)  # type: ignore[union-attr]
+        assert again.verdicts(again.report("asked", period=0)) == [Verdict.COUNTED]
+
+
+def test_a_store_with_rows_and_no_record_waits_too(tmp_path: Path) -> None:
+    """As one that comes from an older version."""
+    with world(tmp_path, FILE) as made:
+        made.verdicts(made.report("asked"))
+        made.aggregator.look_at_clock()
+        waited = made.aggregator.retention.waiting
+        pass_on(made, CONFIRMING_SECONDS)
+
+        assert (waited, made.aggregator.retention.waiting) == (True, False)
+
+
+# -- the intake ------------------------------------------------------------------------------------
+
+
+def test_no_report_is_stale_by_a_day_that_nobody_has_confirmed(made: World) -> None:
+    """It comes back: with the day confirmed it is stale, with the clock mended it counts."""
+    today = made.report("asked")
+    for again in restart(made, days=40):
+        answer = again.send(Batch((today,)))
+        later = again.verdicts(again.report("asked"))
+
+        assert (answer.status, answer.problem) == (503, "clock")
+        assert answer.headers["Retry-After"] == "60"
+        assert later == [Verdict.COUNTED]
+    assert made.verdicts(today) == [Verdict.COUNTED]
+    for again in restart(made, days=40):
+        confirm(again.aggregator.store, again.clocks.now, "cli")
+        again.aggregator.look_at_clock()
+
+        assert again.verdicts(made.report("asked")) == [Verdict.STALE]
+
+
+def test_while_the_clock_is_in_doubt_the_intake_and_readiness_say_so(made: World) -> None:
+    """Withdrawals too, and central releases: what is judged by the day. Then all goes on."""
+    report = made.report("asked")
+    made.clocks.now += timedelta(days=40)
+    made.aggregator.look_at_clock()
+    doubted = [made.send(Batch((report,))), made.ask("DELETE", "/v1/pseudonyms/x/y")]
+    ready, alive = made.ask("GET", "/readyz"), made.ask("GET", "/healthz")
+    made.clocks.now = NOW
+    made.aggregator.look_at_clock()
+
+    assert [(answer.status, answer.problem) for answer in doubted] == [(503, "clock")] * 2
+    assert (ready.status, alive.status) == (503, 200)
+    assert "jumped 3,456,000 s forward" in ready.json["why"]
+    assert made.ask("GET", "/readyz").status == 200
+    assert made.verdicts(report) == [Verdict.COUNTED]
+
+
+def test_the_figures_tell_what_the_clock_and_retention_do(made: World) -> None:
+    key = made.key(Role.ANALYST)
+    for again in restart(made, days=40):
+        found = again.ask("GET", "/metrics", key=key).body.decode()
+
+        assert "veilcount_retention_waiting{} 1" in found
+        assert "veilcount_clock_skew_seconds{} 0" in found
+        confirm(again.aggregator.store, again.clocks.now, "cli")
+        pass_on(again, SETTLING_SECONDS)
+        again.aggregator.tend()
+        found = again.ask("GET", "/metrics", key=key).body.decode()
+
+        assert "veilcount_retention_waiting{} 0" in found
+        assert "veilcount_dropped_epochs_total{} 38" in found

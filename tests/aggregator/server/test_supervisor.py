@@ -1,0 +1,161 @@
+"""The analysis process is replaced whatever ends it, and ends when it should."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+import pytest
+from werkzeug.test import Client
+
+from tests.system.server import wait_until
+from veilcount_aggregator.server.analysis_process import supervisor, worker
+from veilcount_aggregator.server.analysis_process.forwarding import Forwarder
+from veilcount_aggregator.server.analysis_process.supervisor import AnalysisProcess
+from veilcount_aggregator.server.analysis_process.worker import NICE, run
+
+HEADROOM = 200  # MB, over what this process takes
+
+
+def application(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+    """Do what the path says, in the process that answers."""
+    acts: dict[str, Callable[[], object]] = {
+        "/pid": os.getpid,
+        "/nice": lambda: os.getpriority(os.PRIO_PROCESS, 0),
+        "/die": lambda: os._exit(9),
+        "/hang": lambda: time.sleep(60),
+        "/eat": lambda: len(bytearray(4 * HEADROOM << 20)),
+    }
+    try:
+        said = str(acts[environ["PATH_INFO"]]())
+    except MemoryError:
+        said = "MemoryError"
+    start("200 OK", [])
+    return [said.encode()]
+
+
+@contextmanager
+def supervised(megabytes: int = 0, answer: WSGIApplication = application) -> Iterator[Client]:
+    """Run it in a process; ask it as a worker would."""
+    kept = AnalysisProcess(lambda listener, parent: run(listener, answer, parent, megabytes))
+    kept.start()
+    try:
+        yield Client(Forwarder(answer, kept.address))
+    finally:
+        kept.stop()
+        assert not Path(kept.address).parent.exists()
+
+
+def pid(client: Client) -> int:
+    """Return who answers."""
+    return int(client.get("/pid").get_data())
+
+
+def test_it_is_a_process_of_its_own_that_goes_after_the_others() -> None:
+    with supervised() as client:
+        answered, nice = pid(client), int(client.get("/nice").get_data())
+        named = Path(f"/proc/{answered}/comm").read_text(encoding="ascii").strip()
+
+        assert answered != os.getpid()
+        assert nice == min(19, os.getpriority(os.PRIO_PROCESS, 0) + NICE)
+        assert named == worker.NAME
+
+
+def test_one_that_dies_is_replaced_and_nobody_notices_but_who_asked() -> None:
+    """Its requests get 503; later ones wait for the next one."""
+    with supervised() as client:
+        before = pid(client)
+
+        assert client.get("/die").status_code == 503
+        assert pid(client) != before
+
+
+def test_one_that_is_killed_while_idle_costs_no_request() -> None:
+    with supervised() as client:
+        before = pid(client)
+        os.kill(before, signal.SIGKILL)
+
+        assert pid(client) != before
+
+
+def test_one_that_computes_for_too_long_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "MOST_SECONDS", 0.5)
+    with supervised() as client:
+        before = pid(client)
+
+        assert client.get("/hang").status_code == 503
+        assert pid(client) != before
+
+
+def test_memory_is_bounded_by_the_kernel() -> None:
+    """An answer that takes too much fails by itself; the process and its parent live on."""
+    with supervised(_data() + HEADROOM) as client:
+        before = pid(client)
+
+        assert client.get("/eat").get_data() == b"MemoryError"
+        assert pid(client) == before
+    with supervised(0) as client:
+        assert client.get("/eat").get_data() == str(4 * HEADROOM << 20).encode()
+
+
+def test_one_that_has_grown_is_replaced_once_it_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "GROWN", 0.001)
+    with supervised(_data() + HEADROOM) as client:
+        first = pid(client)
+        wait_until(lambda: pid(client) != first)
+
+
+def test_it_ends_with_a_parent_that_is_killed() -> None:
+    """And takes its folder away, which nobody else does then."""
+    reading, writing = os.pipe()
+    if not (parent := os.fork()):
+        kept = AnalysisProcess(lambda listener, parent: run(listener, application, parent, 0))
+        kept.start()
+        client = Client(Forwarder(application, kept.address))
+        os.write(writing, f"{pid(client)} {kept.address}".encode())
+        time.sleep(60)
+        os._exit(0)
+    child, address = os.read(reading, 1000).decode().split()
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+
+    wait_until(lambda: not Path(address).parent.exists())
+    wait_until(lambda: not Path(f"/proc/{child}").exists() or _is_zombie(int(child)))
+
+
+@pytest.mark.full
+def test_one_that_never_starts_is_tried_less_and_less_often() -> None:
+    """And the server can end meanwhile."""
+    begun: list[float] = []
+
+    class Counted(AnalysisProcess):
+        """Remembers when each was started."""
+
+        def _once(self) -> int:
+            begun.append(time.monotonic())
+            return super()._once()
+
+    kept = Counted(lambda *_: 7)
+    kept.start()
+    wait_until(lambda: len(begun) == 4)
+    kept.stop()
+
+    first, *_, last = [after - before for before, after in pairwise(begun)]
+    assert last > first >= supervisor.FIRST_DELAY
+
+
+def _is_zombie(child: int) -> bool:
+    return ") Z " in Path(f"/proc/{child}/stat").read_text(encoding="ascii")
+
+
+def _data() -> int:
+    """Return the MB of data that this process takes, as the limit counts them."""
+    status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    (line,) = [each for each in status if each.startswith("VmData:")]
+    return int(line.split()[1]) // 1024

@@ -1,0 +1,52 @@
+"""Many rows at once, without a Python object for each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.aggregator.store.series_fixtures import LINKED
+from veilcount_aggregator.errors import StoreError
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.store import Spends
+from veilcount_aggregator.store.interface import Bytes
+from veilcount_aggregator.store.redis.store import RedisStore
+
+GROUP = 2_000
+
+
+def rows(many: int, seed: int) -> Bytes:
+    """Return random rows."""
+    return np.random.default_rng(seed).integers(0, 256, (many, 12), np.uint8)
+
+
+def answers(who: Bytes, period: int = 0, which: Series = LINKED) -> Spends:
+    """Return the answer of each row to one period; every third message is like another."""
+    many = len(who)
+    return Spends(
+        series=which,
+        rows=who,
+        epochs=np.full(many, which.epoch(period)),
+        periods=np.full(many, period),
+        segments=np.zeros(many, np.int64),
+        slots=np.full(many, period if which.linked else 0),
+        messages=(np.arange(many) % 3).astype(np.uint8).reshape(-1, 1),
+        otherwise=np.zeros(many, np.uint8),
+        room=1 << 40,
+    )
+
+
+def count(store: RedisStore, who: Bytes, period: int = 0, which: Series = LINKED) -> int:
+    """Commit the answers of all rows, in groups; return how many were counted."""
+    groups = (who[first : first + GROUP] for first in range(0, len(who), GROUP))
+    return sum(
+        int((store.commit([answers(group, period, which)], {})[0] == 0).sum()) for group in groups
+    )
+
+
+def is_taken(store: RedisStore) -> bool:
+    """Whether a store takes ten reports of rows that are always the same."""
+    try:
+        count(store, rows(10, 1))
+    except StoreError:
+        return False
+    return True

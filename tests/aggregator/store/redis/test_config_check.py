@@ -1,0 +1,154 @@
+"""A Redis that would forget is refused, with the command that mends it; at start and later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.aggregator.store.redis.simulated_rows import count, rows
+from tests.aggregator.store.series_fixtures import LINKED
+from tests.redis_server import HOST, RedisServer
+from tests.system.server import wait_until
+from veilcount_aggregator.errors import StoreUnfit
+from veilcount_aggregator.store import Durable
+from veilcount_aggregator.store.redis.config_check import refuse_old
+from veilcount_aggregator.store.redis.connections import Server
+from veilcount_aggregator.store.redis.store import RedisStore, open_redis
+from veilcount_aggregator.store.redis.url import Address
+
+WRONG = {
+    "maxmemory-policy": "volatile-lru",
+    "appendonly": "no",
+    "appendfsync": "everysec",
+    "no-appendfsync-on-rewrite": "yes",
+    "hash-max-listpack-entries": "64",
+    "hash-max-listpack-value": "32",
+}
+MENDED = {
+    "maxmemory-policy": "noeviction",
+    "appendonly": "yes",
+    "appendfsync": "always",
+    "no-appendfsync-on-rewrite": "no",
+    "hash-max-listpack-entries": "128",
+    "hash-max-listpack-value": "64",
+}
+
+
+@pytest.fixture
+def loose(server: RedisServer) -> Iterator[RedisServer]:
+    """A server whose settings are put right again."""
+    yield server
+    for name, value in MENDED.items():
+        server.ask("CONFIG", "SET", name, value)
+    wait_until(lambda: not server.rewriting)  # that `appendonly yes` has started
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_setting_is_refused_with_the_command_that_mends_it(
+    loose: RedisServer, name: str
+) -> None:
+    loose.ask("CONFIG", "SET", name, WRONG[name])
+    with pytest.raises(StoreUnfit) as caught:
+        open_redis(loose.url, make=True)
+
+    command = f"redis-cli -h {HOST} -p {loose.port} CONFIG SET {name} {MENDED[name]}"
+    assert command in str(caught.value)
+    assert f"{name} {WRONG[name]}" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_setting_that_goes_wrong_later_is_noticed(
+    loose: RedisServer, store: RedisStore, name: str
+) -> None:
+    assert store.health().durable is Durable.YES
+    loose.ask("CONFIG", "SET", name, WRONG[name])
+
+    health = store.health()
+    assert (health.durable, health.blocked) == (Durable.NO, True)
+    assert health.why.startswith(f"{name} {WRONG[name]}")
+    assert f"CONFIG SET {name} {MENDED[name]}" in str(health.weaknesses[0])
+    with pytest.raises(StoreUnfit, match=name):
+        count(store, rows(10, 1))
+    assert store.sizes(LINKED) == {}
+
+
+def test_a_relaxed_store_says_that_it_is_not_durable(loose: RedisServer) -> None:
+    loose.ask("CONFIG", "SET", "appendfsync", "everysec")
+    store = open_redis(f"{loose.url}?durability=relaxed", make=True)
+
+    assert store.health().durable is Durable.NO
+    assert "relaxed" in store.health().why
+    store.close()
+
+
+def test_a_relaxed_store_still_must_not_evict(loose: RedisServer) -> None:
+    loose.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+
+    with pytest.raises(StoreUnfit, match="noeviction"):
+        open_redis(f"{loose.url}?durability=relaxed", make=True)
+
+
+def test_where_config_is_forbidden_durability_is_unknown(server: RedisServer) -> None:
+    """As at many providers; the store works all the same."""
+    server.ask("ACL", "SETUSER", "app", "on", ">secret", "~*", "+@all", "-config")
+    store = open_redis(f"redis://app:secret@{HOST}:{server.port}/0", make=True)
+    health = store.health()
+
+    assert health.durable is Durable.UNKNOWN
+    assert "appendfsync always" in health.why
+    assert count(store, rows(10, 1)) == 10
+    store.close()
+    server.ask("ACL", "DELUSER", "app")
+
+
+def test_a_wrong_password_is_said_without_repeating_it(server: RedisServer) -> None:
+    with pytest.raises(StoreUnfit, match="refuses this user") as caught:
+        open_redis(f"redis://app:hunter2@{HOST}:{server.port}/0", make=True)
+
+    assert "hunter2" not in str(caught.value)
+
+
+def test_where_there_is_no_store_one_is_made_only_if_asked_for(server: RedisServer) -> None:
+    with pytest.raises(StoreUnfit, match="veilcount init"):
+        open_redis(server.url, make=False)
+    made = open_redis(server.url, make=True)
+    count(made, rows(10, 1))
+    again = open_redis(server.url, make=True)
+
+    assert count(again, rows(10, 1)) == 0
+    assert open_redis(server.url, make=False).health().engine == "redis"
+    made.close()
+    again.close()
+
+
+def test_a_store_that_was_made_by_half_is_finished(server: RedisServer, store: RedisStore) -> None:
+    """The maker was killed before it was done."""
+    server.ask("HDEL", "veilcount:{shelf}:root", "made")
+    with pytest.raises(StoreUnfit, match="veilcount init"):
+        open_redis(server.url, make=False)
+    finished = open_redis(server.url, make=True)
+
+    assert count(finished, rows(10, 1)) == 10
+    assert count(store, rows(10, 1)) == 0
+    finished.close()
+
+
+def test_a_format_of_the_future_is_refused(server: RedisServer, store: RedisStore) -> None:
+    server.ask("HSET", "veilcount:{shelf}:root", "format", "3")
+
+    with pytest.raises(StoreUnfit, match="format 3"):
+        open_redis(server.url, make=False)
+
+
+def test_a_server_that_is_no_cluster_says_so(server: RedisServer) -> None:
+    with pytest.raises(StoreUnfit, match="is no cluster: write redis://"):
+        open_redis(f"redis-cluster://{HOST}:{server.port}", make=True)
+
+
+def test_an_old_redis_is_refused() -> None:
+    """Its version is read; here from what a server would tell."""
+    server = Server.at((HOST, 6379), Address(((HOST, 6379),)))
+    with pytest.raises(StoreUnfit, match=r"version 6.2.14: 7 or newer"):
+        refuse_old(server, {"redis_version": "6.2.14"})
+    refuse_old(server, {"redis_version": "7.0.0"})

@@ -1,0 +1,282 @@
+"""What goes wrong between a server and its Redis: nothing is lost, doubled or half written."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.aggregator.store.redis.simulated_rows import answers, count, rows
+from tests.aggregator.store.series_fixtures import LINKED, drop_and_sweep
+from tests.redis_server import LosingProxy, RedisServer
+from veilcount_aggregator.errors import StoreError, StoreFull, StoreUnavailable, StoreUnfit
+from veilcount_aggregator.store import COUNTED, Cell, Note
+from veilcount_aggregator.store.redis import connections
+from veilcount_aggregator.store.redis.circuit_breaker import State
+from veilcount_aggregator.store.redis.connections import Timeout, Wait
+from veilcount_aggregator.store.redis.lua_library import LIBRARY
+from veilcount_aggregator.store.redis.store import RedisStore, open_redis
+from veilcount_aggregator.store.transfer_format import digest
+
+SLOT = Cell(0, 0)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[RedisServer]:
+    """A server that may be killed."""
+    server = RedisServer(tmp_path)
+    yield server
+    server.kill()
+
+
+def until_it_works(act: Callable[[], object], seconds: float = 20) -> None:
+    """Ask again and again, as a client does."""
+    ends = time.monotonic() + seconds
+    while True:
+        try:
+            act()
+        except StoreUnavailable:
+            if time.monotonic() > ends:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+def consistent(store: RedisStore) -> int:
+    """Return how many reports there are, the same by every figure."""
+    (reports,) = store.sizes(LINKED).values()
+
+    assert store.counters(LINKED, [SLOT]).sum() == reports
+    assert store.spread(LINKED)[0].tolist()[0] == reports
+    assert sum(store.fresh(LINKED).values()) == reports
+    ledger = sum(len(each.body) // 20 for each in store.pieces() if each.kind == "rows")
+    assert ledger == reports
+    return reports
+
+
+def test_a_commit_whose_reply_is_lost_is_counted_once(server: RedisServer) -> None:
+    proxy = LosingProxy(server.port, (b"FCALL",))
+    store = open_redis(proxy.url, make=True)
+    who = answers(rows(100, 1))
+    proxy.lose = 1
+
+    with pytest.raises(StoreUnavailable, match="does not answer"):
+        store.commit([who], {})
+    assert not (store.commit([who], {})[0] == COUNTED).any()
+    assert (proxy.lost, consistent(store)) == (1, 100)
+
+    store.close()
+    proxy.close()
+
+
+def test_nothing_acknowledged_is_lost_when_redis_is_killed(own: RedisServer) -> None:
+    """Killed five times while it takes reports; each is repeated until it is acknowledged."""
+    store = open_redis(own.url, make=True)
+    acknowledged: list[int] = []
+
+    def send() -> None:
+        for seed in range(150):
+            group = answers(rows(20, seed))
+            until_it_works(partial(store.commit, [group], {}))
+            acknowledged.append(seed)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    for _ in range(5):
+        time.sleep(0.1)
+        own.kill()
+        own.start()
+    sender.join()
+
+    assert len(acknowledged) == 150
+    assert consistent(store) == 150 * 20
+    store.close()
+
+
+def test_a_redis_that_stands_still_is_given_up_on_and_comes_back(
+    own: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(connections.TIMEOUTS, Wait.COMMIT, Timeout(1.0, 0.3))
+    store = open_redis(own.url, make=True)
+    count(store, rows(10, 1))
+    own.freeze()
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailable, match="does not answer"):
+        store.commit([answers(rows(10, 2))], {})
+    took = time.monotonic() - began
+    own.thaw()
+
+    assert took < 5
+    until_it_works(lambda: store.commit([answers(rows(10, 2))], {}))
+    assert consistent(store) == 20
+    store.close()
+
+
+def test_a_redis_that_stands_still_for_a_moment_is_slow_and_not_away(own: RedisServer) -> None:
+    """As one does whose disk takes most of a second for an fsync: its reports are counted."""
+    store = open_redis(own.url, make=True)
+    count(store, rows(10, 1))
+    breaker = store._servers.owner(store.root.bases[0]).breaker
+    own.freeze()
+    thawing = threading.Timer(0.7, own.thaw)
+    thawing.start()
+
+    assert count(store, rows(10, 2)) == 10
+    assert breaker.state is State.CLOSED
+    thawing.join()
+    store.close()
+
+
+def test_while_a_redis_is_away_calls_fail_at_once(own: RedisServer) -> None:
+    """A call that is not sent needs no time: a hundred of them take less than one that waits."""
+    store = open_redis(own.url, make=True)
+    count(store, rows(10, 1))
+    own.freeze()
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailable):
+        count(store, rows(10, 2))
+    waited = time.monotonic() - began
+    began = time.monotonic()
+    for _ in range(100):
+        with pytest.raises(StoreUnavailable):
+            store.lane([answers(rows(10, 2))])
+    refused = time.monotonic() - began
+    own.thaw()
+
+    assert refused < waited / 2
+    store.close()
+
+
+def test_nobody_at_the_address(own: RedisServer) -> None:
+    own.kill()
+    with pytest.raises(StoreUnavailable, match="does not answer"):
+        open_redis(own.url, make=True)
+
+
+def test_a_full_redis_takes_all_of_a_group_or_nothing(server: RedisServer) -> None:
+    """It refuses, keeps what it has, lets go of what is dropped, and takes reports again."""
+    store = open_redis(server.url, make=True)
+    count(store, rows(2_000, 1))
+    with server.connection() as asked:
+        used = int(asked.info("memory")["used_memory"])
+    server.ask("CONFIG", "SET", "maxmemory", str(used + (1 << 20)))
+    counted = 2_000
+    with suppress(StoreFull):
+        for seed in range(2, 1_000):
+            counted += count(store, rows(2_000, seed))
+
+    assert consistent(store) == counted
+    with pytest.raises(StoreFull, match="maxmemory"):
+        count(store, rows(2_000, 1_000))
+    store.forget(LINKED, [0], rows(1, 1).tobytes())
+    store.fence(on=True)
+    store.fence(on=False)
+    drop_and_sweep(store, LINKED, 1)
+    server.ask("CONFIG", "SET", "maxmemory", "0")
+
+    assert set(store.commit([answers(rows(5, 1))], {})[0].tolist()) == {3}
+    store.close()
+
+
+def test_a_redis_without_its_functions_gets_them_again(
+    server: RedisServer, store: RedisStore
+) -> None:
+    server.ask("FUNCTION", "DELETE", LIBRARY)
+
+    assert count(store, rows(10, 1)) == 10
+
+
+def test_an_emptied_redis_takes_nothing_for_a_store_it_has_not(
+    server: RedisServer, store: RedisStore
+) -> None:
+    count(store, rows(10, 1))
+    server.ask("FLUSHALL")
+    server.ask("FUNCTION", "FLUSH")
+
+    with pytest.raises(StoreUnfit, match="emptied or replaced"):
+        count(store, rows(10, 1))
+    with pytest.raises(StoreUnfit, match="emptied or replaced"):
+        store.change(0, [])
+    with pytest.raises(StoreUnfit, match="gone"):
+        store.health()
+    assert server.ask("KEYS", "*") == []
+
+
+def test_another_store_in_its_place_is_noticed(server: RedisServer, store: RedisStore) -> None:
+    server.ask("FLUSHALL")
+    other = open_redis(server.url, make=True)
+
+    with pytest.raises(StoreUnfit, match="emptied or replaced"):
+        count(store, rows(10, 1))
+    assert other.sizes(LINKED) == {}
+    other.close()
+
+
+def test_two_servers_with_the_same_reports_count_each_once(server: RedisServer) -> None:
+    """They send the same rows in different groups at the same time."""
+    stores = [open_redis(server.url, make=True) for _ in range(3)]
+    who = rows(1_200, 9)
+    counted = [0, 0, 0]
+
+    def send(number: int) -> None:
+        order = np.random.default_rng(number).permutation(len(who))
+        for first in range(0, len(who), 40 + number):
+            group = answers(who[order[first : first + 40 + number]])
+            counted[number] += int((stores[number].commit([group], {})[0] == COUNTED).sum())
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sum(counted) == 1_200
+    assert consistent(stores[0]) == 1_200
+    noted = {note.word: times for note, times in stores[0].noted().items()}
+    assert noted == {"duplicate": 2 * 1_200}
+    for store in stores:
+        store.close()
+
+
+def test_a_group_that_is_contested_at_every_turn_is_given_up(
+    store: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of it is written, notes included."""
+    from veilcount_aggregator.store.redis import intake  # noqa: PLC0415
+
+    count(store, rows(10, 1))
+    monkeypatch.setattr(intake, "TRIES", 1)
+    before = digest(store.pieces())
+    with pytest.raises(StoreUnavailable, match="too many writers"):
+        store.commit([answers(rows(10, 1))], {Note("request", "", -1, "200"): 1})
+
+    assert digest(store.pieces()) == before
+
+
+def test_a_sweep_that_was_stopped_is_finished_by_the_next(
+    server: RedisServer, store: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From its first step on, what comes is stale; the memory is freed later."""
+    count(store, rows(2_000, 1))
+    monkeypatch.setattr("veilcount_aggregator.store.redis.retention.BUCKETS_AT_ONCE", 10)
+    with monkeypatch.context() as broken, suppress(StoreError):
+        broken.setattr("veilcount_aggregator.store.redis.retention._free", _stopped)
+        drop_and_sweep(store, LINKED, 1)
+
+    assert set(store.commit([answers(rows(5, 1))], {})[0].tolist()) == {3}
+    kept = server.ask("DBSIZE")
+    drop_and_sweep(store, LINKED, 1)
+    assert isinstance(kept, int)
+    assert server.ask("DBSIZE") == kept - 50
+    assert store.spread(LINKED)[0].tolist()[0] == 2_000
+
+
+def _stopped(*_: object) -> None:
+    raise StoreUnavailable("killed here")

@@ -1,0 +1,109 @@
+"""Drops in Redis: by the server's own clock, and safe from what an older library did."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.aggregator.store.redis.simulated_rows import count, rows
+from tests.aggregator.store.series_fixtures import DAILY, LINKED, LONG_AGO, Asked, drop, row, send
+from tests.redis_cluster import RedisCluster
+from tests.redis_server import RedisServer
+from veilcount_aggregator.errors import NotDue, StoreUnavailable
+from veilcount_aggregator.store.redis.lua_library import call
+from veilcount_aggregator.store.redis.store import RedisStore, open_redis
+from veilcount_shared.verdict import Verdict
+
+HOUR = timedelta(hours=1)
+
+
+def test_the_server_itself_refuses_an_early_drop(server: RedisServer, store: RedisStore) -> None:
+    """Whoever asks: the instant is compared with its own time, inside the function."""
+    count(store, rows(100, 1))
+    due = int((datetime.now(UTC) + HOUR).timestamp())
+    words = call("drop", store.root.bases[0], store.root.store, LINKED.fingerprint, 1, due)
+    with server.connection() as asked, pytest.raises(Exception, match="NOTDUE"):
+        asked.execute_command(*words)
+
+    assert count(store, rows(1, 2)) == 1
+    with pytest.raises(NotDue, match="veilcount doctor"):
+        store.drop(LINKED, 1, datetime.now(UTC) + HOUR, datetime.now(UTC) + timedelta(days=40))
+
+
+def test_what_an_older_library_dropped_is_never_restored(
+    server: RedisServer, store: RedisStore
+) -> None:
+    """It deletes rows at once: their slots would be free again. Later drops are restored."""
+    send(store, DAILY, *(Asked(row(1), period) for period in range(5)))
+    drop(store, DAILY, 1)
+    epochs = store.root.bases[0] + b":epochs:" + DAILY.fingerprint.encode()
+    server.ask("HSET", epochs.decode(), "dropped", "3")
+    old = store.restore_epochs(DAILY)
+    drop(store, DAILY, 4)
+    new = store.restore_epochs(DAILY)
+    reports = [Asked(row(1), period) for period in range(5)]
+
+    assert (old, new) == (0, 1)
+    assert send(store, DAILY, *reports) == [Verdict.STALE] * 3 + [Verdict.DUPLICATE] * 2
+
+
+def test_a_sweep_frees_the_memory_of_what_was_given_up_alone(
+    server: RedisServer, store: RedisStore
+) -> None:
+    count(store, rows(2_000, 1))
+    before = server.ask("DBSIZE")
+    drop(store, LINKED, 1)
+    store.sweep(LINKED, timedelta(days=1), LONG_AGO)
+    kept = server.ask("DBSIZE")
+    store.sweep(LINKED, timedelta(0), LONG_AGO)
+    left = server.ask("DBSIZE")
+
+    assert isinstance(before, int)
+    assert isinstance(left, int)
+    assert kept == before + 1  # when it was dropped
+    assert left == before + 1 - 50
+
+
+@pytest.mark.full
+def test_each_master_shows_its_time_and_one_that_is_down_is_left_out(
+    cluster: RedisCluster,
+) -> None:
+    store = open_redis(cluster.url, make=True)
+    all_three = len(store.times())
+    cluster.nodes[2].kill()
+    two = len(store.times())
+    cluster.nodes[2].start()
+    cluster.wait()
+    store.close()
+
+    assert (all_three, two) == (3, 2)
+
+
+def test_a_master_that_is_away_keeps_no_other_from_dropping_and_sweeping(
+    cluster: RedisCluster,
+) -> None:
+    """Whichever it is: the first shard is on the master that is killed."""
+    store = open_redis(cluster.url, make=True)
+    count(store, rows(300, 1))
+    first = store._servers.owner(store.root.bases[0]).host[1]
+    (master,) = (node for node in cluster.nodes if node.port == first)
+    bases = [base for base in store.root.bases if store._servers.owner(base).host[1] != first]
+    before = _rows_of(store, bases)
+    master.kill()
+    with pytest.raises(StoreUnavailable):
+        store.drop(LINKED, 1, LONG_AGO, datetime.now(UTC))
+    with pytest.raises(StoreUnavailable):
+        store.sweep(LINKED, timedelta(0), LONG_AGO)
+    after = _rows_of(store, bases)
+    master.start()
+    cluster.wait()
+    store.close()
+
+    assert (before > 0, after) == (True, 0)
+
+
+def _rows_of(store: RedisStore, bases: list[bytes]) -> int:
+    """Return how many keys of rows these shards have."""
+    keys = [store._servers.owner(base).ask("KEYS", f"{base.decode()}:[0-9]*") for base in bases]
+    return sum(map(len, keys))

@@ -1,0 +1,160 @@
+"""Series of every kind, and reports of them in the columns that a store takes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.store import (
+    CODES,
+    ROW_BYTES,
+    VERDICTS,
+    Codes,
+    MemoryLimits,
+    Spends,
+    Store,
+)
+from veilcount_aggregator.store.memory_limit import DEFAULT_LIMITS
+from veilcount_shared.collection import parse_collections
+from veilcount_shared.mechanisms import Subset
+from veilcount_shared.verdict import Verdict
+
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+DATES = "from = 2026-01-01\nuntil = 2026-03-05\n"  # 63 days
+NUMBERS = {
+    "three": 'values = ["a", "b", "c"]\nepsilon = 4',
+    "mask": f"values = {[f'v{x}' for x in range(64)]}\nepsilon = 1",
+    "members": f"values = {[f'v{x}' for x in range(200)]}\nepsilon = 3",
+    "wide": f"values = {[f'v{x}' for x in range(700)]}\nepsilon = 7",
+    "several": f"values = {[f'v{x}' for x in range(700)]}\nepsilon = 5",
+    "labels": f"values = {[f'v{x}' for x in range(5000)]}\nepsilon = 6",
+    "plane": f"values = {[f'v{x}' for x in range(5000)]}\nepsilon = 1",
+    "mean": 'range = [0, 10]\nmeasure = "mean"\nepsilon = 1',
+    "distribution": 'range = [0, 10]\nmeasure = "distribution"\nepsilon = 1',
+    "ranges": 'range = [0, 10]\nmeasure = "ranges"\nepsilon = 1',
+    "plain": 'values = ["a", "b", "c"]\nmodel = "central"\nbudget = 1\nadjacency = "substitute"',
+}
+
+
+@cache  # a plan for thousands of values takes its time
+def series(what: str = "three", *keys: str, unit: str = "day", linkage: str = "period") -> Series:
+    """Return a series: what is asked, how often, and what the server can link."""
+    text = "\n".join(
+        [
+            'app = "acme"',
+            "[theme]",
+            'question = "Which?"',
+            NUMBERS[what],
+            f'unit = "{unit}"',
+            f'linkage = "{linkage}"',
+            *keys,
+            DATES,
+        ]
+    )
+    return Series(parse_collections(text, lambda name: Path(name).read_text().split())["theme"])
+
+
+DAILY = series()
+LINKED = series(linkage="collection")  # 63 slots
+SPARING = series("three", "answers = 2", linkage="collection")  # two of them may be spent
+UNLINKED = series(linkage="none")
+ARMS = series("three", 'segments = {arm = ["A", "B"]}')
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A report as a test writes it."""
+
+    row: bytes
+    period: int = 0
+    slot: int | None = None  # None: the period's own
+    message: int = 0
+    segment: int = 0
+    otherwise: Verdict = Verdict.COUNTED
+
+
+def row(number: int) -> bytes:
+    """Return one of the rows."""
+    return random.Random(number).randbytes(ROW_BYTES)
+
+
+def slot_of(which: Series, asked: Asked) -> int:
+    """Return the slot of a report."""
+    if asked.slot is not None:
+        return asked.slot
+    return asked.period if which.linked else 0
+
+
+def spends(
+    which: Series,
+    reports: Iterable[Asked],
+    room: int = 1 << 40,
+    memory: MemoryLimits = DEFAULT_LIMITS,
+) -> Spends:
+    """Return reports as a store takes them."""
+    given = list(reports)
+    width = which.collection.message_bytes
+    return Spends(
+        series=which,
+        rows=_bytes([each.row for each in given], ROW_BYTES),
+        epochs=np.array([which.epoch(each.period) for each in given], np.int64),
+        periods=np.array([each.period for each in given], np.int64),
+        segments=np.array([each.segment for each in given], np.int64),
+        slots=np.array([slot_of(which, each) for each in given], np.int64),
+        messages=_bytes([which.collection.pack(each.message) for each in given], width),
+        otherwise=np.array([CODES[each.otherwise] for each in given], np.uint8),
+        room=room,
+        memory=memory,
+    )
+
+
+def send(
+    store: Store,
+    which: Series,
+    *reports: Asked,
+    room: int = 1 << 40,
+    memory: MemoryLimits = DEFAULT_LIMITS,
+) -> list[Verdict]:
+    """Commit one group of one series."""
+    return told(store.commit([spends(which, reports, room, memory)], {})[0])
+
+
+def drop(store: Store, which: Series, epochs: int) -> int:
+    """Mark epochs as dropped, whatever any clock shows."""
+    return store.drop(which, epochs, LONG_AGO, LONG_AGO)
+
+
+def drop_and_sweep(store: Store, which: Series, epochs: int) -> None:
+    """Drop epochs, and delete their rows at once."""
+    drop(store, which, epochs)
+    store.sweep(which, timedelta(0), LONG_AGO)
+
+
+def told(codes: Codes) -> list[Verdict]:
+    """Return codes as the verdicts they stand for."""
+    return [VERDICTS[code] for code in codes]
+
+
+def message(which: Series, chance: random.Random) -> int:
+    """Return a random message of a series."""
+    design = which.collection.design
+    if not isinstance(design, Subset) or design.w == 1:
+        return chance.randrange(design.messages)
+    members = chance.sample(range(design.k), design.w)
+    if design.masked:
+        return sum(1 << x for x in members)
+    packed = 0
+    for x in sorted(members, reverse=True):
+        packed = packed << design.label_bits | x
+    return packed
+
+
+def _bytes(values: list[bytes], width: int) -> Codes:
+    return np.frombuffer(b"".join(values), np.uint8).reshape(-1, width)

@@ -1,0 +1,206 @@
+"""Health tells what reading alone cannot: a full disk, a write that fails, a damaged page."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.aggregator.store.series_fixtures import LINKED, Asked, row, send
+from tests.aggregator.store.sqlite.test_sqlite_errors import in_child, made, small_disk
+from veilcount_aggregator.api.health import Probe, readiness
+from veilcount_aggregator.api.metrics import _store
+from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.errors import StoreFull, StoreUnavailable, StoreUnfit
+from veilcount_aggregator.store.sqlite import SqliteStore
+from veilcount_aggregator.store.sqlite import store as engine
+from veilcount_aggregator.store.sqlite.health import DAMAGED, FULL, MEMORY_SECONDS, Condition
+
+
+class Clock:
+    """Seconds that a test moves."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        """Return them."""
+        return self.now
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the store is."""
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    """A new store."""
+    made_store = made(path)
+    yield made_store
+    made_store.close()
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question writes and looks, whoever asked before."""
+    monkeypatch.setattr(engine, "PROBE_SECONDS", 0.0)
+    monkeypatch.setattr(engine, "PAGES_SECONDS", 0.0)
+
+
+def test_a_sound_store_has_no_trouble(store: SqliteStore) -> None:
+    """Nor does the probe leave anything, in a fenced store either."""
+    store.fence(on=True)
+    before = list(store.pieces())
+
+    assert store.health().trouble == ""
+    assert store.health().fenced
+    assert list(store.pieces()) == before
+
+
+def test_the_probe_writes_to_the_disk(path: Path, store: SqliteStore) -> None:
+    """A write that changes no byte would be skipped by SQLite, and prove nothing."""
+    send(store, LINKED, Asked(row(1)))
+    before = path.with_name("store.db-wal").stat().st_size
+    for _ in range(3):
+        store.health()
+
+    assert path.with_name("store.db-wal").stat().st_size >= before + 3 * 4096
+
+
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    """To whoever runs it, at /readyz; and it is over when there is room again."""
+    with small_disk(tmp_path / "disk") as disk:
+        store = made(disk / "store.db")
+        store.file.condition = Condition(clock := Clock())
+        probe = Probe(store)
+        assert readiness(probe).ready
+        with pytest.raises(OSError, match="No space"):
+            (disk / "ballast").write_bytes(bytes(2 << 20))
+
+        told = readiness(probe)
+        assert not told.ready
+        assert FULL in told.why
+        with pytest.raises(StoreFull):
+            send(store, LINKED, *(Asked(row(n)) for n in range(2000)))
+        (disk / "ballast").unlink()
+        assert not readiness(probe).ready, "a probe is too small to show that there is room"
+        clock.now += MEMORY_SECONDS + 1
+        assert readiness(probe).ready
+        store.close()
+
+
+def test_a_commit_that_succeeds_ends_it_at_once(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        store = made(disk / "store.db")
+        with pytest.raises(OSError, match="No space"):
+            (disk / "ballast").write_bytes(bytes(2 << 20))
+        with pytest.raises(StoreFull):
+            send(store, LINKED, *(Asked(row(n)) for n in range(2000)))
+        assert store.health().trouble == FULL
+
+        (disk / "ballast").unlink()
+        send(store, LINKED, Asked(row(1)))
+        assert store.health().trouble == ""
+        store.close()
+
+
+def look_into_a_limit(path: Path) -> None:
+    """Exit with 0 if a write that the system refuses is told."""
+    store = made(path)
+    send(store, LINKED, Asked(row(1)))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    most = path.with_name(f"{path.name}-wal").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+    assert store.health().trouble == "a write failed: SQLITE_IOERR_WRITE"
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert store.health().trouble == ""
+
+
+def test_a_write_that_fails_is_told_by_its_name(path: Path) -> None:
+    """And by no path: anybody may ask /readyz."""
+    assert in_child(look_into_a_limit, path) == 0
+
+
+def test_a_damaged_page_that_nobody_reads_is_told(path: Path, store: SqliteStore) -> None:
+    """Reads and small writes succeed; the look at the pages finds it, and restoring ends it."""
+    send(store, LINKED, *(Asked(row(n)) for n in range(3000)))
+    store.close()
+    whole = path.read_bytes()
+    _damage(path, store)
+    send(store, LINKED, Asked(row(1)))
+
+    assert store.health().trouble == DAMAGED
+    told = readiness(Probe(store))
+    assert not told.ready
+    assert "restore a backup" in told.why
+    store.close()
+    path.with_name("new.db").write_bytes(whole)
+    path.with_name("new.db").replace(path)
+    assert store.health().trouble == ""
+
+
+def test_trouble_is_a_metric_and_an_exit_code(path: Path, store: SqliteStore) -> None:
+    """For alerts, and for scripts."""
+    check = ["store", "check", "--store", f"sqlite:///{path}"]
+    assert "veilcount_store_writable{} 1\n" in "".join(_store(store.health()))
+    send(store, LINKED, *(Asked(row(n)) for n in range(3000)))
+    assert run(check) == 0
+    _damage(path, store)
+
+    assert run(check) == 1
+    assert "veilcount_store_writable{} 0\n" in "".join(_store(store.health()))
+
+
+def test_damage_that_a_reading_meets_is_told(path: Path, store: SqliteStore) -> None:
+    """Without waiting for the next look."""
+    store.file.condition.due("pages", 1e9)
+    send(store, LINKED, *(Asked(row(n)) for n in range(3000)))
+    store.close()
+    _damage(path, store)
+    with pytest.raises(StoreUnfit):
+        list(store.pieces())
+
+    assert store.health().trouble == DAMAGED
+
+
+def test_probes_are_few(path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many ask: one write each few seconds."""
+    monkeypatch.setattr(engine, "PROBE_SECONDS", 5.0)
+    store.file.condition = Condition(clock := Clock())
+    sizes = []
+    for _ in range(4):
+        for _ in range(20):
+            store.health()
+        sizes.append(path.with_name("store.db-wal").stat().st_size)
+        clock.now += 2.0
+
+    assert sizes[0] == sizes[1] == sizes[2] < sizes[3]
+
+
+def test_a_failed_commit_is_remembered_through_a_probe(store: SqliteStore) -> None:
+    """The probe succeeds meanwhile, and is no report."""
+    store.file.condition = condition = Condition(clock := Clock())
+    condition.failed(StoreUnavailable("x"), OSError(5, "I/O error"), probe=False)
+
+    assert store.health().trouble == "a write failed: OSError"
+    clock.now += MEMORY_SECONDS
+    assert store.health().trouble == ""
+
+
+def _damage(path: Path, store: SqliteStore) -> None:
+    """Overwrite a leaf of the ledger."""
+    with store.file.reading() as database:
+        (page,) = database.execute(
+            "select pageno from dbstat where name = 'ledger' and pagetype = 'leaf'"
+            " order by pageno desc limit 1"
+        ).fetchone()
+        (size,) = database.execute("pragma page_size").fetchone()
+    store.close()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(os.urandom(size))

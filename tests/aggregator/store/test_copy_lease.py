@@ -1,0 +1,229 @@
+"""Two processes write one backup, restore one store, copy into one: one does, one is told."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.aggregator.store.conftest import served
+from tests.aggregator.store.series_fixtures import DAILY, Asked, row, send
+from tests.system.server import wait_until
+from veilcount_aggregator.errors import SettingsError, StoreError
+from veilcount_aggregator.store import Store, open_store
+from veilcount_aggregator.store import copy_lease as lease_module
+from veilcount_aggregator.store.backup import backup, restore
+from veilcount_aggregator.store.migrate import KIND, Progress, copy
+from veilcount_aggregator.store.target_lock import exclusive
+from veilcount_shared.verdict import Verdict
+
+FORK = multiprocessing.get_context("fork")
+
+
+def run(work: Callable[..., None], *given: Any) -> tuple[BaseProcess, Connection]:
+    """Start a process that tells over a pipe."""
+    ours, theirs = FORK.Pipe()
+    process = FORK.Process(target=work, args=(*given, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    return process, ours
+
+
+def told(pipe: Connection) -> Any:
+    """Return what a process tells next."""
+    assert pipe.poll(60)
+    return pipe.recv()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    """The URL of a store with some rows."""
+    url = f"sqlite:///{tmp_path}/source.db"
+    with closing(open_store(url, make=True)) as store:
+        for first in range(0, 3000, 1000):
+            send(store, DAILY, *(Asked(row(first + n)) for n in range(1000)))
+    return url
+
+
+def at_once(work: Callable[[], object], ready: Any, pipe: Connection) -> None:
+    """Do something when all others do, and tell how it ended."""
+    ready.wait(60)
+    try:
+        work()
+    except (SettingsError, StoreError) as error:
+        pipe.send(str(error))
+    else:
+        pipe.send("done")
+
+
+def race(*works: Callable[[], object]) -> list[str]:
+    """Have processes do things at once; return how each ended."""
+    ready = FORK.Barrier(len(works))
+    running = [run(at_once, work, ready) for work in works]
+    ends = [told(pipe) for _, pipe in running]
+    for process, _ in running:
+        process.join(60)
+    return ends
+
+
+def test_of_backups_to_one_name_one_is_made_and_it_is_whole(source: str, tmp_path: Path) -> None:
+    """The others are told who writes it, or that it is there already."""
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    to = folder / "today.db"
+    ends = race(*[lambda: backup(source, to)] * 4)
+
+    assert ends.count("done") == 1
+    others = [each for each in ends if each != "done"]
+    assert all("writes it" in each or "already" in each for each in others), others
+    assert [each.name for each in folder.iterdir()] == ["today.db"]
+    restore(to, f"sqlite:///{tmp_path}/again.db")
+    with closing(open_store(f"sqlite:///{tmp_path}/again.db")) as again:
+        assert sum(again.sizes(DAILY).values()) == 3000
+
+
+def test_of_restores_to_one_name_one_is_made(source: str, tmp_path: Path) -> None:
+    backup(source, tmp_path / "backup.db")
+    url = f"sqlite:///{tmp_path}/again.db"
+    ends = race(*[lambda: restore(tmp_path / "backup.db", url)] * 3)
+
+    assert ends.count("done") == 1
+    with closing(open_store(url)) as again:
+        assert sum(again.sizes(DAILY).values()) == 3000
+
+
+def hold(target: Path, pipe: Connection) -> None:
+    """Write a file for ever."""
+    with exclusive(target, "to"):
+        pipe.send(os.getpid())
+        time.sleep(600)
+
+
+def test_the_lock_of_a_process_that_died_holds_nobody_up(source: str, tmp_path: Path) -> None:
+    """While it lives, the other is told its number, its host and since when."""
+    to = tmp_path / "today.db"
+    process, pipe = run(hold, to)
+    number = told(pipe)
+    with pytest.raises(SettingsError, match=rf"process {number} on .+ writes it since 20"):
+        backup(source, to)
+    os.kill(number, signal.SIGKILL)
+    process.join()
+    backup(source, to)
+
+    assert to.exists()
+
+
+def copy_slowly(source: str, target: str, pipe: Connection) -> None:
+    """Copy, and wait after each step until it is told to go on."""
+
+    def step(progress: Progress) -> None:
+        pipe.send(progress.pieces)
+        pipe.recv()
+
+    with closing(open_store(source)) as old, closing(open_store(target, make=True)) as new:
+        at_end = "done"
+        try:
+            copy(old, new, where=target, progress=step)
+        except StoreError as error:
+            at_end = str(error)
+        pipe.send(at_end)
+
+
+def go_on(pipe: Connection) -> str:
+    """Let a copy run to its end; return how it ended."""
+    while True:
+        pipe.send("go on")
+        said = told(pipe)
+        if isinstance(said, str):
+            return said
+
+
+def in_full(store: Store) -> bool:
+    """Whether a store holds all rows, once."""
+    again = send(store, DAILY, *(Asked(row(n)) for n in range(3000)))
+    return again == [Verdict.DUPLICATE] * 3000
+
+
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.full)])
+def url(request: pytest.FixtureRequest, memory: Path) -> Iterator[str]:
+    """Where an empty store is: the lease is a record, which each engine keeps alike."""
+    with served(request.param, memory) as empty:
+        yield empty()
+
+
+def test_a_second_copy_into_one_store_is_told_of_the_first(url: str, source: str) -> None:
+    """The first is not disturbed."""
+    first, pipe = run(copy_slowly, source, url)
+    told(pipe)
+    second, other = run(copy_slowly, source, url)
+    assert f"process {first.pid} on" in told(other)
+    second.join()
+
+    assert go_on(pipe) == "done"
+    first.join()
+    with closing(open_store(url)) as store:
+        assert store.records(KIND).keys() == {"from"}
+        assert in_full(store)
+
+
+def test_copies_that_begin_at_once_are_one(source: str, tmp_path: Path) -> None:
+    """To one target, and to two: a source goes to one place."""
+    same = f"sqlite:///{tmp_path}/target.db"
+    urls = (same, same, f"sqlite:///{tmp_path}/other.db")
+
+    def work(url: str) -> Callable[[], None]:
+        def copy_to() -> None:
+            with closing(open_store(source)) as old, closing(open_store(url, make=True)) as new:
+                copy(old, new, where=url)
+
+        return copy_to
+
+    ends = race(*map(work, urls))
+
+    assert ends.count("done") == 1, ends
+    with closing(open_store(urls[0] if "done" in ends[:2] else urls[2])) as store:
+        assert in_full(store)
+
+
+def test_a_copy_that_was_killed_is_taken_over_at_once(url: str, source: str) -> None:
+    """Its process is known to be dead: nobody waits until it was silent for long."""
+    first, pipe = run(copy_slowly, source, url)
+    told(pipe)
+    os.kill(first.pid or 0, signal.SIGKILL)
+    first.join()
+    begun = time.monotonic()
+    with closing(open_store(source)) as old, closing(open_store(url)) as new:
+        copy(old, new, where=url)
+        assert in_full(new)
+
+    assert time.monotonic() - begun < lease_module.SILENT_SECONDS
+
+
+@pytest.mark.full
+def test_a_copy_that_was_silent_is_taken_over_and_does_not_go_on(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped, as if its host hung; when it wakes it is refused, and has changed nothing."""
+    monkeypatch.setattr(lease_module, "SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(lease_module, "BEAT_SECONDS", 1e6)  # or it may stop with the file's lock
+    url = f"sqlite:///{tmp_path}/target.db"
+    first, pipe = run(copy_slowly, source, url)
+    told(pipe)
+    os.kill(first.pid or 0, signal.SIGSTOP)
+    with closing(open_store(source)) as old, closing(open_store(url)) as new:
+        copy(old, new, where=url)
+        os.kill(first.pid or 0, signal.SIGCONT)
+        refused = go_on(pipe)
+
+        assert "taken the copy over" in refused or "was silent" in refused
+        wait_until(lambda: not first.is_alive())
+        assert in_full(new)

@@ -1,0 +1,259 @@
+"""What pages are looked at with: questions of every kind, and crowds that answered over months.
+
+Nothing of it is changed by a test that shares it: whoever makes keys, pushes or releases takes a
+house of its own.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from tests.aggregator.api.deployment_fixtures import World
+from tests.aggregator.queries.simulated_reports import counted, send, send_numbers
+from veilcount_aggregator.store import VERDICT, Note
+from veilcount_shared.report import Batch, Losses
+from veilcount_shared.verdict import Verdict
+
+NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
+BEGAN = datetime(2026, 7, 15, 12, tzinfo=UTC)
+MONTHS = range(5)  # July to November; December has begun
+WORDS = 2_000
+COUNTRIES = 30
+VISITED = 13  # days, of which the first ten or so are closed
+
+FIRST = """
+app = "acme-editor"
+
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark"]
+epsilon = 1
+unit = "month"
+late = 10
+from = 2026-06-01
+until = 2027-06-01
+"""
+FILE = """
+app = "acme-editor"
+
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark", "system"]
+epsilon = 2
+unit = "month"
+late = 10
+from = 2026-07-01
+until = 2027-07-01
+segments = {arm = ["A", "B"]}
+purpose = "Which theme to polish first"
+owner = "Editor team"
+
+[opened]
+question = "Was the command palette opened?"
+boolean = true
+epsilon = 0.5
+unit = "day"
+linkage = "collection"
+answers = 20
+late = 5
+from = 2026-11-01
+until = 2027-01-01
+
+[crashed]
+question = "Did it crash on this person's machine, ever, since the big rewrite of the file format?"
+boolean = true
+epsilon = 1
+unit = "user"
+from = 2026-11-01
+until = 2027-05-01
+
+[word]
+question = "Which word is looked up first?"
+values_file = "word.txt"
+epsilon = 4
+unit = "month"
+late = 10
+from = 2026-10-01
+until = 2027-04-01
+
+[country]
+question = "Where is the keyboard layout from?"
+values_file = "country.txt"
+epsilon = 3
+unit = "month"
+late = 10
+from = 2026-10-01
+until = 2027-04-01
+
+[minutes]
+question = "How long was the longest session?"
+range = [0, 240]
+measure = "mean"
+epsilon = 1
+unit = "week"
+late = 10
+from = 2026-11-02
+until = 2027-02-01
+
+[size]
+question = "How large is the largest document, in pages?"
+range = [0, 1000]
+measure = "distribution"
+epsilon = 2
+unit = "month"
+late = 10
+from = 2026-10-01
+until = 2027-04-01
+
+[latency]
+question = "How long did it take to start, in milliseconds?"
+range = [0, 1000]
+measure = "ranges"
+epsilon = 2
+unit = "month"
+late = 10
+from = 2026-10-01
+until = 2027-04-01
+segments = {arm = ["A", "B"]}
+
+[help]
+question = "Which help was read?"
+values = ["menu", "search", "none of both"]
+presence = "hidden"
+epsilon = 2
+unit = "month"
+late = 10
+from = 2026-10-01
+until = 2027-04-01
+
+[plan]
+question = "Which plan has which theme?"
+values = ["light", "dark"]
+cross = {plan = ["free", "paid"]}
+epsilon = 2
+unit = "month"
+late = 10
+from = 2026-10-01
+until = 2027-04-01
+
+[dark]
+question = "Is it dark?"
+boolean = true
+epsilon = 1
+unit = "user"
+twin = "dark_curated"
+late = 10
+from = 2026-09-01
+until = 2026-11-01
+
+[dark_curated]
+question = "Is it dark?"
+boolean = true
+model = "central"
+adjacency = "substitute"
+budget = 1
+unit = "user"
+late = 10
+from = 2026-09-01
+until = 2026-11-01
+
+[visits]
+question = "How many pages were visited?"
+range = [0, 9]
+model = "central"
+budget = 1
+unit = "day"
+late = 2
+from = 2026-11-20
+until = 2026-12-20
+
+[quiet]
+question = "Is anybody there?"
+boolean = true
+epsilon = 1
+unit = "month"
+from = 2026-11-01
+until = 2027-02-01
+
+[later]
+question = "What is asked next year?"
+values = ["yes", "no", "perhaps"]
+epsilon = 1
+unit = "month"
+from = 2027-01-01
+until = 2028-01-01
+"""
+LISTS = {
+    "word": "\n".join(f"word-{place:04}" for place in range(WORDS)),
+    "country": "\n".join(f"A country with rather a long name, {n:02}" for n in range(COUNTRIES)),
+}
+
+
+def stock(made: World) -> None:
+    """Load the questions, and let the crowds answer."""
+    made.push(FIRST)
+    made.clocks.now = BEGAN - timedelta(days=30)
+    counted(send(made, "theme", [700, 500], seed=1))
+    made.push(FILE, **LISTS)
+    for month in MONTHS:
+        made.clocks.now = BEGAN + timedelta(days=31 * month)
+        _answer_theme(made, month)
+    made.clocks.now = datetime(2026, 10, 20, tzinfo=UTC)
+    _answer_october(made)
+    for day in range(VISITED):
+        made.clocks.now = datetime(2026, 11, 20, 12, tzinfo=UTC) + timedelta(days=day)
+        counted(send(made, "visits", [20, 30, 25, 15, 10, 6, 3, 2, 1, 1], period=day, seed=day))
+    made.clocks.now = NOW
+    _answer_november(made)
+    _lose(made)
+
+
+def _answer_theme(made: World, month: int) -> None:
+    more = 100 * month
+    for segment, held in enumerate(([900, 1400 + more, 300], [1200, 1000 + more, 350])):
+        counted(send(made, "theme", held, period=month, segment=segment, seed=10 * month + segment))
+
+
+def _answer_october(made: World) -> None:
+    counted(send(made, "dark", [3000, 1000], seed=51))
+    counted(send(made, "dark_curated", [3000, 1000], seed=52))
+    counted(send(made, "word", _words(), seed=53))
+    counted(send(made, "country", [60 * (COUNTRIES - n) for n in range(COUNTRIES)], seed=54))
+    counted(send(made, "help", [500, 900, 300, 2000], seed=55))
+    counted(send(made, "plan", [900, 1500, 400, 700], seed=56))
+
+
+def _answer_november(made: World) -> None:
+    numbers = np.random.default_rng(60).beta(2, 5, 6000)
+    for day in range(27, 33):
+        counted(send(made, "opened", [90, 210], period=day, seed=day))
+    counted(send(made, "crashed", [1880, 120], seed=61))
+    for week in range(3, 5):
+        counted(send_numbers(made, "minutes", numbers[:2500] / (week - 2), period=week, seed=week))
+    counted(send_numbers(made, "size", numbers, period=1, seed=62))
+    counted(send_numbers(made, "latency", numbers, period=1, seed=63))
+    counted(send_numbers(made, "latency", numbers / 2, period=1, segment=1, seed=64))
+    counted(send(made, "word", _words(), period=1, seed=65))
+
+
+def _words() -> list[int]:
+    held = [1] * WORDS
+    held[:6] = [2500, 1800, 1200, 900, 600, 300]
+    return held
+
+
+def _lose(made: World) -> None:
+    """Have devices tell of losses, and reports refused for the usual reasons."""
+    series = made.series("theme")
+    for bucket in (1, 1, 2, 3):
+        reply = made.send(Batch(losses=Losses(series.fingerprint, aged=bucket)))
+
+        assert reply.status == 200
+    report = made.report("theme")
+
+    assert made.verdicts(report) == [Verdict.COUNTED]
+    assert made.verdicts(report) == [Verdict.DUPLICATE]
+    notes = {Note(VERDICT, series.fingerprint, 3, Verdict.STALE): 42}
+    made.aggregator.store.commit([], notes)

@@ -1,0 +1,64 @@
+"""An aggregator with its pages, served in this process on a free port of the loopback."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+
+from tests.aggregator.api.deployment_fixtures import NOW, World, world
+from veilcount_aggregator.auth import login_links
+from veilcount_aggregator.auth.api_keys import Role
+
+HOST = "127.0.0.1"
+
+
+@dataclass
+class House:
+    """Where the pages are, and the deployment behind them."""
+
+    base: str
+    world: World
+    cookies: dict[Role, dict[str, Any]] = field(default_factory=dict)
+
+    def link(self, role: Role) -> str:
+        """Return a new one-time link."""
+        store, now = self.world.aggregator.store, self.world.clocks.now
+        return login_links.address(self.base, login_links.make(store, role, now))
+
+
+class _Silent(WSGIRequestHandler):
+    """Logs nothing."""
+
+    def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002 - werkzeug's name
+        """Say nothing."""
+
+
+@contextmanager
+def open_house(folder: Path, *files: str, **given: Any) -> Iterator[House]:
+    """Yield a house on a new store with these definitions."""
+    with world(folder, *files, now=given.pop("now", NOW), **given) as made, served(made) as house:
+        yield house
+
+
+@contextmanager
+def served(made: World) -> Iterator[House]:
+    """Yield a deployment's pages, served."""
+    server = make_server(HOST, 0, made.app, threaded=True, request_handler=_Silent)
+    thread = threading.Thread(target=_serve, args=(server,), daemon=True)
+    thread.start()
+    try:
+        yield House(f"http://{HOST}:{server.server_port}", made)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _serve(server: BaseWSGIServer) -> None:
+    server.serve_forever(poll_interval=0.02)

@@ -1,0 +1,302 @@
+"""A world for clients: a clock, a wire that remembers, a server with moods, devices in time.
+
+The client is the whole real one, state on disk included. Only the thread is played by the world: it
+does a round whenever the thread would, no sooner and no later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from veilcount_client import Client
+from veilcount_client.delivery import worker as working
+from veilcount_client.delivery.transport import Delivered, Later, Outcome
+from veilcount_client.delivery.worker import GATHER, SHORT, Worker
+from veilcount_client.recording import recorder
+from veilcount_client.testing import SeededCoins, SettableClock, patching
+from veilcount_shared import Coins, Collection, parse_collections
+from veilcount_shared.report import Batch, Report
+from veilcount_shared.verdict import Verdict
+from veilcount_shared.wire import decode_packed
+
+START = datetime(2026, 12, 1, tzinfo=UTC)
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+
+
+def at(days: float = 0, hours: float = 0, seconds: float = 0) -> float:
+    """Return an instant of the campaign, as a clock's reading."""
+    return (START + timedelta(days=days, hours=hours, seconds=seconds)).timestamp()
+
+
+def asking(name: str, **keys: object) -> dict[str, Collection]:
+    """Return one collection, a boolean one of each day of December unless told otherwise."""
+    return file(**{name: keys})
+
+
+def file(app: str = "acme", /, **tables: Mapping[str, object]) -> dict[str, Collection]:
+    """Return collections as a file of them would be read."""
+    lines = [f'app = "{app}"']
+    for name, keys in tables.items():
+        usual: dict[str, object] = {"question": "?", "epsilon": 1, "unit": "day"}
+        if not {"values", "range", "boolean"} & keys.keys():
+            usual["boolean"] = True
+        if keys.get("model") == "central":
+            usual.pop("epsilon")
+        dates = {"from": "2026-12-01", "until": "2026-12-31"}
+        given = {key.removesuffix("_"): value for key, value in keys.items()}
+        dates |= {key: str(given.pop(key)) for key in dates if key in given}
+        lines += [
+            f"[{name}]",
+            *(f"{key} = {_toml(value)}" for key, value in (usual | given).items()),
+        ]
+        lines += [f"{key} = {value}" for key, value in dates.items()]
+    return parse_collections("\n".join(lines), lambda _: [])
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A body, as the server sees it: all but the address."""
+
+    instant: float
+    body: bytes
+
+    @property
+    def batch(self) -> Batch:
+        """What it says."""
+        return decode_packed(self.body)
+
+
+@dataclass
+class Wire:
+    """The network and the server at its end: counts each slot once, unless its mood is another."""
+
+    clock: SettableClock
+    arrivals: list[Arrival] = field(default_factory=list)  # what reached the server
+    attempts: list[Arrival] = field(default_factory=list)  # whatever left the device
+    counted: dict[tuple[str, bytes, int], Report] = field(default_factory=dict)
+    closed: list[tuple[float, str, str]] = field(default_factory=list)
+    mood: Callable[[], Outcome | None] = lambda: None  # an outcome before the server hears of it
+    verdict: Callable[[Report], Verdict | None] = lambda _: None
+    loses_reply: bool = False
+    during: Callable[[], None] = lambda: None
+
+    def send(self, body: bytes, reports: int) -> Outcome:
+        """Take a body."""
+        arrival = Arrival(self.clock.now(), body)
+        self.attempts.append(arrival)
+        self.during()
+        refused = self.mood()
+        if refused is not None:
+            return refused
+        self.arrivals.append(arrival)
+        verdicts = tuple(self._judge(report) for report in arrival.batch.reports)
+        return Later("the reply was lost") if self.loses_reply else Delivered(verdicts)
+
+    def close_row(self, fingerprint: str, pseudonym: str) -> bool:
+        """Take the wish that a row be closed."""
+        if self.mood() is not None:
+            return False
+        self.closed.append((self.clock.now(), fingerprint, pseudonym))
+        return True
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether the device hears what the server says of its reports."""
+        return self.mood() is None and not self.loses_reply
+
+    @property
+    def reports(self) -> list[Report]:
+        """Every report that reached the server, in order."""
+        return [report for arrival in self.arrivals for report in arrival.batch.reports]
+
+    def offline(self) -> None:
+        """Let nothing through."""
+        self.mood = lambda: Later("offline", seen=False)
+
+    def online(self) -> None:
+        """Let everything through again."""
+        self.mood = lambda: None
+
+    def shut(self) -> None:
+        """Take no more for any collection."""
+        self.verdict = lambda _: Verdict.CLOSED
+
+    def _judge(self, report: Report) -> Verdict:
+        verdict = self.verdict(report)
+        if verdict is not None:
+            return verdict
+        key = (report.fingerprint, report.pseudonym, report.slot)
+        if key in self.counted:
+            return Verdict.DUPLICATE
+        self.counted[key] = report
+        return Verdict.COUNTED
+
+
+class Device:
+    """One machine: a state that lasts, and the process that runs now."""
+
+    def __init__(
+        self,
+        place: Path,
+        collections: Mapping[str, Collection],
+        clock: SettableClock,
+        wire: Any,
+        *,
+        coins: Coins | None = None,
+        consent: bool | None = True,
+        lazy: bool = False,
+        **options: Any,
+    ) -> None:
+        """Start the first process. Not `lazy`: its thread runs from the start."""
+        self.place, self.collections, self.clock, self.wire = place, collections, clock, wire
+        self.coins = coins or SeededCoins(1)
+        self.lazy, self.options = lazy, options
+        self.runs = self.awake = self.woken = False
+        self.start()
+        if consent is not None and self.client.consented is None:
+            self.client.consent(consent)
+
+    # -- processes -----------------------------------------------------------------------------
+
+    def start(self, collections: Mapping[str, Collection] | None = None) -> None:
+        """Start a process of the app, perhaps of a newer version of it."""
+        self.collections = collections or self.collections
+        woken: list[Worker] = []
+
+        def wake(worker: Worker) -> None:
+            woken.append(worker)
+
+        with patch.object(Worker, "wake", wake):
+            self.client = Client(
+                collections=self.collections,
+                state_dir=self.place,
+                transport=self.wire,
+                clock=self.clock,
+                coins=self.coins,
+                threaded=False,
+                **self.options,
+            )
+        self.runs, self.awake = True, False
+        if self.client._worker is not None:
+            setattr(self.client._worker, "wake", self._wake)  # noqa: B010 - a method, for once
+        if woken or not self.lazy:
+            self._wake()
+
+    def stop(self) -> None:
+        """End the process as it should: store, do what is due, let go."""
+        self.client.close(0)
+        self.runs = False
+
+    def restart(self) -> None:
+        """End the process as it should, and start another one."""
+        self.stop()
+        self.start()
+
+    def crash(self) -> None:
+        """End the process as it should not: nothing is stored."""
+        worker = self.worker
+        worker.state.after_fork()  # lets go of the file without a word to it
+        worker._queue.clear()
+        worker.answers.discard()
+        working._live.discard(worker)  # it will see no exit
+        self.runs = False
+
+    def fork(self) -> None:
+        """Go on as a child, whose parent goes on elsewhere and stores what it has."""
+        worker = self.worker
+        worker.store()
+        worker.after_fork()
+
+    @property
+    def worker(self) -> Worker:
+        """The worker of the process."""
+        assert self.client._worker is not None
+        return self.client._worker
+
+    # -- the thread ----------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        if self.runs and not self.awake and self.client._worker is not None:
+            self.awake = self.woken = True
+
+    def work(self) -> None:
+        """Do what the thread does when it is woken, if it was ever started."""
+        if self.runs and self.awake:
+            self.woken = False
+            self.worker.work()
+
+    def due(self) -> float | None:
+        """Return when the thread has something to do."""
+        if not (self.runs and self.awake and self.client._worker is not None):
+            return None
+        dues = [self.clock.now() + GATHER] if self.worker._queue or self.woken else []
+        due = self.worker.uploader.next_due()
+        return min([*dues, *([due] if due is not None else [])], default=None)
+
+
+def pass_time(clock: SettableClock, until: float, *devices: Device) -> None:
+    """Let time pass; every thread does what is due when it is due."""
+    while True:
+        dues = [due for device in devices if (due := device.due()) is not None]
+        following = max(min(dues, default=until + 1), clock.now())
+        if following > until:
+            break
+        set_clock(clock, following)
+        for device in devices:
+            device.work()
+        set_clock(clock, following + SHORT)  # no thread does two rounds at once
+    set_clock(clock, max(until, clock.now()))
+
+
+def set_clock(clock: SettableClock, now: float) -> None:
+    """Set a clock to a reading, which no `datetime` rounds."""
+    clock._now = now
+    clock.is_set = True
+
+
+def clock_at(now: float) -> SettableClock:
+    """Return a clock that shows this."""
+    clock = SettableClock()
+    set_clock(clock, now)
+    return clock
+
+
+def secrets(seed: object) -> patching.Replacement:
+    """Make all secrets from a seed, so that two runs are of the same person."""
+    return patching.secrets(SeededCoins(number(seed, "secrets")))
+
+
+@contextmanager
+def minutes_of(seconds: float) -> Iterator[None]:
+    """Have drawn instants lie on multiples of this: fewer of them are looked at."""
+    recorder._drawn_instants.cache_clear()
+    with patch.object(recorder, "MINUTE", seconds):
+        yield
+    recorder._drawn_instants.cache_clear()
+
+
+def quick() -> str | None:
+    """Return a directory in memory, if there is one."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - made for this
+
+
+def number(*what: object) -> int:
+    """Return a number that stands for these things, the same in every process."""
+    return int.from_bytes(hashlib.sha256(repr(what).encode()).digest()[:8], "big")

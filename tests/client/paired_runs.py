@@ -1,0 +1,91 @@
+"""Two runs as one: what is random falls alike in both, wherever it is drawn.
+
+All coins are independent and none is looked at for a value, so it is enough to show that for the
+same coins everything else is the same. But a stream of coins would shift as soon as one run draws
+once more; here each draw has coins of its own, named after what they are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from veilcount_client.recording.recorder import Answers, _Answer
+from veilcount_client.state import Parcel
+from veilcount_client.testing import SeededCoins
+from veilcount_shared import Coins
+from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plain, Plane, Subset
+
+from .device_fixtures import number
+
+
+class SteadyCoins(Coins):
+    """Coins that always fall alike: nothing shifts, however often they are thrown."""
+
+    def __init__(self, word: int) -> None:
+        """Fall like this."""
+        self._word = word
+
+    def word(self) -> int:
+        """Return the one word."""
+        return self._word
+
+
+@contextmanager
+def coupled(seed: int) -> Iterator[None]:
+    """Have every draw of an answer, and every order, depend on what it is of and nothing else."""
+    with ExitStack() as stack:
+        for step in ("_draw", "_message", "_times"):
+            stack.enter_context(patch.object(Answers, step, _own_coins(step, seed)))
+        stack.enter_context(patch.object(SteadyCoins, "shuffled", _order(seed)))
+        yield
+
+
+@contextmanager
+def constant_randomizers() -> Iterator[None]:
+    """Replace every randomizer by a constant."""
+    with ExitStack() as stack:
+        for design in (Subset, Plane, Mean, Distribution, Hierarchy):
+            stack.enter_context(patch.object(design, "randomize", _constant))
+        stack.enter_context(patch.object(Plain, "reveal", lambda design, _: 0))
+        yield
+
+
+def _constant(design: Any, _value: object, _coins: Coins) -> int:
+    return next(message for message in range(1 << 20) if design.valid(message))
+
+
+def _own_coins(step: str, seed: int) -> Callable[..., Any]:
+    original: Callable[..., Any] = getattr(Answers, step)
+
+    def stepping(answers: Answers, answer: _Answer, *more: Any) -> Any:
+        kept = answers.coins
+        person, collection = answer.person, answer.collection
+        last, given = answers.state.used(person.key, collection.fingerprint)
+        place = more or (given if last == answer.period else 0)
+        what = (seed, step, person.key, collection.fingerprint, answer.period, place)
+        answers.coins = SeededCoins(number(what))
+        try:
+            return original(answers, answer, *more)
+        finally:
+            answers.coins = kept
+
+    return stepping
+
+
+def _order(seed: int) -> Callable[..., Any]:
+    """Return an order that is as random as any: by a hash of what is ordered."""
+
+    def ordered(_coins: Coins, items: Iterable[Any]) -> list[Any]:
+        return sorted(items, key=lambda item: number(seed, _name(item)))
+
+    return ordered
+
+
+def _name(item: object) -> object:
+    if isinstance(item, Parcel):
+        report = item.report
+        return (report.fingerprint, report.pseudonym, report.period, report.slot)
+    return [_name(each) for each in item] if isinstance(item, list) else item

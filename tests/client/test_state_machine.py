@@ -1,0 +1,565 @@
+"""The whole client against a model, under every fault at once [hypothesis RuleBasedStateMachine].
+
+Whatever is recorded, however the process ends, wherever it is cut and whatever the server does:
+one message a slot, ever; what is charged is what was stored; no cap is exceeded; nothing leaves
+without consent; of a row that the server has closed nothing is drawn or leaves once that was heard;
+and once the server is well, whatever was stored and may still arrive does.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from random import randrange
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from veilcount_client.delivery import backoff
+from veilcount_client.delivery.transport import Later, Outcome
+from veilcount_client.delivery.uploader import Uploader
+from veilcount_client.state import Draw, Fate, Parcel, sqlite
+from veilcount_client.state.sqlite import SqliteState
+from veilcount_shared.report import Report
+from veilcount_shared.verdict import Verdict
+
+from .device_fixtures import (
+    DAY,
+    HOUR,
+    Device,
+    Wire,
+    at,
+    clock_at,
+    file,
+    minutes_of,
+    pass_time,
+    quick,
+    secrets,
+)
+
+COLLECTIONS = file(
+    day={"late": 3},
+    event={"unit": "event", "per_day": 3, "linkage": "collection"},
+    alone={"unit": "event", "per_day": 2, "linkage": "none"},
+    last={"takes": "last"},
+    kept={"presence": "hidden"},
+    month={"unit": "month"},
+)
+NAMES = sorted(COLLECTIONS)
+STEPS = (
+    "commit",
+    "lease",
+    "settle",
+    "reschedule",
+    "keep",
+    "consent",
+    "expire",
+    "forget",
+    "close_row",
+)
+MOODS: dict[str, Callable[[], Any]] = {
+    "well": lambda: None,
+    "offline": lambda: Later("offline", seen=False),
+    "500": lambda: Later("500"),
+    "429": lambda: Later("429", 7200),
+}
+VERDICTS = {"as it should": None, "stale": Verdict.STALE, "closed": Verdict.CLOSED}
+Slot = tuple[str, bytes, int]
+Row = tuple[str, bytes]
+Patch = AbstractContextManager[object]
+
+
+class Crash(BaseException):
+    """The process is gone, here and now."""
+
+
+class Life(RuleBasedStateMachine):
+    """One device with all that can happen to it, and what must be true of it."""
+
+    def __init__(self) -> None:
+        """Begin on a morning in December, with a server that is well."""
+        super().__init__()
+        self.stack = ExitStack()
+        self.place = Path(self.stack.enter_context(tempfile.TemporaryDirectory(dir=quick())))
+        self.stack.enter_context(minutes_of(HOUR))
+        self.stack.enter_context(secrets("machine"))
+        self.stack.enter_context(self.watched())
+        self.clock = clock_at(at(0, 8))
+        self.wire = Wire(self.clock, during=self.leaving)
+        self.consented: bool | None = True
+        self.crash_in = 0
+        self.messages: dict[Slot, Report] = {}
+        self.stored: list[Draw] = []
+        self.excused: set[Slot] = set()
+        self.heard: set[Row] = set()  # rows of which a reply said that they are closed
+        self.closed: set[Row] = set()  # and whose report is off the outbox for it
+        self.wrong: list[str] = []  # the client lets no error of ours out
+        self.device = Device(self.place, COLLECTIONS, self.clock, self.wire)
+
+    def teardown(self) -> None:
+        """Once the server is well, everything that may still arrive does."""
+        try:
+            self.crash_in, self.wire.loses_reply = 0, False
+            self.wire.mood, self.wire.verdict = MOODS["well"], lambda _: None
+            pass_time(self.clock, self.clock.now() + 2 * DAY, self.device)
+            self.all_arrived()
+            self.nothing_wrong_has_left()
+        finally:
+            self.device.stop()
+            self.stack.close()
+
+    # -- the model -----------------------------------------------------------------------------
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Cut the process between any two steps; note what was made durable."""
+        with ExitStack() as stack:
+            for step in STEPS:
+                stack.enter_context(patch.object(SqliteState, step, self.around(step)))
+            stack.enter_context(patch.object(backoff, "SPACED", (HOUR,)))
+            original = sqlite._commit
+
+            def inside(*given: Any) -> Fate:
+                self.tick()
+                return original(*given)
+
+            stack.enter_context(patch.object(sqlite, "_commit", inside))
+            yield
+
+    def around(self, step: str) -> Callable[..., Any]:
+        """Return a step of the state that may be cut before, or after it has become durable."""
+        original = getattr(SqliteState, step)
+
+        def stepping(state: SqliteState, *given: Any, **more: Any) -> Any:
+            self.tick()
+            done = original(state, *given, **more)
+            if step == "commit":
+                pairs = zip(given[0], done, strict=True)
+                self.see_stored([draw for draw, fate in pairs if fate is Fate.STORED])
+            elif step == "settle":
+                self.closed |= self.heard
+            self.tick()
+            return done
+
+        return stepping
+
+    def tick(self) -> None:
+        """Count down to the cut."""
+        if self.crash_in:
+            self.crash_in -= 1
+            if not self.crash_in:
+                raise Crash
+
+    def see_stored(self, draws: list[Draw]) -> None:
+        """Note what was made durable; what costs nothing only closes a period [Answers.burn]."""
+        self.stored += draws
+        if any(draw.report and row_of(draw.report) in self.closed for draw in draws):
+            self.wrong.append("nothing of a closed row is drawn")
+
+    def leaving(self) -> None:
+        """Look at what leaves, in the moment it does."""
+        self.tick()
+        reports = self.wire.attempts[-1].batch.reports
+        if not self.consented:
+            self.wrong.append("nothing leaves without consent")
+        if any(row_of(report) in self.closed for report in reports):
+            self.wrong.append("nothing of a closed row leaves")
+        for report in reports:
+            if self.messages.setdefault(slot_of(report), report) != report:
+                self.wrong.append("one message a slot, ever")
+            if self.wire.verdict(report) is not None:
+                self.excused.add(slot_of(report))
+            if self.wire.verdict(report) is Verdict.CLOSED and self.wire.is_heard:
+                self.hear_closed(row_of(report))
+
+    def hear_closed(self, row: Row) -> None:
+        """What waits of the row may be dropped; it has to be, once the word has been kept."""
+        self.heard.add(row)
+        reports = [draw.report for draw in self.stored if draw.report]
+        self.excused |= {slot_of(report) for report in reports if row_of(report) == row}
+
+    def surviving(self, act: Callable[[], object]) -> None:
+        """Act; where the process is cut, start another one."""
+        try:
+            act()
+        except Crash:
+            self.crash_in = 0
+            self.heard = set()
+            self.device.crash()
+            self.device.start()
+            self.consented = self.device.client.consented
+            if not self.consented:
+                self.excuse_all()
+
+    def excuse_all(self) -> None:
+        """A withdrawal wipes what is on its way."""
+        self.excused |= {slot_of(draw.report) for draw in self.stored if draw.report is not None}
+
+    def all_arrived(self) -> None:
+        """Check that whatever was stored, and was not wiped, refused or too old, is counted."""
+        now = self.clock.now()
+        missing = [
+            draw
+            for draw in self.stored
+            if draw.report is not None
+            and slot_of(draw.report) not in self.wire.counted.keys() | self.excused
+            and draw.send_at < now - DAY < draw.expires - 2 * DAY
+        ]
+        assert not missing
+
+    # -- what happens --------------------------------------------------------------------------
+
+    @rule(name=st.sampled_from(NAMES), value=st.sampled_from([True, False, "?"]))
+    def record(self, name: str, value: object) -> None:
+        """The app records something, and its thread wakes."""
+        self.device.client.record(name, value)
+        self.surviving(self.device.work)
+
+    @rule(
+        name=st.sampled_from(NAMES), then=st.sampled_from(["crash", "fork", "restart", "nothing"])
+    )
+    def record_in_a_hurry(self, name: str, then: str) -> None:
+        """The app records something, and its thread does not come to it."""
+        self.device.client.record(name, True)
+        if then != "nothing":
+            getattr(self, then)()
+
+    @rule(hours=st.sampled_from([0.1, 0.5, 1, 3, 11, 24]))
+    def advance(self, hours: float) -> None:
+        """Time passes."""
+        until = self.clock.now() + hours * HOUR
+        self.surviving(lambda: pass_time(self.clock, until, self.device))
+
+    @rule()
+    def flush(self) -> None:
+        """The app wants everything out."""
+        self.surviving(self.device.client.flush)
+
+    @rule()
+    def restart(self) -> None:
+        """The process ends as it should, and another one starts."""
+        self.surviving(self.device.restart)
+
+    @rule()
+    def crash(self) -> None:
+        """The process is gone, and another one starts."""
+        self.crash_in = 0
+        self.device.crash()
+        self.device.start()
+
+    @rule(steps=st.integers(1, 12))
+    def crash_soon(self, steps: int) -> None:
+        """The process will be cut between two of its next steps."""
+        self.crash_in = steps
+
+    @rule()
+    def fork(self) -> None:
+        """The process goes on as a child."""
+        self.surviving(self.device.fork)
+
+    @rule(given=st.booleans())
+    def consent(self, given: bool) -> None:  # noqa: FBT001 - a rule's arguments are named
+        """The person is asked."""
+
+        def ask() -> None:
+            self.device.client.consent(given)
+            self.consented = given
+            if not given:
+                self.excuse_all()
+
+        self.surviving(ask)
+
+    @rule()
+    def forget(self) -> None:
+        """The person wants to be forgotten."""
+
+        def forget() -> None:
+            self.device.client.forget()
+            self.consented = None
+            self.excuse_all()
+
+        self.surviving(forget)
+
+    @rule(mood=st.sampled_from(sorted(MOODS)), loses_reply=st.booleans())
+    def server(self, mood: str, loses_reply: bool) -> None:  # noqa: FBT001 - a rule's arguments
+        """The server changes its mood."""
+        self.wire.mood, self.wire.loses_reply = MOODS[mood], loses_reply
+
+    @rule(name=st.sampled_from(NAMES), verdict=st.sampled_from(sorted(VERDICTS)))
+    def judge(self, name: str, verdict: str) -> None:
+        """The operator closes a collection, or opens all of them again."""
+        series = COLLECTIONS[name].fingerprint
+        self.wire.verdict = lambda report: (
+            VERDICTS[verdict] if report.fingerprint == series else None
+        )
+
+    # -- what is always true -------------------------------------------------------------------
+
+    @invariant()
+    def what_is_charged_is_what_was_stored(self) -> None:
+        """The account is the sum of the draws that were made durable, to the millionth."""
+        if not hasattr(self, "device") or not self.device.runs:
+            return
+        spent = self.device.worker.state.spent(self.device.client._key(""))
+        for name in NAMES:
+            cost = sum(draw.cost for draw in self.stored if draw.lineage == name)
+            assert cost == (spent[name].life if name in spent else 0)
+
+    @invariant()
+    def nothing_wrong_has_left(self) -> None:
+        """Only with consent, of what is open, and the same message in every try."""
+        assert not getattr(self, "wrong", [])
+
+    @invariant()
+    def no_cap_is_exceeded(self) -> None:
+        """Neither the day's nor the campaign's, and no slot is stored twice."""
+        taken = [slot_of(draw.report) for draw in self.stored if draw.report is not None]
+        assert len(set(taken)) == len(taken)
+        for name, collection in COLLECTIONS.items():
+            # A draw that costs nothing sends nothing: it only closes a period [Answers.burn].
+            draws = [draw for draw in self.stored if draw.lineage == name and draw.cost]
+            a_period: dict[int, int] = {}
+            for draw in draws:
+                a_period[draw.period] = a_period.get(draw.period, 0) + 1
+            assert all(count <= collection.per_period for count in a_period.values())
+            assert sum(draw.cost for draw in draws) <= collection.epsilon_user * 10**6
+
+
+def slot_of(report: Report) -> Slot:
+    """Return what the server knows a report's slot by."""
+    return report.fingerprint, report.pseudonym, report.slot
+
+
+def row_of(report: Report) -> Row:
+    """Return what the server knows a person's row by."""
+    return report.fingerprint, report.pseudonym
+
+
+def run(examples: int, steps: int) -> None:
+    """Run so many lives."""
+    run_state_machine_as_test(
+        Life, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+    )
+
+
+def test_no_life_breaks_a_promise() -> None:
+    """Eighty short lives; what is rarer is cut on purpose below."""
+    run(80, 14)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+def test_no_long_life_breaks_a_promise() -> None:
+    """Two thousand longer ones."""
+    run(2000, 40)
+
+
+# -- regressions, by name --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def life() -> Iterator[Life]:
+    """One life, whose promises are checked at its end."""
+    life = Life()
+    yield life
+    life.what_is_charged_is_what_was_stored()
+    life.no_cap_is_exceeded()
+    life.teardown()
+
+
+def test_a_lost_reply_and_a_crash_send_the_same_again(life: Life) -> None:
+    """Executed, the reply lost, the process cut before it noted so: a duplicate, not a draw."""
+    life.record("event", True)
+    life.server("well", loses_reply=True)
+    life.crash_soon(3)
+    life.flush()
+    life.server("well", loses_reply=False)
+    life.advance(24)
+
+    event = COLLECTIONS["event"].fingerprint
+
+    assert sum(each.fingerprint == event for each in life.messages.values()) == 1
+
+
+def test_who_is_forgotten_and_comes_back_answers_hidden_presence_once_a_period(life: Life) -> None:
+    """Answered, forgotten, back on the same day: the day is closed and costs nothing more."""
+    life.flush()
+    life.forget()
+    life.consent(given=True)
+    life.advance(11)
+
+    assert [draw.cost for draw in life.stored if draw.lineage == "kept"] == [10**6, 0]
+
+
+@pytest.mark.parametrize("steps", range(1, 13))
+def test_a_cut_between_any_two_steps_breaks_no_promise(life: Life, steps: int) -> None:
+    """Wherever a round is cut, what was durable arrives once and what was not costs nothing."""
+    life.crash_soon(steps)
+    life.record("event", True)
+    life.flush()
+    life.record("alone", False)
+    life.advance(3)
+
+    assert not life.wrong
+
+
+@pytest.mark.parametrize("steps", range(1, 9))
+def test_a_cut_while_a_closing_is_heard_breaks_no_promise(life: Life, steps: int) -> None:
+    """The word is kept before its report is off the outbox, or another process draws again."""
+    life.judge("event", "closed")
+    life.record("event", True)
+    life.crash_soon(steps)
+    life.flush()
+    life.record("event", True)
+    life.flush()
+    life.record("event", True)
+
+    assert not life.wrong
+    assert sum(draw.lineage == "event" for draw in life.stored) <= 2
+
+
+# -- planted bugs ----------------------------------------------------------------------------------
+
+
+def keeps_no_withdrawal() -> Patch:
+    """Wrong: a withdrawal is not written down, and what is on its way leaves."""
+    original = SqliteState.consent
+
+    def consent(state: SqliteState, key: bytes, given: bool, *more: Any) -> None:  # noqa: FBT001
+        if given:
+            original(state, key, given, *more)
+
+    return patch.object(SqliteState, "consent", consent)
+
+
+def forgets_on_restart() -> Patch:
+    """Wrong: a new process does not know what the last one answered."""
+    original = SqliteState.__init__
+
+    def opening(state: SqliteState, place: Path) -> None:
+        original(state, place)
+        with state._writing() as database:
+            database.execute("delete from used")
+
+    return patch.object(SqliteState, "__init__", opening)
+
+
+def draws_at_sending() -> Patch:
+    """Wrong: each try draws again."""
+
+    def sending(uploader: Uploader, reports: list[Report]) -> Outcome:
+        fresh = [replace(each, message=bytes([randrange(2)])) for each in reports]
+        return original(uploader, fresh)
+
+    original = Uploader._send
+    return patch.object(Uploader, "_send", sending)
+
+
+def loses_what_failed() -> Patch:
+    """Wrong: what could not be sent is not tried again."""
+
+    def put_back(
+        uploader: Uploader, _: object, parcels: list[Parcel], *__: Any, **___: Any
+    ) -> None:
+        uploader.state.settle([each.number for each in parcels], {})
+
+    return patch.object(Uploader, "_put_back", put_back)
+
+
+def charges_too_late() -> Patch:
+    """Wrong: the ledger is charged for what is delivered, not for what is drawn."""
+    return patch.object(sqlite, "_charge", lambda *_: True)
+
+
+def closes_no_row() -> Patch:
+    """Wrong: that a row was closed is not written down."""
+    return patch.object(SqliteState, "close_row", lambda *_: None)
+
+
+def closes_for_records_alone() -> Patch:
+    """Wrong: of a closed row nothing is drawn, but what waits leaves all the same."""
+    return patch.object(Uploader, "_is_closed", lambda *_: False)
+
+
+SOON = [keeps_no_withdrawal, loses_what_failed, charges_too_late]
+LATE = [forgets_on_restart, draws_at_sending]  # after hundreds of lives
+
+
+@pytest.mark.parametrize(
+    "bug", [*SOON, *(pytest.param(bug, marks=pytest.mark.full) for bug in LATE)]
+)
+def test_the_machine_sees(bug: Callable[[], Patch]) -> None:
+    """A planted bug breaks a promise within a few hundred short lives."""
+    quiet = settings(
+        max_examples=400, stateful_step_count=14, database=None, phases=[Phase.generate]
+    )
+    with bug(), pytest.raises(AssertionError):
+        run_state_machine_as_test(Life, settings=quiet)
+
+
+def recorded_twice(life: Life) -> None:
+    """Record, and once more in another process."""
+    life.record("event", True)
+    life.restart()
+    life.record("event", True)
+
+
+def replied_late(life: Life) -> None:
+    """Record; three replies are lost."""
+    life.server("well", loses_reply=True)
+    life.record("event", True)
+    for _ in range(3):
+        life.flush()
+        life.advance(3)
+
+
+def closed_and_recorded_on(life: Life) -> None:
+    """Record into a collection that is closed, hear so, and record in another process."""
+    life.judge("event", "closed")
+    life.record("event", True)
+    life.flush()
+    life.restart()
+    life.record("event", True)
+
+
+def closed_while_another_waits(life: Life) -> None:
+    """Record twice, each to leave at its own time; the first hears that its row is closed."""
+    life.judge("event", "closed")
+    life.record("event", True)
+    life.record("event", True)
+    life.advance(3)
+
+
+@pytest.mark.parametrize(
+    ("bug", "lived"),
+    [
+        (forgets_on_restart, recorded_twice),
+        (draws_at_sending, replied_late),
+        (closes_no_row, closed_and_recorded_on),
+        (closes_for_records_alone, closed_while_another_waits),
+    ],
+)
+def test_the_promises_see(bug: Callable[[], Patch], lived: Callable[[Life], None]) -> None:
+    """What the machine finds late is a broken promise in a life that leads there, and only then."""
+    promises_of(lived)
+
+    with bug(), pytest.raises(AssertionError):
+        promises_of(lived)
+
+
+def promises_of(lived: Callable[[Life], None]) -> None:
+    """Check all promises at the end of such a life."""
+    life = Life()
+    try:
+        lived(life)
+        life.what_is_charged_is_what_was_stored()
+        life.no_cap_is_exceeded()
+    finally:
+        life.teardown()

@@ -1,0 +1,56 @@
+"""People who have answered, before a page asks what they said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from veilcount_aggregator.analysis.simulation import simulate_messages
+from veilcount_aggregator.catalog.definitions import catalogue
+from veilcount_aggregator.cli.population_option import crowd
+from veilcount_aggregator.series.series import Series
+from veilcount_aggregator.store import CODES, ROW_BYTES, Spends, Store
+from veilcount_shared.schedule import opens
+from veilcount_shared.verdict import Verdict
+
+ROOM = 1 << 40
+
+Rows = NDArray[np.uint8]
+
+
+def answered(store: Store, words: Sequence[str], now: datetime) -> None:
+    """Have people answer once in each period that has begun: `theme 10000 light=2 dark=7`."""
+    name, people, *truth = words
+    series = catalogue(store).named[name][0]
+    generator = np.random.default_rng(1)
+    rows = generator.integers(256, size=(int(people), ROW_BYTES)).astype(np.uint8)
+    for period in range(series.collection.periods):
+        if opens(series.collection, period) <= now:
+            spends = _answers(series, period, rows, truth, generator)
+            codes = store.commit([spends], {})[0]
+            assert (codes == CODES[Verdict.COUNTED]).all()
+
+
+def _answers(
+    series: Series, period: int, rows: Rows, truth: Sequence[str], generator: Generator
+) -> Spends:
+    """Return the answers of one period, a person's segment the same in each."""
+    collection = series.collection
+    inputs = crowd(collection, len(rows), truth).each()
+    none = np.zeros(len(rows), np.int64)
+    slot = period * collection.per_period if series.linked else 0
+    return Spends(
+        series=series,
+        rows=rows,
+        epochs=none + series.epoch(period),
+        periods=none + period,
+        segments=np.arange(len(rows)) % collection.cells,
+        slots=none + slot,
+        messages=simulate_messages(collection, generator.permutation(inputs), generator),
+        otherwise=np.full(len(rows), CODES[Verdict.COUNTED], np.uint8),
+        room=ROOM,
+    )

@@ -1,0 +1,79 @@
+"""Python blocks: run in order, in one namespace a page; examples are compared.
+
+A kit is open meanwhile, so clients have no thread and no network. Plain code meets people whom
+nobody has asked; examples, like tests, people who said yes. Test functions run at the end, each in
+a kit of its own, as pytest would run them.
+"""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from veilcount_client.testing import Kit
+
+from .output_match import Untrue
+from .page_parser import Block
+from .workspace import Place
+
+PROMPT = ">>> "
+
+
+def ask_the_person() -> bool:
+    """Stand in for an app's dialog: the person says yes."""
+    return True
+
+
+#: what pages use without saying where it comes from; the kit is there as the fixture `veilcount`
+STAND_INS = {"ask_the_person": ask_the_person, "user": SimpleNamespace(pk=1)}
+
+
+class Speaker:
+    """The Python of one page."""
+
+    def __init__(self, place: Place, page: str) -> None:
+        """Begin with the stand-ins alone."""
+        self._place, self._page = place, page
+        self._kit = Kit(consent=None).__enter__()
+        self._names: dict[str, Any] = {"__name__": "page", "veilcount": self._kit, **STAND_INS}
+
+    def run(self, block: Block) -> None:
+        """Run a block."""
+        text = self._place.here(block.text)
+        examples = PROMPT in text
+        self._kit.consent = True if examples else None
+        if examples:
+            self._compare(text, block.line)
+        else:
+            code = "\n" * (block.line - 1) + text  # so that an error names the page's line
+            exec(compile(code, self._page, "exec"), self._names)  # noqa: S102 - the page's own
+
+    def _compare(self, text: str, line: int) -> None:
+        parser = doctest.DocTestParser()
+        test = parser.get_doctest(text, self._names, self._page, self._page, line - 1)
+        told: list[str] = []
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
+        runner.run(test, out=told.append, clear_globs=False)
+        self._names.update(test.globs)  # what the examples have named
+        if told:
+            raise Untrue("".join(told))
+
+    def close(self) -> None:
+        """Close the kit."""
+        self._kit.__exit__()
+
+    def test(self) -> None:
+        """Run the test functions that the page has shown."""
+        self.close()
+        for name, function in list(self._names.items()):
+            if name.startswith("test_"):
+                _test(function)
+
+
+def _test(function: Callable[..., None]) -> None:
+    with Kit() as kit:
+        given = {"veilcount": kit} if "veilcount" in inspect.signature(function).parameters else {}
+        function(**given)

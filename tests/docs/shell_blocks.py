@@ -1,0 +1,173 @@
+"""Shell blocks: each command line is run, and nothing that is not known here passes for run.
+
+`veilcount` and `python -m veilcount_client` run in this process, the rest as processes. An install
+is compared with what the distribution offers, not done.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+from veilcount_aggregator.cli.main import run as run_veilcount
+from veilcount_client.__main__ import main as run_client
+
+from .output_match import Untrue, check
+from .page_parser import ROOT, Block, Unreadable
+from .workspace import Place
+
+PROMPT = "$ "
+CLIENT = ["python", "-m", "veilcount_client"]
+PROGRAMS = frozenset({"cat", "curl", "ls", "python"})  # what a page may start as it is
+PYTEST = {
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # a reader has ours alone, and that one is named
+    "PYTEST_PLUGINS": "veilcount_client.testing.fixtures",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+_ASSIGNMENT = re.compile(r"[A-Z_]+=")
+_REQUIREMENT = re.compile(r"veilcount(?:\[([\w,-]+)\])?")
+_DEV = re.compile(r"^(\w+)(?:\)| \|)", re.MULTILINE)
+
+Done = tuple[int, str]  # an exit code, and what was printed
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A line, and what the page says it prints; None: nothing is said."""
+
+    text: str
+    line: int
+    prints: str | None = None
+
+
+def commands(block: Block) -> Iterator[Command]:
+    """Yield what a block has one type; a `console` shows what is printed, too."""
+    said = block.text.replace("\\\n", " ")  # a long line goes on
+    if block.language == "sh":
+        for number, line in enumerate(said.splitlines()):
+            if line.strip() and not line.lstrip().startswith("#"):
+                yield Command(line, block.line + number)
+        return
+    if not said.startswith(PROMPT):
+        raise Unreadable(f"line {block.line}: a console begins with `{PROMPT}`")
+    for each in re.split(rf"^{re.escape(PROMPT)}", said, flags=re.MULTILINE)[1:]:
+        line, _, prints = each.partition("\n")
+        yield Command(line, block.line, prints)
+
+
+class Shell:
+    """Runs lines one after the other; a failure must be asked about: `echo $?`."""
+
+    def __init__(self, place: Place) -> None:
+        """Begin where nothing has failed."""
+        self._place = place
+        self._code = 0
+        self._variables: dict[str, str] = {}
+
+    def run(self, command: Command, where: str) -> None:
+        """Run a line and compare what it prints."""
+        with patch.dict(os.environ, self._variables):
+            self._run(command, where)
+
+    def _run(self, command: Command, where: str) -> None:
+        words = shlex.split(self._place.here(command.text), comments=True)
+        words = [os.path.expandvars(word) if word != "$?" else str(self._code) for word in words]
+        if self._code and words[:1] != ["echo"]:
+            raise Untrue(f"{where}: the command before it failed with {self._code}")
+        self._code, printed = self._do(words)
+        if command.prints is not None:
+            check(command.prints, self._place.there(printed), f"{where}: {command.text}")
+        elif self._code:
+            raise Untrue(f"{where}: {command.text} failed with {self._code}: {printed}")
+        if self._place.server:
+            self._place.server.refresh()
+
+    def end(self, where: str) -> None:
+        """Refuse a block that ends in a failure nobody asked about."""
+        if self._code:
+            raise Untrue(f"{where}: the last command failed with {self._code}")
+
+    def _do(self, words: Sequence[str]) -> Done:
+        """Do what the words say; return the exit code and what was printed."""
+        name, *arguments = words
+        if _ASSIGNMENT.match(name):  # for this command alone
+            with patch.dict(os.environ, [name.split("=", 1)]):
+                return self._do(arguments)
+        if name == "export":  # for the lines behind; the page's Python is another process
+            pairs = (pair.partition("=") for pair in arguments)
+            self._variables |= {name: value for name, _, value in pairs}
+            return 0, ""
+        if name in OURS:
+            return OURS[name](arguments)
+        if list(words[:3]) == CLIENT:
+            return _aside(lambda: run_client(words[3:]))
+        if name in PROGRAMS:
+            return _process(words)
+        raise Unreadable(f"{' '.join(words)}: nobody here knows how to run this")
+
+
+def _echo(said: Sequence[str]) -> Done:
+    return 0, " ".join(said) + "\n"
+
+
+def _aside(run: Callable[[], int]) -> Done:
+    """Run a command of ours in this process."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed):
+        try:
+            code = run()
+        except SystemExit as error:  # argparse's way to refuse
+            code = error.code if isinstance(error.code, int) else 1
+    return code, printed.getvalue()
+
+
+def _process(words: Sequence[str]) -> Done:
+    """Run a program; what it prints on stderr is printed, too."""
+    program = sys.executable if words[0] == "python" else words[0]
+    done = subprocess.run(
+        [program, *words[1:]],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | PYTEST | {"PYTHONPATH": os.pathsep.join(["", *sys.path])},
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def _install(words: Sequence[str]) -> Done:
+    """Return 0 if the distribution is what it is called, and has the extras that are asked for."""
+    requirement = words[-1]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = _REQUIREMENT.fullmatch(requirement)
+    extras = set((named[1] or "").split(",")) - {""} if named else set()
+    if not named or not extras <= project["optional-dependencies"].keys():
+        return 1, f"nothing installs {requirement}"
+    return 0, ""
+
+
+def _develop(words: Sequence[str]) -> Done:
+    """Return 0 if `./dev` has such a command, which no test runs."""
+    name = words[0]
+    listed = _DEV.findall(Path(ROOT, "dev").read_text(encoding="utf-8"))
+    return (0, "") if name in listed else (1, f"./dev has no {name}: {listed}")
+
+
+#: what is done here, by its first word
+OURS: dict[str, Callable[[Sequence[str]], Done]] = {
+    "echo": _echo,
+    "veilcount": lambda words: _aside(lambda: run_veilcount(words)),
+    "pip": _install,
+    "./dev": _develop,
+}

@@ -1,0 +1,182 @@
+"""Where a page is tried out: a folder, a clock, a server; and what the page calls them.
+
+A page says `/var/lib/veilcount` and `https://stats.example.org`, as its reader will. Here one
+is a temporary folder, the other a port of the loopback: in commands, and back in what they print.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, chdir, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
+from pathlib import Path
+from unittest.mock import patch
+
+from tests.redis_server import RedisServer, free_port
+from veilcount_aggregator.catalog.definitions import catalogue, push, read_source
+from veilcount_aggregator.cli import options
+from veilcount_aggregator.cli import serve as serve_command
+from veilcount_aggregator.server.listen_address import Bind
+from veilcount_aggregator.server.serve import Ready, prepare
+from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.store import open_store
+from veilcount_client.diagnostics import state_checks
+from veilcount_client.diagnostics.doctor import examine
+
+from .page_parser import ROOT
+from .page_population import answered
+from .page_server import HOST, Served
+
+URL = "https://stats.example.org"
+LOOPBACK = "http://127.0.0.1:8420"
+REDIS = "redis://redis.example.org:6379/0"
+FOLDERS = tuple(f"/{each}/veilcount" for each in ("var/lib", "var/backups", "etc", "run"))
+STORE = "sqlite:////var/lib/veilcount/store.db"
+BEGIN = datetime(2027, 1, 15, 12, tzinfo=UTC)
+
+_KEY = re.compile(r"veilcount_(admin|analyst|device)_\.\.\.")
+_SWITCHES = ("VEILCOUNT_", "DO_NOT_TRACK", "XDG_")
+
+
+@dataclass
+class Place:
+    """One page's temporary world."""
+
+    folder: Path
+    now: datetime = BEGIN
+    server: Served | None = None
+    redis: RedisServer | None = None
+    _keys: dict[str, str] = field(default_factory=dict)
+
+    # -- words ---------------------------------------------------------------------------------
+
+    def here(self, text: str) -> str:
+        """Return a page's words as they are to be said here."""
+        if URL in text or LOOPBACK in text:
+            url = self.serving().url
+            text = text.replace(URL, url).replace(LOOPBACK, url)
+        if REDIS in text:
+            text = text.replace(REDIS, self._redis().url)
+        for each in FOLDERS:
+            text = text.replace(each, f"{self.folder}{each}")
+        return _KEY.sub(lambda found: self._key(found[1]), text)
+
+    def there(self, text: str) -> str:
+        """Return what was said here in the words of the page."""
+        if self.server:
+            text = text.replace(self.server.url, URL)
+        if self.redis:
+            text = text.replace(self.redis.url, REDIS)
+        return text.replace(str(self.folder), "")
+
+    def _key(self, role: str) -> str:
+        if role not in self._keys:
+            self._keys[role] = self.serving().key(role)
+        return self._keys[role]
+
+    # -- what happens --------------------------------------------------------------------------
+
+    def clock(self) -> datetime:
+        """Return what all clocks show."""
+        return self.now
+
+    def seconds(self) -> float:
+        """Return it as a device's clock does."""
+        return self.now.timestamp()
+
+    def turn(self, day: str) -> None:
+        """Set all clocks to noon of a day."""
+        self.now = datetime.combine(date.fromisoformat(day), time(12), UTC)
+
+    def crowd(self, words: str) -> None:
+        """Have people answer, at the store that the page's server or commands use."""
+        url = self.server.aggregator.settings.store if self.server else self.here(STORE)
+        store = open_store(url, make=True)
+        if not catalogue(store).named:
+            push(store, read_source(Path("collections.toml")), self.now, "page")
+        answered(store, words.split(), self.now)
+        store.close()
+
+    # -- servers -------------------------------------------------------------------------------
+
+    def serving(self) -> Served:
+        """Return the server: the one that the page has started, else one that was there before."""
+        if self.server is None:
+            url = self.here(STORE)
+            open_store(url, make=True).close()
+            self.server = Served(Settings(url, (Path("collections.toml"),)), self.clock)
+        return self.server
+
+    def serve(self, settings: Settings, bind: Bind, _: object) -> int:
+        """Do what `veilcount serve` does, but beside the page, which goes on."""
+        ready = prepare(settings, Bind(HOST, free_port()))
+        self.close_server()
+        self.server = Served(settings, self.clock)
+        said = Ready(bind, ready.store, ready.durable, ready.workers, ready.intake)
+        sys.stderr.write(f"{said}\n")
+        return 0
+
+    def close_server(self) -> None:
+        """End the server, if there is one; its keys may open nothing at the next."""
+        if self.server:
+            self.server.close()
+        self.server = None
+        self._keys.clear()
+
+    def _redis(self) -> RedisServer:
+        if self.redis is None:
+            folder = self.folder / "redis"
+            folder.mkdir()
+            self.redis = RedisServer(folder)
+        return self.redis
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Place]:
+    """Yield a place whose folder holds what the documentation's readers have: the definitions."""
+    place = Place(folder)
+    for each in FOLDERS:
+        (folder / each[1:]).mkdir(parents=True)
+    shutil.copytree(ROOT / "docs", folder / "docs")
+    shutil.copy(ROOT / "docs" / "collections.toml", folder)
+    with ExitStack() as undo:
+        undo.callback(_end, place)
+        undo.enter_context(_environment(folder))
+        undo.enter_context(chdir(folder))
+        undo.enter_context(_modules(folder))
+        undo.enter_context(patch.object(options, "now", place.clock))
+        undo.enter_context(patch.object(serve_command, "serve", place.serve))
+        undo.enter_context(patch.object(examine, "__defaults__", (place.seconds,)))
+        undo.enter_context(patch.object(state_checks, "filesystem", lambda _: "a disk"))
+        yield place
+
+
+def _end(place: Place) -> None:
+    place.close_server()
+    if place.redis:
+        place.redis.kill()
+
+
+@contextmanager
+def _environment(folder: Path) -> Iterator[None]:
+    """Begin with none of our variables, in a home of one's own."""
+    with patch.dict(os.environ, {"HOME": str(folder / "home")}):
+        for name in [each for each in os.environ if each.startswith(_SWITCHES)]:
+            del os.environ[name]
+        yield
+
+
+@contextmanager
+def _modules(folder: Path) -> Iterator[None]:
+    """Import what the page has written, and forget it afterwards."""
+    before = set(sys.modules)
+    with patch.object(sys, "path", [str(folder), *sys.path]):
+        yield
+    for name in set(sys.modules) - before:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(folder)):
+            del sys.modules[name]

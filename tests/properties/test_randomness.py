@@ -1,0 +1,336 @@
+"""Coins are exact and never used twice: not by a thread, not by a fork."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from math import comb, factorial
+from threading import Barrier
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.enumeration import law
+from veilcount_client.testing import SeededCoins
+from veilcount_shared import randomness as coins_module
+from veilcount_shared.randomness import WORD_BITS, WORDS, Coins, SystemCoins
+
+
+class Words(Coins):
+    """Serves the given words, in order."""
+
+    __slots__ = ("_words", "taken")
+
+    def __init__(self, words: Iterable[int]) -> None:
+        self._words: Iterator[int] = iter(words)
+        self.taken = 0
+
+    def word(self) -> int:
+        self.taken += 1
+        return next(self._words)
+
+
+# -- exactness -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", range(1, 71))
+def test_below_is_exactly_uniform(n: int) -> None:
+    """Each value has one pattern of top bits; every other pattern is thrown away, whole."""
+    bits = (n - 1).bit_length()
+    low = (1 << WORD_BITS - bits) - 1
+    served: Counter[int] = Counter()
+    for pattern in range(1 << bits):
+        for rest in {0, low, low // 3}:
+            coins = Words([pattern << WORD_BITS - bits | rest, 0])
+            drawn = coins.below(n)
+
+            assert coins.taken == (1 if pattern < n else 2)
+            if coins.taken == 1:
+                served[drawn] += 1
+
+    assert set(served) == set(range(n))
+    assert len(set(served.values())) == 1
+
+
+@pytest.mark.parametrize("n", range(1, 71))
+def test_below_is_exactly_uniform_over_several_short_words(
+    n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same code with words of 4 bits: all streams of 2 words, values above 16 included."""
+    monkeypatch.setattr(coins_module, "WORD_BITS", 4)
+    served: Counter[int] = Counter()
+    for stream in range(256):
+        coins = Words([stream >> 4, stream & 15, 0, 0])
+        drawn = coins.below(n)
+        rejected = coins.taken > max(1, -(-(n - 1).bit_length() // 4))
+        if not rejected:
+            served[drawn] += 1
+
+    assert set(served) == set(range(n))
+    assert len(set(served.values())) == 1
+
+
+@pytest.mark.parametrize("n", [WORDS + 1, (1 << 70) - 3, 1 << 128, (1 << 128) + 1])
+def test_below_takes_whole_words_beyond_one(n: int) -> None:
+    """The highest value of a wide range is reached, the next pattern is thrown away."""
+    bits = (n - 1).bit_length()
+    words = -(-bits // WORD_BITS)
+
+    def stream(value: int) -> list[int]:
+        spread = value << words * WORD_BITS - bits
+        return [spread >> WORD_BITS * place & WORDS - 1 for place in reversed(range(words))]
+
+    for value in (0, 1, n // 3, n - 2, n - 1):
+        coins = Words(stream(value))
+
+        assert coins.below(n) == value
+        assert coins.taken == words
+    if n < 1 << bits:
+        assert Words(stream(n) + stream(7)).below(n) == 7
+
+
+@given(st.integers(0, WORDS), st.integers(0, WORDS - 1))
+def test_a_coin_of_a_in_2_to_the_64_compares_one_word(a: int, word: int) -> None:
+    """Exactly a of the 2^64 words are True."""
+    coins = Words([word])
+
+    assert coins.bernoulli(a) == (word < a)
+    assert coins.taken == 1
+
+
+@pytest.mark.parametrize("a", [1, 2, WORDS // 2, WORDS - 1])
+def test_a_coin_turns_exactly_at_its_threshold(a: int) -> None:
+    """The last word below is True, the first at it is False."""
+    assert Words([a - 1]).bernoulli(a)
+    assert not Words([a]).bernoulli(a)
+
+
+def test_a_sure_coin_is_sure() -> None:
+    """0 never falls True and 2^64 never False, at the extreme words too."""
+    assert not Words([0]).bernoulli(0)
+    assert Words([WORDS - 1]).bernoulli(WORDS)
+
+
+@pytest.mark.parametrize("denominator", [1, 2, 3, 7, 10, 16, 31])
+def test_a_coin_of_any_ratio_is_exact(denominator: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the streams that are not thrown away, exactly num in den fall True."""
+    monkeypatch.setattr(coins_module, "WORD_BITS", 4)
+    needed = max(1, -(-(denominator - 1).bit_length() // 4))
+    for numerator in range(denominator + 1):
+        fallen: Counter[bool] = Counter()
+        for stream in range(256):
+            coins = Words([stream >> 4, stream & 15, 0, 0])
+            heads = coins.bernoulli(numerator, denominator)
+            if coins.taken == needed:
+                fallen[heads] += 1
+
+        assert fallen[True] * denominator == fallen.total() * numerator
+
+
+@pytest.mark.parametrize(("n", "value"), [(3, 2), (5, 4), (200, 199), (WORDS - 5, WORDS - 7)])
+def test_what_is_drawn_after_a_rejection_is_served_alike(n: int, value: int) -> None:
+    """The top bits of the next word, not the bottom ones; of two rejected, the third."""
+    shift = WORD_BITS - (n - 1).bit_length()
+    coins = Words([WORDS - 1, n << shift, value << shift])
+
+    assert coins.below(n) == value
+    assert coins.taken == 3
+
+
+@pytest.mark.parametrize("heads", range(4))
+def test_a_coin_of_a_ratio_draws_below_its_denominator(heads: int) -> None:
+    """The first `heads` of three outcomes are True."""
+    thirds = [Words([outcome << WORD_BITS - 2]) for outcome in range(3)]
+
+    assert [coins.bernoulli(heads, 3) for coins in thirds] == [place < heads for place in range(3)]
+    assert [coins.taken for coins in thirds] == [1, 1, 1]
+
+
+def test_a_threshold_counts_words_of_64_bits() -> None:
+    """Part of the protocol: it is in every fingerprint."""
+    assert (WORD_BITS, WORDS) == (64, 1 << 64)
+
+
+def test_only_seeded_coins_are_predictable() -> None:
+    """A client marks what it sends with them as a test."""
+    assert SeededCoins(1).predictable
+    assert not SystemCoins().predictable
+
+
+def test_seeded_coins_repeat_and_differ_by_seed() -> None:
+    """A failing test comes back."""
+    one, same, other = SeededCoins(1), SeededCoins(1), SeededCoins(2)
+    words = [one.word() for _ in range(100)]
+
+    assert words == [same.word() for _ in range(100)]
+    assert words != [other.word() for _ in range(100)]
+    assert all(0 <= word < WORDS for word in words)
+
+
+# -- nothing is served twice -----------------------------------------------------------------------
+
+POOL = SystemCoins._POOL_WORDS
+MANY = POOL + POOL // 2  # beyond what a pool holds
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+# Python 3.12 on warns of forks in a threaded process, such as a worker of pytest-xdist.
+may_fork = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+
+
+class Keeping(SystemCoins):
+    """The planted bug: a child keeps the pool it inherited."""
+
+    __slots__ = ()
+
+    def drop(self) -> None:
+        self._pid = os.getpid()
+
+
+def words_of_a_child(coins: Coins) -> list[int]:
+    """What a forked child draws, brought back through a pipe."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        with os.fdopen(writing, "wb") as out:
+            out.write(b"".join(coins.word().to_bytes(8, "big") for _ in range(MANY)))
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        packed = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0
+    return [int.from_bytes(packed[at : at + 8], "big") for at in range(0, len(packed), 8)]
+
+
+def words_of_a_family(coins: Coins) -> list[int]:
+    """What a parent and its four children draw, from a pool that was half used at the fork."""
+    drawn = [coins.word() for _ in range(POOL // 2)]
+    for _ in range(4):
+        drawn += words_of_a_child(coins)
+    return drawn + [coins.word() for _ in range(MANY)]
+
+
+@needs_fork
+@may_fork
+def test_no_forked_child_shares_a_word_with_its_parent_or_siblings() -> None:
+    """All words of a family of five processes differ."""
+    drawn = words_of_a_family(SystemCoins())
+
+    assert len(drawn) == POOL // 2 + 5 * MANY
+    assert len(set(drawn)) == len(drawn)
+
+
+@needs_fork
+@may_fork
+def test_a_child_that_keeps_the_pool_is_caught() -> None:
+    """The check above sees the planted bug."""
+    drawn = words_of_a_family(Keeping())
+
+    assert len(set(drawn)) < len(drawn)
+
+
+@needs_fork
+@may_fork
+def test_the_pool_is_dropped_in_the_child_before_anyone_draws() -> None:
+    """The hook runs at the fork: an inherited word does not even stay in the child's memory."""
+    coins = SystemCoins()
+    coins.word()
+    child = os.fork()
+    if not child:
+        os._exit(len(coins._pool) > 0)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(coins._pool) == POOL - 1
+
+
+def after_a_silent_fork(coins: SystemCoins) -> tuple[set[int], set[int]]:
+    """What was pooled before a fork that ran none of Python's hooks, and what is drawn after it."""
+    coins.word()
+    inherited = set(coins._pool)
+    coins._pid -= 1  # to the child of a C host, the pid it finds is not the one it was told
+    return inherited, {coins.word() for _ in range(MANY)}
+
+
+def test_a_fork_without_pythons_hooks_is_noticed_by_its_pid() -> None:
+    """Nothing pooled before it is served after it."""
+    inherited, drawn = after_a_silent_fork(SystemCoins())
+
+    assert len(inherited) == POOL - 1
+    assert not inherited & drawn
+
+
+def test_a_pool_kept_through_a_silent_fork_is_caught() -> None:
+    """The check above sees the planted bug."""
+    inherited, drawn = after_a_silent_fork(Keeping())
+
+    assert inherited & drawn
+
+
+def drawn_by_threads(coins: Coins, threads: int, each: int) -> list[int]:
+    ready = Barrier(threads)
+
+    def draw(_: int) -> list[int]:
+        ready.wait()
+        return [coins.word() for _ in range(each)]
+
+    with ThreadPoolExecutor(threads) as pool:
+        return [word for words in pool.map(draw, range(threads)) for word in words]
+
+
+def test_eight_threads_share_no_word() -> None:
+    """160,000 words from one pool, all distinct."""
+    drawn = drawn_by_threads(SystemCoins(), 8, 20_000)
+
+    assert len(set(drawn)) == 8 * 20_000
+
+
+def count_entropy(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Replace the operating system's bytes by counted words; return those handed out so far."""
+    handed: list[int] = []
+
+    def urandom(size: int) -> bytes:
+        words = range(len(handed), len(handed) + size // 8)
+        handed.extend(words)
+        return struct.pack(f"={len(words)}Q", *words)
+
+    monkeypatch.setattr(os, "urandom", urandom)
+    return handed
+
+
+def test_every_word_of_the_system_is_served_at_most_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over many refills, what is served and what is still pooled is what was handed out, once."""
+    handed = count_entropy(monkeypatch)
+    coins = SystemCoins()
+    served = [coins.word() for _ in range(5 * POOL + 7)]
+
+    assert len(handed) == 6 * POOL
+    assert sorted(served + coins._pool) == handed
+
+
+def test_nothing_is_drawn_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that only imports and constructs asks for no entropy."""
+    handed = count_entropy(monkeypatch)
+    coins = SystemCoins()
+
+    assert handed == []
+    assert coins._pool == []
+
+
+@pytest.mark.parametrize(("n", "size"), [(5, 0), (5, 2), (5, 5), (6, 3)])
+def test_a_sample_is_every_subset_of_its_size_alike(n: int, size: int) -> None:
+    """Over every outcome of the coins."""
+    subsets = law(lambda coins: frozenset(coins.sample(n, size)))
+
+    assert set(subsets.values()) == {Fraction(1, comb(n, size))}
+    assert {len(subset) for subset in subsets} == {size}
+
+
+@pytest.mark.parametrize("items", ["", "a", "abc", "abcd"])
+def test_a_shuffle_is_every_order_alike(items: str) -> None:
+    """Over every outcome of the coins; the items themselves are left as they were."""
+    orders = law(lambda coins: "".join(coins.shuffled(items)))
+
+    assert set(orders.values()) == {Fraction(1, factorial(len(items)))}

@@ -1,0 +1,348 @@
+"""Ranges of a number: the tree, its messages, its definition, and the exact privacy of the whole.
+
+A hierarchy numbers a few hundred messages, so unlike a subset of 69 of 256 its law is enumerated at
+every epsilon, as it is shipped.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.enumeration import Law, law, worst_ratio
+from tests.properties.test_collections import figures, no_values, one
+from veilcount_client.testing import SeededCoins
+from veilcount_shared.collection import Collection, Measure, lint, parse_collections
+from veilcount_shared.collection.canonical import encode
+from veilcount_shared.domain import GRID
+from veilcount_shared.epsilon import exp_lower, threshold
+from veilcount_shared.errors import DefinitionError, MessageOutOfRange
+from veilcount_shared.mechanisms import Hierarchy, Plane, Subset
+from veilcount_shared.mechanisms.finite_field import POLYNOMIALS, is_prime
+from veilcount_shared.randomness import Coins
+
+ONE = Fraction(1)
+EPSILONS = [Fraction(each) for each in ("0.000001", "0.1", "0.5", "1", "2", "3", "4", "8", "16")]
+NODES = (4, 16, 64, 256)
+BUCKET = GRID // 256
+SOME = (0, 1, 3, 4, 15, 16, 63, 64, 100, 127, 128, 200, 254, 255)  # both sides of every level
+
+_FILE = Path(__file__).parents[1] / "vectors" / "ranges.json"
+PINNED: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
+
+every_epsilon = pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
+
+
+def owned(level: Subset | Plane) -> int:
+    return level.owned if isinstance(level, Plane) else 1
+
+
+@cache
+def laws(design: Hierarchy, buckets: tuple[int, ...] = SOME) -> dict[int, Law]:
+    """The law of a number in each of some buckets, by running `randomize` over all coins."""
+    return {
+        bucket: law(lambda coins, x=bucket * BUCKET: design.randomize(x, coins))  # type: ignore[misc] # mypy infers no x
+        for bucket in buckets
+    }
+
+
+# -- the tree and its messages ---------------------------------------------------------------------
+
+
+@every_epsilon
+def test_the_levels_have_4_16_64_and_256_nodes(epsilon: Fraction) -> None:
+    """Each reports at full epsilon: the coin that draws the level looks at no data."""
+    design = Hierarchy.at(epsilon)
+
+    assert tuple(level.inputs for level in design.levels) == NODES
+    assert {level.epsilon for level in design.levels} == {design.epsilon} == {epsilon}
+
+
+@every_epsilon
+def test_messages_are_numbered_level_by_level_without_a_gap(epsilon: Fraction) -> None:
+    """So a tally counts messages as they are, one counter each, and no number is wasted."""
+    design = Hierarchy.at(epsilon)
+    counts = [level.messages for level in design.levels]
+    numbered = [design.level(message) for message in range(design.messages)]
+
+    assert design.counters == design.messages == sum(counts)
+    assert list(design.starts) == [sum(counts[:place]) for place in range(4)]
+    assert numbered == [place for place, count in enumerate(counts) for _ in range(count)]
+    assert design.bits == (design.messages - 1).bit_length() <= 12
+
+
+@pytest.mark.parametrize(
+    ("bucket", "nodes"), [(0, (0, 0, 0, 0)), (100, (1, 6, 25, 100)), (255, (3, 15, 63, 255))]
+)
+def test_a_bucket_lies_in_one_node_of_each_level(bucket: int, nodes: tuple[int, ...]) -> None:
+    """A quarter of its parent each."""
+    design = Hierarchy.at(ONE)
+
+    assert tuple(design.node(level, bucket) for level in range(4)) == nodes
+
+
+@pytest.mark.parametrize(
+    ("grid", "bucket"), [(0, 0), (BUCKET - 1, 0), (BUCKET, 1), (GRID - 1, 255), (GRID, 255)]
+)
+def test_a_bucket_is_a_256th_of_the_range(grid: int, bucket: int) -> None:
+    """The upper end belongs to the last."""
+    assert Hierarchy.at(ONE).bucket(grid) == bucket
+
+
+def test_what_is_no_message_is_refused() -> None:
+    """All numbers below the count are messages, no other is."""
+    design = Hierarchy.at(ONE)
+
+    assert all(map(design.valid, range(design.messages)))
+    assert not any(map(design.valid, (-1, design.messages, 1 << design.bits)))
+
+
+@given(grid=st.integers(0, GRID), seed=st.integers(0, 2**32), epsilon=st.sampled_from(EPSILONS))
+def test_every_message_of_a_device_is_one(grid: int, seed: int, epsilon: Fraction) -> None:
+    """Whatever the number and the coins."""
+    design = Hierarchy.at(epsilon)
+
+    assert design.valid(design.randomize(grid, SeededCoins(seed)))
+
+
+# -- the levels' designs ---------------------------------------------------------------------------
+
+
+def variance(k: int, epsilon: Fraction, own: Fraction, both: Fraction) -> Fraction:
+    """Of a share at the even spread, with own messages an input and some that two share."""
+    e = exp_lower(epsilon)
+    hit = e * own / (e * own + 1 - own)
+    cross = (e * both + own - both) / (e * own + 1 - own)
+    support = (hit + (k - 1) * cross) / k
+    return support * (1 - support) / (hit - cross) ** 2
+
+
+def geometries(k: int, epsilon: Fraction) -> list[tuple[Fraction, int, int]]:
+    """All planes with room for k points and at most 4,096 of them, by the README's rule."""
+    found = []
+    limit = Fraction("2.2") * (exp_lower(epsilon) + 1) + 1
+    for q in (q for q in range(2, 65) if (is_prime(q) or q in POLYNOMIALS) and q <= limit):
+        t = next(t for t in range(3, 20) if sum(q**i for i in range(t)) >= k)
+        v, r, s = (sum(q**i for i in range(size)) for size in (t, t - 1, t - 2))
+        if v <= 4096:
+            found.append((variance(k, epsilon, Fraction(r, v), Fraction(s, v)), q, t))
+    return found
+
+
+@every_epsilon
+@pytest.mark.parametrize("place", range(4))
+def test_a_level_has_the_least_variance_of_planes_and_response(
+    epsilon: Fraction, place: int
+) -> None:
+    """Found here by looking at all of them, with the formulas of the README."""
+    level, k = Hierarchy.at(epsilon).levels[place], NODES[place]
+    response = variance(k, epsilon, Fraction(1, k), Fraction(0))
+    planes = geometries(k, epsilon)
+
+    if isinstance(level, Subset):
+        assert level.w == 1
+        assert all(response <= found for found, _, _ in planes)
+    else:
+        assert (level.q, level.t) == min(planes)[1:]
+        assert min(planes)[0] < response
+    assert level.a == threshold(epsilon, owned(level), level.messages)
+
+
+def test_more_privacy_makes_the_levels_planes_and_less_makes_them_responses() -> None:
+    """At epsilon 1 three of them are planes, at 8 none is: the true node comes through."""
+    kinds = {
+        epsilon: [type(level) for level in Hierarchy.at(epsilon).levels]
+        for epsilon in (ONE, Fraction(8))
+    }
+
+    assert kinds == {ONE: [Subset, Plane, Plane, Plane], 8: [Subset] * 4}
+
+
+def test_levels_that_are_no_tree_are_refused() -> None:
+    """Any other numbers of nodes, or another order."""
+    with pytest.raises(ValueError, match="4, 16, 64 and 256"):
+        Hierarchy(Hierarchy.at(ONE).levels[::-1])
+
+
+def test_levels_of_different_epsilons_are_refused() -> None:
+    """One would reveal more than is claimed."""
+    mild, strong = Hierarchy.at(ONE).levels, Hierarchy.at(Fraction(2)).levels
+
+    with pytest.raises(ValueError, match="the same epsilon"):
+        Hierarchy((*mild[:3], strong[3]))
+
+
+def test_a_level_whose_messages_have_gaps_is_refused() -> None:
+    """A mask of 16 bits is a message for some numbers only."""
+    levels = Hierarchy.at(ONE).levels
+
+    with pytest.raises(ValueError, match="0, 1, 2"):
+        Hierarchy((levels[0], Subset.at(ONE, 16, 4), *levels[2:]))
+
+
+@pytest.mark.parametrize(("epsilon", "canonical"), PINNED["designs"])
+def test_the_levels_of_an_epsilon_never_change(epsilon: str, canonical: dict[str, Any]) -> None:
+    """Designs, orders, and the thresholds to their last bit."""
+    assert Hierarchy.at(Fraction(epsilon)).canonical() == canonical
+
+
+# -- exact privacy ---------------------------------------------------------------------------------
+
+
+@every_epsilon
+def test_the_whole_law_is_a_quarter_of_each_levels(epsilon: Fraction) -> None:
+    """A node's own messages share P evenly, all others of the level the rest; nothing is lost."""
+    design = Hierarchy.at(epsilon)
+    for bucket in (0, 100, 255):
+        found = laws(design)[bucket]
+        expected = {}
+        for message in range(design.messages):
+            level = design.levels[design.level(message)]
+            own = design.supports(message, bucket)
+            evenly = owned(level) if own else level.messages - owned(level)
+            expected[message] = (level.P if own else 1 - level.P) / evenly / 4
+
+        assert found == expected
+        assert sum(found.values()) == 1
+
+
+@every_epsilon
+def test_no_message_tells_two_numbers_apart_by_more_than_epsilon(epsilon: Fraction) -> None:
+    """The worst ratio over all messages, in Fractions: at most e^epsilon."""
+    ratio = worst_ratio(list(laws(Hierarchy.at(epsilon)).values()))
+
+    assert 1 < ratio <= exp_lower(epsilon)
+
+
+@every_epsilon
+@pytest.mark.parametrize("place", range(4))
+def test_one_more_in_any_levels_threshold_is_caught(epsilon: Fraction, place: int) -> None:
+    """Past its own check, 1 in 2^64 too many: the enumeration sees it in any of the levels."""
+    design = copy.copy(Hierarchy.at(epsilon))
+    level = copy.copy(design.levels[place])
+    object.__setattr__(level, "a", level.a + 1)
+    levels = (*design.levels[:place], level, *design.levels[place + 1 :])
+    object.__setattr__(design, "levels", levels)
+
+    assert worst_ratio(list(laws(design, (0, 255)).values())) > exp_lower(epsilon)
+
+
+class Curious(Hierarchy):
+    """A mistake that would help accuracy: large numbers are reported more coarsely."""
+
+    def randomize(self, grid: int, coins: Coins) -> int:
+        level = coins.below(2) + (2 if grid < GRID // 2 else 0)
+        node = self.node(level, self.bucket(grid))
+        return self.starts[level] + self.levels[level].randomize(node, coins)
+
+
+def test_a_level_that_depends_on_the_number_is_caught() -> None:
+    """What cannot be sent for one number but for another has no bound."""
+    curious = Curious(Hierarchy.at(ONE).levels)
+
+    with pytest.raises(AssertionError, match="a message of its own"):
+        worst_ratio(list(laws(curious).values()))
+
+
+# -- the definition --------------------------------------------------------------------------------
+
+LINES = 'range = [0, 240]\nmeasure = "ranges"'
+
+
+def test_a_definition_of_ranges_has_the_pinned_form_and_fingerprint() -> None:
+    """Byte for byte, as for every other definition."""
+    collection = parse_collections("\n".join(PINNED["toml"]), no_values, legacy=True)["q"]
+
+    assert encode(collection) == PINNED["canonical"].encode()
+    assert collection.fingerprint == PINNED["fingerprint"]
+
+
+def test_ranges_cost_what_any_answer_does() -> None:
+    """Epsilon an event, a day and in all: one report, whichever level it tells."""
+    collection = one(f"{LINES}\nepsilon = 0.5\nunit = 'event'\nper_day = 4\nanswers = 7")
+
+    assert isinstance(collection.design, Hierarchy)
+    assert figures(collection) == (Fraction(1, 2), 2, 14)
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "4", "16"])
+def test_an_answer_takes_two_bytes(epsilon: str) -> None:
+    """At every epsilon: little beside the pseudonym that travels with it."""
+    assert one(f"{LINES}\nepsilon = {epsilon}").message_bytes == 2
+
+
+def test_every_message_travels_and_no_other_does() -> None:
+    """At its fixed width, there and back."""
+    collection = one(LINES)
+    messages = range(collection.design.messages)
+
+    assert [collection.unpack(collection.pack(message)) for message in messages] == [*messages]
+    with pytest.raises(MessageOutOfRange):
+        collection.unpack(collection.pack(collection.design.messages))
+
+
+VALUES = [0, 240, 120, 33.3, -1, 1e300, float("-inf"), Fraction(1, 3), float("nan"), "?", None]
+
+
+def test_a_definition_keeps_epsilon_for_values_of_all_kinds() -> None:
+    """Clamped and infinite numbers. What is no number is drawn first; that keeps epsilon too."""
+    collection = one(LINES)
+    numbers = [law(lambda coins, v=v: collection.randomize(v, coins)) for v in VALUES[:-3]]  # type: ignore[misc]
+    sent = [collection.randomize(value, SeededCoins(seed)) for seed, value in enumerate(VALUES)]
+
+    assert worst_ratio(numbers) <= exp_lower(ONE)
+    assert all(map(collection.design.valid, sent))
+
+
+@pytest.mark.parametrize(
+    ("lines", "key"),
+    [
+        ('values = ["a", "b"]\nmeasure = "ranges"', "measure"),
+        (f'{LINES}\nmodel = "central"\nbudget = 1', "measure"),
+        (f'{LINES}\npresence = "hidden"', "presence"),
+    ],
+)
+def test_ranges_are_refused_where_a_range_is(lines: str, key: str) -> None:
+    """Of values, of a trusted curator, and with hidden presence."""
+    with pytest.raises(DefinitionError) as caught:
+        one(lines)
+
+    assert caught.value.key == key
+
+
+def test_a_range_without_a_measure_is_told_of_all_three() -> None:
+    """The fix names the words."""
+    with pytest.raises(DefinitionError, match='"mean", "distribution" or "ranges"'):
+        one("range = [0, 1]")
+
+
+def test_too_few_answers_for_ranges_are_remarked() -> None:
+    """Four quarters are the least that ranges are asked for."""
+    few = lint(one(f"{LINES}\nanswers = 1"), answers=1_000)
+    many = lint(one(f"{LINES}\nanswers = 1"), answers=100_000)
+
+    assert [remark.key for remark in few] == ["epsilon"]
+    assert "share of a quarter of the range is known to +/- 16%" in few[0].text
+    assert not many
+
+
+@pytest.mark.parametrize(
+    ("takes", "unit"), [*product(("first", "last", "max", "sum"), ("day", "week"))]
+)
+def test_ranges_take_what_any_number_takes(takes: str, unit: str) -> None:
+    """The measure decides nothing about which number a period reports."""
+    held = "" if takes == "first" else "held = 'device'"
+    collection: Collection = one(
+        f"{LINES}\ntakes = '{takes}'\nunit = '{unit}'\nanswers = 4\n{held}"
+    )
+
+    assert (collection.takes, collection.measure) == (takes, Measure.RANGES)
