@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from veilcount_aggregator import estimate
 from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation import Frequencies
-from veilcount_aggregator.estimation.response_distribution import Law
+from veilcount_aggregator.estimation import ShareEstimates
+from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
 from veilcount_shared import Collection
 from veilcount_shared.domain import Choice
-from veilcount_shared.mechanisms import Mean, Plane, Subset, plan
+from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection, plan
 from veilcount_shared.periods import Unit
 
 from .competitors import ROOT, RivalsMissingError, _python
@@ -155,7 +155,9 @@ def run(*, quick: bool) -> Table:
 
 def _raw() -> Iterator[Row]:
     for k, epsilon, most in RAW:
-        variance = Law.of(plan(k, epsilon).design).variance(np.zeros(1), sampled=False)[0]
+        variance = ResponseDistribution.of(plan(k, epsilon).design).variance(
+            np.zeros(1), sampled=False
+        )[0]
         yield _row("rare share, rmse %", Case(k, epsilon, N), 100 * sqrt(variance / N), most)
 
 
@@ -171,9 +173,9 @@ def _consistent() -> Iterator[Row]:
 
 def _means() -> Iterator[Row]:
     for epsilon, most in MEANS:
-        worst = float(Mean.at(Fraction(epsilon)).variance)
+        worst = float(MeanMechanism.at(Fraction(epsilon)).variance)
         yield _row("mean of [-1, 1], n x variance, worst", Case(None, epsilon, N), worst, most)
-    worst = sqrt(float(Mean.at(Fraction(1)).variance) * (AGES / 2) ** 2 / ADULT)
+    worst = sqrt(float(MeanMechanism.at(Fraction(1)).variance) * (AGES / 2) ** 2 / ADULT)
     yield _row("mean age of Adult, rmse years, worst", Case(None, 1, ADULT), worst, AGE)
 
 
@@ -221,7 +223,7 @@ def _ours(epsilon: int, people: Ints, seed: int, view: View) -> Floats:
     collection = _collection(len(people), epsilon)
     counters = simulate(collection, people, np.random.default_rng([seed, len(people)]))
     shown = estimate(collection, counters, view=view)
-    assert isinstance(shown, Frequencies)
+    assert isinstance(shown, ShareEstimates)
     return shown.frequency
 
 
@@ -246,5 +248,5 @@ def _collection(k: int, epsilon: int) -> Collection:
         start=date(2026, 1, 1),
         until=date(2026, 2, 1),
     )
-    assert isinstance(collection.design, Subset | Plane)
+    assert isinstance(collection.design, SubsetSelection | ProjectiveGeometry)
     return collection

@@ -17,8 +17,8 @@ from time import process_time
 
 from veilcount_aggregator.central.curator import Curator
 from veilcount_aggregator.central.opendp_noise import noised
-from veilcount_aggregator.central.privacy_filter import Filter
-from veilcount_aggregator.central.release_journal import Journal
+from veilcount_aggregator.central.privacy_filter import PrivacyFilter
+from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import open_store
 from veilcount_shared import parse_collections
@@ -79,7 +79,7 @@ class Asking:
         text = FILE.format(values=values, until=FIRST + timedelta(days=PERIODS))
         self.series = Series(parse_collections(text, lambda _: [])["asked"])
         store = open_store(f"sqlite:///{self.folder}/store.db", make=True)
-        self.curator = Curator(Filter(store, Journal(self.folder / "journal")))
+        self.curator = Curator(PrivacyFilter(store, ReleaseJournal(self.folder / "journal")))
 
     def release(self) -> None:
         """Ask for the histogram of a day, at an epsilon that nobody asked for before."""

@@ -18,7 +18,7 @@ from veilcount_aggregator.estimation.support_counts import supports
 from veilcount_aggregator.series.tally import Counters
 from veilcount_shared import Collection
 from veilcount_shared.domain import Choice
-from veilcount_shared.mechanisms import Plane, Subset
+from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 from veilcount_shared.periods import Unit
 
 ANSWERS = 1_000_000
@@ -30,7 +30,7 @@ def main() -> None:
     k, epsilon, repetitions = int(sys.argv[1]), Fraction(sys.argv[2]), int(sys.argv[3])
     collection = _collection(k, epsilon)
     design = collection.design
-    assert isinstance(design, Subset | Plane)
+    assert isinstance(design, SubsetSelection | ProjectiveGeometry)
     drawn = np.random.default_rng(1)
     counters = drawn.multinomial(ANSWERS, np.full(design.counters, 1 / design.counters))
     before = _peak()
@@ -62,8 +62,8 @@ def _sparse(counters: Counters) -> Counters:
     return few
 
 
-def _size(design: Subset | Plane) -> str:
-    return f"w={design.w}" if isinstance(design, Subset) else f"q={design.q} t={design.t}"
+def _size(design: SubsetSelection | ProjectiveGeometry) -> str:
+    return f"w={design.w}" if isinstance(design, SubsetSelection) else f"q={design.q} t={design.t}"
 
 
 def _timed(call: Callable[[], object]) -> float:

@@ -9,7 +9,7 @@ import sys
 
 from flask import Flask, request
 
-from veilcount_aggregator.server.listen_address import Bind
+from veilcount_aggregator.server.listen_address import ListenAddress
 from veilcount_aggregator.server.serve import _server
 from veilcount_aggregator.settings import Settings
 
@@ -28,5 +28,5 @@ def _load() -> Flask:
 
 
 if __name__ == "__main__":
-    bind = Bind.parse(f"127.0.0.1:{sys.argv[1]}")
+    bind = ListenAddress.parse(f"127.0.0.1:{sys.argv[1]}")
     _server(Settings("none:"), bind).serve(target_loader=_load, wrap_loader=False)

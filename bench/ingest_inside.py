@@ -11,11 +11,19 @@ from typing import cast
 import numpy as np
 from tests.redis_server import RedisServer
 
-from veilcount_aggregator.ingest.group_commit import Committer
-from veilcount_aggregator.ingest.service_counters import Notebook
+from veilcount_aggregator.ingest.group_commit import GroupCommitter
+from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.server.serve import THREADS
-from veilcount_aggregator.store import COUNTED, ROW_BYTES, Codes, Notes, Spends, Store, open_store
+from veilcount_aggregator.store import (
+    COUNTED,
+    ROW_BYTES,
+    Codes,
+    SeriesReports,
+    ServiceCounts,
+    Store,
+    open_store,
+)
 
 from .ingest_load import question
 
@@ -24,7 +32,7 @@ SLOTS = 64
 AT_ONCE = 2_000  # rows
 ROOM = 1 << 40
 
-Take = Callable[[Sequence[Spends]], list[Codes]]
+Take = Callable[[Sequence[SeriesReports]], list[Codes]]
 
 
 class Slow:
@@ -36,7 +44,7 @@ class Slow:
         self._seconds = seconds
         self._disk = threading.Lock()
 
-    def commit(self, group: Sequence[Spends], notes: Notes) -> list[Codes]:
+    def commit(self, group: Sequence[SeriesReports], notes: ServiceCounts) -> list[Codes]:
         with self._disk:
             time.sleep(self._seconds)
             return self._store.commit(group, notes)
@@ -47,9 +55,9 @@ def group_and_direct(folder: Path, seconds: float, rounds: int) -> list[tuple[fl
     store = open_store(f"sqlite:///{folder}/slow.db", make=True)
     try:
         slow = cast("Store", Slow(store, COMMIT_SECONDS))
-        grouped = Committer(slow, Notebook(time.monotonic)).commit
+        grouped = GroupCommitter(slow, ServiceCounters(time.monotonic)).commit
 
-        def direct(spends: Sequence[Spends]) -> list[Codes]:
+        def direct(spends: Sequence[SeriesReports]) -> list[Codes]:
             return slow.commit(spends, {})
 
         return [(_rate(grouped, seconds), _rate(direct, seconds)) for _ in range(rounds)]
@@ -92,16 +100,16 @@ def bytes_a_row(folder: Path, rows: int, slots: int = SLOTS) -> float:
         server.kill()
 
 
-def spending(rows: int, slots: int) -> Iterator[Spends]:
+def spending(rows: int, slots: int) -> Iterator[SeriesReports]:
     """Yield groups in which so many new pseudonyms spend the last of their slots."""
     series, chance = Series(question(slots)), np.random.default_rng(0)
     for first in range(0, rows, AT_ONCE):
         yield _spends(series, min(AT_ONCE, rows - first), chance)
 
 
-def _spends(series: Series, reports: int, chance: np.random.Generator) -> Spends:
+def _spends(series: Series, reports: int, chance: np.random.Generator) -> SeriesReports:
     column = np.ones(reports, np.int64)
-    return Spends(
+    return SeriesReports(
         series,
         rows=chance.integers(0, 256, (reports, ROW_BYTES), np.uint8),
         epochs=column,

@@ -33,7 +33,7 @@ from tests.client.device_fixtures import (
 )
 
 from veilcount_client.delivery.transport import Later, Outcome
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
 
 from .table import Row, Table
@@ -144,7 +144,7 @@ def _attempts(case: Case, seed: int) -> dict[str, list[float]]:
     ):
         device = Device(
             Path(place), case.collections, clock, wire,
-            coins=SeededCoins(seed), trust_curator=case.trusts,
+            coins=SeededRandomSource(seed), trust_curator=case.trusts,
         )  # fmt: skip
         _live(device, sessions, lambda session: session < case.records)
     names = {each.fingerprint: name for name, each in case.collections.items()}
@@ -203,7 +203,7 @@ def _arriving(seconds: int, devices: int) -> Row:
         clock = clock_at(begins[0])
         wire = Wire(clock)
         with tempfile.TemporaryDirectory(dir=quick()) as place, secrets(("lives", seed)):
-            device = Device(Path(place), collections, clock, wire, coins=SeededCoins(seed))
+            device = Device(Path(place), collections, clock, wire, coins=SeededRandomSource(seed))
             _live(device, [(begin, begin + seconds) for begin in begins], lambda _: True)
         arrived += len(wire.counted)
     return {

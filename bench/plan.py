@@ -9,7 +9,7 @@ from statistics import median
 from time import process_time
 
 from veilcount_shared.epsilon import exp_lower
-from veilcount_shared.mechanisms import Plan, plan
+from veilcount_shared.mechanisms import Selection, plan
 from veilcount_shared.mechanisms.selection import _orders, _plan
 
 from .table import Cell, Row, Table
@@ -53,7 +53,7 @@ class Point:
 
     k: int
     epsilon: Fraction
-    plan: Plan
+    plan: Selection
     milliseconds: float
 
     @property

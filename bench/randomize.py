@@ -16,10 +16,10 @@ from functools import lru_cache
 from statistics import median
 from typing import Any
 
-from veilcount_shared import Collection, SystemCoins
+from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.collection import Measure
 from veilcount_shared.domain import GRID, Boolean, Choice, Number
-from veilcount_shared.mechanisms import Plain, Plane, Subset
+from veilcount_shared.mechanisms import Identity, ProjectiveGeometry, SubsetSelection
 from veilcount_shared.periods import Unit
 
 from .competitors import CLIENTS, Lap, Rivals, RivalsMissingError
@@ -150,8 +150,8 @@ def _measure(case: Case, effort: Effort, rivals: Rivals | None) -> Iterator[Row]
 
 def _stopwatches(case: Case) -> tuple[Stopwatch, Stopwatch]:
     """Return one for the whole way of a value, one for the design alone."""
-    coins, design = SystemCoins(), case.collection.design
-    assert not isinstance(design, Plain)
+    coins, design = SystemRandomSource(), case.collection.design
+    assert not isinstance(design, Identity)
     draw = random.Random(case.k)
     places = GRID + 1 if case.k is None else case.k
     inputs = [draw.randrange(places) for _ in range(INPUTS)]
@@ -165,7 +165,7 @@ def _our_row(case: Case, ours: list[float], inner: list[float]) -> Row:
     design = case.collection.design
     name, limit, target = _target(design)
     ratio = None
-    if isinstance(design, Subset | Plane):
+    if isinstance(design, SubsetSelection | ProjectiveGeometry):
         variance = supported(design.k, float(design.P), float(design.Q))
         ratio = variance / optimum(design.k, case.epsilon)
     return {
@@ -202,11 +202,11 @@ def _timing(times: list[float]) -> dict[str, float]:
 
 def _target(design: object) -> tuple[str, float, str]:
     """Return a design's name, its limit in microseconds, and the limit in words."""
-    if isinstance(design, Subset) and design.w > 1:
+    if isinstance(design, SubsetSelection) and design.w > 1:
         limit = ELEMENT * design.w
         return f"subset w={design.w}", limit, f"<= {limit:g} ({ELEMENT} x {design.w})"
-    if isinstance(design, Subset):
+    if isinstance(design, SubsetSelection):
         return "subset w=1", ALONE, f"<= {ALONE:g}"
-    if isinstance(design, Plane):
+    if isinstance(design, ProjectiveGeometry):
         return f"plane q={design.q} t={design.t}", PLANE, f"<= {PLANE:g}"
     return "window", WINDOW, f"<= {WINDOW:g}"

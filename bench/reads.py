@@ -25,7 +25,7 @@ from tests.system.server import Server
 
 from veilcount_aggregator.auth.api_keys import Role, create
 from veilcount_aggregator.auth.sessions import begin
-from veilcount_aggregator.catalog.definitions import Source, push
+from veilcount_aggregator.catalog.definitions import DefinitionSource, push
 from veilcount_aggregator.store import open_store
 from veilcount_shared import Collection
 
@@ -97,7 +97,7 @@ def peak(pid: int) -> float:
 def prepare(url: str, text: str) -> str:
     """Make a store that knows these definitions; return an analyst's key."""
     store = open_store(url, make=True)
-    push(store, Source(text), datetime.now(UTC), "bench")
+    push(store, DefinitionSource(text), datetime.now(UTC), "bench")
     _, secret = create(store, Role.ANALYST, "", datetime.now(UTC))
     store.close()
     return secret
@@ -117,7 +117,12 @@ def logging_in(url: str) -> Iterator[None]:
     """Push many files of definitions; then begin sessions, as log-ins do."""
     store, stopping = open_store(url), threading.Event()
     for n in range(SOURCES):
-        push(store, Source(f"{definitions(SOURCE_VALUES)}\n# {n}\n"), datetime.now(UTC), "bench")
+        push(
+            store,
+            DefinitionSource(f"{definitions(SOURCE_VALUES)}\n# {n}\n"),
+            datetime.now(UTC),
+            "bench",
+        )
 
     def log_in() -> None:
         while not stopping.wait(0.3):

@@ -20,10 +20,10 @@ from time import process_time
 import numpy as np
 
 from veilcount_aggregator.ingest.decode import read_body
-from veilcount_aggregator.ingest.group_commit import Committer
-from veilcount_aggregator.ingest.pipeline import Intake
+from veilcount_aggregator.ingest.group_commit import GroupCommitter
+from veilcount_aggregator.ingest.pipeline import IntakePipeline
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
-from veilcount_aggregator.ingest.service_counters import Notebook
+from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import open_store
 from veilcount_shared.wire import PACKED_TYPE
@@ -72,8 +72,10 @@ def _a_body(folder: Path, times: int) -> list[float]:
     asked, day = question(max(REPORTS)), datetime.now(UTC).date()
     known = {asked.fingerprint: Series(asked)}
     store = open_store(f"sqlite:///{folder}/bodies.db?durability=relaxed", make=True)
-    notebook = Notebook(time.monotonic)
-    intake = Intake(Committer(store, notebook).commit, notebook, PseudonymLimit(ROOM, lambda: b""))
+    notebook = ServiceCounters(time.monotonic)
+    intake = IntakePipeline(
+        GroupCommitter(store, notebook).commit, notebook, PseudonymLimit(ROOM, lambda: b"")
+    )
 
     def take(raw: bytes) -> None:
         intake.take(read_body(PACKED_TYPE, "", raw), known, day)

@@ -19,10 +19,10 @@ from statistics import median
 import numpy as np
 from tests.redis_cluster import RedisCluster
 
-from veilcount_aggregator.ingest.group_commit import Committer
-from veilcount_aggregator.ingest.service_counters import Notebook
+from veilcount_aggregator.ingest.group_commit import GroupCommitter
+from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store import ROW_BYTES, Spends
+from veilcount_aggregator.store import ROW_BYTES, SeriesReports
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 from .ingest_load import question
@@ -78,7 +78,7 @@ def _store(stack: ExitStack, folder: Path, shards: int) -> tuple[RedisStore, lis
 
 def _load(store: RedisStore, pids: Sequence[int], reports: int, seconds: float) -> Cost:
     """Have threads commit requests for so long."""
-    committer = Committer(store, Notebook(time.monotonic))
+    committer = GroupCommitter(store, ServiceCounters(time.monotonic))
     series = Series(question(SLOTS))
     done = [0] * THREADS
     app, redis, begun = time.process_time(), _computed(pids), time.perf_counter()
@@ -100,10 +100,10 @@ def _load(store: RedisStore, pids: Sequence[int], reports: int, seconds: float) 
     return Cost(requests / took, *used)
 
 
-def _request(series: Series, chance: np.random.Generator, reports: int) -> Spends:
+def _request(series: Series, chance: np.random.Generator, reports: int) -> SeriesReports:
     """Return reports of one new pseudonym, as a device sends them."""
     row = chance.integers(0, 256, (1, ROW_BYTES), np.uint8)
-    return Spends(
+    return SeriesReports(
         series=series,
         rows=np.repeat(row, reports, axis=0),
         epochs=np.full(reports, series.epoch(1)),

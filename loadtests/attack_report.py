@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 
 from veilcount_aggregator import estimate
-from veilcount_aggregator.estimation import Frequencies, band
-from veilcount_aggregator.estimation.estimator import Evidence
+from veilcount_aggregator.estimation import ShareEstimates, band
+from veilcount_aggregator.estimation.estimator import Estimator
 from veilcount_aggregator.estimation.poisoning import FAKES
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.series.tally import Counters
@@ -94,7 +94,7 @@ def poisoned(answers: Answers, share: Fraction) -> Iterator[str]:
         yield f"{answers.name}: the fakes moved nothing, so nothing is shown"
 
 
-def _evidence(collection: Collection, counters: Counters) -> Evidence:
+def _evidence(collection: Collection, counters: Counters) -> Estimator:
     said = estimate(collection, counters, target="cohort")
-    assert isinstance(said, Frequencies), "fakes are sent of questions with values only"
+    assert isinstance(said, ShareEstimates), "fakes are sent of questions with values only"
     return said.evidence

@@ -14,8 +14,8 @@ from operator import itemgetter
 from random import Random
 
 from veilcount_aggregator.series.tally import tally
-from veilcount_client.testing import SeededCoins
-from veilcount_shared import Coins, Collection
+from veilcount_client.testing import SeededRandomSource
+from veilcount_shared import Collection, RandomSource
 from veilcount_shared.report import PSEUDONYM_BYTES
 from veilcount_shared.schedule import SECRET_BYTES
 
@@ -44,7 +44,7 @@ def draw_attack(
     collections: Mapping[str, Collection], now: datetime, devices: int, seed: int
 ) -> list[Parcel]:
     """Return everything that attackers send beside so many honest devices."""
-    coins, chance = SeededCoins(seed + 2), Random(seed + 3)
+    coins, chance = SeededRandomSource(seed + 2), Random(seed + 3)
     secrets = [chance.randbytes(SECRET_BYTES) for _ in range(devices // FAKES)]
     fakes = [
         _pushed(parcel, PUSHED[name], coins)
@@ -69,14 +69,14 @@ def mixed(honest: list[Parcel], attack: list[Parcel]) -> list[Parcel]:
     return [parcel for _, parcel in sorted(places, key=itemgetter(0))]
 
 
-def _pushed(parcel: Parcel, target: int, coins: Coins) -> Parcel:
+def _pushed(parcel: Parcel, target: int, coins: RandomSource) -> Parcel:
     """Return the parcel with messages that all support one value [CJG21]."""
     make = partial(_supporting, parcel.collection, target, coins)
     reports = tuple(replace(each, message=make()) for each in parcel.reports)
     return replace(parcel, reports=reports, intent=Intent.FAKE)
 
 
-def _supporting(collection: Collection, target: int, coins: Coins) -> bytes:
+def _supporting(collection: Collection, target: int, coins: RandomSource) -> bytes:
     value = bool(target) if collection.inputs == 2 else target
     while True:
         message = collection.randomize(value, coins)
@@ -85,7 +85,7 @@ def _supporting(collection: Collection, target: int, coins: Coins) -> bytes:
 
 
 def _greedy(
-    collections: Mapping[str, Collection], now: datetime, coins: Coins, chance: Random
+    collections: Mapping[str, Collection], now: datetime, coins: RandomSource, chance: Random
 ) -> Parcel:
     """Every day of the campaign, though the person has but some: the first are in budget."""
     asked, secret = collections["autosave"], chance.randbytes(SECRET_BYTES)
@@ -97,7 +97,7 @@ def _greedy(
 
 
 def _beyond(
-    collections: Mapping[str, Collection], now: datetime, coins: Coins, chance: Random
+    collections: Mapping[str, Collection], now: datetime, coins: RandomSource, chance: Random
 ) -> Parcel:
     """Slots above the period's."""
     whole = _one(collections["minutes"], now, coins, chance)
@@ -107,7 +107,7 @@ def _beyond(
 
 
 def _nonsense(
-    collections: Mapping[str, Collection], now: datetime, coins: Coins, chance: Random
+    collections: Mapping[str, Collection], now: datetime, coins: RandomSource, chance: Random
 ) -> Parcel:
     """All bits of the message set."""
     whole = _one(collections["plugin"], now, coins, chance)
@@ -117,7 +117,7 @@ def _nonsense(
 
 
 def _garbage(
-    collections: Mapping[str, Collection], now: datetime, coins: Coins, chance: Random
+    collections: Mapping[str, Collection], now: datetime, coins: RandomSource, chance: Random
 ) -> Parcel:
     """A body cut short, with a bit turned, or of noise."""
     whole = _one(collections["minutes"], now, coins, chance)
@@ -128,16 +128,18 @@ def _garbage(
     return Parcel(whole.collection, (), (), Intent.GARBAGE, raw=broken)
 
 
-_ATTACKS: tuple[Callable[[Mapping[str, Collection], datetime, Coins, Random], Parcel], ...]
+_ATTACKS: tuple[Callable[[Mapping[str, Collection], datetime, RandomSource, Random], Parcel], ...]
 _ATTACKS = (_greedy, _beyond, _nonsense, _garbage)
 
 
-def _one(collection: Collection, now: datetime, coins: Coins, chance: Random) -> Parcel:
+def _one(collection: Collection, now: datetime, coins: RandomSource, chance: Random) -> Parcel:
     secret = chance.randbytes(SECRET_BYTES)
     return next(iter(of_device(collection, secret, now, coins, chance)))
 
 
-def _flood(bait: Collection, pseudonyms: int, coins: Coins, chance: Random) -> Iterator[Parcel]:
+def _flood(
+    bait: Collection, pseudonyms: int, coins: RandomSource, chance: Random
+) -> Iterator[Parcel]:
     """Yield bodies that are full of pseudonyms that nobody has."""
     make = partial(report_of, bait, bytes(SECRET_BYTES), coins, segment=0, place=(0, 0), held=0)
     for first in range(0, pseudonyms, IN_A_BODY):
@@ -146,7 +148,7 @@ def _flood(bait: Collection, pseudonyms: int, coins: Coins, chance: Random) -> I
         yield Parcel(bait, reports, (0,) * len(reports), Intent.FLOOD)
 
 
-def _spread(large: Collection, coins: Coins, chance: Random) -> Iterator[Parcel]:
+def _spread(large: Collection, coins: RandomSource, chance: Random) -> Iterator[Parcel]:
     """Yield one report for each cell of a large definition: as many tallies as there can be."""
     for period in range(large.periods):
         for segment in range(large.cells):

@@ -16,8 +16,8 @@ from operator import itemgetter
 from random import Random
 
 from veilcount_client.delivery.body_packing import pack
-from veilcount_client.testing import SeededCoins
-from veilcount_shared import Coins, Collection
+from veilcount_client.testing import SeededRandomSource
+from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Linkage
 from veilcount_shared.domain import Boolean
 from veilcount_shared.report import Report
@@ -62,7 +62,7 @@ def draw(
     collections: Mapping[str, Collection], now: datetime, devices: int, seed: int
 ) -> list[Parcel]:
     """Return what so many devices would send by now, shuffled."""
-    coins, chance = SeededCoins(seed), Random(seed + 1)
+    coins, chance = SeededRandomSource(seed), Random(seed + 1)
     parcels: list[Parcel] = []
     for _ in range(devices):
         secret = chance.randbytes(SECRET_BYTES)
@@ -84,7 +84,7 @@ def order(bodies: int, seed: int, replayed: float = REPLAYED) -> list[int]:
 
 
 def of_device(
-    collection: Collection, secret: bytes, now: datetime, coins: Coins, chance: Random
+    collection: Collection, secret: bytes, now: datetime, coins: RandomSource, chance: Random
 ) -> Iterator[Parcel]:
     """Yield what one device has to say of one question: a parcel for each of its pseudonyms."""
     newest = period_of(collection, now)
@@ -118,7 +118,7 @@ def _under_one_pseudonym(
 def report_of(
     collection: Collection,
     secret: bytes,
-    coins: Coins,
+    coins: RandomSource,
     *,
     segment: int,
     place: tuple[int, int],

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from veilcount_aggregator import estimate
 from veilcount_aggregator.api.verdict_counts import counts_by_series
-from veilcount_aggregator.estimation import Average, Frequencies
+from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.series.tally import Counters, tally
 from veilcount_aggregator.store import Cell, Store
@@ -132,9 +132,9 @@ def _estimated(answers: Answers, alpha: float) -> Iterator[str]:
         return
     asked = answers.collection
     said = estimate(asked, answers.honest, 1 - alpha, target="cohort", simultaneous=True)
-    if isinstance(said, Average):
+    if isinstance(said, MeanEstimate):
         yield from _missed(answers.name, np.mean(answers.held, keepdims=True), said.low, said.high)
-    elif isinstance(said, Frequencies):
+    elif isinstance(said, ShareEstimates):
         shares = np.bincount(answers.held, minlength=asked.inputs)
         yield from _missed(answers.name, shares / len(answers.held), said.low, said.high)
     else:

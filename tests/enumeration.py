@@ -6,13 +6,13 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
 from typing import TypeVar
 
-from veilcount_shared.randomness import WORDS, Coins
+from veilcount_shared.randomness import WORDS, RandomSource
 
 Law = dict[int, Fraction]
 Result = TypeVar("Result", bound=Hashable)
 
 
-class EnumeratedCoins(Coins):
+class EnumeratedCoins(RandomSource):
     """Coins that fall as one branch says, and note which branches they open.
 
     A branch is the list of (outcome, number of outcomes) of the draws so far; a draw beyond its end
@@ -56,7 +56,7 @@ class EnumeratedCoins(Coins):
         return fallen
 
 
-def law(function: Callable[[Coins], Result]) -> dict[Result, Fraction]:
+def law(function: Callable[[RandomSource], Result]) -> dict[Result, Fraction]:
     """Return the probability of every result, depth first over all branches."""
     found: dict[Result, Fraction] = {}
     branch: list[tuple[int, int]] | None = []

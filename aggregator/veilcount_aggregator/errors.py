@@ -40,7 +40,7 @@ class StoreFull(StoreError):
     """No room on the disk or in memory."""
 
 
-class StoreFenced(StoreError):
+class StoreReadOnly(StoreError):
     """Closed for reports, by `veilcount store copy`: they belong in another store."""
 
 
@@ -48,15 +48,15 @@ class StoreUnfit(StoreError):
     """What is found there cannot be used: another schema, a policy that forgets, no store."""
 
 
-class NotDue(StoreError):
+class RetentionTooEarly(StoreError):
     """An epoch is dropped too early by the store's own clock: whoever asked has a wrong one."""
 
 
-class ClockDoubted(VeilcountError):
+class ClockUntrusted(VeilcountError):
     """A clock that cannot be trusted just now: judged by it, reports would be lost."""
 
 
-class Busy(VeilcountError):
+class Overloaded(VeilcountError):
     """Too much waits already: come back in so many seconds."""
 
     def __init__(self, seconds: int, why: str) -> None:
@@ -91,7 +91,7 @@ class ReleaseRefused(VeilcountError):
     """A release that cannot be made now. Nothing was charged."""
 
 
-class StillFilling(ReleaseRefused):
+class PeriodStillOpen(ReleaseRefused):
     """A period takes reports still: its tally would not be the last word."""
 
 
@@ -120,5 +120,5 @@ class ReleasesWaiting(ReleaseRefused):
     """Not every registered journal has confirmed the store as it is now."""
 
 
-class NoJournal(ReleaseRefused):
+class JournalMissing(ReleaseRefused):
     """Nothing beside the store would remember what is spent."""

@@ -11,19 +11,19 @@ from datetime import UTC, date, datetime
 from veilcount_shared.collection import Model
 from veilcount_shared.verdict import Verdict
 
-from .catalog.cache import Known, Watch
-from .catalog.definitions import Source, push, read_source
+from .catalog.cache import CatalogCache, CatalogSnapshot
+from .catalog.definitions import DefinitionSource, push, read_source
 from .central.curator import Curator
-from .central.privacy_filter import Filter
-from .central.release_journal import Journal
+from .central.privacy_filter import PrivacyFilter
+from .central.release_journal import ReleaseJournal
 from .central.store_confirmation import SETTLING_SECONDS
-from .errors import ClockDoubted, StoreError, StoreUnavailable
-from .ingest.decode import Body
-from .ingest.group_commit import Committer
-from .ingest.pipeline import Intake, refuse_unsure
-from .ingest.pseudonym_limit import ANY, Origin, PseudonymLimit, stored_key
-from .ingest.service_counters import Notebook
-from .queries import Holdings
+from .errors import ClockUntrusted, StoreError, StoreUnavailable
+from .ingest.decode import DecodedBody
+from .ingest.group_commit import GroupCommitter
+from .ingest.pipeline import IntakePipeline, refuse_unsure
+from .ingest.pseudonym_limit import ANY, PseudonymLimit, RequestOrigin, stored_key
+from .ingest.service_counters import ServiceCounters
+from .queries import Snapshot
 from .series.series import utc_day
 from .server.clock_guard import Clock, ClockGuard
 from .server.retention_guard import DROPPED, Retention
@@ -39,10 +39,10 @@ class Aggregator:
 
     settings: Settings
     store: Store
-    watch: Watch
-    intake: Intake
-    committer: Committer
-    notebook: Notebook
+    watch: CatalogCache
+    intake: IntakePipeline
+    committer: GroupCommitter
+    notebook: ServiceCounters
     curator: Curator
     clock: Clock
     guard: ClockGuard
@@ -57,10 +57,10 @@ class Aggregator:
     ) -> Aggregator:
         """Open the store (in development mode, make it) and load the definitions that are given."""
         store = open_store(settings.store, make=settings.dev)
-        watch = Watch(store, seconds)
+        watch = CatalogCache(store, seconds)
         for file in settings.collections:
             _load(store, watch, read_source(file), clock())
-        notebook = Notebook(seconds)
+        notebook = ServiceCounters(seconds)
         limit = PseudonymLimit(
             settings.room,
             stored_key(store),
@@ -68,10 +68,10 @@ class Aggregator:
             settings.max_pseudonyms_per_body,
         )
         memory = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
-        committer = Committer(store, notebook)
-        intake = Intake(committer.commit, notebook, limit, memory)
+        committer = GroupCommitter(store, notebook)
+        intake = IntakePipeline(committer.commit, notebook, limit, memory)
         settling = 0 if settings.store.startswith("sqlite:") else SETTLING_SECONDS
-        curator = Curator(Filter(store, Journal.of(settings), settling))
+        curator = Curator(PrivacyFilter(store, ReleaseJournal.of(settings), settling))
         guard = ClockGuard(store, clock, seconds)
         retention = Retention(store, guard, clock)
         made = cls(
@@ -94,7 +94,7 @@ class Aggregator:
         """Have a copy of what the intake needs on every shard."""
         self.watch.replicate()
 
-    def known(self) -> Known:
+    def known(self) -> CatalogSnapshot:
         """Return the definitions and keys of now."""
         return self.watch.known()
 
@@ -102,18 +102,18 @@ class Aggregator:
         """Return the UTC day."""
         return utc_day(self.clock())
 
-    def holdings(self) -> Holdings:
+    def holdings(self) -> Snapshot:
         """Return what answers are read from, as of now."""
         with suppress(StoreError):  # of a store that is fenced, what is written can be read
             self.flush()
-        return Holdings(self.known().catalogue, self.store, self.today())
+        return Snapshot(self.known().catalogue, self.store, self.today())
 
-    def origin(self, key: str, label: str) -> Origin:
+    def origin(self, key: str, label: str) -> RequestOrigin:
         """Return what the limits know of a request: its device key's id, and its proxy's label."""
         known = label in self.settings.source_classes
-        return Origin(int(self.clock().timestamp()) // HOUR, key, label if known else ANY)
+        return RequestOrigin(int(self.clock().timestamp()) // HOUR, key, label if known else ANY)
 
-    def take(self, body: Body, origin: Origin | None = None) -> list[Verdict]:
+    def take(self, body: DecodedBody, origin: RequestOrigin | None = None) -> list[Verdict]:
         """Return the verdicts of a body, once they are durable."""
         self.guard.refuse_if_doubted()
         known, day = self.known().catalogue.series, self.today()
@@ -125,7 +125,7 @@ class Aggregator:
         self.guard.refuse_if_doubted()
         now = self.clock()
         if self.retention.sure(utc_day(now)) < utc_day(now):
-            raise ClockDoubted("this day is not confirmed: `veilcount store confirm-clock`")
+            raise ClockUntrusted("this day is not confirmed: `veilcount store confirm-clock`")
         return now
 
     def look_at_clock(self) -> None:
@@ -164,7 +164,7 @@ class Aggregator:
             self.store.close()
 
 
-def _load(store: Store, watch: Watch, source: Source, now: datetime) -> None:
+def _load(store: Store, watch: CatalogCache, source: DefinitionSource, now: datetime) -> None:
     """Load a file of definitions; while the records are away, all of it has to be known before."""
     try:
         push(store, source, now, "start")

@@ -68,7 +68,7 @@ def say(event: str, level: int = logging.INFO, **fields: Unpack[Fields]) -> None
     _LOGGER.log(level, event, extra={_FIELDS: fields})
 
 
-class Faults:
+class FaultLog:
     """Says our own faults, each kind once in a while: a store that is away fills no disk."""
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:

@@ -11,7 +11,7 @@ from veilcount_shared.errors import VeilcountError
 
 from .diagnostics.definition_diff import compare
 from .diagnostics.doctor import examine
-from .diagnostics.finding import Finding, tell
+from .diagnostics.finding import DiagnosticResult, tell
 from .settings import read_settings
 
 WELL, TO_DO, NOT_USABLE = range(3)
@@ -29,14 +29,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return WELL if all(each.well for each in findings) else TO_DO
 
 
-def _doctor(given: argparse.Namespace) -> Iterable[Finding]:
+def _doctor(given: argparse.Namespace) -> Iterable[DiagnosticResult]:
     settings = read_settings(
         url=given.url, collections=given.collections, state=given.state_dir, key=given.key
     )
     return examine(settings)
 
 
-def _check(given: argparse.Namespace) -> Iterable[Finding]:
+def _check(given: argparse.Namespace) -> Iterable[DiagnosticResult]:
     old = None if given.was is None else load_collections(given.was, legacy=True)
     return compare(load_collections(given.file), old)
 

@@ -17,12 +17,12 @@ from fractions import Fraction
 from types import TracebackType
 from typing import Literal, Self
 
-from veilcount_shared import Coins, Collection, SystemCoins, load_collections
+from veilcount_shared import Collection, RandomSource, SystemRandomSource, load_collections
 from veilcount_shared.collection import Model
 from veilcount_shared.errors import UnknownSegment, VeilcountError
 
 from .clock import BoundedClock, Clock, SystemClock
-from .consent import Decisions
+from .consent import ConsentDecisions
 from .delivery.transport import HttpTransport, Transport
 from .delivery.uploader import Uploader
 from .delivery.worker import Worker
@@ -30,14 +30,14 @@ from .diagnostics.explain import Explanation, explain
 from .errors import NotUsable, UnknownCollection
 from .recording import budget_reservation
 from .recording.budget_reservation import Reservation
-from .recording.receipt import Example, Receipt, example, receipt
-from .recording.recorder import Answers, Record
+from .recording.receipt import Receipt, ReportExample, example, receipt
+from .recording.recorder import RecordCall, Recorder
 from .settings import Settings, read_settings
 from .state import State, StateError
 from .state.factory import open_state
 from .state.key_derivation import key_of
 from .state.location import place_of
-from .state.losses import Loss, Tally
+from .state.losses import Loss, LossCounter
 from .transport_security import in_clear
 
 log = logging.getLogger("veilcount")
@@ -66,21 +66,21 @@ class Client:
         jitter: float | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
-        coins: Coins | None = None,
+        coins: RandomSource | None = None,
         threaded: bool = True,
     ) -> None:
         """Load the definitions and open the state. Whatever is not given comes from VEILCOUNT_*."""
         self._clock = BoundedClock(clock or SystemClock())
         self._now = self._clock.now
-        self._coins = coins or SystemCoins()
+        self._coins = coins or SystemRandomSource()
         self._transport = transport
         self._threaded = threaded
         self._complained: dict[str, str] = {}
         self._consents: dict[str, bool | None] = {}
         self._closed = False
-        self._unstored = Tally()
+        self._unstored = LossCounter()
         self._worker: Worker | None = None
-        self._decisions: Decisions | None = None
+        self._decisions: ConsentDecisions | None = None
         self.collections: Mapping[str, Collection] = {}
         self.reservation = Reservation({}, {}, budget_reservation.Ceilings(0, 0))
         self.settings = Settings(strict=bool(strict))
@@ -176,7 +176,7 @@ class Client:
         """Return what left this device and what it cost, for the person."""
         return self._receipt(SELF)
 
-    def example(self, name: str) -> Example:
+    def example(self, name: str) -> ReportExample:
         """Return the format and the law of a report: of a fixed dummy, never a draw."""
         return example(self.collections[name])
 
@@ -196,7 +196,7 @@ class Client:
                 worker.answers.losses.add(Loss.NO_CONSENT, name)
                 return
             cell = collection.segment(**segments) if segments or collection.segments else 0
-            if not worker.put(Record(person, collection, value, cell, self._now())):
+            if not worker.put(RecordCall(person, collection, value, cell, self._now())):
                 worker.answers.losses.add(Loss.CROWDED, name)
         except UnknownSegment as error:
             worker.answers.losses.add(Loss.SEGMENT, name)
@@ -301,7 +301,7 @@ class Client:
         self._accepted = self._accept(collections)
         transport = self._transport or HttpTransport(settings.url or "", settings.key, self._now)
         worker = self._employ(state, transport)
-        self._decisions = Decisions(worker, self._accepted, self._now)
+        self._decisions = ConsentDecisions(worker, self._accepted, self._now)
         self._decisions.load()
         self._consents[SELF] = self._decisions.resume(key_of(state.root, SELF))
         self._worker = worker  # last: from here on it is usable
@@ -327,7 +327,7 @@ class Client:
 
     def _employ(self, state: State, transport: Transport) -> Worker:
         settings = self.settings
-        answers = Answers(
+        answers = Recorder(
             state,
             self._coins,
             self.reservation.claims,

@@ -20,7 +20,7 @@ HIDDEN = "+hidden"
 
 
 @dataclass(frozen=True, slots=True)
-class Decisions:
+class ConsentDecisions:
     """The persons' decisions, by their keys, over the collections that were accepted at load."""
 
     worker: Worker

@@ -4,7 +4,7 @@ from .collection import Collection as Collection
 from .collection import lint as lint
 from .collection import load_collections as load_collections
 from .collection import parse_collections as parse_collections
-from .mechanisms import Plan as Plan
+from .mechanisms import Selection as Selection
 from .mechanisms import plan as plan
-from .randomness import Coins as Coins
-from .randomness import SystemCoins as SystemCoins
+from .randomness import RandomSource as RandomSource
+from .randomness import SystemRandomSource as SystemRandomSource

@@ -14,7 +14,13 @@ from fractions import Fraction
 from math import comb
 
 from .errors import EpsilonError
-from .mechanisms import Distribution, Hierarchy, Mean, Plane, Subset
+from .mechanisms import (
+    DistributionMechanism,
+    MeanMechanism,
+    ProjectiveGeometry,
+    RangeTree,
+    SubsetSelection,
+)
 
 _DIGITS = 80
 _LOST = Decimal("1e-60")  # far above what `_DIGITS` digits lose in any sum below
@@ -117,21 +123,29 @@ class Overlap:
         return (1 - self.P) / (1 - self.own)
 
 
-def overlaps(design: Subset | Plane | Mean | Distribution | Hierarchy) -> tuple[Overlap, ...]:
+def overlaps(
+    design: SubsetSelection
+    | ProjectiveGeometry
+    | MeanMechanism
+    | DistributionMechanism
+    | RangeTree,
+) -> tuple[Overlap, ...]:
     """Return how a design's two most different inputs overlap.
 
     Of several, a report draws one uniformly, whatever its input, and says which.
     """
-    if isinstance(design, Hierarchy):
+    if isinstance(design, RangeTree):
         return tuple(overlap for level in design.levels for overlap in overlaps(level))
     return (_overlap(design),)
 
 
-def _overlap(design: Subset | Plane | Mean | Distribution) -> Overlap:
-    if isinstance(design, Subset):
+def _overlap(
+    design: SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism,
+) -> Overlap:
+    if isinstance(design, SubsetSelection):
         k, w = design.k, design.w
         return Overlap(Fraction(w, k), Fraction(w * (k - w), k * (k - 1)), design.P)
-    if isinstance(design, Plane):
+    if isinstance(design, ProjectiveGeometry):
         v, r = design.messages, design.owned
         return Overlap(Fraction(r, v), Fraction(r - design.shared, v), design.P)
     levels, width = design.window.levels, design.window.width

@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from .errors import DefinitionError
-from .randomness import Coins
+from .randomness import RandomSource
 
 MAX_VALUES = 1_000_000
 MAX_LABEL = 200
@@ -42,7 +42,7 @@ class Domain(Protocol):
     def size(self) -> int:
         """How many inputs there are: 0..size-1."""
 
-    def input(self, value: object, coins: Coins) -> int:
+    def input(self, value: object, coins: RandomSource) -> int:
         """Return the input of any value whatever."""
 
     def canonical(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Boolean:
         """Return the values in input order."""
         return (False, True)
 
-    def input(self, value: object, coins: Coins) -> int:
+    def input(self, value: object, coins: RandomSource) -> int:
         """Return 0 or 1; anything not equal to False or True is drawn."""
         found = _find(_BOOLEANS, value)
         return coins.below(2) if found is None else found
@@ -103,7 +103,7 @@ class Choice:
         """Return the labels in input order."""
         return self.values if self.other is None else (*self.values, self.other)
 
-    def input(self, value: object, coins: Coins) -> int:
+    def input(self, value: object, coins: RandomSource) -> int:
         """Return the label's place; an unknown label is `other`, else drawn."""
         found = _find(self._places, value)
         if found is not None:
@@ -138,7 +138,7 @@ class Number:
         """The number of grid points."""
         return GRID + 1
 
-    def input(self, value: object, coins: Coins) -> int:
+    def input(self, value: object, coins: RandomSource) -> int:
         """Return the nearest grid point; NaN and what is no number are drawn."""
         ratio = _ratio(value)
         if ratio is None:
@@ -209,7 +209,7 @@ class Cross:
             combined = [(*head, label) for head in combined for label in part.labels]
         return tuple(combined)
 
-    def input(self, value: object, coins: Coins) -> int:
+    def input(self, value: object, coins: RandomSource) -> int:
         """Return the combination's place; each part that is missing or unknown is drawn."""
         given = _parts(value, len(self.parts))
         place = 0

@@ -20,7 +20,7 @@ WORD_BITS = 64
 WORDS = 1 << WORD_BITS  # a threshold `a` of a design means the probability a / WORDS
 
 
-class Coins(ABC):
+class RandomSource(ABC):
     """Exact coins made of uniform 64-bit words. Passed in explicitly, never reached for."""
 
     __slots__ = ()
@@ -81,7 +81,7 @@ class Coins(ABC):
                 return drawn >> shift
 
 
-class SystemCoins(Coins):
+class SystemRandomSource(RandomSource):
     """Coins of the operating system's generator, drawn a pool at a time.
 
     A pooled word leaves the list with the `pop` that serves it: `pop` is atomic, so no two threads
@@ -120,7 +120,7 @@ class SystemCoins(Coins):
 
 
 # The only global state of this package: which pools a forked child has to drop.
-_live: weakref.WeakSet[SystemCoins] = weakref.WeakSet()
+_live: weakref.WeakSet[SystemRandomSource] = weakref.WeakSet()
 
 
 def _drop_all() -> None:

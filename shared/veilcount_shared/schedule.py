@@ -15,13 +15,13 @@ from functools import lru_cache
 from . import periods
 from .collection import Collection, Linkage
 from .periods import Unit
-from .randomness import Coins
+from .randomness import RandomSource
 from .report import PSEUDONYM_BYTES
 
 SECRET_BYTES = 32
 
 
-class SecretCoins(Coins):
+class SecretRandomSource(RandomSource):
     """Coins that one secret always throws alike for one purpose.
 
     Word w of a purpose is the w-th 8 bytes of HMAC-SHA256(secret, purpose, 0), (..., 1), and so on.
@@ -77,13 +77,13 @@ def closes(collection: Collection, period: int) -> datetime:
 
 def answering_periods(secret: bytes, collection: Collection) -> frozenset[int]:
     """Return the periods in which this person answers: a uniform subset of the given size."""
-    coins = SecretCoins(secret, "answers", collection.fingerprint)
+    coins = SecretRandomSource(secret, "answers", collection.fingerprint)
     return frozenset(coins.sample(collection.periods, collection.answering))
 
 
 def instant(secret: bytes, collection: Collection, period: int, answer: int = 0) -> datetime:
     """Return the instant of a period's answer: uniform over the seconds of the period."""
-    coins = SecretCoins(secret, "instant", collection.fingerprint, period, answer)
+    coins = SecretRandomSource(secret, "instant", collection.fingerprint, period, answer)
     start = opens(collection, period)
     seconds = (closes(collection, period) - start) // timedelta(seconds=1)
     return start + timedelta(seconds=coins.below(seconds))
@@ -102,7 +102,7 @@ def slot(secret: bytes, collection: Collection, period: int, answer: int) -> int
     return period * collection.per_period + place
 
 
-def pseudonym(secret: bytes, collection: Collection, period: int, coins: Coins) -> bytes:
+def pseudonym(secret: bytes, collection: Collection, period: int, coins: RandomSource) -> bytes:
     """Return the 16 bytes a period's answers travel under; fresh ones where nothing may link."""
     if collection.linkage is Linkage.NONE:
         return b"".join(coins.below(256).to_bytes(1, "big") for _ in range(PSEUDONYM_BYTES))
@@ -119,19 +119,19 @@ def asked(secret: bytes, collection: Collection) -> bool:
     if collection.twin is None:
         return True
     pair = sorted((collection.name, collection.twin))
-    coins = SecretCoins(secret, "twin", collection.app, *pair)
+    coins = SecretRandomSource(secret, "twin", collection.app, *pair)
     return pair[coins.below(2)] == collection.name
 
 
 def cohort(secret: bytes, app: str, draw: str, of: int) -> int:
     """Return which of the cohorts of one draw the person is in."""
-    return SecretCoins(secret, "cohort", app, draw, of).below(of)
+    return SecretRandomSource(secret, "cohort", app, draw, of).below(of)
 
 
 @lru_cache(maxsize=128)  # each of a day's answers asks for it
 def _order(secret: bytes, fingerprint: str, period: int, size: int) -> tuple[int, ...]:
     """Return a uniform permutation of the period's slots."""
-    return tuple(SecretCoins(secret, "slots", fingerprint, period).shuffled(range(size)))
+    return tuple(SecretRandomSource(secret, "slots", fingerprint, period).shuffled(range(size)))
 
 
 def _spell(*fields: str | int) -> bytes:

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from tests.aggregator.store.engines import ENGINES
 from tests.aggregator.store.series_fixtures import Asked, row, send
-from veilcount_aggregator.central.curator import Curator, Told
-from veilcount_aggregator.central.privacy_filter import Filter
-from veilcount_aggregator.central.release_journal import Journal
+from veilcount_aggregator.central.curator import Curator, ReleaseResult
+from veilcount_aggregator.central.privacy_filter import PrivacyFilter
+from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.errors import InsufficientBudget, ReleasesWaiting, StoreError
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import Store, open_store
@@ -80,7 +80,7 @@ def wanted(
 
 def curator(store: Store, journal: Path) -> Curator:
     """Return one that writes to this journal."""
-    return Curator(Filter(store, Journal(journal)))
+    return Curator(PrivacyFilter(store, ReleaseJournal(journal)))
 
 
 @contextmanager
@@ -141,7 +141,7 @@ def ticks(asking: Curator) -> None:
         time.sleep(TICK_SECONDS)
 
 
-def answer(asking: Curator, request: dict[str, object], who: str) -> Told:
+def answer(asking: Curator, request: dict[str, object], who: str) -> ReleaseResult:
     """Return the answer, once the other hosts have confirmed the store."""
     ends = time.monotonic() + WAITING_SECONDS
     while True:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import combinations
 
-from veilcount_shared.mechanisms import Plane, Subset, Window
+from veilcount_shared.mechanisms import ProjectiveGeometry, SquareWave, SubsetSelection
 
 Row = Sequence[Fraction]
 
 
-def rows_of(design: Subset | Plane | Window) -> list[Row]:
+def rows_of(design: SubsetSelection | ProjectiveGeometry | SquareWave) -> list[Row]:
     """The exact probability of every message, for every input."""
-    if isinstance(design, Window):
+    if isinstance(design, SquareWave):
         return list(design.rows)
     owned = [[owns(design, x, message) for message in every(design)] for x in range(design.k)]
     return [
@@ -22,17 +22,17 @@ def rows_of(design: Subset | Plane | Window) -> list[Row]:
     ]
 
 
-def every(design: Subset | Plane) -> Iterable[object]:
+def every(design: SubsetSelection | ProjectiveGeometry) -> Iterable[object]:
     """All messages: subsets as tuples, hyperplanes as numbers."""
-    if isinstance(design, Subset):
+    if isinstance(design, SubsetSelection):
         return list(combinations(range(design.k), design.w))
     return range(design.messages)
 
 
-def owns(design: Subset | Plane, x: int, message: object) -> bool:
+def owns(design: SubsetSelection | ProjectiveGeometry, x: int, message: object) -> bool:
     """Whether an input owns a message."""
     if isinstance(message, tuple):
         return x in message
-    assert isinstance(design, Plane)
+    assert isinstance(design, ProjectiveGeometry)
     assert isinstance(message, int)
     return design.supports(message, x)

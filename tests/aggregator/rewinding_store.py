@@ -12,9 +12,9 @@ from tests.aggregator.curator_fixtures import AGE, OVER, PERIODS, fill, wanted
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from veilcount_aggregator.central.budget_ledger import releases
-from veilcount_aggregator.central.curator import Curator, Told
-from veilcount_aggregator.central.privacy_filter import Filter
-from veilcount_aggregator.central.release_journal import Journal
+from veilcount_aggregator.central.curator import Curator, ReleaseResult
+from veilcount_aggregator.central.privacy_filter import PrivacyFilter
+from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.errors import ReleaseRefused, StoreUnavailable
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.sqlite.incarnation import ENDING
@@ -155,14 +155,14 @@ class Host:
     def start(self) -> None:
         """Start its process again."""
         self.store = self.rewindable.open()
-        self.filter = Filter(self.store, Journal(self.journal), self.settling)
+        self.filter = PrivacyFilter(self.store, ReleaseJournal(self.journal), self.settling)
         self.curator = Curator(self.filter)
 
     def tick(self) -> None:
         """Do what its ticker does."""
         self.filter.tick(OVER)
 
-    def ask(self, query: object, epsilon: object = 1, period: int = 0) -> Told:
+    def ask(self, query: object, epsilon: object = 1, period: int = 0) -> ReleaseResult:
         """Release."""
         return self.curator.answer(AGE, wanted(query, epsilon, period), OVER, self.journal.stem)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tests.aggregator.api.deployment_fixtures import World
 from tests.aggregator.queries.simulated_reports import counted, send, send_numbers
-from veilcount_aggregator.store import VERDICT, Note
+from veilcount_aggregator.store import VERDICT, ServiceCounter
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.verdict import Verdict
 
@@ -255,5 +255,5 @@ def _lose(made: World) -> None:
 
     assert made.verdicts(report) == [Verdict.COUNTED]
     assert made.verdicts(report) == [Verdict.DUPLICATE]
-    notes = {Note(VERDICT, series.fingerprint, 3, Verdict.STALE): 42}
+    notes = {ServiceCounter(VERDICT, series.fingerprint, 3, Verdict.STALE): 42}
     made.aggregator.store.commit([], notes)

@@ -12,13 +12,15 @@ from tests.claims.databases import ONE, ratio
 from tests.claims.test_promises import DESIGNS, bounded, sent
 from veilcount_shared.composition import basic, guessed, optimal
 from veilcount_shared.epsilon import exp_lower, exp_upper
-from veilcount_shared.mechanisms import Plane, Subset, Window
+from veilcount_shared.mechanisms import ProjectiveGeometry, SquareWave, SubsetSelection
 
 DELTA = Fraction(1, 10**6)
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=str)
-def test_no_test_of_membership_beats_the_bound(design: Subset | Plane | Window) -> None:
+def test_no_test_of_membership_beats_the_bound(
+    design: SubsetSelection | ProjectiveGeometry | SquareWave,
+) -> None:
     """Membership inference: hits are at most e^eps times false alarms, whatever is taken as a sign.
 
     So the advantage, hits minus false alarms, is at most (e^eps - 1) / (e^eps + 1).
@@ -36,7 +38,7 @@ def test_no_test_of_membership_beats_the_bound(design: Subset | Plane | Window) 
 
 def test_the_bound_is_reached() -> None:
     """Warner's coin: believing it is right with probability e^eps / (1 + e^eps), 73 % at 1."""
-    bit = Subset.at(ONE, 2, 1)
+    bit = SubsetSelection.at(ONE, 2, 1)
     right = sent(bit, 1)[1]
     e = exp_lower(ONE)
 
@@ -61,7 +63,7 @@ def test_a_year_of_fresh_answers_hides_nothing() -> None:
     Optimal composition makes it 244.63 at delta = 1e-6; and whoever takes the majority is wrong
     less than once in ten billion times.
     """
-    right = sent(Subset.at(ONE, 2, 1), 1)[1]
+    right = sent(SubsetSelection.at(ONE, 2, 1), 1)[1]
 
     assert basic([ONE] * 365) == 365
     assert round(float(optimal(ONE, 365, DELTA)), 2) == 244.63
@@ -70,7 +72,7 @@ def test_a_year_of_fresh_answers_hides_nothing() -> None:
 
 def test_a_year_of_one_frozen_answer_hides_as_much_as_on_the_first_day() -> None:
     """Sent 365 times, it is one outcome: the ratio of the two laws is that of one answer."""
-    bit = Subset.at(ONE, 2, 1)
+    bit = SubsetSelection.at(ONE, 2, 1)
     once = [sent(bit, x) for x in range(2)]
     always = [{(message,) * 365: p for message, p in each.items()} for each in once]
 
@@ -80,6 +82,6 @@ def test_a_year_of_one_frozen_answer_hides_as_much_as_on_the_first_day() -> None
 @pytest.mark.parametrize("answers", [1, 3, 7, 31])
 def test_the_curve_of_guesses_is_the_majority_s(answers: int) -> None:
     """Nobody does better on coins than by counting them."""
-    right = sent(Subset.at(ONE, 2, 1), 1)[1]
+    right = sent(SubsetSelection.at(ONE, 2, 1), 1)[1]
 
     assert 0 <= guessed(ONE, answers) - majority(right, answers) <= Fraction(2, 10**9)

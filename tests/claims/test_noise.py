@@ -13,9 +13,9 @@ from scipy.stats import chisquare
 
 from tests.claims.databases import ONE, ZERO, image, ratio
 from tests.enumeration import law
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.epsilon import exp_lower, exp_upper
-from veilcount_shared.randomness import Coins
+from veilcount_shared.randomness import RandomSource
 
 ALPHA = 1e-6
 DRAWS = 20_000
@@ -24,7 +24,7 @@ CUT = 12
 # -- out of coins ----------------------------------------------------------------------------------
 
 
-def laplace(q: Fraction, coins: Coins, most: int | None = None) -> int:
+def laplace(q: Fraction, coins: RandomSource, most: int | None = None) -> int:
     """Draw z with probability (1 - q) / (1 + q) q^|z|, by coins alone; cut off at `most` if told.
 
     Zero or not; the sign; then one step further for each head of a coin of q.
@@ -52,7 +52,7 @@ def test_coins_make_the_discrete_laplace_law_exactly(q: Fraction) -> None:
     assert all(found[z] == chance(q, z) for z in range(1 - CUT, CUT))
 
 
-def exponential_coin(rate: Fraction, coins: Coins, most: int) -> bool | None:
+def exponential_coin(rate: Fraction, coins: RandomSource, most: int) -> bool | None:
     """Heads with probability e^-rate, for a rate in [0, 1] [CKS20, Alg. 1]; None if not decided.
 
     Coins of rate / 1, rate / 2, ... are thrown until a tail: heads if it was at an odd throw.
@@ -87,7 +87,7 @@ def fits(draws: Counter[int], q: Fraction) -> bool:
 def test_drawn_noise_is_the_law_s_and_no_other() -> None:
     """Accepted; at 0.7 and 1.3 of its epsilon rejected."""
     q = Fraction(1, 2)
-    coins = SeededCoins(7)
+    coins = SeededRandomSource(7)
     draws = Counter(laplace(q, coins) for _ in range(DRAWS))
 
     assert fits(draws, q)

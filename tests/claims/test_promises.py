@@ -14,19 +14,19 @@ from tests.claims.databases import ONE, ZERO, Law, image, joint, ratio
 from tests.enumeration import law
 from veilcount_shared.composition import basic, group, parallel
 from veilcount_shared.epsilon import exp_lower
-from veilcount_shared.mechanisms import Plane, Subset, Window
+from veilcount_shared.mechanisms import ProjectiveGeometry, SquareWave, SubsetSelection
 
 HALF, TWO = Fraction(1, 2), Fraction(2)
 DESIGNS = [
-    Subset.at(ONE, 2, 1),
-    Subset.at(ONE, 4, 1),
-    Subset.at(HALF, 4, 2),
-    Plane.at(ONE, 4, 2, 3),
-    Window.at(ONE, 4, 2),
+    SubsetSelection.at(ONE, 2, 1),
+    SubsetSelection.at(ONE, 4, 1),
+    SubsetSelection.at(HALF, 4, 2),
+    ProjectiveGeometry.at(ONE, 4, 2, 3),
+    SquareWave.at(ONE, 4, 2),
 ]
 
 
-def sent(design: Subset | Plane | Window, x: int) -> Law:
+def sent(design: SubsetSelection | ProjectiveGeometry | SquareWave, x: int) -> Law:
     """The law of an input's message: the device's own code, over every fall of its coins."""
     return dict(law(lambda coins: design.randomize(x, coins)))
 
@@ -43,7 +43,7 @@ def test_a_group_of_k_is_promised_k_epsilon(k: int) -> None:
 
     And it is no less: all of them at once reach the product.
     """
-    bit = Subset.at(ONE, 2, 1)
+    bit = SubsetSelection.at(ONE, 2, 1)
     single = bounded(ratio(sent(bit, 0), sent(bit, 1)))
     together = bounded(ratio(joint(*[sent(bit, 0)] * k), joint(*[sent(bit, 1)] * k)))
 
@@ -53,7 +53,7 @@ def test_a_group_of_k_is_promised_k_epsilon(k: int) -> None:
 
 @pytest.mark.parametrize("design", DESIGNS, ids=str)
 def test_no_function_of_a_message_tells_more_than_the_message(
-    design: Subset | Plane | Window,
+    design: SubsetSelection | ProjectiveGeometry | SquareWave,
 ) -> None:
     """Post-processing is free: every function of it onto two or three outcomes."""
     laws = [sent(design, 0), sent(design, 1)]
@@ -69,7 +69,7 @@ def test_no_function_of_a_message_tells_more_than_the_message(
 
 def test_noise_of_its_own_does_not_help_a_reader_either() -> None:
     """Post-processing may draw coins, as long as they know nothing of the data."""
-    first, second = Subset.at(ONE, 2, 1), Subset.at(TWO, 2, 1)
+    first, second = SubsetSelection.at(ONE, 2, 1), SubsetSelection.at(TWO, 2, 1)
     before = bounded(ratio(sent(first, 0), sent(first, 1)))
     again = [
         image(
@@ -87,7 +87,9 @@ def test_noise_of_its_own_does_not_help_a_reader_either() -> None:
 
 
 @pytest.mark.parametrize(("one", "two"), [(DESIGNS[0], DESIGNS[1]), (DESIGNS[2], DESIGNS[4])])
-def test_several_answers_of_one_person_add_up(one: Subset | Window, two: Subset | Window) -> None:
+def test_several_answers_of_one_person_add_up(
+    one: SubsetSelection | SquareWave, two: SubsetSelection | SquareWave
+) -> None:
     """Sequential composition: together they are as revealing as the sum, and no less."""
     apart = [bounded(ratio(sent(each, 0), sent(each, each.inputs - 1))) for each in (one, two)]
     together = bounded(
@@ -103,7 +105,7 @@ def test_several_answers_of_one_person_add_up(one: Subset | Window, two: Subset 
 
 def test_answers_of_several_people_do_not() -> None:
     """Parallel composition: who answers one of two questions only changes one of two outcomes."""
-    first, second = Subset.at(ONE, 2, 1), Subset.at(TWO, 2, 1)
+    first, second = SubsetSelection.at(ONE, 2, 1), SubsetSelection.at(TWO, 2, 1)
     nobody_else = sent(first, 0)
     asked_first = bounded(
         ratio(joint(sent(first, 0), sent(second, 1)), joint(sent(first, 1), sent(second, 1)))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tests.aggregator.central.release_fixtures import ADD_REMOVE, SUBSTITUTE, ask, collection, whole
 from veilcount_aggregator.analysis.budget import chance_to_tell
 from veilcount_aggregator.analysis.privacy_notice import notice
-from veilcount_aggregator.central import Question, forecast
+from veilcount_aggregator.central import PricedQuery, forecast
 from veilcount_aggregator.central.query import Histogram
 from veilcount_aggregator.central.release import _true
 from veilcount_shared import Collection
@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 Bound = Callable[[Collection, int], Fraction]
 
 
-def success(question: Question, one: int, other: int, answers: int) -> float:
+def success(question: PricedQuery, one: int, other: int, answers: int) -> float:
     """The best attacker's chance to be right, where a person gave as many equal answers."""
     counters = [np.zeros(question.collection.inputs, np.int64) for _ in range(2)]
     counters[0][one], counters[1][other] = answers, answers

@@ -20,8 +20,8 @@ from veilcount_client.delivery import worker as working
 from veilcount_client.delivery.transport import Delivered, Later, Outcome
 from veilcount_client.delivery.worker import GATHER, SHORT, Worker
 from veilcount_client.recording import recorder
-from veilcount_client.testing import SeededCoins, SettableClock, patching
-from veilcount_shared import Coins, Collection, parse_collections
+from veilcount_client.testing import SeededRandomSource, SettableClock, patching
+from veilcount_shared import Collection, RandomSource, parse_collections
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_packed
@@ -159,14 +159,14 @@ class Device:
         clock: SettableClock,
         wire: Any,
         *,
-        coins: Coins | None = None,
+        coins: RandomSource | None = None,
         consent: bool | None = True,
         lazy: bool = False,
         **options: Any,
     ) -> None:
         """Start the first process. Not `lazy`: its thread runs from the start."""
         self.place, self.collections, self.clock, self.wire = place, collections, clock, wire
-        self.coins = coins or SeededCoins(1)
+        self.coins = coins or SeededRandomSource(1)
         self.lazy, self.options = lazy, options
         self.runs = self.awake = self.woken = False
         self.start()
@@ -280,7 +280,7 @@ def clock_at(now: float) -> SettableClock:
 
 def secrets(seed: object) -> patching.Replacement:
     """Make all secrets from a seed, so that two runs are of the same person."""
-    return patching.secrets(SeededCoins(number(seed, "secrets")))
+    return patching.secrets(SeededRandomSource(number(seed, "secrets")))
 
 
 @contextmanager

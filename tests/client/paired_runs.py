@@ -12,16 +12,23 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from veilcount_client.recording.recorder import Answers, _Answer
-from veilcount_client.state import Parcel
-from veilcount_client.testing import SeededCoins
-from veilcount_shared import Coins
-from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plain, Plane, Subset
+from veilcount_client.recording.recorder import Recorder, _Answer
+from veilcount_client.state import QueuedReport
+from veilcount_client.testing import SeededRandomSource
+from veilcount_shared import RandomSource
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    Identity,
+    MeanMechanism,
+    ProjectiveGeometry,
+    RangeTree,
+    SubsetSelection,
+)
 
 from .device_fixtures import number
 
 
-class SteadyCoins(Coins):
+class SteadyCoins(RandomSource):
     """Coins that always fall alike: nothing shifts, however often they are thrown."""
 
     def __init__(self, word: int) -> None:
@@ -38,7 +45,7 @@ def coupled(seed: int) -> Iterator[None]:
     """Have every draw of an answer, and every order, depend on what it is of and nothing else."""
     with ExitStack() as stack:
         for step in ("_draw", "_message", "_times"):
-            stack.enter_context(patch.object(Answers, step, _own_coins(step, seed)))
+            stack.enter_context(patch.object(Recorder, step, _own_coins(step, seed)))
         stack.enter_context(patch.object(SteadyCoins, "shuffled", _order(seed)))
         yield
 
@@ -47,26 +54,32 @@ def coupled(seed: int) -> Iterator[None]:
 def constant_randomizers() -> Iterator[None]:
     """Replace every randomizer by a constant."""
     with ExitStack() as stack:
-        for design in (Subset, Plane, Mean, Distribution, Hierarchy):
+        for design in (
+            SubsetSelection,
+            ProjectiveGeometry,
+            MeanMechanism,
+            DistributionMechanism,
+            RangeTree,
+        ):
             stack.enter_context(patch.object(design, "randomize", _constant))
-        stack.enter_context(patch.object(Plain, "reveal", lambda design, _: 0))
+        stack.enter_context(patch.object(Identity, "reveal", lambda design, _: 0))
         yield
 
 
-def _constant(design: Any, _value: object, _coins: Coins) -> int:
+def _constant(design: Any, _value: object, _coins: RandomSource) -> int:
     return next(message for message in range(1 << 20) if design.valid(message))
 
 
 def _own_coins(step: str, seed: int) -> Callable[..., Any]:
-    original: Callable[..., Any] = getattr(Answers, step)
+    original: Callable[..., Any] = getattr(Recorder, step)
 
-    def stepping(answers: Answers, answer: _Answer, *more: Any) -> Any:
+    def stepping(answers: Recorder, answer: _Answer, *more: Any) -> Any:
         kept = answers.coins
         person, collection = answer.person, answer.collection
         last, given = answers.state.used(person.key, collection.fingerprint)
         place = more or (given if last == answer.period else 0)
         what = (seed, step, person.key, collection.fingerprint, answer.period, place)
-        answers.coins = SeededCoins(number(what))
+        answers.coins = SeededRandomSource(number(what))
         try:
             return original(answers, answer, *more)
         finally:
@@ -78,14 +91,14 @@ def _own_coins(step: str, seed: int) -> Callable[..., Any]:
 def _order(seed: int) -> Callable[..., Any]:
     """Return an order that is as random as any: by a hash of what is ordered."""
 
-    def ordered(_coins: Coins, items: Iterable[Any]) -> list[Any]:
+    def ordered(_coins: RandomSource, items: Iterable[Any]) -> list[Any]:
         return sorted(items, key=lambda item: number(seed, _name(item)))
 
     return ordered
 
 
 def _name(item: object) -> object:
-    if isinstance(item, Parcel):
+    if isinstance(item, QueuedReport):
         report = item.report
         return (report.fingerprint, report.pseudonym, report.period, report.slot)
     return [_name(each) for each in item] if isinstance(item, list) else item

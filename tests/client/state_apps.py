@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.client.state_contract import ANN, COST, NOW, OTHER, SERIES, agree, draw, spent, statuses
-from veilcount_client.state import Draw, Fate, State, StateError, clone_detection
+from veilcount_client.state import Draw, DrawOutcome, State, StateError, clone_detection
 from veilcount_client.state.factory import open_state
 
 
@@ -19,8 +19,8 @@ def race(place: str, periods: str) -> None:
     state, last, back = open_state(place), -1, 0
     stored = charged = 0
     for period in range(int(periods)):
-        stored += state.commit([draw(period, message=os.urandom(8))]) == [Fate.STORED]
-        charged += state.commit(_events()).count(Fate.STORED)
+        stored += state.commit([draw(period, message=os.urandom(8))]) == [DrawOutcome.STORED]
+        charged += state.commit(_events()).count(DrawOutcome.STORED)
         now = state.used(ANN, SERIES)[0]
         back, last = back + (now < last), now
     state.close()
@@ -48,7 +48,7 @@ def store(place: str) -> None:
     """Store without an end, and say each period after it was stored."""
     state = open_state(place)
     for period in range(state.used(ANN, SERIES)[0] + 1, 60_000):
-        if state.commit([draw(period, life_cap=1 << 40)]) == [Fate.STORED]:
+        if state.commit([draw(period, life_cap=1 << 40)]) == [DrawOutcome.STORED]:
             os.write(1, b"%d\n" % period)
 
 
@@ -81,7 +81,7 @@ def fill(place: str) -> None:
         except StateError:
             refused += 1
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-    stored += state.commit([draw(60_000)]).count(Fate.STORED)
+    stored += state.commit([draw(60_000)]).count(DrawOutcome.STORED)
     print(stored, refused, spent(state), len(statuses(state)))
 
 

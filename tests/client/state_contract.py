@@ -13,12 +13,12 @@ import pytest
 from veilcount_client.state import (
     KEPT,
     ROW_CLOSED,
-    Bounds,
     Draw,
-    Fate,
+    DrawOutcome,
     HeldValue,
-    Parcel,
-    Spent,
+    OutboxLimits,
+    QueuedReport,
+    SpentBudget,
     State,
 )
 from veilcount_client.state.closed_series import closed, keep_closed
@@ -91,7 +91,7 @@ def agree(state: State, *persons: bytes) -> None:
         state.consent(person, True, frozenset({SERIES, OTHER}), NOW)
 
 
-def lease_all(state: State, now: float = NOW, until: float = NOW + 600) -> list[Parcel]:
+def lease_all(state: State, now: float = NOW, until: float = NOW + 600) -> list[QueuedReport]:
     """Lease whatever is due."""
     return state.lease(now, until, 1000)
 
@@ -252,7 +252,7 @@ class StateContract:
         """Dropped from the outbox, and never leased."""
         agree(state)
         state.commit([draw(0, expires=NOW)])
-        state.expire(NOW, Bounds())
+        state.expire(NOW, OutboxLimits())
         state.forget(ANN)
 
         assert state.row_closes(NOW, 1000) == []
@@ -287,8 +287,8 @@ class StateContract:
         fates = state.commit([draw(4, message=b"\0\xff")])
 
         other = engine.open()
-        assert fates == [Fate.STORED]
-        assert other.spent(ANN) == {"theme": Spent(COST, DAY + 4, DAY + 5, COST)}
+        assert fates == [DrawOutcome.STORED]
+        assert other.spent(ANN) == {"theme": SpentBudget(COST, DAY + 4, DAY + 5, COST)}
         assert other.used(ANN, SERIES) == (4, 1)
         assert [each.report for each in other.sent(ANN)] == [draw(4, message=b"\0\xff").report]
 
@@ -308,7 +308,7 @@ class StateContract:
             state.forget(ANN) if how == "forgotten" else state.consent(ANN, False, frozenset(), NOW)
         fates = state.commit([draw(), draw(free=True)])
 
-        assert fates == [Fate.NO_CONSENT] * 2
+        assert fates == [DrawOutcome.NO_CONSENT] * 2
         assert state.spent(ANN) == {}
         assert statuses(state) == []
 
@@ -318,7 +318,7 @@ class StateContract:
         fates = state.commit([draw(message=b"a"), draw(message=b"b")])
         fates += state.commit([draw(message=b"c")])
 
-        assert fates == [Fate.STORED, Fate.FROZEN, Fate.FROZEN]
+        assert fates == [DrawOutcome.STORED, DrawOutcome.FROZEN, DrawOutcome.FROZEN]
         assert spent(state) == 1
         assert [each.report.message for each in state.sent(ANN)] == [b"a"]
 
@@ -327,7 +327,13 @@ class StateContract:
         agree(state)
         fates = state.commit([draw(0, 1), draw(0, 0), draw(0, 2), draw(0, 1), draw(1, 1)])
 
-        assert fates == [Fate.FROZEN, Fate.STORED, Fate.FROZEN, Fate.STORED, Fate.FROZEN]
+        assert fates == [
+            DrawOutcome.FROZEN,
+            DrawOutcome.STORED,
+            DrawOutcome.FROZEN,
+            DrawOutcome.STORED,
+            DrawOutcome.FROZEN,
+        ]
         assert state.used(ANN, SERIES) == (0, 2)
 
     def test_periods_only_move_forward(self, state: State) -> None:
@@ -335,7 +341,12 @@ class StateContract:
         agree(state)
         fates = state.commit([draw(5), draw(3), draw(5), draw(7)])
 
-        assert fates == [Fate.STORED, Fate.FROZEN, Fate.FROZEN, Fate.STORED]
+        assert fates == [
+            DrawOutcome.STORED,
+            DrawOutcome.FROZEN,
+            DrawOutcome.FROZEN,
+            DrawOutcome.STORED,
+        ]
         assert state.used(ANN, SERIES) == (7, 1)
 
     def test_series_are_frozen_apart(self, state: State) -> None:
@@ -343,7 +354,7 @@ class StateContract:
         agree(state, ANN, BEN)
         fates = state.commit([draw(5), draw(3, series=OTHER, lineage="sound"), draw(3, person=BEN)])
 
-        assert fates == [Fate.STORED] * 3
+        assert fates == [DrawOutcome.STORED] * 3
         assert state.used(ANN, OTHER) == (3, 1)
 
     def test_the_cap_for_life(self, state: State) -> None:
@@ -351,8 +362,8 @@ class StateContract:
         agree(state)
         fates = state.commit([draw(period, life_cap=2 * COST) for period in range(3)])
 
-        assert fates == [Fate.STORED, Fate.STORED, Fate.OVER_CAP]
-        assert state.spent(ANN) == {"theme": Spent(2 * COST, DAY + 1, DAY + 2, COST)}
+        assert fates == [DrawOutcome.STORED, DrawOutcome.STORED, DrawOutcome.OVER_CAP]
+        assert state.spent(ANN) == {"theme": SpentBudget(2 * COST, DAY + 1, DAY + 2, COST)}
         assert state.used(ANN, SERIES) == (1, 1)
         assert len(state.sent(ANN)) == 2
 
@@ -362,16 +373,21 @@ class StateContract:
         fates = state.commit([draw(0, answer, day_cap=2 * COST) for answer in range(3)])
         fates += state.commit([draw(1, day_cap=2 * COST)])
 
-        assert fates == [Fate.STORED, Fate.STORED, Fate.OVER_CAP, Fate.STORED]
-        assert state.spent(ANN) == {"theme": Spent(3 * COST, DAY + 1, DAY + 2, COST)}
+        assert fates == [
+            DrawOutcome.STORED,
+            DrawOutcome.STORED,
+            DrawOutcome.OVER_CAP,
+            DrawOutcome.STORED,
+        ]
+        assert state.spent(ANN) == {"theme": SpentBudget(3 * COST, DAY + 1, DAY + 2, COST)}
 
     def test_a_day_in_the_past_is_not_paid_again(self, state: State) -> None:
         """Two redefinitions must not share a day by going back to it."""
         agree(state)
         fates = state.commit([draw(9), draw(0, series=OTHER), draw(1, series=OTHER)])
 
-        assert fates == [Fate.STORED, Fate.OVER_CAP, Fate.OVER_CAP]
-        assert state.spent(ANN) == {"theme": Spent(COST, DAY + 9, DAY + 10, COST)}
+        assert fates == [DrawOutcome.STORED, DrawOutcome.OVER_CAP, DrawOutcome.OVER_CAP]
+        assert state.spent(ANN) == {"theme": SpentBudget(COST, DAY + 9, DAY + 10, COST)}
 
     def test_days_are_paid_for_as_one_unit(self, state: State) -> None:
         """What a month has paid for no day of it pays for again, nor a month what its days have."""
@@ -389,12 +405,12 @@ class StateContract:
         )
 
         assert fates == [
-            Fate.STORED,
-            Fate.OVER_CAP,
-            Fate.OVER_CAP,
-            Fate.STORED,
-            Fate.STORED,
-            Fate.OVER_CAP,
+            DrawOutcome.STORED,
+            DrawOutcome.OVER_CAP,
+            DrawOutcome.OVER_CAP,
+            DrawOutcome.STORED,
+            DrawOutcome.STORED,
+            DrawOutcome.OVER_CAP,
         ]
 
     def test_the_same_days_under_another_form_spend_what_is_left(self, state: State) -> None:
@@ -409,7 +425,7 @@ class StateContract:
             ]
         )
 
-        assert fates == [Fate.STORED, Fate.OVER_CAP, Fate.STORED]
+        assert fates == [DrawOutcome.STORED, DrawOutcome.OVER_CAP, DrawOutcome.STORED]
 
     def test_an_answer_that_is_given_up_costs_nothing(self, state: State) -> None:
         """Its slot is taken, its days are not paid for."""
@@ -417,7 +433,7 @@ class StateContract:
         given_up = replace(draw(0, days=(0, 0)), cost=0, day_cap=0, life_cap=0, report=None)
         fates = state.commit([given_up, draw(0), draw(1)])
 
-        assert fates == [Fate.STORED, Fate.FROZEN, Fate.STORED]
+        assert fates == [DrawOutcome.STORED, DrawOutcome.FROZEN, DrawOutcome.STORED]
         assert spent(state) == 1
 
     def test_a_redefinition_spends_what_is_left(self, state: State) -> None:
@@ -433,14 +449,19 @@ class StateContract:
             ]
         )
 
-        assert fates == [Fate.STORED, Fate.OVER_CAP, Fate.STORED, Fate.STORED]
+        assert fates == [
+            DrawOutcome.STORED,
+            DrawOutcome.OVER_CAP,
+            DrawOutcome.STORED,
+            DrawOutcome.STORED,
+        ]
 
     def test_a_true_value_is_charged_and_not_stored(self, state: State) -> None:
         """Only its slot is spent."""
         agree(state)
         fates = state.commit([replace(draw(), report=None)] * 2)
 
-        assert fates == [Fate.STORED, Fate.FROZEN]
+        assert fates == [DrawOutcome.STORED, DrawOutcome.FROZEN]
         assert spent(state) == 1
         assert state.sent(ANN) == []
         assert lease_all(state) == []
@@ -450,7 +471,7 @@ class StateContract:
         agree(state)
         fates = state.commit([draw(free=True, life_cap=0, day_cap=0)] * 3)
 
-        assert fates == [Fate.STORED] * 3
+        assert fates == [DrawOutcome.STORED] * 3
         assert state.spent(ANN) == {}
         assert state.used(ANN, SERIES) == (-1, 0)
         assert statuses(state) == ["waiting"] * 3
@@ -466,7 +487,9 @@ class StateContract:
         agree(state, *persons[::100])
         fates = state.commit([draw(person=person) for person in persons])
 
-        assert [fate is Fate.STORED for fate in fates] == [not at % 100 for at in range(1000)]
+        assert [fate is DrawOutcome.STORED for fate in fates] == [
+            not at % 100 for at in range(1000)
+        ]
         assert state.waiting(NOW) == 10
 
     # -- the outbox ----------------------------------------------------------------------------
@@ -666,13 +689,13 @@ class StateContract:
         """When their time is over, leased or not."""
         agree(state)
         state.commit([draw(0, expires=NOW + 5), draw(1, expires=NOW + 6)])
-        state.expire(NOW + 5, Bounds())
+        state.expire(NOW + 5, OutboxLimits())
 
         assert statuses(state) == ["aged", "waiting"]
         assert state.losses() == {(Loss.AGED, SERIES): 1}
 
-    @pytest.mark.parametrize("bounds", [Bounds(reports=2), Bounds(message_bytes=8)])
-    def test_the_oldest_make_room(self, state: State, bounds: Bounds) -> None:
+    @pytest.mark.parametrize("bounds", [OutboxLimits(reports=2), OutboxLimits(message_bytes=8)])
+    def test_the_oldest_make_room(self, state: State, bounds: OutboxLimits) -> None:
         """Beyond so many reports, or bytes."""
         agree(state)
         state.commit([draw(at, message=b"four", send_at=NOW - at) for at in range(4)])
@@ -685,7 +708,7 @@ class StateContract:
         """What fits without them is not dropped beside them."""
         agree(state)
         state.commit([draw(0), draw(1, expires=NOW), draw(2)])
-        state.expire(NOW, Bounds(reports=2))
+        state.expire(NOW, OutboxLimits(reports=2))
 
         assert statuses(state) == ["waiting", "aged", "waiting"]
 
@@ -700,7 +723,7 @@ class StateContract:
         state.forget(BEN)
         agree(state, BEN)
         state.commit([draw(5, person=BEN, message=b"four")])
-        state.expire(NOW, Bounds(reports=1, message_bytes=4))
+        state.expire(NOW, OutboxLimits(reports=1, message_bytes=4))
 
         assert statuses(state, BEN) == ["waiting"]
         assert not state.losses()
@@ -790,9 +813,9 @@ class StateContract:
         state.close_row(ANN, SERIES, 4)
 
         assert engine.open().used(ANN, SERIES) == (5, ROW_CLOSED)
-        assert state.commit([draw(4), draw(5), draw(5, 1)]) == [Fate.FROZEN] * 3
+        assert state.commit([draw(4), draw(5), draw(5, 1)]) == [DrawOutcome.FROZEN] * 3
         assert state.commit([draw(6), draw(5, person=BEN), draw(0, series=OTHER)]) == (
-            [Fate.STORED] * 2 + [Fate.OVER_CAP]  # days of the past, in one lineage
+            [DrawOutcome.STORED] * 2 + [DrawOutcome.OVER_CAP]  # days of the past, in one lineage
         )
 
     # -- losses and notes ----------------------------------------------------------------------
@@ -827,4 +850,4 @@ class StateContract:
         state.close()
         state.close()
 
-        assert state.commit([draw()]) == [Fate.STORED]
+        assert state.commit([draw()]) == [DrawOutcome.STORED]

@@ -26,8 +26,8 @@ from scipy.stats import poisson
 from veilcount_client.delivery import backoff
 from veilcount_client.delivery.transport import Delivered, Later, Outcome
 from veilcount_client.delivery.uploader import Uploader
-from veilcount_client.state import Parcel
-from veilcount_client.testing import SeededCoins, SettableClock
+from veilcount_client.state import QueuedReport
+from veilcount_client.testing import SeededRandomSource, SettableClock
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_packed
 
@@ -186,7 +186,7 @@ def _life(server: Server, place: Path, person: int, names: str) -> None:
     clock = clock_at(at(0, 8))
     line = Line(server, person, clock)
     collections = {name: COLLECTIONS[name] for name in names}
-    device = Device(place, collections, clock, line, coins=SeededCoins(person))
+    device = Device(place, collections, clock, line, coins=SeededRandomSource(person))
     for day in range(DAYS):
         pass_time(clock, at(day, 9, chances.uniform(0, HOUR)), device)
         for name in names:
@@ -228,7 +228,7 @@ def one_back_off() -> Iterator[None]:
     """Wrong, and once so: whatever one row is told, the whole device waits."""
 
     def put_back(
-        each: Any, outbox: Any, parcels: list[Parcel], after: float = 0.0, **_: Any
+        each: Any, outbox: Any, parcels: list[QueuedReport], after: float = 0.0, **_: Any
     ) -> None:
         each.quiet = each.now() + max(after, backoff.delay(1, each.coins))
         outbox.reschedule({parcel.number: each.quiet for parcel in parcels})
@@ -253,7 +253,7 @@ def one_back_off() -> Iterator[None]:
 def closed_for_all() -> Iterator[None]:
     """Wrong: a device that hears the word for one row sends nothing any more."""
 
-    def is_closed(each: Any, parcel: Parcel) -> bool:
+    def is_closed(each: Any, parcel: QueuedReport) -> bool:
         return getattr(each, "heard", False) or original(each, parcel)
 
     def keep(each: Any, parcels: Any) -> None:

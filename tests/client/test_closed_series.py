@@ -15,10 +15,10 @@ from tests.aggregator.api.deployment_fixtures import world
 from veilcount_aggregator.catalog.definitions import close
 from veilcount_client.diagnostics.doctor import examine
 from veilcount_client.settings import read_settings
-from veilcount_client.state import Sent
+from veilcount_client.state import SentReport
 from veilcount_client.state.losses import Loss
 from veilcount_client.testing import SettableClock, WsgiTransport
-from veilcount_shared import Collection, SystemCoins
+from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.verdict import Verdict
 
 from .device_fixtures import Device, Wire, asking, at, clock_at, file, pass_time, secrets, set_clock
@@ -79,7 +79,7 @@ class House:
         """Return what was lost of a collection."""
         return dict(self.device.client.explain(name).losses)
 
-    def stored(self) -> list[Sent]:
+    def stored(self) -> list[SentReport]:
         """Return the person's reports."""
         return self.device.worker.state.sent(self.device.client._key(""))
 
@@ -258,7 +258,9 @@ def test_an_aggregator_closes_and_its_devices_fall_silent(tmp_path: Path) -> Non
     clock = SettableClock(TODAY)
     with world(tmp_path, FILE) as aggregator:
         wire = WsgiTransport(aggregator.app)
-        device = Device(tmp_path / "state", asking("it", **EVENT), clock, wire, coins=SystemCoins())
+        device = Device(
+            tmp_path / "state", asking("it", **EVENT), clock, wire, coins=SystemRandomSource()
+        )
         device.client.record("it", True)
         counted = device.client.flush()
         close(aggregator.aggregator.store, "it", TODAY, "operator")

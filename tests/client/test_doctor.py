@@ -22,7 +22,7 @@ from veilcount_client.__main__ import main
 from veilcount_client.delivery.transport import Later
 from veilcount_client.diagnostics.definition_diff import compare
 from veilcount_client.diagnostics.doctor import examine
-from veilcount_client.diagnostics.finding import Finding
+from veilcount_client.diagnostics.finding import DiagnosticResult
 from veilcount_client.settings import Settings, read_settings
 from veilcount_client.testing import RecordingTransport, SettableClock
 from veilcount_shared import parse_collections
@@ -83,7 +83,7 @@ def settings_of(environment: Mapping[str, str] | None = None, **given: object) -
     return read_settings(environment or {}, **texts)
 
 
-def found(settings: Settings, now: datetime = NOW) -> dict[str, Finding]:
+def found(settings: Settings, now: datetime = NOW) -> dict[str, DiagnosticResult]:
     """Return what the doctor finds, by subject."""
     return {each.about: each for each in examine(settings, now.timestamp)}
 
@@ -252,14 +252,14 @@ def test_persons_are_counted(settings: Settings, consented: int) -> None:
         for person in range(consented):
             app.person(person).consent(True)
 
-    assert found(many)["consent"] == Finding(
+    assert found(many)["consent"] == DiagnosticResult(
         "consent",
         bool(consented),
         "2 persons consented" if consented else "0 persons consented: call consent(...)",
     )
 
 
-def recorded(settings: Settings, *, away: bool) -> dict[str, Finding]:
+def recorded(settings: Settings, *, away: bool) -> dict[str, DiagnosticResult]:
     """Record a value, try to send it to an aggregator that is away; return what is found."""
     transport = RecordingTransport()
     with client(settings, transport) as app:
@@ -338,7 +338,7 @@ def serve() -> Iterator[Callable[[App], str]]:
         server.server_close()
 
 
-def asked(url: str, now: datetime | None = None) -> dict[str, Finding]:
+def asked(url: str, now: datetime | None = None) -> dict[str, DiagnosticResult]:
     """Return what is found of an aggregator."""
     return found(settings_of(url=url), now or datetime.now(UTC))
 
@@ -362,7 +362,7 @@ def test_an_aggregator_in_production_is_well(serve: Callable[[App], str], tmp_pa
         url = serve(aggregator.app)
         told = asked(url)
 
-        assert told["aggregator"] == Finding("aggregator", True, f"{url} speaks version 1")
+        assert told["aggregator"] == DiagnosticResult("aggregator", True, f"{url} speaks version 1")
         assert told["clock"].well
         assert not any(aggregator.counted(name) for name in COLLECTIONS)
 

@@ -23,9 +23,9 @@ import pytest
 from veilcount_client.delivery import row_closes
 from veilcount_client.delivery.row_closes import RowCloses
 from veilcount_client.recording.recorder import _answers
-from veilcount_client.state import Person
+from veilcount_client.state import PersonState
 from veilcount_client.state import sqlite as sqlite_module
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
 
 from .device_fixtures import (
@@ -63,7 +63,12 @@ class Home:
         self.collections = collections or file(**{name: {"unit": "month"} for name in NAMES})
         with secrets(("forgetting", seed)):
             self.device = Device(
-                place, self.collections, self.clock, self.wire, coins=SeededCoins(seed), **options
+                place,
+                self.collections,
+                self.clock,
+                self.wire,
+                coins=SeededRandomSource(seed),
+                **options,
             )
 
     def send(self, *names: str) -> None:
@@ -333,9 +338,9 @@ def test_a_new_consent_redraws_neither_cohort_nor_pair_nor_periods(tmp_path: Pat
     """Planted: they hang on the secret that `forget` renews, as before."""
     person = sqlite_module.SqliteState.person
 
-    def renewed(state: sqlite_module.SqliteState, key: bytes) -> Person:
+    def renewed(state: sqlite_module.SqliteState, key: bytes) -> PersonState:
         found = person(state, key)
-        return Person(
+        return PersonState(
             found.key, found.secret, found.secret, found.consented, found.covered, found.since
         )
 

@@ -23,11 +23,11 @@ import pytest
 
 from tests.redis_server import RedisServer
 from veilcount_client.recording.held_values import canonical, decode, encode, merged
-from veilcount_client.recording.recorder import Answers
+from veilcount_client.recording.recorder import Recorder
 from veilcount_client.state import HeldValue, StateError
 from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite import SqliteState
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection, schedule
 from veilcount_shared.collection import Takes
 
@@ -155,7 +155,7 @@ def test_a_month_of_daily_sessions_reports_its_running_value(memory: Path, takes
 def test_sessions_that_are_killed_lose_nothing_that_was_stored(memory: Path) -> None:
     """Each recorded, stored and was killed; held in memory, all of it would be gone."""
     sent, expected = lives(memory / "killed", "sum", crashes=True)
-    with patch.object(Answers, "_put_on_device", lambda _: None):
+    with patch.object(Recorder, "_put_on_device", lambda _: None):
         planted, _ = lives(memory / "killed in memory", "sum", crashes=True)
 
     assert sent == expected
@@ -348,7 +348,7 @@ DOMAINS = {
 
 def effect(domain: str, value: object) -> int:
     """Return the input that a value is to a randomizer; what is drawn is drawn alike."""
-    return DOMAINS[domain].domain.input(value, SeededCoins(3))
+    return DOMAINS[domain].domain.input(value, SeededRandomSource(3))
 
 
 def stored(value: object) -> object:

@@ -23,8 +23,8 @@ import pytest
 from scipy.stats import ks_2samp
 
 from veilcount_client.delivery.uploader import Uploader
-from veilcount_client.recording.recorder import Answers
-from veilcount_client.testing import SeededCoins
+from veilcount_client.recording.recorder import Recorder
+from veilcount_client.testing import SeededRandomSource
 
 from .device_fixtures import (
     DAY,
@@ -87,7 +87,7 @@ def run(life: Life, seed: object, *, active: bool, plant: Plant = nullcontext) -
     """Return what the server sees of one person, in whom nothing is that of another run."""
     clock = clock_at(FIRST)
     wire = Wire(clock)
-    coins = SeededCoins(number("coins", seed, life.name, active))
+    coins = SeededRandomSource(number("coins", seed, life.name, active))
     with (
         tempfile.TemporaryDirectory(dir=quick()) as place,
         secrets((seed, active)),
@@ -202,7 +202,7 @@ def one_time_a_body() -> Iterator[None]:
         outbox.reschedule({number: each.later(now, jitter) for number in late})
         outbox.reschedule(dict.fromkeys(fresh, shared))
 
-    def store(answers: Answers, given: Any) -> None:
+    def store(answers: Recorder, given: Any) -> None:
         listed = list(given)
         before = set(answers.state.overdue(1e12, 1e12, 1000))
         original(answers, listed)
@@ -210,8 +210,8 @@ def one_time_a_body() -> Iterator[None]:
             absences.update(set(answers.state.overdue(1e12, 1e12, 1000)) - before)
 
     absences: set[int] = set()
-    original = Answers._store
-    with patch.object(Uploader, "_postpone", postpone), patch.object(Answers, "_store", store):
+    original = Recorder._store
+    with patch.object(Uploader, "_postpone", postpone), patch.object(Recorder, "_store", store):
         yield
 
 
@@ -219,12 +219,12 @@ def one_time_a_body() -> Iterator[None]:
 def absences_at_once() -> Iterator[None]:
     """Wrong: an absence leaves when it is drawn, whatever was overdue then."""
 
-    def times(answers: Answers, answer: Any, place: int) -> tuple[float, float]:
+    def times(answers: Recorder, answer: Any, place: int) -> tuple[float, float]:
         earliest, send_at = original(answers, answer, place)
         return (earliest, max(send_at, answer.at)) if answer.absent else (earliest, send_at)
 
-    original = Answers._times
-    with patch.object(Answers, "_times", times):
+    original = Recorder._times
+    with patch.object(Recorder, "_times", times):
         yield
 
 

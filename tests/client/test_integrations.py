@@ -27,7 +27,7 @@ from tests.redis_server import RedisServer
 from veilcount_client import Client
 from veilcount_client.integrations import flask as integration
 from veilcount_client.integrations.app_client import made, one_for
-from veilcount_client.state import Sent
+from veilcount_client.state import SentReport
 from veilcount_client.state.key_derivation import key_of
 from veilcount_client.testing import Kit
 from veilcount_shared import parse_collections
@@ -123,7 +123,7 @@ def stored(folder: Path, persons: Iterable[object] = range(PERSONS)) -> Counter[
         )
 
 
-def sent_of(client: Client, person: str) -> list[Sent]:
+def sent_of(client: Client, person: str) -> list[SentReport]:
     """Return a person's stored reports."""
     assert client._worker is not None
     state = client._worker.state

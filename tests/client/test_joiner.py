@@ -23,10 +23,10 @@ from scipy.stats import poisson
 
 from veilcount_client.delivery import body_packing, uploader
 from veilcount_client.recording import recorder as answering
-from veilcount_client.recording.recorder import Answers
-from veilcount_client.state import Parcel
-from veilcount_client.testing import SeededCoins
-from veilcount_shared import Coins, Collection
+from veilcount_client.recording.recorder import Recorder
+from veilcount_client.state import QueuedReport
+from veilcount_client.testing import SeededRandomSource
+from veilcount_shared import Collection, RandomSource
 from veilcount_shared.report import OPEN_BODY_PSEUDONYMS, Batch
 from veilcount_shared.wire import encode_packed
 
@@ -199,7 +199,7 @@ def life(place: Path, person: int, days: Days) -> list[tuple[float, bytes, Batch
     error = chances.uniform(-30, 30)  # the device's clock is off by as much
     clock = clock_at(at(0, 0, error))
     wire = Wire(clock)
-    coins = SeededCoins(person)
+    coins = SeededRandomSource(person)
     device = Device(place, days.collections, clock, wire, coins=coins, jitter=days.jitter)
     if days.outage:
         wire.offline()
@@ -271,7 +271,7 @@ def bodies_of_persons(place: Path, **options: Any) -> list[list[int]]:
         COLLECTIONS,
         wire.clock,
         wire,
-        coins=SeededCoins(1),
+        coins=SeededRandomSource(1),
         consent=None,
         persons=True,
         **options,
@@ -316,7 +316,9 @@ def test_a_body_without_a_key_has_no_more_rows_than_an_open_intake_accepts(tmp_p
 def one_body() -> AbstractContextManager[object]:
     """Wrong: what is due goes into one body, whatever its pseudonyms."""
 
-    def together(parcels: list[Parcel], _: Coins, **__: bool) -> list[list[Parcel]]:
+    def together(
+        parcels: list[QueuedReport], _: RandomSource, **__: bool
+    ) -> list[list[QueuedReport]]:
         return [parcels] if parcels else []
 
     return patch.object(uploader, "bodies", together)
@@ -343,17 +345,17 @@ def telling_length() -> Iterator[None]:
 def on_the_minute() -> AbstractContextManager[object]:
     """Wrong, and once so: hidden reports leave on the device's full minute."""
 
-    def times(answers: Answers, answer: answering._Answer, place: int) -> tuple[float, float]:
+    def times(answers: Recorder, answer: answering._Answer, place: int) -> tuple[float, float]:
         instant = answers._instants(answer)[place]
         return instant, instant
 
-    return patch.object(Answers, "_times", times)
+    return patch.object(Recorder, "_times", times)
 
 
 def in_step() -> AbstractContextManager[object]:
     """Wrong, and once so: one back-off for the whole device; when it ends, all of it leaves."""
 
-    def put_back(each: Any, outbox: Any, parcels: list[Parcel], *_: Any, **__: Any) -> None:
+    def put_back(each: Any, outbox: Any, parcels: list[QueuedReport], *_: Any, **__: Any) -> None:
         if getattr(each, "quiet", 0.0) <= each.now():
             each.quiet = each.now() + HOUR
         outbox.reschedule({parcel.number: each.quiet for parcel in parcels})

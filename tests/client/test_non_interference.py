@@ -23,11 +23,11 @@ import pytest
 from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.delivery.worker import GATHER
 from veilcount_client.recording import recorder as answering
-from veilcount_client.recording.recorder import Answers, Record
-from veilcount_client.state import Fate
+from veilcount_client.recording.recorder import RecordCall, Recorder
+from veilcount_client.state import DrawOutcome
 from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite import SqliteState
-from veilcount_shared import Coins, Collection, SystemCoins
+from veilcount_shared import Collection, RandomSource, SystemRandomSource
 from veilcount_shared.domain import Boolean
 from veilcount_shared.errors import DefinitionError
 
@@ -556,53 +556,53 @@ def redraws_daily() -> AbstractContextManager[object]:
     last: dict[str, float] = {}
     return _all(
         patch.object(answering, "_next_answer", fresh),
-        patch("veilcount_client.state.sqlite._spend", lambda *_: Fate.STORED),
+        patch("veilcount_client.state.sqlite._spend", lambda *_: DrawOutcome.STORED),
     )
 
 
 def hurries_the_hidden() -> AbstractContextManager[object]:
     """Wrong: a flush takes hidden reports along."""
-    original = Answers._times
+    original = Recorder._times
 
-    def hurried(answers: Answers, answer: answering._Answer, number: int) -> tuple[float, float]:
+    def hurried(answers: Recorder, answer: answering._Answer, number: int) -> tuple[float, float]:
         return answer.at, original(answers, answer, number)[1]
 
-    return patch.object(Answers, "_times", hurried)
+    return patch.object(Recorder, "_times", hurried)
 
 
 def skips_what_it_does_not_know() -> AbstractContextManager[object]:
     """Wrong: a value outside the domain makes no report."""
-    original = Answers._answer
+    original = Recorder._answer
 
-    def picky(answers: Answers, record: Record) -> answering._Answer | Loss:
+    def picky(answers: Recorder, record: RecordCall) -> answering._Answer | Loss:
         if isinstance(record.collection.domain, Boolean) and record.value not in {True, False}:
             return Loss.UNKNOWN
         return original(answers, record)
 
-    return patch.object(Answers, "_answer", picky)
+    return patch.object(Recorder, "_answer", picky)
 
 
 def sends_absences_at_once() -> AbstractContextManager[object]:
     """Wrong: an absence leaves when it is drawn, a minute before a recorded answer would."""
-    original = Answers._times
+    original = Recorder._times
 
-    def prompt(answers: Answers, answer: answering._Answer, number: int) -> tuple[float, float]:
+    def prompt(answers: Recorder, answer: answering._Answer, number: int) -> tuple[float, float]:
         earliest, send_at = original(answers, answer, number)
         return (earliest - MINUTE, send_at - MINUTE) if answer.absent else (earliest, send_at)
 
-    return patch.object(Answers, "_times", prompt)
+    return patch.object(Recorder, "_times", prompt)
 
 
 def forgets_absences() -> AbstractContextManager[object]:
     """Wrong: periods in which the app did not run are not caught up."""
-    original = Answers._missing
+    original = Recorder._missing
 
-    def today(answers: Answers, *given: Any) -> Iterator[answering._Answer]:
+    def today(answers: Recorder, *given: Any) -> Iterator[answering._Answer]:
         for each in original(answers, *given):
             if at(each.period + 1) > given[-1]:
                 yield each
 
-    return patch.object(Answers, "_missing", today)
+    return patch.object(Recorder, "_missing", today)
 
 
 def keeps_the_time_of_the_largest() -> AbstractContextManager[object]:
@@ -652,16 +652,16 @@ def spreads_before_it_sweeps() -> AbstractContextManager[object]:
 def closes_to_absences_alone() -> AbstractContextManager[object]:
     """Wrong: of a closed row no absence is drawn any more, but what is recorded is, and leaves."""
 
-    def missing(answers: Answers, *given: Any) -> Iterator[answering._Answer]:
+    def missing(answers: Recorder, *given: Any) -> Iterator[answering._Answer]:
         return iter(()) if heard else original(answers, *given)
 
     def keep(*given: Any) -> None:
         heard.append(given)
 
     heard: list[object] = []
-    original = Answers._missing
+    original = Recorder._missing
     return _all(
-        patch.object(SqliteState, "close_row", keep), patch.object(Answers, "_missing", missing)
+        patch.object(SqliteState, "close_row", keep), patch.object(Recorder, "_missing", missing)
     )
 
 
@@ -752,7 +752,7 @@ def test_the_checker_sees(bug: str) -> None:
 # -- a real fork -----------------------------------------------------------------------------------
 
 
-class CopiedPool(SystemCoins):
+class CopiedPool(SystemRandomSource):
     """Wrong: a child goes on with the words that its parent has drawn, and its parent too."""
 
     def __init__(self) -> None:
@@ -764,7 +764,7 @@ class CopiedPool(SystemCoins):
         return self._pool.pop()
 
 
-def names_after_a_fork(place: Path, coins: Coins) -> list[bytes]:
+def names_after_a_fork(place: Path, coins: RandomSource) -> list[bytes]:
     """Return the fresh pseudonyms that a parent and its child make of the same coins."""
     collections = asking("event", unit="event", per_day=1000, linkage="none")
     wire = Wire(clock_at(FIRST))
@@ -788,7 +788,7 @@ def names_after_a_fork(place: Path, coins: Coins) -> list[bytes]:
 
 def test_no_coin_falls_twice_in_a_fork(tmp_path: Path) -> None:
     """Parent and child draw on; a pool that the fork copied would have been seen."""
-    fresh = names_after_a_fork(tmp_path / "fresh", SystemCoins())
+    fresh = names_after_a_fork(tmp_path / "fresh", SystemRandomSource())
     copied = names_after_a_fork(tmp_path / "copied", CopiedPool())
 
     assert len(fresh) == len(copied) == 6

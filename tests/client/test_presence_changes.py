@@ -17,10 +17,10 @@ from unittest.mock import patch
 
 import pytest
 
-from veilcount_client.consent import Decisions
-from veilcount_client.recording.recorder import Answers
+from veilcount_client.consent import ConsentDecisions
+from veilcount_client.recording.recorder import Recorder
 from veilcount_client.state import clone_detection, sqlite_database
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 
 from .device_fixtures import (
     HOUR,
@@ -126,7 +126,7 @@ def sent(
                 asking("mood", **SCRIPTS[script]),
                 clock,
                 wire,
-                coins=SeededCoins(person),
+                coins=SeededRandomSource(person),
                 **LIMITS,  # type: ignore[arg-type] # what the app allows
             )
 
@@ -151,11 +151,11 @@ def test_idle_and_active_send_alike(script: Script) -> None:
 PLANTED: dict[str, tuple[Script, Callable[[], AbstractContextManager[object]]]] = {
     "what waits of a definition that is gone leaves": (
         removed,
-        lambda: patch.object(Decisions, "load", lambda _: None),
+        lambda: patch.object(ConsentDecisions, "load", lambda _: None),
     ),
     "a new form asks those who have not answered the old one": (
         changed,
-        lambda: patch.object(Answers, "burn", lambda *_: None),
+        lambda: patch.object(Recorder, "burn", lambda *_: None),
     ),
     "a moved state does not know that somebody comes back": (
         moved,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from veilcount_client.testing import Kit
-from veilcount_shared.mechanisms import Hierarchy
+from veilcount_shared.mechanisms import RangeTree
 
 from .device_fixtures import asking
 
@@ -31,7 +31,7 @@ def test_a_number_leaves_as_a_message_of_the_hierarchy(veilcount: Kit) -> None:
         veilcount.advance(days=1)
     veilcount.advance(days=2)
 
-    assert isinstance(minutes.design, Hierarchy)
+    assert isinstance(minutes.design, RangeTree)
     assert len(veilcount.sent) == 5
     assert {report.fingerprint for report in veilcount.sent} == {minutes.fingerprint}
     assert {len(report.message) for report in veilcount.sent} == {2}

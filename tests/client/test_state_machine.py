@@ -25,7 +25,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from veilcount_client.delivery import backoff
 from veilcount_client.delivery.transport import Later, Outcome
 from veilcount_client.delivery.uploader import Uploader
-from veilcount_client.state import Draw, Fate, Parcel, sqlite
+from veilcount_client.state import Draw, DrawOutcome, QueuedReport, sqlite
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
@@ -126,7 +126,7 @@ class Life(RuleBasedStateMachine):
             stack.enter_context(patch.object(backoff, "SPACED", (HOUR,)))
             original = sqlite._commit
 
-            def inside(*given: Any) -> Fate:
+            def inside(*given: Any) -> DrawOutcome:
                 self.tick()
                 return original(*given)
 
@@ -142,7 +142,7 @@ class Life(RuleBasedStateMachine):
             done = original(state, *given, **more)
             if step == "commit":
                 pairs = zip(given[0], done, strict=True)
-                self.see_stored([draw for draw, fate in pairs if fate is Fate.STORED])
+                self.see_stored([draw for draw, fate in pairs if fate is DrawOutcome.STORED])
             elif step == "settle":
                 self.closed |= self.heard
             self.tick()
@@ -466,7 +466,7 @@ def loses_what_failed() -> Patch:
     """Wrong: what could not be sent is not tried again."""
 
     def put_back(
-        uploader: Uploader, _: object, parcels: list[Parcel], *__: Any, **___: Any
+        uploader: Uploader, _: object, parcels: list[QueuedReport], *__: Any, **___: Any
     ) -> None:
         uploader.state.settle([each.number for each in parcels], {})
 

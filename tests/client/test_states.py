@@ -42,7 +42,14 @@ from tests.client.state_contract import (
     statuses,
 )
 from tests.redis_server import HOST, LosingProxy, RedisServer, free_port
-from veilcount_client.state import Bounds, Fate, State, StateError, clone_detection, sqlite_database
+from veilcount_client.state import (
+    DrawOutcome,
+    OutboxLimits,
+    State,
+    StateError,
+    clone_detection,
+    sqlite_database,
+)
 from veilcount_client.state import redis as redis_state
 from veilcount_client.state.factory import open_state
 from veilcount_client.state.losses import Loss
@@ -192,7 +199,7 @@ def step(chance: Random) -> Callable[[State], Any]:
         )
         for _ in range(chance.randrange(1, 6))
     ]
-    bounds = Bounds(chance.randrange(5, 30), chance.randrange(200, 2000))
+    bounds = OutboxLimits(chance.randrange(5, 30), chance.randrange(200, 2000))
     value = held(
         chance.choice("ab"), person=who, series=series, period=chance.randrange(3), due=now + 2
     )
@@ -282,7 +289,7 @@ def test_threads_that_want_the_same_slots(engine: Opened) -> None:
     """One of eight has each."""
     state = engine.open()
     agree(state)
-    fates: Counter[Fate] = Counter()
+    fates: Counter[DrawOutcome] = Counter()
 
     def want() -> None:
         for period in range(PERIODS):
@@ -295,7 +302,7 @@ def test_threads_that_want_the_same_slots(engine: Opened) -> None:
         thread.join()
 
     reports = [each.report for each in state.sent(ANN)]
-    assert len(set(reports)) == len(reports) == fates[Fate.STORED] == spent(state) + 1
+    assert len(set(reports)) == len(reports) == fates[DrawOutcome.STORED] == spent(state) + 1
     assert state.used(ANN, SERIES) == (PERIODS - 1, 1)
     assert fates.total() == THREADS * PERIODS * 2
 
@@ -422,7 +429,7 @@ def test_a_redis_without_memory(frail: RedisServer) -> None:
     first, second = (parcel.number for parcel in lease_all(state))
     state.settle([first], {second: Loss.FULL})
     state.reschedule({second: NOW})
-    state.expire(NOW, Bounds())
+    state.expire(NOW, OutboxLimits())
     state.consent(ANN, False, frozenset(), NOW)
 
     assert statuses(state) == ["delivered", "full"]
@@ -434,7 +441,7 @@ def test_a_redis_without_memory(frail: RedisServer) -> None:
     frail.ask("CONFIG", "SET", "maxmemory", "0")
     agree(state)
 
-    assert state.commit([draw(2)]) == [Fate.STORED]
+    assert state.commit([draw(2)]) == [DrawOutcome.STORED]
     state.close()
 
 
@@ -461,7 +468,7 @@ def test_a_lost_reply_charges_once(proxied: tuple[LosingProxy, RedisState]) -> N
     fates = state.commit([draw(0, 0), draw(0, 1), draw(0, 1), draw(free=True)])
 
     assert proxy.lost == 1
-    assert fates == [Fate.STORED, Fate.STORED, Fate.FROZEN, Fate.STORED]
+    assert fates == [DrawOutcome.STORED, DrawOutcome.STORED, DrawOutcome.FROZEN, DrawOutcome.STORED]
     assert spent(state) == 2
     assert len(state.sent(ANN)) == 3
 
@@ -475,7 +482,7 @@ def test_two_lost_replies_are_an_error(proxied: tuple[LosingProxy, RedisState]) 
     again = state.commit([draw()])
 
     assert proxy.lost == 2
-    assert again == [Fate.FROZEN]
+    assert again == [DrawOutcome.FROZEN]
     assert spent(state) == len(state.sent(ANN)) == 1
 
 
@@ -489,7 +496,7 @@ def test_whatever_reply_is_lost(proxied: tuple[LosingProxy, RedisState]) -> None
         lambda: state.reschedule({first: NOW}),
         lambda: state.hold(None, held("a")),
         lambda: state.settle([second], {third: Loss.FULL}),
-        lambda: state.expire(NOW, Bounds()),
+        lambda: state.expire(NOW, OutboxLimits()),
         lambda: state.consent(BEN, True, frozenset(), NOW),
     ]
     for act in losing:
@@ -756,7 +763,7 @@ def test_a_count_of_openings_does_not_detect_a_restored_file(
     back = sqlite.open()
 
     assert not back.losses()
-    assert back.commit([draw(1)]) == [Fate.STORED]
+    assert back.commit([draw(1)]) == [DrawOutcome.STORED]
 
 
 @pytest.mark.parametrize("commits", [20, pytest.param(400, marks=pytest.mark.full)])
@@ -881,7 +888,7 @@ def test_a_mark_that_is_none_is_ignored(sqlite: Sqlite, spoil: Callable[[Path], 
     content = elsewhere.read_bytes() if elsewhere.exists() else b""
     again = sqlite.open()
 
-    assert again.commit([draw()]) == [Fate.STORED]
+    assert again.commit([draw()]) == [DrawOutcome.STORED]
     assert not again.losses()
     assert again.person(ANN).consented
     assert not elsewhere.exists() or elsewhere.read_bytes() == content
@@ -970,7 +977,7 @@ def test_a_redis_that_does_not_tell(frail: RedisServer, caplog: pytest.LogCaptur
     state = RedisState(frail.url)
     agree(state)
 
-    assert state.commit([draw()]) == [Fate.STORED]
+    assert state.commit([draw()]) == [DrawOutcome.STORED]
     assert len(caplog.records) == 1
     assert "appendonly yes" in caplog.text
     state.close()

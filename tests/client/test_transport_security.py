@@ -11,7 +11,7 @@ import pytest
 
 from veilcount_client import Client, NotUsable
 from veilcount_client.diagnostics import doctor as examining
-from veilcount_client.diagnostics.finding import Finding
+from veilcount_client.diagnostics.finding import DiagnosticResult
 from veilcount_client.diagnostics.server_probe import Call
 from veilcount_client.settings import read_settings
 from veilcount_client.testing import RecordingTransport, SettableClock
@@ -114,5 +114,5 @@ def test_the_doctor_says_so_and_shows_nobody_the_key(
     settings = read_settings({}, url=ELSEWHERE, key=key)
     told = [each for each in examining.examine(settings) if each.about == "address"]
 
-    assert told == [Finding("address", False, in_clear(ELSEWHERE, key))]
+    assert told == [DiagnosticResult("address", False, in_clear(ELSEWHERE, key))]
     assert called == ([] if key else [ELSEWHERE])

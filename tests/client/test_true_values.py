@@ -27,7 +27,7 @@ from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.state import memory_outbox
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.state.sqlite_database import FILE
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
 from veilcount_shared.report import Losses
 
@@ -67,7 +67,7 @@ class Home:
                 collections,
                 self.clock,
                 self.wire,
-                coins=SeededCoins(seed),
+                coins=SeededRandomSource(seed),
                 trust_curator=True,
             )
 

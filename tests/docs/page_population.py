@@ -13,7 +13,7 @@ from veilcount_aggregator.analysis.simulation import simulate_messages
 from veilcount_aggregator.catalog.definitions import catalogue
 from veilcount_aggregator.cli.population_option import crowd
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store import CODES, ROW_BYTES, Spends, Store
+from veilcount_aggregator.store import CODES, ROW_BYTES, SeriesReports, Store
 from veilcount_shared.schedule import opens
 from veilcount_shared.verdict import Verdict
 
@@ -37,13 +37,13 @@ def answered(store: Store, words: Sequence[str], now: datetime) -> None:
 
 def _answers(
     series: Series, period: int, rows: Rows, truth: Sequence[str], generator: Generator
-) -> Spends:
+) -> SeriesReports:
     """Return the answers of one period, a person's segment the same in each."""
     collection = series.collection
     inputs = crowd(collection, len(rows), truth).each()
     none = np.zeros(len(rows), np.int64)
     slot = period * collection.per_period if series.linked else 0
-    return Spends(
+    return SeriesReports(
         series=series,
         rows=rows,
         epochs=none + series.epoch(period),

@@ -21,8 +21,8 @@ from tests.redis_server import RedisServer, free_port
 from veilcount_aggregator.catalog.definitions import catalogue, push, read_source
 from veilcount_aggregator.cli import options
 from veilcount_aggregator.cli import serve as serve_command
-from veilcount_aggregator.server.listen_address import Bind
-from veilcount_aggregator.server.serve import Ready, prepare
+from veilcount_aggregator.server.listen_address import ListenAddress
+from veilcount_aggregator.server.serve import StartupSummary, prepare
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 from veilcount_client.diagnostics import state_checks
@@ -112,12 +112,12 @@ class Place:
             self.server = Served(Settings(url, (Path("collections.toml"),)), self.clock)
         return self.server
 
-    def serve(self, settings: Settings, bind: Bind, _: object) -> int:
+    def serve(self, settings: Settings, bind: ListenAddress, _: object) -> int:
         """Do what `veilcount serve` does, but beside the page, which goes on."""
-        ready = prepare(settings, Bind(HOST, free_port()))
+        ready = prepare(settings, ListenAddress(HOST, free_port()))
         self.close_server()
         self.server = Served(settings, self.clock)
-        said = Ready(bind, ready.store, ready.durable, ready.workers, ready.intake)
+        said = StartupSummary(bind, ready.store, ready.durable, ready.workers, ready.intake)
         sys.stderr.write(f"{said}\n")
         return 0
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import pytest
 
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.collection import (
     Adjacency,
     Cohort,
@@ -32,7 +32,7 @@ from veilcount_shared.collection.toml import _DOMAIN_KEYS, _READERS
 from veilcount_shared.domain import GRID, MAX_VALUES, Boolean, Choice, Cross, Number
 from veilcount_shared.errors import DefinitionError, TrueValueRefused, UnknownSegment
 from veilcount_shared.periods import Unit
-from veilcount_shared.randomness import Coins
+from veilcount_shared.randomness import RandomSource
 
 #: the two examples of the design, section 6
 EXAMPLES = """
@@ -571,7 +571,7 @@ def test_a_domain_has_as_many_inputs_as_values(kind: str, size: int) -> None:
 )
 def test_a_crossing_numbers_its_combinations_with_the_answer_highest(cross: str) -> None:
     """The inputs of {no, yes} x {free, paid} x {1, 2, 3} count 0..11: answer, then names."""
-    domain, coins = one(f"boolean = true\ncross = {cross}").domain, SeededCoins(1)
+    domain, coins = one(f"boolean = true\ncross = {cross}").domain, SeededRandomSource(1)
     assert isinstance(domain, Cross)
     places = [domain.input(label, coins) for label in domain.labels]
 
@@ -617,7 +617,7 @@ def test_hidden_presence_adds_one_input() -> None:
 def test_an_absent_answer_is_a_valid_message_where_presence_is_hidden() -> None:
     """It looks like any other."""
     hidden = one(KINDS["choice"] + '\npresence = "hidden"')
-    coins = SeededCoins(2)
+    coins = SeededRandomSource(2)
 
     assert all(hidden.design.valid(hidden.randomize_absent(coins)) for _ in range(50))
 
@@ -625,7 +625,7 @@ def test_an_absent_answer_is_a_valid_message_where_presence_is_hidden() -> None:
 def test_an_absent_answer_is_refused_where_presence_is_public() -> None:
     """There, nothing is sent."""
     with pytest.raises(TrueValueRefused):
-        one(KINDS["choice"]).randomize_absent(SeededCoins(1))
+        one(KINDS["choice"]).randomize_absent(SeededRandomSource(1))
 
 
 # -- twins and cohorts -----------------------------------------------------------------------------
@@ -858,14 +858,14 @@ def test_a_definitions_file_that_cannot_be_read_is_refused(
 def test_randomize_is_refused_on_a_central_collection(kind: str) -> None:
     """A curator takes the true value, by the door that says so."""
     with pytest.raises(TrueValueRefused, match="use reveal"):
-        one(KINDS[kind] + '\nmodel = "central"').randomize(True, SeededCoins(1))
+        one(KINDS[kind] + '\nmodel = "central"').randomize(True, SeededRandomSource(1))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_reveal_is_refused_on_a_local_collection(kind: str) -> None:
     """No true value leaves where noise was promised."""
     with pytest.raises(TrueValueRefused, match="use randomize"):
-        one(KINDS[kind]).reveal(1, SeededCoins(1))
+        one(KINDS[kind]).reveal(1, SeededRandomSource(1))
 
 
 @pytest.mark.parametrize(
@@ -886,7 +886,7 @@ def test_reveal_returns_the_true_input(lines: str, value: object, message: int) 
     """A number is rounded to the nearest integer of its range, and clamped."""
     collection = one(lines + '\nmodel = "central"')
 
-    assert message == collection.reveal(value, SeededCoins(1))
+    assert message == collection.reveal(value, SeededRandomSource(1))
 
 
 class Hostile:
@@ -1025,7 +1025,7 @@ ODD: list[object] = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_randomize_never_raises_whatever_the_value(kind: str) -> None:
     """Whether a report exists must never depend on its value."""
-    collection, coins = one(KINDS[kind]), SeededCoins(3)
+    collection, coins = one(KINDS[kind]), SeededRandomSource(3)
     messages = [collection.randomize(value, coins) for value in ODD]
 
     assert all(map(collection.design.valid, messages))
@@ -1035,7 +1035,7 @@ def test_randomize_never_raises_whatever_the_value(kind: str) -> None:
 def test_randomize_never_raises_where_presence_is_hidden(kind: str) -> None:
     """No value is ever taken for `absent`."""
     collection = one(KINDS[kind] + '\npresence = "hidden"')
-    coins = SeededCoins(4)
+    coins = SeededRandomSource(4)
 
     assert all(collection.domain.input(value, coins) < collection.inputs - 1 for value in ODD)
     assert all(collection.design.valid(collection.randomize(value, coins)) for value in ODD)
@@ -1044,7 +1044,7 @@ def test_randomize_never_raises_where_presence_is_hidden(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["boolean", "choice", "other", "cross"])
 def test_reveal_never_raises_whatever_the_value(kind: str) -> None:
     """The curator's door is as total as the other."""
-    collection, coins = one(KINDS[kind] + '\nmodel = "central"'), SeededCoins(5)
+    collection, coins = one(KINDS[kind] + '\nmodel = "central"'), SeededRandomSource(5)
 
     assert all(collection.design.valid(collection.reveal(value, coins)) for value in ODD)
 
@@ -1054,7 +1054,7 @@ def test_a_crossed_value_that_does_not_hand_out_its_parts_is_drawn_from_all(
     value: object,
 ) -> None:
     """As one that is missing: every combination comes up."""
-    domain, coins = one(KINDS["cross"]).domain, SeededCoins(7)
+    domain, coins = one(KINDS["cross"]).domain, SeededRandomSource(7)
 
     assert {domain.input(value, coins) for _ in range(500)} == set(range(12))
 
@@ -1062,12 +1062,12 @@ def test_a_crossed_value_that_does_not_hand_out_its_parts_is_drawn_from_all(
 def test_an_integer_label_is_found_under_its_equals() -> None:
     """30, 30.0 and Fraction(30) are one value; "30" is none of them."""
     domain = one("values = [1, 2, 30]\nother = 'else'").domain
-    found = [domain.input(value, SeededCoins(1)) for value in (30, 30.0, Fraction(30), "30")]
+    found = [domain.input(value, SeededRandomSource(1)) for value in (30, 30.0, Fraction(30), "30")]
 
     assert found == [2, 2, 2, 3]
 
 
-class Fixed(Coins):
+class Fixed(RandomSource):
     """Coins that never fall: whoever throws one fails the test."""
 
     __slots__ = ()
@@ -1087,7 +1087,7 @@ def test_a_known_value_is_found_without_a_coin() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_message_comes_back_from_its_packed_form(kind: str) -> None:
     """At a fixed width, whatever the message."""
-    collection, coins = one(KINDS[kind]), SeededCoins(6)
+    collection, coins = one(KINDS[kind]), SeededRandomSource(6)
     messages = [collection.randomize(1, coins) for _ in range(20)]
 
     packed = [collection.pack(message) for message in messages]

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.enumeration import law
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import (
     GRID,
     MAX_LABEL,
@@ -30,7 +30,7 @@ from veilcount_shared.domain import (
     Number,
 )
 from veilcount_shared.errors import DefinitionError
-from veilcount_shared.randomness import Coins
+from veilcount_shared.randomness import RandomSource
 
 THEME = Choice(("light", "dark", "system"))
 OPEN = Choice(("light", "dark"), other="another")
@@ -45,7 +45,7 @@ NUMBERS = [SHARE, MINUTES, DEGREES, NARROW]
 DOMAINS: list[Domain] = [Boolean(), THEME, OPEN, YEARS, *NUMBERS, THEME_BY_ARM]
 
 
-class NoCoins(Coins):
+class NoCoins(RandomSource):
     """For values that must be found without a draw."""
 
     __slots__ = ()
@@ -197,7 +197,7 @@ ANYTHING = st.one_of(
 @given(ANYTHING, st.sampled_from(DOMAINS), st.integers(0, 2**32))
 def test_any_object_becomes_an_input_in_range(value: object, domain: Domain, seed: int) -> None:
     """Never an error, never out of range, always a plain int."""
-    place = domain.input(value, SeededCoins(seed))
+    place = domain.input(value, SeededRandomSource(seed))
 
     assert type(place) is int
     assert 0 <= place < domain.size
@@ -207,7 +207,7 @@ def test_any_object_becomes_an_input_in_range(value: object, domain: Domain, see
 @pytest.mark.parametrize("place", range(len(ODD)))
 def test_every_odd_object_becomes_an_input_in_range(place: int, domain: Domain) -> None:
     """The same claim for each object of the list, not for a sample."""
-    found = domain.input(ODD[place], SeededCoins(place))
+    found = domain.input(ODD[place], SeededRandomSource(place))
 
     assert type(found) is int
     assert 0 <= found < domain.size
@@ -216,7 +216,7 @@ def test_every_odd_object_becomes_an_input_in_range(place: int, domain: Domain) 
 @pytest.mark.parametrize("make", [hidden_class, lambda: ShortTuple(("light", "A", 2024))])
 def test_a_crossing_survives_a_value_that_will_not_be_looked_at(make: Callable[[], object]) -> None:
     """Not even the question whether it is a sequence may raise."""
-    assert 0 <= THEME_BY_ARM.input(make(), SeededCoins(1)) < THEME_BY_ARM.size
+    assert 0 <= THEME_BY_ARM.input(make(), SeededRandomSource(1)) < THEME_BY_ARM.size
 
 
 # -- labels ----------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ def test_what_is_no_number_is_drawn_from_the_whole_grid(value: object) -> None:
     """One uniform draw of 2^32 + 1, whatever the object."""
     asked: list[int] = []
 
-    class Asked(SeededCoins):
+    class Asked(SeededRandomSource):
         __slots__ = ()
 
         def below(self, n: int) -> int:

@@ -15,16 +15,22 @@ from tests.enumeration import Law, law, worst_ratio
 from veilcount_shared.collection import Collection, Measure, Presence
 from veilcount_shared.domain import GRID, Boolean, Choice, Cross, Label, Number
 from veilcount_shared.epsilon import exp_lower, satisfies
-from veilcount_shared.mechanisms import Distribution, Mean, Plane, Subset, Window
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    MeanMechanism,
+    ProjectiveGeometry,
+    SquareWave,
+    SubsetSelection,
+)
 from veilcount_shared.mechanisms.mean import TABLES
 from veilcount_shared.mechanisms.selection import best_subset
 from veilcount_shared.periods import Unit
-from veilcount_shared.randomness import WORDS, Coins
+from veilcount_shared.randomness import WORDS, RandomSource
 
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(2), Fraction(8)]
 
-TwoLevel = Subset | Plane | Window
-Design = TwoLevel | Mean | Distribution
+TwoLevel = SubsetSelection | ProjectiveGeometry | SquareWave
+Design = TwoLevel | MeanMechanism | DistributionMechanism
 
 SUBSETS = [(k, 0) for k in (2, 3, 5, 7)]  # the planner's own w
 MASKED, PACKED = (7, 3), (16, 2)
@@ -34,18 +40,18 @@ PADDED = [(2, 2, 3), (10, 2, 4), (8, 3, 3), (16, 4, 3), (26, 5, 3), (40, 8, 3)]
 WINDOWS = [(2, 1), (8, 4), (13, 5), (40, 11)]
 
 
-def subset(epsilon: Fraction, k: int, w: int) -> Subset:
-    return Subset.at(epsilon, k, w or best_subset(k, exp_lower(epsilon)))
+def subset(epsilon: Fraction, k: int, w: int) -> SubsetSelection:
+    return SubsetSelection.at(epsilon, k, w or best_subset(k, exp_lower(epsilon)))
 
 
-def plane(epsilon: Fraction, k: int, q: int, t: int) -> Plane:
-    return Plane.at(epsilon, k or (q**t - 1) // (q - 1), q, t)
+def plane(epsilon: Fraction, k: int, q: int, t: int) -> ProjectiveGeometry:
+    return ProjectiveGeometry.at(epsilon, k or (q**t - 1) // (q - 1), q, t)
 
 
 def two_level(epsilon: Fraction) -> list[TwoLevel]:
     subsets = [subset(epsilon, *shape) for shape in (*SUBSETS, MASKED, PACKED)]
     planes = [plane(epsilon, *shape) for shape in PLANES + PADDED]
-    return [*subsets, *planes, *(Window.at(epsilon, *shape) for shape in WINDOWS)]
+    return [*subsets, *planes, *(SquareWave.at(epsilon, *shape) for shape in WINDOWS)]
 
 
 def named(design: Design) -> str:
@@ -70,15 +76,15 @@ def laws(design: Design, inputs: tuple[int, ...] = ()) -> list[Law]:
     ]
 
 
-def supported(design: Subset | Plane) -> list[set[int]]:
+def supported(design: SubsetSelection | ProjectiveGeometry) -> list[set[int]]:
     """The messages that hold each input, as the server counts them."""
     messages = laws(design)[0]
-    if isinstance(design, Plane):
+    if isinstance(design, ProjectiveGeometry):
         return [{m for m in messages if design.supports(m, x)} for x in range(design.k)]
     return [{m for m in messages if x in design.members(m)} for x in range(design.k)]
 
 
-def check_supports(design: Subset | Plane, found: list[Law]) -> None:
+def check_supports(design: SubsetSelection | ProjectiveGeometry, found: list[Law]) -> None:
     """Fail unless every input supports itself with P and any other with Q, exactly."""
     holders, p, q = supported(design), design.P, design.Q
     for x, each in enumerate(found):
@@ -116,8 +122,10 @@ def test_no_message_tells_two_inputs_apart_by_more_than_epsilon(design: TwoLevel
 @pytest.mark.parametrize("design", with_epsilons())
 def test_the_threshold_wastes_nothing(design: TwoLevel) -> None:
     """One more in 2^64 and epsilon is exceeded."""
-    owned = {Subset: "w", Plane: "owned", Window: "width"}[type(design)]
-    messages = {Subset: "k", Plane: "messages", Window: "levels"}[type(design)]
+    owned = {SubsetSelection: "w", ProjectiveGeometry: "owned", SquareWave: "width"}[type(design)]
+    messages = {SubsetSelection: "k", ProjectiveGeometry: "messages", SquareWave: "levels"}[
+        type(design)
+    ]
     r, of = getattr(design, owned), getattr(design, messages)
 
     assert satisfies(design.a, design.epsilon, r, of)
@@ -126,11 +134,16 @@ def test_the_threshold_wastes_nothing(design: TwoLevel) -> None:
 
 @pytest.mark.parametrize(
     "design",
-    [d for e in EPSILONS for d in two_level(e) if isinstance(d, Subset | Plane)],
+    [
+        d
+        for e in EPSILONS
+        for d in two_level(e)
+        if isinstance(d, SubsetSelection | ProjectiveGeometry)
+    ],
     ids=named,
 )
 def test_support_probabilities_are_exactly_what_the_server_debiases_with(
-    design: Subset | Plane,
+    design: SubsetSelection | ProjectiveGeometry,
 ) -> None:
     """An input's own set is hit with P, any other input's with Q: no quantization is left over."""
     check_supports(design, laws(design))
@@ -140,7 +153,7 @@ def test_support_probabilities_are_exactly_what_the_server_debiases_with(
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_a_windows_rows_are_its_law(epsilon: Fraction, shape: tuple[int, int]) -> None:
     """The server's transition rows are the probabilities the device draws from."""
-    window = Window.at(epsilon, *shape)
+    window = SquareWave.at(epsilon, *shape)
 
     assert [dict(enumerate(row)) for row in window.rows] == laws(window)
 
@@ -158,7 +171,7 @@ def test_both_spellings_of_a_subset_are_among_the_enumerated() -> None:
 @pytest.mark.parametrize(("k", "w"), [(16, 3), (7, 2), (7, 6), (33, 2)])
 def test_other_sizes_of_subsets_keep_their_law_too(k: int, w: int) -> None:
     """Nearly all members, an odd k, labels that do not fill their bits."""
-    design = Subset.at(Fraction(3, 2), k, w)
+    design = SubsetSelection.at(Fraction(3, 2), k, w)
     some = (0, 1, k // 2, k - 1)
     found = laws(design, some)
 
@@ -184,7 +197,7 @@ def grid_points() -> tuple[int, ...]:
 )
 def test_the_mean_is_exactly_unbiased_at_any_point_of_the_grid(epsilon: Fraction) -> None:
     """The expectation of the decoded report is the number itself, as Fractions."""
-    design, points = Mean.at(epsilon), grid_points()
+    design, points = MeanMechanism.at(epsilon), grid_points()
     decoded = design.decoded
     expected = [
         sum(p * decoded[level] for level, p in each.items()) for each in laws(design, points)
@@ -198,7 +211,7 @@ def test_every_table_is_unbiased_at_an_epsilon_it_was_not_made_for(row: int) -> 
     """The levels decide the variance only: privacy and unbiasedness hold for any of them."""
     levels, width, half = TABLES[row]
     lower = tuple(-value for value in reversed(half) if value or levels % 2 == 0)
-    design = Mean(Window.at(Fraction("1.3"), levels, width), (*lower, *half))
+    design = MeanMechanism(SquareWave.at(Fraction("1.3"), levels, width), (*lower, *half))
     points = (0, GRID // 7, GRID // 2, GRID)
     found = laws(design, points)
 
@@ -210,7 +223,7 @@ def test_every_table_is_unbiased_at_an_epsilon_it_was_not_made_for(row: int) -> 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_mean_keeps_epsilon_between_any_two_numbers(epsilon: Fraction) -> None:
     """Rounding to a start mixes two rows; the mixture stays within the rows' own ratio."""
-    design = Mean.at(epsilon)
+    design = MeanMechanism.at(epsilon)
     found = laws(design, grid_points())
 
     assert worst_ratio(found) <= exp_lower(epsilon)
@@ -221,7 +234,7 @@ def test_the_mean_keeps_epsilon_between_any_two_numbers(epsilon: Fraction) -> No
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_distribution_keeps_epsilon_between_buckets(epsilon: Fraction) -> None:
     """The square wave's law is its rows, for the ends, the middle and both sides of an edge."""
-    design = Distribution.at(epsilon)
+    design = DistributionMechanism.at(epsilon)
     edge = 100 << 24
     points = (0, edge - 1, edge, GRID // 2, GRID - 1, GRID)
     buckets = (0, 99, 100, 128, 255, 255)
@@ -242,25 +255,25 @@ def test_a_threshold_one_too_high_is_caught(design: TwoLevel) -> None:
     assert ratio > exp_lower(design.epsilon)
 
 
-class Shortcut(Subset):
+class Shortcut(SubsetSelection):
     """A mistake that keeps epsilon: tails draw from all inputs, the own one included."""
 
-    def randomize(self, x: int, coins: Coins) -> int:
+    def randomize(self, x: int, coins: RandomSource) -> int:
         return x if coins.bernoulli(self.a) else coins.below(self.k)
 
 
-class Leaky(Subset):
+class Leaky(SubsetSelection):
     """A mistake that does not: tails move to the next input, so the others are never sent."""
 
-    def randomize(self, x: int, coins: Coins) -> int:
+    def randomize(self, x: int, coins: RandomSource) -> int:
         return x if coins.bernoulli(self.a) else (x + 1) % self.k
 
 
-class Tilted(Plane):
+class Tilted(ProjectiveGeometry):
     """A mistake in the law of the coins: the missing hyperplanes are not drawn evenly."""
 
-    def randomize(self, x: int, coins: Coins) -> int:
-        message = Plane.randomize(self, x, coins)
+    def randomize(self, x: int, coins: RandomSource) -> int:
+        message = ProjectiveGeometry.randomize(self, x, coins)
         if self.supports(message, x) or coins.bernoulli(1, 2):
             return message
         return next(m for m in range(self.messages) if not self.supports(m, x))
@@ -345,7 +358,7 @@ def test_a_collection_keeps_epsilon_for_values_known_unknown_and_absent(
 ) -> None:
     """A value that fits nowhere is drawn before the randomizer: a mixture of its inputs' laws."""
     asked = collection(domain, epsilon, hidden=hidden)
-    randomizers: list[Callable[[Coins], int]] = [
+    randomizers: list[Callable[[RandomSource], int]] = [
         lambda coins, value=value: asked.randomize(value, coins)  # type: ignore[misc]
         for value in [*values_of(domain), *UNKNOWN]
     ]
@@ -397,7 +410,7 @@ def test_a_range_keeps_epsilon_for_any_two_numbers(measure: Measure) -> None:
 def test_the_enumeration_weighs_every_branch() -> None:
     """A die thrown again after a six, and a coin of 1 in 2^64."""
 
-    def thrown(coins: Coins) -> int:
+    def thrown(coins: RandomSource) -> int:
         first = coins.below(6)
         if first == 5:
             return coins.below(6)

@@ -15,11 +15,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import GRID
 from veilcount_shared.errors import EpsilonError
-from veilcount_shared.mechanisms import Distribution, Mean, Plain, Plane, Subset, Window, plan
-from veilcount_shared.mechanisms.finite_field import POLYNOMIALS, Field, field_of, is_prime
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    Identity,
+    MeanMechanism,
+    ProjectiveGeometry,
+    SquareWave,
+    SubsetSelection,
+    plan,
+)
+from veilcount_shared.mechanisms.finite_field import POLYNOMIALS, FiniteField, field_of, is_prime
 from veilcount_shared.mechanisms.mean import TABLES
 from veilcount_shared.mechanisms.selection import (
     LONG_BITS,
@@ -47,7 +55,7 @@ SHAPES = [(k, w) for k in (2, 3, 4, 5, 8, 9, 16, 17, 100) for w in (1, 2, 3, 7, 
 @pytest.mark.parametrize(("k", "w"), SHAPES)
 def test_a_subset_is_sent_in_its_shortest_spelling(k: int, w: int) -> None:
     """A label for w = 1; else w packed labels or a k-bit mask, the mask where they are equal."""
-    design, label = Subset.at(ONE, k, w), ceil(log2(k))
+    design, label = SubsetSelection.at(ONE, k, w), ceil(log2(k))
 
     assert design.bits == (label if w == 1 else min(k, w * label))
     assert design.masked == (w > 1 and k <= w * label)
@@ -57,12 +65,12 @@ def test_a_subset_is_sent_in_its_shortest_spelling(k: int, w: int) -> None:
 @pytest.mark.parametrize(("k", "w"), SHAPES)
 def test_the_planner_knows_a_subsets_length(k: int, w: int) -> None:
     """It compares lengths before it makes a design."""
-    assert subset_bits(k, w) == Subset.at(ONE, k, w).bits
+    assert subset_bits(k, w) == SubsetSelection.at(ONE, k, w).bits
 
 
 def test_at_a_tie_the_mask_is_taken() -> None:
     """16 = 4 * 4 bits either way; 3 * 4 bits are fewer."""
-    tied, packed = Subset.at(ONE, 16, 4), Subset.at(ONE, 16, 3)
+    tied, packed = SubsetSelection.at(ONE, 16, 4), SubsetSelection.at(ONE, 16, 3)
 
     assert (tied.masked, tied.bits) == (True, 16)
     assert (packed.masked, packed.bits) == (False, 12)
@@ -71,7 +79,7 @@ def test_at_a_tie_the_mask_is_taken() -> None:
 @pytest.mark.parametrize(("k", "w"), [(5, 1), (7, 3), (4, 2), (16, 2), (17, 2), (9, 2), (10, 2)])
 def test_exactly_the_w_subsets_are_valid_each_in_one_spelling(k: int, w: int) -> None:
     """Over all bit strings of a message's length, and one bit more."""
-    design = Subset.at(ONE, k, w)
+    design = SubsetSelection.at(ONE, k, w)
     valid = [message for message in range(-2, 1 << design.bits + 1) if design.valid(message)]
     expected = set(combinations(range(k), w))
 
@@ -79,13 +87,13 @@ def test_exactly_the_w_subsets_are_valid_each_in_one_spelling(k: int, w: int) ->
     assert {design.members(message) for message in valid} == expected
 
 
-def packed(design: Subset, *members: int) -> int:
+def packed(design: SubsetSelection, *members: int) -> int:
     return sum(member << place * design.label_bits for place, member in enumerate(members))
 
 
 def test_packed_members_lie_with_the_smallest_lowest() -> None:
     """The order of bits on the wire."""
-    design = Subset.at(ONE, 100, 3)
+    design = SubsetSelection.at(ONE, 100, 3)
 
     assert design.members(packed(design, 5, 40, 99)) == (5, 40, 99)
     assert design.valid(packed(design, 5, 40, 99))
@@ -96,7 +104,7 @@ def test_packed_members_lie_with_the_smallest_lowest() -> None:
 )
 def test_unsorted_repeated_or_foreign_members_are_malformed(members: tuple[int, ...]) -> None:
     """A second spelling would be a channel, a repeated member a double vote."""
-    design = Subset.at(ONE, 100, 3)
+    design = SubsetSelection.at(ONE, 100, 3)
 
     assert not design.valid(packed(design, *members))
 
@@ -104,7 +112,7 @@ def test_unsorted_repeated_or_foreign_members_are_malformed(members: tuple[int, 
 @pytest.mark.parametrize("message", [0, 0b1, 0b11, 0b1111, 0b1111111, 1 << 7, 0b111 | 1 << 7, -1])
 def test_a_mask_of_another_weight_or_length_is_malformed(message: int) -> None:
     """w members, no more, no fewer, none beyond k."""
-    design = Subset.at(ONE, 7, 3)
+    design = SubsetSelection.at(ONE, 7, 3)
 
     assert design.masked
     assert design.valid(0b111)
@@ -114,14 +122,14 @@ def test_a_mask_of_another_weight_or_length_is_malformed(message: int) -> None:
 @pytest.mark.parametrize("message", [-1, 5, 6, 7, 8])
 def test_a_label_beyond_the_list_is_malformed(message: int) -> None:
     """Three bits could say up to 7."""
-    assert not Subset.at(ONE, 5, 1).valid(message)
+    assert not SubsetSelection.at(ONE, 5, 1).valid(message)
 
 
 @given(st.sampled_from(SHAPES), st.integers(0, 2**32))
 def test_whatever_is_sent_is_valid(shape: tuple[int, int], seed: int) -> None:
     """For every shape, any input and any coins."""
-    design = Subset.at(ONE, *shape)
-    message = design.randomize(seed % design.k, SeededCoins(seed))
+    design = SubsetSelection.at(ONE, *shape)
+    message = design.randomize(seed % design.k, SeededRandomSource(seed))
 
     assert design.valid(message)
     assert len(design.members(message)) == design.w
@@ -132,7 +140,7 @@ def test_whatever_is_sent_is_valid(shape: tuple[int, int], seed: int) -> None:
 QS = sorted([*POLYNOMIALS, 2, 3, 5, 7, 53, 251])
 
 
-def plus(field: Field, one: int, two: int) -> int:
+def plus(field: FiniteField, one: int, two: int) -> int:
     return (one + two) % field.q if field.prime else one ^ two
 
 
@@ -201,7 +209,7 @@ def test_the_minus_dot_is_what_cancels_the_dot(q: int) -> None:
 def test_an_order_without_a_field_here_is_refused(q: int) -> None:
     """9 = 3^2 has a field, but none that is part of the protocol."""
     with pytest.raises(ValueError, match=r"is not defined: give a prime or 4, 8, ..., 256"):
-        Field(q)
+        FiniteField(q)
 
 
 def test_primes_are_told_from_the_rest() -> None:
@@ -228,8 +236,8 @@ PLANES = [
 ]
 
 
-def whole(q: int, t: int) -> Plane:
-    return Plane.at(ONE, (q**t - 1) // (q - 1), q, t)
+def whole(q: int, t: int) -> ProjectiveGeometry:
+    return ProjectiveGeometry.at(ONE, (q**t - 1) // (q - 1), q, t)
 
 
 @pytest.mark.parametrize(("q", "t"), PLANES)
@@ -298,16 +306,19 @@ def test_a_hyperplane_beyond_the_last_is_malformed(message: int) -> None:
 def test_a_plane_without_room_for_its_inputs_is_refused(k: int, q: int, t: int) -> None:
     """Also a line, which is no plane, and a question with one answer."""
     with pytest.raises(ValueError, match=rf"PG\({t - 1}, {q}\) has no {k} inputs"):
-        Plane.at(ONE, k, q, t)
+        ProjectiveGeometry.at(ONE, k, q, t)
 
 
 # -- windows and true values -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "design", [Window.at(ONE, 13, 5), Mean.at(ONE), Distribution.at(ONE), Plain(7)]
+    "design",
+    [SquareWave.at(ONE, 13, 5), MeanMechanism.at(ONE), DistributionMechanism.at(ONE), Identity(7)],
 )
-def test_a_level_out_of_range_is_malformed(design: Window | Mean | Distribution | Plain) -> None:
+def test_a_level_out_of_range_is_malformed(
+    design: SquareWave | MeanMechanism | DistributionMechanism | Identity,
+) -> None:
     """All levels below the count are messages, nothing else."""
     count = design.messages
 
@@ -321,12 +332,14 @@ def test_a_level_is_sent_in_as_few_bits_as_tell_it_apart(count: int) -> None:
     """At every power of two and beside it."""
     bits = ceil(log2(count))
 
-    assert (Plain(count).inputs, Plain(count).bits) == (count, bits)
-    assert (Window.at(ONE, count, 1).inputs, Window.at(ONE, count, 1).bits) == (count, bits)
+    assert (Identity(count).inputs, Identity(count).bits) == (count, bits)
+    assert (SquareWave.at(ONE, count, 1).inputs, SquareWave.at(ONE, count, 1).bits) == (count, bits)
 
 
-@pytest.mark.parametrize("design", [Mean.at(ONE), Distribution.at(ONE)])
-def test_a_numbers_design_is_as_private_as_its_window(design: Mean | Distribution) -> None:
+@pytest.mark.parametrize("design", [MeanMechanism.at(ONE), DistributionMechanism.at(ONE)])
+def test_a_numbers_design_is_as_private_as_its_window(
+    design: MeanMechanism | DistributionMechanism,
+) -> None:
     """Inputs, epsilon, P and the law are the window's."""
     window = design.window
 
@@ -336,16 +349,16 @@ def test_a_numbers_design_is_as_private_as_its_window(design: Mean | Distributio
 
 def test_a_true_value_is_its_own_message() -> None:
     """And the class that sends it has no randomize."""
-    assert [Plain(7).reveal(x) for x in range(7)] == list(range(7))
-    assert not hasattr(Plain, "randomize")
+    assert [Identity(7).reveal(x) for x in range(7)] == list(range(7))
+    assert not hasattr(Identity, "randomize")
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda a: Subset(5, 2, a, ONE),
-        lambda a: Plane(7, 2, 3, a, ONE),
-        lambda a: Window(13, 5, a, ONE),
+        lambda a: SubsetSelection(5, 2, a, ONE),
+        lambda a: ProjectiveGeometry(7, 2, 3, a, ONE),
+        lambda a: SquareWave(13, 5, a, ONE),
     ],
     ids=["subset", "plane", "window"],
 )
@@ -418,8 +431,8 @@ def test_the_planner_ships_what_its_table_says(row: Row) -> None:
     k, epsilon, shape, bits, cells, ratio, noise = row
     planned = plan(k, epsilon)
     design = planned.design
-    found = (design.w,) if isinstance(design, Subset) else (design.q, design.t)
-    counters = design.k if isinstance(design, Subset) else design.messages
+    found = (design.w,) if isinstance(design, SubsetSelection) else (design.q, design.t)
+    counters = design.k if isinstance(design, SubsetSelection) else design.messages
 
     assert (found, planned.bits, counters) == (shape, bits, cells)
     assert round(planned.ratio, 3) == ratio
@@ -438,7 +451,7 @@ CLOSE, FAR = 1.035, 1.334
 
 def close_to_the_optimum(k: int, epsilon: Fraction, most: float = CLOSE) -> bool:
     planned = plan(k, epsilon)
-    subset = isinstance(planned.design, Subset)
+    subset = isinstance(planned.design, SubsetSelection)
     short = planned.bits <= (SHORT_BITS if subset else 22) or (subset and planned.bits <= LONG_BITS)
     return 1 <= planned.ratio <= most and short and planned.design.inputs == k
 
@@ -524,7 +537,7 @@ def test_a_plane_may_be_full() -> None:
     """Every one of its 1,365 points is an input."""
     design = plan(1365, 1).design
 
-    assert isinstance(design, Plane)
+    assert isinstance(design, ProjectiveGeometry)
     assert (design.q, design.t, design.messages) == (4, 6, 1365)
 
 
@@ -590,7 +603,7 @@ def test_a_mean_has_its_tables_worst_variance(
     row: int, epsilon: str, levels: int, width: int, worst: str
 ) -> None:
     """At its own epsilon each row is the one that is taken, and varies as published."""
-    design = Mean.at(Fraction(epsilon))
+    design = MeanMechanism.at(Fraction(epsilon))
 
     assert (design.window.levels, design.window.width) == (levels, width)
     assert design.values[-len(TABLES[row][2]) :] == TABLES[row][2]
@@ -604,7 +617,7 @@ def test_the_tables_never_change() -> None:
     assert spelled == "658a8d17d85d9ea6be711d2283a834c0476e44a5f6272656b612a30eca333652"
 
 
-def variance_at(design: Mean, point: Fraction) -> Fraction:
+def variance_at(design: MeanMechanism, point: Fraction) -> Fraction:
     """The variance of a decoded report at one number, in the units of [-1, 1], from the rows."""
     means, decoded = design.means, design.decoded
     place = means[0] + point * (means[-1] - means[0])
@@ -619,7 +632,7 @@ def variance_at(design: Mean, point: Fraction) -> Fraction:
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "2", "4.7", "8"])
 def test_a_means_variance_is_the_worst_over_all_numbers(epsilon: str) -> None:
     """No number of a fine grid varies more, and some number varies as much."""
-    design = Mean.at(Fraction(epsilon))
+    design = MeanMechanism.at(Fraction(epsilon))
     found = [variance_at(design, Fraction(step, 300)) for step in range(301)]
 
     assert max(found) <= design.variance
@@ -629,11 +642,13 @@ def test_a_means_variance_is_the_worst_over_all_numbers(epsilon: str) -> None:
 @pytest.mark.parametrize("epsilon", ["0.3", "1", "2.2", "5.5", "8", "16"])
 def test_no_other_table_would_have_varied_less(epsilon: str) -> None:
     """The choice among the tables is by exact worst variance."""
-    chosen = Mean.at(Fraction(epsilon)).variance
+    chosen = MeanMechanism.at(Fraction(epsilon)).variance
     others = []
     for levels, width, half in TABLES:
         lower = tuple(-value for value in reversed(half) if value or levels % 2 == 0)
-        others.append(Mean(Window.at(Fraction(epsilon), levels, width), (*lower, *half)).variance)
+        others.append(
+            MeanMechanism(SquareWave.at(Fraction(epsilon), levels, width), (*lower, *half)).variance
+        )
 
     assert chosen == min(others)
 
@@ -641,26 +656,26 @@ def test_no_other_table_would_have_varied_less(epsilon: str) -> None:
 @pytest.mark.parametrize("epsilon", ["0.000001", "0.1", "1", "2", "8", "16"])
 def test_a_mean_decodes_alike_from_both_ends(epsilon: str) -> None:
     """Antisymmetric levels: what says u for a number says 1 - u for its mirror image."""
-    decoded = Mean.at(Fraction(epsilon)).decoded
+    decoded = MeanMechanism.at(Fraction(epsilon)).decoded
 
     assert all(one + two == 1 for one, two in zip(decoded, reversed(decoded), strict=True))
 
 
 def test_values_that_could_not_be_rounded_between_are_refused() -> None:
     """Starts whose means do not ascend, or a list of another length."""
-    window = Window.at(ONE, 4, 2)
+    window = SquareWave.at(ONE, 4, 2)
 
     with pytest.raises(ValueError, match=r"do not ascend"):
-        Mean(window, (1, 1, 1, 1))
+        MeanMechanism(window, (1, 1, 1, 1))
     with pytest.raises(ValueError, match=r"3 values for 4 levels"):
-        Mean(window, (1, 2, 3))
+        MeanMechanism(window, (1, 2, 3))
 
 
 @pytest.mark.parametrize("values", [(0, 0, 3, -1), (3, -1, 0, 4), (0, 0, 0, 1)])
 def test_one_pair_that_does_not_ascend_is_enough(values: tuple[int, ...]) -> None:
     """The last, the first, or two that are equal."""
     with pytest.raises(ValueError, match=r"do not ascend"):
-        Mean(Window.at(ONE, 4, 2), values)
+        MeanMechanism(SquareWave.at(ONE, 4, 2), values)
 
 
 @pytest.mark.parametrize(
@@ -680,7 +695,7 @@ def test_one_pair_that_does_not_ascend_is_enough(values: tuple[int, ...]) -> Non
 )
 def test_a_distributions_window_narrows_as_epsilon_grows(epsilon: str, width: int) -> None:
     """W = 2b + 1 by the square wave's formula; 256 starts whatever the width."""
-    window = Distribution.at(Fraction(epsilon)).window
+    window = DistributionMechanism.at(Fraction(epsilon)).window
 
     assert window.width == width
     assert window.levels == 255 + width
@@ -701,13 +716,13 @@ def test_a_distributions_window_narrows_as_epsilon_grows(epsilon: str, width: in
 )
 def test_a_bucket_is_a_256th_of_the_range(grid: int, bucket: int) -> None:
     """The upper end belongs to the last."""
-    assert Distribution.at(ONE).bucket(grid) == bucket
+    assert DistributionMechanism.at(ONE).bucket(grid) == bucket
 
 
 def test_a_distribution_with_other_starts_is_refused() -> None:
     """256 buckets need 256 starts."""
     with pytest.raises(ValueError, match=r"the window has 10 starts, not 256"):
-        Distribution(Window.at(ONE, 12, 3))
+        DistributionMechanism(SquareWave.at(ONE, 12, 3))
 
 
 @pytest.mark.parametrize(("epsilon", "mean", "distribution"), vectors("number.json"))
@@ -715,5 +730,5 @@ def test_a_numbers_designs_never_change(
     epsilon: str, mean: dict[str, Any], distribution: dict[str, Any]
 ) -> None:
     """Levels, widths, values and the threshold to its last bit."""
-    assert Mean.at(Fraction(epsilon)).canonical() == mean
-    assert Distribution.at(Fraction(epsilon)).canonical() == distribution
+    assert MeanMechanism.at(Fraction(epsilon)).canonical() == mean
+    assert DistributionMechanism.at(Fraction(epsilon)).canonical() == distribution

@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.enumeration import law
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import randomness as coins_module
-from veilcount_shared.randomness import WORD_BITS, WORDS, Coins, SystemCoins
+from veilcount_shared.randomness import WORD_BITS, WORDS, RandomSource, SystemRandomSource
 
 
-class Words(Coins):
+class Words(RandomSource):
     """Serves the given words, in order."""
 
     __slots__ = ("_words", "taken")
@@ -158,13 +158,13 @@ def test_a_threshold_counts_words_of_64_bits() -> None:
 
 def test_only_seeded_coins_are_predictable() -> None:
     """A client marks what it sends with them as a test."""
-    assert SeededCoins(1).predictable
-    assert not SystemCoins().predictable
+    assert SeededRandomSource(1).predictable
+    assert not SystemRandomSource().predictable
 
 
 def test_seeded_coins_repeat_and_differ_by_seed() -> None:
     """A failing test comes back."""
-    one, same, other = SeededCoins(1), SeededCoins(1), SeededCoins(2)
+    one, same, other = SeededRandomSource(1), SeededRandomSource(1), SeededRandomSource(2)
     words = [one.word() for _ in range(100)]
 
     assert words == [same.word() for _ in range(100)]
@@ -174,14 +174,14 @@ def test_seeded_coins_repeat_and_differ_by_seed() -> None:
 
 # -- nothing is served twice -----------------------------------------------------------------------
 
-POOL = SystemCoins._POOL_WORDS
+POOL = SystemRandomSource._POOL_WORDS
 MANY = POOL + POOL // 2  # beyond what a pool holds
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 # Python 3.12 on warns of forks in a threaded process, such as a worker of pytest-xdist.
 may_fork = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 
 
-class Keeping(SystemCoins):
+class Keeping(SystemRandomSource):
     """The planted bug: a child keeps the pool it inherited."""
 
     __slots__ = ()
@@ -190,7 +190,7 @@ class Keeping(SystemCoins):
         self._pid = os.getpid()
 
 
-def words_of_a_child(coins: Coins) -> list[int]:
+def words_of_a_child(coins: RandomSource) -> list[int]:
     """What a forked child draws, brought back through a pipe."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -205,7 +205,7 @@ def words_of_a_child(coins: Coins) -> list[int]:
     return [int.from_bytes(packed[at : at + 8], "big") for at in range(0, len(packed), 8)]
 
 
-def words_of_a_family(coins: Coins) -> list[int]:
+def words_of_a_family(coins: RandomSource) -> list[int]:
     """What a parent and its four children draw, from a pool that was half used at the fork."""
     drawn = [coins.word() for _ in range(POOL // 2)]
     for _ in range(4):
@@ -217,7 +217,7 @@ def words_of_a_family(coins: Coins) -> list[int]:
 @may_fork
 def test_no_forked_child_shares_a_word_with_its_parent_or_siblings() -> None:
     """All words of a family of five processes differ."""
-    drawn = words_of_a_family(SystemCoins())
+    drawn = words_of_a_family(SystemRandomSource())
 
     assert len(drawn) == POOL // 2 + 5 * MANY
     assert len(set(drawn)) == len(drawn)
@@ -236,7 +236,7 @@ def test_a_child_that_keeps_the_pool_is_caught() -> None:
 @may_fork
 def test_the_pool_is_dropped_in_the_child_before_anyone_draws() -> None:
     """The hook runs at the fork: an inherited word does not even stay in the child's memory."""
-    coins = SystemCoins()
+    coins = SystemRandomSource()
     coins.word()
     child = os.fork()
     if not child:
@@ -246,7 +246,7 @@ def test_the_pool_is_dropped_in_the_child_before_anyone_draws() -> None:
     assert len(coins._pool) == POOL - 1
 
 
-def after_a_silent_fork(coins: SystemCoins) -> tuple[set[int], set[int]]:
+def after_a_silent_fork(coins: SystemRandomSource) -> tuple[set[int], set[int]]:
     """What was pooled before a fork that ran none of Python's hooks, and what is drawn after it."""
     coins.word()
     inherited = set(coins._pool)
@@ -256,7 +256,7 @@ def after_a_silent_fork(coins: SystemCoins) -> tuple[set[int], set[int]]:
 
 def test_a_fork_without_pythons_hooks_is_noticed_by_its_pid() -> None:
     """Nothing pooled before it is served after it."""
-    inherited, drawn = after_a_silent_fork(SystemCoins())
+    inherited, drawn = after_a_silent_fork(SystemRandomSource())
 
     assert len(inherited) == POOL - 1
     assert not inherited & drawn
@@ -269,7 +269,7 @@ def test_a_pool_kept_through_a_silent_fork_is_caught() -> None:
     assert inherited & drawn
 
 
-def drawn_by_threads(coins: Coins, threads: int, each: int) -> list[int]:
+def drawn_by_threads(coins: RandomSource, threads: int, each: int) -> list[int]:
     ready = Barrier(threads)
 
     def draw(_: int) -> list[int]:
@@ -282,7 +282,7 @@ def drawn_by_threads(coins: Coins, threads: int, each: int) -> list[int]:
 
 def test_eight_threads_share_no_word() -> None:
     """160,000 words from one pool, all distinct."""
-    drawn = drawn_by_threads(SystemCoins(), 8, 20_000)
+    drawn = drawn_by_threads(SystemRandomSource(), 8, 20_000)
 
     assert len(set(drawn)) == 8 * 20_000
 
@@ -303,7 +303,7 @@ def count_entropy(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_every_word_of_the_system_is_served_at_most_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over many refills, what is served and what is still pooled is what was handed out, once."""
     handed = count_entropy(monkeypatch)
-    coins = SystemCoins()
+    coins = SystemRandomSource()
     served = [coins.word() for _ in range(5 * POOL + 7)]
 
     assert len(handed) == 6 * POOL
@@ -313,7 +313,7 @@ def test_every_word_of_the_system_is_served_at_most_once(monkeypatch: pytest.Mon
 def test_nothing_is_drawn_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that only imports and constructs asks for no entropy."""
     handed = count_entropy(monkeypatch)
-    coins = SystemCoins()
+    coins = SystemRandomSource()
 
     assert handed == []
     assert coins._pool == []

@@ -20,15 +20,15 @@ from hypothesis import strategies as st
 
 from tests.enumeration import Law, law, worst_ratio
 from tests.properties.test_collections import figures, no_values, one
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.collection import Collection, Measure, lint, parse_collections
 from veilcount_shared.collection.canonical import encode
 from veilcount_shared.domain import GRID
 from veilcount_shared.epsilon import exp_lower, threshold
 from veilcount_shared.errors import DefinitionError, MessageOutOfRange
-from veilcount_shared.mechanisms import Hierarchy, Plane, Subset
+from veilcount_shared.mechanisms import ProjectiveGeometry, RangeTree, SubsetSelection
 from veilcount_shared.mechanisms.finite_field import POLYNOMIALS, is_prime
-from veilcount_shared.randomness import Coins
+from veilcount_shared.randomness import RandomSource
 
 ONE = Fraction(1)
 EPSILONS = [Fraction(each) for each in ("0.000001", "0.1", "0.5", "1", "2", "3", "4", "8", "16")]
@@ -42,12 +42,12 @@ PINNED: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
 every_epsilon = pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 
 
-def owned(level: Subset | Plane) -> int:
-    return level.owned if isinstance(level, Plane) else 1
+def owned(level: SubsetSelection | ProjectiveGeometry) -> int:
+    return level.owned if isinstance(level, ProjectiveGeometry) else 1
 
 
 @cache
-def laws(design: Hierarchy, buckets: tuple[int, ...] = SOME) -> dict[int, Law]:
+def laws(design: RangeTree, buckets: tuple[int, ...] = SOME) -> dict[int, Law]:
     """The law of a number in each of some buckets, by running `randomize` over all coins."""
     return {
         bucket: law(lambda coins, x=bucket * BUCKET: design.randomize(x, coins))  # type: ignore[misc] # mypy infers no x
@@ -61,7 +61,7 @@ def laws(design: Hierarchy, buckets: tuple[int, ...] = SOME) -> dict[int, Law]:
 @every_epsilon
 def test_the_levels_have_4_16_64_and_256_nodes(epsilon: Fraction) -> None:
     """Each reports at full epsilon: the coin that draws the level looks at no data."""
-    design = Hierarchy.at(epsilon)
+    design = RangeTree.at(epsilon)
 
     assert tuple(level.inputs for level in design.levels) == NODES
     assert {level.epsilon for level in design.levels} == {design.epsilon} == {epsilon}
@@ -70,7 +70,7 @@ def test_the_levels_have_4_16_64_and_256_nodes(epsilon: Fraction) -> None:
 @every_epsilon
 def test_messages_are_numbered_level_by_level_without_a_gap(epsilon: Fraction) -> None:
     """So a tally counts messages as they are, one counter each, and no number is wasted."""
-    design = Hierarchy.at(epsilon)
+    design = RangeTree.at(epsilon)
     counts = [level.messages for level in design.levels]
     numbered = [design.level(message) for message in range(design.messages)]
 
@@ -85,7 +85,7 @@ def test_messages_are_numbered_level_by_level_without_a_gap(epsilon: Fraction) -
 )
 def test_a_bucket_lies_in_one_node_of_each_level(bucket: int, nodes: tuple[int, ...]) -> None:
     """A quarter of its parent each."""
-    design = Hierarchy.at(ONE)
+    design = RangeTree.at(ONE)
 
     assert tuple(design.node(level, bucket) for level in range(4)) == nodes
 
@@ -95,12 +95,12 @@ def test_a_bucket_lies_in_one_node_of_each_level(bucket: int, nodes: tuple[int, 
 )
 def test_a_bucket_is_a_256th_of_the_range(grid: int, bucket: int) -> None:
     """The upper end belongs to the last."""
-    assert Hierarchy.at(ONE).bucket(grid) == bucket
+    assert RangeTree.at(ONE).bucket(grid) == bucket
 
 
 def test_what_is_no_message_is_refused() -> None:
     """All numbers below the count are messages, no other is."""
-    design = Hierarchy.at(ONE)
+    design = RangeTree.at(ONE)
 
     assert all(map(design.valid, range(design.messages)))
     assert not any(map(design.valid, (-1, design.messages, 1 << design.bits)))
@@ -109,9 +109,9 @@ def test_what_is_no_message_is_refused() -> None:
 @given(grid=st.integers(0, GRID), seed=st.integers(0, 2**32), epsilon=st.sampled_from(EPSILONS))
 def test_every_message_of_a_device_is_one(grid: int, seed: int, epsilon: Fraction) -> None:
     """Whatever the number and the coins."""
-    design = Hierarchy.at(epsilon)
+    design = RangeTree.at(epsilon)
 
-    assert design.valid(design.randomize(grid, SeededCoins(seed)))
+    assert design.valid(design.randomize(grid, SeededRandomSource(seed)))
 
 
 # -- the levels' designs ---------------------------------------------------------------------------
@@ -144,11 +144,11 @@ def test_a_level_has_the_least_variance_of_planes_and_response(
     epsilon: Fraction, place: int
 ) -> None:
     """Found here by looking at all of them, with the formulas of the README."""
-    level, k = Hierarchy.at(epsilon).levels[place], NODES[place]
+    level, k = RangeTree.at(epsilon).levels[place], NODES[place]
     response = variance(k, epsilon, Fraction(1, k), Fraction(0))
     planes = geometries(k, epsilon)
 
-    if isinstance(level, Subset):
+    if isinstance(level, SubsetSelection):
         assert level.w == 1
         assert all(response <= found for found, _, _ in planes)
     else:
@@ -160,39 +160,42 @@ def test_a_level_has_the_least_variance_of_planes_and_response(
 def test_more_privacy_makes_the_levels_planes_and_less_makes_them_responses() -> None:
     """At epsilon 1 three of them are planes, at 8 none is: the true node comes through."""
     kinds = {
-        epsilon: [type(level) for level in Hierarchy.at(epsilon).levels]
+        epsilon: [type(level) for level in RangeTree.at(epsilon).levels]
         for epsilon in (ONE, Fraction(8))
     }
 
-    assert kinds == {ONE: [Subset, Plane, Plane, Plane], 8: [Subset] * 4}
+    assert kinds == {
+        ONE: [SubsetSelection, ProjectiveGeometry, ProjectiveGeometry, ProjectiveGeometry],
+        8: [SubsetSelection] * 4,
+    }
 
 
 def test_levels_that_are_no_tree_are_refused() -> None:
     """Any other numbers of nodes, or another order."""
     with pytest.raises(ValueError, match="4, 16, 64 and 256"):
-        Hierarchy(Hierarchy.at(ONE).levels[::-1])
+        RangeTree(RangeTree.at(ONE).levels[::-1])
 
 
 def test_levels_of_different_epsilons_are_refused() -> None:
     """One would reveal more than is claimed."""
-    mild, strong = Hierarchy.at(ONE).levels, Hierarchy.at(Fraction(2)).levels
+    mild, strong = RangeTree.at(ONE).levels, RangeTree.at(Fraction(2)).levels
 
     with pytest.raises(ValueError, match="the same epsilon"):
-        Hierarchy((*mild[:3], strong[3]))
+        RangeTree((*mild[:3], strong[3]))
 
 
 def test_a_level_whose_messages_have_gaps_is_refused() -> None:
     """A mask of 16 bits is a message for some numbers only."""
-    levels = Hierarchy.at(ONE).levels
+    levels = RangeTree.at(ONE).levels
 
     with pytest.raises(ValueError, match="0, 1, 2"):
-        Hierarchy((levels[0], Subset.at(ONE, 16, 4), *levels[2:]))
+        RangeTree((levels[0], SubsetSelection.at(ONE, 16, 4), *levels[2:]))
 
 
 @pytest.mark.parametrize(("epsilon", "canonical"), PINNED["designs"])
 def test_the_levels_of_an_epsilon_never_change(epsilon: str, canonical: dict[str, Any]) -> None:
     """Designs, orders, and the thresholds to their last bit."""
-    assert Hierarchy.at(Fraction(epsilon)).canonical() == canonical
+    assert RangeTree.at(Fraction(epsilon)).canonical() == canonical
 
 
 # -- exact privacy ---------------------------------------------------------------------------------
@@ -201,7 +204,7 @@ def test_the_levels_of_an_epsilon_never_change(epsilon: str, canonical: dict[str
 @every_epsilon
 def test_the_whole_law_is_a_quarter_of_each_levels(epsilon: Fraction) -> None:
     """A node's own messages share P evenly, all others of the level the rest; nothing is lost."""
-    design = Hierarchy.at(epsilon)
+    design = RangeTree.at(epsilon)
     for bucket in (0, 100, 255):
         found = laws(design)[bucket]
         expected = {}
@@ -218,7 +221,7 @@ def test_the_whole_law_is_a_quarter_of_each_levels(epsilon: Fraction) -> None:
 @every_epsilon
 def test_no_message_tells_two_numbers_apart_by_more_than_epsilon(epsilon: Fraction) -> None:
     """The worst ratio over all messages, in Fractions: at most e^epsilon."""
-    ratio = worst_ratio(list(laws(Hierarchy.at(epsilon)).values()))
+    ratio = worst_ratio(list(laws(RangeTree.at(epsilon)).values()))
 
     assert 1 < ratio <= exp_lower(epsilon)
 
@@ -227,7 +230,7 @@ def test_no_message_tells_two_numbers_apart_by_more_than_epsilon(epsilon: Fracti
 @pytest.mark.parametrize("place", range(4))
 def test_one_more_in_any_levels_threshold_is_caught(epsilon: Fraction, place: int) -> None:
     """Past its own check, 1 in 2^64 too many: the enumeration sees it in any of the levels."""
-    design = copy.copy(Hierarchy.at(epsilon))
+    design = copy.copy(RangeTree.at(epsilon))
     level = copy.copy(design.levels[place])
     object.__setattr__(level, "a", level.a + 1)
     levels = (*design.levels[:place], level, *design.levels[place + 1 :])
@@ -236,10 +239,10 @@ def test_one_more_in_any_levels_threshold_is_caught(epsilon: Fraction, place: in
     assert worst_ratio(list(laws(design, (0, 255)).values())) > exp_lower(epsilon)
 
 
-class Curious(Hierarchy):
+class Curious(RangeTree):
     """A mistake that would help accuracy: large numbers are reported more coarsely."""
 
-    def randomize(self, grid: int, coins: Coins) -> int:
+    def randomize(self, grid: int, coins: RandomSource) -> int:
         level = coins.below(2) + (2 if grid < GRID // 2 else 0)
         node = self.node(level, self.bucket(grid))
         return self.starts[level] + self.levels[level].randomize(node, coins)
@@ -247,7 +250,7 @@ class Curious(Hierarchy):
 
 def test_a_level_that_depends_on_the_number_is_caught() -> None:
     """What cannot be sent for one number but for another has no bound."""
-    curious = Curious(Hierarchy.at(ONE).levels)
+    curious = Curious(RangeTree.at(ONE).levels)
 
     with pytest.raises(AssertionError, match="a message of its own"):
         worst_ratio(list(laws(curious).values()))
@@ -270,7 +273,7 @@ def test_ranges_cost_what_any_answer_does() -> None:
     """Epsilon an event, a day and in all: one report, whichever level it tells."""
     collection = one(f"{LINES}\nepsilon = 0.5\nunit = 'event'\nper_day = 4\nanswers = 7")
 
-    assert isinstance(collection.design, Hierarchy)
+    assert isinstance(collection.design, RangeTree)
     assert figures(collection) == (Fraction(1, 2), 2, 14)
 
 
@@ -297,7 +300,9 @@ def test_a_definition_keeps_epsilon_for_values_of_all_kinds() -> None:
     """Clamped and infinite numbers. What is no number is drawn first; that keeps epsilon too."""
     collection = one(LINES)
     numbers = [law(lambda coins, v=v: collection.randomize(v, coins)) for v in VALUES[:-3]]  # type: ignore[misc]
-    sent = [collection.randomize(value, SeededCoins(seed)) for seed, value in enumerate(VALUES)]
+    sent = [
+        collection.randomize(value, SeededRandomSource(seed)) for seed, value in enumerate(VALUES)
+    ]
 
     assert worst_ratio(numbers) <= exp_lower(ONE)
     assert all(map(collection.design.valid, sent))

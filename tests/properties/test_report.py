@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Linkage, Model
 from veilcount_shared.errors import (
@@ -23,7 +23,13 @@ from veilcount_shared.errors import (
     WrongLength,
     WrongSeries,
 )
-from veilcount_shared.mechanisms import Distribution, Mean, Plain, Plane, Subset
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    Identity,
+    MeanMechanism,
+    ProjectiveGeometry,
+    SubsetSelection,
+)
 from veilcount_shared.report import (
     MAX_MESSAGE,
     MAX_PADDING,
@@ -140,7 +146,7 @@ def report_of(name: str, **other: Any) -> Report:
 
 def message_of(collection: Collection, seed: int) -> int:
     door = collection.reveal if collection.model is Model.CENTRAL else collection.randomize
-    return door(0, SeededCoins(seed))
+    return door(0, SeededRandomSource(seed))
 
 
 def refused(report: Report, name: str) -> ReportError:
@@ -162,10 +168,16 @@ def test_the_definitions_here_are_of_every_design_and_linkage() -> None:
     shapes = {
         (design.w > 1, design.masked)
         for collection in COLLECTIONS.values()
-        if isinstance(design := collection.design, Subset)
+        if isinstance(design := collection.design, SubsetSelection)
     }
 
-    assert {Subset, Plane, Mean, Distribution, Plain} == designs
+    assert {
+        SubsetSelection,
+        ProjectiveGeometry,
+        MeanMechanism,
+        DistributionMechanism,
+        Identity,
+    } == designs
     assert {(False, False), (True, False), (True, True)} == shapes
     assert set(Linkage) == {collection.linkage for collection in COLLECTIONS.values()}
 
@@ -176,7 +188,7 @@ def test_what_a_device_sends_is_allowed(
     name: str, seed: int, answer: int, data: st.DataObject
 ) -> None:
     """Every message of the randomizer, in every slot of the schedule, is returned as it was."""
-    collection, coins = COLLECTIONS[name], SeededCoins(seed)
+    collection, coins = COLLECTIONS[name], SeededRandomSource(seed)
     period = data.draw(st.integers(0, collection.periods - 1))
     secret = seed.to_bytes(SECRET_BYTES, "big")
     message = message_of(collection, seed)
@@ -276,7 +288,7 @@ def refuses_message(name: str, message: int) -> bool:
 def test_a_mask_of_another_weight_is_refused() -> None:
     """Of all masks of 17 bits, and the bits above them, the design's subsets alone are messages."""
     design = COLLECTIONS["collected"].design
-    assert isinstance(design, Subset)
+    assert isinstance(design, SubsetSelection)
     taken = 0
     for message in range(1 << design.k):
         taken += design.valid(message)
@@ -291,7 +303,7 @@ def test_a_mask_of_another_weight_is_refused() -> None:
 def members(*numbers: int) -> int:
     """Return the packed subset, the first member lowest."""
     design = COLLECTIONS["members"].design
-    assert isinstance(design, Subset)
+    assert isinstance(design, SubsetSelection)
     assert len(numbers) <= design.w
     given = [*numbers, *range(numbers[-1] + 1, numbers[-1] + 1 + design.w - len(numbers))]
     return sum(number << place * design.label_bits for place, number in enumerate(given))

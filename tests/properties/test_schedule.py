@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.properties.test_collections import no_values
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import periods, schedule
 from veilcount_shared.collection import (
     Adjacency,
@@ -312,7 +312,7 @@ def test_an_unlinked_report_has_slot_zero() -> None:
 
 def names(collection: Collection, secret: bytes = SECRET, times: int = 2) -> list[bytes]:
     """Return the pseudonyms of the first ten periods, each asked for as often."""
-    coins = SeededCoins(1)
+    coins = SeededRandomSource(1)
     return [
         schedule.pseudonym(secret, collection, period, coins)
         for period in range(10)
@@ -390,7 +390,7 @@ def test_a_person_is_asked_by_exactly_one_of_two_twins() -> None:
 
 def test_a_twins_coin_is_the_one_of_the_protocol() -> None:
     """Its purpose is the word, the app and both names, sorted."""
-    coins = [schedule.SecretCoins(one, "twin", "acme", "far", "near") for one in SECRETS]
+    coins = [schedule.SecretRandomSource(one, "twin", "acme", "far", "near") for one in SECRETS]
 
     assert [schedule.asked(one, NEAR) for one in SECRETS] == [each.below(2) == 1 for each in coins]
 
@@ -458,7 +458,10 @@ def everything(secret: bytes, collection: Collection) -> list[object]:
         sorted(schedule.answering_periods(secret, collection)),
         [schedule.instant(secret, collection, period) for period in range(5)],
         [schedule.slot(secret, collection, period, 0) for period in range(5)],
-        [schedule.pseudonym(secret, collection, period, SeededCoins(1)) for period in range(5)],
+        [
+            schedule.pseudonym(secret, collection, period, SeededRandomSource(1))
+            for period in range(5)
+        ],
     ]
 
 
@@ -505,7 +508,7 @@ VECTORS: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
 def test_a_schedule_is_pinned(vector: dict[str, Any]) -> None:
     """So that an update changes nobody's periods, slots or names."""
     collection = parse_collections("\n".join(VECTORS["toml"]), no_values)[vector["collection"]]
-    secret, coins = bytes.fromhex(vector["secret"]), SeededCoins(0)
+    secret, coins = bytes.fromhex(vector["secret"]), SeededRandomSource(0)
 
     assert collection.fingerprint == vector["fingerprint"]
     assert schedule.asked(secret, collection) is vector["asked"]
@@ -532,7 +535,7 @@ def test_a_cohort_is_pinned(vector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("vector", VECTORS["words"])
 def test_the_coins_of_a_secret_are_pinned(vector: dict[str, Any]) -> None:
     """Word by word, for whoever writes a client in another language."""
-    coins = schedule.SecretCoins(bytes.fromhex(vector["secret"]), *vector["purpose"])
+    coins = schedule.SecretRandomSource(bytes.fromhex(vector["secret"]), *vector["purpose"])
 
     assert [f"{coins.word():016x}" for _ in vector["words"]] == vector["words"]
 

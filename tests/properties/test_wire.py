@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from tests.strategies import Shape, batches, json_values, of_shape, shapes
 from veilcount_shared import errors, plan
 from veilcount_shared.errors import WireError
-from veilcount_shared.mechanisms import Plane
+from veilcount_shared.mechanisms import ProjectiveGeometry
 from veilcount_shared.report import (
     MAX_MESSAGE,
     MAX_PADDING,
@@ -346,7 +346,9 @@ def test_a_packed_report_costs_at_most_32_bytes_up_to_a_million_values(epsilon: 
         plan(k, epsilon).design
         for k in (2, 3, 10, 100, 257, 1000, 10_000, 65_537, 100_000, 300_000, 1_000_000)
     ]
-    short = [design for design in designs if isinstance(design, Plane) or design.w == 1]
+    short = [
+        design for design in designs if isinstance(design, ProjectiveGeometry) or design.w == 1
+    ]
 
     assert short
     assert max(cost(-(-design.bits // 8)) for design in short) <= 32

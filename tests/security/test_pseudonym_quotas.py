@@ -24,9 +24,9 @@ from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.errors import SettingsError
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.settings import MOST_CLASSES, NEW_PER_HOUR, ROOM, Settings
-from veilcount_aggregator.store.sqlite.database import SqliteFile
+from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 from veilcount_aggregator.store.sqlite.schema import STEPS
-from veilcount_aggregator.store.sqlite.url import Place
+from veilcount_aggregator.store.sqlite.url import SqliteUrl
 from veilcount_client.delivery.body_packing import MOST_IN_BODY
 from veilcount_shared.report import MAX_REPORTS, OPEN_BODY_PSEUDONYMS, Report
 from veilcount_shared.verdict import Verdict
@@ -228,7 +228,7 @@ def _kept(made: World) -> list[tuple[int, int, str, int]]:
 def test_a_store_of_the_first_schema_gets_quotas(tmp_path: Path) -> None:
     """With the tables that it lacks."""
     url = f"sqlite:///{tmp_path}/store.db"
-    first = SqliteFile(Place(tmp_path / "store.db"), STEPS[:1])
+    first = SqliteDatabase(SqliteUrl(tmp_path / "store.db"), STEPS[:1])
     first.open(make=True)
     first.close()
     with world(tmp_path, FILE, url=url, max_new_pseudonyms_per_hour=1) as made:

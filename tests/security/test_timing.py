@@ -11,7 +11,7 @@ from string import ascii_letters
 import pytest
 from scipy.stats import mannwhitneyu
 
-from veilcount_aggregator.auth.api_keys import Key, Keyring, Role
+from veilcount_aggregator.auth.api_keys import ApiKey, ApiKeys, Role
 from veilcount_aggregator.auth.api_keys import _digest as digest_of
 
 ALPHA = 1e-4
@@ -22,15 +22,15 @@ SECRET = "veilcount_admin_" + "Ab3_" * 10 + "xyz"  # as long as a real one
 Find = Callable[[str], object]
 
 
-class Asked(Mapping[str, Key]):
+class Asked(Mapping[str, ApiKey]):
     """The keys of a ring, and all that anybody looked for among them."""
 
-    def __init__(self, keys: Mapping[str, Key]) -> None:
+    def __init__(self, keys: Mapping[str, ApiKey]) -> None:
         """Nobody has looked yet."""
         self._keys = keys
         self.asked: list[str] = []
 
-    def __getitem__(self, name: str) -> Key:
+    def __getitem__(self, name: str) -> ApiKey:
         """Note what is looked for."""
         self.asked.append(name)
         return self._keys[name]
@@ -42,16 +42,16 @@ class Asked(Mapping[str, Key]):
         return len(self._keys)
 
 
-def ring() -> Keyring:
+def ring() -> ApiKeys:
     """Return a ring with one key."""
-    key = Key(
+    key = ApiKey(
         "00000000",
         Role.ADMIN,
         "",
         digest_of(SECRET),
         datetime(2026, 12, 3, tzinfo=UTC).date().isoformat(),
     )
-    return Keyring({key.digest: key})
+    return ApiKeys({key.digest: key})
 
 
 def guesses(source: random.Random) -> list[tuple[bool, str]]:
@@ -71,9 +71,9 @@ def guesses(source: random.Random) -> list[tuple[bool, str]]:
 def test_a_key_is_looked_for_by_its_hash_alone() -> None:
     """So a comparison that ends early tells of a hash, which nobody can choose."""
     keys = Asked(ring().keys)
-    found = Keyring(keys).find(SECRET)
+    found = ApiKeys(keys).find(SECRET)
     for wrong in (SECRET[:-1], SECRET + "x", SECRET[:-1] + "!", "", "x" * 100_000, "\udcff"):
-        assert Keyring(keys).find(wrong) is None
+        assert ApiKeys(keys).find(wrong) is None
 
     assert found is not None
     assert all(len(each) == 64 and SECRET not in each for each in keys.asked)

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from veilcount_aggregator.estimation import Target
+from veilcount_aggregator.estimation import IntervalTarget
 from veilcount_aggregator.estimation.clopper_pearson import upper
-from veilcount_aggregator.estimation.proportions import Supports
-from veilcount_aggregator.estimation.response_distribution import Law
-from veilcount_shared.mechanisms import Mean
+from veilcount_aggregator.estimation.proportions import SupportCounts
+from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
+from veilcount_shared.mechanisms import MeanMechanism
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -101,20 +101,28 @@ class Support:
         return Support(first + np.arange(len(chances)), chances)
 
 
-def support(law: Law, n: int, share: float, target: Target) -> tuple[Support, float]:
+def support(
+    law: ResponseDistribution, n: int, share: float, target: IntervalTarget
+) -> tuple[Support, float]:
     """The support of a value, and the share that is true of what the interval is of."""
-    if target is Target.POPULATION:
+    if target is IntervalTarget.POPULATION:
         return Support.of(n, law.Q + share * law.gap), share
     holders = round(share * n)
     return Support.of(holders, law.P) + Support.of(n - holders, law.Q), holders / n
 
 
 def coverage(
-    law: Law, n: int, share: float, target: Target, truly: Law | None = None, *, width: float = 1.0
+    law: ResponseDistribution,
+    n: int,
+    share: float,
+    target: IntervalTarget,
+    truly: ResponseDistribution | None = None,
+    *,
+    width: float = 1.0,
 ) -> float:
     """The probability that the interval of a value, or a part of it, holds its true share."""
     likely, true = support(truly or law, n, share, target)
-    low, high = Supports(n, likely.counts, law, 1).interval(1 - LEVEL, target)
+    low, high = SupportCounts(n, likely.counts, law, 1).interval(1 - LEVEL, target)
     low, high = (low + high - width * (high - low)) / 2, (low + high + width * (high - low)) / 2
     return float(likely.chances @ ((low <= true + 1e-12) & (true - 1e-12 <= high)))
 
@@ -122,7 +130,7 @@ def coverage(
 # -- the mean of a number --------------------------------------------------------------------------
 
 
-def level_laws(design: Mean, numbers: Floats) -> Floats:
+def level_laws(design: MeanMechanism, numbers: Floats) -> Floats:
     """The probability of each level for each number, its start drawn as the device draws it."""
     rows = np.array([[float(chance) for chance in row] for row in design.rows])
     means = np.array([float(mean) for mean in design.means])
@@ -143,7 +151,7 @@ def counters_of(
         yield rng.multinomial(answering, laws).sum(axis=0)
 
 
-def mean_errors(design: Mean, numbers: Floats, counts: Ints) -> tuple[Floats, Floats]:
+def mean_errors(design: MeanMechanism, numbers: Floats, counts: Ints) -> tuple[Floats, Floats]:
     """Every error that the decoded mean of a cohort can have, in [0, 1], and how likely it is.
 
     The values of the levels are integers, so their sum is a lattice and its distribution a product

@@ -21,8 +21,8 @@ from veilcount_aggregator.analysis.audit.known_bugs import (
     plane_attempt,
     whole_record,
 )
-from veilcount_shared.mechanisms import Subset
-from veilcount_shared.randomness import WORD_BITS, WORDS, Coins
+from veilcount_shared.mechanisms import SubsetSelection
+from veilcount_shared.randomness import WORD_BITS, WORDS, RandomSource
 
 
 def true_bit_over_noise_loss() -> float:
@@ -41,7 +41,7 @@ def plane_loss(*, repaired: bool) -> float:
 def _plane_law(x: int, *, repaired: bool) -> Law:
     again = -1
 
-    def once(coins: Coins) -> int:
+    def once(coins: RandomSource) -> int:
         message = plane_attempt(x, coins, repaired=repaired)
         return again if message is None else message
 
@@ -54,7 +54,7 @@ def record_loss(attributes: int, *, repaired: bool) -> float:
     """Return its exact loss between the two records that differ in all attributes."""
     plant = whole_record(attributes)
 
-    def told(bit: int, coins: Coins) -> int:
+    def told(bit: int, coins: RandomSource) -> int:
         return int.from_bytes(plant(coins, repaired=repaired)((bit,) * attributes), "big")
 
     return log(worst_ratio([law(partial(told, bit)) for bit in (0, 1)]))
@@ -63,7 +63,7 @@ def record_loss(attributes: int, *, repaired: bool) -> float:
 # -- processes ---
 
 
-class InheritedCoins(Coins):
+class InheritedCoins(RandomSource):
     """A pool of system words that a forked child goes on serving: no look at the process id."""
 
     POOL_WORDS = 256
@@ -81,12 +81,12 @@ class InheritedCoins(Coins):
 FORKED = 100  # reports of one worker: each takes two words at most, so they end before the pool
 
 
-def two_workers(value: int, samples: int, coins: Coins) -> list[bytes]:
+def two_workers(value: int, samples: int, coins: RandomSource) -> list[bytes]:
     """Return joint messages of two forked workers: one answers `value`, the other a known 0.
 
     The pool is filled before each fork, as it is by a server that randomizes once while it starts.
     """
-    coin = Subset.at(ONE, 2, 1)
+    coin = SubsetSelection.at(ONE, 2, 1)
     joint: list[bytes] = []
     while len(joint) < samples:
         coins.word()
@@ -98,7 +98,7 @@ def two_workers(value: int, samples: int, coins: Coins) -> list[bytes]:
     return joint[:samples]
 
 
-def _stream(coin: Subset, x: int, coins: Coins) -> bytes:
+def _stream(coin: SubsetSelection, x: int, coins: RandomSource) -> bytes:
     return bytes(coin.randomize(x, coins) for _ in range(FORKED))
 
 

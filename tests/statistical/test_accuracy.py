@@ -21,9 +21,9 @@ from scipy.stats import chi2
 from tests.aggregator.estimation.collection_fixtures import of_number, of_values
 from tests.statistical.coverage_harness import level_laws
 from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation import Average, Frequencies, estimate
-from veilcount_aggregator.estimation.response_distribution import Law
-from veilcount_shared.mechanisms import Mean, Plane, Subset
+from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates, estimate
+from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
+from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
 
 Floats = NDArray[np.float64]
 
@@ -52,9 +52,9 @@ CONSISTENT = [
 ]
 
 
-def exact_error(design: Subset | Plane, shares: Floats) -> float:
+def exact_error(design: SubsetSelection | ProjectiveGeometry, shares: Floats) -> float:
     """The root mean squared error of shares of a cohort of 100,000, by the law."""
-    squares = Law.of(design).variance(shares, sampled=False) / N
+    squares = ResponseDistribution.of(design).variance(shares, sampled=False) / N
     return float(np.sqrt(squares.mean()))
 
 
@@ -70,14 +70,14 @@ def errors(k: int, epsilon: str, seed: int, view: Literal["raw", "consistent"] =
     collection, rng = of_values(k, epsilon), np.random.default_rng(seed)
     people = rng.multinomial(N, zipf(k))
     shown = estimate(collection, simulate(collection, people, rng), view=view)
-    assert isinstance(shown, Frequencies)
+    assert isinstance(shown, ShareEstimates)
     return shown.frequency - people / N
 
 
 @pytest.mark.parametrize(("k", "epsilon", "most"), RAW)
 def test_shares_err_no_more_than_they_may(k: int, epsilon: str, most: float) -> None:
     design = of_values(k, epsilon).design
-    assert isinstance(design, Subset | Plane)
+    assert isinstance(design, SubsetSelection | ProjectiveGeometry)
 
     assert 100 * exact_error(design, np.zeros(1)) <= most
 
@@ -88,7 +88,7 @@ def test_shares_err_no_more_than_they_may(k: int, epsilon: str, most: float) -> 
 def test_simulated_shares_err_as_the_law_says(k: int, epsilon: str, rounds: int) -> None:
     """Chi-square, alpha = 1e-6; the law of an epsilon 30 % away would be rejected."""
     design = of_values(k, epsilon).design
-    assert isinstance(design, Subset | Plane)
+    assert isinstance(design, SubsetSelection | ProjectiveGeometry)
     squares = sum(float((errors(k, epsilon, seed) ** 2).sum()) for seed in range(rounds))
     free = rounds * (k - 1)  # the shares of one round have a fixed sum, or next to one
     expected = exact_error(design, zipf(k)) ** 2 * rounds * k
@@ -113,10 +113,10 @@ def test_the_mean_of_any_crowd_has_at_most_this_variance(epsilon: str, most: flo
     """Of numbers on [-1, 1], n times; the error of a cohort's mean is the root of it over n."""
     collection = of_number(-1, 1, epsilon)
     design = collection.design
-    assert isinstance(design, Mean)
+    assert isinstance(design, MeanMechanism)
     many = np.full(design.counters, 1_000)  # the noise of few is not normal
     shown = estimate(collection, many, target="cohort")
-    assert isinstance(shown, Average)
+    assert isinstance(shown, MeanEstimate)
 
     half = (shown.high - shown.low) / 2
 
@@ -142,7 +142,7 @@ def test_the_mean_age_of_adult_is_known_to_a_third_of_a_year() -> None:
     """At epsilon 1: the exact error of these ages, and 300 simulated rounds that agree."""
     collection, counted = of_number(17, 90), ages()
     design = collection.design
-    assert isinstance(design, Mean)
+    assert isinstance(design, MeanMechanism)
     people = np.array([counted[age] for age in range(17, 91)])
     laws = level_laws(design, np.linspace(0, 1, 74))
     said = 17 + 73 * np.array([float(level) for level in design.decoded])
@@ -153,7 +153,7 @@ def test_the_mean_age_of_adult_is_known_to_a_third_of_a_year() -> None:
     true = float(people @ np.arange(17, 91)) / 48_842
     for _ in range(300):
         shown = estimate(collection, rng.multinomial(people, laws).sum(axis=0), target="cohort")
-        assert isinstance(shown, Average)
+        assert isinstance(shown, MeanEstimate)
         squares += (shown.mean - true) ** 2 / error**2
         held += shown.low <= true <= shown.high
 

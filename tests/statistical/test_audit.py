@@ -18,12 +18,18 @@ from itertools import count
 import numpy as np
 import pytest
 
-from veilcount_aggregator.analysis.audit import Finding, audit, judge, rows
-from veilcount_client.testing import SeededCoins
+from veilcount_aggregator.analysis.audit import AuditResult, audit, judge, rows
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import GRID
-from veilcount_shared.mechanisms import Distribution, Mean, Plane, Subset, plan
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    MeanMechanism,
+    ProjectiveGeometry,
+    SubsetSelection,
+    plan,
+)
 
-Design = Subset | Plane | Mean | Distribution
+Design = SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism
 
 ALPHA = 0.001
 SEEN = 0.9  # of the claim, at least
@@ -39,9 +45,9 @@ class Case:
     samples: int
     symbol_bits: tuple[int, ...] = (1, 8)
 
-    def audit(self, epsilon: Fraction, part: int = 1) -> Finding:
+    def audit(self, epsilon: Fraction, part: int = 1) -> AuditResult:
         """Audit the design built for this epsilon, against the claim, by a part of N."""
-        design, coins = self.design(epsilon), SeededCoins(1)
+        design, coins = self.design(epsilon), SeededRandomSource(1)
         width = -(-design.bits // 8)
 
         def emit(value: object) -> bytes:
@@ -52,29 +58,29 @@ class Case:
         return audit(emit, self.pair, self.claimed, samples=samples, symbol_bits=symbols)
 
 
-def packed(epsilon: Fraction) -> Subset:
+def packed(epsilon: Fraction) -> SubsetSelection:
     """Return the subsets of 18 of 1,024, their sorted members packed end to end."""
-    return Subset.at(epsilon, 1024, 18)
+    return SubsetSelection.at(epsilon, 1024, 18)
 
 
 #: every pair of inputs of a subset or a plane is as telling as any other; of a window, the two ends
 CASES = {
-    "k=2, eps 1": Case(lambda eps: Subset.at(eps, 2, 1), 1, (0, 1), 40_000),
-    "k=2, eps 4": Case(lambda eps: Subset.at(eps, 2, 1), 4, (0, 1), 20_000),
-    "k=64 w=1, eps 1": Case(lambda eps: Subset.at(eps, 64, 1), 1, (3, 40), 600_000),
-    "k=64 w=1, eps 4": Case(lambda eps: Subset.at(eps, 64, 1), 4, (3, 40), 40_000),
-    "mask k=64 w=17, eps 1": Case(lambda eps: Subset.at(eps, 64, 17), 1, (3, 40), 60_000),
+    "k=2, eps 1": Case(lambda eps: SubsetSelection.at(eps, 2, 1), 1, (0, 1), 40_000),
+    "k=2, eps 4": Case(lambda eps: SubsetSelection.at(eps, 2, 1), 4, (0, 1), 20_000),
+    "k=64 w=1, eps 1": Case(lambda eps: SubsetSelection.at(eps, 64, 1), 1, (3, 40), 600_000),
+    "k=64 w=1, eps 4": Case(lambda eps: SubsetSelection.at(eps, 64, 1), 4, (3, 40), 40_000),
+    "mask k=64 w=17, eps 1": Case(lambda eps: SubsetSelection.at(eps, 64, 17), 1, (3, 40), 60_000),
     "packed k=1024 w=18, eps 4": Case(packed, 4, (5, 900), 40_000, (1, 8, 10)),
     "plane k=1024 PG(5,4), eps 1": Case(
-        lambda eps: Plane.at(eps, 1024, 4, 6), 1, (5, 900), 150_000
+        lambda eps: ProjectiveGeometry.at(eps, 1024, 4, 6), 1, (5, 900), 150_000
     ),
     "plane k=1024 PG(2,53), eps 4": Case(
-        lambda eps: Plane.at(eps, 1024, 53, 3), 4, (5, 900), 40_000
+        lambda eps: ProjectiveGeometry.at(eps, 1024, 53, 3), 4, (5, 900), 40_000
     ),
-    "mean, eps 1": Case(Mean.at, 1, (0, GRID), 40_000),
-    "mean, eps 4": Case(Mean.at, 4, (0, GRID), 40_000),
-    "distribution, eps 1": Case(Distribution.at, 1, (0, GRID), 40_000),
-    "distribution, eps 4": Case(Distribution.at, 4, (0, GRID), 40_000),
+    "mean, eps 1": Case(MeanMechanism.at, 1, (0, GRID), 40_000),
+    "mean, eps 4": Case(MeanMechanism.at, 4, (0, GRID), 40_000),
+    "distribution, eps 1": Case(DistributionMechanism.at, 1, (0, GRID), 40_000),
+    "distribution, eps 4": Case(DistributionMechanism.at, 4, (0, GRID), 40_000),
 }
 
 
@@ -109,11 +115,11 @@ def test_the_same_design_with_a_third_more_epsilon_is_found_broken(name: str, pa
 def test_the_audited_designs_are_those_that_the_planner_takes() -> None:
     """What is packed, masked or a plane above is so in a definition too."""
     assert plan(1024, 4).design == packed(Fraction(4))
-    assert plan(64, 1).design == Subset.at(Fraction(1), 64, 17)
-    assert plan(1024, 1).design == Plane.at(Fraction(1), 1024, 4, 6)
+    assert plan(64, 1).design == SubsetSelection.at(Fraction(1), 64, 17)
+    assert plan(1024, 1).design == ProjectiveGeometry.at(Fraction(1), 1024, 4, 6)
     assert (plan(64, 4).design, plan(2, 4).design) == (
-        Subset.at(Fraction(4), 64, 1),
-        Subset.at(Fraction(4), 2, 1),
+        SubsetSelection.at(Fraction(4), 64, 1),
+        SubsetSelection.at(Fraction(4), 2, 1),
     )
 
 
@@ -162,7 +168,7 @@ def test_values_are_emitted_in_pairs_of_equal_number() -> None:
     assert finding.broken
 
 
-def _coin_audit(seed: int, alpha: float, *, truth: float) -> Finding:
+def _coin_audit(seed: int, alpha: float, *, truth: float) -> AuditResult:
     """Audit Warner's coin of 8,000 devices, against a claim of 1."""
     generator = np.random.default_rng(seed)
     keep = 1 / (1 + np.exp(-truth))

@@ -21,9 +21,9 @@ from veilcount_aggregator.estimation.clopper_pearson import lower, upper
 from veilcount_aggregator.estimation.confidence_intervals import Counts
 from veilcount_aggregator.queries import comparison_values, shared_respondents
 from veilcount_aggregator.queries.comparison import compare_sides
-from veilcount_aggregator.queries.comparison_schema import CompareAnswer
+from veilcount_aggregator.queries.comparison_schema import CompareResult
 from veilcount_aggregator.queries.comparison_sides import Read, Side
-from veilcount_aggregator.queries.estimate_query import Question
+from veilcount_aggregator.queries.estimate_query import EstimateQuery
 from veilcount_aggregator.queries.time_ranges import stretch
 from veilcount_aggregator.series.series import Series
 from veilcount_shared import Collection, parse_collections
@@ -31,7 +31,7 @@ from veilcount_shared import Collection, parse_collections
 Ints = NDArray[np.int64]
 Pair = tuple[Ints, Ints]
 Drawn = Callable[[np.random.Generator], Pair]
-Compared = Callable[[np.random.Generator], CompareAnswer]
+Compared = Callable[[np.random.Generator], CompareResult]
 
 ALPHA = 1e-4
 LEAST = 0.935
@@ -58,7 +58,7 @@ def collection(asks: str, epsilon: str, k: int = 2, unit: str = "month") -> Coll
     return parse_collections(text, lambda _: [f"value {place}" for place in range(k)])["c"]
 
 
-def side(asked: Collection, period: int, counters: Counts, common: Question) -> Read:
+def side(asked: Collection, period: int, counters: Counts, common: EstimateQuery) -> Read:
     """One period of a collection, with these counters."""
     series = Series(asked)
     span = stretch(series, range(period, period + 1), TODAY)
@@ -96,11 +96,11 @@ def outcome(compared: Compared, rounds: int) -> Outcome:
 
 def of_two_periods(
     asked: Collection, draw: Drawn
-) -> Callable[[np.random.Generator], CompareAnswer]:
+) -> Callable[[np.random.Generator], CompareResult]:
     """Compare two periods that these persons answered."""
 
-    def compared(rng: np.random.Generator) -> CompareAnswer:
-        common = Question()
+    def compared(rng: np.random.Generator) -> CompareResult:
+        common = EstimateQuery()
         a, b = (
             side(asked, period, simulate(asked, people, rng), common)
             for period, people in enumerate(draw(rng))
@@ -199,9 +199,9 @@ def test_what_is_disjoint_is_no_wider() -> None:
     """A period against itself cannot be: two cells of one period, and one answer a campaign."""
     monthly, once = collection(VALUES, "4"), collection(f"{VALUES}\nanswers = 1", "4")
     half = np.array([1_000, 1_000])
-    pair = [side(monthly, 0, half, Question()) for _ in "ab"]
-    campaign = [side(once, period, half, Question()) for period in range(2)]
-    again = [side(monthly, period, half, Question()) for period in range(2)]
+    pair = [side(monthly, 0, half, EstimateQuery()) for _ in "ab"]
+    campaign = [side(once, period, half, EstimateQuery()) for period in range(2)]
+    again = [side(monthly, period, half, EstimateQuery()) for period in range(2)]
 
     assert not shared_respondents.possible(*pair)
     assert not shared_respondents.possible(*campaign)
@@ -216,8 +216,8 @@ def of_two_series(n: tuple[int, int], k: int) -> Compared:
     """Compare the ten largest shares of two definitions; all shares are the same."""
     series = [collection(VALUES, epsilon, k, "user") for epsilon in ("2", "3")]
 
-    def compared(rng: np.random.Generator) -> CompareAnswer:
-        common = Question(top=10)
+    def compared(rng: np.random.Generator) -> CompareResult:
+        common = EstimateQuery(top=10)
         people = [rng.multinomial(each, np.full(k, 1 / k)) for each in n]
         a, b = (
             side(asked, 0, simulate(asked, held, rng), common)
@@ -248,7 +248,7 @@ def test_a_list_picked_by_one_side_is_covered_too_seldom(monkeypatch: pytest.Mon
 
 def test_values_are_picked_by_both_sides_according_to_their_precision() -> None:
     """The larger side decides, and a value that only the smaller holds is left out."""
-    asked, common = collection(VALUES, "4", 150), Question(top=1)
+    asked, common = collection(VALUES, "4", 150), EstimateQuery(top=1)
     rng = np.random.default_rng(3)
     large, small = falling(150, 50_000), np.zeros(150, np.int64)
     small[9] = 50

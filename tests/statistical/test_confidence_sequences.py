@@ -17,22 +17,22 @@ from numpy.typing import NDArray
 from tests.aggregator.estimation.collection_fixtures import of_number, of_values, question
 from veilcount_aggregator.analysis.simulation import simulate
 from veilcount_aggregator.estimation import (
-    Average,
-    Frequencies,
-    Looks,
-    Target,
-    Terms,
-    Unanswered,
+    IntervalTarget,
+    IntervalTerms,
+    LookCount,
+    MeanEstimate,
+    NoReports,
+    ShareEstimates,
     compare,
     estimate,
     estimate_sums,
 )
 from veilcount_aggregator.estimation.clopper_pearson import lower
 from veilcount_aggregator.estimation.mean_sequences import worst_noise
-from veilcount_aggregator.estimation.proportions import Supports
-from veilcount_aggregator.estimation.response_distribution import Law
+from veilcount_aggregator.estimation.proportions import SupportCounts
+from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
 from veilcount_aggregator.estimation.results import frequencies
-from veilcount_shared.mechanisms import Mean, plan
+from veilcount_shared.mechanisms import MeanMechanism, plan
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -54,21 +54,21 @@ def holds(failing: Ints | NDArray[np.bool_], miss: float = MISS) -> bool:
 class Growing:
     """A share that answers keep coming in for; in a cohort it moves as they do."""
 
-    law: Law
-    target: Target
+    law: ResponseDistribution
+    target: IntervalTarget
     days: tuple[int, ...]
     shares: tuple[float, ...]
 
-    def failing(self, looks: Looks, runs: int, seed: int = 31) -> NDArray[np.bool_]:
+    def failing(self, looks: LookCount, runs: int, seed: int = 31) -> NDArray[np.bool_]:
         """Which runs have a look that leaves the truth out."""
-        rng, terms = np.random.default_rng(seed), Terms(1 - MISS, self.target, looks=looks)
+        rng, terms = np.random.default_rng(seed), IntervalTerms(1 - MISS, self.target, looks=looks)
         counts, failing = np.zeros(runs, np.int64), np.zeros(runs, np.bool_)
         n, holders = 0, 0
         for more, share in zip(self.days, self.shares, strict=True):
             held = round(more * share)
             n, holders = n + more, holders + held
             counts = counts + self.answers(more, held, share, rng, runs)
-            low, high = terms.interval(Supports(n, counts, self.law, 1))
+            low, high = terms.interval(SupportCounts(n, counts, self.law, 1))
             true = share if self.target.sampled else holders / n
             failing |= (low > true) | (true > high)
         return failing
@@ -83,37 +83,39 @@ class Growing:
         return supports + rng.binomial(more - held, self.law.Q, runs)
 
 
-def growing(k: int, epsilon: str, share: float, target: Target, days: int = 40) -> Growing:
+def growing(k: int, epsilon: str, share: float, target: IntervalTarget, days: int = 40) -> Growing:
     """Ten answers on the first day, a tenth more on each; a cohort's share climbs by a half."""
     sizes = tuple(int(10 * 1.1**day) for day in range(days))
     shares = (share,) * days
-    if target is Target.COHORT:
+    if target is IntervalTarget.COHORT:
         shares = tuple(share * (1 + day / days / 2) for day in range(days))
-    return Growing(Law.of(plan(k, epsilon).design), target, sizes, shares)
+    return Growing(ResponseDistribution.of(plan(k, epsilon).design), target, sizes, shares)
 
 
-@pytest.mark.parametrize("target", Target)
+@pytest.mark.parametrize("target", IntervalTarget)
 @pytest.mark.parametrize("share", [0.01, 0.4])
 @pytest.mark.parametrize(("k", "epsilon"), [(2, "1"), (10, "8"), (300, "2")])
-def test_the_share_is_never_left_out(k: int, epsilon: str, share: float, target: Target) -> None:
-    assert holds(growing(k, epsilon, share, target).failing(Looks.EVERY, RUNS))
+def test_the_share_is_never_left_out(
+    k: int, epsilon: str, share: float, target: IntervalTarget
+) -> None:
+    assert holds(growing(k, epsilon, share, target).failing(LookCount.EVERY, RUNS))
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("target", Target)
+@pytest.mark.parametrize("target", IntervalTarget)
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.05, 0.5, 0.66])
 @pytest.mark.parametrize("k", [2, 10, 65_536])
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "8"])
 def test_the_share_is_never_left_out_at_any_size(
-    k: int, epsilon: str, share: float, target: Target
+    k: int, epsilon: str, share: float, target: IntervalTarget
 ) -> None:
-    assert holds(growing(k, epsilon, share, target, 120).failing(Looks.EVERY, RUNS))
+    assert holds(growing(k, epsilon, share, target, 120).failing(LookCount.EVERY, RUNS))
 
 
-@pytest.mark.parametrize("target", Target)
-def test_the_interval_for_one_look_leaves_it_out_in_many_runs(target: Target) -> None:
+@pytest.mark.parametrize("target", IntervalTarget)
+def test_the_interval_for_one_look_leaves_it_out_in_many_runs(target: IntervalTarget) -> None:
     """The planted variant: of 100 runs about 30 miss at some look, not 5."""
-    failing = growing(2, "1", 0.4, target).failing(Looks.ONE, RUNS)
+    failing = growing(2, "1", 0.4, target).failing(LookCount.ONE, RUNS)
 
     assert not holds(failing)
     assert failing.mean() > 0.2
@@ -121,31 +123,35 @@ def test_the_interval_for_one_look_leaves_it_out_in_many_runs(target: Target) ->
 
 def test_devices_with_another_epsilon_are_seen_to_be() -> None:
     """It is no interval that always holds: with 30 % less epsilon the truth is left out."""
-    claimed, truly = (growing(2, epsilon, 0.9, Target.COHORT, 60) for epsilon in ("1", "0.7"))
+    claimed, truly = (
+        growing(2, epsilon, 0.9, IntervalTarget.COHORT, 60) for epsilon in ("1", "0.7")
+    )
     shares = (0.9,) * len(claimed.days)
-    planted = Growing(claimed.law, Target.COHORT, claimed.days, shares)
+    planted = Growing(claimed.law, IntervalTarget.COHORT, claimed.days, shares)
     object.__setattr__(
-        planted, "answers", Growing(truly.law, Target.COHORT, truly.days, shares).answers
+        planted, "answers", Growing(truly.law, IntervalTarget.COHORT, truly.days, shares).answers
     )
 
-    assert not holds(planted.failing(Looks.EVERY, 100))
+    assert not holds(planted.failing(LookCount.EVERY, 100))
 
 
 # -- comparisons -----------------------------------------------------------------------------------
 
 
 def finding(
-    looks: Looks, runs: int, peeks: int = 8, correlation: Floats | None = None
+    looks: LookCount, runs: int, peeks: int = 8, correlation: Floats | None = None
 ) -> NDArray[np.bool_]:
     """Which runs find a difference between two like sides at some look; each row is a run."""
-    law, rng = Law.of(plan(2, "1").design), np.random.default_rng(32)
-    terms = Terms(1 - MISS, Target.POPULATION, looks=looks)
+    law, rng = ResponseDistribution.of(plan(2, "1").design), np.random.default_rng(32)
+    terms = IntervalTerms(1 - MISS, IntervalTarget.POPULATION, looks=looks)
     counts, n, found = np.zeros((2, runs), np.int64), 0, np.zeros(runs, np.bool_)
     for peek in range(peeks):
         more = 200 * 2**peek
         n += more
         counts = counts + rng.binomial(more, law.Q + 0.3 * law.gap, (2, runs))
-        sides = (frequencies(Supports(n, each, law, 1), terms, np.arange(runs)) for each in counts)
+        sides = (
+            frequencies(SupportCounts(n, each, law, 1), terms, np.arange(runs)) for each in counts
+        )
         result = compare(*sides, correlation=correlation)
         found |= result.differs
         assert (result.differs == ((result.low > 0) | (result.high < 0))).all()
@@ -153,20 +159,23 @@ def finding(
 
 
 def test_a_comparison_that_is_looked_at_every_day_finds_no_difference_that_is_none() -> None:
-    assert holds(finding(Looks.EVERY, RUNS // 2))
-    assert holds(finding(Looks.EVERY, RUNS // 2, correlation=np.zeros(RUNS // 2)))
+    assert holds(finding(LookCount.EVERY, RUNS // 2))
+    assert holds(finding(LookCount.EVERY, RUNS // 2, correlation=np.zeros(RUNS // 2)))
 
 
 def test_one_for_a_single_look_finds_one_in_many_runs() -> None:
-    assert not holds(finding(Looks.ONE, RUNS))
+    assert not holds(finding(LookCount.ONE, RUNS))
 
 
 def test_a_true_difference_is_found_at_every_later_look() -> None:
-    law, terms = Law.of(plan(2, "2").design), Terms(0.95, Target.COHORT, looks=Looks.EVERY)
+    law, terms = (
+        ResponseDistribution.of(plan(2, "2").design),
+        IntervalTerms(0.95, IntervalTarget.COHORT, looks=LookCount.EVERY),
+    )
     for n in (20_000, 200_000):
         counts = [np.array([round(n * (law.Q + share * law.gap))]) for share in (0.4, 0.5)]
         result = compare(
-            *(frequencies(Supports(n, each, law, 1), terms, np.arange(1)) for each in counts)
+            *(frequencies(SupportCounts(n, each, law, 1), terms, np.arange(1)) for each in counts)
         )
 
         assert result.differs.all()
@@ -176,7 +185,9 @@ def test_a_true_difference_is_found_at_every_later_look() -> None:
 # -- means -----------------------------------------------------------------------------------------
 
 
-def failing_means(looks: Looks, target: Target, epsilon: str, runs: int) -> NDArray[np.bool_]:
+def failing_means(
+    looks: LookCount, target: IntervalTarget, epsilon: str, runs: int
+) -> NDArray[np.bool_]:
     """Which runs leave out the mean of numbers at both ends, which are all that differ most."""
     asked, rng = of_number(-40, 60, epsilon), np.random.default_rng(33)
     failing = np.zeros(runs, np.bool_)
@@ -191,33 +202,33 @@ def failing_means(looks: Looks, target: Target, epsilon: str, runs: int) -> NDAr
             people += more
             counters = counters + simulate(asked, more, rng)
             shown = estimate(asked, counters, target=target.value, looks=looks)
-            assert isinstance(shown, Average)
+            assert isinstance(shown, MeanEstimate)
             share = 0.3 if target.sampled else people[-1] / people.sum()
             failing[run] |= not shown.low <= -40 + 100 * share <= shown.high
     return failing
 
 
 def _sizes(design: object) -> tuple[int, int]:
-    assert isinstance(design, Mean)
+    assert isinstance(design, MeanMechanism)
     return design.counters, design.inputs
 
 
-@pytest.mark.parametrize("target", Target)
+@pytest.mark.parametrize("target", IntervalTarget)
 @pytest.mark.parametrize("epsilon", ["1", pytest.param("8", marks=pytest.mark.full)])
-def test_the_mean_is_never_left_out(epsilon: str, target: Target) -> None:
-    assert holds(failing_means(Looks.EVERY, target, epsilon, 40))
+def test_the_mean_is_never_left_out(epsilon: str, target: IntervalTarget) -> None:
+    assert holds(failing_means(LookCount.EVERY, target, epsilon, 40))
 
 
-@pytest.mark.parametrize("target", Target)
-def test_the_mean_of_a_single_look_is_left_out_in_many_runs(target: Target) -> None:
-    assert not holds(failing_means(Looks.ONE, target, "1", 80))
+@pytest.mark.parametrize("target", IntervalTarget)
+def test_the_mean_of_a_single_look_is_left_out_in_many_runs(target: IntervalTarget) -> None:
+    assert not holds(failing_means(LookCount.ONE, target, "1", 80))
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "2", "8"])
 def test_no_number_has_more_noise_than_the_worst(epsilon: str) -> None:
     """At 2,001 numbers between the ends, drawn to starts as the device does."""
     design = of_number(0, 1, epsilon).design
-    assert isinstance(design, Mean)
+    assert isinstance(design, MeanMechanism)
     levels = np.array([float(each) for each in design.decoded])
     rows = np.array([[float(chance) for chance in row] for row in design.rows])
     numbers = np.linspace(0, 1, 2_001)
@@ -234,15 +245,15 @@ def test_no_number_has_more_noise_than_the_worst(epsilon: str) -> None:
 # -- the price, and what is refused ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", Target)
+@pytest.mark.parametrize("target", IntervalTarget)
 @pytest.mark.parametrize("n", [1_000, 10_000, 1_000_000])
-def test_every_look_costs_less_than_double_the_width(n: int, target: Target) -> None:
+def test_every_look_costs_less_than_double_the_width(n: int, target: IntervalTarget) -> None:
     """What the documents say: 1.8 times as wide, a difference 2.1 or, if dependent, 2.7 times."""
-    law, widths, differences, dependent = Law.of(plan(2, "1").design), [], [], []
-    for looks in Looks:
+    law, widths, differences, dependent = ResponseDistribution.of(plan(2, "1").design), [], [], []
+    for looks in LookCount:
         side = frequencies(
-            Supports(n, np.array([n // 2]), law, 1),
-            Terms(0.95, target, looks=looks),
+            SupportCounts(n, np.array([n // 2]), law, 1),
+            IntervalTerms(0.95, target, looks=looks),
             np.arange(1),
         )
         widths.append(float(side.high[0] - side.low[0]))
@@ -265,10 +276,10 @@ def test_groups_and_parts_have_intervals_for_every_look() -> None:
     for given in (None, range(10)):
         one, every = (
             estimate_sums(asked, counters, groups, given=given, target="cohort", looks=looks)
-            for looks in Looks
+            for looks in LookCount
         )
-        assert not isinstance(one, Unanswered)
-        assert not isinstance(every, Unanswered)
+        assert not isinstance(one, NoReports)
+        assert not isinstance(every, NoReports)
 
         assert (every.low <= one.low).all()
         assert (every.high >= one.high).all()
@@ -278,18 +289,18 @@ def test_groups_of_a_large_domain_and_of_those_who_answered_too() -> None:
     large, rng = of_values(500, "1"), np.random.default_rng(35)
     one, every = (
         estimate_sums(large, simulate(large, np.full(500, 20), rng), [range(50)], looks=looks)
-        for looks in Looks
+        for looks in LookCount
     )
     hidden = question('values = ["a", "b"]\npresence = "hidden"', "2")
     shown = estimate(
         hidden,
         simulate(hidden, np.array([900, 600, 1500]), rng),
         among="answered",
-        looks=Looks.EVERY,
+        looks=LookCount.EVERY,
     )
 
     assert every.high[0] - every.low[0] > one.high[0] - one.low[0]
-    assert isinstance(shown, Frequencies)
+    assert isinstance(shown, ShareEstimates)
     assert (shown.low < [0.6, 0.4]).all()
     assert (shown.high > [0.6, 0.4]).all()
 
@@ -297,4 +308,4 @@ def test_groups_of_a_large_domain_and_of_those_who_answered_too() -> None:
 def test_the_bands_of_a_distribution_are_refused() -> None:
     asked = question('range = [0, 1]\nmeasure = "distribution"', "1")
     with pytest.raises(ValueError, match="one look alone"):
-        estimate(asked, np.ones(asked.design.counters, np.int64), looks=Looks.EVERY)
+        estimate(asked, np.ones(asked.design.counters, np.int64), looks=LookCount.EVERY)

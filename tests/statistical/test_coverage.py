@@ -28,11 +28,17 @@ from tests.statistical.coverage_harness import (
     support,
 )
 from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation import Average, Frequencies, Target, estimate, estimate_sums
+from veilcount_aggregator.estimation import (
+    IntervalTarget,
+    MeanEstimate,
+    ShareEstimates,
+    estimate,
+    estimate_sums,
+)
 from veilcount_aggregator.estimation.clopper_pearson import upper
-from veilcount_aggregator.estimation.proportions import Supports
-from veilcount_aggregator.estimation.response_distribution import Law
-from veilcount_shared.mechanisms import Mean, Plane, Subset, plan
+from veilcount_aggregator.estimation.proportions import SupportCounts
+from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
+from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection, plan
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,20 +55,20 @@ SHARES = (0.0, 0.0003, 0.002, 0.01, 0.05, 0.3, 0.5, 0.97, 1.0)
 # -- exactly, from the law of a support ------------------------------------------------------------
 
 
-def expected(law: Law, n: int, share: float, target: Target) -> float:
+def expected(law: ResponseDistribution, n: int, share: float, target: IntervalTarget) -> float:
     """The count that makes the interval: the rarer outcome, or, in a cohort, what is noise."""
-    if target is Target.POPULATION:
+    if target is IntervalTarget.POPULATION:
         mean = law.Q + share * law.gap
         return n * min(mean, 1 - mean)
     return n * (share * law.P * (1 - law.P) + (1 - share) * law.Q * (1 - law.Q))
 
 
-@pytest.mark.parametrize("target", Target)
+@pytest.mark.parametrize("target", IntervalTarget)
 @pytest.mark.parametrize("k", SIZES)
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_an_interval_covers_as_it_says(epsilon: str, k: int, target: Target) -> None:
+def test_an_interval_covers_as_it_says(epsilon: str, k: int, target: IntervalTarget) -> None:
     """From a single answer to 30,000, from nobody to everyone."""
-    law = Law.of(plan(k, epsilon).design)
+    law = ResponseDistribution.of(plan(k, epsilon).design)
     for n in (1, 12, 150, 2_000, 30_000):
         for share in SHARES:
             covers = coverage(law, n, share, target)
@@ -72,12 +78,12 @@ def test_an_interval_covers_as_it_says(epsilon: str, k: int, target: Target) -> 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("target", Target)
+@pytest.mark.parametrize("target", IntervalTarget)
 @pytest.mark.parametrize("k", [*SIZES, 3, 64, 1024])
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "4", "8", "12"])
-def test_an_interval_covers_at_every_size(epsilon: str, k: int, target: Target) -> None:
+def test_an_interval_covers_at_every_size(epsilon: str, k: int, target: IntervalTarget) -> None:
     """Around the counts at which the exact tails take over, too."""
-    law = Law.of(plan(k, epsilon).design)
+    law = ResponseDistribution.of(plan(k, epsilon).design)
     turns = {round(count / law.Q) for count in (30, 50, 70, 100, 150) if count / law.Q < 3e5}
     for n in sorted({2, 5, 25, 60, 400, 1_000, 8_000, 100_000} | turns):
         for share in np.concatenate([SHARES, np.linspace(0, 1, 41)]):
@@ -91,48 +97,50 @@ def test_an_interval_covers_at_every_size(epsilon: str, k: int, target: Target) 
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "4"])
 def test_thirty_answers_of_devices_that_never_change_are_a_cohort(epsilon: str, k: int) -> None:
     """400 devices, 30 periods: each device's value is drawn once, its noise thirty times."""
-    law = Law.of(plan(k, epsilon).design)
+    law = ResponseDistribution.of(plan(k, epsilon).design)
     for share in SHARES:
-        covers = coverage(law, 30 * 400, round(400 * share) / 400, Target.COHORT)
+        covers = coverage(law, 30 * 400, round(400 * share) / 400, IntervalTarget.COHORT)
 
         assert covers >= LEAST
-        assert covers <= MOST or expected(law, 12_000, share, Target.COHORT) < LARGE
+        assert covers <= MOST or expected(law, 12_000, share, IntervalTarget.COHORT) < LARGE
 
 
 def test_as_a_sample_of_the_population_they_would_be_covered_too_seldom() -> None:
     """At epsilon 4 the same 400 persons, asked thirty times, are taken for 12,000."""
-    law = Law.of(plan(10, "4").design)
+    law = ResponseDistribution.of(plan(10, "4").design)
     devices = Support.of(400, 0.3)
     covers = 0.0
     for holders, chance in zip(devices.counts, devices.chances, strict=True):
-        likely, _ = support(law, 12_000, holders / 400, Target.COHORT)
-        low, high = Supports(12_000, likely.counts, law, 1).interval(0.05, Target.POPULATION)
+        likely, _ = support(law, 12_000, holders / 400, IntervalTarget.COHORT)
+        low, high = SupportCounts(12_000, likely.counts, law, 1).interval(
+            0.05, IntervalTarget.POPULATION
+        )
         covers += chance * float(likely.chances @ ((low <= 0.3) & (high >= 0.3)))
 
     assert covers < 0.5
 
 
-@pytest.mark.parametrize("target", Target)
+@pytest.mark.parametrize("target", IntervalTarget)
 @pytest.mark.parametrize("factor", ["0.7", "1.3"])
-def test_a_law_of_another_epsilon_is_not_covered(factor: str, target: Target) -> None:
+def test_a_law_of_another_epsilon_is_not_covered(factor: str, target: IntervalTarget) -> None:
     """The check rejects what it should: devices that use 30 % less or more than was claimed."""
     for k in (2, 10):
         design = plan(k, "1").design
-        assert isinstance(design, Subset)
-        truly = Law.of(Subset.at(Fraction(factor), k, design.w))
+        assert isinstance(design, SubsetSelection)
+        truly = ResponseDistribution.of(SubsetSelection.at(Fraction(factor), k, design.w))
 
-        assert coverage(Law.of(design), 30_000, 0.9, target, truly) < 0.6
+        assert coverage(ResponseDistribution.of(design), 30_000, 0.9, target, truly) < 0.6
 
 
 @pytest.mark.parametrize("level", [0.8, 0.99, 0.9999])
-@pytest.mark.parametrize("target", Target)
-def test_other_levels_are_kept_too(level: float, target: Target) -> None:
+@pytest.mark.parametrize("target", IntervalTarget)
+def test_other_levels_are_kept_too(level: float, target: IntervalTarget) -> None:
     """A far tail errs no more than half again as often as it may."""
     for epsilon, n in (("1", 12), ("8", 2_000), ("4", 30_000), ("0.5", 30_000)):
-        law = Law.of(plan(256, epsilon).design)
+        law = ResponseDistribution.of(plan(256, epsilon).design)
         for share in SHARES[::3]:
             likely, true = support(law, n, share, target)
-            low, high = Supports(n, likely.counts, law, 1).interval(1 - level, target)
+            low, high = SupportCounts(n, likely.counts, law, 1).interval(1 - level, target)
             missed = likely.chances @ ((low > true + 1e-12) | (high < true - 1e-12))
 
             assert missed <= 1.5 * (1 - level), (epsilon, n, share)
@@ -157,7 +165,7 @@ def asked(people: Ints, mode: Mode, rng: np.random.Generator) -> Ints:
 
 
 def held(
-    people: Ints, mode: Mode, rounds: int, look: Callable[[Ints], Frequencies], true: Floats
+    people: Ints, mode: Mode, rounds: int, look: Callable[[Ints], ShareEstimates], true: Floats
 ) -> Ints:
     """How often each interval held the truth."""
     rng, total = np.random.default_rng(11), np.zeros(len(true), np.int64)
@@ -201,10 +209,10 @@ def test_sums_over_groups_are_covered(name: str, mode: Mode, rounds: int) -> Non
     whole = people[crowd.given].sum() if crowd.given else crowd.n
     true = np.array([people[group].sum() for group in crowd.groups]) / whole
 
-    def look(answering: Ints) -> Frequencies:
+    def look(answering: Ints) -> ShareEstimates:
         counters = simulate(collection, answering, rng)
         shown = estimate_sums(collection, counters, crowd.groups, given=crowd.given, target=mode)
-        assert isinstance(shown, Frequencies)
+        assert isinstance(shown, ShareEstimates)
         return shown
 
     assert holds_often_enough(held(people, mode, rounds, look, true), rounds)
@@ -218,10 +226,10 @@ def test_shares_of_those_who_answered_are_covered(size: int, mode: Mode, rounds:
     collection = question('values = ["a", "b", "c", "d"]\npresence = "hidden"', "2")
     people, rng = np.array([3, 2, 1, 0, 14]) * size // 20, np.random.default_rng(6)
 
-    def look(answering: Ints) -> Frequencies:
+    def look(answering: Ints) -> ShareEstimates:
         counters = simulate(collection, answering, rng)
         shown = estimate(collection, counters, among="answered", target=mode)
-        assert isinstance(shown, Frequencies)
+        assert isinstance(shown, ShareEstimates)
         return shown
 
     true = people[:-1] / people[:-1].sum()
@@ -237,7 +245,7 @@ def test_simultaneous_intervals_hold_all_at_once(k: int) -> None:
     for _ in range(rounds):
         counters = simulate(collection, people, rng)
         shown = estimate(collection, counters, simultaneous=True, target="cohort")
-        assert isinstance(shown, Frequencies)
+        assert isinstance(shown, ShareEstimates)
         true = people / 8_000
         together += bool(((shown.low <= true) & (true <= shown.high)).all())
 
@@ -264,7 +272,7 @@ def test_means_are_covered_from_the_first_answers_on(crowd: str, epsilon: str, m
     """Answers of 20 and of 1,000 persons of each crowd, in the units of the range."""
     collection, rounds = of_number(-40, 60, epsilon), 400
     design = collection.design
-    assert isinstance(design, Mean)
+    assert isinstance(design, MeanMechanism)
     numbers = np.array(list(CROWDS_OF_NUMBERS[crowd]))
     thousand = np.array(list(CROWDS_OF_NUMBERS[crowd].values()))
     for counts in (thousand // 50, thousand):
@@ -275,7 +283,7 @@ def test_means_are_covered_from_the_first_answers_on(crowd: str, epsilon: str, m
         drawn = counters_of(level_laws(design, numbers), counts, mode, np.random.default_rng(9))
         for _, counters in zip(range(rounds), drawn, strict=False):
             shown = estimate(collection, counters, target=mode)
-            assert isinstance(shown, Average)
+            assert isinstance(shown, MeanEstimate)
             covered += shown.low <= true <= shown.high
 
         assert holds_often_enough(covered, rounds), (n, covered / rounds)
@@ -285,25 +293,25 @@ def test_a_mean_of_devices_with_another_epsilon_is_not_covered() -> None:
     """The same levels, sent with 30 % less epsilon: pulled to the middle, and seen to be."""
     collection, rng, covered = of_number(), np.random.default_rng(10), 0
     claimed = collection.design
-    assert isinstance(claimed, Mean)
+    assert isinstance(claimed, MeanMechanism)
     truly = _at(claimed, Fraction("0.7"))
     drawn = counters_of(level_laws(truly, np.array([0.9])), np.array([30_000]), "cohort", rng)
     for _, counters in zip(range(200), drawn, strict=False):
         shown = estimate(collection, counters, target="cohort")
-        assert isinstance(shown, Average)
+        assert isinstance(shown, MeanEstimate)
         covered += shown.low <= 0.9 <= shown.high
 
     assert not holds_often_enough(covered, 200)
 
 
 @cache
-def _at(mean: Mean, epsilon: Fraction) -> Mean:
+def _at(mean: MeanMechanism, epsilon: Fraction) -> MeanMechanism:
     window = mean.window
-    return Mean(type(window).at(epsilon, window.levels, window.width), mean.values)
+    return MeanMechanism(type(window).at(epsilon, window.levels, window.width), mean.values)
 
 
 def test_what_is_asserted_of_planes_is_asked_of_planes() -> None:
     """The grid above has every design in it."""
     designs = {type(plan(k, epsilon).design) for k in SIZES for epsilon in EPSILONS}
 
-    assert designs == {Subset, Plane}
+    assert designs == {SubsetSelection, ProjectiveGeometry}

@@ -36,22 +36,28 @@ from tests.statistical.coverage_harness import (
 from veilcount_aggregator.analysis.simulation import simulate
 from veilcount_aggregator.central.discrete_laplace import DiscreteLaplace
 from veilcount_aggregator.central.opendp_noise import scale_of
-from veilcount_aggregator.estimation import Average, Frequencies, Target, estimate, estimate_sums
+from veilcount_aggregator.estimation import (
+    IntervalTarget,
+    MeanEstimate,
+    ShareEstimates,
+    estimate,
+    estimate_sums,
+)
 from veilcount_aggregator.estimation.cdf import middles
 from veilcount_aggregator.estimation.mean import Decoded
 from veilcount_aggregator.estimation.range_queries import Source
-from veilcount_aggregator.estimation.response_distribution import Law
+from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
 from veilcount_aggregator.estimation.square_wave_em import wave_of
 from veilcount_shared import Collection
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, plan
+from veilcount_shared.mechanisms import DistributionMechanism, MeanMechanism, RangeTree, plan
 from veilcount_shared.mechanisms.square_wave import BUCKETS
 
-TARGETS = tuple(Target)
+TARGETS = tuple(IntervalTarget)
 ROUND_OFF = 1e-9
 UNIT = Number(Fraction(0), Fraction(1))
 
-HalfWidth = Callable[[Collection, Mean, int], float]
+HalfWidth = Callable[[Collection, MeanMechanism, int], float]
 Draw = Callable[[Generator, int, float], Setting]
 
 
@@ -86,7 +92,7 @@ def people(rng: Generator, k: int, n: int) -> Ints:
     return np.asarray(rng.multinomial(n, shares / shares.sum()))
 
 
-def numbers(rng: Generator, n: int, design: Mean) -> tuple[Floats, Ints]:
+def numbers(rng: Generator, n: int, design: MeanMechanism) -> tuple[Floats, Ints]:
     """Numbers of [0, 1], and how many of n have each.
 
     All one, at two ends, all but a few at one end, any one, any four; or any of those that are
@@ -112,7 +118,7 @@ def numbers(rng: Generator, n: int, design: Mean) -> tuple[Floats, Ints]:
             return some, rng.multinomial(n, rng.dirichlet(np.ones(5)))
 
 
-def answering(counts: Ints, target: Target, rng: Generator) -> Ints:
+def answering(counts: Ints, target: IntervalTarget, rng: Generator) -> Ints:
     """Who answers: a sample of the population with these shares, or exactly these people."""
     n = int(counts.sum())
     return rng.multinomial(n, counts / n) if target.sampled else counts
@@ -141,7 +147,7 @@ def share(rng: Generator, _rounds: int, width: float) -> Setting:
     """One share, `absent` among them: exactly."""
     epsilon, k, n = an_epsilon(rng), 1 + a_size(rng, 65_535), a_size(rng, 20_000)
     true = float(rng.choice([0, 1, rng.uniform(), 10 ** rng.uniform(-4, 0)]))
-    target, law = TARGETS[rng.integers(2)], Law.of(plan(max(k, 2), epsilon).design)
+    target, law = TARGETS[rng.integers(2)], ResponseDistribution.of(plan(max(k, 2), epsilon).design)
     name = f"share {true:.4g} of {k} values, {target}, epsilon {epsilon}, n {n}"
     return Setting(name, lambda: Coverage(coverage(law, n, true, target, width=width)))
 
@@ -163,7 +169,7 @@ def group_share(rng: Generator, rounds: int, width: float) -> Setting:
     def once(rng: Generator) -> bool:
         counters = simulate(collection, answering(held, target, rng), rng)
         shown = estimate_sums(collection, counters, [group], given=given, target=target.value)
-        assert isinstance(shown, Frequencies)
+        assert isinstance(shown, ShareEstimates)
         return holds(shown.low, true, shown.high, width)
 
     part = "all" if given is None else f"{len(given)} values"
@@ -188,7 +194,7 @@ def share_of_answered(rng: Generator, rounds: int, width: float) -> Setting:
         shown = estimate(
             collection, counters, among="answered", target=target.value, values=[place]
         )
-        assert isinstance(shown, Frequencies)
+        assert isinstance(shown, ShareEstimates)
         return holds(shown.low, true, shown.high, width)
 
     name = f"share of {held[:-1].sum()} that answered, {k} values, {target}, epsilon {epsilon}"
@@ -204,7 +210,7 @@ def shares_together(rng: Generator, rounds: int, width: float) -> Setting:
     def once(rng: Generator) -> bool:
         counters = simulate(collection, answering(held, target, rng), rng)
         shown = estimate(collection, counters, simultaneous=True, target=target.value)
-        assert isinstance(shown, Frequencies)
+        assert isinstance(shown, ShareEstimates)
         return holds(shown.low, true, shown.high, width)
 
     name = f"{k + 1} shares together, {target}, epsilon {epsilon}, n {n}"
@@ -214,17 +220,20 @@ def shares_together(rng: Generator, rounds: int, width: float) -> Setting:
 # -- means -----------------------------------------------------------------------------------------
 
 
-def half_width_of(collection: Collection, design: Mean, n: int) -> float:
+def half_width_of(collection: Collection, design: MeanMechanism, n: int) -> float:
     """Half the cohort's interval: the same whatever was received."""
     received = np.zeros(design.messages, np.int64)
     received[0] = n
     shown = estimate(collection, received, target="cohort")
-    assert isinstance(shown, Average)
+    assert isinstance(shown, MeanEstimate)
     return (shown.high - shown.low) / 2
 
 
 def exact_mean_coverage(
-    design: Mean, held: tuple[Floats, Ints], half: float, truly: Mean | None = None
+    design: MeanMechanism,
+    held: tuple[Floats, Ints],
+    half: float,
+    truly: MeanMechanism | None = None,
 ) -> Coverage:
     """The probability that the cohort's mean is within half of its estimate."""
     errors, chances = mean_errors(truly or design, *held)
@@ -232,7 +241,7 @@ def exact_mean_coverage(
 
 
 def simulated_mean_coverage(
-    design: Mean, held: tuple[Floats, Ints], half: float, *, rounds: int, start: int
+    design: MeanMechanism, held: tuple[Floats, Ints], half: float, *, rounds: int, start: int
 ) -> Coverage:
     """The same for large n: of the estimates of simulated counters."""
     places, counts = held
@@ -244,7 +253,7 @@ def simulated_mean_coverage(
     return Coverage(int((np.abs(errors) <= half + ROUND_OFF).sum()), rounds)
 
 
-def normal_half_width(_collection: Collection, design: Mean, n: int) -> float:
+def normal_half_width(_collection: Collection, design: MeanMechanism, n: int) -> float:
     """What the half-width would be if the noise were normal."""
     return 1.959964 * float(np.sqrt(float(design.variance) / 4 / n))
 
@@ -256,7 +265,7 @@ def cohort_mean(
     epsilon, n = an_epsilon(rng), a_size(rng, int(rng.choice([40, 3_000])))
     collection = of_number(epsilon=epsilon)
     design = collection.design
-    assert isinstance(design, Mean)
+    assert isinstance(design, MeanMechanism)
     held, start = numbers(rng, n, design), int(rng.integers(1 << 31))
 
     def measure() -> Coverage:
@@ -273,14 +282,16 @@ def population_mean(rng: Generator, rounds: int, width: float) -> Setting:
     epsilon, n = an_epsilon(rng), a_size(rng, int(rng.choice([40, 3_000])))
     collection = of_number(epsilon=epsilon)
     design, domain = collection.design, collection.domain
-    assert isinstance(design, Mean)
+    assert isinstance(design, MeanMechanism)
     assert isinstance(domain, Number)
     places, counts = numbers(rng, n, design)
     true, laws = np.array([places @ counts / n]), level_laws(design, places)
 
     def once(rng: Generator) -> bool:
         counters = next(counters_of(laws, counts, "population", rng))
-        low, high = Decoded.of(design, domain, counters).interval(1 - LEVEL, Target.POPULATION)
+        low, high = Decoded.of(design, domain, counters).interval(
+            1 - LEVEL, IntervalTarget.POPULATION
+        )
         return holds(low, true, high, width)
 
     name = f"population mean, epsilon {epsilon}, n {n}, numbers {places} {counts}"
@@ -302,7 +313,7 @@ def mean_of_distribution(rng: Generator, rounds: int, width: float) -> Setting:
     target, (held, true) = TARGETS[rng.integers(2)], spread(rng, n)
     collection = question('range = [0, 1]\nmeasure = "distribution"', epsilon)
     design = collection.design
-    assert isinstance(design, Distribution)
+    assert isinstance(design, DistributionMechanism)
 
     def once(rng: Generator) -> bool:
         counters = simulate(collection, answering(held, target, rng), rng)
@@ -319,7 +330,7 @@ def ranges_of(rng: Generator, rounds: int, width: float) -> Setting:
     target, (held, _) = TARGETS[rng.integers(2)], spread(rng, n)
     collection = question('range = [0, 1]\nmeasure = "ranges"', epsilon)
     design = collection.design
-    assert isinstance(design, Hierarchy)
+    assert isinstance(design, RangeTree)
     first, last = np.sort(rng.choice(BUCKETS + 1, 2, replace=False))
     within = np.zeros((1, BUCKETS))
     within[0, first:last] = 1
@@ -424,7 +435,7 @@ def test_a_mean_of_the_hardest_cohorts_is_covered(epsilon: str, n: int) -> None:
     """Exactly: all at one number, all but one, and every split between the two ends."""
     collection = of_number(epsilon=epsilon)
     design = collection.design
-    assert isinstance(design, Mean)
+    assert isinstance(design, MeanMechanism)
     half, normal = (of(collection, design, n) for of in (half_width_of, normal_half_width))
     cohorts = [(np.array([each]), np.array([n])) for each in (0.0, 0.03, 0.25, 0.47, 0.5)]
     cohorts += [(np.array([0.0, 1.0]), np.array([n - k, k])) for k in range(1, n // 2 + 1)]

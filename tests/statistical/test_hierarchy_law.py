@@ -15,8 +15,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from veilcount_client.testing import SeededCoins
-from veilcount_shared.mechanisms import Hierarchy, Plane, Subset
+from veilcount_client.testing import SeededRandomSource
+from veilcount_shared.mechanisms import ProjectiveGeometry, RangeTree, SubsetSelection
 
 ALPHA = 1e-6
 REPORTS = 60_000
@@ -27,28 +27,30 @@ EPSILONS = (Fraction(1), Fraction(2))
 @cache
 def sent(bucket: int, epsilon: Fraction) -> NDArray[np.int64]:
     """The seeded reports of a number, counted."""
-    design, coins = Hierarchy.at(epsilon), SeededCoins(bucket)
+    design, coins = RangeTree.at(epsilon), SeededRandomSource(bucket)
     drawn = Counter(design.randomize(bucket << 24, coins) for _ in range(REPORTS))
     assert drawn.total() == REPORTS
     return np.array([drawn[message] for message in range(design.messages)])
 
 
-def at(level: Subset | Plane, epsilon: Fraction) -> Subset | Plane:
+def at(
+    level: SubsetSelection | ProjectiveGeometry, epsilon: Fraction
+) -> SubsetSelection | ProjectiveGeometry:
     """The same messages at another epsilon."""
-    if isinstance(level, Subset):
-        return Subset.at(epsilon, level.k, level.w)
-    return Plane.at(epsilon, level.k, level.q, level.t)
+    if isinstance(level, SubsetSelection):
+        return SubsetSelection.at(epsilon, level.k, level.w)
+    return ProjectiveGeometry.at(epsilon, level.k, level.q, level.t)
 
 
 def fits(bucket: int, epsilon: Fraction, factor: Fraction, weights: tuple[int, ...]) -> bool:
     """Whether the counts pass for the law at epsilon x factor, levels drawn by these weights."""
-    honest = Hierarchy.at(epsilon)
-    claimed = Hierarchy(tuple(at(level, epsilon * factor) for level in honest.levels))
+    honest = RangeTree.at(epsilon)
+    claimed = RangeTree(tuple(at(level, epsilon * factor) for level in honest.levels))
     chances = []
     for message in range(claimed.messages):
         place = claimed.level(message)
         level = claimed.levels[place]
-        owned = level.owned if isinstance(level, Plane) else 1
+        owned = level.owned if isinstance(level, ProjectiveGeometry) else 1
         own = claimed.supports(message, bucket)
         share = level.P / owned if own else (1 - level.P) / (level.messages - owned)
         chances.append(float(share) * weights[place] / sum(weights))

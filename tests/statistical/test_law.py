@@ -19,17 +19,23 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2, norm
 
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import GRID
 from veilcount_shared.epsilon import exp_lower
-from veilcount_shared.mechanisms import Distribution, Mean, Plane, Subset, Window
-from veilcount_shared.randomness import Coins
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    MeanMechanism,
+    ProjectiveGeometry,
+    SquareWave,
+    SubsetSelection,
+)
+from veilcount_shared.randomness import RandomSource
 
 ALPHA = 1e-6
 LOWER, HIGHER = Fraction(7, 10), Fraction(13, 10)
 REPORTS = 60_000
 
-Design = Subset | Plane | Window | Mean | Distribution
+Design = SubsetSelection | ProjectiveGeometry | SquareWave | MeanMechanism | DistributionMechanism
 Floats = NDArray[np.float64]
 
 
@@ -37,17 +43,19 @@ def at(design: Design, factor: Fraction) -> Design:
     """The same design at another epsilon: the same messages, another threshold."""
     epsilon = design.epsilon * factor
     match design:
-        case Subset():
-            return Subset.at(epsilon, design.k, design.w)
-        case Plane():
-            return Plane.at(epsilon, design.k, design.q, design.t)
-        case Window():
-            return Window.at(epsilon, design.levels, design.width)
-        case Mean():
-            return Mean(Window.at(epsilon, design.messages, design.window.width), design.values)
-        case Distribution():
+        case SubsetSelection():
+            return SubsetSelection.at(epsilon, design.k, design.w)
+        case ProjectiveGeometry():
+            return ProjectiveGeometry.at(epsilon, design.k, design.q, design.t)
+        case SquareWave():
+            return SquareWave.at(epsilon, design.levels, design.width)
+        case MeanMechanism():
+            return MeanMechanism(
+                SquareWave.at(epsilon, design.messages, design.window.width), design.values
+            )
+        case DistributionMechanism():
             width = design.window.width
-            return Distribution(Window.at(epsilon, design.messages, width))
+            return DistributionMechanism(SquareWave.at(epsilon, design.messages, width))
 
 
 # -- every message of one input: chi-square --------------------------------------------------------
@@ -62,41 +70,43 @@ class Claim:
     row: int = 0
 
     def owns(self, message: int) -> bool:
-        if isinstance(self.design, Subset):
+        if isinstance(self.design, SubsetSelection):
             return self.x in self.design.members(message)
-        if isinstance(self.design, Plane):
+        if isinstance(self.design, ProjectiveGeometry):
             return self.design.supports(message, self.x)
-        window = self.design if isinstance(self.design, Window) else self.design.window
+        window = self.design if isinstance(self.design, SquareWave) else self.design.window
         return self.row <= message < self.row + window.width
 
     @property
     def messages(self) -> list[int]:
-        if isinstance(self.design, Subset):
+        if isinstance(self.design, SubsetSelection):
             return [m for m in range(1 << self.design.bits) if self.design.valid(m)]
         return list(range(self.design.messages))
 
 
 CLAIMS = {
-    "coin": Claim(Subset.at(Fraction(1), 2, 1), 1),
-    "response": Claim(Subset.at(Fraction(2), 10, 1), 7),
-    "mask": Claim(Subset.at(Fraction(1), 10, 3), 4),
-    "packed": Claim(Subset.at(Fraction(2), 16, 2), 15),
-    "plane of 2": Claim(Plane.at(Fraction("0.5"), 200, 2, 8), 123),
-    "plane of 4": Claim(Plane.at(Fraction(1), 300, 4, 5), 299),
-    "plane of 8": Claim(Plane.at(Fraction(2), 500, 8, 4), 77),
-    "plane of 17": Claim(Plane.at(Fraction(3), 300, 17, 3), 299),
-    "window": Claim(Window.at(Fraction(1), 40, 11), 17, 17),
-    "low end": Claim(Mean.at(Fraction(1)), 0, 0),
-    "high end": Claim(Mean.at(Fraction(4)), GRID, Mean.at(Fraction(4)).inputs - 1),
-    "bucket": Claim(Distribution.at(Fraction(1)), 100 << 24, 100),
-    "last bucket": Claim(Distribution.at(Fraction(4)), GRID, 255),
+    "coin": Claim(SubsetSelection.at(Fraction(1), 2, 1), 1),
+    "response": Claim(SubsetSelection.at(Fraction(2), 10, 1), 7),
+    "mask": Claim(SubsetSelection.at(Fraction(1), 10, 3), 4),
+    "packed": Claim(SubsetSelection.at(Fraction(2), 16, 2), 15),
+    "plane of 2": Claim(ProjectiveGeometry.at(Fraction("0.5"), 200, 2, 8), 123),
+    "plane of 4": Claim(ProjectiveGeometry.at(Fraction(1), 300, 4, 5), 299),
+    "plane of 8": Claim(ProjectiveGeometry.at(Fraction(2), 500, 8, 4), 77),
+    "plane of 17": Claim(ProjectiveGeometry.at(Fraction(3), 300, 17, 3), 299),
+    "window": Claim(SquareWave.at(Fraction(1), 40, 11), 17, 17),
+    "low end": Claim(MeanMechanism.at(Fraction(1)), 0, 0),
+    "high end": Claim(
+        MeanMechanism.at(Fraction(4)), GRID, MeanMechanism.at(Fraction(4)).inputs - 1
+    ),
+    "bucket": Claim(DistributionMechanism.at(Fraction(1)), 100 << 24, 100),
+    "last bucket": Claim(DistributionMechanism.at(Fraction(4)), GRID, 255),
 }
 
 
 @cache
 def sent(name: str) -> Counter[int]:
     """The seeded reports of one input, counted."""
-    claim, coins = CLAIMS[name], SeededCoins(len(name))
+    claim, coins = CLAIMS[name], SeededRandomSource(len(name))
     return Counter(claim.design.randomize(claim.x, coins) for _ in range(REPORTS))
 
 
@@ -129,26 +139,26 @@ def test_a_law_of_another_epsilon_is_rejected(name: str, factor: Fraction) -> No
 
 # -- the supports at shipped sizes: exact z --------------------------------------------------------
 
-LARGE: dict[str, Subset | Plane] = {
-    "mask of 256": Subset.at(Fraction(1), 256, 69),
-    "packed 22 of 65536": Subset.at(Fraction(8), 65_536, 22),
-    "plane of 87381": Plane.at(Fraction(1), 65_536, 4, 9),
-    "plane of 151740": Plane.at(Fraction(4), 65_536, 53, 4),
+LARGE: dict[str, SubsetSelection | ProjectiveGeometry] = {
+    "mask of 256": SubsetSelection.at(Fraction(1), 256, 69),
+    "packed 22 of 65536": SubsetSelection.at(Fraction(8), 65_536, 22),
+    "plane of 87381": ProjectiveGeometry.at(Fraction(1), 65_536, 4, 9),
+    "plane of 151740": ProjectiveGeometry.at(Fraction(4), 65_536, 53, 4),
 }
 
 
 @cache
 def hits(name: str) -> tuple[int, int, int]:
     """How many reports of one input support it, how many another input, and how many there were."""
-    design, coins = LARGE[name], SeededCoins(7)
+    design, coins = LARGE[name], SeededRandomSource(7)
     reports = 20_000
     x, other = design.k - 1, design.k // 3
     messages = [design.randomize(x, coins) for _ in range(reports)]
     return supports(design, messages, x), supports(design, messages, other), reports
 
 
-def supports(design: Subset | Plane, messages: Iterable[int], x: int) -> int:
-    if isinstance(design, Plane):
+def supports(design: SubsetSelection | ProjectiveGeometry, messages: Iterable[int], x: int) -> int:
+    if isinstance(design, ProjectiveGeometry):
         return sum(design.supports(message, x) for message in messages)
     return sum(x in design.members(message) for message in messages)
 
@@ -185,18 +195,18 @@ def test_a_large_design_at_another_epsilon_is_rejected(name: str, factor: Fracti
 class Rounds:
     """R rounds of n reports of a skewed population over the design's k inputs."""
 
-    design: Subset | Plane
+    design: SubsetSelection | ProjectiveGeometry
     rounds: int
     reports: int
 
 
 ROUNDS = {
-    "2 values": Rounds(Subset.at(Fraction(1), 2, 1), 300, 200),
-    "10 values": Rounds(Subset.at(Fraction(2), 10, 1), 50, 1000),
-    "16 values": Rounds(Subset.at(Fraction(1), 16, 4), 40, 800),
-    "64 values": Rounds(Subset.at(Fraction(1), 64, 17), 12, 400),
-    "85 points": Rounds(Plane.at(Fraction(1), 85, 4, 4), 20, 1500),
-    "585 points": Rounds(Plane.at(Fraction(2), 300, 8, 4), 10, 2000),
+    "2 values": Rounds(SubsetSelection.at(Fraction(1), 2, 1), 300, 200),
+    "10 values": Rounds(SubsetSelection.at(Fraction(2), 10, 1), 50, 1000),
+    "16 values": Rounds(SubsetSelection.at(Fraction(1), 16, 4), 40, 800),
+    "64 values": Rounds(SubsetSelection.at(Fraction(1), 64, 17), 12, 400),
+    "85 points": Rounds(ProjectiveGeometry.at(Fraction(1), 85, 4, 4), 20, 1500),
+    "585 points": Rounds(ProjectiveGeometry.at(Fraction(2), 300, 8, 4), 10, 2000),
 }
 
 
@@ -206,7 +216,7 @@ def population(k: int, reports: int) -> list[int]:
 
 
 @cache
-def incidence(design: Plane) -> Floats:
+def incidence(design: ProjectiveGeometry) -> Floats:
     """Which message supports which input."""
     points = [design.point(x) for x in range(design.k)]
     normals = [design.point(message) for message in range(design.messages)]
@@ -214,8 +224,8 @@ def incidence(design: Plane) -> Floats:
     return np.array([[not dot(normal, point) for point in points] for normal in normals], float)
 
 
-def supported(design: Subset | Plane, messages: list[int]) -> Floats:
-    if isinstance(design, Plane):
+def supported(design: SubsetSelection | ProjectiveGeometry, messages: list[int]) -> Floats:
+    if isinstance(design, ProjectiveGeometry):
         return np.bincount(messages, minlength=design.messages) @ incidence(design)
     members = [x for message in messages for x in design.members(message)]
     return np.bincount(members, minlength=design.k).astype(float)
@@ -224,7 +234,7 @@ def supported(design: Subset | Plane, messages: list[int]) -> Floats:
 @cache
 def squared_error(name: str) -> float:
     """The mean over rounds of the sum over inputs of (estimate - truth)^2."""
-    setting, coins = ROUNDS[name], SeededCoins(11)
+    setting, coins = ROUNDS[name], SeededRandomSource(11)
     design, truth = setting.design, population(setting.design.k, setting.reports)
     shares = np.bincount(truth, minlength=design.k) / setting.reports
     p, q = float(design.P), float(design.Q)
@@ -239,7 +249,7 @@ def squared_error(name: str) -> float:
 def theory(setting: Rounds, factor: Fraction) -> float:
     """The sum over inputs of the cohort variance, at epsilon x factor."""
     design = at(setting.design, factor)
-    assert isinstance(design, Subset | Plane)
+    assert isinstance(design, SubsetSelection | ProjectiveGeometry)
     p, q = float(design.P), float(design.Q)
     return (p * (1 - p) + (design.k - 1) * q * (1 - q)) / (setting.reports * (p - q) ** 2)
 
@@ -269,7 +279,7 @@ def test_the_error_of_another_epsilon_is_rejected(name: str, factor: Fraction) -
 @cache
 def decoded(epsilon: Fraction, point: int) -> tuple[float, float]:
     """The mean and the variance of what seeded reports of one number say, in units of the range."""
-    design, coins = Mean.at(epsilon), SeededCoins(3)
+    design, coins = MeanMechanism.at(epsilon), SeededRandomSource(3)
     values = np.array([float(value) for value in design.decoded])
     reports = values[[design.randomize(point, coins) for _ in range(REPORTS)]]
     return float(reports.mean()), float(reports.var())
@@ -283,15 +293,15 @@ def test_a_mean_is_unbiased_and_within_its_worst_variance(epsilon: Fraction, poi
     z = (mean - point / GRID) / sqrt(variance / REPORTS)
 
     assert abs(z) <= float(norm.isf(ALPHA / 2))
-    assert variance <= float(Mean.at(epsilon).variance) / 4 * 1.03
+    assert variance <= float(MeanMechanism.at(epsilon).variance) / 4 * 1.03
 
 
 @pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
 @pytest.mark.parametrize("epsilon", [Fraction("0.5"), Fraction(1), Fraction(4)], ids=str)
 def test_a_mean_decoded_at_another_epsilon_is_rejected(epsilon: Fraction, factor: Fraction) -> None:
     """Its levels would say other numbers: at the ends of the range the bias is seen."""
-    own, other = Mean.at(epsilon), at(Mean.at(epsilon), factor)
-    assert isinstance(other, Mean)
+    own, other = MeanMechanism.at(epsilon), at(MeanMechanism.at(epsilon), factor)
+    assert isinstance(other, MeanMechanism)
     mean, variance = decoded(epsilon, GRID)
     level = own.means[0] + Fraction(mean) * (own.means[-1] - own.means[0])
     shown = float((level - other.means[0]) / (other.means[-1] - other.means[0]))
@@ -302,10 +312,10 @@ def test_a_mean_decoded_at_another_epsilon_is_rejected(epsilon: Fraction, factor
 # -- wrong randomizers are rejected ----------------------------------------------------------------
 
 
-class Lazy(Subset):
+class Lazy(SubsetSelection):
     """A planted mistake: the coin is thrown with floats of 8 bits."""
 
-    def randomize(self, x: int, coins: Coins) -> int:
+    def randomize(self, x: int, coins: RandomSource) -> int:
         inside = coins.below(256) < round(float(self.P) * 256) + 4
         return x if inside else (x + 1 + coins.below(self.k - 1)) % self.k
 

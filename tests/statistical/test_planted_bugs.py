@@ -15,8 +15,8 @@ import pytest
 from tests.statistical import planted_laws
 from veilcount_aggregator.analysis.audit import judge
 from veilcount_aggregator.analysis.audit.self_test import BUGS
-from veilcount_client.testing import SeededCoins
-from veilcount_shared.randomness import SystemCoins
+from veilcount_client.testing import SeededRandomSource
+from veilcount_shared.randomness import SystemRandomSource
 
 CLAIM_TOLERANCE = 1e-12
 
@@ -24,7 +24,7 @@ CLAIM_TOLERANCE = 1e-12
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_found(name: str) -> None:
     """The claim is refuted, by at least as much as N allows to show."""
-    finding = BUGS[name].audit(SeededCoins(1), repaired=False)
+    finding = BUGS[name].audit(SeededRandomSource(1), repaired=False)
     print(finding)
 
     assert finding.broken, finding
@@ -34,7 +34,7 @@ def test_a_planted_bug_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", BUGS)
 def test_the_same_code_without_the_bug_is_not_broken(name: str) -> None:
     """It was the bug that the audit found."""
-    finding = BUGS[name].audit(SeededCoins(1), repaired=True)
+    finding = BUGS[name].audit(SeededRandomSource(1), repaired=True)
     print(finding)
 
     assert not finding.broken, finding
@@ -60,7 +60,9 @@ def test_workers_with_system_coins_do_not() -> None:
 
     These coins are the operating system's and cannot be seeded, so alpha is 1e-9.
     """
-    first, second = (planted_laws.two_workers(value, 1000, SystemCoins()) for value in (0, 1))
+    first, second = (
+        planted_laws.two_workers(value, 1000, SystemRandomSource()) for value in (0, 1)
+    )
     finding = judge(first, second, 1, alpha=1e-9)
 
     assert not finding.broken, finding

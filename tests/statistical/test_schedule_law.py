@@ -22,7 +22,7 @@ from veilcount_shared import schedule
 from veilcount_shared.collection import Collection
 from veilcount_shared.domain import Boolean
 from veilcount_shared.periods import Unit
-from veilcount_shared.schedule import SecretCoins
+from veilcount_shared.schedule import SecretRandomSource
 
 ALPHA = 1e-6
 Draw = Callable[[bytes], Hashable]
@@ -80,7 +80,7 @@ def first_periods(person: bytes, collection: Collection) -> frozenset[int]:
 
 def off_by_one(person: bytes, collection: Collection) -> frozenset[int]:
     """Wrong: Floyd's algorithm with a draw that never reaches the top."""
-    coins = SecretCoins(person, "wrong")
+    coins = SecretRandomSource(person, "wrong")
     drawn: set[int] = set()
     for top in range(collection.periods - collection.answering, collection.periods):
         period = coins.below(top) if top else 0
@@ -90,7 +90,7 @@ def off_by_one(person: bytes, collection: Collection) -> frozenset[int]:
 
 def modulo(person: bytes, collection: Collection) -> frozenset[int]:
     """Wrong: Floyd's algorithm with four bits modulo the number of periods."""
-    coins = SecretCoins(person, "wrong")
+    coins = SecretRandomSource(person, "wrong")
     drawn: set[int] = set()
     for top in range(collection.periods - collection.answering, collection.periods):
         period = coins.below(16) % (top + 1)
@@ -100,7 +100,7 @@ def modulo(person: bytes, collection: Collection) -> frozenset[int]:
 
 def a_run(person: bytes, collection: Collection) -> frozenset[int]:
     """Wrong: each period as likely as any other, but only neighbours together."""
-    start = SecretCoins(person, "wrong").below(collection.periods)
+    start = SecretRandomSource(person, "wrong").below(collection.periods)
     return frozenset((start + step) % collection.periods for step in range(collection.answering))
 
 
@@ -150,17 +150,17 @@ def hour_of(second: int) -> tuple[int, int]:
 
 def modulo_second(person: bytes) -> tuple[int, int]:
     """Wrong: 22 bits modulo the month's seconds."""
-    return hour_of(SecretCoins(person, "wrong").below(1 << 22) % (31 * DAY_SECONDS))
+    return hour_of(SecretRandomSource(person, "wrong").below(1 << 22) % (31 * DAY_SECONDS))
 
 
 def short_month(person: bytes) -> tuple[int, int]:
     """Wrong: the last day is never drawn."""
-    return hour_of(SecretCoins(person, "wrong").below(30 * DAY_SECONDS))
+    return hour_of(SecretRandomSource(person, "wrong").below(30 * DAY_SECONDS))
 
 
 def office_hours(person: bytes) -> tuple[int, int]:
     """Wrong: an hour between 8 and 18 is a fifth likelier."""
-    coins = SecretCoins(person, "wrong")
+    coins = SecretRandomSource(person, "wrong")
     day, clock = hour_of(coins.below(31 * DAY_SECONDS))
     return day, 8 + coins.below(10) if coins.bernoulli(1, 5) else clock
 
@@ -207,7 +207,7 @@ def order(person: bytes) -> tuple[int, ...]:
 
 def naive_shuffle(person: bytes) -> tuple[int, ...]:
     """Wrong: each place is swapped with any place."""
-    coins, slots = SecretCoins(person, "wrong"), list(range(4))
+    coins, slots = SecretRandomSource(person, "wrong"), list(range(4))
     for place in range(4):
         other = coins.below(4)
         slots[place], slots[other] = slots[other], slots[place]
@@ -216,7 +216,7 @@ def naive_shuffle(person: bytes) -> tuple[int, ...]:
 
 def one_cycle(person: bytes) -> tuple[int, ...]:
     """Wrong: no slot ever stays in its place, as in Sattolo's algorithm."""
-    coins, slots = SecretCoins(person, "wrong"), list(range(4))
+    coins, slots = SecretRandomSource(person, "wrong"), list(range(4))
     for place in range(3, 0, -1):
         other = coins.below(place)
         slots[place], slots[other] = slots[other], slots[place]
@@ -225,7 +225,7 @@ def one_cycle(person: bytes) -> tuple[int, ...]:
 
 def rotation(person: bytes) -> tuple[int, ...]:
     """Wrong: each slot as likely as any other, but in a fixed order."""
-    start = SecretCoins(person, "wrong").below(4)
+    start = SecretRandomSource(person, "wrong").below(4)
     return tuple((start + step) % 4 for step in range(4))
 
 
@@ -257,17 +257,21 @@ def all_three(person: bytes) -> tuple[int, bool, frozenset[int]]:
 
 def modulo_cohort(person: bytes) -> int:
     """Wrong: four bits modulo three."""
-    return SecretCoins(person, "wrong").below(16) % 3
+    return SecretRandomSource(person, "wrong").below(16) % 3
 
 
 def biased_twin(person: bytes) -> tuple[int, bool, frozenset[int]]:
     """Wrong: the coin falls on one side in 55 of 100."""
-    return cohort(person), SecretCoins(person, "w").bernoulli(55, 100), answering(person, TWIN)
+    return (
+        cohort(person),
+        SecretRandomSource(person, "w").bernoulli(55, 100),
+        answering(person, TWIN),
+    )
 
 
 def twin_by_cohort(person: bytes) -> tuple[int, bool, frozenset[int]]:
     """Wrong: a fair coin and fair cohorts, which for one in ten persons agree too well."""
-    coins = SecretCoins(person, "wrong")
+    coins = SecretRandomSource(person, "wrong")
     number, side = cohort(person), coins.bernoulli(1, 2)
     if coins.bernoulli(1, 10) and number < 2:
         side = number == 1

@@ -21,11 +21,18 @@ from scipy.stats import chi2
 
 from veilcount_aggregator import tally
 from veilcount_aggregator.analysis.simulation import simulate, simulate_messages
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
 from veilcount_shared.collection import Measure
 from veilcount_shared.domain import GRID, Choice, Number
-from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plain, Plane, Subset
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    Identity,
+    MeanMechanism,
+    ProjectiveGeometry,
+    RangeTree,
+    SubsetSelection,
+)
 from veilcount_shared.periods import Unit
 
 ALPHA = 1e-6
@@ -76,7 +83,7 @@ def grid(collection: Collection) -> Ints:
     """The inputs of the same devices; a mean's starts as the points of the grid that they are."""
     each = np.repeat(np.arange(collection.design.inputs), held(collection))
     design = collection.design
-    if not isinstance(design, Mean):
+    if not isinstance(design, MeanMechanism):
         return each
     low, high = design.means[0], design.means[-1]
     points = [round((mean - low) / (high - low) * GRID) for mean in design.means]
@@ -86,9 +93,9 @@ def grid(collection: Collection) -> Ints:
 # -- the law in numbers ----------------------------------------------------------------------------
 
 
-def moments(design: Subset | Mean, x: int) -> tuple[Floats, Floats]:
+def moments(design: SubsetSelection | MeanMechanism, x: int) -> tuple[Floats, Floats]:
     """The mean of one report's counters, and of their products, for input x."""
-    if isinstance(design, Mean):
+    if isinstance(design, MeanMechanism):
         row = np.array([float(chance) for chance in design.rows[x]])
         return row, np.diag(row)
     k, w, p = design.k, design.w, float(design.P)
@@ -101,19 +108,21 @@ def moments(design: Subset | Mean, x: int) -> tuple[Floats, Floats]:
     return mean, products
 
 
-def at(design: Subset | Mean, factor: Fraction) -> Subset | Mean:
+def at(
+    design: SubsetSelection | MeanMechanism, factor: Fraction
+) -> SubsetSelection | MeanMechanism:
     epsilon = design.epsilon * factor
-    if isinstance(design, Subset):
-        return Subset.at(epsilon, design.k, design.w)
+    if isinstance(design, SubsetSelection):
+        return SubsetSelection.at(epsilon, design.k, design.w)
     window = design.window
-    return Mean(type(window).at(epsilon, window.levels, window.width), design.values)
+    return MeanMechanism(type(window).at(epsilon, window.levels, window.width), design.values)
 
 
 def law(collection: Collection, factor: Fraction = Fraction(1)) -> tuple[Floats, Floats]:
     """The mean and the covariance of the tally, at epsilon x factor."""
     design = collection.design
-    assert isinstance(design, Subset | Mean)
-    size = design.inputs if isinstance(design, Subset) else design.messages
+    assert isinstance(design, SubsetSelection | MeanMechanism)
+    size = design.inputs if isinstance(design, SubsetSelection) else design.messages
     mean, covariance = np.zeros(size), np.zeros((size, size))
     for x, devices in enumerate(held(collection).tolist()):
         one, products = moments(at(design, factor), x)
@@ -150,8 +159,8 @@ def by_messages(collection: Collection) -> Ints:
 
 
 def by_the_client(collection: Collection) -> Ints:
-    coins, inputs, design = SeededCoins(3), grid(collection).tolist(), collection.design
-    assert not isinstance(design, Plain)
+    coins, inputs, design = SeededRandomSource(3), grid(collection).tolist(), collection.design
+    assert not isinstance(design, Identity)
     return np.array(
         [
             tally(collection, [design.randomize(each, coins) for each in inputs])
@@ -208,23 +217,30 @@ LARGE = {
 }
 
 
-def owned(design: Plane | Distribution | Hierarchy, x: int) -> NDArray[np.bool_]:
+def owned(
+    design: ProjectiveGeometry | DistributionMechanism | RangeTree, x: int
+) -> NDArray[np.bool_]:
     """Which messages are of the input's own set."""
     messages = range(design.messages)
-    if isinstance(design, Distribution):
+    if isinstance(design, DistributionMechanism):
         return np.array([x <= message < x + design.window.width for message in messages])
     return np.array([design.supports(message, x) for message in messages])
 
 
-def row(design: Plane | Distribution | Hierarchy, x: int, factor: Fraction) -> Floats:
+def row(
+    design: ProjectiveGeometry | DistributionMechanism | RangeTree, x: int, factor: Fraction
+) -> Floats:
     """The law of a message of input x, at epsilon x factor."""
     epsilon = design.epsilon * factor
     match design:
-        case Plane():
-            own, p = owned(design, x), float(Plane.at(epsilon, design.k, design.q, design.t).P)
+        case ProjectiveGeometry():
+            own, p = (
+                owned(design, x),
+                float(ProjectiveGeometry.at(epsilon, design.k, design.q, design.t).P),
+            )
             chances: Floats = np.where(own, p / own.sum(), (1 - p) / (~own).sum())
             return chances
-        case Distribution():
+        case DistributionMechanism():
             window = design.window
             other = type(window).at(epsilon, window.levels, window.width)
             return np.array([float(chance) for chance in other.rows[x]])
@@ -235,10 +251,10 @@ def row(design: Plane | Distribution | Hierarchy, x: int, factor: Fraction) -> F
     return np.concatenate(parts)
 
 
-def level_row(level: Subset | Plane, node: int, factor: Fraction) -> Floats:
-    if isinstance(level, Plane):
+def level_row(level: SubsetSelection | ProjectiveGeometry, node: int, factor: Fraction) -> Floats:
+    if isinstance(level, ProjectiveGeometry):
         return row(level, node, factor)
-    p = float(Subset.at(level.epsilon * factor, level.k, 1).P)
+    p = float(SubsetSelection.at(level.epsilon * factor, level.k, 1).P)
     return np.where(np.arange(level.k) == node, p, (1 - p) / (level.k - 1))
 
 
@@ -252,14 +268,14 @@ def one_input(path: str, name: str) -> Ints:
         return simulate(
             collection, np.bincount([x], [REPORTS], design.inputs).astype(int), generator
         )
-    point = x if isinstance(design, Plane) else x * GRID // design.inputs
+    point = x if isinstance(design, ProjectiveGeometry) else x * GRID // design.inputs
     return tally(collection, simulate_messages(collection, np.full(REPORTS, point), generator))
 
 
 def passes(path: str, name: str, factor: Fraction) -> bool:
     """Chi-square of all messages."""
     design = LARGE[name].design
-    assert isinstance(design, Plane | Distribution | Hierarchy)
+    assert isinstance(design, ProjectiveGeometry | DistributionMechanism | RangeTree)
     expected = REPORTS * row(design, design.inputs // 3, factor)
     found = float(((one_input(path, name) - expected) ** 2 / expected).sum())
 

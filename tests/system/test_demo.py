@@ -30,7 +30,7 @@ from veilcount_aggregator.demo.campaign import FIRST_TAP, SCREENS, WALK_MINUTES,
 from veilcount_aggregator.demo.clock import StoryClock
 from veilcount_aggregator.demo.deployment import quick_folder, stage
 from veilcount_aggregator.demo.run import Ending, Story
-from veilcount_aggregator.queries import Question, estimate
+from veilcount_aggregator.queries import EstimateQuery, estimate
 from veilcount_aggregator.store import open_store
 from veilcount_shared.verdict import Verdict
 
@@ -67,7 +67,7 @@ OF_VALUES = [name for name in LOCAL if name != WALK_MINUTES]
 def shares(ending: Ending, name: str, **asked: Any) -> tuple[np.ndarray[Any, Any], ...]:
     """Return both ends of the interval of every value."""
     size = ending.series(name).collection.domain.size
-    question = Question(level=LEVEL, simultaneous=True, size=size, **asked)
+    question = EstimateQuery(level=LEVEL, simultaneous=True, size=size, **asked)
     (told,) = estimate(ending.holdings, name, question).series[0].stretches
     return np.array([row.low for row in told.values]), np.array([row.high for row in told.values])
 
@@ -108,7 +108,9 @@ def test_the_truth_of_the_other_home_screen_lies_outside(ending: Ending) -> None
 
 def test_the_mean_of_a_number_lies_in_its_interval(ending: Ending) -> None:
     """It misses once in a million runs; the mean of hikes alone is far outside."""
-    told = estimate(ending.holdings, WALK_MINUTES, Question(level=LEVEL)).series[0].stretches[0]
+    told = (
+        estimate(ending.holdings, WALK_MINUTES, EstimateQuery(level=LEVEL)).series[0].stretches[0]
+    )
     truth = ending.truth(WALK_MINUTES).values
 
     assert told.n == len(truth)

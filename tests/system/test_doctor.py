@@ -25,14 +25,14 @@ from tests.redis_server import HOST, RedisServer
 from tests.system.server import Server, free_port, wait_until
 from veilcount_aggregator.api.request_metrics import ANSWERED, REFUSED
 from veilcount_aggregator.auth.api_keys import Role, create, keyring, mark_used, revoke
-from veilcount_aggregator.catalog.definitions import Source, push
-from veilcount_aggregator.central.budget_ledger import Kept
-from veilcount_aggregator.central.release_journal import Journal
+from veilcount_aggregator.catalog.definitions import DefinitionSource, push
+from veilcount_aggregator.central.budget_ledger import StoredRelease
+from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.central.restore_lock import lock
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.doctor import (
     Finding,
-    State,
+    Severity,
     examine_backups,
     examine_server,
     examine_store,
@@ -44,7 +44,7 @@ from veilcount_aggregator.errors import SettingsError, StoreUnfit
 from veilcount_aggregator.ingest.pipeline import LOSS
 from veilcount_aggregator.server.retention_guard import confirm
 from veilcount_aggregator.settings import Settings
-from veilcount_aggregator.store import VERDICT, Note, Store, open_store
+from veilcount_aggregator.store import VERDICT, ServiceCounter, Store, open_store
 from veilcount_aggregator.store.backup import backup
 from veilcount_aggregator.store.records import change
 from veilcount_aggregator.store.transfer_format import digest
@@ -98,7 +98,7 @@ def place(tmp_path: Path) -> Place:
     """A store with definitions and an admin's key."""
     made = Place(tmp_path)
     with closing(open_store(made.url, make=True)) as store:
-        push(store, Source(FILE), NOW, "test")
+        push(store, DefinitionSource(FILE), NOW, "test")
         create(store, Role.ADMIN, "init", NOW)
     return made
 
@@ -110,7 +110,7 @@ def test_in_a_sound_store_nothing_is_complained_about_but_what_a_definition_says
     place: Place,
 ) -> None:
     found = place.looked_at(deep=True)
-    complaints = {check for check, each in found.items() if each.state is not State.OK}
+    complaints = {check for check, each in found.items() if each.state is not Severity.OK}
 
     assert complaints == {"remarks"}
     assert "theme, epsilon" in found["remarks"].what
@@ -120,14 +120,14 @@ def test_in_a_sound_store_nothing_is_complained_about_but_what_a_definition_says
 @pytest.mark.parametrize(
     ("days", "state", "said"),
     [
-        (0, State.OK, "2026-12-03 is confirmed"),
-        (2, State.OK, "2026-12-03 is confirmed"),
-        (3, State.WARN, "3 days seem to have passed"),
-        (-1, State.WARN, "2026-12-03 is confirmed, and to come"),
+        (0, Severity.OK, "2026-12-03 is confirmed"),
+        (2, Severity.OK, "2026-12-03 is confirmed"),
+        (3, Severity.WARN, "3 days seem to have passed"),
+        (-1, Severity.WARN, "2026-12-03 is confirmed, and to come"),
     ],
 )
 def test_rows_that_are_not_dropped_since_a_day_waits_for_confirmation_are_told(
-    place: Place, days: int, state: State, said: str
+    place: Place, days: int, state: Severity, said: str
 ) -> None:
     """With the command that confirms it."""
     with place.opened() as store:
@@ -193,8 +193,8 @@ def admin_every_day(place: Place) -> None:
 
 def central_without_journal_line(place: Place) -> None:
     with place.opened() as store:
-        push(store, Source(CENTRAL), NOW, "test")
-    journal = Journal.of(Settings(place.url))
+        push(store, DefinitionSource(CENTRAL), NOW, "test")
+    journal = ReleaseJournal.of(Settings(place.url))
     assert journal is not None
     kept = {"fingerprint": "f", "canonical": "q", "charges": {}, "answer": {}, "day": "", "who": ""}
     journal.keep([kept])
@@ -209,43 +209,48 @@ def damaged_journal(place: Place) -> None:
 @pytest.mark.parametrize(
     ("plant", "check", "state", "says"),
     [
-        (fenced, "taking reports", State.WRONG, ("fenced", "store unfence")),
-        (locked, "releases", State.WRONG, ("restored", "store unlock")),
-        (readable_by_others, "permissions", State.WARN, ("sound.db", "chmod 600")),
-        (flooded_log, "log", State.WARN, ("200 MiB", "end it")),
-        (without_admin, "keys", State.WARN, ("no admin key", "init --key")),
-        (without_device_keys, "keys", State.WARN, ("device keys are revoked", "--role device")),
-        (never_used, "keys", State.WARN, ("(ann) was made on 2026-10-24", "keys revoke")),
-        (admin_every_day, "keys", State.WARN, ("(bob) was used on 2026-12-03", "--role analyst")),
-        (central_without_journal_line, "journal", State.WRONG, ("forgotten", "store unlock")),
-        (damaged_journal, "journal", State.WRONG, ("line 1: damaged", "look again")),
+        (fenced, "taking reports", Severity.WRONG, ("fenced", "store unfence")),
+        (locked, "releases", Severity.WRONG, ("restored", "store unlock")),
+        (readable_by_others, "permissions", Severity.WARN, ("sound.db", "chmod 600")),
+        (flooded_log, "log", Severity.WARN, ("200 MiB", "end it")),
+        (without_admin, "keys", Severity.WARN, ("no admin key", "init --key")),
+        (without_device_keys, "keys", Severity.WARN, ("device keys are revoked", "--role device")),
+        (never_used, "keys", Severity.WARN, ("(ann) was made on 2026-10-24", "keys revoke")),
+        (
+            admin_every_day,
+            "keys",
+            Severity.WARN,
+            ("(bob) was used on 2026-12-03", "--role analyst"),
+        ),
+        (central_without_journal_line, "journal", Severity.WRONG, ("forgotten", "store unlock")),
+        (damaged_journal, "journal", Severity.WRONG, ("line 1: damaged", "look again")),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_what_is_wrong_is_found_with_what_to_do(
-    place: Place, plant: Callable[[Place], None], check: str, state: State, says: tuple[str, str]
+    place: Place, plant: Callable[[Place], None], check: str, state: Severity, says: tuple[str, str]
 ) -> None:
     before = place.looked_at()[check]
     plant(place)
     found = place.looked_at()[check]
 
-    assert before.state is State.OK
+    assert before.state is Severity.OK
     assert found.state is state
     assert says[0] in found.what
     assert says[1] in found.fix
 
 
 def test_releases_that_no_journal_remembers_are_wrong(place: Place) -> None:
-    kept = Kept("f", "q", {}, {}, "2026-12-03", "ann")
+    kept = StoredRelease("f", "q", {}, {}, "2026-12-03", "ann")
     with place.opened() as store:
-        push(store, Source(CENTRAL), NOW, "test")
+        push(store, DefinitionSource(CENTRAL), NOW, "test")
         change(store, lambda: ([kept.record(0)], None))
     lost = place.looked_at()["journal"]
     elsewhere = place.folder / "elsewhere.jsonl"
-    Journal(elsewhere).keep([kept.line()])
+    ReleaseJournal(elsewhere).keep([kept.line()])
     found = place.looked_at(journal=elsewhere)["journal"]
 
-    assert (lost.state, found.state) == (State.WRONG, State.OK)
+    assert (lost.state, found.state) == (Severity.WRONG, Severity.OK)
     assert "--journal" in lost.fix
 
 
@@ -253,7 +258,7 @@ def test_what_a_power_cut_would_take_is_wrong(place: Place) -> None:
     settings = Settings(f"{place.url}?durability=relaxed")
     found = by_check(examine_store(settings, lambda: NOW, deep=False))
 
-    assert found["durable"].state is State.WRONG
+    assert found["durable"].state is Severity.WRONG
 
 
 def test_definitions_are_followed_to_their_end(place: Place, tmp_path: Path) -> None:
@@ -280,7 +285,7 @@ def test_a_period_that_is_full_is_wrong_and_one_that_will_be_is_told(tmp_path: P
             for room in (5, 6, 100)
         ]
 
-    assert states == [State.WRONG, State.WARN, State.OK]
+    assert states == [Severity.WRONG, Severity.WARN, Severity.OK]
 
 
 def soon() -> datetime:
@@ -293,7 +298,7 @@ def soon() -> datetime:
 
 def noted(made: World, *, verdict: Verdict, times: int, fingerprint: str = "") -> None:
     """Have a verdict counted so often."""
-    made.aggregator.store.commit([], {Note(VERDICT, fingerprint, -1, verdict): times})
+    made.aggregator.store.commit([], {ServiceCounter(VERDICT, fingerprint, -1, verdict): times})
 
 
 @pytest.mark.parametrize(
@@ -310,8 +315,8 @@ def test_verdicts_that_honest_devices_do_not_get_stand_out(
         noted(made, verdict=verdict, times=10, fingerprint=fingerprint)
         after = looked(made)["verdicts"]
 
-    assert before.state is State.OK
-    assert after.state is State.WARN
+    assert before.state is Severity.OK
+    assert after.state is Severity.WARN
     assert f"10.00% of theme's reports were {verdict}" in after.what
 
 
@@ -327,11 +332,11 @@ def test_requests_without_a_key_stand_out_and_a_server_says_what_its_store_says(
     tmp_path: Path,
 ) -> None:
     notes = {
-        Note(ANSWERED, "", -1, "reports:2xx:0.001"): 60,
-        Note(ANSWERED, "", -1, "reports:4xx:0.001"): 40,
-        Note(ANSWERED, "", -1, "health:2xx:0.001"): 900,
-        Note(REFUSED, "", -1, "no-key"): 40,
-        Note(LOSS, "x", -1, "aged:1"): 7,
+        ServiceCounter(ANSWERED, "", -1, "reports:2xx:0.001"): 60,
+        ServiceCounter(ANSWERED, "", -1, "reports:4xx:0.001"): 40,
+        ServiceCounter(ANSWERED, "", -1, "health:2xx:0.001"): 900,
+        ServiceCounter(REFUSED, "", -1, "no-key"): 40,
+        ServiceCounter(LOSS, "x", -1, "aged:1"): 7,
     }
     with world(tmp_path, FILE) as made:
         made.aggregator.store.commit([], notes)
@@ -347,12 +352,14 @@ def test_where_a_count_may_not_leave_no_share_of_it_does(tmp_path: Path) -> None
     with world(tmp_path, CENTRAL) as made:
         fingerprint = made.series("visits").fingerprint
         noted(made, verdict=Verdict.MALFORMED, times=1_000, fingerprint=fingerprint)
-        made.aggregator.store.commit([], {Note(REFUSED, "", -1, "no-key"): 1_000})
-        made.aggregator.store.commit([], {Note(ANSWERED, "", -1, "reports:4xx:0.1"): 1_000})
+        made.aggregator.store.commit([], {ServiceCounter(REFUSED, "", -1, "no-key"): 1_000})
+        made.aggregator.store.commit(
+            [], {ServiceCounter(ANSWERED, "", -1, "reports:4xx:0.1"): 1_000}
+        )
         found = looked(made, room=1)
 
-    assert found["verdicts"].state is State.OK
-    assert found["room"].state is State.OK
+    assert found["verdicts"].state is Severity.OK
+    assert found["room"].state is Severity.OK
 
 
 def test_counters_that_fill_their_memory_are_reported(tmp_path: Path) -> None:
@@ -365,13 +372,13 @@ def test_counters_that_fill_their_memory_are_reported(tmp_path: Path) -> None:
         at_most = looked(made, max_series_memory=4000)[check]
         together = looked(made, max_store_memory=400)[check]
 
-    assert well.state is State.OK
+    assert well.state is Severity.OK
     assert "each is held to 256 MB" in well.what
-    assert near.state is State.WRONG
+    assert near.state is Severity.WRONG
     assert "counters take 344 bytes of 400 bytes" in near.what
-    assert at_most.state is State.WARN
+    assert at_most.state is Severity.WARN
     assert "beyond 3.91 KB reports are full" in at_most.what
-    assert together.state is State.WRONG
+    assert together.state is Severity.WRONG
     assert "all counters take 344 bytes of 400 bytes" in together.what
 
 
@@ -408,8 +415,8 @@ def test_books_that_disagree_are_wrong(tmp_path: Path, statement: str, says: str
         spoiled(tmp_path / "store.db", statement)
         found = deep(url)["books"]
 
-    assert sound.state is State.OK
-    assert found.state is State.WRONG
+    assert sound.state is Severity.OK
+    assert found.state is Severity.WRONG
     assert says in found.what
 
 
@@ -425,7 +432,7 @@ def test_books_agree_while_reports_come_in(tmp_path: Path) -> None:
             states.add(deep(url)["books"].state)
         coming.join()
 
-    assert states == {State.OK}
+    assert states == {Severity.OK}
 
 
 def deep(url: str) -> dict[str, Finding]:
@@ -442,7 +449,7 @@ def test_books_agree_where_somebody_was_forgotten_and_an_epoch_dropped(tmp_path:
         made.aggregator.store.forget(made.series("theme"), [0], report.pseudonym[:12])
         drop_and_sweep(made.aggregator.store, made.series("opened"), 20)
 
-        assert deep(made.aggregator.settings.store)["books"].state is State.OK
+        assert deep(made.aggregator.settings.store)["books"].state is Severity.OK
 
 
 def test_a_damaged_page_is_found(place: Place) -> None:
@@ -452,7 +459,7 @@ def test_a_damaged_page_is_found(place: Place) -> None:
 
     found = place.looked_at(deep=True)
 
-    assert worst(found.values()) is State.WRONG
+    assert worst(found.values()) is Severity.WRONG
 
 
 # -- backups ---------------------------------------------------------------------------------------
@@ -472,17 +479,17 @@ def test_the_newest_backup_is_read_through(place: Place, tmp_path: Path) -> None
     os.utime(folder / "tuesday.db", (now.timestamp() + 9, now.timestamp() + 9))
     *_, cut = examine_backups(folder, now)
 
-    assert [each.state for each in empty] == [State.WRONG]
-    assert [each.state for each in (fresh, whole)] == [State.OK, State.OK]
-    assert [late.state, too_late.state] == [State.WARN, State.WRONG]
-    assert cut.state is State.WRONG
+    assert [each.state for each in empty] == [Severity.WRONG]
+    assert [each.state for each in (fresh, whole)] == [Severity.OK, Severity.OK]
+    assert [late.state, too_late.state] == [Severity.WARN, Severity.WRONG]
+    assert cut.state is Severity.WRONG
     assert "tuesday.db" in cut.what
 
 
 def test_where_there_is_no_folder_no_backup_is_believed_in(tmp_path: Path) -> None:
     (found,) = examine_backups(tmp_path / "none", NOW)
 
-    assert found.state is State.WRONG
+    assert found.state is Severity.WRONG
 
 
 # -- Redis -----------------------------------------------------------------------------------------
@@ -515,7 +522,7 @@ def test_a_redis_as_it_should_be_is_sound(tmp_path: Path) -> None:
         found = by_check(examine_store(Settings(server.url), wall_clock, deep=True))
 
     for check in ("version", "settings", "memory", "disk", "role", "clock", "opened", "books"):
-        assert found[check].state is State.OK, found[check]
+        assert found[check].state is Severity.OK, found[check]
 
 
 @pytest.mark.parametrize(
@@ -539,7 +546,7 @@ def test_each_setting_that_a_store_refuses_is_wrong_with_the_command_that_mends_
         with pytest.raises(StoreUnfit, match=name):
             open_store(server.url)
 
-    assert found["settings"].state is State.WRONG
+    assert found["settings"].state is Severity.WRONG
     assert f"{name} {value}" in found["settings"].what
     assert f"CONFIG SET {name}" in found["settings"].fix
 
@@ -549,7 +556,7 @@ def test_all_weak_settings_are_told_at_once(tmp_path: Path) -> None:
     with redis(tmp_path, **weak) as server:
         found = list(examine_store(Settings(server.url), soon, deep=False))
 
-    assert sum(each.check == "settings" and each.state is State.WRONG for each in found) == 3
+    assert sum(each.check == "settings" and each.state is Severity.WRONG for each in found) == 3
 
 
 def test_a_redis_that_is_full_or_tells_another_time_is_wrong(tmp_path: Path) -> None:
@@ -559,9 +566,9 @@ def test_a_redis_that_is_full_or_tells_another_time_is_wrong(tmp_path: Path) -> 
         server.ask("CONFIG", "SET", "maxmemory", str(round(used * 1.05)))
         found = looked_at(server.url, lambda: datetime.now(UTC) + timedelta(hours=1))
 
-    assert found["memory"].state is State.WRONG
+    assert found["memory"].state is Severity.WRONG
     assert "of maxmemory is used" in found["memory"].what
-    assert found["clock"].state is State.WRONG
+    assert found["clock"].state is Severity.WRONG
 
 
 def test_a_replica_takes_no_writes(tmp_path: Path) -> None:
@@ -571,7 +578,7 @@ def test_a_replica_takes_no_writes(tmp_path: Path) -> None:
     ):
         found = looked_at(replica.url)
 
-    assert found["role"].state is State.WRONG
+    assert found["role"].state is Severity.WRONG
     assert "master" in found["role"].fix
 
 
@@ -585,17 +592,17 @@ def test_replicas_that_are_away_or_weaker_are_found(tmp_path: Path) -> None:
         replica.ask("CONFIG", "SET", "appendonly", "no")
         weaker = looked_at(master.url)
 
-    assert alone["replicas"].state is State.WRONG
+    assert alone["replicas"].state is Severity.WRONG
     assert "0 of 1 replicas are connected" in alone["replicas"].what
-    assert well["replicas"].state is State.OK
-    assert weaker["replicas"].state is State.WARN
+    assert well["replicas"].state is Severity.OK
+    assert weaker["replicas"].state is Severity.WARN
     assert f"-p {replica.port} CONFIG SET appendonly yes" in weaker["replicas"].fix
 
 
 def test_a_redis_that_is_away_is_one_finding() -> None:
     (found,) = examine_store(Settings(f"redis://{HOST}:{free_port()}/0"), soon, deep=False)
 
-    assert found.state is State.WRONG
+    assert found.state is Severity.WRONG
     assert "runs" in found.fix
 
 
@@ -612,9 +619,9 @@ def test_a_cluster_that_has_lost_a_master_is_wrong(tmp_path: Path) -> None:
         for node in cluster.nodes:
             node.kill()
 
-    assert whole["cluster"].state is State.OK
-    assert whole["coverage"].state is State.WARN
-    assert worst(found) is State.WRONG
+    assert whole["cluster"].state is Severity.OK
+    assert whole["coverage"].state is Severity.WARN
+    assert worst(found) is Severity.WRONG
 
 
 def asked(node: RedisServer) -> bytes:
@@ -705,7 +712,7 @@ def test_what_a_proxy_spoils_is_found(tmp_path: Path, proxy: Proxy, check: str, 
     with world(tmp_path, FILE) as made, listening(proxy(made.app.wsgi_app)) as url:
         found = found_at(url)
 
-    assert found[check].state is State.WRONG
+    assert found[check].state is Severity.WRONG
     assert says in found[check].what
 
 
@@ -714,7 +721,7 @@ def test_a_clock_that_is_off_and_a_server_that_names_its_version_are_told(tmp_pa
         found = found_at(url, off=timedelta(minutes=5))
         right = found_at(url)
 
-    assert (right["clock"].state, found["clock"].state) == (State.OK, State.WARN)
+    assert (right["clock"].state, found["clock"].state) == (Severity.OK, Severity.WARN)
     assert "CPython" in found["headers"].what
 
 
@@ -723,8 +730,8 @@ def test_a_key_that_opens_nothing_is_wrong(tmp_path: Path) -> None:
         device = made.key(Role.DEVICE)
         found = found_at(url, device)
 
-    assert found["key"].state is State.WRONG
-    assert found["bodies"].state is State.OK  # refused for want of a key, and so arrived
+    assert found["key"].state is Severity.WRONG
+    assert found["bodies"].state is Severity.OK  # refused for want of a key, and so arrived
 
 
 def test_a_fenced_store_is_seen_from_outside(tmp_path: Path) -> None:
@@ -749,11 +756,11 @@ def test_behind_tls_certificate_and_hsts_are_looked_at(
 
     assert list(stranger) == ["answers"]
     assert stranger["answers"].what == "its certificate is not believed: self-signed certificate"
-    assert friend["transport"].state is State.OK
-    assert friend["HSTS"].state is State.OK
+    assert friend["transport"].state is Severity.OK
+    assert friend["HSTS"].state is Severity.OK
     assert "its certificate holds until 20" in friend["certificate"].what
-    assert friend["certificate"].state is State.WARN  # for two days
-    assert earlier["certificate"].state is State.OK
+    assert friend["certificate"].state is Severity.WARN  # for two days
+    assert earlier["certificate"].state is Severity.OK
 
 
 def certificate(folder: Path) -> Path:
@@ -776,7 +783,11 @@ def test_what_answers_in_clear_beside_tls_is_wrong_but_a_redirect(tmp_path: Path
             (redirected,) = plain(url)
         (nobody,) = plain(f"http://{HOST}:{free_port()}")
 
-    assert [clear.state, redirected.state, nobody.state] == [State.WRONG, State.OK, State.OK]
+    assert [clear.state, redirected.state, nobody.state] == [
+        Severity.WRONG,
+        Severity.OK,
+        Severity.OK,
+    ]
 
 
 @pytest.mark.parametrize("url", ["stats.example.org", "ftp://x", "http://", "http://x:99999"])

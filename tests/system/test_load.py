@@ -20,10 +20,10 @@ from loadtests.questions import definitions, questions
 from loadtests.server_verdicts import Told
 from loadtests.verify_store import judge
 
-from veilcount_aggregator.ingest.decode.columns import Body, sheets_of
+from veilcount_aggregator.ingest.decode.columns import DecodedBody, sheets_of
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
-from veilcount_aggregator.store import Piece
+from veilcount_aggregator.store import TransferPiece
 from veilcount_aggregator.store.transfer_format import numbers, parse
 from veilcount_shared import Collection
 from veilcount_shared.verdict import Verdict
@@ -58,7 +58,7 @@ def sent(aggregator: Aggregator, parcels: Sequence[Parcel]) -> Diary:
     for first in range(0, len(places), SEND):
         chosen = [parcels[place] for place in places[first : first + SEND]]
         reports = [report for parcel in chosen for report in parcel.reports]
-        verdicts = iter(aggregator.take(Body(len(reports), sheets_of(reports))))
+        verdicts = iter(aggregator.take(DecodedBody(len(reports), sheets_of(reports))))
         replies.extend(encode_verdicts(islice(verdicts, len(each.reports))) for each in chosen)
     return Diary(places, replies, [0.0] * len(places), lasted=1.0, cpu=1.0)
 
@@ -70,7 +70,7 @@ def run(tmp_path: Path) -> Iterator[tuple[Aggregator, Told]]:
         yield each
 
 
-def first_tally(aggregator: Aggregator, name: str) -> Piece:
+def first_tally(aggregator: Aggregator, name: str) -> TransferPiece:
     """Return the first tally of a collection: its n, then its counters."""
     start = QUESTIONS[name].fingerprint
     pieces = aggregator.store.pieces()
@@ -130,7 +130,7 @@ def test_a_message_counted_under_another_pseudonym_fails_the_run(
     aggregator, told = run
     parcel = next(each for each in PARCELS if each.collection.name == "minutes")
     forged = [replace(each, pseudonym=bytes(16)) for each in parcel.reports]
-    aggregator.take(Body(len(forged), sheets_of(forged)))
+    aggregator.take(DecodedBody(len(forged), sheets_of(forged)))
 
     assert "minutes: 16 reports more than the 960 acknowledged ones" in judge(
         aggregator.store, told
@@ -142,7 +142,7 @@ def test_a_duplicate_that_nobody_was_told_of_fails_the_run(run: tuple[Aggregator
     aggregator, told = run
     heard = told.verdicts[Verdict.DUPLICATE]
     again = next(each for each in PARCELS if each.collection.name == "theme").reports
-    aggregator.take(Body(1, sheets_of(again)))
+    aggregator.take(DecodedBody(1, sheets_of(again)))
 
     assert judge(aggregator.store, told) == [
         f"{heard} duplicates were told, and {heard + 1} are noted"

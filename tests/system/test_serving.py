@@ -23,7 +23,7 @@ import requests
 
 from veilcount_aggregator.api.request_metrics import ANSWERED
 from veilcount_aggregator.auth.api_keys import Role, create, revoke
-from veilcount_aggregator.catalog.definitions import Source, catalogue, push
+from veilcount_aggregator.catalog.definitions import DefinitionSource, catalogue, push
 from veilcount_aggregator.server.serve import DRAIN_SECONDS
 from veilcount_aggregator.store import Store, open_store
 from veilcount_shared import Collection, parse_collections
@@ -96,7 +96,7 @@ def store(tmp_path: Path) -> str:
     """Where a store is that knows one collection."""
     url = f"sqlite:///{tmp_path}/store.db"
     made = open_store(url, make=True)
-    push(made, Source(KNOWN), datetime.now(UTC), "test")
+    push(made, DefinitionSource(KNOWN), datetime.now(UTC), "test")
     made.close()
     return url
 
@@ -172,7 +172,7 @@ def test_definitions_reach_all_workers_without_a_restart(store: str, tmp_path: P
 
         before = {ask() for _ in range(24)}
         with looked_into(store) as shelf:
-            push(shelf, Source(FILE.format("spelling")), datetime.now(UTC), "test")
+            push(shelf, DefinitionSource(FILE.format("spelling")), datetime.now(UTC), "test")
         time.sleep(NOTICED_SECONDS)
         after = {ask() for _ in range(24)}
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tests.aggregator.api.deployment_fixtures import Reply, World, world
 from veilcount_aggregator import estimate
-from veilcount_aggregator.estimation import Average, Frequencies
-from veilcount_client.testing import SeededCoins
+from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.schedule import SECRET_BYTES, period_of, pseudonym, slot
@@ -76,7 +76,7 @@ def aggregator(tmp_path: Path) -> Iterator[World]:
 
 def reports(collection: Collection, values: Sequence[object], seed: int = 1) -> Iterator[Report]:
     """Yield what a device each sends of these values, in the running period."""
-    coins = SeededCoins(seed)
+    coins = SeededRandomSource(seed)
     period = period_of(collection, NOW)
     assert period is not None
     for value in values:
@@ -114,10 +114,10 @@ def send_all(aggregator: World, collection: Collection, values: Sequence[object]
         assert set(verdicts) == {Verdict.COUNTED}
 
 
-def frequencies(aggregator: World, collection: Collection) -> Frequencies:
+def frequencies(aggregator: World, collection: Collection) -> ShareEstimates:
     """Return the estimate of a collection of shares."""
     estimated = estimate(collection, counters(aggregator, collection), LEVEL)
-    assert isinstance(estimated, Frequencies)
+    assert isinstance(estimated, ShareEstimates)
     return estimated
 
 
@@ -146,7 +146,7 @@ def test_a_mean_comes_back_near_the_truth(aggregator: World) -> None:
 
     estimated = estimate(collection, counters(aggregator, collection), LEVEL)
 
-    assert isinstance(estimated, Average)
+    assert isinstance(estimated, MeanEstimate)
     assert estimated.low < 30 < estimated.high
     assert estimated.high - estimated.low < 60
 
@@ -159,7 +159,7 @@ def test_a_wrong_law_would_be_noticed(aggregator: World) -> None:
 
     wrong = estimate(claimed["autosave"], counters(aggregator, collection), LEVEL)
 
-    assert isinstance(wrong, Frequencies)
+    assert isinstance(wrong, ShareEstimates)
     assert (
         frequencies(aggregator, collection).low[1]
         <= 1

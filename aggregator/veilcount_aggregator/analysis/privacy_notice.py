@@ -41,7 +41,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class CollectionNotice:
     """What is said of one collection."""
 
     app: str
@@ -50,7 +50,7 @@ class Notice:
     parts: tuple[Part, ...]
 
 
-def notice(collection: Collection) -> Notice:
+def notice(collection: Collection) -> CollectionNotice:
     """Return a collection's notice."""
     parts = (
         Part("What is asked", " ".join(_asked(collection))),
@@ -61,7 +61,7 @@ def notice(collection: Collection) -> Notice:
         Part("What is kept, and how long", " ".join(_kept(collection))),
         Part("Whom to ask", " ".join(_whom(collection))),
     )
-    return Notice(collection.app, collection.name, collection.fingerprint, parts)
+    return CollectionNotice(collection.app, collection.name, collection.fingerprint, parts)
 
 
 def _central(collection: Collection) -> bool:

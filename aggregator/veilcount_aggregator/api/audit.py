@@ -9,12 +9,12 @@ from flask import Blueprint, Response
 from ..auth.api_keys import Role
 from ..auth.audit_log import log
 from ..service import Aggregator
-from .auth import Authority
+from .auth import Authenticator
 from .json_io import answer
 from .schemas import Act, Acts
 
 
-def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
+def doors(aggregator: Aggregator, authority: Authenticator) -> Blueprint:
     """Return the door."""
     blueprint = Blueprint("audit", __name__)
 

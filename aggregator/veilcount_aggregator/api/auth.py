@@ -15,12 +15,12 @@ from typing import ParamSpec, TypeVar
 
 from flask import g, request
 
-from ..auth.api_keys import Key, Role, mark_used
-from ..auth.rate_limit import Rates
+from ..auth.api_keys import ApiKey, Role, mark_used
+from ..auth.rate_limit import RateLimits
 from ..catalog.cache import DEVICE_KEYS_SECONDS, KEYS_SECONDS
 from ..errors import StoreError
 from ..service import Aggregator
-from .problems import Refusal, refusal
+from .problems import ProblemError, refusal
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
@@ -32,7 +32,7 @@ _SCHEME = "bearer"
 _REALM = 'Bearer realm="veilcount"'
 
 
-class Authority:
+class Authenticator:
     """Looks at keys, for all doors of one worker."""
 
     def __init__(
@@ -41,8 +41,8 @@ class Authority:
         """`seconds` is a clock that never goes back."""
         self._aggregator = aggregator
         share = aggregator.settings.rate / aggregator.settings.workers
-        self._devices = Rates(share, seconds)
-        self._guesses = Rates(GUESSES, seconds)
+        self._devices = RateLimits(share, seconds)
+        self._guesses = RateLimits(GUESSES, seconds)
         self._lock = threading.Lock()
         self._marked: dict[str, str] = {}  # by a key's id: the day on which it was last marked
 
@@ -56,15 +56,15 @@ class Authority:
             raise refusal("too-many", Retry_After=str(seconds))
         return who
 
-    def admit(self, authorization: str, door: Role) -> Key:
+    def admit(self, authorization: str, door: Role) -> ApiKey:
         """Return the key that opens a door, or refuse."""
         return self._key(authorization, door, KEYS_SECONDS)
 
-    def admit_for_state(self, authorization: str) -> Key:
+    def admit_for_state(self, authorization: str) -> ApiKey:
         """Return an analyst's key, for how the service is alone: also while keys are old."""
         return self._key(authorization, Role.ANALYST, DEVICE_KEYS_SECONDS)
 
-    def _key(self, authorization: str, door: Role, most_seconds: float) -> Key:
+    def _key(self, authorization: str, door: Role, most_seconds: float) -> ApiKey:
         self._aggregator.watch.require_fresh(most_seconds)
         scheme, _, secret = authorization.partition(" ")
         found = scheme.lower() == _SCHEME and self._aggregator.known().keyring.find(secret.strip())
@@ -75,7 +75,7 @@ class Authority:
         self._mark(found)
         return found
 
-    def _unknown(self, *, given: bool) -> Refusal:
+    def _unknown(self, *, given: bool) -> ProblemError:
         """Return the refusal of no key, or of one that is none. Nobody's address is kept."""
         seconds = self._guesses.wait(NOBODY) if given else 0
         if seconds:
@@ -83,7 +83,7 @@ class Authority:
         why = ', error="invalid_token"' if given else ""
         return refusal("no-key", WWW_Authenticate=_REALM + why)
 
-    def _mark(self, key: Key) -> None:
+    def _mark(self, key: ApiKey) -> None:
         """Keep the day on which a key was used. That it cannot be written shuts no door."""
         day = self._aggregator.today().isoformat()
         if key.used >= day or self._marked.get(key.id) == day:

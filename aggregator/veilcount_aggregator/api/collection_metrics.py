@@ -14,13 +14,13 @@ from ..store import MemoryLimits, Store
 from ..text.privacy_guarantees import counts_are_public
 from .exposition import Labels, metric
 from .fake_report_flags import Suspicion, tested
-from .verdict_counts import Counts
+from .verdict_counts import VerdictCounts
 
 UNKNOWN = "(unknown)"  # no collection can be named so
 
 
 def report_metrics(
-    store: Store, series: Mapping[str, Series], counts: Mapping[str, Counts]
+    store: Store, series: Mapping[str, Series], counts: Mapping[str, VerdictCounts]
 ) -> Iterator[str]:
     """Yield what is said of reports, by collection: the sum over its series."""
     verdicts: Counter[Labels] = Counter()
@@ -29,7 +29,7 @@ def report_metrics(
         if not counts_are_public(each.collection):
             continue
         reports = sum(store.sizes(each).values())
-        found = counts.get(fingerprint, Counts())
+        found = counts.get(fingerprint, VerdictCounts())
         collection = ("collection", each.collection.name)
         for verdict, number in found.with_counted(reports).items():
             verdicts[collection, ("verdict", verdict)] += number
@@ -45,7 +45,7 @@ def report_metrics(
 
 
 def pseudonym_metrics(
-    store: Store, series: Mapping[str, Series], counts: Mapping[str, Counts]
+    store: Store, series: Mapping[str, Series], counts: Mapping[str, VerdictCounts]
 ) -> Iterator[str]:
     """Yield how many pseudonyms came, and how many were refused by which limit."""
     new: Counter[Labels] = Counter()
@@ -55,7 +55,7 @@ def pseudonym_metrics(
             continue
         collection = ("collection", each.collection.name)
         new[(collection,)] += sum(store.fresh(each).values())
-        for limit, number in counts.get(fingerprint, Counts()).full().items():
+        for limit, number in counts.get(fingerprint, VerdictCounts()).full().items():
             full[collection, ("limit", limit)] += number
     yield from metric("new_pseudonyms_total", "counter", "Pseudonyms that are new.", new.items())
     yield from metric("full_total", "counter", "Reports refused by a limit.", full.items())

@@ -9,12 +9,12 @@ from flask import Blueprint, Response, g, request
 from veilcount_shared.schedule import opens
 
 from ..auth.api_keys import Role
-from ..catalog.definitions import Source, close, push
+from ..catalog.definitions import DefinitionSource, close, push
 from ..series.series import Series
 from ..service import Aggregator
 from ..store.memory_limit import worst_case
 from ..text.privacy_guarantees import counts_are_public, epsilons, promise
-from .auth import Authority
+from .auth import Authenticator
 from .computation_gate import ComputationGate
 from .json_io import answer, asked
 from .problems import refusal
@@ -31,12 +31,12 @@ from .schemas import (
     SeriesView,
     Tally,
 )
-from .verdict_counts import Counts, counts_by_series
+from .verdict_counts import VerdictCounts, counts_by_series
 
 TOML_TYPE = "application/toml"
 
 
-def doors(aggregator: Aggregator, authority: Authority, gate: ComputationGate) -> Blueprint:
+def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGate) -> Blueprint:
     """Return the doors."""
     blueprint = Blueprint("collections", __name__)
     store = aggregator.store
@@ -89,14 +89,14 @@ def unknown() -> Exception:
     return refusal("not-found", "no collection has this name: GET /v1/collections lists them")
 
 
-def _source() -> Source:
+def _source() -> DefinitionSource:
     if request.mimetype == TOML_TYPE:
         try:
-            return Source(request.get_data().decode("utf-8-sig"))
+            return DefinitionSource(request.get_data().decode("utf-8-sig"))
         except UnicodeDecodeError:
             raise refusal("bad-request", "the body is not UTF-8", "body") from None
     given = asked(Definitions)
-    return Source(given.text, given.files)
+    return DefinitionSource(given.text, given.files)
 
 
 def _line(aggregator: Aggregator, series: tuple[Series, ...]) -> CollectionLine:
@@ -118,7 +118,9 @@ def _line(aggregator: Aggregator, series: tuple[Series, ...]) -> CollectionLine:
     )
 
 
-def _view(aggregator: Aggregator, series: Series, counts: Mapping[str, Counts]) -> SeriesView:
+def _view(
+    aggregator: Aggregator, series: Series, counts: Mapping[str, VerdictCounts]
+) -> SeriesView:
     collection = series.collection
     assert collection.linkage is not None  # noqa: S101 - filled in at birth
     return SeriesView(
@@ -140,11 +142,11 @@ def _view(aggregator: Aggregator, series: Series, counts: Mapping[str, Counts]) 
         segments=[Segment(name, list(values)) for name, values in collection.segments],
         epsilon=epsilons(collection),
         promise=promise(collection),
-        figures=_figures(aggregator, series, counts.get(series.fingerprint, Counts())),
+        figures=_figures(aggregator, series, counts.get(series.fingerprint, VerdictCounts())),
     )
 
 
-def _figures(aggregator: Aggregator, series: Series, counts: Counts) -> SeriesFigures | None:
+def _figures(aggregator: Aggregator, series: Series, counts: VerdictCounts) -> SeriesFigures | None:
     if not counts_are_public(series.collection):
         return None
     sizes = aggregator.store.sizes(series)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from ..errors import Busy
+from ..errors import Overloaded
 from .problems import RETRY_SECONDS
 
 PLACES = 2
@@ -79,7 +79,7 @@ class ComputationGate:
         """Return a permit, or refuse."""
         if not self._places.acquire(blocking=False) and not self._wait():
             self._refused()
-            raise Busy(RETRY_SECONDS, "other analyses are under way: come back in a moment")
+            raise Overloaded(RETRY_SECONDS, "other analyses are under way: come back in a moment")
         return Permit(self._places.release)
 
     def _wait(self) -> bool:

@@ -7,7 +7,7 @@ hundredth: some seven hundred times between a thousand answers and a million, ho
 from __future__ import annotations
 
 from veilcount_shared.collection import Model
-from veilcount_shared.mechanisms import Plane, Subset
+from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 
 from ..estimation import suspect
 from ..series.series import Series
@@ -38,4 +38,6 @@ class Suspicion:
 def tested(series: Series) -> bool:
     """Whether the tests know what an honest crowd would send."""
     collection = series.collection
-    return collection.model is Model.LOCAL and isinstance(collection.design, Subset | Plane)
+    return collection.model is Model.LOCAL and isinstance(
+        collection.design, SubsetSelection | ProjectiveGeometry
+    )

@@ -13,7 +13,7 @@ from veilcount_shared.errors import VeilcountError
 
 from ..server.clock_guard import Reading
 from ..service import Aggregator
-from ..store import Health, Store
+from ..store import Store, StoreHealth
 from .json_io import answer
 from .schemas import Alive, Readiness
 
@@ -32,9 +32,9 @@ class Probe:
         """Ask this store."""
         self._store = store
         self._lock = threading.Lock()
-        self._asked: Future[Health] | None = None
+        self._asked: Future[StoreHealth] | None = None
 
-    def ask(self) -> Health:
+    def ask(self) -> StoreHealth:
         """Return how the store is, or raise why that is not known."""
         with self._lock:
             if self._asked is None or self._asked.done():
@@ -43,7 +43,7 @@ class Probe:
             asked = self._asked
         return asked.result(SECONDS)
 
-    def _look(self, asked: Future[Health]) -> None:
+    def _look(self, asked: Future[StoreHealth]) -> None:
         try:
             asked.set_result(self._store.health())
         except Exception as error:  # noqa: BLE001 - raised again, by whoever asked

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from flask import Blueprint, Response, g
 
-from ..auth.api_keys import Key, Role, create, keyring, revoke
+from ..auth.api_keys import ApiKey, Role, create, keyring, revoke
 from ..errors import SettingsError
 from ..service import Aggregator
-from .auth import Authority
+from .auth import Authenticator
 from .json_io import answer, asked
 from .problems import refusal
 from .schemas import KeyLine, KeyLines, NewKey, WantedKey
 
 
-def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
+def doors(aggregator: Aggregator, authority: Authenticator) -> Blueprint:
     """Return the doors."""
     blueprint = Blueprint("keys", __name__)
     store = aggregator.store
@@ -48,5 +48,5 @@ def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
     return blueprint
 
 
-def _line(key: Key) -> KeyLine:
+def _line(key: ApiKey) -> KeyLine:
     return KeyLine(key.id, key.role, key.label, key.created, key.used, key.revoked)

@@ -24,9 +24,9 @@ from ..central.restore_lock import locked
 from ..errors import StoreError
 from ..server.retention_guard import DROPPED
 from ..service import Aggregator
-from ..store import Health, Note, Store
+from ..store import ServiceCounter, Store, StoreHealth
 from ..text.privacy_guarantees import counts_are_public
-from .auth import Authority
+from .auth import Authenticator
 from .collection_metrics import memory_metrics, pseudonym_metrics, report_metrics, suspicion_metrics
 from .computation_gate import ComputationGate
 from .exposition import metric
@@ -40,7 +40,7 @@ TYPE = "text/plain; version=0.0.4"
 
 def doors(
     aggregator: Aggregator,
-    authority: Authority,
+    authority: Authenticator,
     analysis_is_up: Callable[[], bool] | None = None,
 ) -> Blueprint:
     """Return the door."""
@@ -98,14 +98,14 @@ def _complete(*, complete: bool) -> Iterator[str]:
     yield from metric("figures_complete", "gauge", says, [((), int(complete))])
 
 
-def _by_what(noted: Mapping[Note, int]) -> dict[str, Counter[str]]:
+def _by_what(noted: Mapping[ServiceCounter, int]) -> dict[str, Counter[str]]:
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for note, number in noted.items():
         found[note.what][note.word] += number
     return found
 
 
-def _store(health: Health) -> Iterator[str]:
+def _store(health: StoreHealth) -> Iterator[str]:
     labels = (("engine", health.engine), ("durable", health.durable))
     yield from metric("store", "gauge", "The store, 1.", [(labels, 1)])
     fenced = "1: the store takes no reports."
@@ -129,7 +129,7 @@ def _clock(aggregator: Aggregator) -> Iterator[str]:
     yield from metric("retention_waiting", "gauge", waits, [((), waiting)])
 
 
-def _dropped(noted: Mapping[Note, int]) -> Iterator[str]:
+def _dropped(noted: Mapping[ServiceCounter, int]) -> Iterator[str]:
     """Yield how many epochs retention has dropped."""
     dropped = [((), noted.get(DROPPED, 0))]
     yield from metric("dropped_epochs_total", "counter", "Epochs that were dropped.", dropped)

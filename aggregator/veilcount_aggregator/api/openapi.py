@@ -10,10 +10,10 @@ import msgspec
 
 from veilcount_shared.wire import JSON_TYPE, MAX_BODY, PACKED_TYPE
 
-from ..analysis.planning import Planned
+from ..analysis.planning import PlanResult
 from ..auth.api_keys import Role
-from ..ingest.decode.json_fast import BatchText
-from ..queries import BudgetAnswer, CompareAnswer, ContrastAnswer, EstimateAnswer
+from ..ingest.decode.json_fast import JsonBatch
+from ..queries import BudgetResult, CompareResult, ContrastResult, EstimateResult
 from ..queries.export import WRITERS
 from ..queries.json_encoding import schema_of
 from . import schemas as messages
@@ -65,7 +65,7 @@ DOORS = (
         f" At most {MAX_BODY:,} bytes; JSON may be compressed by gzip.",
         {200: _json(messages.Verdicts)},
         (*_DEVICE, "wrong-length", "unknown-version", *_READ, "incomplete", "busy"),
-        {PACKED_TYPE: None, JSON_TYPE: BatchText},
+        {PACKED_TYPE: None, JSON_TYPE: JsonBatch},
         Role.DEVICE,
     ),
     Door(
@@ -115,7 +115,7 @@ DOORS = (
         "/v1/collections/{name}/estimate",
         "The answers of a local collection, debiased, each figure with its interval; series side by"
         " side. Days are widened to whole periods. As a table, a row a figure.",
-        {200: _table(EstimateAnswer)},
+        {200: _table(EstimateResult)},
         (*_ASKED, "not-found"),
         role=Role.ANALYST,
         asks=ESTIMATE,
@@ -125,7 +125,7 @@ DOORS = (
         "/v1/collections/{name}/compare",
         "Two sides that share no answers: segments, ranges of days or series. Each difference with"
         " its interval, p in the family of all values, and what would have been found.",
-        {200: _table(CompareAnswer)},
+        {200: _table(CompareResult)},
         (*_ASKED, "not-found"),
         role=Role.ANALYST,
         asks=COMPARE,
@@ -135,7 +135,7 @@ DOORS = (
         "/v1/collections/{name}/budget",
         "What a person reveals of an event, a day and a life: promised, counted, and what it means."
         " How many pseudonyms spent how much, an admin sees.",
-        {200: _json(BudgetAnswer)},
+        {200: _json(BudgetResult)},
         (*_ASKED, "not-found"),
         role=Role.ANALYST,
         asks=BUDGET,
@@ -145,7 +145,7 @@ DOORS = (
         "/v1/collections/{name}/contrast",
         "The same question locally, behind a shuffler, and by a trusted curator: errors, guarantees"
         " and how many devices each takes.",
-        {200: _json(ContrastAnswer)},
+        {200: _json(ContrastResult)},
         (*_ASKED, "not-found"),
         role=Role.ANALYST,
         asks=CONTRAST,
@@ -155,7 +155,7 @@ DOORS = (
         "/v1/plan",
         "Any of devices, epsilon and error from the other two; with what it means, and the"
         " definition to paste.",
-        {200: _json(Planned)},
+        {200: _json(PlanResult)},
         _ASKED,
         role=Role.ANALYST,
         asks=PLAN,

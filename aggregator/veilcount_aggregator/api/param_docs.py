@@ -9,11 +9,11 @@ from typing import Any
 from veilcount_shared.collection import Measure
 from veilcount_shared.periods import Unit
 
-from ..analysis.planning import Trust
+from ..analysis.planning import TrustModel
 from ..analysis.trust_models.search import MOST
-from ..estimation import Looks, View
+from ..estimation import LookCount, View
 from ..queries import budgets, comparison, contrasts, estimate_query, plans
-from ..queries.estimate_query import MOST_ROWS, Among, By
+from ..queries.estimate_query import MOST_ROWS, Denominator, GroupBy
 
 Schema = dict[str, Any]
 
@@ -34,7 +34,7 @@ def _word(kind: type[StrEnum]) -> Schema:
 _SAYS: Mapping[str, tuple[str, Schema]] = {
     "from": ("The first UTC day; the period that it lies in is covered as a whole.", _DAY),
     "to": ("The last UTC day; likewise.", _DAY),
-    "by": ("How the range is cut; no shorter than a period.", _word(By)),
+    "by": ("How the range is cut; no shorter than a period.", _word(GroupBy)),
     "view": ("raw is unbiased; consistent is a composition.", _word(View)),
     "level": ("The level of intervals, 0.95 unless told.", _SHARE),
     "segment": ("NAME:VALUE, one for each segment.", _TEXTS),
@@ -44,11 +44,14 @@ _SAYS: Mapping[str, tuple[str, Schema]] = {
         "These values; of crossed domains objects in JSON, of a number's ranges LOW..HIGH.",
         _TEXTS,
     ),
-    "among": ("Where presence is hidden: of all devices, or of those that answered.", _word(Among)),
+    "among": (
+        "Where presence is hidden: of all devices, or of those that answered.",
+        _word(Denominator),
+    ),
     "simultaneous": ("Intervals that cover all values at once.", {"type": "boolean"}),
     "looks": (
         "one: intervals valid at one planned look; every: at every look at a growing range.",
-        _word(Looks),
+        _word(LookCount),
     ),
     "group": ("NAME:VALUE,VALUE; of a crossed domain, the name of a part.", _TEXTS),
     "page": ("Of large domains, so many values a page.", _count(MOST_ROWS)),
@@ -63,7 +66,7 @@ _SAYS: Mapping[str, tuple[str, Schema]] = {
     "delta": ("Of the bounds that have one, 0.000001 unless told.", _SHARE),
 }
 _PLAN: Mapping[str, tuple[str, Schema]] = {
-    "trust": ("Who is trusted.", _word(Trust)),
+    "trust": ("Who is trusted.", _word(TrustModel)),
     "devices": ("How many answer.", _count(MOST)),
     "epsilon": ("What an answer reveals, a decimal.", {"type": "number", "exclusiveMinimum": 0}),
     "error": ("Half the width of an interval.", {"type": "number", "exclusiveMinimum": 0}),

@@ -22,17 +22,17 @@ from veilcount_shared.errors import (
 )
 
 from ..errors import (
-    Busy,
-    ClockDoubted,
+    ClockUntrusted,
     InsufficientBudget,
+    Overloaded,
+    PeriodStillOpen,
     QueryError,
     ReleaseRefused,
     ReleasesWaiting,
     SettingsError,
-    StillFilling,
     StoreError,
 )
-from ..ingest.decode import TooLarge, Unsupported
+from ..ingest.decode import BodyTooLarge, UnsupportedBody
 
 PROBLEM_TYPE = "application/problem+json"
 URN = "urn:veilcount:problem:"
@@ -238,7 +238,7 @@ class Problem:
         return json.dumps(fields | place | self.facts).encode()
 
 
-class Refusal(VeilcountError):
+class ProblemError(VeilcountError):
     """A request that a door turns away, with what is answered."""
 
     def __init__(self, problem: Problem) -> None:
@@ -247,16 +247,16 @@ class Refusal(VeilcountError):
         self.problem = problem
 
 
-def refusal(name: str, detail: str = "", place: str = "", **headers: str) -> Refusal:
+def refusal(name: str, detail: str = "", place: str = "", **headers: str) -> ProblemError:
     """Return the refusal of a kind; `_` in a header's name stands for `-`."""
     kind = KINDS[name]
     spelled = {header.replace("_", "-"): value for header, value in headers.items()}
-    return Refusal(Problem(kind, detail or kind.mend, place, spelled))
+    return ProblemError(Problem(kind, detail or kind.mend, place, spelled))
 
 
 def problem_of(error: Exception) -> Problem:
     """Return what an error is to whoever asked. One that nobody foresaw tells nothing of itself."""
-    if isinstance(error, Refusal):
+    if isinstance(error, ProblemError):
         return error.problem
     if isinstance(error, StoreError):
         # Its words may hold paths and addresses of ours: they are for the log.
@@ -279,15 +279,15 @@ def _foreseen(error: Exception) -> Problem | None:
             return Problem(KINDS["bad-definition"], str(error), place)
         case SettingsError():
             return Problem(KINDS["bad-field"], str(error), error.name)
-        case Busy() | ClockDoubted():
+        case Overloaded() | ClockUntrusted():
             return _later(error)
         case QueryError() | ReleaseRefused():
             return _unreleased(error)
     return None
 
 
-def _later(error: Busy | ClockDoubted) -> Problem:
-    if isinstance(error, Busy):
+def _later(error: Overloaded | ClockUntrusted) -> Problem:
+    if isinstance(error, Overloaded):
         return Problem(KINDS["busy"], str(error), headers=_after(error.seconds))
     return Problem(KINDS["clock"], str(error), headers=_after(CLOCK_RETRY_SECONDS))
 
@@ -296,7 +296,7 @@ def _unreleased(error: QueryError | ReleaseRefused) -> Problem:
     match error:
         case QueryError():
             return Problem(KINDS["bad-field"], str(error), error.field)
-        case StillFilling():
+        case PeriodStillOpen():
             return Problem(KINDS["still-filling"], str(error), "to")
         case InsufficientBudget():
             exact = {name: show(getattr(error, name)) for name in EPSILONS}
@@ -327,9 +327,9 @@ def _after(seconds: int) -> dict[str, str]:
 
 def _wire(error: WireError) -> str:
     match error:
-        case TooLarge():
+        case BodyTooLarge():
             return "too-large"
-        case Unsupported():
+        case UnsupportedBody():
             return "unsupported"
         case UnknownVersion():
             return "unknown-version"

@@ -13,11 +13,11 @@ from ..ingest.decode.json_fast import letters
 from ..series.series import Series
 from ..service import Aggregator
 from ..store import ROW_BYTES
-from .auth import Authority
-from .problems import Refusal, refusal
+from .auth import Authenticator
+from .problems import ProblemError, refusal
 
 
-def doors(aggregator: Aggregator, authority: Authority) -> Blueprint:
+def doors(aggregator: Aggregator, authority: Authenticator) -> Blueprint:
     """Return the door."""
     blueprint = Blueprint("pseudonyms", __name__)
 
@@ -48,7 +48,7 @@ def epochs(series: Series, day: date) -> range:
     )
 
 
-def _nothing() -> Refusal:
+def _nothing() -> ProblemError:
     return refusal("not-found", "no row of this pseudonym is kept: there is nothing to close")
 
 

@@ -16,9 +16,9 @@ from veilcount_shared.wire import JSON_TYPE
 
 from .. import queries
 from ..auth.api_keys import Role
-from ..queries.export import WRITERS, NoArrow, Stream
+from ..queries.export import WRITERS, ArrowUnavailable, Stream
 from ..service import Aggregator
-from .auth import Authority
+from .auth import Authenticator
 from .compressed_body import respond
 from .computation_gate import ComputationGate
 from .problems import refusal
@@ -26,7 +26,7 @@ from .problems import refusal
 Given = ParamSpec("Given")
 
 
-def doors(aggregator: Aggregator, authority: Authority, gate: ComputationGate) -> Blueprint:
+def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGate) -> Blueprint:
     """Return the doors."""
     blueprint = Blueprint("answers", __name__)
 
@@ -36,7 +36,7 @@ def doors(aggregator: Aggregator, authority: Authority, gate: ComputationGate) -
     @_named
     def estimate(name: str) -> Response:
         """A collection's answers, debiased, series by series."""
-        asked = queries.Question.read(_given())
+        asked = queries.EstimateQuery.read(_given())
         return _told(queries.estimate(aggregator.holdings(), name, asked), WRITERS)
 
     @blueprint.get("/v1/collections/<name>/compare")
@@ -45,7 +45,7 @@ def doors(aggregator: Aggregator, authority: Authority, gate: ComputationGate) -
     @_named
     def compare(name: str) -> Response:
         """Two sides of a collection, value by value."""
-        asked = queries.CompareQuestion.read(_given())
+        asked = queries.CompareQuery.read(_given())
         return _told(queries.compare(aggregator.holdings(), name, asked), WRITERS)
 
     @blueprint.get("/v1/collections/<name>/budget")
@@ -54,7 +54,7 @@ def doors(aggregator: Aggregator, authority: Authority, gate: ComputationGate) -
     @_named
     def budget(name: str) -> Response:
         """What a person reveals, promised and counted."""
-        asked = queries.BudgetQuestion.read(_given())
+        asked = queries.BudgetQuery.read(_given())
         bars = g.key.role is Role.ADMIN
         return _told(queries.budget(aggregator.holdings(), name, asked, bars=bars))
 
@@ -64,7 +64,7 @@ def doors(aggregator: Aggregator, authority: Authority, gate: ComputationGate) -
     @_named
     def contrast(name: str) -> Response:
         """The same question under the models of trust."""
-        asked = queries.ContrastQuestion.read(_given())
+        asked = queries.ContrastQuery.read(_given())
         return _told(queries.contrast(aggregator.holdings(), name, asked))
 
     @blueprint.get("/v1/plan")
@@ -72,7 +72,7 @@ def doors(aggregator: Aggregator, authority: Authority, gate: ComputationGate) -
     @gate.bounded
     def plan() -> Response:
         """Any of devices, epsilon and error from the other two."""
-        asked = queries.PlanQuestion.read(_given(), aggregator.today())
+        asked = queries.PlanQuery.read(_given(), aggregator.today())
         return _told(queries.plan(asked))
 
     return blueprint
@@ -85,7 +85,7 @@ def _named(answer: Callable[Given, Response]) -> Callable[Given, Response]:
     def named(*args: Given.args, **given: Given.kwargs) -> Response:
         try:
             return answer(*args, **given)
-        except queries.UnknownCollection as error:
+        except queries.CollectionNotFound as error:
             raise refusal("not-found", f"{error} (GET /v1/collections lists all)") from error
 
     return named
@@ -103,7 +103,7 @@ def _told(answer: object, writers: Mapping[str, Stream] | None = None) -> Respon
         return _varying([queries.encode(answer)], JSON_TYPE)
     try:
         return _varying(writers[kind](answer), kind)
-    except NoArrow as error:
+    except ArrowUnavailable as error:
         raise refusal("not-acceptable", str(error), "Accept") from error
 
 

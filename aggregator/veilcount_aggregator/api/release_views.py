@@ -17,9 +17,9 @@ from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import show
 from veilcount_shared.schedule import closes, opens
 
-from ..central import PartNoise, Question, Release, quantile
-from ..central.budget_ledger import Account, Kept, accounts, releases
-from ..central.curator import Foreseen, Told
+from ..central import PartNoise, PricedQuery, Release, quantile
+from ..central.budget_ledger import PeriodAccount, StoredRelease, accounts, releases
+from ..central.curator import DryRun, ReleaseResult
 from ..series.series import Series
 from ..store import Store
 from .schemas import (
@@ -37,7 +37,7 @@ from .schemas import (
 SHARES = tuple(Fraction(share, 100) for share in (5, 25, 50, 75, 95))
 
 
-def made(series: Series, told: Told) -> ReleaseAnswer:
+def made(series: Series, told: ReleaseResult) -> ReleaseAnswer:
     """Return a release that was asked for, charged now or before."""
     shown = _view(series.collection, told.release, told.day)
     return _answer(
@@ -50,7 +50,7 @@ def made(series: Series, told: Told) -> ReleaseAnswer:
     )
 
 
-def expected(series: Series, foreseen: Foreseen) -> ReleaseAnswer:
+def expected(series: Series, foreseen: DryRun) -> ReleaseAnswer:
     """Return what a release would cost and how far it would be off."""
     question, collection = foreseen.question, series.collection
     shown = ReleaseView(
@@ -70,8 +70,8 @@ def expected(series: Series, foreseen: Foreseen) -> ReleaseAnswer:
 
 def _answer(
     series: Series,
-    question: Question,
-    standing: Iterable[Account],
+    question: PricedQuery,
+    standing: Iterable[PeriodAccount],
     shown: ReleaseView,
     *,
     charged: bool | None,
@@ -107,7 +107,7 @@ def released(store: Store, series: Series) -> SeriesReleases:
     )
 
 
-def _kept(collection: Collection, kept: Kept) -> ReleaseView:
+def _kept(collection: Collection, kept: StoredRelease) -> ReleaseView:
     return _view(collection, Release.read(kept.answer), kept.day)
 
 
@@ -127,7 +127,7 @@ def _view(collection: Collection, release: Release, day: str) -> ReleaseView:
     )
 
 
-def _period(collection: Collection, account: Account) -> PeriodBudget:
+def _period(collection: Collection, account: PeriodAccount) -> PeriodBudget:
     first, last = _first(collection, account.period), _last(collection, account.period)
     return PeriodBudget(account.period, first, last, show(account.spent), show(account.remaining))
 

@@ -15,7 +15,7 @@ from ..central.restore_lock import locked
 from ..errors import QueryError
 from ..series.series import Series
 from ..service import Aggregator
-from .auth import Authority
+from .auth import Authenticator
 from .collections import unknown
 from .computation_gate import ComputationGate
 from .json_io import answer, asked
@@ -24,7 +24,7 @@ from .release_views import expected, made, released
 from .schemas import CollectionReleases, WantedRelease
 
 
-def doors(aggregator: Aggregator, authority: Authority, gate: ComputationGate) -> Blueprint:
+def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGate) -> Blueprint:
     """Return the doors."""
     blueprint = Blueprint("releases", __name__)
     curator = aggregator.curator

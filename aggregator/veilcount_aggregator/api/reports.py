@@ -15,14 +15,14 @@ from veilcount_shared.errors import BadField, WireError
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import JSON_TYPE, MAX_BODY
 
-from ..errors import Busy, ClockDoubted, StoreError
-from ..ingest.decode import Body, read_body, too_large
-from ..ingest.pseudonym_limit import Origin
+from ..errors import ClockUntrusted, Overloaded, StoreError
+from ..ingest.decode import DecodedBody, read_body, too_large
+from ..ingest.pseudonym_limit import RequestOrigin
 from ..service import Aggregator
-from ..structured_logging import Faults
-from .auth import Authority
-from .problems import PROBLEM_TYPE, Problem, Refusal, failed, problem_of, refusal
-from .request_metrics import Figures
+from ..structured_logging import FaultLog
+from .auth import Authenticator
+from .problems import PROBLEM_TYPE, Problem, ProblemError, failed, problem_of, refusal
+from .request_metrics import RequestMetrics
 
 PATH = "/v1/reports"
 DOOR = "reports"
@@ -35,7 +35,7 @@ Headers = list[tuple[str, str]]
 _ALWAYS: Headers = [("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")]
 
 
-class ReportsDoor:
+class ReportsEndpoint:
     """Takes batches; hands everything else on."""
 
     def __init__(
@@ -43,9 +43,9 @@ class ReportsDoor:
         onward: WSGIApplication,
         aggregator: Aggregator,
         *,
-        authority: Authority,
-        figures: Figures,
-        faults: Faults,
+        authority: Authenticator,
+        figures: RequestMetrics,
+        faults: FaultLog,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         """Stand in front of `onward`; `seconds` is a clock that never goes back."""
@@ -69,13 +69,13 @@ class ReportsDoor:
     def _answer(self, environ: Environ) -> tuple[str, Headers, bytes]:
         try:
             verdicts = self._aggregator.take(*self._body(environ))
-        except (Refusal, Busy, ClockDoubted) as error:
+        except (ProblemError, Overloaded, ClockUntrusted) as error:
             return self._problem(problem_of(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is no fault of the device's
             return self._problem(self._fault(error))
         return "200 OK", [("Content-Type", JSON_TYPE)], reply(verdicts)
 
-    def _body(self, environ: Environ) -> tuple[Body, Origin]:
+    def _body(self, environ: Environ) -> tuple[DecodedBody, RequestOrigin]:
         """Return what a request brings, and its origin, or refuse: the cheapest check first."""
         if environ["REQUEST_METHOD"] != "POST":
             raise refusal("wrong-method", Allow="POST")
@@ -89,7 +89,7 @@ class ReportsDoor:
                 why = "test batches are for an aggregator in development mode"
                 raise BadField("test", why)
         except WireError as error:
-            raise Refusal(problem_of(error)) from error
+            raise ProblemError(problem_of(error)) from error
         return body, self._aggregator.origin(key, environ.get(SOURCE_CLASS, ""))
 
     def _fault(self, error: Exception) -> Problem:

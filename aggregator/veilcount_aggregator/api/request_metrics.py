@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from functools import cache
 
-from ..ingest.service_counters import Notebook
-from ..store import Note
+from ..ingest.service_counters import ServiceCounters
+from ..store import ServiceCounter
 
 ANSWERED = "answered"
 MICROSECONDS = "microseconds"
@@ -24,17 +24,17 @@ WORDS = (*map(str, ENDS), "+Inf")
 
 
 @cache  # of a closed list: doors, classes of status, buckets, kinds of problems
-def _note(what: str, *words: str) -> Note:
-    return Note(what, "", -1, ":".join(words))
+def _note(what: str, *words: str) -> ServiceCounter:
+    return ServiceCounter(what, "", -1, ":".join(words))
 
 
 _CLASSES = ("", "1xx", "2xx", "3xx", "4xx", "5xx")
 
 
-class Figures:
+class RequestMetrics:
     """Counts into a notebook."""
 
-    def __init__(self, notebook: Notebook) -> None:
+    def __init__(self, notebook: ServiceCounters) -> None:
         """Count into this one."""
         self._notebook = notebook
 

@@ -18,7 +18,7 @@ from veilcount_shared.verdict import Verdict
 from ..auth.api_keys import MOST_LABEL, Role
 from ..central import MOST_VALUES
 from ..text.api_types import Count, Counts, Decimal
-from ..text.privacy_guarantees import Epsilons
+from ..text.privacy_guarantees import PrivacyFigures
 
 Value = str | int | bool | list[str | int]
 
@@ -59,7 +59,7 @@ class CollectionLine(Named, rename={"start": "from"}):
     start: date
     until: date
     closed: bool
-    epsilon: Epsilons
+    epsilon: PrivacyFigures
     series: Annotated[Count, Meta(description="how many definitions it has had")]
     reports: Annotated[Count | None, Meta(description="null where no exact count may leave")]
 
@@ -114,7 +114,7 @@ class SeriesView(Struct, rename={"start": "from"}):
     held: Annotated[Held | None, Meta(description="where a value waits; null: not stated")]
     presence: Presence
     segments: list[Segment]
-    epsilon: Epsilons
+    epsilon: PrivacyFigures
     promise: Annotated[list[str], Meta(description="what is promised, in plain words")]
     figures: SeriesFigures | None
 

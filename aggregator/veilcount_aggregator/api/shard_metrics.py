@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..ingest.group_commit import SEVERAL
-from ..store import Shard
+from ..store import ShardHealth
 from .exposition import Labels, metric
 
 #: gauges by name: what each says, and the shard's figure
-GAUGES: Mapping[str, tuple[str, Callable[[Shard], int | None]]] = {
+GAUGES: Mapping[str, tuple[str, Callable[[ShardHealth], int | None]]] = {
     "shard_up": ("1: the shard takes reports.", lambda shard: int(shard.up)),
     "shard_memory_bytes": ("Memory that the shard's server uses.", lambda s: s.memory_bytes),
     "shard_memory_limit_bytes": (
@@ -36,7 +36,7 @@ GAUGES: Mapping[str, tuple[str, Callable[[Shard], int | None]]] = {
 }
 
 
-def shard_metrics(shards: Sequence[Shard]) -> Iterator[str]:
+def shard_metrics(shards: Sequence[ShardHealth]) -> Iterator[str]:
     """Yield how each shard is, as the worker that answers sees it."""
     for name, (says, figure) in GAUGES.items():
         found = [(_label(shard.name), figure(shard)) for shard in shards]

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from veilcount_shared.verdict import Verdict
 
 from ..ingest.pipeline import BY_BODY, LOSS
-from ..store import BY_HOUR, BY_MEMORY, LIMITED, VERDICT, Note
+from ..store import BY_HOUR, BY_MEMORY, LIMITED, VERDICT, ServiceCounter
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class VerdictCounts:
     """The notes of one series: verdicts of what was not counted, losses, and limits reached."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
@@ -34,9 +34,9 @@ class Counts:
         }
 
 
-def counts_by_series(noted: Mapping[Note, int]) -> dict[str, Counts]:
+def counts_by_series(noted: Mapping[ServiceCounter, int]) -> dict[str, VerdictCounts]:
     """Return the notes of each series, summed over its periods."""
-    found: defaultdict[str, Counts] = defaultdict(Counts)
+    found: defaultdict[str, VerdictCounts] = defaultdict(VerdictCounts)
     for note, number in noted.items():
         if note.what == VERDICT:
             found[note.fingerprint].verdicts[note.word] += number

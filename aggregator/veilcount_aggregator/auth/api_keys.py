@@ -39,7 +39,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ApiKey:
     """What is known of a key: everything but the key."""
 
     id: str
@@ -55,22 +55,22 @@ class Key:
         return Record(KIND, self.id, json.dumps(asdict(self)).encode())
 
     @classmethod
-    def of(cls, value: bytes) -> Key:
+    def of(cls, value: bytes) -> ApiKey:
         """Read what is kept."""
         fields = json.loads(value)
         return cls(**fields | {"role": Role(fields["role"])})
 
 
 @dataclass(frozen=True, slots=True)
-class Keyring:
+class ApiKeys:
     """All keys of a store."""
 
-    keys: Mapping[str, Key]  # by digest
+    keys: Mapping[str, ApiKey]  # by digest
 
     @classmethod
-    def of(cls, records: Records) -> Keyring:
+    def of(cls, records: Records) -> ApiKeys:
         """Read what is kept."""
-        return cls({key.digest: key for key in map(Key.of, records.values())})
+        return cls({key.digest: key for key in map(ApiKey.of, records.values())})
 
     @property
     def intake_is_open(self) -> bool:
@@ -80,7 +80,7 @@ class Keyring:
         """
         return not any(key.role is Role.DEVICE for key in self.keys.values())
 
-    def find(self, secret: str) -> Key | None:
+    def find(self, secret: str) -> ApiKey | None:
         """Return the key that this is, unless it was revoked.
 
         Looked up by a hash, which tells a guesser nothing of the key; compared in constant time.
@@ -92,36 +92,36 @@ class Keyring:
         return key
 
 
-def keyring(store: Store) -> Keyring:
+def keyring(store: Store) -> ApiKeys:
     """Return all keys of a store."""
-    return Keyring.of(store.records(KIND))
+    return ApiKeys.of(store.records(KIND))
 
 
 def create(
     store: Store, role: Role, label: str, now: datetime, who: str = "cli"
-) -> tuple[Key, str]:
+) -> tuple[ApiKey, str]:
     """Make a key; return it with its secret, which nobody can ask for again."""
     if len(label) > MOST_LABEL or not label.isprintable():
         raise SettingsError("label", label[:MOST_LABEL], f"give up to {MOST_LABEL} characters")
     secret = _new_secret(role)
     identity = secrets.token_hex(ID_DIGITS // 2)
-    key = Key(identity, role, label, _digest(secret), now.date().isoformat())
+    key = ApiKey(identity, role, label, _digest(secret), now.date().isoformat())
 
-    def decide() -> tuple[list[Record], tuple[Key, str]]:
+    def decide() -> tuple[list[Record], tuple[ApiKey, str]]:
         act = entry(store, now, who, f"keys create {role}", key.id)
         return [key.record(), act], (key, secret)
 
     return change(store, decide)
 
 
-def revoke(store: Store, identity: str, now: datetime, who: str = "cli") -> Key:
+def revoke(store: Store, identity: str, now: datetime, who: str = "cli") -> ApiKey:
     """Take a key back: within a second no worker takes it."""
 
-    def decide() -> tuple[list[Record], Key]:
+    def decide() -> tuple[list[Record], ApiKey]:
         kept = store.records(KIND).get(identity)
         if kept is None:
             raise SettingsError("key", identity, "no such key: `veilcount keys list` shows them")
-        key = Key.of(kept)
+        key = ApiKey.of(kept)
         if key.revoked:
             return [], key
         gone = replace(key, revoked=now.date().isoformat())
@@ -130,13 +130,13 @@ def revoke(store: Store, identity: str, now: datetime, who: str = "cli") -> Key:
     return change(store, decide)
 
 
-def mark_used(store: Store, key: Key, now: datetime) -> None:
+def mark_used(store: Store, key: ApiKey, now: datetime) -> None:
     """Keep the day on which a key was last used: a day, so that it is written once a day."""
     today = now.date().isoformat()
 
     def decide() -> tuple[list[Record], None]:
         kept = store.records(KIND).get(key.id)
-        current = Key.of(kept) if kept else key
+        current = ApiKey.of(kept) if kept else key
         if kept is None or current.used >= today:
             return [], None
         return [replace(current, used=today).record()], None

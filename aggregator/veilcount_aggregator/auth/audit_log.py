@@ -12,7 +12,7 @@ KIND = "audit"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditEntry:
     """One act."""
 
     at: str  # to the second, UTC: an operator's act, not a device's
@@ -28,9 +28,9 @@ class Entry:
 def entry(store: Store, now: datetime, who: str, act: str, of: str) -> Record:
     """Return the record of one act, for the change that does it."""
     at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Entry(at, who, act, of).record(len(store.record_keys(KIND)))
+    return AuditEntry(at, who, act, of).record(len(store.record_keys(KIND)))
 
 
-def log(store: Store) -> list[Entry]:
+def log(store: Store) -> list[AuditEntry]:
     """Return all acts, the oldest first."""
-    return [Entry(**json.loads(value)) for _, value in sorted(store.records(KIND).items())]
+    return [AuditEntry(**json.loads(value)) for _, value in sorted(store.records(KIND).items())]

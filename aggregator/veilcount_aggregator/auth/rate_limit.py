@@ -14,7 +14,7 @@ from math import ceil
 BURST_SECONDS = 2.0
 
 
-class Rates:
+class RateLimits:
     """One bucket a key."""
 
     def __init__(self, rate: float, seconds: Callable[[], float]) -> None:

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from ..store import Record, Records, Store
 from ..store.records import change
-from .api_keys import Keyring, Role
+from .api_keys import ApiKeys, Role
 from .login_links import WHO
 
 KIND = "session"
@@ -26,7 +26,7 @@ MOST = 100  # of one key at a time: the oldest gives way
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class BrowserSession:
     """A log-in: what it opens, by which key, until when."""
 
     digest: str
@@ -39,26 +39,26 @@ class Session:
         return Record(KIND, self.digest, json.dumps(asdict(self)).encode())
 
     @classmethod
-    def of(cls, value: bytes) -> Session:
+    def of(cls, value: bytes) -> BrowserSession:
         """Read what is kept."""
         fields = json.loads(value)
         return cls(**fields | {"role": Role(fields["role"])})
 
-    def holds(self, keyring: Keyring, now: datetime) -> bool:
+    def holds(self, keyring: ApiKeys, now: datetime) -> bool:
         """Whether it still opens anything: not too old, and its key was not taken back."""
         valid = {key.id for key in keyring.keys.values() if not key.revoked}
         return datetime.fromisoformat(self.until) > now and self.who in (WHO, *valid)
 
 
-def sessions(records: Records) -> Mapping[str, Session]:
+def sessions(records: Records) -> Mapping[str, BrowserSession]:
     """Return all sessions that are kept, by digest."""
-    return {key: Session.of(value) for key, value in records.items()}
+    return {key: BrowserSession.of(value) for key, value in records.items()}
 
 
 def begin(store: Store, role: Role, who: str, now: datetime) -> str:
     """Begin a session; return what the browser keeps."""
     secret = secrets.token_urlsafe(BYTES)
-    session = Session(digest(secret), role, who, (now + LASTS).isoformat())
+    session = BrowserSession(digest(secret), role, who, (now + LASTS).isoformat())
 
     def decide() -> tuple[list[Record], str]:
         kept = sessions(store.records(KIND))
@@ -87,7 +87,7 @@ def form_token(secret: str) -> str:
     return hmac.new(secret.encode("utf-8", "surrogateescape"), b"form", "sha256").hexdigest()
 
 
-def _gone(kept: Mapping[str, Session], who: str, now: datetime) -> list[Record]:
+def _gone(kept: Mapping[str, BrowserSession], who: str, now: datetime) -> list[Record]:
     """Return the removal of what is over, and of a key's oldest beyond the most it may have."""
     over = [each for each in kept.values() if datetime.fromisoformat(each.until) <= now]
     same = sorted((each for each in kept.values() if each.who == who), key=lambda each: each.until)

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from ..auth.api_keys import KIND, Keyring
+from ..auth.api_keys import KIND, ApiKeys
 from ..errors import StoreError, StoreUnavailable
 from ..ingest.pseudonym_limit import KIND as SECRET
 from ..store import Store
-from .definitions import CLOSED, SOURCE, Catalogue, CatalogueReader, parse_catalogue
+from .definitions import CLOSED, SOURCE, Catalog, CatalogueReader, parse_catalogue
 
 SECONDS = 0.5
 KEYS_SECONDS = 5.0  # how old the keys of analysts and admins, and sessions, may be
@@ -31,15 +31,15 @@ PARSER = "veilcount-parser"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CatalogSnapshot:
     """The shelf at one generation."""
 
     generation: int
-    catalogue: Catalogue
-    keyring: Keyring
+    catalogue: Catalog
+    keyring: ApiKeys
 
 
-class Watch:
+class CatalogCache:
     """The shelf as of now. For any thread."""
 
     def __init__(self, store: Store, seconds: Callable[[], float]) -> None:
@@ -57,7 +57,7 @@ class Watch:
             self._known = self._read_replica()
             self._read_at -= KEYS_SECONDS + SECONDS  # how old it is, is not known: no key of these
 
-    def known(self) -> Known:
+    def known(self) -> CatalogSnapshot:
         """Return what the shelf holds, looked at within the last half second."""
         if self._seconds() - self._looked >= SECONDS and self._lock.acquire(blocking=False):
             try:
@@ -109,7 +109,7 @@ class Watch:
             self.refresh()
             return
         # Under the old generation: the next look finds what is still missing.
-        known, keyring = self.catalogue.read_parsed(), Keyring.of(self._store.records(KIND))
+        known, keyring = self.catalogue.read_parsed(), ApiKeys.of(self._store.records(KIND))
         self._known = replace(self._known, catalogue=known, keyring=keyring)
         self._read_at = began
         if self._parser is None or not self._parser.is_alive():
@@ -120,10 +120,12 @@ class Watch:
         with suppress(StoreError):  # looked at again within half a second
             self.refresh()
 
-    def _read_replica(self) -> Known:
+    def _read_replica(self) -> CatalogSnapshot:
         generation, sources = self._store.replica(SOURCE)
         (_, closed), (_, keys) = self._store.replica(CLOSED), self._store.replica(KIND)
-        return Known(generation, parse_catalogue(sources, closed), Keyring.of(keys))
+        return CatalogSnapshot(generation, parse_catalogue(sources, closed), ApiKeys.of(keys))
 
-    def _read(self, generation: int) -> Known:
-        return Known(generation, self.catalogue.read(), Keyring.of(self._store.records(KIND)))
+    def _read(self, generation: int) -> CatalogSnapshot:
+        return CatalogSnapshot(
+            generation, self.catalogue.read(), ApiKeys.of(self._store.records(KIND))
+        )

@@ -29,7 +29,7 @@ CLOSED = "closed"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DefinitionSource:
     """A definitions file, with the files it names, as text."""
 
     text: str
@@ -57,7 +57,7 @@ class Source:
         return Record(SOURCE, f"{place:06}-{self.digest}", self._bytes())
 
 
-def _parse(source: Source, *, legacy: bool = False) -> dict[str, Collection]:
+def _parse(source: DefinitionSource, *, legacy: bool = False) -> dict[str, Collection]:
     given = source.files
 
     def read_values(name: str) -> list[str]:
@@ -73,7 +73,7 @@ def _lines(text: str) -> list[str]:
     return [line.rstrip("\n") for line in StringIO(text, newline=None)]
 
 
-def read_source(path: Path) -> Source:
+def read_source(path: Path) -> DefinitionSource:
     """Return a definitions file from the disk, with the value lists it names."""
     read: dict[str, str] = {}
 
@@ -89,18 +89,18 @@ def read_source(path: Path) -> Source:
     except (OSError, ValueError) as error:
         raise DefinitionError("file", path.name, f"cannot be read: {error}") from error
     parse_collections(text, read_values, path.name)
-    return Source(text, read)
+    return DefinitionSource(text, read)
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalog:
     """Every series by its fingerprint, and the series of each collection, the newest first."""
 
     series: Mapping[str, Series]
     named: Mapping[str, tuple[Series, ...]]
 
     @classmethod
-    def build(cls, parsed: Mapping[str, Iterable[Collection]], closed: Container[str]) -> Catalogue:
+    def build(cls, parsed: Mapping[str, Iterable[Collection]], closed: Container[str]) -> Catalog:
         """Return the catalogue of parsed sources, by record key, and of closed fingerprints."""
         series: dict[str, Series] = {}
         named: dict[str, list[str]] = {}
@@ -116,14 +116,14 @@ class Catalogue:
         )
 
 
-def parse_catalogue(sources: Records, closed: Container[str]) -> Catalogue:
+def parse_catalogue(sources: Records, closed: Container[str]) -> Catalog:
     """Return the catalogue of sources as they are kept, and of closed fingerprints."""
-    return Catalogue.build({key: _collections(key, text) for key, text in sources.items()}, closed)
+    return Catalog.build({key: _collections(key, text) for key, text in sources.items()}, closed)
 
 
 def _collections(key: str, value: bytes) -> tuple[Collection, ...]:
     try:
-        return tuple(Source(**json.loads(value)).kept_collections().values())
+        return tuple(DefinitionSource(**json.loads(value)).kept_collections().values())
     except DefinitionError as error:
         why = f"the kept definitions {key[:14]} cannot be read by this version: {error}"
         raise StoreUnfit(f"{why}; run the version that loaded them, or a newer one") from error
@@ -143,50 +143,54 @@ class CatalogueReader:
         self._lock = threading.Lock()
         self._parsed: dict[str, tuple[Collection, ...]] = {}
         self._closed: frozenset[str] = frozenset()
-        self._built: tuple[frozenset[str], Catalogue] = (frozenset(), Catalogue({}, {}))
+        self._built: tuple[frozenset[str], Catalog] = (frozenset(), Catalog({}, {}))
 
     def has_unparsed(self) -> bool:
         """Whether the store holds a source that was not parsed here: that may take seconds."""
         return not self._store.record_keys(SOURCE) <= self._built[0]
 
-    def read(self) -> Catalogue:
+    def read(self) -> Catalog:
         """Return the catalogue as of now; the same object while no source or closing came."""
         keys, closed = self._store.record_keys(SOURCE), self._store.record_keys(CLOSED)
         with self._lock:
             self._parse(keys)
             return self._build(keys, closed)
 
-    def read_parsed(self) -> Catalogue:
+    def read_parsed(self) -> Catalog:
         """Return the catalogue without sources that were not parsed yet; it never waits."""
         closed = self._store.record_keys(CLOSED)
         keys, known = self._built
-        return known if closed == self._closed else Catalogue.build(self._of(keys), closed)
+        return known if closed == self._closed else Catalog.build(self._of(keys), closed)
 
     def _parse(self, keys: frozenset[str]) -> None:
         new = keys - self._parsed.keys()
         for key, value in sorted(self._store.records_at(SOURCE, new).items()):
             self._parsed[key] = _collections(key, value)
 
-    def _build(self, keys: frozenset[str], closed: frozenset[str]) -> Catalogue:
+    def _build(self, keys: frozenset[str], closed: frozenset[str]) -> Catalog:
         if (keys, closed) != (self._built[0], self._closed):
             self._parsed = self._of(keys)
-            self._closed, self._built = closed, (keys, Catalogue.build(self._parsed, closed))
+            self._closed, self._built = closed, (keys, Catalog.build(self._parsed, closed))
         return self._built[1]
 
     def _of(self, keys: frozenset[str]) -> dict[str, tuple[Collection, ...]]:
         return {key: self._parsed[key] for key in keys if key in self._parsed}
 
 
-ReadCatalogue = Callable[[], Catalogue]
+ReadCatalogue = Callable[[], Catalog]
 
 
-def catalogue(store: Store) -> Catalogue:
+def catalogue(store: Store) -> Catalog:
     """Return what a store knows, read once; whoever reads again keeps a `CatalogueReader`."""
     return CatalogueReader(store).read()
 
 
 def push(
-    store: Store, source: Source, now: datetime, who: str, read: ReadCatalogue | None = None
+    store: Store,
+    source: DefinitionSource,
+    now: datetime,
+    who: str,
+    read: ReadCatalogue | None = None,
 ) -> list[Collection]:
     """Keep a file; return its collections that were not known before.
 

@@ -2,7 +2,7 @@
 
 from ..errors import QueryError as QueryError
 from .discrete_laplace import DiscreteLaplace as DiscreteLaplace
-from .priced_query import Question as Question
+from .priced_query import PricedQuery as PricedQuery
 from .priced_query import prepare as prepare
 from .quantile import quantile as quantile
 from .query import MOST_VALUES as MOST_VALUES

@@ -26,7 +26,7 @@ Answer = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredRelease:
     """A release, as it is kept: all of it is JSON, here and on the shelf and in the journal."""
 
     fingerprint: str
@@ -37,7 +37,7 @@ class Kept:
     who: str
 
     @classmethod
-    def read(cls, line: Line) -> Kept:
+    def read(cls, line: Line) -> StoredRelease:
         """Return the release that a line holds, or refuse what is none."""
         try:
             return cls(**line)
@@ -82,7 +82,7 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class PeriodAccount:
     """What one period's budget has paid for, and what is left of it."""
 
     period: int
@@ -101,21 +101,23 @@ def records(store: Store, fingerprint: str = "") -> list[bytes]:
     return [kept[key] for key in sorted(kept) if key.startswith(fingerprint)]
 
 
-def releases(store: Store, fingerprint: str = "") -> list[Kept]:
+def releases(store: Store, fingerprint: str = "") -> list[StoredRelease]:
     """Return the releases of a series (or of all), the oldest first."""
     return list(map(kept_in, records(store, fingerprint)))
 
 
-def kept_in(record: bytes) -> Kept:
+def kept_in(record: bytes) -> StoredRelease:
     """Return the release in a record of the shelf."""
-    return Kept.read(json.loads(record))
+    return StoredRelease.read(json.loads(record))
 
 
-def accounts(series: Series, kept: Iterable[Charged], periods: Iterable[int]) -> list[Account]:
+def accounts(
+    series: Series, kept: Iterable[Charged], periods: Iterable[int]
+) -> list[PeriodAccount]:
     """Return where each of these periods stands after these releases."""
     spent: Counter[int] = Counter()
     for release in kept:
         for period, charge in release.charges.items():
             spent[int(period)] += charge
     budget = series.collection.unit_epsilon
-    return [Account(each, budget, Fraction(spent[each], EPSILON_GRAIN)) for each in periods]
+    return [PeriodAccount(each, budget, Fraction(spent[each], EPSILON_GRAIN)) for each in periods]

@@ -14,9 +14,9 @@ from ..errors import StoreError
 from ..series.series import Series
 from ..store import Store
 from ..structured_logging import place_of
-from . import Forecast, Question, Release, answer, forecast, prepare
-from .budget_ledger import Account, Answer, accounts
-from .privacy_filter import Filter
+from . import Forecast, PricedQuery, Release, answer, forecast, prepare
+from .budget_ledger import Answer, PeriodAccount, accounts
+from .privacy_filter import PrivacyFilter
 
 
 class DrawFailed(RuntimeError):
@@ -24,47 +24,47 @@ class DrawFailed(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReleaseResult:
     """An answer, whether it was charged now, and where its periods stand since."""
 
-    question: Question
+    question: PricedQuery
     release: Release
     day: str
     charged: bool
-    accounts: list[Account]
+    accounts: list[PeriodAccount]
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class DryRun:
     """What an answer would cost and how far it would be off; and where its periods stand."""
 
-    question: Question
+    question: PricedQuery
     forecast: Forecast
-    accounts: list[Account]
+    accounts: list[PeriodAccount]
 
 
 @dataclass(frozen=True, slots=True)
 class Curator:
     """Answers questions of central collections."""
 
-    filter: Filter
+    filter: PrivacyFilter
 
-    def foresee(self, series: Series, request: Mapping[str, object]) -> Foreseen:
+    def foresee(self, series: Series, request: Mapping[str, object]) -> DryRun:
         """Return what a request would cost: from its definition alone, and what was spent."""
         question = prepare(request, series.collection)
         standing = accounts(series, self.filter.prices(series), question.charges)
-        return Foreseen(question, forecast(question), standing)
+        return DryRun(question, forecast(question), standing)
 
     def answer(
         self, series: Series, request: Mapping[str, object], now: datetime, who: str
-    ) -> Told:
+    ) -> ReleaseResult:
         """Return the answer to a request, charged if it is new."""
         question = prepare(request, series.collection)
         store = self.filter.store
         paid = self.filter.release(
             series, question, lambda: draw(store, series, question), now, who
         )
-        return Told(
+        return ReleaseResult(
             question,
             Release.read(paid.kept.answer),
             paid.kept.day,
@@ -73,7 +73,7 @@ class Curator:
         )
 
 
-def draw(store: Store, series: Series, question: Question) -> Answer:
+def draw(store: Store, series: Series, question: PricedQuery) -> Answer:
     """Return a release, freshly drawn. The true counts live in this call and no longer."""
     try:
         return _noised(store, series, question)
@@ -85,7 +85,7 @@ def draw(store: Store, series: Series, question: Question) -> Answer:
     raise DrawFailed(why)
 
 
-def _noised(store: Store, series: Series, question: Question) -> Answer:
+def _noised(store: Store, series: Series, question: PricedQuery) -> Answer:
     asked = set(question.periods)
     cells = [cell for cell in store.sizes(series) if cell.period in asked]
     return answer(question, store.counters(series, cells)).written()

@@ -44,7 +44,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Question:
+class PricedQuery:
     """A query of one collection, over whole periods, at an exact epsilon."""
 
     collection: Collection
@@ -111,7 +111,7 @@ class Question:
         return (Part("sum", 1, contribution.of_sum(collection, low, high), epsilon),)
 
 
-def prepare(request: Mapping[str, object], collection: Collection) -> Question:
+def prepare(request: Mapping[str, object], collection: Collection) -> PricedQuery:
     """Return the question that a request asks, or refuse it with the field and the fix.
 
     `query` and `epsilon` are needed; `from` and `to` are the first and the last day of whole
@@ -126,7 +126,7 @@ def prepare(request: Mapping[str, object], collection: Collection) -> Question:
     query = parse(request.get("query"), collection)
     epsilon = _epsilon(request.get("epsilon"), collection)
     wanted = request["query"]
-    question = Question(collection, query, epsilon, _periods(request, collection), wanted)
+    question = PricedQuery(collection, query, epsilon, _periods(request, collection), wanted)
     everyone = Count(((0, collection.inputs - 1),))
     if query == everyone and question.publishes_n:
         raise QueryError("query", wanted, "this number is public here: it costs nothing")

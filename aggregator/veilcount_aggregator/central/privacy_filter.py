@@ -29,21 +29,30 @@ from veilcount_shared.schedule import closes
 from ..auth.audit_log import entry
 from ..errors import (
     InsufficientBudget,
-    NoJournal,
+    JournalMissing,
+    PeriodStillOpen,
     ReleasesLocked,
     ReleasesWaiting,
     SettingsError,
-    StillFilling,
 )
 from ..series.series import Series, utc_day
 from ..store import Record, Store
 from ..store.records import change
-from .budget_ledger import Answer, Charged, Kept, Price, accounts, kept_in, records, releases
+from .budget_ledger import (
+    Answer,
+    Charged,
+    Price,
+    StoredRelease,
+    accounts,
+    kept_in,
+    records,
+    releases,
+)
 from .digest_cache import Once
 from .journal_registry import KIND as JOURNAL
 from .journal_registry import RETIRED, UNLOCKS, Registered, pending, registered
 from .journal_state import StateFile
-from .release_journal import Journal, believed, line_in, spelled
+from .release_journal import ReleaseJournal, believed, line_in, spelled
 from .restore_lock import KIND as LOCK
 from .restore_lock import RELEASES, locked
 from .store_confirmation import Confirmer
@@ -66,17 +75,17 @@ class Question(Protocol):
 class Paid(NamedTuple):
     """An answer, whether it was charged now, and the prices of all releases of its series since."""
 
-    kept: Kept
+    kept: StoredRelease
     now: bool
     prices: Sequence[Price]
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class PrivacyFilter:
     """What stands between the true tallies and everyone."""
 
     store: Store
-    journal: Journal | None
+    journal: ReleaseJournal | None
     settling: float = 0.0  # seconds that a new journal waits, where other hosts may exist
     _price: Once[Price] = field(default_factory=lambda: Once(Price.of), init=False, repr=False)
     _look: Once[bytes | None] = field(
@@ -101,14 +110,14 @@ class Filter:
         """Return the answer, charged and durable; or the one that was given before."""
         confirmer = self._confirmer
         if self.journal is None or confirmer is None:
-            raise NoJournal(
+            raise JournalMissing(
                 "releases are written to a journal beside the store before they leave, and there is"
                 " none: start with --journal FILE"
             )
         mine = confirmer.confirm(now)
         incarnation = self.store.incarnation()
 
-        def decide() -> tuple[list[Record], tuple[Kept, bool]]:
+        def decide() -> tuple[list[Record], tuple[StoredRelease, bool]]:
             self._require_confirmed(mine, incarnation)
             confirmer.require_settled(now)
             return self._decide(series, question, draw, now, who)
@@ -134,7 +143,7 @@ class Filter:
         draw: Callable[[], Answer],
         now: datetime,
         who: str,
-    ) -> tuple[list[Record], tuple[Kept, bool]]:
+    ) -> tuple[list[Record], tuple[StoredRelease, bool]]:
         made = records(self.store, series.fingerprint)
         earlier = list(map(self._price, made))
         for known, record in zip(earlier, made, strict=True):
@@ -169,16 +178,20 @@ class Filter:
         if self.store.incarnation() != incarnation:
             raise ReleasesWaiting(_waiting([]))
 
-    def forgotten(self) -> list[Kept]:
+    def forgotten(self) -> list[StoredRelease]:
         """Return what the journal remembers and the store does not."""
         if self.journal is None:
             return []
         # The journal first: what it holds is in the store already, unless the store forgot.
         remembered = dict(self.journal.sealed(self._look))
         here = {self._price(each).seal for each in records(self.store)}
-        return [Kept.read(line_in(text)) for seal, text in remembered.items() if seal not in here]
+        return [
+            StoredRelease.read(line_in(text))
+            for seal, text in remembered.items()
+            if seal not in here
+        ]
 
-    def reenter(self, now: datetime, who: str) -> list[Kept]:
+    def reenter(self, now: datetime, who: str) -> list[StoredRelease]:
         """Enter again what was forgotten, and open the lock; return what was entered."""
         if self.journal is None or not self.journal.path.exists():
             given = str(self.journal.path) if self.journal else ""
@@ -189,7 +202,7 @@ class Filter:
                 " nothing was ever released",
             )
 
-        def decide() -> tuple[list[Record], list[Kept]]:
+        def decide() -> tuple[list[Record], list[StoredRelease]]:
             missing = self.forgotten()
             act = entry(self.store, now, who, "store unlock", f"{len(missing)} releases")
             unlocked = Record(UNLOCKS, secrets.token_hex(UNLOCK_ID_BYTES), b"{}")
@@ -198,12 +211,12 @@ class Filter:
 
         return change(self.store, decide)
 
-    def retire(self, id_: str, now: datetime, who: str) -> list[Kept]:
+    def retire(self, id_: str, now: datetime, who: str) -> list[StoredRelease]:
         """Wait for a journal no more; enter first what its file, if there is one, remembers."""
         if self.journal is not None:
             _refuse_other_journal(self.journal, id_)
 
-        def decide() -> tuple[list[Record], list[Kept]]:
+        def decide() -> tuple[list[Record], list[StoredRelease]]:
             found = registered(self.store).get(id_)
             if found is None:
                 known = ", ".join(registered(self.store)) or "none is registered"
@@ -224,7 +237,7 @@ class Filter:
         known = sorted(state.members.items())
         return [Registered(id_, label).record() for id_, label in known if id_ not in there]
 
-    def _behind(self, missing: Iterable[Kept]) -> list[Record]:
+    def _behind(self, missing: Iterable[StoredRelease]) -> list[Record]:
         """Return records behind those that are there: none of them is ever written over."""
         places = Counter(kept.fingerprint for kept in releases(self.store))
         records = []
@@ -234,15 +247,17 @@ class Filter:
         return records
 
 
-def _kept(series: Series, question: Question, answer: Answer, now: datetime, who: str) -> Kept:
+def _kept(
+    series: Series, question: Question, answer: Answer, now: datetime, who: str
+) -> StoredRelease:
     """Return a new release as it will be read: to JSON and back, numbers and lists are the same."""
     charges = {str(period): charge for period, charge in question.charges.items()}
     day = utc_day(now).isoformat()
-    made = Kept(series.fingerprint, question.canonical, charges, answer, day, who)
-    return Kept.read(json.loads(json.dumps(made.line())))
+    made = StoredRelease(series.fingerprint, question.canonical, charges, answer, day, who)
+    return StoredRelease.read(json.loads(json.dumps(made.line())))
 
 
-def _refuse_other_journal(journal: Journal, id_: str) -> None:
+def _refuse_other_journal(journal: ReleaseJournal, id_: str) -> None:
     """Refuse a file that is not there, or is another journal's."""
     if not journal.path.exists():
         raise SettingsError(
@@ -277,7 +292,7 @@ def refuse_filling(series: Series, charges: Iterable[int], day: date) -> None:
     if newest < oldest:
         return
     late = timedelta(days=series.collection.late)
-    raise StillFilling(
+    raise PeriodStillOpen(
         f"to: period {newest} takes reports before {_closes(series, newest) + late}: ask from then"
         f" on{_instead(series, oldest)}"
     )

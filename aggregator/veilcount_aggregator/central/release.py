@@ -17,7 +17,7 @@ from veilcount_shared.domain import Number
 from ..series.tally import Counters
 from .discrete_laplace import DiscreteLaplace
 from .opendp_noise import Noise, noised, scale_of
-from .priced_query import Part, Question
+from .priced_query import Part, PricedQuery
 from .query import Count, Histogram, Mean, Query
 
 LEVEL = 0.95
@@ -87,7 +87,7 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def forecast(question: Question, level: float = LEVEL) -> Forecast:
+def forecast(question: PricedQuery, level: float = LEVEL) -> Forecast:
     """Return the price of a release and its noise, before any data is looked at."""
     return Forecast(
         question.canonical,
@@ -99,7 +99,7 @@ def forecast(question: Question, level: float = LEVEL) -> Forecast:
 
 
 def answer(
-    question: Question, counters: Counters, level: float = LEVEL, *, noise: Noise = noised
+    question: PricedQuery, counters: Counters, level: float = LEVEL, *, noise: Noise = noised
 ) -> Release:
     """Draw the release. `counters` are the true ones of all its periods, summed, and not kept.
 
@@ -149,7 +149,7 @@ def _noise(parts: tuple[Part, ...], level: float) -> tuple[PartNoise, ...]:
     return tuple(found)
 
 
-def _true(question: Question, counters: Counters) -> list[list[int]]:
+def _true(question: PricedQuery, counters: Counters) -> list[list[int]]:
     """Return the true integers of each part."""
     query = question.query
     if isinstance(query, Histogram):
@@ -199,7 +199,7 @@ def _within(low: int, high: int, *figures: float) -> Figure:
     return value, least, most
 
 
-def _labels(question: Question) -> tuple[Label, ...]:
+def _labels(question: PricedQuery) -> tuple[Label, ...]:
     if not isinstance(question.query, Histogram):
         return (type(question.query).__name__.lower(),)
     domain = question.collection.domain

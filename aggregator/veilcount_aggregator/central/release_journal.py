@@ -20,7 +20,7 @@ from typing import Any
 
 from ..errors import StoreFull, StoreUnavailable, StoreUnfit
 from ..settings import Settings
-from ..store.sqlite.url import Place
+from ..store.sqlite.url import SqliteUrl
 from .journal_state import sync_folder
 
 ENDING = ".releases.jsonl"
@@ -30,19 +30,19 @@ Look = Callable[[bytes], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Journal:
+class ReleaseJournal:
     """A file of lines. For any process of one machine."""
 
     path: Path
 
     @classmethod
-    def of(cls, settings: Settings) -> Journal | None:
+    def of(cls, settings: Settings) -> ReleaseJournal | None:
         """Return a deployment's: beside a SQLite store, unless another place is set."""
         if settings.journal is not None:
             return cls(settings.journal)
         if not settings.store.startswith("sqlite:"):
             return None  # a store that many hosts share has no place beside it
-        path = Place.of(settings.store).path
+        path = SqliteUrl.of(settings.store).path
         return cls(path.with_name(path.name + ENDING))
 
     def lines(self) -> list[Line]:

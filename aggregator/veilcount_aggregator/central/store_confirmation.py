@@ -52,14 +52,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ..auth.audit_log import KIND as AUDIT
-from ..errors import ReleasesWaiting, StoreFenced, StoreUnfit
+from ..errors import ReleasesWaiting, StoreReadOnly, StoreUnfit
 from ..store import Record, Store
 from ..store.records import change
 from .budget_ledger import Price, kept_in, records
 from .digest_cache import Once
 from .journal_registry import RETIRED, UNLOCKS, Registered, registered, view
 from .journal_state import HeldElsewhere, JournalState, StateFile, digest
-from .release_journal import Journal, spelled
+from .release_journal import ReleaseJournal, spelled
 from .restore_lock import KIND as LOCK
 from .restore_lock import RELEASES, locked
 
@@ -109,7 +109,7 @@ class Confirmer:
     """The procedure above, for one store and the journal of one host."""
 
     def __init__(
-        self, store: Store, journal: Journal, price: Once[Price], look: Look, settling: float
+        self, store: Store, journal: ReleaseJournal, price: Once[Price], look: Look, settling: float
     ) -> None:
         """Take the store and the journal; `settling` is how long a new journal waits."""
         self._store = store
@@ -126,7 +126,7 @@ class Confirmer:
         if present == self._checked:
             return
         # A fenced store releases nothing; a process of this host that is at it does it for all.
-        with suppress(StoreFenced, HeldElsewhere):
+        with suppress(StoreReadOnly, HeldElsewhere):
             with self._file.locked(0):
                 self._confirm(now, keep_acts=True)
             self._checked = present

@@ -12,9 +12,9 @@ import click
 from rich.console import Console
 from rich.progress import track
 
-from veilcount_shared import Collection, SystemCoins, load_collections
+from veilcount_shared import Collection, SystemRandomSource, load_collections
 
-from ..analysis.audit import Finding
+from ..analysis.audit import AuditResult
 from ..analysis.audit.definition_audit import audit_definition, why_not
 from ..analysis.audit.self_test import BUGS
 from . import name_completion, options, param_types
@@ -103,16 +103,18 @@ def _audited(collection: Collection, samples: int, alpha: Fraction) -> dict[str,
     if facts["event"]:
         return facts
     try:
-        found = audit_definition(collection, SystemCoins(), samples=samples, alpha=float(alpha))
+        found = audit_definition(
+            collection, SystemRandomSource(), samples=samples, alpha=float(alpha)
+        )
     except ValueError as error:
         raise click.BadParameter(f"{error}: give more", param_hint="--samples") from error
     return facts | {"event": found.event, "measured": found.measured, "broken": found.broken}
 
 
 def _caught(name: str) -> dict[str, Any]:
-    bug, coins = BUGS[name], SystemCoins()
-    with_bug: Finding = bug.audit(coins, repaired=False, alpha=SELF_TEST_ALPHA)
-    without: Finding = bug.audit(coins, repaired=True, alpha=SELF_TEST_ALPHA)
+    bug, coins = BUGS[name], SystemRandomSource()
+    with_bug: AuditResult = bug.audit(coins, repaired=False, alpha=SELF_TEST_ALPHA)
+    without: AuditResult = bug.audit(coins, repaired=True, alpha=SELF_TEST_ALPHA)
     return {
         "bug": name,
         "claimed": with_bug.claimed,

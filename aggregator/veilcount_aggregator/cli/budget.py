@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..analysis.planning.plan import percent
-from ..queries import BudgetQuestion, budget, plain
+from ..queries import BudgetQuery, budget, plain
 from ..text import number_format
 from . import name_completion, options, query_source
 from .output import tell_json, tell_lines, tell_table
@@ -57,7 +57,7 @@ def _document(
     if there is not None:
         return there.ask(name, "budget", given)
     with query_source.holdings(url) as holdings:
-        found = budget(holdings, name, BudgetQuestion.read(given), bars=True)
+        found = budget(holdings, name, BudgetQuery.read(given), bars=True)
         document: dict[str, Any] = plain(found)
         return document
 

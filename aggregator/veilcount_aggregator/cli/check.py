@@ -9,12 +9,12 @@ import click
 
 from veilcount_shared import Collection, lint, load_collections
 from veilcount_shared.collection import Model
-from veilcount_shared.mechanisms import Plain
+from veilcount_shared.mechanisms import Identity
 
 from ..analysis.budget import figures
 from ..analysis.counter_memory import memory_at_most, memory_remarks
 from ..analysis.planning.plan import describe
-from ..analysis.trust_models import Error, Quantity
+from ..analysis.trust_models import ErrorEstimate, Quantity
 from ..queries import plain
 from ..store.memory_limit import worst_case
 from ..text import number_format
@@ -71,7 +71,7 @@ def _facts(collection: Collection, n: int) -> dict[str, Any]:
             "linkage": collection.linkage,
             "held": collection.held,
             "figures": figures(collection),
-            "design": TRUE if isinstance(design, Plain) else describe(design),
+            "design": TRUE if isinstance(design, Identity) else describe(design),
             "message_bits": collection.message_bits,
             "quantity": quantity.name,
             "of_shares": quantity.inputs is not None,
@@ -84,7 +84,7 @@ def _facts(collection: Collection, n: int) -> dict[str, Any]:
     return facts
 
 
-def _expected(collection: Collection, n: int) -> tuple[Quantity, Error]:
+def _expected(collection: Collection, n: int) -> tuple[Quantity, ErrorEstimate]:
     """Return how far off n answers are of the truth about themselves.
 
     A curator spends a period's whole budget on one release; who answers several times in it moves

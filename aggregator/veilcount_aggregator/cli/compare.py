@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from ..estimation import Looks
-from ..queries import CompareQuestion, compare, plain
+from ..estimation import LookCount
+from ..queries import CompareQuery, compare, plain
 from ..reader.columns import spelled
 from ..text import number_format
 from . import name_completion, options, query_source
@@ -28,8 +28,8 @@ from .output import tell_json, tell_lines, tell_table
 @click.option("--values", multiple=True, metavar="VALUE,...", help="These values alone.")
 @click.option(
     "--looks",
-    type=click.Choice([each.value for each in Looks]),
-    default=Looks.ONE.value,
+    type=click.Choice([each.value for each in LookCount]),
+    default=LookCount.ONE.value,
     show_default=True,
     help="Intervals for one planned look, or for every look at a growing range.",
 )
@@ -70,7 +70,7 @@ def _document(
     if there is not None:
         return there.ask(name, "compare", given)
     with query_source.holdings(url) as holdings:
-        document: dict[str, Any] = plain(compare(holdings, name, CompareQuestion.read(given)))
+        document: dict[str, Any] = plain(compare(holdings, name, CompareQuery.read(given)))
         return document
 
 

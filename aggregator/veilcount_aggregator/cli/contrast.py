@@ -11,9 +11,9 @@ import click
 
 from veilcount_shared.collection import Measure
 
-from ..analysis.planning import Question
+from ..analysis.planning import QuestionShape
 from ..analysis.trust_models import contrast
-from ..queries import ContrastQuestion, plain
+from ..queries import ContrastQuery, plain
 from ..queries import contrast as observed
 from ..text import number_format
 from . import name_completion, options, param_types, query_source
@@ -77,7 +77,7 @@ def command(
     if n is not None and file is not None and name is not None:
         collection = param_types.load(file, name)
     elif n is not None and file is None and epsilon is not None:
-        question = Question(
+        question = QuestionShape(
             start=options.now().date(), **domain_question(values, bounds), measure=Measure(measure)
         )
         collection = collection_of(question, n, epsilon)
@@ -108,7 +108,7 @@ def _observed(
         if there is not None:
             return there.ask(name, "contrast", asked)
         with query_source.holdings(url) as holdings:
-            document: Document = plain(observed(holdings, name, ContrastQuestion.read(asked)))
+            document: Document = plain(observed(holdings, name, ContrastQuery.read(asked)))
             return document
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from veilcount_shared import Collection
 
-from ..catalog.definitions import Source, catalogue, close, push
+from ..catalog.definitions import DefinitionSource, catalogue, close, push
 from ..errors import SettingsError
 from ..series.series import Series
 from ..store import Store
@@ -38,7 +38,7 @@ class Place(Protocol):
     def collections(self) -> list[Facts]:
         """Return what is listed of each collection."""
 
-    def push(self, source: Source) -> list[Facts]:
+    def push(self, source: DefinitionSource) -> list[Facts]:
         """Take a file; return the series that were not known before."""
 
     def close(self, name: str) -> list[str]:
@@ -55,7 +55,7 @@ class AtStore:
         """Return what is listed of each collection."""
         return [_line(series) for series in catalogue(self.store).named.values()]
 
-    def push(self, source: Source) -> list[Facts]:
+    def push(self, source: DefinitionSource) -> list[Facts]:
         """Take a file; return the series that were not known before."""
         new = push(self.store, source, options.now(), "cli")
         return [_named(each) | {"counter_bytes": worst_case(each)} for each in new]
@@ -80,7 +80,7 @@ class AtServer:
         listed: list[Facts] = self.server.send("GET", PATH)["collections"]
         return [{field: line[field] for field in FIELDS} for line in listed]
 
-    def push(self, source: Source) -> list[Facts]:
+    def push(self, source: DefinitionSource) -> list[Facts]:
         """Take a file; return the series that were not known before."""
         body = {"text": source.text, "files": dict(source.files)}
         new: list[Facts] = self.server.send("POST", PATH, json=body)["new"]

@@ -24,7 +24,7 @@ from ..demo.progress import days
 from ..demo.run import Story
 from ..demo.summary import Summary, summary
 from ..queries import plain
-from ..server.background import Ticker
+from ..server.background import BackgroundThread
 from ..service import Aggregator
 from ..store.url_redaction import shown
 from . import options, param_types
@@ -137,7 +137,7 @@ def _tell(found: Summary, link: str, url: str, *, as_json: bool) -> None:
 def _stay(aggregator: Aggregator) -> None:
     """Serve until somebody ends it."""
     sys.stdout.flush()
-    ticker = Ticker(aggregator, structured_logging.Faults())
+    ticker = BackgroundThread(aggregator, structured_logging.FaultLog())
     ticker.start()
     try:
         while True:

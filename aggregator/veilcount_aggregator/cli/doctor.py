@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from ..doctor import Finding, State, examine_backups, examine_server, examine_store, worst
+from ..doctor import Finding, Severity, examine_backups, examine_server, examine_store, worst
 from ..errors import SettingsError
 from ..settings import PREFIX, ROOM, Settings
 from . import options, query_source
@@ -19,7 +19,7 @@ from .memory_options import memory_limits
 from .output import tell_json, tell_lines, tell_table
 from .progress import waiting
 
-STYLES = {State.OK: "green", State.WARN: "yellow", State.WRONG: "bold red"}
+STYLES = {Severity.OK: "green", Severity.WARN: "yellow", Severity.WRONG: "bold red"}
 
 
 @click.command("doctor")
@@ -94,14 +94,14 @@ def command(
     else:
         tell_table(("", "of", "check", "found"), map(_row, findings))
         tell_lines(["", _sum(findings)])
-    context.exit(NOT_SO if worst(findings) is State.WRONG else WELL)
+    context.exit(NOT_SO if worst(findings) is Severity.WRONG else WELL)
 
 
 def _of_store(settings: Settings, backups: Path | None, *, deep: bool) -> Iterator[Finding]:
     yield from examine_store(settings, options.now, deep=deep)
     if backups is None and settings.store.startswith("sqlite:"):
         fix = "give --backups DIR, the folder that `veilcount store backup` writes to"
-        yield Finding("backups", "newest", State.WARN, "nobody said where backups are", fix)
+        yield Finding("backups", "newest", Severity.WARN, "nobody said where backups are", fix)
 
 
 def _row(finding: Finding) -> tuple[Text | str, ...]:
@@ -112,5 +112,5 @@ def _row(finding: Finding) -> tuple[Text | str, ...]:
 
 def _sum(findings: Sequence[Finding]) -> str:
     counts = Counter(each.state for each in findings)
-    listed = ", ".join(f"{counts[state]} {state}" for state in State if counts[state])
+    listed = ", ".join(f"{counts[state]} {state}" for state in Severity if counts[state])
     return f"{len(findings)} finding{'s' * (len(findings) > 1)}: {listed}"

@@ -8,8 +8,8 @@ from typing import Any
 import click
 import msgspec
 
-from ..estimation import Looks, View
-from ..queries import Alert, Among, By, EstimateAnswer, Question, estimate, plain
+from ..estimation import LookCount, View
+from ..queries import Alert, Denominator, EstimateQuery, EstimateResult, GroupBy, estimate, plain
 from ..queries.alert import MEAN
 from ..queries.export import as_csv
 from . import name_completion, query_source
@@ -25,7 +25,10 @@ TABLE, JSON, CSV = "table", "json", "csv"
 @click.option("--from", "first", metavar="DAY", help="The first UTC day, such as 2026-12-01.")
 @click.option("--to", "last", metavar="DAY", help="The last UTC day. Whole periods are covered.")
 @click.option(
-    "--by", type=click.Choice([each.value for each in By]), default=By.ALL.value, show_default=True
+    "--by",
+    type=click.Choice([each.value for each in GroupBy]),
+    default=GroupBy.ALL.value,
+    show_default=True,
 )
 @click.option(
     "--view",
@@ -44,7 +47,7 @@ TABLE, JSON, CSV = "table", "json", "csv"
 @click.option("--size", metavar="N", help="How many values a page has; unless told, 100.")
 @click.option(
     "--among",
-    type=click.Choice([each.value for each in Among]),
+    type=click.Choice([each.value for each in Denominator]),
     help="Where presence is hidden: shares of all devices, or of those that answered.",
 )
 @click.option(
@@ -54,8 +57,8 @@ TABLE, JSON, CSV = "table", "json", "csv"
 )
 @click.option(
     "--looks",
-    type=click.Choice([each.value for each in Looks]),
-    default=Looks.ONE.value,
+    type=click.Choice([each.value for each in LookCount]),
+    default=LookCount.ONE.value,
     show_default=True,
     help="Intervals for one planned look, or for every look at a growing range.",
 )
@@ -104,7 +107,7 @@ def command(
     else:
         tell_estimate(document)
     if alarm is not None:
-        looked = alarm.look(msgspec.convert(document, EstimateAnswer))
+        looked = alarm.look(msgspec.convert(document, EstimateResult))
         tell_lines([looked.sentence], err=form != TABLE or as_json)
         context.exit(NOT_SO if looked.sounds else 0)
 
@@ -128,5 +131,5 @@ def _document(
     if there is not None:
         return there.ask(name, "estimate", given)
     with query_source.holdings(url) as holdings:
-        document: dict[str, Any] = plain(estimate(holdings, name, Question.read(given)))
+        document: dict[str, Any] = plain(estimate(holdings, name, EstimateQuery.read(given)))
         return document

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ..auth.api_keys import Key, Role, create, keyring, revoke
+from ..auth.api_keys import ApiKey, Role, create, keyring, revoke
 from . import options
 from .output import tell_json, tell_lines, tell_table
 
@@ -69,6 +69,6 @@ def revoke_key(identity: str, url: str | None, *, as_json: bool) -> None:
         tell_lines([f"{key.role} key {key.id} is revoked"])
 
 
-def shown(key: Key) -> dict[str, str]:
+def shown(key: ApiKey) -> dict[str, str]:
     """Return what may be shown of a key."""
     return {column: str(getattr(key, column)) for column in COLUMNS}

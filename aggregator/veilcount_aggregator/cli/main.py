@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from veilcount_shared.errors import VeilcountError
 
-from ..errors import Busy, ReleaseRefused, StoreError, StoreUnfit
+from ..errors import Overloaded, ReleaseRefused, StoreError, StoreUnfit
 from . import STOPPED
 from .terminal_escape import visible
 
@@ -46,7 +46,7 @@ COMMANDS = {
     "completion": "completion",
 }
 
-_AWAY = (StoreError, Busy)
+_AWAY = (StoreError, Overloaded)
 
 
 class NotSo(VeilcountError):

@@ -10,7 +10,7 @@ import click
 
 from veilcount_shared import load_collections
 
-from ..analysis.privacy_notice import Notice, notice
+from ..analysis.privacy_notice import CollectionNotice, notice
 from ..queries import plain
 from . import name_completion, options, param_types
 from .output import tell_json, tell_lines, terminal_width
@@ -44,7 +44,7 @@ def _width() -> int | None:
     return None if width is None else min(width, WIDEST)
 
 
-def _lines(told: Notice, width: int | None) -> Iterator[str]:
+def _lines(told: CollectionNotice, width: int | None) -> Iterator[str]:
     yield f"## {told.app}: {told.collection}"
     yield ""
     for part in told.parts:

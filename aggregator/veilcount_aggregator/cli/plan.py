@@ -11,7 +11,7 @@ import click
 from veilcount_shared.collection import Measure
 from veilcount_shared.periods import Unit
 
-from ..analysis.planning import Planned, Question, Trust, plan
+from ..analysis.planning import PlanResult, QuestionShape, TrustModel, plan
 from ..analysis.planning.plan_question import MOST_ARMS
 from ..queries import plain
 from ..text import number_format
@@ -35,8 +35,8 @@ from .question_options import domain_options, domain_question
 )
 @click.option(
     "--model",
-    type=click.Choice([each.value for each in Trust]),
-    default=Trust.LOCAL.value,
+    type=click.Choice([each.value for each in TrustModel]),
+    default=TrustModel.LOCAL.value,
     show_default=True,
     help="Who is trusted: nobody, an independent shuffler, a curator.",
 )
@@ -66,7 +66,7 @@ def command(
     bounds: tuple[Fraction, Fraction] | None,
     measure: Measure,
     arms: int,
-    model: Trust,
+    model: TrustModel,
     unit: Unit,
     periods: int | None,
     start: datetime | None,
@@ -79,7 +79,7 @@ def command(
     A yes or no unless --values or --range says otherwise. Ends with the definition to paste.
     """
     first: date = (start or options.now()).date()
-    question = Question(
+    question = QuestionShape(
         start=first,
         **domain_question(values, bounds),
         measure=Measure(measure),
@@ -92,7 +92,7 @@ def command(
     with waiting("planning"):
         planned = plan(
             question,
-            trust=Trust(model),
+            trust=TrustModel(model),
             devices=devices,
             epsilon=epsilon,
             error=None if error is None else float(error),
@@ -105,7 +105,7 @@ def command(
     tell_verbatim(planned.toml.rstrip())
 
 
-def _rows(planned: Planned) -> Iterator[tuple[str, str, str]]:
+def _rows(planned: PlanResult) -> Iterator[tuple[str, str, str]]:
     """Yield what belongs together; the one that was found is marked."""
     shares = planned.values is not None
     yield _marked(planned, "devices", f"{planned.devices:,}")
@@ -138,11 +138,11 @@ def _rows(planned: Planned) -> Iterator[tuple[str, str, str]]:
         yield "variance", number_format.excess(planned.excess), "of all randomizers of this epsilon"
 
 
-def _marked(planned: Planned, name: str, text: str) -> tuple[str, str, str]:
+def _marked(planned: PlanResult, name: str, text: str) -> tuple[str, str, str]:
     return name, text, "found" if planned.found == name else "given"
 
 
-def _all(planned: Planned) -> str:
+def _all(planned: PlanResult) -> str:
     together = planned.together
     each = f"epsilon of {together.answers:,} answers, one a {planned.unit}"
     if together.specific is None or together.specific == together.plain:

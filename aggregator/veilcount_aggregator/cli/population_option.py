@@ -9,7 +9,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_shared import Collection, SystemCoins
+from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.domain import Number
 
 from ..analysis.simulation import Population
@@ -50,7 +50,7 @@ def _all_inputs(collection: Collection) -> Devices:
     if not isinstance(domain, Number):
         return np.arange(domain.size)
     step = (domain.high - domain.low) / (POINTS - 1)
-    coins = SystemCoins()  # of a known value, none is thrown
+    coins = SystemRandomSource()  # of a known value, none is thrown
     return np.array([domain.input(domain.low + step * place, coins) for place in range(POINTS)])
 
 
@@ -83,7 +83,7 @@ def _input(collection: Collection, value: str) -> int:
         if not domain.low <= number <= domain.high:
             ends = f"{float(domain.low):g} to {float(domain.high):g}"
             raise click.BadParameter(f"{value}: give a number from {ends}", param_hint="--truth")
-        return domain.input(number, SystemCoins())
+        return domain.input(number, SystemRandomSource())
     found = places_of(collection, [value])
     if found.unknown:
         raise no_value(collection, value, "truth")

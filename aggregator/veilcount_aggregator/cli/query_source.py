@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from ..catalog.definitions import catalogue
 from ..errors import SettingsError
-from ..queries import Holdings, UnknownCollection
+from ..queries import CollectionNotFound, Snapshot
 from ..series.series import utc_day
 from ..settings import PREFIX
 from . import options
@@ -54,17 +54,17 @@ def server_of(url: str | None, server: str | None, key: str) -> Server | None:
 
 
 @contextmanager
-def holdings(url: str | None) -> Iterator[Holdings]:
+def holdings(url: str | None) -> Iterator[Snapshot]:
     """Open a store to read answers from, as of today."""
     with options.opened(url) as store:
-        held = Holdings(catalogue(store), store, utc_day(options.now()))
+        held = Snapshot(catalogue(store), store, utc_day(options.now()))
         try:
             yield held
-        except UnknownCollection as error:
+        except CollectionNotFound as error:
             raise click.BadParameter(_meant(error, held), param_hint="NAME") from error
 
 
-def _meant(error: UnknownCollection, held: Holdings) -> str:
+def _meant(error: CollectionNotFound, held: Snapshot) -> str:
     if error.near:
         return str(error)
     known = ", ".join(held.catalogue.named)

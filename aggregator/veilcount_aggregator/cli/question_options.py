@@ -12,7 +12,7 @@ from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Measure
 from veilcount_shared.mechanisms.selection import MAX_INPUTS
 
-from ..analysis.planning import Question, Trust, plan
+from ..analysis.planning import QuestionShape, TrustModel, plan
 from ..analysis.planning.plan_question import YES_OR_NO
 from . import param_types
 
@@ -62,9 +62,9 @@ def domain_question(values: int | None, bounds: tuple[Fraction, Fraction] | None
     return Asked(values=values, range=bounds)
 
 
-def collection_of(question: Question, devices: int, epsilon: Fraction) -> Collection:
+def collection_of(question: QuestionShape, devices: int, epsilon: Fraction) -> Collection:
     """Return the definition that a question's plan proposes."""
-    planned = plan(question, trust=Trust.LOCAL, devices=devices, epsilon=epsilon)
+    planned = plan(question, trust=TrustModel.LOCAL, devices=devices, epsilon=epsilon)
     labels = map(str, range(planned.values or 0))
     (collection,) = parse_collections(planned.toml, lambda _: labels).values()
     return collection

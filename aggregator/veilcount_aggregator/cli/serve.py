@@ -10,8 +10,8 @@ import click
 
 from veilcount_shared.report import OPEN_BODY_PSEUDONYMS
 
-from ..server.listen_address import Bind
-from ..server.serve import Ready, serve
+from ..server.listen_address import ListenAddress
+from ..server.serve import StartupSummary, serve
 from ..settings import ANALYSIS_MEMORY, NEW_PER_HOUR, PREFIX, ROOM, Settings, classes_in
 from . import options
 from .memory_options import memory_limits
@@ -134,13 +134,13 @@ def command(
         max_store_memory,
         analysis_memory,
     )
-    context.exit(serve(settings, Bind.parse(bind), _json if as_json else _line))
+    context.exit(serve(settings, ListenAddress.parse(bind), _json if as_json else _line))
 
 
-def _line(ready: Ready) -> None:
+def _line(ready: StartupSummary) -> None:
     """Say it to a person: past Python's own buffers, since workers are forked meanwhile."""
     os.write(2, f"{ready}\n".encode())
 
 
-def _json(ready: Ready) -> None:
+def _json(ready: StartupSummary) -> None:
     os.write(1, f"{json.dumps(ready.facts)}\n".encode())

@@ -14,7 +14,7 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Measure, Model
 from veilcount_shared.domain import Number
 
-from ..analysis.simulation import Figures, Simulation, beside
+from ..analysis.simulation import SimulatedEstimate, Simulation, beside
 from ..queries.domain_values import size_of, value_at
 from ..reader.columns import spelled
 from ..text import number_format
@@ -117,7 +117,7 @@ def _rows(collection: Collection, found: Simulation, top: int) -> Iterator[dict[
         }
 
 
-def _said(figures: Figures, place: int) -> dict[str, float]:
+def _said(figures: SimulatedEstimate, place: int) -> dict[str, float]:
     value, low, high = (float(each[place]) for each in (figures.value, figures.low, figures.high))
     return {"value": value, "low": low, "high": high}
 

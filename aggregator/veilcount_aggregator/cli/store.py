@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from ..central.journal_registry import waited_for
-from ..central.privacy_filter import Filter
-from ..central.release_journal import Journal
+from ..central.privacy_filter import PrivacyFilter
+from ..central.release_journal import ReleaseJournal
 from ..central.restore_lock import locked
 from ..settings import PREFIX, Settings
-from ..store import Durable
+from ..store import CommitMode
 from ..store.backup import backup, restore
 from ..store.migrate import Leaving, Progress, copy, leaving
 from ..store.url_redaction import shown
@@ -60,7 +60,7 @@ def check(context: click.Context, *, url: str | None, as_json: bool) -> None:
             ("store", shown(options.given(url))),
             ((name, _plain(value)) for name, value in facts.items()),
         )
-    failing = health.fenced or health.trouble or health.durable is Durable.NO
+    failing = health.fenced or health.trouble or health.durable is CommitMode.NO
     context.exit(NOT_SO if failing else WELL)
 
 
@@ -146,7 +146,7 @@ def let_release(*, url: str | None, journal: Path | None, as_json: bool) -> None
     """Enter again what the store forgot of central releases, and let them go on."""
     settings = Settings(options.given(url), journal=journal)
     with options.opened(url) as store:
-        entered = Filter(store, Journal.of(settings)).reenter(options.now(), "cli")
+        entered = PrivacyFilter(store, ReleaseJournal.of(settings)).reenter(options.now(), "cli")
         journals = waited_for(store)
     if as_json:
         tell_json({"entered": len(entered), "releases_locked": None})
@@ -175,8 +175,8 @@ def retire(id_: str, *, url: str | None, journal: Path | None, yes: bool, as_jso
     with options.opened(url) as store:
         if journal is None and not yes:
             _agree_to_lose(id_)
-        kept = None if journal is None else Journal(journal)
-        entered = Filter(store, kept).retire(id_, options.now(), "cli")
+        kept = None if journal is None else ReleaseJournal(journal)
+        entered = PrivacyFilter(store, kept).retire(id_, options.now(), "cli")
     if as_json:
         tell_json({"retired": id_, "entered": len(entered)})
     else:

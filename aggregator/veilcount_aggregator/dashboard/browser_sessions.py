@@ -12,8 +12,18 @@ from flask import Response, request
 
 from ..api.problems import refusal
 from ..auth.api_keys import Role
-from ..auth.rate_limit import Rates
-from ..auth.sessions import BYTES, KIND, LASTS, Session, begin, digest, end, form_token, sessions
+from ..auth.rate_limit import RateLimits
+from ..auth.sessions import (
+    BYTES,
+    KIND,
+    LASTS,
+    BrowserSession,
+    begin,
+    digest,
+    end,
+    form_token,
+    sessions,
+)
 from ..errors import StoreError
 from ..service import Aggregator
 
@@ -51,10 +61,10 @@ class Visitors:
     def __init__(self, aggregator: Aggregator, seconds: Callable[[], float]) -> None:
         """`seconds` is a clock that never goes back."""
         self._aggregator = aggregator
-        self._looks = Rates(LOOKS, seconds)
+        self._looks = RateLimits(LOOKS, seconds)
         self._lock = threading.Lock()
         self._generation = -1
-        self._sessions: Mapping[str, Session] = {}
+        self._sessions: Mapping[str, BrowserSession] = {}
 
     def visit(self) -> Visit:
         """Return who asks."""
@@ -94,7 +104,7 @@ class Visitors:
             samesite="Strict",
         )
 
-    def _find(self, secret: str) -> Session | None:
+    def _find(self, secret: str) -> BrowserSession | None:
         name = digest(secret)
         found = self._known().get(name)
         if found is None and not self._looks.wait(""):  # begun in another worker, just now
@@ -103,7 +113,7 @@ class Visitors:
         now, ring = self._aggregator.clock(), self._aggregator.known().keyring
         return found if found is not None and found.holds(ring, now) else None
 
-    def _known(self) -> Mapping[str, Session]:
+    def _known(self) -> Mapping[str, BrowserSession]:
         generation = self._aggregator.known().generation
         with self._lock:
             if generation != self._generation:

@@ -12,8 +12,8 @@ from veilcount_shared.collection import Model
 
 from .. import queries
 from ..errors import QueryError
-from ..estimation import Looks
-from ..queries import CompareAnswer
+from ..estimation import LookCount
+from ..queries import CompareResult
 from ..queries.comparison_schema import ComparisonRow, SideView
 from .charts import Drawn, axis, bars, estimates
 from .collection.formatting import days, level_of, named
@@ -27,7 +27,7 @@ WAYS = {
     Way.DAYS: "Ranges of days",
     Way.SERIES: "Definitions",
 }
-LOOKS = {each.value: each.valid.removeprefix("valid ") for each in Looks}
+LOOKS = {each.value: each.valid.removeprefix("valid ") for each in LookCount}
 LEVELS = {level: level_of(float(level)) for level in ("0.9", "0.95", "0.99")}
 CURATED = (
     "A curator holds these answers",
@@ -55,7 +55,7 @@ def pages(frame: Frame) -> None:
         form = Form.read(request.args, offer)
         found, wrong = None, None
         try:
-            asked = queries.CompareQuestion.read(form.parameters)
+            asked = queries.CompareQuery.read(form.parameters)
             found = _seen(queries.compare(holdings, name, asked), form)
         except QueryError as error:
             wrong = error
@@ -117,7 +117,7 @@ class Seen:
     left_out: int
 
 
-def _seen(answer: CompareAnswer, form: Form) -> Seen:
+def _seen(answer: CompareResult, form: Form) -> Seen:
     shares = all(row.value is not None for row in answer.rows)
     ruler = Ruler.of((row.high - row.low for row in answer.rows), of_shares=shares)
     names = _called(answer.a, form.by), _called(answer.b, form.by)
@@ -161,7 +161,7 @@ def _value(row: ComparisonRow) -> str:
     return "the mean" if row.value is None else named(row.value)
 
 
-def _verdict(answer: CompareAnswer, ruler: Ruler, by: Way) -> Verdict:
+def _verdict(answer: CompareResult, ruler: Ruler, by: Way) -> Verdict:
     if not answer.rows:
         return Verdict("weak", answer.sentence, "Both sides need answers.")
     differing = [row for row in answer.rows if row.differs]
@@ -171,7 +171,7 @@ def _verdict(answer: CompareAnswer, ruler: Ruler, by: Way) -> Verdict:
     return Verdict("good", _told(largest, answer, ruler, by), _others(answer, differing))
 
 
-def _told(row: ComparisonRow, answer: CompareAnswer, ruler: Ruler, by: Way) -> str:
+def _told(row: ComparisonRow, answer: CompareResult, ruler: Ruler, by: Way) -> str:
     """Return one difference as a sentence about the first side; a value keeps its spelling."""
     up = row.difference > 0
     low, high = (row.low, row.high) if up else (-row.high, -row.low)
@@ -183,7 +183,7 @@ def _told(row: ComparisonRow, answer: CompareAnswer, ruler: Ruler, by: Way) -> s
     )
 
 
-def _others(answer: CompareAnswer, differing: Sequence[ComparisonRow]) -> str:
+def _others(answer: CompareResult, differing: Sequence[ComparisonRow]) -> str:
     if answer.family == 1:
         return ""
     largest = "" if len(differing) == 1 else " This is the largest difference."

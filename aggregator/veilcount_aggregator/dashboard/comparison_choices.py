@@ -9,9 +9,9 @@ from enum import StrEnum
 from veilcount_shared.collection import Model
 from veilcount_shared.periods import Unit
 
-from ..queries import Holdings
+from ..queries import Snapshot
 from ..queries.query_params import Parameters
-from ..queries.time_ranges import Stretch, stretch
+from ..queries.time_ranges import TimeRange, stretch
 from ..reader.columns import spelled
 from ..series.series import Series
 
@@ -38,7 +38,7 @@ class Offer:
     series: tuple[Series, ...] = ()
 
     @classmethod
-    def of(cls, holdings: Holdings, name: str) -> Offer:
+    def of(cls, holdings: Snapshot, name: str) -> Offer:
         """Return what a collection offers."""
         series = [each for each in holdings.named(name) if each.collection.model is Model.LOCAL]
         if not series:
@@ -61,7 +61,7 @@ def _segments(series: Series) -> tuple[str, ...]:
     return tuple(f"{name}:{spelled(label)}" for name, labels in declared for label in labels)
 
 
-def _recent(holdings: Holdings, series: Series) -> tuple[Range, Range] | None:
+def _recent(holdings: Snapshot, series: Series) -> tuple[Range, Range] | None:
     """Return the newest period with answers and the one before; of days a week each, if there is.
 
     A campaign of one period has no two ranges.
@@ -77,7 +77,7 @@ def _recent(holdings: Holdings, series: Series) -> tuple[Range, Range] | None:
     return _days(newer), _days(older)
 
 
-def _days(together: Stretch) -> Range:
+def _days(together: TimeRange) -> Range:
     return together.first.isoformat(), together.last.isoformat()
 
 

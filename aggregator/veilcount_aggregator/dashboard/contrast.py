@@ -9,10 +9,10 @@ from typing import Any
 from flask import Response, request
 
 from .. import queries
-from ..analysis.trust_models import Contrast, Line, Point
-from ..analysis.trust_models.comparison import Row as Model
+from ..analysis.trust_models import ErrorPoint, TrustComparison, TrustModelLine
+from ..analysis.trust_models.comparison import TrustModelRow as Model
 from ..errors import QueryError
-from ..queries import ContrastQuestion
+from ..queries import ContrastQuery
 from ..queries.contrasts import SeriesContrast
 from ..queries.json_encoding import decimal
 from ..text import number_format
@@ -57,7 +57,7 @@ def pages(frame: Frame) -> None:
             "typed": n,
         }
         try:
-            asked = ContrastQuestion.read({"n": [n], "series": [series.fingerprint]})
+            asked = ContrastQuery.read({"n": [n], "series": [series.fingerprint]})
         except QueryError as error:
             return frame.told("contrast.html", 400, **shown, wrong=error)
         (found,) = queries.contrast(holdings, name, asked).series
@@ -107,7 +107,7 @@ def _seen(found: SeriesContrast) -> Seen:
 # -- words -----------------------------------------------------------------------------------------
 
 
-def _says(contrast: Contrast, *, shares: bool) -> str:
+def _says(contrast: TrustComparison, *, shares: bool) -> str:
     local, central = contrast.line(Model.LOCAL).cohort, contrast.line(Model.CENTRAL).cohort
     times = number_format.significant(local.rmse / central.rmse, 2)
     here, there = (
@@ -119,7 +119,7 @@ def _says(contrast: Contrast, *, shares: bool) -> str:
     )
 
 
-def _more(contrast: Contrast) -> str:
+def _more(contrast: TrustComparison) -> str:
     needed = contrast.line(Model.LOCAL).devices_as_central
     return (
         f"To come as near without trusting anyone, {needed:,} devices would have to answer instead"
@@ -137,7 +137,7 @@ def _about(found: SeriesContrast) -> str:
     )
 
 
-def _row(line: Line, *, shares: bool) -> Row:
+def _row(line: TrustModelLine, *, shares: bool) -> Row:
     answer = f"epsilon {number_format.epsilon(line.epsilon)}"
     return Row(
         model=CALLED[line.row],
@@ -154,7 +154,7 @@ def _row(line: Line, *, shares: bool) -> Row:
     )
 
 
-def _point(point: Point, *, shares: bool) -> tuple[str, ...]:
+def _point(point: ErrorPoint, *, shares: bool) -> tuple[str, ...]:
     errors = (point.local, point.shuffled, point.central)
     return (f"{point.n:,}", *(_error(each, shares=shares) for each in errors))
 
@@ -166,7 +166,7 @@ def _error(rmse: float, *, shares: bool) -> str:
 # -- the picture -----------------------------------------------------------------------------------
 
 
-def _drawn(contrast: Contrast, *, shares: bool) -> Drawn:
+def _drawn(contrast: TrustComparison, *, shares: bool) -> Drawn:
     scale, points = 100 if shares else 1, contrast.scaling
     ways = (
         ("local: halved by 4 times n", [point.local for point in points]),

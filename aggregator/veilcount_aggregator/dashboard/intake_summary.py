@@ -20,7 +20,7 @@ from veilcount_shared.verdict import Verdict
 from ..api.request_metrics import REFUSED
 from ..central.restore_lock import locked
 from ..series.series import Series
-from ..store import VERDICT, Cell, Durable, Health, Note, Store
+from ..store import VERDICT, Cell, CommitMode, ServiceCounter, Store, StoreHealth
 from ..text.privacy_guarantees import counts_are_public
 from .collection_status import counts_of
 
@@ -65,7 +65,11 @@ class Intake:
 
 
 def intake(
-    store: Store, series: Mapping[str, Series], sizes: Sizes, noted: Mapping[Note, int], today: date
+    store: Store,
+    series: Mapping[str, Series],
+    sizes: Sizes,
+    noted: Mapping[ServiceCounter, int],
+    today: date,
 ) -> Intake:
     """Return how the intake is on a UTC day; `sizes` are those that may be told."""
     health = store.health()
@@ -121,7 +125,9 @@ def _begins(unit: Unit, day: date) -> date:
 # -- what was refused ------------------------------------------------------------------------------
 
 
-def _refused(series: Mapping[str, Series], sizes: Sizes, noted: Mapping[Note, int]) -> Fact:
+def _refused(
+    series: Mapping[str, Series], sizes: Sizes, noted: Mapping[ServiceCounter, int]
+) -> Fact:
     """Return what was not counted, by the reason: since the store was made."""
     verdicts: Counter[str] = Counter()
     whole = 0
@@ -144,18 +150,20 @@ def _refused(series: Mapping[str, Series], sizes: Sizes, noted: Mapping[Note, in
 # -- the store -------------------------------------------------------------------------------------
 
 _DURABLE = {
-    Durable.YES: ("Durable", "what is acknowledged outlives a power cut"),
-    Durable.NO: ("Not durable", "a power cut may lose what was acknowledged"),
-    Durable.UNKNOWN: ("Unknown", "whether a power cut loses anything cannot be seen from here"),
+    CommitMode.YES: ("CommitMode", "what is acknowledged outlives a power cut"),
+    CommitMode.NO: ("Not durable", "a power cut may lose what was acknowledged"),
+    CommitMode.UNKNOWN: ("Unknown", "whether a power cut loses anything cannot be seen from here"),
 }
 
 
-def _store(health: Health) -> Fact:
+def _store(health: StoreHealth) -> Fact:
     figure, says = _DURABLE[health.durable]
     return Fact("Store", figure, f"{health.engine}: {health.why or says}")
 
 
-def _troubles(store: Store, series: Mapping[str, Series], health: Health) -> Iterator[Standstill]:
+def _troubles(
+    store: Store, series: Mapping[str, Series], health: StoreHealth
+) -> Iterator[Standstill]:
     if health.fenced:
         yield Standstill(
             "The store is fenced: no report is taken. `veilcount store unfence` lifts it."

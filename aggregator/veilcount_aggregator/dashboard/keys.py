@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from flask import Response, g, request
 
 from ..api.problems import refusal
-from ..auth.api_keys import MOST_LABEL, Key, Keyring, Role, create, keyring, revoke
+from ..auth.api_keys import MOST_LABEL, ApiKey, ApiKeys, Role, create, keyring, revoke
 from ..errors import SettingsError
 from .layout import Frame, go
 
@@ -79,7 +79,7 @@ def pages(frame: Frame) -> None:
         return go("keys")
 
     def _told(
-        asked: Asked, made: Key | None = None, secret: str = "", status: int = 200
+        asked: Asked, made: ApiKey | None = None, secret: str = "", status: int = 200
     ) -> Response:
         ring = keyring(aggregator.store)
         return frame.told(
@@ -96,7 +96,7 @@ def pages(frame: Frame) -> None:
         )
 
 
-def _lines(keys: Iterable[Key], who: str) -> list[Line]:
+def _lines(keys: Iterable[ApiKey], who: str) -> list[Line]:
     """Return those that work before those that were taken back, each the newest first."""
     newest = sorted(keys, key=lambda key: (key.created, key.id), reverse=True)
     return [
@@ -105,7 +105,7 @@ def _lines(keys: Iterable[Key], who: str) -> list[Line]:
     ]
 
 
-def _intake(ring: Keyring) -> str:
+def _intake(ring: ApiKeys) -> str:
     """Return who may send reports."""
     if ring.intake_is_open:
         return OPEN

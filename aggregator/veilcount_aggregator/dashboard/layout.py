@@ -15,7 +15,7 @@ from ..api.computation_gate import ComputationGate
 from ..api.problems import Problem, refusal
 from ..auth.api_keys import Role
 from ..catalog.cache import KEYS_SECONDS
-from ..queries import UnknownCollection
+from ..queries import CollectionNotFound
 from ..service import Aggregator
 from ..text import number_format
 from .assets import asset
@@ -178,7 +178,7 @@ def _check_size() -> None:
 def _named(view: View, **given: str) -> Response:
     try:
         return view(**given)
-    except UnknownCollection as error:
+    except CollectionNotFound as error:
         raise refusal("not-found", str(error)) from error
 
 

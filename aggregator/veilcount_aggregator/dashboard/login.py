@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flask import Response, g, request
 
-from ..api.auth import Authority
-from ..api.problems import Refusal
+from ..api.auth import Authenticator
+from ..api.problems import ProblemError
 from ..auth.api_keys import Role
 from ..auth.login_links import PATH, WHO, take
 from .layout import Frame, go, go_to
@@ -17,7 +17,7 @@ USED_UP = "This link was used, or is older than a quarter of an hour. Log in wit
 _WORDS = {"wrong-role": WRONG_ROLE, "no-key": NO_KEY, "too-many": TOO_MANY}
 
 
-def pages(frame: Frame, authority: Authority) -> None:
+def pages(frame: Frame, authority: Authenticator) -> None:
     """Add the pages."""
 
     @frame.open_page("/login", methods=("GET", "POST"))
@@ -28,7 +28,7 @@ def pages(frame: Frame, authority: Authority) -> None:
         to = request.form.get("to", "/")
         try:
             key = authority.admit(f"Bearer {request.form.get('key', '')}", Role.ANALYST)
-        except Refusal as refused:
+        except ProblemError as refused:
             name = refused.problem.kind.name
             return _asked(to, _WORDS.get(name, refused.problem.detail), refused.problem.status)
         response = go_to(to)

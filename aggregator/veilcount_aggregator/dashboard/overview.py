@@ -10,10 +10,10 @@ from flask import Response, request
 
 from veilcount_shared.collection import Model
 
-from ..queries import Holdings
+from ..queries import Snapshot
 from ..series.series import Series
 from ..store import Cell
-from ..text.privacy_guarantees import Epsilons, counts_are_public, epsilons
+from ..text.privacy_guarantees import PrivacyFigures, counts_are_public, epsilons
 from .collection.definition_history import counted
 from .collection.sample_adequacy import PLAIN, Judged, verdict
 from .collection_status import Standing, State, Trend, standing, trend
@@ -36,7 +36,7 @@ class Line:
     standing: Standing
     n: str
     counted: str
-    epsilon: Epsilons
+    epsilon: PrivacyFigures
     tone: str
     verdict: str
     trend: Trend | None
@@ -72,7 +72,7 @@ def pages(frame: Frame) -> None:
         )
 
 
-def told_sizes(holdings: Holdings) -> dict[str, Mapping[Cell, int]]:
+def told_sizes(holdings: Snapshot) -> dict[str, Mapping[Cell, int]]:
     """Return the sizes of all tallies whose exact counts may be told, by fingerprint."""
     return {
         fingerprint: holdings.store.sizes(each)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..queries.paired_comparison import MEANS, SHARES, TwinFigure, TwinRow, TwinView
+from ..queries.paired_comparison import MEANS, SHARES, PairedComparison, PairedFigure, PairedRow
 from ..text import number_format
 from .charts import SHARE, Drawn, axis, bars, estimates
 from .collection.formatting import level_of, named
@@ -20,7 +20,7 @@ class Beside:
     drawn: Drawn | None
 
 
-def beside(twin: TwinView | None) -> Beside | None:
+def beside(twin: PairedComparison | None) -> Beside | None:
     """Return a twin as the page shows it; None: there is none."""
     if twin is None:
         return None
@@ -33,7 +33,7 @@ def beside(twin: TwinView | None) -> Beside | None:
     )
 
 
-def _about(twin: TwinView) -> str:
+def _about(twin: PairedComparison) -> str:
     said = (
         f"{twin.local} (n = {twin.n:,}) was asked locally, {twin.central}{_n(twin)} by a trusted"
         f" curator, {twin.first} to {twin.last}. Who was asked which was drawn beforehand."
@@ -47,11 +47,11 @@ def _about(twin: TwinView) -> str:
     )
 
 
-def _n(twin: TwinView) -> str:
+def _n(twin: PairedComparison) -> str:
     return "" if twin.central_n is None else f" (n = {twin.central_n:,})"
 
 
-def _row(row: TwinRow, twin: TwinView) -> tuple[str, str, str]:
+def _row(row: PairedRow, twin: PairedComparison) -> tuple[str, str, str]:
     shares = row.value is not None
     local = _figure(row.local, of_shares=shares)
     if row.central is None:
@@ -59,18 +59,18 @@ def _row(row: TwinRow, twin: TwinView) -> tuple[str, str, str]:
     return _value(row), local, _figure(row.central, of_shares=shares and twin.units == SHARES)
 
 
-def _value(row: TwinRow) -> str:
+def _value(row: PairedRow) -> str:
     return "the mean" if row.value is None else named(row.value)
 
 
-def _figure(side: TwinFigure, *, of_shares: bool) -> str:
+def _figure(side: PairedFigure, *, of_shares: bool) -> str:
     if side.figure is None:
         return "no answers yet"
     interval = number_format.interval(side.low, side.high, of_shares=of_shares)
     return f"{number_format.figure(side.figure, of_shares=of_shares)} ({interval})"
 
 
-def _drawn(twin: TwinView) -> Drawn:
+def _drawn(twin: PairedComparison) -> Drawn:
     shares = twin.units == SHARES
     values = [_value(row) for row in twin.rows]
     sides = (

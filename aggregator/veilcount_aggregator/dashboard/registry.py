@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..api.auth import Authority
+from ..api.auth import Authenticator
 from ..api.computation_gate import ComputationGate
 from ..service import Aggregator
 from . import (
@@ -26,7 +26,7 @@ from .layout import Frame
 
 def dashboard(
     aggregator: Aggregator,
-    authority: Authority,
+    authority: Authenticator,
     seconds: Callable[[], float],
     gate: ComputationGate,
 ) -> Frame:

@@ -15,7 +15,7 @@ from veilcount_shared import Collection, periods
 from veilcount_shared.periods import Unit
 
 from ..analysis.simulation.mixture import Ints
-from ..catalog.definitions import Source
+from ..catalog.definitions import DefinitionSource
 from ..series.series import utc_day
 from .trail_names import TRAILS
 
@@ -78,12 +78,12 @@ class Campaign:
         }
 
     @cached_property
-    def source(self) -> Source:
+    def source(self) -> DefinitionSource:
         """The definitions as an app would ship them."""
         text = files(__package__).joinpath(FILE).read_text(encoding="utf-8")
         for written, meant in zip(WRITTEN, (self.start, self.until), strict=True):
             text = text.replace(written, meant.isoformat())
-        return Source(text, {VALUES: "\n".join(TRAILS)})
+        return DefinitionSource(text, {VALUES: "\n".join(TRAILS)})
 
     @cached_property
     def collections(self) -> dict[str, Collection]:

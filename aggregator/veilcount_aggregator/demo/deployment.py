@@ -20,7 +20,7 @@ from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from ..errors import SettingsError
 from ..server.app import create_app
-from ..server.listen_address import Bind
+from ..server.listen_address import ListenAddress
 from ..service import Aggregator
 from ..settings import Settings
 from ..store import open_store
@@ -59,7 +59,7 @@ def stage(
     """Put everything up, and take it down again; port 0 is any that is free."""
     with ExitStack() as stack:
         if port:
-            Bind(HOST, port).check()
+            ListenAddress(HOST, port).check()
         made = tempfile.TemporaryDirectory(prefix=FOLDER, dir=quick_folder(clients))
         folder = Path(stack.enter_context(made))
         stack.enter_context(_without_settings())

@@ -18,9 +18,9 @@ from veilcount_shared.collection import Measure
 
 from ..analysis.simulation import Population, Simulation, beside
 from ..central import Release
-from ..queries import Question, estimate
+from ..queries import EstimateQuery, estimate
 from ..queries.domain_values import value_at
-from ..queries.estimate_schema import StretchEstimate
+from ..queries.estimate_schema import TimeRangeEstimate
 from ..reader.columns import spelled
 from .campaign import (
     DARK_MAP,
@@ -154,8 +154,10 @@ class _Desk:
     def _collection(self, name: str) -> Collection:
         return self.ending.series(name).collection
 
-    def _estimate(self, name: str, words: Iterable[str] = (), screen: str = "") -> StretchEstimate:
-        asked = Question(
+    def _estimate(
+        self, name: str, words: Iterable[str] = (), screen: str = ""
+    ) -> TimeRangeEstimate:
+        asked = EstimateQuery(
             values=tuple(words),
             segments=((SCREEN, screen),) if screen else (),
             level=self.level,

@@ -17,8 +17,8 @@ from veilcount_shared.schedule import closes, opens
 from veilcount_shared.verdict import Verdict
 
 from ..analysis.simulation.mixture import Ints
-from ..central.curator import Told
-from ..queries import Holdings
+from ..central.curator import ReleaseResult
+from ..queries import Snapshot
 from ..series.series import Series
 from .campaign import (
     DARK_MAP,
@@ -160,7 +160,7 @@ class Story:
 
     # -- the curator ---------------------------------------------------------------------------
 
-    def _release(self) -> Told:
+    def _release(self) -> ReleaseResult:
         """Ask the curator for the last month that takes no more answers, and pay for it."""
         aggregator = self.stage.aggregator
         series = aggregator.known().catalogue.named[WAY_THERE_TOLD][0]
@@ -182,7 +182,7 @@ class Ending:
     story: Story
     seen: Mapping[int, Witness]
     simulated: Counter[Verdict]
-    released: Told
+    released: ReleaseResult
 
     @property
     def real(self) -> Counter[Verdict]:
@@ -190,10 +190,10 @@ class Ending:
         return sum((each.verdicts for each in self.seen.values()), Counter[Verdict]())
 
     @property
-    def holdings(self) -> Holdings:
+    def holdings(self) -> Snapshot:
         """What the aggregator answers from."""
         aggregator = self.story.stage.aggregator
-        return Holdings(aggregator.known().catalogue, aggregator.store, aggregator.today())
+        return Snapshot(aggregator.known().catalogue, aggregator.store, aggregator.today())
 
     def series(self, name: str) -> Series:
         """Return a collection's series."""

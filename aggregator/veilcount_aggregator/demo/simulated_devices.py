@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.random import Generator
 
-from veilcount_shared import Collection, SystemCoins, schedule
+from veilcount_shared import Collection, SystemRandomSource, schedule
 from veilcount_shared.collection import Model
 from veilcount_shared.domain import Number
 from veilcount_shared.report import MAX_REPORTS
@@ -27,12 +27,12 @@ from veilcount_shared.verdict import Verdict
 from ..analysis.simulation import simulate_messages
 from ..analysis.simulation.message_sampler import Packed
 from ..analysis.simulation.mixture import Ints
-from ..ingest.decode import Body
-from ..ingest.decode.columns import Sheet
+from ..ingest.decode import DecodedBody
+from ..ingest.decode.columns import ReportColumns
 from .period_reports import Answers
 from .population import Flags
 
-Take = Callable[[Body], list[Verdict]]
+Take = Callable[[DecodedBody], list[Verdict]]
 
 
 def secrets(size: int, generator: Generator) -> list[bytes]:
@@ -80,9 +80,9 @@ class Mail:
             verdicts.update(take(self._body(slice(begin, min(begin + MAX_REPORTS, last)))))
         return verdicts
 
-    def _body(self, rows: slice) -> Body:
+    def _body(self, rows: slice) -> DecodedBody:
         size = rows.stop - rows.start
-        sheet = Sheet(
+        sheet = ReportColumns(
             self.collection.fingerprint,
             np.arange(size),
             self.pseudonyms[rows],
@@ -91,7 +91,7 @@ class Mail:
             self.slots[rows],
             self.messages[rows],
         )
-        return Body(size, (sheet,))
+        return DecodedBody(size, (sheet,))
 
 
 def inputs(collection: Collection, values: Ints) -> Ints:
@@ -99,7 +99,7 @@ def inputs(collection: Collection, values: Ints) -> Ints:
     domain = collection.domain
     if not isinstance(domain, Number) or collection.model is Model.CENTRAL:
         return values
-    coins = SystemCoins()  # of a number within the range, none is thrown
+    coins = SystemRandomSource()  # of a number within the range, none is thrown
     numbers = range(int(domain.low), int(domain.high) + 1)
     points = np.array([domain.input(Fraction(number), coins) for number in numbers], np.int64)
     return points[values - numbers.start]
@@ -127,7 +127,7 @@ def _slots(collection: Collection, sent: Answers, secret_of: Sequence[bytes]) ->
 
 
 def _pseudonyms(collection: Collection, sent: Answers, secret_of: Sequence[bytes]) -> Packed:
-    coins = SystemCoins()  # for linkage "none", which has nothing else
+    coins = SystemRandomSource()  # for linkage "none", which has nothing else
     names = (
         schedule.pseudonym(secret_of[person], collection, period, coins)
         for person, period, _ in _rows(sent)

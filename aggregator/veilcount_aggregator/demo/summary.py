@@ -12,8 +12,8 @@ from numpy.random import Generator
 from veilcount_shared.schedule import closes, opens
 from veilcount_shared.verdict import Verdict
 
-from ..analysis.budget.privacy_levels import Figures, figures
-from ..analysis.budget.spend_histogram import Spent, spent
+from ..analysis.budget.privacy_levels import PrivacyLevels, figures
+from ..analysis.budget.spend_histogram import SpendHistogram, spent
 from ..queries.budgets import spent_slots
 from ..queries.json_encoding import decimal
 from .figures import Released, Row, released, rows
@@ -39,8 +39,8 @@ class Account:
     question: str
     answers: int  # that are in the store
     linked: bool
-    promised: Figures
-    counted: Spent | None
+    promised: PrivacyLevels
+    counted: SpendHistogram | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ Nothing is changed, nothing is fixed here; whatever cannot be looked at is a fin
 
 from .backup_checks import examine_backups as examine_backups
 from .finding import Finding as Finding
-from .finding import State as State
+from .finding import Severity as Severity
 from .finding import worst as worst
 from .server_checks import examine_server as examine_server
 from .store_checks import examine_store as examine_store

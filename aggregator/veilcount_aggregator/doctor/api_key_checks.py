@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from ..auth.api_keys import Key, Role
+from ..auth.api_keys import ApiKey, Role
 from .finding import Told, all_well, warn
-from .store_snapshot import Stored
+from .store_snapshot import StoreSnapshot
 
 UNUSED = timedelta(days=30)
 SETTLED = timedelta(days=7)  # an admin's key that is older is used for more than setting up
 RECENT = timedelta(days=1)
 
 
-def keys(stored: Stored) -> Iterator[Told]:
+def keys(stored: StoreSnapshot) -> Iterator[Told]:
     """Look at the keys that open something."""
     ring = stored.keyring
     valid = [key for key in ring.keys.values() if not key.revoked]
@@ -23,7 +23,7 @@ def keys(stored: Stored) -> Iterator[Told]:
     yield from all_well(_complaints(valid, stored.today, open_=ring.intake_is_open), well)
 
 
-def _complaints(valid: list[Key], today: date, *, open_: bool) -> Iterator[Told]:
+def _complaints(valid: list[ApiKey], today: date, *, open_: bool) -> Iterator[Told]:
     roles = {key.role for key in valid}
     if Role.ADMIN not in roles:
         yield warn("no admin key: nobody can push over HTTP", "`veilcount init --key`")
@@ -36,7 +36,7 @@ def _complaints(valid: list[Key], today: date, *, open_: bool) -> Iterator[Told]
         yield from _key(key, today)
 
 
-def _key(key: Key, today: date) -> Iterator[Told]:
+def _key(key: ApiKey, today: date) -> Iterator[Told]:
     age = today - date.fromisoformat(key.created)
     name = f"{key.role} key {key.id}" + (f" ({key.label})" if key.label else "")
     if not key.used and age >= UNUSED:
@@ -50,5 +50,5 @@ def _key(key: Key, today: date) -> Iterator[Told]:
         )
 
 
-def _recent(key: Key, today: date) -> bool:
+def _recent(key: ApiKey, today: date) -> bool:
     return bool(key.used) and today - date.fromisoformat(key.used) <= RECENT

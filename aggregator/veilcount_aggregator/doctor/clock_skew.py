@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from ..server.clock_guard import TOLERANCE
 from ..server.retention_guard import confirmed, waits
 from .finding import Told, ok, warn, wrong
-from .store_snapshot import Stored
+from .store_snapshot import StoreSnapshot
 
 MUCH = timedelta(seconds=30)
 FIX = "let NTP set the clocks of both machines: periods begin and end at midnight, UTC"
@@ -29,7 +29,7 @@ def skew(there: datetime, before: datetime, after: datetime) -> Iterator[Told]:
         yield ok(f"within {max(off.total_seconds(), 1):.0f} s of this machine's")
 
 
-def retention(stored: Stored) -> Iterator[Told]:
+def retention(stored: StoreSnapshot) -> Iterator[Told]:
     """Yield whether the day is confirmed by which rows are dropped."""
     found, today = confirmed(stored.store), stored.today
     if found is None:

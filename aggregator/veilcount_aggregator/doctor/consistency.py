@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..series.series import Series
-from ..store import ROW_BYTES, Piece, Store
+from ..store import ROW_BYTES, Store, TransferPiece
 from ..store.transfer_format import parse
 from ..text.privacy_guarantees import counts_are_public
 from .finding import Told, all_well, wrong
-from .store_snapshot import Stored
+from .store_snapshot import StoreSnapshot
 
 FIX = "keep this store as it is, and say so where veilcount is made: no report is lost by waiting"
 
@@ -44,7 +44,7 @@ class Ledgers:
         return epoch[1] >= self.dropped.get(epoch[0], 0)
 
 
-def books(stored: Stored) -> Iterator[Told]:
+def books(stored: StoreSnapshot) -> Iterator[Told]:
     """Hold counters, ledgers and the histogram of spent slots against each other."""
     known = stored.catalogue.series
     before = totals(stored.store, known)
@@ -71,7 +71,7 @@ def totals(store: Store, known: Mapping[str, Series]) -> Totals:
     return Totals(answers, rows)
 
 
-def read_ledgers(pieces: Iterator[Piece]) -> Ledgers:
+def read_ledgers(pieces: Iterator[TransferPiece]) -> Ledgers:
     """Return how many slots the rows have spent."""
     spent: defaultdict[Epoch, Counter[int]] = defaultdict(Counter)
     dropped: dict[str, int] = {}

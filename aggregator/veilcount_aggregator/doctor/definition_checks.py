@@ -13,13 +13,13 @@ from ..store.memory_limit import worst_case
 from ..text.byte_sizes import format_bytes
 from ..text.privacy_guarantees import counts_are_public
 from .finding import Told, all_well, ok, warn, wrong
-from .store_snapshot import Stored
+from .store_snapshot import StoreSnapshot
 
 SOON = timedelta(days=14)
 NEARLY = 0.8  # of the room of a period
 
 
-def definitions(stored: Stored) -> Iterator[Told]:
+def definitions(stored: StoreSnapshot) -> Iterator[Told]:
     """Look at what is asked now: has it ended, does it end soon?"""
     named, running = stored.catalogue.named, stored.open_series
     if not named:
@@ -34,7 +34,7 @@ def definitions(stored: Stored) -> Iterator[Told]:
         yield from all_well(complaints, f"{len(running)} of {len(named)} collections are asked")
 
 
-def remarks(stored: Stored) -> Iterator[Told]:
+def remarks(stored: StoreSnapshot) -> Iterator[Told]:
     """Look for what the author of a definition may not have meant."""
     complaints = (
         warn(f"{each.collection.name}, {remark.key}: {remark.text}", "mend it, or accept it")
@@ -44,14 +44,14 @@ def remarks(stored: Stored) -> Iterator[Told]:
     yield from all_well(complaints, "no remark on any definition")
 
 
-def room(stored: Stored) -> Iterator[Told]:
+def room(stored: StoreSnapshot) -> Iterator[Told]:
     """Look at how many new pseudonyms each period may still bring."""
     public = [each for each in stored.open_series if counts_are_public(each.collection)]
     complaints = (told for series in public for told in _room(stored, series))
     yield from all_well(complaints, f"no period is near its room of {stored.settings.room:,}")
 
 
-def memory(stored: Stored) -> Iterator[Told]:
+def memory(stored: StoreSnapshot) -> Iterator[Told]:
     """Look at what counters take, and may take at most, of the memory there is for them."""
     settings, use = stored.settings, stored.store.memory()
     limits = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
@@ -92,7 +92,7 @@ def _store_memory(held: int, limit: int) -> Iterator[Told]:
         )
 
 
-def _ending(stored: Stored, series: Series) -> Iterator[Told]:
+def _ending(stored: StoreSnapshot, series: Series) -> Iterator[Told]:
     collection = series.collection
     left = collection.until - stored.today
     if left <= timedelta(0):
@@ -104,7 +104,7 @@ def _ending(stored: Stored, series: Series) -> Iterator[Told]:
         )
 
 
-def _room(stored: Stored, series: Series) -> Iterator[Told]:
+def _room(stored: StoreSnapshot, series: Series) -> Iterator[Told]:
     most = max(stored.store.fresh(series).values(), default=0)
     name, limit = series.collection.name, stored.settings.room
     fix = "raise --room of `veilcount serve`; if nobody expected so many, look for a flood"

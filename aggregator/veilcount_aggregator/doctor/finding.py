@@ -12,7 +12,7 @@ from veilcount_shared.errors import VeilcountError
 Subject = TypeVar("Subject")
 
 
-class State(StrEnum):
+class Severity(StrEnum):
     """How it is; the later, the worse."""
 
     OK = "ok"
@@ -23,7 +23,7 @@ class State(StrEnum):
 class Told(NamedTuple):
     """What a check says."""
 
-    state: State
+    state: Severity
     what: str
     fix: str = ""
 
@@ -34,7 +34,7 @@ class Finding:
 
     of: str
     check: str
-    state: State
+    state: Severity
     what: str
     fix: str
 
@@ -44,17 +44,17 @@ Look = Callable[[Subject], Iterable[Told]]
 
 def ok(what: str) -> Told:
     """Return that it is as it should be."""
-    return Told(State.OK, what)
+    return Told(Severity.OK, what)
 
 
 def warn(what: str, fix: str) -> Told:
     """Return what may become wrong, or may not be meant."""
-    return Told(State.WARN, what, fix)
+    return Told(Severity.WARN, what, fix)
 
 
 def wrong(what: str, fix: str) -> Told:
     """Return what loses reports, breaks a promise or opens what should be closed."""
-    return Told(State.WRONG, what, fix)
+    return Told(Severity.WRONG, what, fix)
 
 
 def examine(of: str, checks: Mapping[str, Look[Subject]], subject: Subject) -> Iterator[Finding]:
@@ -64,10 +64,10 @@ def examine(of: str, checks: Mapping[str, Look[Subject]], subject: Subject) -> I
             yield Finding(of, name, *told)
 
 
-def worst(findings: Iterable[Finding]) -> State:
+def worst(findings: Iterable[Finding]) -> Severity:
     """Return the worst state there is."""
-    order = list(State)
-    return max((each.state for each in findings), key=order.index, default=State.OK)
+    order = list(Severity)
+    return max((each.state for each in findings), key=order.index, default=Severity.OK)
 
 
 def all_well(told: Iterable[Told], well: str) -> Iterator[Told]:

@@ -12,13 +12,13 @@ from veilcount_shared.errors import VeilcountError
 
 from ..errors import StoreError
 from ..store.redis.config_check import DURABLE, KEEPING, SETTINGS, refuse_old, weak_settings
-from ..store.redis.connections import Server
+from ..store.redis.connections import RedisNode
 from ..store.redis.durability import DurabilityMonitor
 from ..store.redis.identity import SLOTS
-from ..store.redis.shard_client import Servers
-from ..store.redis.url import Address
+from ..store.redis.shard_client import ShardClient
+from ..store.redis.url import RedisUrl
 from .clock_skew import skew
-from .finding import Finding, Look, State, Told, all_well, examine, ok, warn, wrong
+from .finding import Finding, Look, Severity, Told, all_well, examine, ok, warn, wrong
 
 ANSWERS = "answers"  # told only where a server does not
 NEARLY, FULL = 0.75, 0.9  # of the memory
@@ -30,7 +30,7 @@ WHOLE = "cluster-require-full-coverage"
 class Node:
     """One server, asked once for what several checks look at."""
 
-    server: Server
+    server: RedisNode
     cluster: bool
     clock: Callable[[], datetime]
 
@@ -55,8 +55,8 @@ class Node:
 
 def examine_redis(url: str, clock: Callable[[], datetime]) -> Iterator[Finding]:
     """Yield what is found at each server of a URL."""
-    address = Address.of(url)
-    with closing(Servers(address)) as servers:
+    address = RedisUrl.of(url)
+    with closing(ShardClient(address)) as servers:
         try:
             found = servers.all()
         except VeilcountError as error:
@@ -81,7 +81,7 @@ def _examine(node: Node) -> Iterator[Finding]:
 
 def _away(of: str, error: VeilcountError) -> Finding:
     fix = "see that it runs, that this machine may reach it, and that the URL is right"
-    return Finding(of, ANSWERS, State.WRONG, str(error), fix)
+    return Finding(of, ANSWERS, Severity.WRONG, str(error), fix)
 
 
 def _version(node: Node) -> Iterator[Told]:
@@ -147,7 +147,7 @@ def _disk(node: Node) -> Iterator[Told]:
         yield ok("what it wrote last has reached its disk")
 
 
-def _replicas(servers: Servers) -> Iterator[Told]:
+def _replicas(servers: ShardClient) -> Iterator[Told]:
     """Look at what only replicas show: how many there are, and what a promotion would bring."""
     masters = {f"Redis at {server}" for server in servers.all()}  # their settings stand above
     complaints = [

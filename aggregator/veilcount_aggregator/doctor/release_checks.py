@@ -8,11 +8,11 @@ from veilcount_shared.collection import Model
 
 from ..central.budget_ledger import releases
 from ..central.journal_registry import registered, waited_for
-from ..central.privacy_filter import Filter
-from ..central.release_journal import Journal
+from ..central.privacy_filter import PrivacyFilter
+from ..central.release_journal import ReleaseJournal
 from ..central.restore_lock import locked
 from .finding import Told, ok, warn, wrong
-from .store_snapshot import Stored
+from .store_snapshot import StoreSnapshot
 
 RETIRE = (
     "start their hosts; only where one is gone for good: `veilcount store retire-journal ID`, with"
@@ -21,7 +21,7 @@ RETIRE = (
 UNLOCK = "`veilcount store unlock --journal FILE`, with the journal that releases were written to"
 
 
-def releases_open(stored: Stored) -> Iterator[Told]:
+def releases_open(stored: StoreSnapshot) -> Iterator[Told]:
     """Look whether releases are locked."""
     why = locked(stored.store)
     if why:
@@ -30,7 +30,7 @@ def releases_open(stored: Stored) -> Iterator[Told]:
         yield ok("not locked")
 
 
-def journal(stored: Stored) -> Iterator[Told]:
+def journal(stored: StoreSnapshot) -> Iterator[Told]:
     """Look whether the journal is there, can be believed, and agrees with the store."""
     models = {each.collection.model for each in stored.catalogue.series.values()}
     if Model.CENTRAL not in models:
@@ -44,7 +44,7 @@ def journal(stored: Stored) -> Iterator[Told]:
         yield from _agrees(stored, stored.journal)
 
 
-def journals(stored: Stored) -> Iterator[Told]:
+def journals(stored: StoreSnapshot) -> Iterator[Told]:
     """Look whether the journals of all hosts have confirmed the store as it is."""
     known, waiting = registered(stored.store), waited_for(stored.store)
     for each in waiting:
@@ -55,8 +55,8 @@ def journals(stored: Stored) -> Iterator[Told]:
         yield ok(f"{len(known)} registered, all have confirmed the store as it is{listed}")
 
 
-def _agrees(stored: Stored, journal: Journal) -> Iterator[Told]:
-    forgotten = Filter(stored.store, journal).forgotten()
+def _agrees(stored: StoreSnapshot, journal: ReleaseJournal) -> Iterator[Told]:
+    forgotten = PrivacyFilter(stored.store, journal).forgotten()
     lines, kept = len(journal.lines()), len(releases(stored.store))
     if forgotten:
         yield wrong(

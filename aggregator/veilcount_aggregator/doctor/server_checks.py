@@ -13,9 +13,9 @@ import msgspec
 import requests
 
 from ..api.schemas import Readiness
-from ..store import Durable
+from ..store import CommitMode
 from .clock_skew import skew
-from .finding import Finding, Look, State, Told, examine, ok, warn, wrong
+from .finding import Finding, Look, Severity, Told, examine, ok, warn, wrong
 from .http_probe import OK, PROXY, Served
 from .proxy import PASSING
 from .tls import TLS, TRANSPORT
@@ -29,7 +29,7 @@ def examine_server(url: str, key: str, clock: Callable[[], datetime]) -> Iterato
     served = Served(url, key, clock)
     answers = list(examine(OF, {"answers": _answers}, served))
     yield from answers
-    if any(each.state is State.WRONG for each in answers):
+    if any(each.state is Severity.WRONG for each in answers):
         return
     yield from examine(OF, SERVED | TRANSPORT | (TLS if served.secure else {}) | PASSING, served)
     if key:
@@ -79,7 +79,7 @@ def _ready(served: Served) -> Iterator[Told]:
     more = "`veilcount doctor --store URL`, where the store can be reached, says more"
     if not said.ready:
         yield wrong(f"no report is taken: {said.why}", more)
-    elif said.durable != Durable.YES:
+    elif said.durable != CommitMode.YES:
         yield wrong(f"reports are taken; durable: {said.durable} ({said.why})", more)
     elif said.serving < said.shards:
         fix = "`veilcount doctor --store URL`, where the store can be reached, says which is away"

@@ -11,14 +11,14 @@ from veilcount_shared.errors import VeilcountError
 
 from ..errors import SettingsError, StoreUnavailable
 from ..settings import Settings
-from ..store import Durable, open_store
+from ..store import CommitMode, open_store
 from ..store.migrate import leaving
 from . import clock_skew, consistency, definition_checks, release_checks
 from .api_key_checks import keys
-from .finding import Finding, Look, State, Told, examine, ok, warn, wrong
+from .finding import Finding, Look, Severity, Told, examine, ok, warn, wrong
 from .sqlite_checks import DEEP as SQLITE_DEEP
 from .sqlite_checks import SQLITE
-from .store_snapshot import Stored
+from .store_snapshot import StoreSnapshot
 from .verdict_checks import verdicts
 
 OF = "store"
@@ -43,11 +43,11 @@ def examine_store(
     except SettingsError:
         raise
     except VeilcountError as error:
-        yield Finding(OF, OPENED, State.WRONG, str(error), _mended(error))
+        yield Finding(OF, OPENED, Severity.WRONG, str(error), _mended(error))
         return
     with closing(store):
-        stored = Stored(settings, store, clock())
-        yield Finding(OF, OPENED, State.OK, "it can be read and written", "")
+        stored = StoreSnapshot(settings, store, clock())
+        yield Finding(OF, OPENED, Severity.OK, "it can be read and written", "")
         if scheme == "sqlite":
             yield from examine(OF, SQLITE | (SQLITE_DEEP if deep else {}), settings.store)
         yield from examine(OF, STORED | (DEEP if deep else {}), stored)
@@ -59,7 +59,7 @@ def _mended(error: VeilcountError) -> str:
     return "do what it says; until then no aggregator can serve from it"
 
 
-def _taking(stored: Stored) -> Iterator[Told]:
+def _taking(stored: StoreSnapshot) -> Iterator[Told]:
     if trouble := stored.health.trouble:
         yield wrong(f"the store cannot be written: {trouble}", "reports wait on devices meanwhile")
         return
@@ -75,16 +75,16 @@ def _taking(stored: Stored) -> Iterator[Told]:
     )
 
 
-def _durable(stored: Stored) -> Iterator[Told]:
+def _durable(stored: StoreSnapshot) -> Iterator[Told]:
     health = stored.health
     for each in health.weaknesses:
         finding = wrong if each.blocks else warn
         yield finding(each.what, "`veilcount store check` names the server and the command")
     if any(each.blocks for each in health.weaknesses):
         return
-    if health.durable is Durable.YES:
+    if health.durable is CommitMode.YES:
         yield ok(health.why)
-    elif health.durable is Durable.UNKNOWN:
+    elif health.durable is CommitMode.UNKNOWN:
         yield warn(health.why, "ask whoever runs it, or allow CONFIG GET to this user")
     else:
         yield wrong(
@@ -94,7 +94,7 @@ def _durable(stored: Stored) -> Iterator[Told]:
 
 
 #: what is looked at in a store of any engine
-STORED: dict[str, Look[Stored]] = {
+STORED: dict[str, Look[StoreSnapshot]] = {
     "taking reports": _taking,
     "durable": _durable,
     "definitions": definition_checks.definitions,
@@ -108,4 +108,4 @@ STORED: dict[str, Look[Stored]] = {
     "journals": release_checks.journals,
     "verdicts": verdicts,
 }
-DEEP: dict[str, Look[Stored]] = {"books": consistency.books}
+DEEP: dict[str, Look[StoreSnapshot]] = {"books": consistency.books}

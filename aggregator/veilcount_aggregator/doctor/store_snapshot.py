@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property
 
-from ..auth.api_keys import Keyring, keyring
-from ..catalog.definitions import Catalogue, catalogue
-from ..central.release_journal import Journal
+from ..auth.api_keys import ApiKeys, keyring
+from ..catalog.definitions import Catalog, catalogue
+from ..central.release_journal import ReleaseJournal
 from ..series.series import Series, utc_day
 from ..settings import Settings
-from ..store import Health, Store
+from ..store import Store, StoreHealth
 from ..text.privacy_guarantees import counts_are_public
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoreSnapshot:
     """An open store, looked at on an instant."""
 
     settings: Settings
@@ -29,24 +29,24 @@ class Stored:
         return utc_day(self.now)
 
     @cached_property
-    def health(self) -> Health:
+    def health(self) -> StoreHealth:
         """How the store says it is."""
         return self.store.health()
 
     @cached_property
-    def catalogue(self) -> Catalogue:
+    def catalogue(self) -> Catalog:
         """Its definitions."""
         return catalogue(self.store)
 
     @cached_property
-    def keyring(self) -> Keyring:
+    def keyring(self) -> ApiKeys:
         """Its keys."""
         return keyring(self.store)
 
     @cached_property
-    def journal(self) -> Journal | None:
+    def journal(self) -> ReleaseJournal | None:
         """Where its releases are also written."""
-        return Journal.of(self.settings)
+        return ReleaseJournal.of(self.settings)
 
     @property
     def open_series(self) -> list[Series]:

@@ -18,10 +18,10 @@ from ..api.collection_metrics import UNKNOWN
 from ..api.exposition import PREFIX
 from ..api.reports import DOOR
 from ..api.request_metrics import ANSWERED, REFUSED
-from ..api.verdict_counts import Counts, counts_by_series
+from ..api.verdict_counts import VerdictCounts, counts_by_series
 from ..text.privacy_guarantees import counts_are_public
 from .finding import Told, all_well, warn
-from .store_snapshot import Stored
+from .store_snapshot import StoreSnapshot
 
 FEW = 100  # reports or requests, below which a share says nothing
 NO_KEY = "no-key"
@@ -66,7 +66,7 @@ class Intake:
     unkeyed: int = 0
 
 
-def verdicts(stored: Stored) -> Iterator[Told]:
+def verdicts(stored: StoreSnapshot) -> Iterator[Told]:
     """Look at the verdicts that a store has counted."""
     yield from judged(_counted(stored))
 
@@ -91,14 +91,14 @@ def read_metrics(text: str) -> Intake:
     return Intake(found, requests, unkeyed)
 
 
-def _counted(stored: Stored) -> Intake:
+def _counted(stored: StoreSnapshot) -> Intake:
     noted, series = stored.store.noted(), stored.catalogue.series
     counts = counts_by_series(noted)
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for fingerprint, each in series.items():
         if counts_are_public(each.collection):
             reports = sum(stored.store.sizes(each).values())
-            told = counts.get(fingerprint, Counts()).with_counted(reports)
+            told = counts.get(fingerprint, VerdictCounts()).with_counted(reports)
             found[each.collection.name].update(told)
     for fingerprint in counts.keys() - series.keys():
         found[UNKNOWN].update(counts[fingerprint].verdicts)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms.square_wave import BUCKETS
 
-from .estimator import Target
+from .estimator import IntervalTarget
 from .linear_estimators import Reading
 from .results import OF
 
@@ -81,7 +81,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Histogram:
+class BucketHistogram:
     """The shares of 256 buckets, their curve, and the mean of the buckets' middles.
 
     `low` and `high` are the mean's interval; the mean of the numbers themselves is within half a
@@ -111,23 +111,23 @@ def histogram(
     domain: Number,
     n: int,
     level: float,
-    target: Target,
+    target: IntervalTarget,
     *,
     mean: Reading,
     frequency: Floats,
     curve: Curve,
-) -> Histogram:
+) -> BucketHistogram:
     """Return the histogram, with a mean that was read in [0, 1] put into the unit of the range."""
     value, low, high = (float(scaled(domain, end)[0]) for end in (mean.value, mean.low, mean.high))
-    return Histogram(n, level, OF[target], value, low, high, frequency, curve)
+    return BucketHistogram(n, level, OF[target], value, low, high, frequency, curve)
 
 
-def nothing(domain: Number, level: float, target: Target) -> Histogram:
+def nothing(domain: Number, level: float, target: IntervalTarget) -> BucketHistogram:
     """Return what is known before the first answer: that a number lies in its range."""
     inside = np.zeros(BUCKETS - 1)
     curve = Curve.between(domain, None, inside, inside + 1, CERTAIN)
     low, high = float(domain.low), float(domain.high)
-    return Histogram(0, level, OF[target], None, low, high, None, curve)
+    return BucketHistogram(0, level, OF[target], None, low, high, None, curve)
 
 
 def middles() -> Floats:

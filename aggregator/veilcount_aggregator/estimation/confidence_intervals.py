@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc, betaln, ndtri, xlog1py, xlogy
 
 from .clopper_pearson import lower, upper
-from .response_distribution import Law
+from .response_distribution import ResponseDistribution
 
 Bools = NDArray[np.bool_]
 Counts = NDArray[np.int64]
@@ -26,7 +26,7 @@ def quantile(alpha: float) -> float:
     return float(-ndtri(alpha / 2))
 
 
-def score(share: Floats, n: int, law: Law, z: float, *, sampled: bool) -> Ends:
+def score(share: Floats, n: int, law: ResponseDistribution, z: float, *, sampled: bool) -> Ends:
     """Return the shares f with (share - f)^2 <= z^2 Var(f) / n, where Var(f) is the law's.
 
     The variance is linear in f for a cohort and gets gap^2 f (1 - f) more for a sample, so both
@@ -35,7 +35,9 @@ def score(share: Floats, n: int, law: Law, z: float, *, sampled: bool) -> Ends:
     return _roots(share, n, law, z * z, 0.0, sampled=sampled)
 
 
-def bernstein(share: Floats, n: int, law: Law, alpha: float, *, sampled: bool) -> Ends:
+def bernstein(
+    share: Floats, n: int, law: ResponseDistribution, alpha: float, *, sampled: bool
+) -> Ends:
     """Return the interval that holds at any n, from the variance and the reach of one report.
 
     Bernstein's inequality: a sum of n errors is beyond t with probability at most
@@ -47,7 +49,9 @@ def bernstein(share: Floats, n: int, law: Law, alpha: float, *, sampled: bool) -
     )
 
 
-def _roots(share: Floats, n: int, law: Law, squared: float, slack: float, *, sampled: bool) -> Ends:
+def _roots(
+    share: Floats, n: int, law: ResponseDistribution, squared: float, slack: float, *, sampled: bool
+) -> Ends:
     gap = law.gap**2
     a = gap * (n + squared * sampled)
     b = 2 * share * gap * n + squared * (law.slope + gap * sampled)
@@ -58,7 +62,7 @@ def _roots(share: Floats, n: int, law: Law, squared: float, slack: float, *, sam
     return low / (2 * a), high / (2 * a)
 
 
-def sampled_tails(supports: Counts, n: int, law: Law, alpha: float) -> Ends:
+def sampled_tails(supports: Counts, n: int, law: ResponseDistribution, alpha: float) -> Ends:
     """Return the shares of the population under which neither tail is below alpha / 2."""
     return law.share(lower(supports, n, alpha / 2)), law.share(upper(supports, n, alpha / 2))
 
@@ -66,7 +70,7 @@ def sampled_tails(supports: Counts, n: int, law: Law, alpha: float) -> Ends:
 # -- the exact law of a cohort ---------------------------------------------------------------------
 
 
-def cohort_tails(supports: Counts, n: int, law: Law, alpha: float) -> Ends:
+def cohort_tails(supports: Counts, n: int, law: ResponseDistribution, alpha: float) -> Ends:
     """Return the shares c / n of these n answers under which neither tail is below alpha / 2.
 
     If c of n hold a value its support is the sum of two binomials, c with P and n - c with Q. It
@@ -82,7 +86,7 @@ def cohort_tails(supports: Counts, n: int, law: Law, alpha: float) -> Ends:
 
 
 def _last(
-    supports: Counts, n: int, law: Law, tail: float, *, near: Counts, guess: Floats
+    supports: Counts, n: int, law: ResponseDistribution, tail: float, *, near: Counts, guess: Floats
 ) -> Counts:
     """Return the last c, on the side of `near` that the guess is on, whose tail is large enough."""
     upper_tail = bool((guess < 0).all())  # for fewer holders such a support is large
@@ -111,12 +115,14 @@ def _in_range(c: Counts, n: int) -> Bools:
 
 
 def _likely(
-    supports: Counts, c: Counts, n: int, law: Law, tail: float, *, upper_tail: bool
+    supports: Counts, c: Counts, n: int, law: ResponseDistribution, tail: float, *, upper_tail: bool
 ) -> Bools:
     return cohort_tail(supports, np.clip(c, 0, n), n, law, upper_tail=upper_tail) > tail
 
 
-def cohort_tail(supports: Counts, c: Counts, n: int, law: Law, *, upper_tail: bool) -> Floats:
+def cohort_tail(
+    supports: Counts, c: Counts, n: int, law: ResponseDistribution, *, upper_tail: bool
+) -> Floats:
     """Return Pr[support >= s], or Pr[support <= s], if c of the n answers hold the value.
 
     Summed over how many of the c are not supported, as far as that has any probability.

@@ -23,10 +23,10 @@ from enum import StrEnum
 import numpy as np
 
 from .confidence_intervals import Bools, Ends, Floats
-from .estimator import Evidence, Target
-from .fieller import Ratios
+from .estimator import Estimator, IntervalTarget
+from .fieller import RatioEstimator
 from .group_sums import CellSums
-from .proportions import Sums, Supports
+from .proportions import Sums, SupportCounts
 
 STEPS = 32  # of a bisection: to 1e-9 of the way
 TILTS = 6.0 * 1.4 ** -np.arange(27.0)  # for contributions in [0, 1]: from a few to 10^7 reports
@@ -34,7 +34,7 @@ LEAST = -float(np.log(len(TILTS) + 1))  # of a log wealth
 BOLDEST = 0.9  # the largest part of a bet that may be lost
 
 
-class Looks(StrEnum):
+class LookCount(StrEnum):
     """At how many looks at the growing answers an interval holds."""
 
     ONE = "one"
@@ -43,7 +43,7 @@ class Looks(StrEnum):
     @property
     def valid(self) -> str:
         """The validity of an interval, in words."""
-        return "valid at one planned look" if self is Looks.ONE else "valid at every look"
+        return "valid at one planned look" if self is LookCount.ONE else "valid at every look"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,8 +53,8 @@ class Anytime:
     `single`: an end is where the wealth of one martingale reaches its bound.
     """
 
-    fixed: Evidence
-    ends: Callable[[float, Target], Ends]
+    fixed: Estimator
+    ends: Callable[[float, IntervalTarget], Ends]
     single: bool = True
 
     @property
@@ -72,16 +72,16 @@ class Anytime:
         """How many of the figures are free."""
         return self.fixed.families
 
-    def error(self, target: Target) -> Floats:
+    def error(self, target: IntervalTarget) -> Floats:
         """Return the standard errors at this look."""
         return self.fixed.error(target)
 
-    def interval(self, alpha: float, target: Target) -> Ends:
+    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return the intervals, each of which ever misses with probability alpha at most."""
         low, high = self.ends(alpha, target)
         return np.minimum(low, self.points), np.maximum(high, self.points)
 
-    def few(self, _alpha: float, _target: Target) -> Bools:
+    def few(self, _alpha: float, _target: IntervalTarget) -> Bools:
         """Return true: no normal approximation serves at every n."""
         return np.ones(len(self.points), np.bool_)
 
@@ -90,28 +90,28 @@ class Anytime:
         return self.fixed.poisoned(fakes)
 
 
-def anytime(evidence: Evidence) -> Anytime:
+def anytime(evidence: Estimator) -> Anytime:
     """Return evidence with intervals that hold at every look."""
     match evidence:
         case Anytime():
             return evidence
-        case Supports():
+        case SupportCounts():
             return Anytime(evidence, lambda alpha, target: _of_supports(evidence, alpha, target))
         case Sums():
             each = [anytime(group) for group in evidence.groups]
             return Anytime(evidence, lambda alpha, target: _together(each, alpha, target))
         case CellSums():
             return Anytime(evidence, lambda alpha, _target: _of_cells(evidence, alpha))
-        case Ratios():
+        case RatioEstimator():
             parts = replace(evidence, parts=anytime(evidence.parts), whole=anytime(evidence.whole))
             return Anytime(evidence, parts.quotient, single=False)
     raise TypeError(f"{type(evidence).__name__} has no intervals that hold at every look")
 
 
-def _of_supports(evidence: Supports, alpha: float, target: Target) -> Ends:
+def _of_supports(evidence: SupportCounts, alpha: float, target: IntervalTarget) -> Ends:
     counts, places = np.unique(evidence.counts, return_inverse=True)
     law, n = evidence.law, evidence.n
-    if target is Target.COHORT and law.binary:
+    if target is IntervalTarget.COHORT and law.binary:
         ends = _of_two_laws(counts.astype(np.float64), n, law.P, law.Q, alpha)
     else:
         reach = (np.array(float(law.least)), np.array(float(law.most)))
@@ -127,7 +127,7 @@ def _of_cells(evidence: CellSums, alpha: float) -> Ends:
     return low, high
 
 
-def _together(each: list[Anytime], alpha: float, target: Target) -> Ends:
+def _together(each: list[Anytime], alpha: float, target: IntervalTarget) -> Ends:
     low, high = zip(*(one.interval(alpha, target) for one in each), strict=True)
     return np.concatenate(low), np.concatenate(high)
 

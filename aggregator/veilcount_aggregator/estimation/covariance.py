@@ -15,45 +15,47 @@ from functools import lru_cache
 import numpy as np
 
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import Mean
+from veilcount_shared.mechanisms import MeanMechanism
 
 from .confidence_intervals import Floats
-from .estimator import Evidence, Target
+from .estimator import Estimator, IntervalTarget
 
 
-def correlation_of_shares(one: Evidence, two: Evidence) -> Floats:
+def correlation_of_shares(one: Estimator, two: Estimator) -> Floats:
     """Return the largest correlation of one estimate with the negated other, value by value."""
     first, second = (np.clip(each.points, 0.0, 1.0) for each in (one, two))
     covariance = np.minimum(first * second, (1 - first) * (1 - second))
     return _correlation(covariance, one, two)
 
 
-def correlation_of_figures(one: Evidence, two: Evidence, persons: tuple[Floats, Floats]) -> Floats:
+def correlation_of_figures(
+    one: Estimator, two: Estimator, persons: tuple[Floats, Floats]
+) -> Floats:
     """Return the same for figures among persons who differ by these variances."""
     return _correlation(np.sqrt(persons[0] * persons[1]), one, two)
 
 
-def _correlation(covariance: Floats, one: Evidence, two: Evidence) -> Floats:
-    errors = one.error(Target.POPULATION) * two.error(Target.POPULATION)
+def _correlation(covariance: Floats, one: Estimator, two: Estimator) -> Floats:
+    errors = one.error(IntervalTarget.POPULATION) * two.error(IntervalTarget.POPULATION)
     tiny = np.finfo(np.float64).tiny
     return np.minimum(covariance / max(one.n, two.n) / np.maximum(errors, tiny), 1.0)
 
 
-def persons_variance(evidence: Evidence) -> Floats:
+def persons_variance(evidence: Estimator) -> Floats:
     """Return the variance among persons: what a sample's error has beyond a cohort's."""
-    sampled, noise = (evidence.error(target) ** 2 for target in Target)
+    sampled, noise = (evidence.error(target) ** 2 for target in IntervalTarget)
     return evidence.n * np.maximum(sampled - noise, 0.0)
 
 
-def persons_variance_of_mean(design: Mean, domain: Number, evidence: Evidence) -> Floats:
+def persons_variance_of_mean(design: MeanMechanism, domain: Number, evidence: Estimator) -> Floats:
     """Return the most that it can be for a mean, whose noise has the design's least variance."""
     span = float(domain.high - domain.low)
     least = least_noise(design) * span**2
-    return np.maximum(evidence.n * evidence.error(Target.POPULATION) ** 2 - least, 0.0)
+    return np.maximum(evidence.n * evidence.error(IntervalTarget.POPULATION) ** 2 - least, 0.0)
 
 
 @lru_cache(maxsize=256)
-def least_noise(design: Mean) -> float:
+def least_noise(design: MeanMechanism) -> float:
     """Return the least variance of one decoded report, for the range [0, 1].
 
     Between two starts the variance is concave in the number, so the least is at a start.

@@ -18,9 +18,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from .confidence_intervals import Bools, Ends, Floats, quantile
-from .confidence_sequences import Anytime, Looks
-from .estimator import Evidence, Target
-from .results import OF, Average, Frequencies
+from .confidence_sequences import Anytime, LookCount
+from .estimator import Estimator, IntervalTarget
+from .results import OF, MeanEstimate, ShareEstimates
 from .sequence_differences import difference, p_of_difference
 
 POWER = 0.8
@@ -43,9 +43,9 @@ class Comparison:
     holm: Floats
     detectable: Floats
     level: float
-    looks: Looks
+    looks: LookCount
     family: int
-    target: Target
+    target: IntervalTarget
     percent: bool
 
     @property
@@ -80,8 +80,8 @@ class Comparison:
 
 
 def compare(
-    first: Frequencies | Average,
-    second: Frequencies | Average,
+    first: ShareEstimates | MeanEstimate,
+    second: ShareEstimates | MeanEstimate,
     *,
     correlation: Floats | None = None,
 ) -> Comparison:
@@ -90,14 +90,16 @@ def compare(
     `correlation` is the largest that the first's error may have with the negated second's; None:
     the two are independent.
     """
-    if isinstance(first, Frequencies) != isinstance(second, Frequencies) or (
-        isinstance(first, Frequencies)
-        and isinstance(second, Frequencies)
+    if isinstance(first, ShareEstimates) != isinstance(second, ShareEstimates) or (
+        isinstance(first, ShareEstimates)
+        and isinstance(second, ShareEstimates)
         and not np.array_equal(first.places, second.places)
     ):
         raise ValueError("compare estimates of the same values")
     both = {first.terms.target, second.terms.target}
-    target = Target.POPULATION if both == {Target.POPULATION} else Target.COHORT
+    target = (
+        IntervalTarget.POPULATION if both == {IntervalTarget.POPULATION} else IntervalTarget.COHORT
+    )
     one, two, alpha = first.evidence, second.evidence, 1 - first.level
     looks = first.terms.looks
     pair = Pair(first.terms.seen(one), first.terms.seen(two), target, correlation, looks)
@@ -115,7 +117,7 @@ def compare(
         looks=looks,
         family=family,
         target=target,
-        percent=isinstance(first, Frequencies),
+        percent=isinstance(first, ShareEstimates),
     )
 
 
@@ -132,11 +134,11 @@ def holm(p: Floats, family: int) -> Floats:
 class Pair:
     """Two estimates of the same figures, and the worst correlation of their errors; None: none."""
 
-    one: Evidence
-    two: Evidence
-    target: Target
+    one: Estimator
+    two: Estimator
+    target: IntervalTarget
     correlation: Floats | None
-    looks: Looks
+    looks: LookCount
 
     @property
     def difference(self) -> Floats:
@@ -158,7 +160,7 @@ class Pair:
 
     def width(self, alpha: float) -> Floats:
         """Return half the width of an interval where nothing differs."""
-        if self.looks is Looks.ONE:
+        if self.looks is LookCount.ONE:
             return quantile(alpha) * self.error
         low, high = self.interval(alpha)
         return (high - low) / 2
@@ -219,7 +221,7 @@ def _p(pair: Pair, alpha: float) -> Floats:
         chance = 2 * float(ndtr(-z))
         low, high = pair.interval(chance)
         gaps.append(np.where(difference > 0, low, -high))
-        few.append(pair.few(chance) & (pair.looks is Looks.ONE))
+        few.append(pair.few(chance) & (pair.looks is LookCount.ONE))
         if (gaps[-1] <= 0).all():
             break
     narrowing = np.minimum.accumulate(np.array(gaps), axis=0)

@@ -18,7 +18,7 @@ ENOUGH_JOINT = 1_000  # and for the far tails that many figures at once need
 RARE = 0.01  # an error probability whose tails are far
 
 
-class Target(StrEnum):
+class IntervalTarget(StrEnum):
     """What an interval covers."""
 
     POPULATION = "population"
@@ -27,10 +27,10 @@ class Target(StrEnum):
     @property
     def sampled(self) -> bool:
         """Whether who was asked counts as chance."""
-        return self is Target.POPULATION
+        return self is IntervalTarget.POPULATION
 
 
-class Evidence(Protocol):
+class Estimator(Protocol):
     """Figures that know their own uncertainty."""
 
     @property
@@ -45,13 +45,13 @@ class Evidence(Protocol):
     def families(self) -> int:
         """How many of the figures are free: for one alone 1, as for two that mirror each other."""
 
-    def error(self, target: Target) -> Floats:
+    def error(self, target: IntervalTarget) -> Floats:
         """Return the standard errors."""
 
-    def interval(self, alpha: float, target: Target) -> Ends:
+    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return an interval for each figure, each wrong with probability alpha."""
 
-    def few(self, alpha: float, target: Target, /) -> Bools:
+    def few(self, alpha: float, target: IntervalTarget, /) -> Bools:
         """Whether each figure's counts are too small for the normal at this error probability."""
 
     def poisoned(self, fakes: float) -> Ends:

@@ -13,20 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
-from .estimator import Evidence, Target, enough
-from .response_distribution import Law
+from .estimator import Estimator, IntervalTarget, enough
+from .response_distribution import ResponseDistribution
 from .support_counts import Shares, joint
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ratios:
+class RatioEstimator:
     """Parts over a whole, which is one group of inputs or, inverted, all others."""
 
-    parts: Evidence
-    whole: Evidence
+    parts: Estimator
+    whole: Estimator
     inverted: bool
     gap: float
-    covariances: dict[Target, Floats]
+    covariances: dict[IntervalTarget, Floats]
 
     @property
     def n(self) -> int:
@@ -46,14 +46,14 @@ class Ratios:
             return np.where(self.parts.points > 0, 1.0, 0.0)
         return self.parts.points / whole
 
-    def error(self, target: Target) -> Floats:
+    def error(self, target: IntervalTarget) -> Floats:
         """Return the standard errors, to first order."""
         part, both, whole = self._variances(target)
         ratio = self.points
         variance = part - 2 * ratio * both + ratio**2 * whole
         return np.sqrt(np.maximum(variance, 0.0)) / max(self._whole, 1 / self.n)
 
-    def interval(self, alpha: float, target: Target) -> Ends:
+    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return Fieller's intervals, or for small counts those of the two parts together."""
         few = self.few(alpha, target)
         ends = [
@@ -75,17 +75,17 @@ class Ratios:
         share = float(self.whole.points[0])
         return 1 - share if self.inverted else share
 
-    def _variances(self, target: Target) -> tuple[Floats, Floats, float]:
+    def _variances(self, target: IntervalTarget) -> tuple[Floats, Floats, float]:
         whole = float(self.whole.error(target)[0]) ** 2
         return self.parts.error(target) ** 2, self.covariances[target], whole
 
-    def few(self, alpha: float, target: Target) -> Bools:
+    def few(self, alpha: float, target: IntervalTarget) -> Bools:
         """Whether what makes up one of the two variances is too small a count for the normal."""
         part, _, whole = self._variances(target)
         counts = np.minimum(part, whole) * (self.n * self.gap) ** 2
         return counts < enough(alpha)
 
-    def _fieller(self, alpha: float, target: Target) -> Ends:
+    def _fieller(self, alpha: float, target: IntervalTarget) -> Ends:
         part, both, whole = self._variances(target)
         squared, over = quantile(alpha) ** 2, self._whole
         a = over**2 - squared * whole
@@ -96,7 +96,7 @@ class Ratios:
         root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
         return (b - root) / a, (b + root) / a
 
-    def quotient(self, alpha: float, target: Target) -> Ends:
+    def quotient(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return the ratios that are possible within the intervals of both parts."""
         low, high = (np.clip(end, 0, 1) for end in self.parts.interval(alpha / 2, target))
         under, over = self._turned(self.whole.interval(alpha / 2, target))
@@ -120,25 +120,28 @@ def ratios(
     groups: Counts | tuple[Counts, ...],
     whole: Counts,
     *,
-    parts: Evidence,
-    part_of: Evidence,
+    parts: Estimator,
+    part_of: Estimator,
     inverted: bool = False,
-) -> Ratios:
+) -> RatioEstimator:
     """Return the evidence on groups (or single places) as shares of a whole, or of its rest.
 
     Each group lies in the whole; inverted, none does. The covariance of two shares is a sample's:
     that of the noise and that of the answers, which a cohort does not have. For a part of a whole
     the latter is part (1 - whole), for two apart -part whole.
     """
-    law, n, share = Law.of(design), parts.n, float(part_of.points[0])
+    law, n, share = ResponseDistribution.of(design), parts.n, float(part_of.points[0])
     together = _over(groups, joint(design, counters, whole))
     mean_parts = _over(groups, np.ones(design.k)) * law.Q + parts.points * law.gap
     mean_whole = len(whole) * law.Q + share * law.gap
     sampled = (together - mean_parts * mean_whole) / law.gap**2
     answered = parts.points * ((0 if inverted else 1) - share)
     sign = -1 / n if inverted else 1 / n
-    both = {Target.POPULATION: sign * sampled, Target.COHORT: sign * (sampled - answered)}
-    return Ratios(parts, part_of, inverted, law.gap, both)
+    both = {
+        IntervalTarget.POPULATION: sign * sampled,
+        IntervalTarget.COHORT: sign * (sampled - answered),
+    }
+    return RatioEstimator(parts, part_of, inverted, law.gap, both)
 
 
 def _over(groups: Counts | tuple[Counts, ...], values: Floats) -> Floats:

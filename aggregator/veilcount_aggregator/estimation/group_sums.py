@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from veilcount_shared.domain import Cross, Label
-from veilcount_shared.mechanisms import Plane
+from veilcount_shared.mechanisms import ProjectiveGeometry
 
 from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
-from .estimator import Evidence, Target, honest
+from .estimator import Estimator, IntervalTarget, honest
 from .mean import plus
-from .proportions import Sums, Supports
-from .response_distribution import Law, group
+from .proportions import Sums, SupportCounts
+from .response_distribution import ResponseDistribution, group
 from .support_counts import Shares, answers, held, supports
 
 
@@ -36,13 +36,13 @@ class CellSums:
     squares: Floats
     least: Floats
     most: Floats
-    law: Law
+    law: ResponseDistribution
     floor: Floats
 
     @classmethod
-    def of(cls, design: Plane, counters: Counts, groups: Sequence[Counts]) -> CellSums:
+    def of(cls, design: ProjectiveGeometry, counters: Counts, groups: Sequence[Counts]) -> CellSums:
         """Return what the counters say of groups of inputs."""
-        n, law = answers(design, counters), Law.of(design)
+        n, law = answers(design, counters), ResponseDistribution.of(design)
         rows = []
         for each in groups:
             count = held(design, each)
@@ -62,17 +62,17 @@ class CellSums:
         """Each group is a figure."""
         return len(self.sizes)
 
-    def error(self, target: Target) -> Floats:
+    def error(self, target: IntervalTarget) -> Floats:
         """Return the standard errors."""
         return np.sqrt(self._variances(target) / self.n) / self.law.gap
 
-    def interval(self, alpha: float, target: Target) -> Ends:
+    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return the intervals of the mean counts, mapped to shares."""
         reach = (self.least, self.most)
         ends = plus(self.means, self._variances(target), self.n, reach, quantile(alpha))
         return self.share(ends[0]), self.share(ends[1])
 
-    def few(self, _alpha: float, _target: Target) -> Bools:
+    def few(self, _alpha: float, _target: IntervalTarget) -> Bools:
         """Further answers at the ends, z^2 of them, stand in for what small counts lack."""
         return np.zeros(len(self.sizes), np.bool_)
 
@@ -85,7 +85,7 @@ class CellSums:
         """Return the shares at which these mean counts are expected."""
         return (counts - self.sizes * self.law.Q) / self.law.gap
 
-    def _variances(self, target: Target) -> Floats:
+    def _variances(self, target: IntervalTarget) -> Floats:
         """Return the variance of one report's count; without the answers' own for a cohort."""
         variances = self.squares - self.means**2
         if target.sampled:
@@ -94,7 +94,7 @@ class CellSums:
         return np.maximum(variances - self.law.gap**2 * share * (1 - share), self.floor)
 
 
-def _spread(design: Plane, members: Counts) -> float:
+def _spread(design: ProjectiveGeometry, members: Counts) -> float:
     """Return the least variance of a count, whoever answers.
 
     A report is with some probability that of a plane drawn from all, and there any two points share
@@ -106,15 +106,15 @@ def _spread(design: Plane, members: Counts) -> float:
     return float(uniform) * (mean + size * (size - 1) * s / v - mean**2)
 
 
-def sums(design: Shares, counters: Counts, groups: Sequence[Counts]) -> Evidence:
+def sums(design: Shares, counters: Counts, groups: Sequence[Counts]) -> Estimator:
     """Return the evidence on groups of inputs, each of them a set."""
-    if isinstance(design, Plane):
+    if isinstance(design, ProjectiveGeometry):
         return CellSums.of(design, counters, groups)
     supported = supports(design, counters)
     n = answers(design, counters)
     return Sums(
         tuple(
-            Supports(n, supported[each].sum(keepdims=True), group(design, len(each)), 1)
+            SupportCounts(n, supported[each].sum(keepdims=True), group(design, len(each)), 1)
             for each in groups
         )
     )

@@ -15,10 +15,10 @@ from functools import lru_cache
 import numpy as np
 
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import Mean
+from veilcount_shared.mechanisms import MeanMechanism
 
 from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
-from .estimator import Target, honest
+from .estimator import IntervalTarget, honest
 from .mean_noise import half_width, is_few, is_rarely_wrong
 
 FEW_SAMPLED = 4  # reports for each one that `plus` adds
@@ -57,13 +57,13 @@ class Decoded:
     variance: float
     reach: tuple[float, float]
     noise: float
-    design: Mean
+    design: MeanMechanism
     span: float
     levels: Floats
     counters: Counts
 
     @classmethod
-    def of(cls, design: Mean, domain: Number, counters: Counts) -> Decoded:
+    def of(cls, design: MeanMechanism, domain: Number, counters: Counts) -> Decoded:
         """Return the estimate from the counters of the levels."""
         levels, quietest, noise = _levels(design, domain)
         n = int(counters.sum())
@@ -82,12 +82,12 @@ class Decoded:
         """One figure."""
         return 1
 
-    def error(self, target: Target) -> Floats:
+    def error(self, target: IntervalTarget) -> Floats:
         """Return the standard error."""
         variance = self.variance if target.sampled else self.noise
         return np.array([np.sqrt(variance / self.n)])
 
-    def interval(self, alpha: float, target: Target) -> Ends:
+    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return the interval: what was received shows noise and sampling together.
 
         Of these answers only the noise is uncertain. Its variance depends on the answers, and is
@@ -104,7 +104,7 @@ class Decoded:
             return np.minimum(low, least), np.maximum(high, most)
         return low, high
 
-    def few(self, alpha: float, target: Target) -> Bools:
+    def few(self, alpha: float, target: IntervalTarget) -> Bools:
         """Whether the noise is not normal; of a sample, the interval makes up for small counts."""
         return np.array([not target.sampled and is_few(self.design, self.n, alpha)])
 
@@ -121,7 +121,7 @@ class Decoded:
 
 
 @lru_cache(maxsize=256)
-def _levels(design: Mean, domain: Number) -> tuple[Floats, float, float]:
+def _levels(design: MeanMechanism, domain: Number) -> tuple[Floats, float, float]:
     """Return what each level says, and the least and the worst variance of one report.
 
     Between two starts the variance is concave in the number, so the least is at a start.

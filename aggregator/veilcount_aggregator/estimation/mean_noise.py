@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from veilcount_shared.mechanisms import Mean
+from veilcount_shared.mechanisms import MeanMechanism
 
 from .confidence_intervals import Floats
 from .estimator import enough
@@ -35,17 +35,17 @@ MARGIN = 6  # grid points: thrice that, added to every half-width
 FEW = 24  # reports up to which outcomes are so few that the numbers are tried at a fine spacing
 
 
-def is_few(design: Mean, n: int, alpha: float) -> bool:
+def is_few(design: MeanMechanism, n: int, alpha: float) -> bool:
     """Return whether the normal is a poor approximation for the mean of n reports."""
     return n < enough(alpha) * max(1.0, RARE_ERRORS / _error_share(design) / enough(1))
 
 
-def is_rarely_wrong(design: Mean, n: int) -> bool:
+def is_rarely_wrong(design: MeanMechanism, n: int) -> bool:
     """Return whether few of n reports, if any, are far from the numbers of their devices."""
     return n * _error_share(design) < RARELY
 
 
-def half_width(design: Mean, n: int, alpha: float) -> float:
+def half_width(design: MeanMechanism, n: int, alpha: float) -> float:
     """Return what the error of the mean exceeds with probability at most alpha, in [0, 1]."""
     bound = chernoff(design, n, alpha)
     if alpha < FAR:
@@ -55,7 +55,7 @@ def half_width(design: Mean, n: int, alpha: float) -> float:
 
 
 @lru_cache(maxsize=4096)
-def chernoff(design: Mean, n: int, alpha: float) -> float:
+def chernoff(design: MeanMechanism, n: int, alpha: float) -> float:
     """Return Chernoff's bound on the error, valid for n reports of any numbers.
 
     P(|sum of errors| >= n x) <= 2 exp(n (K(t) - t x)) for every t > 0, where K(t) is the largest
@@ -75,7 +75,7 @@ def chernoff(design: Mean, n: int, alpha: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _tail(design: Mean, n: int) -> tuple[Floats, Floats]:
+def _tail(design: MeanMechanism, n: int) -> tuple[Floats, Floats]:
     """Return ascending errors of the mean, and the largest probability of a larger one.
 
     Of a sum with few outcomes the Fourier series would oscillate; a narrow normal is added to it
@@ -94,7 +94,7 @@ def _tail(design: Mean, n: int) -> tuple[Floats, Floats]:
     return (np.arange(half) + MARGIN) * step / n, tail
 
 
-def _transforms(design: Mean, n: int, frequencies: Floats) -> Complexes:
+def _transforms(design: MeanMechanism, n: int, frequencies: Floats) -> Complexes:
     """Return the characteristic function of the sum of errors, one row for each cohort.
 
     The levels are antisymmetric: of a number and its mirror image one is enough, and at the two
@@ -115,7 +115,7 @@ def _transforms(design: Mean, n: int, frequencies: Floats) -> Complexes:
 
 
 @lru_cache(maxsize=64)
-def _numbers(design: Mean, parts: int) -> Floats:
+def _numbers(design: MeanMechanism, parts: int) -> Floats:
     """Return numbers of [0, 1]: the starts' own, and some between every two of them."""
     means = np.array([float(mean) for mean in design.means])
     starts = (means - means[0]) / (means[-1] - means[0])
@@ -124,19 +124,19 @@ def _numbers(design: Mean, parts: int) -> Floats:
 
 
 @lru_cache(maxsize=64)
-def _chances(design: Mean, parts: int) -> Floats:
+def _chances(design: MeanMechanism, parts: int) -> Floats:
     """Return the probability of each level, for each number: a mixture of its two starts'."""
     rows = np.array([[float(chance) for chance in row] for row in design.rows])
     places = np.arange(parts * (len(rows) - 1) + 1) / parts
     return np.array([np.interp(places, range(len(rows)), column) for column in rows.T]).T
 
 
-def _error_share(design: Mean) -> float:
+def _error_share(design: MeanMechanism) -> float:
     """Return the worst variance of one report in squares of its largest error."""
     decoded = _decoded(design)
     return float(design.variance) / 4 / float(max(decoded.max(), 1 - decoded.min())) ** 2
 
 
 @lru_cache(maxsize=64)
-def _decoded(design: Mean) -> Floats:
+def _decoded(design: MeanMechanism) -> Floats:
     return np.array([float(level) for level in design.decoded])

@@ -7,18 +7,18 @@ from functools import lru_cache
 import numpy as np
 
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import Mean
+from veilcount_shared.mechanisms import MeanMechanism
 
 from .confidence_intervals import Counts, Ends, Floats
 from .confidence_sequences import BOLDEST, TILTS, Anytime, Wealth, crossing, mixed
-from .estimator import Target
+from .estimator import IntervalTarget
 from .mean import Decoded
 
 
-def anytime_mean(design: Mean, domain: Number, counters: Counts) -> Anytime:
+def anytime_mean(design: MeanMechanism, domain: Number, counters: Counts) -> Anytime:
     """Return the evidence on the mean of a number."""
 
-    def ends(alpha: float, target: Target) -> Ends:
+    def ends(alpha: float, target: IntervalTarget) -> Ends:
         bound = float(np.log(2 / alpha))
         found = _of_population if target.sampled else _of_cohort
         low, high = found(design, counters, bound)
@@ -28,7 +28,7 @@ def anytime_mean(design: Mean, domain: Number, counters: Counts) -> Anytime:
     return Anytime(Decoded.of(design, domain, counters), ends)
 
 
-def _of_cohort(design: Mean, counters: Counts, bound: float) -> Ends:
+def _of_cohort(design: MeanMechanism, counters: Counts, bound: float) -> Ends:
     """Return the ends for the mean of these numbers: whatever they are."""
     n, levels = int(counters.sum()), _levels(design)
     mean = np.array([float(counters @ levels) / n])
@@ -44,7 +44,7 @@ def _of_cohort(design: Mean, counters: Counts, bound: float) -> Ends:
     return low, high
 
 
-def _of_population(design: Mean, counters: Counts, bound: float) -> Ends:
+def _of_population(design: MeanMechanism, counters: Counts, bound: float) -> Ends:
     n, levels = int(counters.sum()), _levels(design)
     span = float(np.ptp(levels))
     scaled = (levels - levels.min()) / span
@@ -66,7 +66,7 @@ def _bet(levels: Floats, counters: Counts, m: Floats) -> Floats:
 
 
 @lru_cache(maxsize=512)
-def worst_noise(design: Mean, sign: float) -> Floats:
+def worst_noise(design: MeanMechanism, sign: float) -> Floats:
     """Return the most that log E exp(tilt (level - number)) is for any number, tilt by tilt.
 
     Between two starts the expectation is linear in the number, so that its log less tilt times the
@@ -89,6 +89,6 @@ def worst_noise(design: Mean, sign: float) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def _levels(design: Mean) -> Floats:
+def _levels(design: MeanMechanism) -> Floats:
     """Return what each level decodes to, 0 for the low end of the range and 1 for the high one."""
     return np.array([float(level) for level in design.decoded])

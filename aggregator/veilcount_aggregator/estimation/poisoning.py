@@ -13,10 +13,10 @@ from fractions import Fraction
 import numpy as np
 
 from veilcount_shared import Collection
-from veilcount_shared.mechanisms import Plane, Subset
+from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 
 from .confidence_intervals import Counts, Floats, at_least
-from .estimator import Evidence
+from .estimator import Estimator
 from .series_estimates import shares_of
 from .support_counts import Shares, answers, padded
 
@@ -46,7 +46,7 @@ class Band:
         )
 
 
-def band(evidence: Evidence, fakes: Fraction = FAKES) -> Band:
+def band(evidence: Estimator, fakes: Fraction = FAKES) -> Band:
     """Return how far a share of fake reports could have moved each figure, as it was estimated."""
     if not 0 <= fakes < 1:
         raise ValueError(f"fakes = {fakes}: give a share of the reports, below 1")
@@ -85,10 +85,10 @@ class Verdict:
 def suspect(collection: Collection, counters: Counts) -> Verdict:
     """Return what no honest crowd would have sent, whatever its answers are."""
     design = shares_of(collection)
-    looked = isinstance(design, Plane) or design.w == 1
+    looked = isinstance(design, ProjectiveGeometry) or design.w == 1
     nothing = np.array([], np.int64)
     messages = _too_often(design, counters) if looked else nothing
-    values = _not_at_zero(design, counters) if isinstance(design, Plane) else nothing
+    values = _not_at_zero(design, counters) if isinstance(design, ProjectiveGeometry) else nothing
     return Verdict(looked, messages, values)
 
 
@@ -97,13 +97,13 @@ def _too_often(design: Shares, counters: Counts) -> Counts:
 
     No device sends any one message with a probability above P / r.
     """
-    owned = 1 if isinstance(design, Subset) else design.owned
+    owned = 1 if isinstance(design, SubsetSelection) else design.owned
     most, n = float(design.P / owned), answers(design, counters)
     tail = at_least(counters, np.array(n), most)
     return np.flatnonzero(tail * design.messages < ALARM)
 
 
-def _not_at_zero(design: Plane, counters: Counts) -> Counts:
+def _not_at_zero(design: ProjectiveGeometry, counters: Counts) -> Counts:
     """Return the points that are no input, but whose supports are not those of a share of 0.
 
     Every honest report holds such a point with probability Q, so its support is binomial.

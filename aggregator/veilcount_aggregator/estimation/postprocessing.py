@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 
 from .confidence_intervals import Counts, Floats, quantile
-from .response_distribution import Law
+from .response_distribution import ResponseDistribution
 
 CUT = 0.1  # two-sided: noise lifts one of all values of share 0 above the cut in 1 of 20 lists
 
@@ -73,7 +73,7 @@ def _posterior(likelihood: Floats, prior: Floats) -> Floats:
     return np.divide(weighted, np.where(whole == 0, 1.0, whole))
 
 
-def base_cut(shares: Floats, law: Law, n: int) -> Counts:
+def base_cut(shares: Floats, law: ResponseDistribution, n: int) -> Counts:
     """Return the places of the shares above what noise alone would show, the largest first."""
     cut = quantile(CUT / len(shares)) * float(np.sqrt(law.floor / n)) / law.gap
     above = np.flatnonzero(shares > cut)

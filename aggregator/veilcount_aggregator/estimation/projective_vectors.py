@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_shared.mechanisms import Plane
-from veilcount_shared.mechanisms.finite_field import Field, field_of
+from veilcount_shared.mechanisms import ProjectiveGeometry
+from veilcount_shared.mechanisms.finite_field import FiniteField, field_of
 from veilcount_shared.mechanisms.projective_geometry import points
 
 Bools = NDArray[np.bool_]
@@ -23,7 +23,7 @@ def element_type(q: int) -> type[np.unsignedinteger[Any]]:
     return np.uint8 if q <= 1 << 7 else np.uint16
 
 
-def times(gf: Field, one: int | Elements, two: Elements) -> Elements:
+def times(gf: FiniteField, one: int | Elements, two: Elements) -> Elements:
     """Return the products, element by element."""
     if gf.prime:
         wide = np.uint16 if gf.q < 1 << 8 else np.uint32
@@ -33,17 +33,17 @@ def times(gf: Field, one: int | Elements, two: Elements) -> Elements:
     return looked_up
 
 
-def plus(gf: Field, one: Elements, two: Elements) -> Elements:
+def plus(gf: FiniteField, one: Elements, two: Elements) -> Elements:
     """Return the sums, element by element."""
     return (one + two) % element_type(gf.q)(gf.q) if gf.prime else one ^ two
 
 
-def minus(gf: Field, element: int) -> int:
+def minus(gf: FiniteField, element: int) -> int:
     """Return -element."""
     return -element % gf.q if gf.prime else element
 
 
-def numbers(gf: Field, vectors: Sequence[Elements]) -> Numbers:
+def numbers(gf: FiniteField, vectors: Sequence[Elements]) -> Numbers:
     """Return the number of the point that each nonzero vector stands for; one array a coordinate.
 
     A vector is divided by its first nonzero coordinate; those after it make a base-q number.
@@ -72,7 +72,7 @@ def vectors(q: int, t: int, numbered: NDArray[np.int64]) -> list[Elements]:
     return coordinates[::-1]
 
 
-def meets(plane: Plane, hyperplanes: list[Elements], x: int) -> Bools:
+def meets(plane: ProjectiveGeometry, hyperplanes: list[Elements], x: int) -> Bools:
     """Whether each hyperplane, given by its vectors, holds input x."""
     gf = field_of(plane.q)
     product = hyperplanes[0] * 0

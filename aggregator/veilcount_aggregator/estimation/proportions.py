@@ -17,17 +17,17 @@ from .confidence_intervals import (
     sampled_tails,
     score,
 )
-from .estimator import Target, enough, honest
-from .response_distribution import Law
+from .estimator import IntervalTarget, enough, honest
+from .response_distribution import ResponseDistribution
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Supports:
+class SupportCounts:
     """What n reports count for each value, or group of values, in all; one law for all of them."""
 
     n: int
     counts: Counts
-    law: Law
+    law: ResponseDistribution
     families: int
 
     @property
@@ -35,11 +35,11 @@ class Supports:
         """The unbiased shares."""
         return self.law.share(self.counts / self.n)
 
-    def error(self, target: Target) -> Floats:
+    def error(self, target: IntervalTarget) -> Floats:
         """Return the standard errors."""
         return np.sqrt(self.law.variance(self.points, sampled=target.sampled) / self.n)
 
-    def interval(self, alpha: float, target: Target) -> Ends:
+    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return score intervals; where counts are small, those of the exact law.
 
         Counts repeat, small ones above all, and each is worked out once.
@@ -54,7 +54,7 @@ class Supports:
                 end[few] = better
         return ends[0][places], ends[1][places]
 
-    def of_few(self, alpha: float, target: Target) -> Ends:
+    def of_few(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return the intervals that hold at any n."""
         if not self.law.binary:
             sampled = target.sampled
@@ -62,7 +62,7 @@ class Supports:
         tails = sampled_tails if target.sampled else cohort_tails
         return tails(self.counts, self.n, self.law, alpha)
 
-    def few(self, alpha: float, target: Target) -> Bools:
+    def few(self, alpha: float, target: IntervalTarget) -> Bools:
         """Of a sample, the rarer outcome counts; else, how many counts are expected to be noise."""
         if target.sampled and self.law.binary:
             return np.minimum(self.counts, self.n - self.counts) < enough(alpha)
@@ -74,7 +74,7 @@ class Supports:
         said = self.law.share(np.array([self.law.least, self.law.most], np.float64))
         return honest(self.points, (said[:1], said[1:]), fakes)
 
-    def rows(self, chosen: slice) -> Supports:
+    def rows(self, chosen: slice) -> SupportCounts:
         """Return the evidence on some of the values."""
         return replace(self, counts=self.counts[chosen])
 
@@ -83,7 +83,7 @@ class Supports:
 class Sums:
     """What the reports count for groups of values of a subset design, each group with its law."""
 
-    groups: tuple[Supports, ...]
+    groups: tuple[SupportCounts, ...]
 
     @property
     def n(self) -> int:
@@ -100,15 +100,15 @@ class Sums:
         """The unbiased shares of the groups."""
         return np.concatenate([group.points for group in self.groups])
 
-    def error(self, target: Target) -> Floats:
+    def error(self, target: IntervalTarget) -> Floats:
         """Return the standard errors, from the law of the whole group."""
         return np.concatenate([group.error(target) for group in self.groups])
 
-    def interval(self, alpha: float, target: Target) -> Ends:
+    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return each group's interval."""
         return _side_by_side([group.interval(alpha, target) for group in self.groups])
 
-    def few(self, alpha: float, target: Target) -> Bools:
+    def few(self, alpha: float, target: IntervalTarget) -> Bools:
         """Whether each group's counts are small."""
         return np.concatenate([group.few(alpha, target) for group in self.groups])
 

@@ -14,12 +14,12 @@ from functools import lru_cache
 import numpy as np
 
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import Hierarchy, Plane, Subset
+from veilcount_shared.mechanisms import ProjectiveGeometry, RangeTree, SubsetSelection
 from veilcount_shared.mechanisms.square_wave import BUCKETS
 
 from ..series.tally import Counters
-from .cdf import Curve, Floats, Histogram, histogram, middles, nothing, rising
-from .estimator import Target
+from .cdf import BucketHistogram, Curve, Floats, histogram, middles, nothing, rising
+from .estimator import IntervalTarget
 from .linear_estimators import Reading, read
 from .projective_vectors import meets, vectors
 from .results import OF
@@ -44,11 +44,11 @@ class Share:
 class Source:
     """What any figure about the buckets is read from."""
 
-    design: Hierarchy
+    design: RangeTree
     domain: Number
     counters: Counters
     level: float
-    target: Target
+    target: IntervalTarget
 
     def read(self, parts: Floats, figures: int = 1) -> Reading:
         """Return figures (one row each) to which a number in a bucket contributes that part.
@@ -59,7 +59,10 @@ class Source:
         fixed = parts**2 @ (weights @ (self.counters / self.counters.sum()))
         miss = (1 - self.level) / figures
         return read(
-            parts @ weights, self.counters, miss, fixed if self.target == Target.COHORT else None
+            parts @ weights,
+            self.counters,
+            miss,
+            fixed if self.target == IntervalTarget.COHORT else None,
         )
 
     def between(self, above: float, below: float) -> Share:
@@ -82,7 +85,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranges(Histogram):
+class RangeEstimator(BucketHistogram):
     """A histogram whose band holds at every edge at once, and the share of any range.
 
     `frequency` is raw: unbiased, so that its sums are, and below zero now and then. The curve is
@@ -104,13 +107,13 @@ class Ranges(Histogram):
 
 
 def ranges(
-    design: Hierarchy,
+    design: RangeTree,
     domain: Number,
     counters: Counters,
     level: float = 0.95,
     *,
-    target: Target = Target.COHORT,
-) -> Ranges:
+    target: IntervalTarget = IntervalTarget.COHORT,
+) -> RangeEstimator:
     """Return shares, curve, quantiles and mean, all with intervals that hold."""
     source = Source(design, domain, counters, level, target)
     n = int(counters.sum())
@@ -126,12 +129,14 @@ def ranges(
     )
 
 
-def _with(source: Source, of: Histogram) -> Ranges:
-    return Ranges(of.n, of.level, of.of, of.mean, of.low, of.high, of.frequency, of.curve, source)
+def _with(source: Source, of: BucketHistogram) -> RangeEstimator:
+    return RangeEstimator(
+        of.n, of.level, of.of, of.mean, of.low, of.high, of.frequency, of.curve, source
+    )
 
 
 @lru_cache(maxsize=8)
-def weights_of(design: Hierarchy) -> Floats:
+def weights_of(design: RangeTree) -> Floats:
     """Return the weight of each message in each bucket's share, by generalized least squares.
 
     The law of a bucket's message is that of an even spread and what the bucket adds to it; that
@@ -150,12 +155,12 @@ def weights_of(design: Hierarchy) -> Floats:
     return unbiased
 
 
-def _outside(level: Subset | Plane) -> float:
+def _outside(level: SubsetSelection | ProjectiveGeometry) -> float:
     """Return the probability, given the level, of a message that a node does not own."""
     return float((1 - level.P) / (level.messages - _owned(level)))
 
 
-def _added(design: Hierarchy, place: int) -> Floats:
+def _added(design: RangeTree, place: int) -> Floats:
     """Return what the law given the level is above `_outside`, for each bucket."""
     level = design.levels[place]
     own = level.P / _owned(level)
@@ -163,13 +168,13 @@ def _added(design: Hierarchy, place: int) -> Floats:
     return np.repeat(added * _owns(level), BUCKETS // level.inputs, axis=0)
 
 
-def _owned(level: Subset | Plane) -> int:
-    return level.owned if isinstance(level, Plane) else 1
+def _owned(level: SubsetSelection | ProjectiveGeometry) -> int:
+    return level.owned if isinstance(level, ProjectiveGeometry) else 1
 
 
-def _owns(level: Subset | Plane) -> Floats:
+def _owns(level: SubsetSelection | ProjectiveGeometry) -> Floats:
     """Return which messages each node owns: itself, or the hyperplanes through its point."""
-    if isinstance(level, Subset):
+    if isinstance(level, SubsetSelection):
         return np.eye(level.k)
     hyperplanes = vectors(level.q, level.t, np.arange(level.messages))
     return np.array([meets(level, hyperplanes, x) for x in range(level.k)], np.float64)

@@ -11,13 +11,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_shared.mechanisms import Plane, Subset
+from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class ResponseDistribution:
     """A report counts P on average for those of a share, Q for all others.
 
     Its variance is `floor` for the others and `floor + slope` for those; it counts `least` to
@@ -33,12 +33,12 @@ class Law:
     most: int = 1
 
     @classmethod
-    def of(cls, design: Subset | Plane) -> Law:
+    def of(cls, design: SubsetSelection | ProjectiveGeometry) -> ResponseDistribution:
         """Return the law of a single value."""
         return cls.of_two(design.P, design.Q)
 
     @classmethod
-    def of_two(cls, P: Fraction, Q: Fraction) -> Law:
+    def of_two(cls, P: Fraction, Q: Fraction) -> ResponseDistribution:
         """Return the law of a report that counts 0 or 1."""
         return cls.exactly((P, P * (1 - P)), (Q, Q * (1 - Q)), 0, 1)
 
@@ -49,7 +49,7 @@ class Law:
         others: tuple[Fraction, Fraction],
         least: int,
         most: int,
-    ) -> Law:
+    ) -> ResponseDistribution:
         """Return the law with these means and variances."""
         (P, held_variance), (Q, floor) = held, others
         slope = held_variance - floor
@@ -71,23 +71,25 @@ class Law:
         return (self.floor + self.slope * known + sampling) / self.gap**2
 
 
-def group(design: Subset, size: int) -> Law:
+def group(design: SubsetSelection, size: int) -> ResponseDistribution:
     """Return the law of how many of a group of values a report of a subset design holds.
 
     Its own input is there or not; the rest, w - 1 or w of the k - 1 other inputs, are drawn without
     replacement, so those of the group among them are hypergeometric.
     """
     if design.w == 1:  # a report holds one input, in the group or not
-        return Law.of_two(design.P + (size - 1) * design.Q, size * design.Q)
+        return ResponseDistribution.of_two(design.P + (size - 1) * design.Q, size * design.Q)
     least, most = max(0, design.w - (design.k - size)), min(design.w, size)
     if size == design.k:  # every report holds w of all
         all_held, none = Fraction(design.w), Fraction(0)
-        return Law.exactly((all_held, none), (all_held - design.P + design.Q, none), least, most)
+        return ResponseDistribution.exactly(
+            (all_held, none), (all_held - design.P + design.Q, none), least, most
+        )
     inside, outside = _moments(design, size - 1, own=True), _moments(design, size, own=False)
-    return Law.exactly(inside, outside, least, most)
+    return ResponseDistribution.exactly(inside, outside, least, most)
 
 
-def _moments(design: Subset, others: int, *, own: bool) -> tuple[Fraction, Fraction]:
+def _moments(design: SubsetSelection, others: int, *, own: bool) -> tuple[Fraction, Fraction]:
     """Return mean and variance of how many of a group a report holds; `own`: its input too."""
     hit, miss = (_drawn(design.k - 1, others, design.w - held) for held in (1, 0))
     hit_mean = hit[0] + own  # the input itself is in the set

@@ -7,42 +7,42 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .confidence_intervals import Counts, Ends, Floats
-from .confidence_sequences import Looks, anytime
-from .estimator import Evidence, Target
+from .confidence_sequences import LookCount, anytime
+from .estimator import Estimator, IntervalTarget
 from .postprocessing import View, composition
 
 OF = {
-    Target.POPULATION: "of the population that could have been asked",
-    Target.COHORT: "of these n answers",
+    IntervalTarget.POPULATION: "of the population that could have been asked",
+    IntervalTarget.COHORT: "of these n answers",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class IntervalTerms:
     """What is asked of an interval: its level, what it covers, alone or all together, how often."""
 
     level: float
-    target: Target
+    target: IntervalTarget
     simultaneous: bool = False
-    looks: Looks = Looks.ONE
+    looks: LookCount = LookCount.ONE
 
     def __post_init__(self) -> None:
         """Refuse a level that is no probability."""
         if not 0 < self.level < 1:
             raise ValueError(f"level = {self.level}: give a number between 0 and 1")
 
-    def interval(self, evidence: Evidence) -> Ends:
+    def interval(self, evidence: Estimator) -> Ends:
         """Return the intervals, each wrong with 1 - level, or any of them [Bonferroni]."""
         figures = evidence.families if self.simultaneous else 1
         return self.seen(evidence).interval((1 - self.level) / figures, self.target)
 
-    def seen(self, evidence: Evidence) -> Evidence:
+    def seen(self, evidence: Estimator) -> Estimator:
         """Return the evidence with intervals for as many looks as are asked for."""
-        return evidence if self.looks is Looks.ONE else anytime(evidence)
+        return evidence if self.looks is LookCount.ONE else anytime(evidence)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Frequencies:
+class ShareEstimates:
     """Shares, each with its interval, in domain order; or of the groups or values asked for."""
 
     n: int
@@ -50,11 +50,11 @@ class Frequencies:
     low: Floats
     high: Floats
     view: View
-    terms: Terms
+    terms: IntervalTerms
     of: str
-    evidence: Evidence
+    evidence: Estimator
     places: Counts
-    absent: Frequencies | None = None
+    absent: ShareEstimates | None = None
 
     @property
     def level(self) -> float:
@@ -63,16 +63,16 @@ class Frequencies:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Average:
+class MeanEstimate:
     """The mean of a number with its interval, in the units of its range."""
 
     n: int
     mean: float
     low: float
     high: float
-    terms: Terms
+    terms: IntervalTerms
     of: str
-    evidence: Evidence
+    evidence: Estimator
 
     @property
     def level(self) -> float:
@@ -81,7 +81,7 @@ class Average:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Unanswered:
+class NoReports:
     """No answer yet: nothing is estimated, and every value that is possible still is."""
 
     low: Floats
@@ -94,14 +94,14 @@ class Unanswered:
 
 
 def frequencies(
-    evidence: Evidence,
-    terms: Terms,
+    evidence: Estimator,
+    terms: IntervalTerms,
     places: Counts,
     *,
     of: str = "",
     view: View = View.RAW,
-    absent: Frequencies | None = None,
-) -> Frequencies:
+    absent: ShareEstimates | None = None,
+) -> ShareEstimates:
     """Return what the evidence says on these terms.
 
     The consistent view shows the nearest composition with the raw intervals cut to [0, 1]; its
@@ -109,9 +109,9 @@ def frequencies(
     """
     points, (low, high) = evidence.points, terms.interval(evidence)
     if view is View.CONSISTENT:
-        noise = float(np.median(evidence.error(Target.COHORT)))
+        noise = float(np.median(evidence.error(IntervalTarget.COHORT)))
         points, low, high = composition(points, noise), np.clip(low, 0, 1), np.clip(high, 0, 1)
-    return Frequencies(
+    return ShareEstimates(
         n=evidence.n,
         frequency=points,
         low=low,
@@ -125,10 +125,10 @@ def frequencies(
     )
 
 
-def average(evidence: Evidence, terms: Terms) -> Average:
+def average(evidence: Estimator, terms: IntervalTerms) -> MeanEstimate:
     """Return what the evidence of one mean says on these terms."""
     low, high = terms.interval(evidence)
-    return Average(
+    return MeanEstimate(
         n=evidence.n,
         mean=float(evidence.points[0]),
         low=float(low[0]),
@@ -140,8 +140,8 @@ def average(evidence: Evidence, terms: Terms) -> Average:
 
 
 def rows(
-    shown: Frequencies, chosen: slice, evidence: Evidence, absent: Frequencies | None = None
-) -> Frequencies:
+    shown: ShareEstimates, chosen: slice, evidence: Estimator, absent: ShareEstimates | None = None
+) -> ShareEstimates:
     """Return some rows of an estimate, with their own evidence and what it says of absence."""
     return replace(
         shown,

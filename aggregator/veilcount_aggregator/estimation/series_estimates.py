@@ -11,21 +11,37 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Presence
 from veilcount_shared.domain import Number
 from veilcount_shared.errors import TrueValueRefused
-from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plain, Plane, Subset
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    Identity,
+    MeanMechanism,
+    ProjectiveGeometry,
+    RangeTree,
+    SubsetSelection,
+)
 
-from .cdf import Histogram
+from .cdf import BucketHistogram
 from .confidence_intervals import Counts
-from .confidence_sequences import Looks
-from .estimator import Target
+from .confidence_sequences import LookCount
+from .estimator import IntervalTarget
 from .fieller import ratios
 from .group_sums import sums
 from .mean import Decoded
 from .mean_sequences import anytime_mean
 from .postprocessing import View
-from .proportions import Supports
+from .proportions import SupportCounts
 from .range_queries import ranges
-from .response_distribution import Law
-from .results import OF, Average, Frequencies, Terms, Unanswered, average, frequencies, rows
+from .response_distribution import ResponseDistribution
+from .results import (
+    OF,
+    IntervalTerms,
+    MeanEstimate,
+    NoReports,
+    ShareEstimates,
+    average,
+    frequencies,
+    rows,
+)
 from .square_wave_em import distribution
 from .support_counts import Shares, answers, supports
 
@@ -45,10 +61,10 @@ def estimate(
     target: Asked = "auto",
     simultaneous: bool = False,
     contributions: int | None = None,
-    looks: Looks = Looks.ONE,
+    looks: LookCount = LookCount.ONE,
     among: Literal["all", "answered"] = "all",
     values: Sequence[int] | None = None,
-) -> Frequencies | Average | Histogram | Unanswered:
+) -> ShareEstimates | MeanEstimate | BucketHistogram | NoReports:
     """Return what the counters of one series say.
 
     `contributions` is how many of these answers one person may have given (unless told: as many as
@@ -56,9 +72,9 @@ def estimate(
     intervals cover all at once. Where presence is hidden, shares are `among` all devices or among
     those that answered. `values` are the places of a few values of a large domain.
     """
-    terms = Terms(level, target_of(collection, target, contributions), simultaneous, looks)
+    terms = IntervalTerms(level, target_of(collection, target, contributions), simultaneous, looks)
     design, domain = collection.design, collection.domain
-    if isinstance(design, Plain):
+    if isinstance(design, Identity):
         raise TrueValueRefused(collection.name, "true values leave through releases alone")
     if isinstance(domain, Number):
         return _of_number(collection, domain, counters, terms)
@@ -75,11 +91,11 @@ def estimate_sums(
     target: Asked = "auto",
     simultaneous: bool = False,
     contributions: int | None = None,
-    looks: Looks = Looks.ONE,
-) -> Frequencies | Unanswered:
+    looks: LookCount = LookCount.ONE,
+) -> ShareEstimates | NoReports:
     """Return the shares of groups of inputs; `given` another group, those within it."""
     design = shares_of(collection)
-    terms = Terms(level, target_of(collection, target, contributions), simultaneous, looks)
+    terms = IntervalTerms(level, target_of(collection, target, contributions), simultaneous, looks)
     if not answers(design, counters):
         return _unanswered(len(groups), level)
     whole = None if given is None else np.unique(given)
@@ -95,25 +111,25 @@ def estimate_sums(
     return frequencies(evidence, terms, np.arange(len(groups)), of=of)
 
 
-def target_of(collection: Collection, asked: Asked, contributions: int | None) -> Target:
+def target_of(collection: Collection, asked: Asked, contributions: int | None) -> IntervalTarget:
     """Return what an interval is of: the population only where each person answers at most once."""
     most = collection.answering * collection.per_period if contributions is None else contributions
     if asked == "auto":
-        return Target.POPULATION if most == 1 else Target.COHORT
-    if Target(asked) is Target.POPULATION and most > 1:
+        return IntervalTarget.POPULATION if most == 1 else IntervalTarget.COHORT
+    if IntervalTarget(asked) is IntervalTarget.POPULATION and most > 1:
         raise ValueError(
             f"{collection.name}: one person may have given {most} of these answers, so they are"
             " no sample of the population: ask for the cohort, or for a range with one answer each"
         )
-    return Target(asked)
+    return IntervalTarget(asked)
 
 
 def shares_of(collection: Collection) -> Shares:
     """Return the design of a collection of values, or refuse any other."""
     design = collection.design
-    if isinstance(design, Plain):
+    if isinstance(design, Identity):
         raise TrueValueRefused(collection.name, "true values leave through releases alone")
-    if not isinstance(design, Subset | Plane):
+    if not isinstance(design, SubsetSelection | ProjectiveGeometry):
         raise TypeError(f"{collection.name}: a number has no shares of values")
     return design
 
@@ -121,12 +137,12 @@ def shares_of(collection: Collection) -> Shares:
 def _of_values(
     collection: Collection,
     counters: Counts,
-    terms: Terms,
+    terms: IntervalTerms,
     view: View,
     *,
     among: str,
     values: Sequence[int] | None,
-) -> Frequencies | Unanswered:
+) -> ShareEstimates | NoReports:
     design, hidden = shares_of(collection), collection.presence is Presence.HIDDEN
     if view is View.CONSISTENT and values is not None:
         raise ValueError("a consistent view is of all values: ask for them all")
@@ -142,8 +158,14 @@ def _of_values(
 
 
 def _with_absent(
-    design: Shares, counters: Counts, terms: Terms, view: View, *, places: Counts, of_all: bool
-) -> Frequencies:
+    design: Shares,
+    counters: Counts,
+    terms: IntervalTerms,
+    view: View,
+    *,
+    places: Counts,
+    of_all: bool,
+) -> ShareEstimates:
     """Return the shares of all devices, `absent` beside them, or of those that answered."""
     absent = np.array([design.k - 1])
     everywhere = np.append(places, absent)
@@ -157,32 +179,34 @@ def _with_absent(
     return frequencies(evidence, terms, places, of=f"{ANSWERED}, {of}", view=view)
 
 
-def _supports(design: Shares, counters: Counts, places: Counts) -> Supports:
+def _supports(design: Shares, counters: Counts, places: Counts) -> SupportCounts:
     """Return the evidence on some values; of two values, one share tells the other."""
     few = None if np.array_equal(places, np.arange(design.k)) else places
     families = 1 if design.k == 2 else design.k  # noqa: PLR2004 - a share and its counterpart
     counts = supports(design, counters, few)
-    return Supports(answers(design, counters), counts, Law.of(design), families)
+    return SupportCounts(
+        answers(design, counters), counts, ResponseDistribution.of(design), families
+    )
 
 
 def _of_number(
-    collection: Collection, domain: Number, counters: Counts, terms: Terms
-) -> Average | Histogram | Unanswered:
+    collection: Collection, domain: Number, counters: Counts, terms: IntervalTerms
+) -> MeanEstimate | BucketHistogram | NoReports:
     design = collection.design
-    if terms.looks is Looks.EVERY and not isinstance(design, Mean):
+    if terms.looks is LookCount.EVERY and not isinstance(design, MeanMechanism):
         raise ValueError(f"{collection.name}: the bands of a distribution hold at one look alone")
-    if isinstance(design, Distribution):
+    if isinstance(design, DistributionMechanism):
         return distribution(design, domain, counters, terms.level, target=terms.target)
-    if isinstance(design, Hierarchy):
+    if isinstance(design, RangeTree):
         return ranges(design, domain, counters, terms.level, target=terms.target)
-    assert isinstance(design, Mean), "no number has another"  # noqa: S101 - told to the type checker
+    assert isinstance(design, MeanMechanism), "no number has another"  # noqa: S101 - told to the type checker
     if not counters.sum():
         ends = np.array([float(domain.low)]), np.array([float(domain.high)])
-        return Unanswered(low=ends[0], high=ends[1], level=terms.level)
-    if terms.looks is Looks.EVERY:
+        return NoReports(low=ends[0], high=ends[1], level=terms.level)
+    if terms.looks is LookCount.EVERY:
         return average(anytime_mean(design, domain, counters), terms)
     return average(Decoded.of(design, domain, counters), terms)
 
 
-def _unanswered(size: int, level: float) -> Unanswered:
-    return Unanswered(low=np.zeros(size), high=np.ones(size), level=level)
+def _unanswered(size: int, level: float) -> NoReports:
+    return NoReports(low=np.zeros(size), high=np.ones(size), level=level)

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_shared.mechanisms.finite_field import Field, field_of
+from veilcount_shared.mechanisms.finite_field import FiniteField, field_of
 from veilcount_shared.mechanisms.projective_geometry import points
 
 from .prime_factor_fft import Grid, Turned
@@ -104,7 +104,7 @@ def _made(q: int, t: int) -> Cycle:
     )
 
 
-def _first_coordinates(gf: Field, low: list[int], count: int) -> Elements:
+def _first_coordinates(gf: FiniteField, low: list[int], count: int) -> Elements:
     """Return s_0, s_1, ...: what is known is carried on by alpha^known, twice as far each time."""
     ring = Ring(gf, low)
     known: Elements = np.zeros(count, element_type(gf.q))
@@ -120,7 +120,7 @@ def _first_coordinates(gf: Field, low: list[int], count: int) -> Elements:
     return known
 
 
-def _coordinates(gf: Field, low: list[int], first: Elements, v: int) -> list[Elements]:
+def _coordinates(gf: FiniteField, low: list[int], first: Elements, v: int) -> list[Elements]:
     """Return the coordinates of alpha^0 .. alpha^(v-1), from the first ones alone.
 
     Multiplying by alpha moves each coordinate up by one, then takes f_j times the last off:
@@ -141,7 +141,7 @@ def _coordinates(gf: Field, low: list[int], first: Elements, v: int) -> list[Ele
 class Ring:
     """Polynomials over GF(q) modulo x^t + f: lists of t coefficients, the constant one first."""
 
-    gf: Field
+    gf: FiniteField
     low: list[int]
 
     def power(self, exponent: int) -> list[int]:

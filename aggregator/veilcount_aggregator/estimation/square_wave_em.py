@@ -18,12 +18,12 @@ import numpy as np
 
 from veilcount_shared.domain import Number
 from veilcount_shared.epsilon import exp_lower
-from veilcount_shared.mechanisms import Distribution
+from veilcount_shared.mechanisms import DistributionMechanism
 from veilcount_shared.mechanisms.square_wave import BUCKETS
 
 from ..series.tally import Counters
-from .cdf import Curve, Floats, Histogram, histogram, nothing
-from .estimator import Target
+from .cdf import BucketHistogram, Curve, Floats, histogram, nothing
+from .estimator import IntervalTarget
 from .linear_estimators import Reading, read
 
 NOISE_ONLY = "noise only: not the details that too few answers leave even"
@@ -33,13 +33,13 @@ MOST_STEPS = 20_000  # under a second
 
 
 def distribution(
-    design: Distribution,
+    design: DistributionMechanism,
     domain: Number,
     counters: Counters,
     level: float = 0.95,
     *,
-    target: Target = Target.COHORT,
-) -> Histogram:
+    target: IntervalTarget = IntervalTarget.COHORT,
+) -> BucketHistogram:
     """Return the histogram of what was answered, its curve with a band, and the mean."""
     n = int(counters.sum())
     if not n:
@@ -93,7 +93,7 @@ class Wave:
             before, steps = likelihood, steps + 1
         return frequency, steps
 
-    def noise(self, frequency: Floats, steps: int, target: Target) -> Floats:
+    def noise(self, frequency: Floats, steps: int, target: IntervalTarget) -> Floats:
         """Return sqrt(n) times the curve's standard error at the 255 edges inside.
 
         Near its end EM is linear: in the histogram divided by its root, a step takes the share s of
@@ -109,19 +109,21 @@ class Wave:
         told, modes = _modes(self.rows, frequency)
         told, modes = np.clip(told[:-1], np.finfo(np.float64).tiny, 1), modes[:, :-1]
         come = -np.expm1(steps * np.log1p(-np.minimum(told, 1 - 1e-12)))
-        variance = come**2 / told * (1 - told if target == Target.COHORT else 1)
+        variance = come**2 / told * (1 - told if target == IntervalTarget.COHORT else 1)
         curves = np.cumsum(np.sqrt(frequency)[:, np.newaxis] * modes, axis=0)[:-1]
         error: Floats = np.sqrt(curves**2 @ variance)
         return error
 
-    def mean(self, counters: Counters, miss: float, target: Target) -> Reading:
+    def mean(self, counters: Counters, miss: float, target: IntervalTarget) -> Reading:
         """Return the mean of the decoded levels: unbiased, in [0, 1], its interval holds.
 
         The histogram is no source for the mean square of a cohort's numbers: EM spreads a single
         bucket over its neighbours, and what it adds would be taken off the noise.
         """
         fixed = self.squares @ (counters / counters.sum())
-        return read(self.decoded, counters, miss, fixed if target == Target.COHORT else None)
+        return read(
+            self.decoded, counters, miss, fixed if target == IntervalTarget.COHORT else None
+        )
 
     # In a window all probabilities are alike, so sums over windows are differences of running sums.
 
@@ -141,7 +143,7 @@ class Wave:
 
 
 @lru_cache(maxsize=64)
-def wave_of(design: Distribution) -> Wave:
+def wave_of(design: DistributionMechanism) -> Wave:
     """Return a design's wave, as the nearest floats; its tables are made once."""
     window = design.window
     width, levels = window.width, window.levels

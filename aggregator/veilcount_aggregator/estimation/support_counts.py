@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from veilcount_shared.mechanisms import Plane, Subset
+from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 
 from .confidence_intervals import Counts, Floats
 from .projective_vectors import meets, vectors
-from .response_distribution import Law
+from .response_distribution import ResponseDistribution
 from .singer_cycle import cycle
 
 BLOCK = 1 << 18  # cells looked at together
 
-Shares = Subset | Plane
+Shares = SubsetSelection | ProjectiveGeometry
 
 
 def answers(design: Shares, counters: Counts) -> int:
     """Return how many reports the counters count."""
     total = int(counters.sum())
-    return total // design.w if isinstance(design, Subset) else total
+    return total // design.w if isinstance(design, SubsetSelection) else total
 
 
 def supports(design: Shares, counters: Counts, places: Counts | None = None) -> Counts:
     """Return the supports of all inputs in their order, or of those asked for."""
-    if isinstance(design, Subset):
+    if isinstance(design, SubsetSelection):
         return counters if places is None else counters[places]
     if places is not None and _cheaper(counters, places):
         return _cell_by_cell(design, counters, places)
@@ -32,12 +32,12 @@ def supports(design: Shares, counters: Counts, places: Counts | None = None) -> 
     return found[: design.k].copy() if places is None else found[places]  # lets go of the rest
 
 
-def padded(design: Plane, counters: Counts) -> Counts:
+def padded(design: ProjectiveGeometry, counters: Counts) -> Counts:
     """Return the supports of the points that are no input."""
     return cycle(design.q, design.t).supports(counters)[design.k :]
 
 
-def held(design: Plane, group: Counts) -> Counts:
+def held(design: ProjectiveGeometry, group: Counts) -> Counts:
     """Return for each message how many of a group of inputs its hyperplane holds.
 
     Point x lies on hyperplane u as point u lies on hyperplane x, so this decodes the group itself.
@@ -54,7 +54,7 @@ def joint(design: Shares, counters: Counts, whole: Counts) -> Floats:
     held together with one of two probabilities, by whether one of them is the answer.
     """
     n = answers(design, counters)
-    if isinstance(design, Plane):
+    if isinstance(design, ProjectiveGeometry):
         return supports(design, counters * held(design, whole)) / n
     marked = np.zeros(design.k)
     marked[whole] = 1
@@ -64,7 +64,7 @@ def joint(design: Shares, counters: Counts, whole: Counts) -> Floats:
     k, w, P = design.k, design.w, design.P
     with_answer = P * (w - 1) / (k - 1)
     without = (with_answer * (w - 2) + (1 - P) * w * (w - 1) / (k - 1)) / (k - 2)
-    share = Law.of(design).share(mean)
+    share = ResponseDistribution.of(design).share(mean)
     others = len(whole) - marked
     answered = others * share + float(share @ marked) - share * marked
     return marked * mean + float(without) * others + float(with_answer - without) * answered
@@ -75,7 +75,7 @@ def _cheaper(counters: Counts, places: Counts) -> bool:
     return len(places) * int(np.count_nonzero(counters)) < 4 * len(counters)
 
 
-def _cell_by_cell(design: Plane, counters: Counts, places: Counts) -> Counts:
+def _cell_by_cell(design: ProjectiveGeometry, counters: Counts, places: Counts) -> Counts:
     found = np.zeros(len(places), np.int64)
     cells = np.flatnonzero(counters)
     for first in range(0, len(cells), BLOCK):

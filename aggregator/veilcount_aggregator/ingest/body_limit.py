@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from veilcount_shared.report import PSEUDONYM_BYTES
 
-from .decode import Body
+from .decode import DecodedBody
 
 _NAME = np.dtype(f"S{PSEUDONYM_BYTES}")  # of one length, so that zeros at the end differ too
 
 
-def within_limit(body: Body, most: int | None) -> NDArray[np.bool_] | None:
+def within_limit(body: DecodedBody, most: int | None) -> NDArray[np.bool_] | None:
     """Return which reports are of the first so many pseudonyms; None: all of them are."""
     if most is None or body.reports <= most:  # nearly always
         return None

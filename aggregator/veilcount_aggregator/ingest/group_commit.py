@@ -19,9 +19,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from ..errors import Busy, StoreError, StoreUnavailable
-from ..store import UNDECIDED, Codes, Note, Spends, Store
-from .service_counters import Notebook
+from ..errors import Overloaded, StoreError, StoreUnavailable
+from ..store import UNDECIDED, Codes, SeriesReports, ServiceCounter, Store
+from .service_counters import ServiceCounters
 
 MOST_WAITING = 50_000  # reports: some 3 MB
 MOST_AT_ONCE = 2_000
@@ -40,7 +40,7 @@ class _Ticket:
 
     __slots__ = ("codes", "error", "reports", "spends", "turn")
 
-    def __init__(self, spends: Sequence[Spends]) -> None:
+    def __init__(self, spends: Sequence[SeriesReports]) -> None:
         self.spends = spends
         self.reports = sum(map(len, spends))
         self.codes: list[Codes] | None = None
@@ -53,13 +53,13 @@ class _Ticket:
         return self.codes is not None or self.error is not None
 
 
-class Committer:
+class GroupCommitter:
     """A queue in front of each lane of a store."""
 
     def __init__(
         self,
         store: Store,
-        notebook: Notebook,
+        notebook: ServiceCounters,
         most_waiting: int = MOST_WAITING,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -70,7 +70,7 @@ class Committer:
         self._most = most_waiting
         self._lanes: dict[int, _Lane] = {}
 
-    def commit(self, spends: Sequence[Spends]) -> list[Codes]:
+    def commit(self, spends: Sequence[SeriesReports]) -> list[Codes]:
         """Return each report's verdict once its group is durable."""
         ticket = _Ticket(spends)
         self._admit(ticket)
@@ -104,10 +104,10 @@ class Committer:
         """Turn a request away where too much waits; a lone one is never too large."""
         waiting = self.waiting
         if waiting and waiting + ticket.reports > self._most:
-            raise Busy(RETRY_SECONDS, f"{waiting:,} reports wait for the store already")
+            raise Overloaded(RETRY_SECONDS, f"{waiting:,} reports wait for the store already")
 
     def _write(self, lane: int, group: list[_Ticket]) -> None:
-        self._notebook.note(Note(GROUP, "", -1, str(_size(len(group)))))
+        self._notebook.note(ServiceCounter(GROUP, "", -1, str(_size(len(group)))))
         notes = self._notebook.take()
         begun = self._seconds()
         try:
@@ -125,8 +125,10 @@ class Committer:
                 ticket.codes = found
 
     def _note_latency(self, lane: int, seconds: float) -> None:
-        self._notebook.note(Note(COMMITS, "", -1, str(lane)))
-        self._notebook.note(Note(COMMIT_MICROSECONDS, "", -1, str(lane)), round(seconds * 1e6))
+        self._notebook.note(ServiceCounter(COMMITS, "", -1, str(lane)))
+        self._notebook.note(
+            ServiceCounter(COMMIT_MICROSECONDS, "", -1, str(lane)), round(seconds * 1e6)
+        )
 
 
 class _Lane:

@@ -16,7 +16,7 @@ import numpy as np
 from veilcount_shared.report import Losses
 from veilcount_shared.verdict import Verdict
 
-from ..errors import ClockDoubted
+from ..errors import ClockUntrusted
 from ..series.message_validation import valid
 from ..series.series import Series
 from ..store import (
@@ -29,20 +29,22 @@ from ..store import (
     VERDICTS,
     Codes,
     MemoryLimits,
-    Note,
     Quota,
-    Spends,
+    SeriesReports,
+    ServiceCounter,
 )
 from ..store.memory_limit import DEFAULT_LIMITS
 from .body_limit import within_limit
-from .decode import Body, Sheet
-from .pseudonym_limit import Origin, PseudonymLimit
-from .service_counters import Notebook
+from .decode import DecodedBody, ReportColumns
+from .pseudonym_limit import PseudonymLimit, RequestOrigin
+from .service_counters import ServiceCounters
 
-Commit = Callable[[Sequence[Spends]], list[Codes]]
+Commit = Callable[[Sequence[SeriesReports]], list[Codes]]
 Fits = np.ndarray[tuple[int], np.dtype[np.bool_]]
 Fit = Fits | EllipsisType  # `...`: all, and no copies
-Asked = tuple[np.ndarray[tuple[int], np.dtype[np.intp]], Spends]  # with their places in the batch
+Asked = tuple[
+    np.ndarray[tuple[int], np.dtype[np.intp]], SeriesReports
+]  # with their places in the batch
 
 LOSS = "loss"
 POSTPONED = "postponed"
@@ -50,16 +52,20 @@ BY_BODY = "body"
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
+class IntakePipeline:
     """What turns bodies into verdicts: where they are committed, and what is counted beside."""
 
     commit: Commit
-    notebook: Notebook
+    notebook: ServiceCounters
     limit: PseudonymLimit
     memory: MemoryLimits = DEFAULT_LIMITS
 
     def take(
-        self, body: Body, known: Mapping[str, Series], day: date, origin: Origin | None = None
+        self,
+        body: DecodedBody,
+        known: Mapping[str, Series],
+        day: date,
+        origin: RequestOrigin | None = None,
     ) -> list[Verdict]:
         """Return one verdict a report, in the batch's order; what is counted is durable.
 
@@ -97,12 +103,17 @@ class Intake:
         """
         undecided = codes == UNDECIDED
         if undecided.any():
-            self.notebook.note(Note(POSTPONED, "", -1, ""), int(undecided.sum()))
+            self.notebook.note(ServiceCounter(POSTPONED, "", -1, ""), int(undecided.sum()))
             return np.where(undecided, CODES[Verdict.EARLY], codes)
         return codes
 
     def _spends(
-        self, series: Series, sheet: Sheet, fit: Fits, day: date, origin: Origin | None
+        self,
+        series: Series,
+        sheet: ReportColumns,
+        fit: Fits,
+        day: date,
+        origin: RequestOrigin | None,
     ) -> Iterator[Asked]:
         """Yield the reports that fit their definition, those of one limit together."""
         whole, quota = bool(fit.all()), self.limit.quota(series, origin)
@@ -125,7 +136,7 @@ class Intake:
         beyond = ~admitted & (codes == COUNTED)
         codes[beyond] = CODES[Verdict.FULL]
         if number := int(beyond.sum()):
-            self.notebook.note(Note(LIMITED, series.fingerprint, -1, BY_BODY), number)
+            self.notebook.note(ServiceCounter(LIMITED, series.fingerprint, -1, BY_BODY), number)
 
     def _note_refused(self, series: Series, codes: Codes) -> None:
         for code, number in enumerate(np.bincount(codes).tolist()):
@@ -133,7 +144,7 @@ class Intake:
                 self._note(series.fingerprint, VERDICTS[code], number)
 
     def _note(self, fingerprint: str, verdict: Verdict, number: int) -> None:
-        self.notebook.note(Note(VERDICT, fingerprint, -1, verdict), number)
+        self.notebook.note(ServiceCounter(VERDICT, fingerprint, -1, verdict), number)
 
     def _note_losses(self, losses: Losses, known: Mapping[str, Series]) -> None:
         """Count one device's losses by reason and bucket; of unknown series none are kept."""
@@ -141,10 +152,12 @@ class Intake:
             return
         for reason in ("aged", "evicted", "corrupt"):
             if bucket := getattr(losses, reason):
-                self.notebook.note(Note(LOSS, losses.fingerprint, -1, f"{reason}:{bucket}"))
+                self.notebook.note(
+                    ServiceCounter(LOSS, losses.fingerprint, -1, f"{reason}:{bucket}")
+                )
 
 
-def refuse_unsure(body: Body, known: Mapping[str, Series], day: date, sure: date) -> None:
+def refuse_unsure(body: DecodedBody, known: Mapping[str, Series], day: date, sure: date) -> None:
     """Raise `ClockDoubted` if a report is stale by a day that nobody has confirmed, not by `sure`.
 
     Devices drop what is stale; what is refused comes back when the day is confirmed, or mended.
@@ -156,13 +169,13 @@ def refuse_unsure(body: Body, known: Mapping[str, Series], day: date, sure: date
         if series is not None:
             oldest, (sure_oldest, _) = series.taken(day)[0], series.taken(sure)
             if ((sheet.periods < oldest) & (sheet.periods >= sure_oldest)).any():
-                raise ClockDoubted(
+                raise ClockUntrusted(
                     f"a report would be stale on {day}, a day that waits for confirmation:"
                     " `veilcount store confirm-clock`"
                 )
 
 
-def judge(series: Series, sheet: Sheet) -> Codes:
+def judge(series: Series, sheet: ReportColumns) -> Codes:
     """Return what the definition says of each report, as `veilcount_shared.report.check` does."""
     collection = series.collection
     width = collection.per_period
@@ -182,14 +195,14 @@ def judge(series: Series, sheet: Sheet) -> Codes:
 
 def spends(
     series: Series,
-    sheet: Sheet,
+    sheet: ReportColumns,
     fit: Fit,
     day: date,
     room: int,
     *,
     quota: Quota | None = None,
     memory: MemoryLimits = DEFAULT_LIMITS,
-) -> Spends:
+) -> SeriesReports:
     """Return the reports that fit their definition as the store wants them, their ages judged."""
     periods = sheet.periods[fit]
     oldest, newest = series.taken(day)
@@ -198,7 +211,7 @@ def spends(
     otherwise[periods < oldest] = CODES[Verdict.STALE]
     if series.closed:
         otherwise[:] = CODES[Verdict.CLOSED]
-    return Spends(
+    return SeriesReports(
         series,
         sheet.pseudonyms[fit][:, :ROW_BYTES],
         np.zeros_like(periods) if series.linked else periods,

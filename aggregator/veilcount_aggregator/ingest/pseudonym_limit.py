@@ -39,7 +39,7 @@ Key = Callable[[], bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RequestOrigin:
     """What the limits need to know of a request: never an address."""
 
     hour: int  # since 1970
@@ -77,7 +77,7 @@ class PseudonymLimit:
             return limits
         return replace(limits, series=self._drawn(limits.series, f"{series.fingerprint} memory"))
 
-    def quota(self, series: Series, origin: Origin | None) -> Quota | None:
+    def quota(self, series: Series, origin: RequestOrigin | None) -> Quota | None:
         """Return what a request may charge its new pseudonyms to."""
         if not self.hourly or origin is None:
             return None
@@ -86,7 +86,7 @@ class PseudonymLimit:
             limit = self._drawn(limit, f"{series.fingerprint} hour {hour} {source}")
         return Quota(hour, source, limit)
 
-    def of_body(self, origin: Origin | None) -> int | None:
+    def of_body(self, origin: RequestOrigin | None) -> int | None:
         """Return how many pseudonyms a body may name; None: as many as it has reports."""
         return None if origin is None or origin.key else self.per_body
 

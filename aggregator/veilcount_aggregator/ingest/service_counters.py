@@ -10,12 +10,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 
-from ..store import Note, Notes
+from ..store import ServiceCounter, ServiceCounts
 
 SECONDS = 1.0
 
 
-class Notebook:
+class ServiceCounters:
     """Counts, taken out now and then. For any thread."""
 
     def __init__(self, seconds: Callable[[], float]) -> None:
@@ -23,14 +23,14 @@ class Notebook:
         self._seconds = seconds
         self._taken = seconds()
         self._lock = threading.Lock()
-        self._notes: Counter[Note] = Counter()
+        self._notes: Counter[ServiceCounter] = Counter()
 
-    def note(self, what: Note, number: int = 1) -> None:
+    def note(self, what: ServiceCounter, number: int = 1) -> None:
         """Count something."""
         with self._lock:
             self._notes[what] += number
 
-    def take(self, *, now: bool = False) -> Notes:
+    def take(self, *, now: bool = False) -> ServiceCounts:
         """Return what was counted since, once a second has passed (or now); else nothing."""
         with self._lock:
             if not self._notes or not (now or self._seconds() - self._taken >= SECONDS):
@@ -39,7 +39,7 @@ class Notebook:
             taken, self._notes = self._notes, Counter()
             return taken
 
-    def put_back(self, notes: Notes) -> None:
+    def put_back(self, notes: ServiceCounts) -> None:
         """Count again what could not be written."""
         with self._lock:
             self._notes.update(notes)

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from ..errors import QueryError
 from ..reader.columns import spelled
-from .estimate_schema import EstimateAnswer, StretchEstimate
+from .estimate_schema import EstimateResult, TimeRangeEstimate
 from .query_params import exact_of
 
 MEAN = "mean"
@@ -43,7 +43,7 @@ class Alert:
             raise QueryError("alert", written, FIX)
         return cls(found[1], found[2] == ">", exact_of("alert", found[3]))
 
-    def look(self, answer: EstimateAnswer) -> Alarm:
+    def look(self, answer: EstimateResult) -> Alarm:
         """Look at the newest series' last stretch."""
         if not answer.series:
             raise QueryError("alert", self.value, "there is no series to look at")
@@ -52,7 +52,7 @@ class Alert:
         beyond = low > self.bound if self.above else high < self.bound
         return Alarm(beyond, self._sentence(last, low, high, answer.level, beyond=beyond))
 
-    def _interval(self, stretch: StretchEstimate) -> tuple[float, float]:
+    def _interval(self, stretch: TimeRangeEstimate) -> tuple[float, float]:
         if self.value == MEAN and stretch.mean is not None:
             return stretch.mean.low, stretch.mean.high
         for row in stretch.values:
@@ -62,7 +62,7 @@ class Alert:
         raise QueryError("alert", self.value, f"this is not shown: give one of {known}")
 
     def _sentence(
-        self, stretch: StretchEstimate, low: float, high: float, level: float, *, beyond: bool
+        self, stretch: TimeRangeEstimate, low: float, high: float, level: float, *, beyond: bool
     ) -> str:
         side, bound = ("above", "below")[not self.above], f"{float(self.bound):g}"
         interval = f"{low:.4g} to {high:.4g} ({100 * level:.4g} % interval, n = {stretch.n:,})"

@@ -10,16 +10,22 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from ..analysis.budget import Across, Budget, Levels, across, levels
+from ..analysis.budget import (
+    CollectionBudget,
+    CrossCollectionBudget,
+    UnitComparison,
+    across,
+    levels,
+)
 from ..analysis.budget import budget as account
 from ..analysis.budget.composition import DELTA
-from ..analysis.budget.spend_histogram import Spent
+from ..analysis.budget.spend_histogram import SpendHistogram
 from ..errors import QueryError
 from ..series.series import Series
 from ..text.privacy_guarantees import counts_are_public
 from . import query_params as of
 from .query_params import Parameters
-from .snapshot import Holdings, chosen
+from .snapshot import Snapshot, chosen
 
 PARAMETERS = ("series", "delta", "n", "level")
 ASSUMED = 10_000
@@ -32,22 +38,26 @@ class SeriesBudget(Struct):
 
     fingerprint: str
     question: str
-    budget: Budget
+    budget: CollectionBudget
     bars: Annotated[str, Meta(description="who may see how many pseudonyms spent how much")]
-    levels: Annotated[Levels, Meta(description="the error under each unit, at one user epsilon")]
+    levels: Annotated[
+        UnitComparison, Meta(description="the error under each unit, at one user epsilon")
+    ]
     n_is: Annotated[str, Meta(description="where the n of the levels comes from")]
 
 
-class BudgetAnswer(Struct):
+class BudgetResult(Struct):
     """A collection's series side by side, and all collections of its app together."""
 
     collection: str
     series: list[SeriesBudget]
-    across: Annotated[Across, Meta(description="the app's collections by their newest definition")]
+    across: Annotated[
+        CrossCollectionBudget, Meta(description="the app's collections by their newest definition")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetQuestion:
+class BudgetQuery:
     """What is asked of a budget; `n` persons for the errors, those that answered unless told."""
 
     series: tuple[str, ...] = ()
@@ -63,7 +73,7 @@ class BudgetQuestion:
             raise QueryError("n", self.n, "give at least one person")
 
     @classmethod
-    def read(cls, given: Parameters) -> BudgetQuestion:
+    def read(cls, given: Parameters) -> BudgetQuery:
         """Return the question that parameters ask."""
         of.refuse_unknown(given, PARAMETERS)
         delta = of.exact(given, "delta")
@@ -76,26 +86,24 @@ class BudgetQuestion:
 
 
 def budget(
-    holdings: Holdings, name: str, asked: BudgetQuestion, *, bars: bool = False
-) -> BudgetAnswer:
+    holdings: Snapshot, name: str, asked: BudgetQuery, *, bars: bool = False
+) -> BudgetResult:
     """Return the account of a collection; `bars` shows an admin the histogram of spent slots."""
     everyone = holdings.named(name)
     wanted = [chosen(everyone, each) for each in asked.series] or list(everyone)
-    return BudgetAnswer(
+    return BudgetResult(
         collection=name,
         series=[_series(holdings, each, asked, bars=bars) for each in wanted],
         across=_across(holdings.catalogue.named, everyone[0].collection.app),
     )
 
 
-def _across(named: Mapping[str, tuple[Series, ...]], app: str) -> Across:
+def _across(named: Mapping[str, tuple[Series, ...]], app: str) -> CrossCollectionBudget:
     newest = {name: series[0].collection for name, series in named.items()}
     return across({name: each for name, each in newest.items() if each.app == app})
 
 
-def _series(
-    holdings: Holdings, series: Series, asked: BudgetQuestion, *, bars: bool
-) -> SeriesBudget:
+def _series(holdings: Snapshot, series: Series, asked: BudgetQuery, *, bars: bool) -> SeriesBudget:
     collection = series.collection
     histogram = spent_slots(holdings, series)
     found = account(collection, histogram, delta=asked.delta)
@@ -110,7 +118,7 @@ def _series(
     )
 
 
-def spent_slots(holdings: Holdings, series: Series) -> list[int] | None:
+def spent_slots(holdings: Snapshot, series: Series) -> list[int] | None:
     """Return how many pseudonyms have spent 0, 1, ... slots; None where nobody may know or can."""
     if not series.linked or not counts_are_public(series.collection):
         return None
@@ -118,7 +126,7 @@ def spent_slots(holdings: Holdings, series: Series) -> list[int] | None:
     return [0, *(spread[0].tolist() if 0 in spread else ())]
 
 
-def persons(holdings: Holdings, series: Series, asked: int | None) -> tuple[int, str]:
+def persons(holdings: Snapshot, series: Series, asked: int | None) -> tuple[int, str]:
     """Return how many persons errors are told for, and where the number comes from."""
     if asked is not None:
         return asked, "as asked"
@@ -131,11 +139,11 @@ def persons(holdings: Holdings, series: Series, asked: int | None) -> tuple[int,
     return ASSUMED, "assumed: no number of persons is known"
 
 
-def _without_bars(spent: Spent | None) -> Spent | None:
+def _without_bars(spent: SpendHistogram | None) -> SpendHistogram | None:
     return spent and replace(spent, bars=())
 
 
-def _who(spent: Spent | None, *, bars: bool) -> str:
+def _who(spent: SpendHistogram | None, *, bars: bool) -> str:
     if spent is None:
         return "the aggregator cannot tell, or must not: there are none"
     if not spent.bars:
@@ -144,5 +152,5 @@ def _who(spent: Spent | None, *, bars: bool) -> str:
 
 
 @lru_cache(maxsize=64)  # a table for a number takes a second of exact comparisons
-def _levels(series: Series, n: int, level: float) -> Levels:
+def _levels(series: Series, n: int, level: float) -> UnitComparison:
     return levels(series.collection, n, level=level)

@@ -9,15 +9,15 @@ import numpy as np
 from veilcount_shared import Collection
 from veilcount_shared.collection import Presence
 
-from ..estimation import Frequencies, Unanswered, View, band, base_cut, estimate, estimate_sums
+from ..estimation import NoReports, ShareEstimates, View, band, base_cut, estimate, estimate_sums
 from ..estimation.confidence_intervals import Counts
-from ..estimation.estimator import Evidence
-from ..estimation.fieller import Ratios
-from ..estimation.response_distribution import Law
+from ..estimation.estimator import Estimator
+from ..estimation.fieller import RatioEstimator
+from ..estimation.response_distribution import ResponseDistribution
 from ..estimation.results import OF
 from ..estimation.series_estimates import ALL_DEVICES, ANSWERED, shares_of
 from .domain_values import Value, size_of, value_at
-from .estimate_query import Among, Question
+from .estimate_query import Denominator, EstimateQuery
 from .estimate_schema import ShareRow
 
 ABSENT = "absent"
@@ -53,26 +53,26 @@ def hidden(collection: Collection) -> bool:
 
 
 def told(
-    collection: Collection, counters: Counts, asked: Question, shown: Shown, contributions: int
+    collection: Collection, counters: Counts, asked: EstimateQuery, shown: Shown, contributions: int
 ) -> Told:
     """Return the rows of what is shown."""
     found = estimated(collection, counters, asked, shown, contributions)
-    if isinstance(found, Unanswered):
+    if isinstance(found, NoReports):
         return Told(0, found.of, [_empty(label) for label in shown.labels])
     some = shown.places if _whole(asked, shown) else np.arange(len(shown.labels))
     rows = _rows(found, asked, shown.labels, some)
     return Told(found.n, found.of, rows, _absent(found, asked))
 
 
-def _absent(found: Frequencies, asked: Question) -> ShareRow | None:
+def _absent(found: ShareEstimates, asked: EstimateQuery) -> ShareRow | None:
     if found.absent is None:
         return None
     return _rows(found.absent, asked, (ABSENT,), np.arange(1))[0]
 
 
 def estimated(
-    collection: Collection, counters: Counts, asked: Question, shown: Shown, contributions: int
-) -> Frequencies | Unanswered:
+    collection: Collection, counters: Counts, asked: EstimateQuery, shown: Shown, contributions: int
+) -> ShareEstimates | NoReports:
     """Return the estimate that holds what is shown: its rows, or (consistent) all values."""
     if shown.groups is not None:
         return _sums(collection, counters, asked, shown.groups, contributions)
@@ -87,11 +87,11 @@ def estimated(
         among=asked.among.value,
         values=None if _whole(asked, shown) else shown.places.tolist(),
     )
-    assert isinstance(found, Frequencies | Unanswered)  # noqa: S101 - what values have
+    assert isinstance(found, ShareEstimates | NoReports)  # noqa: S101 - what values have
     return found
 
 
-def _whole(asked: Question, shown: Shown) -> bool:
+def _whole(asked: EstimateQuery, shown: Shown) -> bool:
     """A consistent view is of all values, even if few are shown."""
     return asked.view is View.CONSISTENT and shown.groups is None
 
@@ -99,11 +99,11 @@ def _whole(asked: Question, shown: Shown) -> bool:
 def _sums(
     collection: Collection,
     counters: Counts,
-    asked: Question,
+    asked: EstimateQuery,
     groups: tuple[Counts, ...],
     contributions: int,
-) -> Frequencies | Unanswered:
-    answered = asked.among is Among.ANSWERED
+) -> ShareEstimates | NoReports:
+    answered = asked.among is Denominator.ANSWERED
     found = estimate_sums(
         collection,
         counters,
@@ -114,29 +114,29 @@ def _sums(
         looks=asked.looks,
         contributions=contributions,
     )
-    if isinstance(found, Unanswered) or not hidden(collection):
+    if isinstance(found, NoReports) or not hidden(collection):
         return found
     whose = ANSWERED if answered else ALL_DEVICES
     return replace(found, of=f"{whose}, {OF[found.terms.target]}")
 
 
-def ranked(collection: Collection, counters: Counts, asked: Question) -> tuple[Counts, int]:
+def ranked(collection: Collection, counters: Counts, asked: EstimateQuery) -> tuple[Counts, int]:
     """Return the places of a top list, the largest share first, and how many stand out from noise.
 
     The consistent view lists no more than those that stand out.
     """
     raw = estimate(collection, counters)
     assert asked.top is not None  # noqa: S101 - a top list was asked for
-    if not isinstance(raw, Frequencies):
+    if not isinstance(raw, ShareEstimates):
         return np.arange(min(asked.top, size_of(collection))), 0
-    above = base_cut(raw.frequency, Law.of(shares_of(collection)), raw.n)
+    above = base_cut(raw.frequency, ResponseDistribution.of(shares_of(collection)), raw.n)
     largest = np.argsort(-raw.frequency, kind="stable")
     places = above if asked.view is View.CONSISTENT else largest
     return places[: asked.top], len(above)
 
 
 def _rows(
-    found: Frequencies, asked: Question, labels: tuple[Value, ...], some: Counts
+    found: ShareEstimates, asked: EstimateQuery, labels: tuple[Value, ...], some: Counts
 ) -> list[ShareRow]:
     fakes = band(found.evidence, asked.fakes)
     columns = (
@@ -151,9 +151,9 @@ def _rows(
     return [ShareRow(label, *row) for label, row in zip(labels, figures, strict=True)]
 
 
-def answering(evidence: Evidence) -> float:
+def answering(evidence: Estimator) -> float:
     """Return how many answers the shares are of: n, or an estimated part of it."""
-    if not isinstance(evidence, Ratios):
+    if not isinstance(evidence, RatioEstimator):
         return float(evidence.n)
     part = float(evidence.whole.points[0])
     return evidence.n * max(0.0, 1 - part if evidence.inverted else part)

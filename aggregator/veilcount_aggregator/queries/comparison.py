@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from veilcount_shared import Collection
-from veilcount_shared.mechanisms import Plane, Subset
+from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 
-from ..estimation import Average, Comparison, Frequencies, Looks, Terms, estimate
+from ..estimation import (
+    Comparison,
+    IntervalTerms,
+    LookCount,
+    MeanEstimate,
+    ShareEstimates,
+    estimate,
+)
 from ..estimation import compare as compared
-from ..estimation.cdf import Histogram
+from ..estimation.cdf import BucketHistogram
 from ..estimation.confidence_intervals import Counts
-from ..estimation.estimator import Target
+from ..estimation.estimator import IntervalTarget
 from ..estimation.series_estimates import target_of
 from ..estimation.support_counts import answers
 from ..reader.columns import spelled
@@ -20,15 +27,15 @@ from ..text.privacy_guarantees import epsilons
 from . import query_params as of
 from . import shared_respondents
 from .categorical_results import hidden
-from .comparison_schema import CompareAnswer, ComparisonRow, SideFigure, SideView
+from .comparison_schema import CompareResult, ComparisonRow, SideFigure, SideView
 from .comparison_sides import Read, Side, refuse_overlap
 from .comparison_values import pairs
 from .domain_values import Value
 from .estimate import ANSWERS, REPORTS, chosen_series
-from .estimate_query import Among, Question, segments
+from .estimate_query import Denominator, EstimateQuery, segments
 from .numeric_results import evidence_of
 from .query_params import Parameters
-from .snapshot import Holdings
+from .snapshot import Snapshot
 
 PARAMETERS = (
     "a", "b", "from", "to", "level", "segment", "series", "top", "values", "among", "looks",
@@ -41,18 +48,18 @@ PICKED = (
 
 
 @dataclass(frozen=True, slots=True)
-class CompareQuestion:
+class CompareQuery:
     """Two sides, and what they have in common."""
 
     a: Side
     b: Side
-    common: Question
+    common: EstimateQuery
 
     @classmethod
-    def read(cls, given: Parameters) -> CompareQuestion:
+    def read(cls, given: Parameters) -> CompareQuery:
         """Return the question that parameters ask."""
         of.refuse_unknown(given, PARAMETERS)
-        common = Question(
+        common = EstimateQuery(
             first=of.day(given, "from"),
             last=of.day(given, "to"),
             level=of.level_of(given),
@@ -60,14 +67,14 @@ class CompareQuestion:
             series=of.words(given, "series"),
             top=of.whole(given, "top"),
             values=of.words(given, "values"),
-            among=of.member(given, "among", Among, Among.ALL),
-            looks=of.member(given, "looks", Looks, Looks.ONE),
+            among=of.member(given, "among", Denominator, Denominator.ALL),
+            looks=of.member(given, "looks", LookCount, LookCount.ONE),
         )
         a, b = (Side.read(name, of.words(given, name)) for name in ("a", "b"))
         return cls(a, b, common)
 
 
-def compare(holdings: Holdings, name: str, asked: CompareQuestion) -> CompareAnswer:
+def compare(holdings: Snapshot, name: str, asked: CompareQuery) -> CompareResult:
     """Return how one side differs from the other."""
     a, b = (_read(holdings, name, side, asked.common) for side in (asked.a, asked.b))
     refuse_overlap(a, b)
@@ -76,7 +83,7 @@ def compare(holdings: Holdings, name: str, asked: CompareQuestion) -> CompareAns
     return compare_sides(name, a, b, asked.common)
 
 
-def compare_sides(name: str, a: Read, b: Read, common: Question) -> CompareAnswer:
+def compare_sides(name: str, a: Read, b: Read, common: EstimateQuery) -> CompareResult:
     """Return how two sides that both have answers differ."""
     shown = pairs(a, b, common)
     first = _estimated(a, shown.first, picked=shown.picked)
@@ -88,7 +95,7 @@ def compare_sides(name: str, a: Read, b: Read, common: Question) -> CompareAnswe
         _row(found, place, value, (first, second), labels)
         for place, value in enumerate(shown.values)
     ]
-    return CompareAnswer(
+    return CompareResult(
         collection=name,
         level=found.level,
         looks=found.looks,
@@ -103,7 +110,7 @@ def compare_sides(name: str, a: Read, b: Read, common: Question) -> CompareAnswe
     )
 
 
-def _read(holdings: Holdings, name: str, side: Side, common: Question) -> Read:
+def _read(holdings: Snapshot, name: str, side: Side, common: EstimateQuery) -> Read:
     asked = side.within(common)
     return Read.of(holdings, side, asked, chosen_series(holdings, name, asked)[0])
 
@@ -111,7 +118,7 @@ def _read(holdings: Holdings, name: str, side: Side, common: Question) -> Read:
 # -- what is compared ------------------------------------------------------------------------------
 
 
-def _estimated(read: Read, places: Counts | None, *, picked: bool) -> Frequencies | Average:
+def _estimated(read: Read, places: Counts | None, *, picked: bool) -> ShareEstimates | MeanEstimate:
     """Return one side's estimate; the intervals of a picked list hold for all values at once."""
     collection, asked = read.series.collection, read.asked
     found = estimate(
@@ -124,31 +131,33 @@ def _estimated(read: Read, places: Counts | None, *, picked: bool) -> Frequencie
         among=asked.among.value,
         values=None if places is None else places.tolist(),
     )
-    if isinstance(found, Histogram):
+    if isinstance(found, BucketHistogram):
         return _average(collection, read, found)
-    assert isinstance(found, Frequencies | Average)  # noqa: S101 - there are answers
+    assert isinstance(found, ShareEstimates | MeanEstimate)  # noqa: S101 - there are answers
     return found
 
 
-def _average(collection: Collection, read: Read, found: Histogram) -> Average:
+def _average(collection: Collection, read: Read, found: BucketHistogram) -> MeanEstimate:
     """Return the mean of a histogram as one that can be compared."""
     evidence, mean = evidence_of(collection, read.counters, found), found.mean
     assert evidence is not None  # noqa: S101 - there are answers
     assert mean is not None  # noqa: S101 - likewise
-    return Average(
+    return MeanEstimate(
         n=found.n,
         mean=mean,
         low=found.low,
         high=found.high,
-        terms=Terms(read.asked.level, target_of(collection, "auto", read.contributions)),
+        terms=IntervalTerms(read.asked.level, target_of(collection, "auto", read.contributions)),
         of=found.of,
         evidence=evidence,
     )
 
 
-def _alike(second: Frequencies | Average, first: Frequencies | Average) -> Frequencies | Average:
+def _alike(
+    second: ShareEstimates | MeanEstimate, first: ShareEstimates | MeanEstimate
+) -> ShareEstimates | MeanEstimate:
     """Return the second under the first's places: pair by pair, the values are the same."""
-    if isinstance(second, Frequencies) and isinstance(first, Frequencies):
+    if isinstance(second, ShareEstimates) and isinstance(first, ShareEstimates):
         return replace(second, places=first.places)
     return second
 
@@ -177,7 +186,7 @@ def _row(
     found: Comparison,
     place: int,
     value: Value | None,
-    sides: tuple[Frequencies | Average, Frequencies | Average],
+    sides: tuple[ShareEstimates | MeanEstimate, ShareEstimates | MeanEstimate],
     labels: tuple[str, str],
 ) -> ComparisonRow:
     return ComparisonRow(
@@ -195,8 +204,8 @@ def _row(
     )
 
 
-def _figure(side: Frequencies | Average, place: int) -> SideFigure:
-    if isinstance(side, Average):
+def _figure(side: ShareEstimates | MeanEstimate, place: int) -> SideFigure:
+    if isinstance(side, MeanEstimate):
         return SideFigure(side.mean, side.low, side.high)
     columns = (side.frequency, side.low, side.high)
     return SideFigure(*(float(column[place]) for column in columns))
@@ -223,9 +232,9 @@ def _summary(rows: Sequence[ComparisonRow], family: int, *, percent: bool) -> st
     )
 
 
-def _unanswered(name: str, common: Question, a: Read, b: Read) -> CompareAnswer:
+def _unanswered(name: str, common: EstimateQuery, a: Read, b: Read) -> CompareResult:
     counts = [_received(each) for each in (a, b)]
-    return CompareAnswer(
+    return CompareResult(
         collection=name,
         level=common.level,
         looks=common.looks,
@@ -243,10 +252,14 @@ def _unanswered(name: str, common: Question, a: Read, b: Read) -> CompareAnswer:
 
 def _received(read: Read) -> int:
     design, total = read.series.collection.design, int(read.counters.sum())
-    return answers(design, read.counters) if isinstance(design, Subset | Plane) else total
+    return (
+        answers(design, read.counters)
+        if isinstance(design, SubsetSelection | ProjectiveGeometry)
+        else total
+    )
 
 
-def _note(a: Read, b: Read, target: Target, *, picked: bool) -> str:
+def _note(a: Read, b: Read, target: IntervalTarget, *, picked: bool) -> str:
     """Say what is assumed of the persons, and how a list was picked."""
     assumed = shared_respondents.assumption(a, b, target)
     return f"{assumed} {PICKED}" if picked else assumed

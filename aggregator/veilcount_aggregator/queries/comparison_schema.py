@@ -9,9 +9,9 @@ from msgspec import Meta, Struct
 
 from veilcount_shared.periods import Unit
 
-from ..estimation import Looks
+from ..estimation import LookCount
 from ..text.api_types import Count
-from ..text.privacy_guarantees import Epsilons
+from ..text.privacy_guarantees import PrivacyFigures
 from .estimate_schema import Named
 
 
@@ -21,7 +21,7 @@ class SideView(Struct, rename={"first": "from", "last": "to"}):
     label: str
     fingerprint: str
     unit: Unit
-    epsilon: Epsilons
+    epsilon: PrivacyFigures
     first: date
     last: date
     filling: bool
@@ -55,12 +55,12 @@ class ComparisonRow(Struct):
     sentence: str
 
 
-class CompareAnswer(Struct):
+class CompareResult(Struct):
     """Two sides, value by value; without answers on both sides, a sentence alone."""
 
     collection: str
     level: float
-    looks: Annotated[Looks, Meta(description="at how many looks at growing answers they hold")]
+    looks: Annotated[LookCount, Meta(description="at how many looks at growing answers they hold")]
     validity: Annotated[str, Meta(description="the same in words")]
     of: str
     family: Count

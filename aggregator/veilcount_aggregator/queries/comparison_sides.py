@@ -15,11 +15,11 @@ from ..errors import QueryError
 from ..estimation.confidence_intervals import Counts
 from ..series.series import Series
 from .estimate import counters_of, periods_of
-from .estimate_query import Question, Segments, segments
+from .estimate_query import EstimateQuery, Segments, segments
 from .query_params import day_of
 from .segment_cells import cells
-from .snapshot import Holdings
-from .time_ranges import Stretch, stretch
+from .snapshot import Snapshot
+from .time_ranges import TimeRange, stretch
 
 FIX = "give a segment (arm:A), a range (2026-12-01..2026-12-31) or a series (series:FINGERPRINT)"
 _SERIES = re.compile(r"series:([0-9a-f]{6,64})")
@@ -65,7 +65,7 @@ class Side:
         """What it is called in sentences."""
         return ", ".join(word[:19] if word.startswith("series:") else word for word in self.words)
 
-    def within(self, common: Question) -> Question:
+    def within(self, common: EstimateQuery) -> EstimateQuery:
         """Return the question about this side."""
         mine = dict(self.segments)
         return replace(
@@ -82,14 +82,14 @@ class Read:
     """A side with its counters."""
 
     side: Side
-    asked: Question
+    asked: EstimateQuery
     series: Series
-    span: Stretch
+    span: TimeRange
     cells: tuple[int, ...]
     counters: Counts
 
     @classmethod
-    def of(cls, holdings: Holdings, side: Side, asked: Question, series: Series) -> Read:
+    def of(cls, holdings: Snapshot, side: Side, asked: EstimateQuery, series: Series) -> Read:
         """Read a side of a series."""
         periods = periods_of(holdings, series, asked)
         where = cells(series.collection, asked.segments)

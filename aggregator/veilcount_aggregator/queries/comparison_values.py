@@ -11,11 +11,11 @@ import numpy as np
 from veilcount_shared.domain import Number
 
 from ..errors import QueryError
-from ..estimation import Frequencies, estimate
+from ..estimation import ShareEstimates, estimate
 from ..estimation.confidence_intervals import Counts, Floats
 from .comparison_sides import Read
 from .domain_values import Value, places_of, size_of, value_at
-from .estimate_query import SIZE, Question
+from .estimate_query import SIZE, EstimateQuery
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +28,7 @@ class Pairs:
     picked: bool = False
 
 
-def pairs(a: Read, b: Read, asked: Question) -> Pairs:
+def pairs(a: Read, b: Read, asked: EstimateQuery) -> Pairs:
     """Return the values that are asked for, all of them, or the most frequent on both sides."""
     one, two = a.series.collection, b.series.collection
     if isinstance(one.domain, Number) or isinstance(two.domain, Number):
@@ -43,7 +43,7 @@ def pairs(a: Read, b: Read, asked: Question) -> Pairs:
     return Pairs([value_at(one, place) for place in first.tolist()], first, second, picked)
 
 
-def _common(a: Read, b: Read, asked: Question) -> tuple[Counts, Counts]:
+def _common(a: Read, b: Read, asked: EstimateQuery) -> tuple[Counts, Counts]:
     """Return where the values that both sides have are, on each."""
     one, two = a.series.collection, b.series.collection
     places = np.arange(size_of(one))
@@ -77,6 +77,6 @@ def _most_frequent(a: Read, b: Read, first: Counts, second: Counts) -> Counts:
 
 def _weighed(read: Read, places: Counts) -> tuple[Floats, Floats]:
     found = estimate(read.series.collection, read.counters, contributions=read.contributions)
-    assert isinstance(found, Frequencies)  # noqa: S101 - there are answers
+    assert isinstance(found, ShareEstimates)  # noqa: S101 - there are answers
     error = found.evidence.error(found.terms.target)
     return found.frequency[places], 1 / error[places] ** 2

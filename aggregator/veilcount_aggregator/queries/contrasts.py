@@ -12,25 +12,25 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from veilcount_shared import Collection
-from veilcount_shared.mechanisms import Hierarchy
+from veilcount_shared.mechanisms import RangeTree
 
-from ..analysis.trust_models import Contrast
+from ..analysis.trust_models import TrustComparison
 from ..analysis.trust_models import contrast as contrasted
 from ..analysis.trust_models.comparison import DELTA
 from ..errors import QueryError
-from ..estimation import Frequencies
+from ..estimation import ShareEstimates
 from ..estimation import estimate as estimated
-from ..estimation.cdf import Histogram
+from ..estimation.cdf import BucketHistogram
 from ..series.series import Series
-from ..text.privacy_guarantees import Epsilons, counts_are_public, epsilons
+from ..text.privacy_guarantees import PrivacyFigures, counts_are_public, epsilons
 from . import query_params as of
 from .budgets import ASSUMED, LEAST_DELTA, MOST_PERSONS
 from .estimate import counters_of
 from .numeric_results import quarters
-from .paired_comparison import TwinView, twin_of
+from .paired_comparison import PairedComparison, twin_of
 from .query_params import Parameters
-from .snapshot import Holdings, chosen
-from .time_ranges import Stretch, stretch
+from .snapshot import Snapshot, chosen
+from .time_ranges import TimeRange, stretch
 
 PARAMETERS = ("series", "n", "level", "delta")
 
@@ -40,15 +40,17 @@ class SeriesContrast(Struct, rename={"first": "from", "last": "to"}):
 
     fingerprint: str
     question: str
-    epsilon: Epsilons
+    epsilon: PrivacyFigures
     n_is: Annotated[str, Meta(description="where n comes from")]
     first: Annotated[date | None, Meta(description="the period that n was observed in")]
     last: date | None
-    contrast: Contrast
-    twin: Annotated[TwinView | None, Meta(description="where one half was asked the other way")]
+    contrast: TrustComparison
+    twin: Annotated[
+        PairedComparison | None, Meta(description="where one half was asked the other way")
+    ]
 
 
-class ContrastAnswer(Struct):
+class ContrastResult(Struct):
     """A collection's series side by side, the newest first."""
 
     collection: str
@@ -56,7 +58,7 @@ class ContrastAnswer(Struct):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContrastQuestion:
+class ContrastQuery:
     """What is asked of a contrast; with `n`, errors are predicted, else observed if possible."""
 
     series: tuple[str, ...] = ()
@@ -72,7 +74,7 @@ class ContrastQuestion:
             raise QueryError("n", self.n, "give at least one answer")
 
     @classmethod
-    def read(cls, given: Parameters) -> ContrastQuestion:
+    def read(cls, given: Parameters) -> ContrastQuery:
         """Return the question that parameters ask."""
         of.refuse_unknown(given, PARAMETERS)
         delta = of.exact(given, "delta")
@@ -84,14 +86,14 @@ class ContrastQuestion:
         )
 
 
-def contrast(holdings: Holdings, name: str, asked: ContrastQuestion) -> ContrastAnswer:
+def contrast(holdings: Snapshot, name: str, asked: ContrastQuery) -> ContrastResult:
     """Return a collection under the models of trust: its newest definition, or those named."""
     everyone = holdings.named(name)
     wanted = [chosen(everyone, each) for each in asked.series] or [everyone[0]]
-    return ContrastAnswer(name, [_series(holdings, each, asked) for each in wanted])
+    return ContrastResult(name, [_series(holdings, each, asked) for each in wanted])
 
 
-def _series(holdings: Holdings, series: Series, asked: ContrastQuestion) -> SeriesContrast:
+def _series(holdings: Snapshot, series: Series, asked: ContrastQuery) -> SeriesContrast:
     collection, seen = series.collection, None
     if asked.n is None and counts_are_public(collection):
         seen = _seen(holdings, series)
@@ -109,7 +111,7 @@ def _series(holdings: Holdings, series: Series, asked: ContrastQuestion) -> Seri
     )
 
 
-def _where(asked: ContrastQuestion, seen: Seen | None) -> str:
+def _where(asked: ContrastQuery, seen: Seen | None) -> str:
     if asked.n is not None:
         return "as asked"
     return "answers of the fullest period" if seen else "assumed: there are no answers to count"
@@ -119,12 +121,12 @@ def _where(asked: ContrastQuestion, seen: Seen | None) -> str:
 class Seen:
     """What the fullest period shows; no shares of a mean, nor of a curator's true values."""
 
-    span: Stretch
+    span: TimeRange
     n: int
     frequencies: tuple[float, ...] | None
 
 
-def _seen(holdings: Holdings, series: Series) -> Seen | None:
+def _seen(holdings: Snapshot, series: Series) -> Seen | None:
     sizes: dict[int, int] = {}
     for cell, reports in holdings.store.sizes(series).items():
         sizes[cell.period] = sizes.get(cell.period, 0) + reports
@@ -135,18 +137,18 @@ def _seen(holdings: Holdings, series: Series) -> Seen | None:
     return Seen(span, sizes[period], _frequencies(holdings, series, span))
 
 
-def _frequencies(holdings: Holdings, series: Series, span: Stretch) -> tuple[float, ...] | None:
+def _frequencies(holdings: Snapshot, series: Series, span: TimeRange) -> tuple[float, ...] | None:
     collection = series.collection
     if collection.epsilon is None:  # true values: they are for releases alone
         return None
     counters = counters_of(holdings, series, span.periods, range(collection.cells))
     found = estimated(collection, counters)
-    if isinstance(found, Frequencies):
+    if isinstance(found, ShareEstimates):
         parts = [found.frequency] + ([found.absent.frequency] if found.absent else [])
         return tuple(np.clip(np.concatenate(parts), 0, 1).tolist())
-    if not isinstance(found, Histogram) or found.frequency is None:
+    if not isinstance(found, BucketHistogram) or found.frequency is None:
         return None
-    if isinstance(collection.design, Hierarchy):
+    if isinstance(collection.design, RangeTree):
         return quarters(found.frequency)
     return tuple(found.frequency.tolist())
 
@@ -158,5 +160,5 @@ def _contrasted(
     frequencies: tuple[float, ...] | None,
     level: float,
     delta: Fraction,
-) -> Contrast:
+) -> TrustComparison:
     return contrasted(collection, n, frequencies=frequencies, level=level, delta=delta)

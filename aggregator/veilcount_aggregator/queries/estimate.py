@@ -9,22 +9,22 @@ import numpy as np
 
 from veilcount_shared import Collection
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import Mean, Plane, Subset
+from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
 
 from ..errors import QueryError
-from ..estimation import Looks, View, suspect
+from ..estimation import LookCount, View, suspect
 from ..estimation.confidence_intervals import Counts
 from ..series.series import Series
-from ..store import Cell, Note
+from ..store import Cell, ServiceCounter
 from ..text.privacy_guarantees import epsilons, promise
 from .categorical_results import Shown, hidden, ranked, told
 from .domain_values import groups_of, no_value, places_of, size_of
-from .estimate_query import MOST_ROWS, Among, Question
-from .estimate_schema import EstimateAnswer, SeriesEstimate, StretchEstimate
+from .estimate_query import MOST_ROWS, Denominator, EstimateQuery
+from .estimate_schema import EstimateResult, SeriesEstimate, TimeRangeEstimate
 from .numeric_results import Bounds, ranges_of, told_number
 from .segment_cells import cells
-from .snapshot import Holdings
-from .time_ranges import Stretch, covered, stretch, stretches
+from .snapshot import Snapshot
+from .time_ranges import TimeRange, covered, stretch, stretches
 from .uncounted import Beside
 
 NUMBER_ROWS = 600  # a curve, a histogram, quantiles
@@ -37,7 +37,7 @@ ONE_LOOK = (
 UNTESTED = "Reports of numbers are not tested for fakes: the band says what they could have moved."
 
 
-def estimate(holdings: Holdings, name: str, asked: Question) -> EstimateAnswer:
+def estimate(holdings: Snapshot, name: str, asked: EstimateQuery) -> EstimateResult:
     """Return the answer to a question about a collection."""
     noted = holdings.store.noted()
     parts = [Part.of(holdings, each, asked) for each in chosen_series(holdings, name, asked)]
@@ -45,7 +45,7 @@ def estimate(holdings: Holdings, name: str, asked: Question) -> EstimateAnswer:
     if rows > MOST_ROWS:
         fix = f"{rows:,} figures, at most {MOST_ROWS:,}: ask for fewer values, days or series"
         raise QueryError("size", asked.size, fix)
-    return EstimateAnswer(
+    return EstimateResult(
         collection=name,
         by=asked.by,
         view=asked.view,
@@ -60,7 +60,7 @@ def estimate(holdings: Holdings, name: str, asked: Question) -> EstimateAnswer:
     )
 
 
-def chosen_series(holdings: Holdings, name: str, asked: Question) -> list[Series]:
+def chosen_series(holdings: Snapshot, name: str, asked: EstimateQuery) -> list[Series]:
     """Return the series that a question is about: those that are named, or all with answers.
 
     A series that the range does not touch, or that has no such segment or value, is left out; if
@@ -81,12 +81,12 @@ def chosen_series(holdings: Holdings, name: str, asked: Question) -> list[Series
     return fit if asked.series else answered or fit[:1]
 
 
-def _check(holdings: Holdings, series: Series, asked: Question) -> None:
+def _check(holdings: Snapshot, series: Series, asked: EstimateQuery) -> None:
     """Refuse what has no meaning for a series."""
     collection = series.collection
     stretches(series, periods_of(holdings, series, asked), asked.by, holdings.today)
     cells(collection, asked.segments)
-    if asked.among is Among.ANSWERED and not hidden(collection):
+    if asked.among is Denominator.ANSWERED and not hidden(collection):
         raise QueryError("among", "answered", "presence is public, so all of them answered: all")
     if isinstance(collection.domain, Number):
         _check_number(collection, asked)
@@ -100,7 +100,7 @@ def _check(holdings: Holdings, series: Series, asked: Question) -> None:
         page_of(collection, asked)
 
 
-def _check_number(collection: Collection, asked: Question) -> None:
+def _check_number(collection: Collection, asked: EstimateQuery) -> None:
     ways: dict[str, object] = {"top": asked.top, "group": list(asked.groups)}
     for name, given in ways.items():
         if given:
@@ -109,12 +109,12 @@ def _check_number(collection: Collection, asked: Question) -> None:
         raise QueryError("view", str(asked.view), "a number has the raw view alone: view=raw")
     if asked.page > 1:
         raise QueryError("page", asked.page, "a number has one page")
-    if asked.looks is Looks.EVERY and not isinstance(collection.design, Mean):
+    if asked.looks is LookCount.EVERY and not isinstance(collection.design, MeanMechanism):
         raise QueryError("looks", str(asked.looks), ONE_LOOK)
     ranges_of(collection, asked.values)
 
 
-def periods_of(holdings: Holdings, series: Series, asked: Question) -> range:
+def periods_of(holdings: Snapshot, series: Series, asked: EstimateQuery) -> range:
     """Return the periods that a question covers, or refuse a range outside the campaign."""
     found = covered(series, asked.first, asked.last, holdings.today)
     if found is None:
@@ -128,7 +128,7 @@ def periods_of(holdings: Holdings, series: Series, asked: Question) -> range:
 
 
 def counters_of(
-    holdings: Holdings, series: Series, periods: range, segments: Sequence[int]
+    holdings: Snapshot, series: Series, periods: range, segments: Sequence[int]
 ) -> Counts:
     """Return the counters of some periods and cells together."""
     asked = [Cell(period, segment) for period in periods for segment in segments]
@@ -139,17 +139,17 @@ def counters_of(
 class Part:
     """One series of an answer, with all that is read of it."""
 
-    holdings: Holdings
+    holdings: Snapshot
     series: Series
-    asked: Question
-    whole: Stretch
-    cut: tuple[Stretch, ...]
+    asked: EstimateQuery
+    whole: TimeRange
+    cut: tuple[TimeRange, ...]
     counters: Counts
     shown: Shown | tuple[Bounds, ...]
     stand_out: int | None
 
     @classmethod
-    def of(cls, holdings: Holdings, series: Series, asked: Question) -> Part:
+    def of(cls, holdings: Snapshot, series: Series, asked: EstimateQuery) -> Part:
         """Read what a question needs of a series. What is shown is chosen once, over all of it."""
         periods = periods_of(holdings, series, asked)
         counters = counters_of(holdings, series, periods, cells(series.collection, asked.segments))
@@ -176,7 +176,7 @@ class Part:
         each = len(self.shown.labels) if isinstance(self.shown, Shown) else NUMBER_ROWS
         return len(self.cut) * each
 
-    def told(self, noted: dict[Note, int]) -> SeriesEstimate:
+    def told(self, noted: dict[ServiceCounter, int]) -> SeriesEstimate:
         """Return what is said of the series."""
         beside, collection = Beside.of(noted, self.series.fingerprint), self.collection
         suspicious, suspicion = verdict_on(collection, self.counters)
@@ -207,9 +207,9 @@ class Part:
             return size, 1, 1
         return size, asked.page, -(-size // asked.size)
 
-    def _stretch(self, each: Stretch, beside: Beside) -> StretchEstimate:
+    def _stretch(self, each: TimeRange, beside: Beside) -> TimeRangeEstimate:
         counters, contributions = self._counters(each), each.contributions(self.collection)
-        said = StretchEstimate(
+        said = TimeRangeEstimate(
             first=each.first,
             last=each.last,
             first_period=each.periods[0],
@@ -233,7 +233,7 @@ class Part:
         said.mean, said.spread = figures.mean, figures.spread
         return said
 
-    def _counters(self, each: Stretch) -> Counts:
+    def _counters(self, each: TimeRange) -> Counts:
         if each.periods == self.whole.periods:
             return self.counters
         segments = cells(self.collection, self.asked.segments)
@@ -241,7 +241,7 @@ class Part:
 
 
 def _shown(
-    collection: Collection, counters: Counts, asked: Question
+    collection: Collection, counters: Counts, asked: EstimateQuery
 ) -> tuple[Shown | tuple[Bounds, ...], int | None]:
     """Return what is shown, and for a top list how many values stand out from noise."""
     if isinstance(collection.domain, Number):
@@ -257,7 +257,7 @@ def _shown(
     return Shown.of(collection, page_of(collection, asked)), None
 
 
-def page_of(collection: Collection, asked: Question) -> Counts:
+def page_of(collection: Collection, asked: EstimateQuery) -> Counts:
     """Return the places of a page, or refuse one that is beyond the last."""
     size = size_of(collection)
     begin = (asked.page - 1) * asked.size
@@ -268,7 +268,7 @@ def page_of(collection: Collection, asked: Question) -> Counts:
 
 def verdict_on(collection: Collection, counters: Counts) -> tuple[bool, str]:
     """Return whether the tests for fakes saw any, and what they say."""
-    if not isinstance(collection.design, Subset | Plane):
+    if not isinstance(collection.design, SubsetSelection | ProjectiveGeometry):
         return False, UNTESTED
     if not counters.any():
         return False, "There are no answers to test."

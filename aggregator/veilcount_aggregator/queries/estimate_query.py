@@ -9,7 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from ..errors import QueryError
-from ..estimation import Looks, View
+from ..estimation import LookCount, View
 from ..estimation.poisoning import FAKES
 from . import query_params as of
 from .query_params import Parameters
@@ -22,7 +22,7 @@ PARAMETERS = (
 )  # fmt: skip
 
 
-class By(StrEnum):
+class GroupBy(StrEnum):
     """How a range is cut."""
 
     DAY = "day"
@@ -31,7 +31,7 @@ class By(StrEnum):
     ALL = "all"
 
 
-class Among(StrEnum):
+class Denominator(StrEnum):
     """Whose shares are told where presence is hidden."""
 
     ALL = "all"
@@ -42,7 +42,7 @@ Segments = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class EstimateQuery:
     """What is asked; what it means for a collection is seen when its series are looked at.
 
     `simultaneous` unless told is yes for a top list, whose values were picked by their estimates,
@@ -52,16 +52,16 @@ class Question:
 
     first: date | None = None
     last: date | None = None
-    by: By = By.ALL
+    by: GroupBy = GroupBy.ALL
     view: View = View.RAW
     level: float = 0.95
     segments: Segments = ()
     series: tuple[str, ...] = ()
     top: int | None = None
     values: tuple[str, ...] = ()
-    among: Among = Among.ALL
+    among: Denominator = Denominator.ALL
     simultaneous: bool | None = None
-    looks: Looks = Looks.ONE
+    looks: LookCount = LookCount.ONE
     groups: tuple[str, ...] = ()
     page: int = 1
     size: int = SIZE
@@ -99,7 +99,7 @@ class Question:
         return self.top is not None if self.simultaneous is None else self.simultaneous
 
     @classmethod
-    def read(cls, given: Parameters) -> Question:
+    def read(cls, given: Parameters) -> EstimateQuery:
         """Return the question that parameters ask."""
         of.refuse_unknown(given, PARAMETERS)
         fakes, page, size = (
@@ -110,16 +110,16 @@ class Question:
         return cls(
             first=of.day(given, "from"),
             last=of.day(given, "to"),
-            by=of.member(given, "by", By, By.ALL),
+            by=of.member(given, "by", GroupBy, GroupBy.ALL),
             view=of.member(given, "view", View, View.RAW),
             level=of.level_of(given),
             segments=segments(of.words(given, "segment")),
             series=of.words(given, "series"),
             top=of.whole(given, "top"),
             values=of.words(given, "values"),
-            among=of.member(given, "among", Among, Among.ALL),
+            among=of.member(given, "among", Denominator, Denominator.ALL),
             simultaneous=of.flag(given, "simultaneous"),
-            looks=of.member(given, "looks", Looks, Looks.ONE),
+            looks=of.member(given, "looks", LookCount, LookCount.ONE),
             groups=of.words(given, "group"),
             page=1 if page is None else page,
             size=SIZE if size is None else size,

@@ -9,11 +9,11 @@ from msgspec import Meta, Struct
 
 from veilcount_shared.periods import Unit
 
-from ..estimation import Looks, View
+from ..estimation import LookCount, View
 from ..text.api_types import Count, Counts
-from ..text.privacy_guarantees import Epsilons
+from ..text.privacy_guarantees import PrivacyFigures
 from .domain_values import Value
-from .estimate_query import Among, By
+from .estimate_query import Denominator, GroupBy
 
 Named = Annotated[
     Value,
@@ -91,7 +91,7 @@ class LossRow(Struct):
     text: str
 
 
-class StretchEstimate(Struct, rename={"first": "from", "last": "to"}):
+class TimeRangeEstimate(Struct, rename={"first": "from", "last": "to"}):
     """The answers of some whole periods, the first and the last UTC day included."""
 
     first: date
@@ -115,7 +115,7 @@ class SeriesEstimate(Struct):
     fingerprint: str
     question: str
     unit: Unit
-    epsilon: Epsilons
+    epsilon: PrivacyFigures
     promise: list[str]
     counts: Annotated[str, Meta(description="what n counts")]
     size: Annotated[Count | None, Meta(description="how many values there are; null: a number")]
@@ -129,20 +129,20 @@ class SeriesEstimate(Struct):
     suspicion: Annotated[str, Meta(description="what the tests for fakes saw, and cannot see")]
     unplaced: Annotated[Counts, Meta(description="reports that were not counted, of no period")]
     losses: list[LossRow]
-    stretches: list[StretchEstimate]
+    stretches: list[TimeRangeEstimate]
 
 
-class EstimateAnswer(Struct):
+class EstimateResult(Struct):
     """The series of a collection side by side, the newest first. They are never summed."""
 
     collection: str
-    by: By
+    by: GroupBy
     view: View
     level: float
     simultaneous: bool
-    looks: Annotated[Looks, Meta(description="at how many looks at growing answers they hold")]
+    looks: Annotated[LookCount, Meta(description="at how many looks at growing answers they hold")]
     validity: Annotated[str, Meta(description="the same in words")]
-    among: Among
+    among: Denominator
     fakes: float
     segments: dict[str, str]
     series: list[SeriesEstimate]

@@ -25,7 +25,7 @@ _FORMULA = ("=", "+", "-", "@")
 _IS_NUMBER = re.compile(r"[-+.0-9e]+").fullmatch  # or a range of them: what no spreadsheet runs
 
 
-class NoArrow(RuntimeError):
+class ArrowUnavailable(RuntimeError):
     """Arrow and Parquet need pyarrow, and it is not here."""
 
 
@@ -133,7 +133,9 @@ def _arrow() -> Any:
     try:
         import pyarrow as pa  # noqa: PLC0415 - large, and most answers are JSON
     except ModuleNotFoundError as missing:
-        raise NoArrow("Arrow and Parquet need pyarrow here: pip install pyarrow") from missing
+        raise ArrowUnavailable(
+            "Arrow and Parquet need pyarrow here: pip install pyarrow"
+        ) from missing
     return pa
 
 

@@ -10,15 +10,15 @@ import numpy as np
 
 from veilcount_shared import Collection
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import Distribution, Hierarchy
+from veilcount_shared.mechanisms import DistributionMechanism, RangeTree
 
 from ..errors import QueryError
-from ..estimation import Average, Unanswered, band, estimate
-from ..estimation.cdf import Histogram
+from ..estimation import MeanEstimate, NoReports, band, estimate
+from ..estimation.cdf import BucketHistogram
 from ..estimation.confidence_intervals import Counts, Floats
-from ..estimation.estimator import Evidence
-from ..estimation.range_queries import Ranges
-from .estimate_query import Question
+from ..estimation.estimator import Estimator
+from ..estimation.range_queries import RangeEstimator
+from .estimate_query import EstimateQuery
 from .estimate_schema import BucketRow, CurveRow, MeanRow, QuantileRow, ShareRow, Spread
 from .query_params import between
 from .weighted_estimator import mean_of, share_between
@@ -40,7 +40,7 @@ class ToldNumber:
 
 def ranges_of(collection: Collection, words: Sequence[str]) -> list[Bounds]:
     """Return the ranges whose shares are asked for, or refuse them."""
-    if words and not isinstance(collection.design, Hierarchy):
+    if words and not isinstance(collection.design, RangeTree):
         raise QueryError(
             "values", list(words), 'only a number with measure = "ranges" tells shares: remove it'
         )
@@ -54,7 +54,7 @@ def ranges_of(collection: Collection, words: Sequence[str]) -> list[Bounds]:
 def told_number(
     collection: Collection,
     counters: Counts,
-    asked: Question,
+    asked: EstimateQuery,
     ranges: Sequence[Bounds],
     contributions: int,
 ) -> ToldNumber:
@@ -64,32 +64,38 @@ def told_number(
     found = estimate(
         collection, counters, asked.level, contributions=contributions, looks=asked.looks
     )
-    if isinstance(found, Average):
+    if isinstance(found, MeanEstimate):
         mean = _mean(found, found.evidence, asked)
         return ToldNumber(found.n, found.of, mean, None, [])
-    if isinstance(found, Histogram):
+    if isinstance(found, BucketHistogram):
         mean = _mean(found, evidence_of(collection, counters, found), asked)
-        rows = [_range(found, each, asked) for each in ranges] if isinstance(found, Ranges) else []
+        rows = (
+            [_range(found, each, asked) for each in ranges]
+            if isinstance(found, RangeEstimator)
+            else []
+        )
         return ToldNumber(found.n, found.of, mean, _spread(found), rows)
-    assert isinstance(found, Unanswered)  # noqa: S101 - what is left
+    assert isinstance(found, NoReports)  # noqa: S101 - what is left
     return ToldNumber(0, found.of, _nothing(domain), None, [])
 
 
 def evidence_of(
-    collection: Collection, counters: Counts, found: Average | Histogram
-) -> Evidence | None:
+    collection: Collection, counters: Counts, found: MeanEstimate | BucketHistogram
+) -> Estimator | None:
     """Return what the mean stands on; nothing before the first answer."""
-    if isinstance(found, Average):
+    if isinstance(found, MeanEstimate):
         return found.evidence
     design, domain = collection.design, collection.domain
     if found.frequency is None:
         return None
-    assert isinstance(design, Distribution | Hierarchy)  # noqa: S101 - what has histograms
+    assert isinstance(design, DistributionMechanism | RangeTree)  # noqa: S101 - what has histograms
     assert isinstance(domain, Number)  # noqa: S101 - likewise
     return mean_of(design, domain, counters)
 
 
-def _mean(found: Average | Histogram, evidence: Evidence | None, asked: Question) -> MeanRow:
+def _mean(
+    found: MeanEstimate | BucketHistogram, evidence: Estimator | None, asked: EstimateQuery
+) -> MeanRow:
     low, high = found.low, found.high
     if evidence is not None:
         fakes = band(evidence, asked.fakes)
@@ -102,7 +108,7 @@ def _nothing(domain: Number) -> MeanRow:
     return MeanRow(None, low, high, low, high)
 
 
-def _range(found: Ranges, bounds: Bounds, asked: Question) -> ShareRow:
+def _range(found: RangeEstimator, bounds: Bounds, asked: EstimateQuery) -> ShareRow:
     told = found.between(*bounds)
     value = {"from": bounds[0], "below": bounds[1]}
     if told.share is None:
@@ -114,7 +120,7 @@ def _range(found: Ranges, bounds: Bounds, asked: Question) -> ShareRow:
     return ShareRow(value, told.share, told.share * found.n, told.low, told.high, low, high)
 
 
-def _spread(found: Histogram) -> Spread:
+def _spread(found: BucketHistogram) -> Spread:
     curve = found.curve
     edges = curve.edges.tolist()
     share = [None] * len(edges) if curve.share is None else curve.share.tolist()

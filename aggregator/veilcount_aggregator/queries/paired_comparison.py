@@ -23,10 +23,10 @@ from ..central.budget_ledger import releases
 from ..series.series import Series
 from .domain_values import part_names
 from .estimate import estimate
-from .estimate_query import Question
+from .estimate_query import EstimateQuery
 from .estimate_schema import MeanRow, Named, ShareRow
 from .json_encoding import decimal
-from .snapshot import Holdings
+from .snapshot import Snapshot
 from .time_ranges import stretch
 
 UNRELEASED = "Nothing that shows the same was released yet: a release is asked for, and paid for."
@@ -35,7 +35,7 @@ COUNTS = "The curator's are counts: how many answers there are is no number that
 MEANS = "Both as means."
 
 
-class TwinFigure(Struct):
+class PairedFigure(Struct):
     """One figure and its interval."""
 
     figure: float | None
@@ -43,15 +43,15 @@ class TwinFigure(Struct):
     high: float
 
 
-class TwinRow(Struct):
+class PairedRow(Struct):
     """The same value on both sides; null: a mean, or nothing that was released."""
 
     value: Named | None
-    local: TwinFigure
-    central: TwinFigure | None
+    local: PairedFigure
+    central: PairedFigure | None
 
 
-class TwinView(Struct, rename={"first": "from", "last": "to"}):
+class PairedComparison(Struct, rename={"first": "from", "last": "to"}):
     """The local collection and its central twin over the same periods."""
 
     local: str
@@ -66,10 +66,10 @@ class TwinView(Struct, rename={"first": "from", "last": "to"}):
     central_level: float | None
     central_epsilon: str | None
     units: str
-    rows: list[TwinRow]
+    rows: list[PairedRow]
 
 
-def twin_of(holdings: Holdings, series: Series, level: float) -> TwinView | None:
+def twin_of(holdings: Snapshot, series: Series, level: float) -> PairedComparison | None:
     """Return a collection beside its twin, over what was released last; None: it has none."""
     other = _other(holdings, series)
     if other is None:
@@ -78,28 +78,30 @@ def twin_of(holdings: Holdings, series: Series, level: float) -> TwinView | None
     return _view(holdings, *pair, level)
 
 
-def _other(holdings: Holdings, series: Series) -> Series | None:
+def _other(holdings: Snapshot, series: Series) -> Series | None:
     """Return the newest series of the twin that knows this one for its own."""
     twins = holdings.catalogue.named.get(series.collection.twin or "", ())
     fit = (each for each in twins if each.collection.twin == series.collection.name)
     return next((each for each in fit if each.collection.model != series.collection.model), None)
 
 
-def _view(holdings: Holdings, local: Series, central: Series, level: float) -> TwinView:
+def _view(holdings: Snapshot, local: Series, central: Series, level: float) -> PairedComparison:
     release = _last(holdings, central)
     periods = range(local.collection.periods)
     if release is not None:
         periods = range(release.first_period, release.last_period + 1)
     span = stretch(local, periods, holdings.today)
-    asked = Question(first=span.first, last=span.last, level=level, series=(local.fingerprint,))
+    asked = EstimateQuery(
+        first=span.first, last=span.last, level=level, series=(local.fingerprint,)
+    )
     found = estimate(holdings, local.collection.name, asked).series[0].stretches[0]
     figures = {} if release is None else _figures(central.collection, release)
-    sides: list[tuple[Named | None, TwinFigure]] = [
+    sides: list[tuple[Named | None, PairedFigure]] = [
         (row.value, _share(row)) for row in found.values
     ]
     if found.mean is not None:
         sides = [(None, _mean(found.mean))]
-    return TwinView(
+    return PairedComparison(
         local=local.collection.name,
         central=central.collection.name,
         adjacency=central.collection.adjacency,
@@ -112,23 +114,23 @@ def _view(holdings: Holdings, local: Series, central: Series, level: float) -> T
         central_level=release.level if release else None,
         central_epsilon=_epsilon(release) if release else None,
         units=_units(local.collection, release),
-        rows=[TwinRow(value, side, figures.get(_key(value))) for value, side in sides],
+        rows=[PairedRow(value, side, figures.get(_key(value))) for value, side in sides],
     )
 
 
-def _last(holdings: Holdings, central: Series) -> Release | None:
+def _last(holdings: Snapshot, central: Series) -> Release | None:
     """Return the newest release that says of the curator's half what the local half says."""
     wanted = "mean" if isinstance(central.collection.domain, Number) else "histogram"
     kept = [Release.read(each.answer) for each in releases(holdings.store, central.fingerprint)]
     return next((each for each in reversed(kept) if each.kind == wanted), None)
 
 
-def _figures(collection: Collection, release: Release) -> dict[str, TwinFigure]:
+def _figures(collection: Collection, release: Release) -> dict[str, PairedFigure]:
     """Return the released figures by value: shares where n is public, else counts."""
     whole = 1 if release.kind == "mean" else release.n or 1
     columns = zip(release.labels, release.values, release.low, release.high, strict=True)
     return {
-        _key(_named(collection, label, release)): TwinFigure(*(each / whole for each in figures))
+        _key(_named(collection, label, release)): PairedFigure(*(each / whole for each in figures))
         for label, *figures in columns
     }
 
@@ -147,12 +149,12 @@ def _key(value: Named | None) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _share(row: ShareRow) -> TwinFigure:
-    return TwinFigure(row.frequency, row.low, row.high)
+def _share(row: ShareRow) -> PairedFigure:
+    return PairedFigure(row.frequency, row.low, row.high)
 
 
-def _mean(row: MeanRow) -> TwinFigure:
-    return TwinFigure(row.mean, row.low, row.high)
+def _mean(row: MeanRow) -> PairedFigure:
+    return PairedFigure(row.mean, row.low, row.high)
 
 
 def _epsilon(release: Release) -> str:

@@ -10,8 +10,8 @@ from veilcount_shared.collection import Measure
 from veilcount_shared.errors import EpsilonError
 from veilcount_shared.periods import Unit
 
-from ..analysis.planning import Planned, PlanRefused, Trust
-from ..analysis.planning import Question as Planning
+from ..analysis.planning import PlanRefused, PlanResult, TrustModel
+from ..analysis.planning import QuestionShape as Planning
 from ..analysis.planning import plan as planned
 from ..analysis.trust_models.search import MOST
 from ..errors import QueryError
@@ -28,11 +28,11 @@ YES_OR_NO = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanQuestion:
+class PlanQuery:
     """What is planned, and two of the three numbers."""
 
     planning: Planning
-    trust: Trust = Trust.LOCAL
+    trust: TrustModel = TrustModel.LOCAL
     devices: int | None = None
     epsilon: Fraction | None = None
     error: float | None = None
@@ -45,7 +45,7 @@ class PlanQuestion:
             raise QueryError("delta", self.planning.delta, "give at least 1e-30")
 
     @classmethod
-    def read(cls, given: Parameters, today: date) -> PlanQuestion:
+    def read(cls, given: Parameters, today: date) -> PlanQuery:
         """Return the question that parameters ask; it begins today unless told."""
         of.refuse_unknown(given, PARAMETERS)
         error = of.exact(given, "error")
@@ -54,7 +54,7 @@ class PlanQuestion:
         try:
             return cls(
                 planning=_planning(given, today),
-                trust=of.member(given, "trust", Trust, Trust.LOCAL),
+                trust=of.member(given, "trust", TrustModel, TrustModel.LOCAL),
                 devices=of.whole(given, "devices"),
                 epsilon=of.exact(given, "epsilon"),
                 error=None if error is None else float(error),
@@ -82,7 +82,7 @@ def _planning(given: Parameters, today: date) -> Planning:
     )
 
 
-def plan(asked: PlanQuestion) -> Planned:
+def plan(asked: PlanQuery) -> PlanResult:
     """Return the plan."""
     try:
         return planned(

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from ..reader.columns import COMPARISON, ESTIMATE, PART, Document, columns_of
-from .comparison_schema import CompareAnswer
-from .estimate_schema import EstimateAnswer, SeriesEstimate, StretchEstimate
+from .comparison_schema import CompareResult
+from .estimate_schema import EstimateResult, SeriesEstimate, TimeRangeEstimate
 from .json_encoding import plain
 
 ROWS = 5_000  # in one part
@@ -28,11 +28,11 @@ def split(answer: object) -> Iterator[Document]:
     An answer that is a document already (it came over HTTP) is one part.
     """
     match answer:
-        case EstimateAnswer():
+        case EstimateResult():
             for series in answer.series:
                 for part in _parts_of_series(series):
                     yield plain(replace(answer, series=[part]))
-        case CompareAnswer():
+        case CompareResult():
             for rows in _chunks(answer.rows):
                 yield plain(replace(answer, rows=rows))
         case _:
@@ -40,7 +40,7 @@ def split(answer: object) -> Iterator[Document]:
 
 
 def _parts_of_series(series: SeriesEstimate) -> Iterator[SeriesEstimate]:
-    stretches, rows = list[StretchEstimate](), 0
+    stretches, rows = list[TimeRangeEstimate](), 0
     for part in (part for each in series.stretches for part in _parts_of_stretch(each)):
         stretches.append(part)
         rows += _rows(part)
@@ -51,13 +51,13 @@ def _parts_of_series(series: SeriesEstimate) -> Iterator[SeriesEstimate]:
         yield replace(series, stretches=stretches)
 
 
-def _rows(stretch: StretchEstimate) -> int:
+def _rows(stretch: TimeRangeEstimate) -> int:
     spread = stretch.spread
     curve = len(spread.buckets) + len(spread.curve) + len(spread.quantiles) if spread else 0
     return len(stretch.values) + curve + 1
 
 
-def _parts_of_stretch(stretch: StretchEstimate) -> Iterator[StretchEstimate]:
+def _parts_of_stretch(stretch: TimeRangeEstimate) -> Iterator[TimeRangeEstimate]:
     """Yield its values in chunks; what stands behind the values comes with the last chunk."""
     *first, last = list(_chunks(stretch.values)) or [[]]
     for values in first:
@@ -73,15 +73,15 @@ def _chunks(rows: list[Row]) -> Iterator[list[Row]]:
 def column_names(answer: object) -> tuple[str, ...]:
     """Return the names of an answer's columns; crossed values have one for each of their parts."""
     match answer:
-        case EstimateAnswer():
+        case EstimateResult():
             values = (row.value for each in _stretches(answer) for row in each.values)
             return _named(ESTIMATE, values)
-        case CompareAnswer():
+        case CompareResult():
             return _named(COMPARISON, (row.value for row in answer.rows))
     return columns_of(plain(answer)).names
 
 
-def _stretches(answer: EstimateAnswer) -> Iterator[StretchEstimate]:
+def _stretches(answer: EstimateResult) -> Iterator[TimeRangeEstimate]:
     for series in answer.series:
         yield from series.stretches
 
@@ -95,7 +95,7 @@ def _named(names: tuple[str, ...], values: Iterator[Any]) -> tuple[str, ...]:
 
 def promises_of(answer: object) -> dict[str, list[str]]:
     """Return what each series of an answer promises, by fingerprint."""
-    if isinstance(answer, EstimateAnswer):
+    if isinstance(answer, EstimateResult):
         return {each.fingerprint: each.promise for each in answer.series}
-    series = plain(answer).get("series", ()) if not isinstance(answer, CompareAnswer) else ()
+    series = plain(answer).get("series", ()) if not isinstance(answer, CompareResult) else ()
     return {each["fingerprint"]: each["promise"] for each in series}

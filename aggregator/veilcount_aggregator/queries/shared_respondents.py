@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import Mean
+from veilcount_shared.mechanisms import MeanMechanism
 
-from ..estimation import Average, Frequencies, Target
+from ..estimation import IntervalTarget, MeanEstimate, ShareEstimates
 from ..estimation.confidence_intervals import Floats
 from ..estimation.covariance import (
     correlation_of_figures,
@@ -13,7 +13,7 @@ from ..estimation.covariance import (
     persons_variance,
     persons_variance_of_mean,
 )
-from ..estimation.proportions import Supports
+from ..estimation.proportions import SupportCounts
 from .comparison_sides import Read
 
 DISJOINT = "No person stands on both sides: the two are compared as independent samples."
@@ -41,26 +41,28 @@ def possible(a: Read, b: Read) -> bool:
 
 
 def correlation(
-    a: Read, b: Read, first: Frequencies | Average, second: Frequencies | Average
+    a: Read, b: Read, first: ShareEstimates | MeanEstimate, second: ShareEstimates | MeanEstimate
 ) -> Floats | None:
     """Return the worst correlation of the two sides' errors; None: they are independent."""
     one, two = first.evidence, second.evidence
-    if not (possible(a, b) and Target.COHORT not in {first.terms.target, second.terms.target}):
+    if not (
+        possible(a, b) and IntervalTarget.COHORT not in {first.terms.target, second.terms.target}
+    ):
         return None
-    if isinstance(one, Supports) and isinstance(two, Supports):
+    if isinstance(one, SupportCounts) and isinstance(two, SupportCounts):
         return correlation_of_shares(one, two)
     return correlation_of_figures(one, two, (_persons(a, first), _persons(b, second)))
 
 
-def _persons(read: Read, found: Frequencies | Average) -> Floats:
+def _persons(read: Read, found: ShareEstimates | MeanEstimate) -> Floats:
     design, domain = read.series.collection.design, read.series.collection.domain
-    if isinstance(design, Mean) and isinstance(domain, Number):
+    if isinstance(design, MeanMechanism) and isinstance(domain, Number):
         return persons_variance_of_mean(design, domain, found.evidence)
     return persons_variance(found.evidence)
 
 
-def assumption(a: Read, b: Read, target: Target) -> str:
+def assumption(a: Read, b: Read, target: IntervalTarget) -> str:
     """Return in words what is assumed of the persons on both sides."""
-    if target is Target.COHORT:
+    if target is IntervalTarget.COHORT:
         return FIXED
     return POSSIBLE if possible(a, b) else DISJOINT

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from veilcount_shared.collection import Model
 from veilcount_shared.errors import VeilcountError, show
 
-from ..catalog.definitions import Catalogue
+from ..catalog.definitions import Catalog
 from ..errors import QueryError
 from ..series.series import Series
 from ..store import Store
@@ -22,7 +22,7 @@ RELEASES = (
 )
 
 
-class UnknownCollection(VeilcountError, LookupError):
+class CollectionNotFound(VeilcountError, LookupError):
     """No definition has this name; `near` are those that look like it."""
 
     def __init__(self, name: str, near: Sequence[str]) -> None:
@@ -34,10 +34,10 @@ class UnknownCollection(VeilcountError, LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class Holdings:
+class Snapshot:
     """The definitions and the store, as of a day."""
 
-    catalogue: Catalogue
+    catalogue: Catalog
     store: Store
     today: date
 
@@ -45,7 +45,7 @@ class Holdings:
         """Return a collection's series, the newest first."""
         found = self.catalogue.named.get(name)
         if found is None:
-            raise UnknownCollection(name, get_close_matches(name, list(self.catalogue.named), 3))
+            raise CollectionNotFound(name, get_close_matches(name, list(self.catalogue.named), 3))
         return found
 
     def local(self, name: str, fingerprints: Sequence[str] = ()) -> list[Series]:

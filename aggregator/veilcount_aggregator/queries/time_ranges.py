@@ -17,22 +17,22 @@ from veilcount_shared.schedule import closes, opens
 
 from ..errors import QueryError
 from ..series.series import Series
-from .estimate_query import By
+from .estimate_query import GroupBy
 
 ONE_DAY = timedelta(days=1)
 
 #: a stretch is never shorter than a period
 WIDER = {
-    Unit.EVENT: (By.DAY, By.WEEK, By.MONTH, By.ALL),
-    Unit.DAY: (By.DAY, By.WEEK, By.MONTH, By.ALL),
-    Unit.WEEK: (By.WEEK, By.MONTH, By.ALL),
-    Unit.MONTH: (By.MONTH, By.ALL),
-    Unit.USER: (By.ALL,),
+    Unit.EVENT: (GroupBy.DAY, GroupBy.WEEK, GroupBy.MONTH, GroupBy.ALL),
+    Unit.DAY: (GroupBy.DAY, GroupBy.WEEK, GroupBy.MONTH, GroupBy.ALL),
+    Unit.WEEK: (GroupBy.WEEK, GroupBy.MONTH, GroupBy.ALL),
+    Unit.MONTH: (GroupBy.MONTH, GroupBy.ALL),
+    Unit.USER: (GroupBy.ALL,),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TimeRange:
     """Periods that are counted together: from a first to a last day, both within."""
 
     periods: range
@@ -60,7 +60,7 @@ def covered(series: Series, first: date | None, last: date | None, today: date) 
     return range(low, max(low, min(high, newest)) + 1)
 
 
-def stretches(series: Series, among: range, by: By, today: date) -> list[Stretch]:
+def stretches(series: Series, among: range, by: GroupBy, today: date) -> list[TimeRange]:
     """Return periods cut into stretches, the oldest first; a week counts where it begins."""
     collection = series.collection
     if by not in WIDER[collection.unit]:
@@ -70,7 +70,7 @@ def stretches(series: Series, among: range, by: By, today: date) -> list[Stretch
             f"a period of this collection is {_a(collection.unit)}: give "
             + " or ".join(WIDER[collection.unit]),
         )
-    if by is By.ALL:
+    if by is GroupBy.ALL:
         return [stretch(series, among, today)]
     unit = Unit(by)
     cut = groupby(
@@ -80,11 +80,11 @@ def stretches(series: Series, among: range, by: By, today: date) -> list[Stretch
     return [stretch(series, range(run[0], run[-1] + 1), today) for run in runs]
 
 
-def stretch(series: Series, together: range, today: date) -> Stretch:
+def stretch(series: Series, together: range, today: date) -> TimeRange:
     """Return periods as one stretch."""
     oldest, newest = series.taken(today)
     filling = not series.closed and max(together[0], oldest) <= min(together[-1], newest)
-    return Stretch(
+    return TimeRange(
         together,
         _first(series.collection, together[0]),
         closes(series.collection, together[-1]).date() - ONE_DAY,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from veilcount_shared.report import MAX_BUCKET
 
 from ..ingest.pipeline import LOSS
-from ..store import VERDICT, Note
+from ..store import VERDICT, ServiceCounter
 from .estimate_schema import LossRow
 
 WHY = {
@@ -23,10 +23,10 @@ WHY = {
 class Beside:
     """The notes of one series."""
 
-    noted: Mapping[Note, int]
+    noted: Mapping[ServiceCounter, int]
 
     @classmethod
-    def of(cls, noted: Mapping[Note, int], fingerprint: str) -> Beside:
+    def of(cls, noted: Mapping[ServiceCounter, int], fingerprint: str) -> Beside:
         """Pick those of a series."""
         return cls({note: n for note, n in noted.items() if note.fingerprint == fingerprint})
 

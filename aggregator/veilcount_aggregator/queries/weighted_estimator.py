@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import Distribution, Hierarchy
+from veilcount_shared.mechanisms import DistributionMechanism, RangeTree
 from veilcount_shared.mechanisms.square_wave import BUCKETS
 
 from ..estimation.cdf import middles
 from ..estimation.confidence_intervals import Bools, Counts, Ends, Floats
-from ..estimation.estimator import Target, honest
+from ..estimation.estimator import IntervalTarget, honest
 from ..estimation.linear_estimators import MANY, read
 from ..estimation.range_queries import weights_of
 from ..estimation.square_wave_em import wave_of
@@ -50,20 +50,20 @@ class Weighed:
         """One figure."""
         return 1
 
-    def error(self, target: Target) -> Floats:
+    def error(self, target: IntervalTarget) -> Floats:
         """Return the standard error."""
         share = self.counters / self.n
         square = self.weights**2 @ share
         away = (self.weights @ share) ** 2 if target.sampled else self.fixed
         return self.span * np.sqrt(np.maximum(square - away, 0) / self.n)
 
-    def interval(self, alpha: float, target: Target) -> Ends:
+    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return the interval that the estimate has."""
         fixed = None if target.sampled else np.array([self.fixed])
         found = read(self.weights, self.counters, alpha, fixed)
         return self._told(found.low), self._told(found.high)
 
-    def few(self, _alpha: float, target: Target) -> Bools:
+    def few(self, _alpha: float, target: IntervalTarget) -> Bools:
         """Whether one report still moves the figure by too much for the normal."""
         mean = self.weights @ self.counters / self.n
         farthest = np.abs(self.weights - mean[:, np.newaxis]).max(axis=1)
@@ -80,7 +80,7 @@ class Weighed:
         return self.low + self.span * figure
 
 
-def mean_of(design: Distribution | Hierarchy, domain: Number, counters: Counts) -> Weighed:
+def mean_of(design: DistributionMechanism | RangeTree, domain: Number, counters: Counts) -> Weighed:
     """Return the evidence on the mean of a number that is measured by its spread."""
     weights, squares = _weights(design, middles()), _squares(design)
     fixed = float((squares @ counters)[0]) / int(counters.sum())
@@ -88,7 +88,7 @@ def mean_of(design: Distribution | Hierarchy, domain: Number, counters: Counts) 
 
 
 def share_between(
-    design: Hierarchy, domain: Number, counters: Counts, bounds: tuple[float, float]
+    design: RangeTree, domain: Number, counters: Counts, bounds: tuple[float, float]
 ) -> Weighed:
     """Return the evidence on the share between two bounds."""
     place = (np.array(bounds) - float(domain.low)) / float(domain.high - domain.low) * BUCKETS
@@ -96,15 +96,15 @@ def share_between(
     return Weighed(counters, _weights(design, below - above), 0.0)
 
 
-def _weights(design: Distribution | Hierarchy, parts: Floats) -> Floats:
+def _weights(design: DistributionMechanism | RangeTree, parts: Floats) -> Floats:
     """Return what each message says of a figure to which a number in a bucket gives its part."""
-    if isinstance(design, Hierarchy):
+    if isinstance(design, RangeTree):
         return (parts @ weights_of(design))[np.newaxis]
     return wave_of(design).decoded
 
 
-def _squares(design: Distribution | Hierarchy) -> Floats:
+def _squares(design: DistributionMechanism | RangeTree) -> Floats:
     """Return the unbiased estimate of a number's square that each message gives."""
-    if isinstance(design, Hierarchy):
+    if isinstance(design, RangeTree):
         return _weights(design, middles() ** 2)
     return wave_of(design).squares

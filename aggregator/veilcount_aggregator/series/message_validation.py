@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcount_shared import Collection
-from veilcount_shared.mechanisms import Subset
+from veilcount_shared.mechanisms import SubsetSelection
 
 from .tally import numbers
 
@@ -24,14 +24,14 @@ def valid(collection: Collection, rows: Rows) -> Flags:
     if rows.shape[1] != collection.message_bytes:
         return np.zeros(len(rows), np.bool_)
     design = collection.design
-    if isinstance(design, Subset) and design.w > 1:
+    if isinstance(design, SubsetSelection) and design.w > 1:
         return _masks(design, rows) if design.masked else _members(design, rows)
     if rows.shape[1] > _NUMBER_BYTES or not isinstance(getattr(design, "messages", None), int):
         return _one_by_one(collection, rows)
     return numbers(rows) < design.messages
 
 
-def _masks(design: Subset, rows: Rows) -> Flags:
+def _masks(design: SubsetSelection, rows: Rows) -> Flags:
     """Exactly w bits, none of them beyond the k-th."""
     bits = np.unpackbits(rows, axis=1)
     beyond = bits.shape[1] - design.bits
@@ -39,7 +39,7 @@ def _masks(design: Subset, rows: Rows) -> Flags:
     return fits
 
 
-def _members(design: Subset, rows: Rows) -> Flags:
+def _members(design: SubsetSelection, rows: Rows) -> Flags:
     """Ascending members below k, the smallest in the lowest bits, nothing beyond them."""
     bits = np.unpackbits(rows[:, ::-1], axis=1, bitorder="little")
     labels = bits[:, : design.bits].reshape(len(rows), design.w, design.label_bits)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcount_shared import Collection
-from veilcount_shared.mechanisms import Subset
+from veilcount_shared.mechanisms import SubsetSelection
 
 Counters = NDArray[np.int64]
 Packed = NDArray[np.uint8]
@@ -24,7 +24,7 @@ def tally(collection: Collection, messages: Iterable[int] | Packed) -> Counters:
     """
     rows = messages if isinstance(messages, np.ndarray) else _rows(collection, messages)
     design = collection.design
-    if not isinstance(design, Subset) or design.w == 1:
+    if not isinstance(design, SubsetSelection) or design.w == 1:
         return np.bincount(numbers(rows), minlength=design.counters).astype(np.int64)
     supports = np.zeros(design.counters, np.int64)
     step = max(1, BLOCK // collection.message_bytes)
@@ -39,7 +39,7 @@ def touched(collection: Collection, rows: Packed) -> tuple[list[int], list[int]]
     A tally without its zeros: where a design has millions of counters, a group touches a few.
     """
     design = collection.design
-    if isinstance(design, Subset) and design.w > 1:  # one message touches many of few
+    if isinstance(design, SubsetSelection) and design.w > 1:  # one message touches many of few
         counters = tally(collection, rows)
         places = np.flatnonzero(counters)
         return places.tolist(), counters[places].tolist()
@@ -50,7 +50,7 @@ def touched(collection: Collection, rows: Packed) -> tuple[list[int], list[int]]
 def only_places(collection: Collection, rows: Packed) -> NDArray[np.int64] | None:
     """Return the one counter that each message touches; None: its messages touch several."""
     design = collection.design
-    return None if isinstance(design, Subset) and design.w > 1 else numbers(rows)
+    return None if isinstance(design, SubsetSelection) and design.w > 1 else numbers(rows)
 
 
 def numbers(rows: Packed) -> NDArray[np.int64]:
@@ -61,7 +61,7 @@ def numbers(rows: Packed) -> NDArray[np.int64]:
     return found
 
 
-def _supports(design: Subset, rows: Packed) -> Counters:
+def _supports(design: SubsetSelection, rows: Packed) -> Counters:
     bits = np.unpackbits(rows[:, ::-1], axis=1, count=design.bits, bitorder="little")
     if design.masked:
         supports: Counters = bits.sum(axis=0, dtype=np.int64)

@@ -12,17 +12,17 @@ from werkzeug.exceptions import HTTPException
 from veilcount_shared.errors import VeilcountError
 
 from ..api import audit, collections, docs, health, keys, metrics, pseudonyms, queries, releases
-from ..api.auth import Authority
+from ..api.auth import Authenticator
 from ..api.computation_gate import ComputationGate
 from ..api.json_io import answer_problem
 from ..api.problems import Problem, problem_of, problem_of_status
-from ..api.reports import ReportsDoor
-from ..api.request_metrics import COMPUTING, Figures
+from ..api.reports import ReportsEndpoint
+from ..api.request_metrics import COMPUTING, RequestMetrics
 from ..dashboard import dashboard
 from ..dashboard.layout import Frame
 from ..errors import StoreError
 from ..service import Aggregator
-from ..structured_logging import Faults
+from ..structured_logging import FaultLog
 
 MOST_BODY = 32 << 20  # a file of definitions with a million values; devices' doors have their own
 OTHER = "other"
@@ -48,8 +48,8 @@ def create_app(
     app = Flask(__name__, static_folder=None)
     app.config.update(MAX_CONTENT_LENGTH=MOST_BODY, PROVIDE_AUTOMATIC_OPTIONS=False)
     app.url_map.merge_slashes = False  # a redirect would repeat the path, and no device follows one
-    authority, figures = Authority(aggregator, seconds), Figures(aggregator.notebook)
-    faults, gate = Faults(seconds), ComputationGate(partial(figures.unanalyzed, COMPUTING))
+    authority, figures = Authenticator(aggregator, seconds), RequestMetrics(aggregator.notebook)
+    faults, gate = FaultLog(seconds), ComputationGate(partial(figures.unanalyzed, COMPUTING))
     app.register_blueprint(pseudonyms.doors(aggregator, authority))
     app.register_blueprint(collections.doors(aggregator, authority, gate))
     app.register_blueprint(queries.doors(aggregator, authority, gate))
@@ -63,7 +63,7 @@ def create_app(
     app.register_blueprint(pages.blueprint)
     _answer_errors(app, pages, faults)
     _count(app, figures, seconds)
-    app.wsgi_app = ReportsDoor(  # type: ignore[method-assign] # as Flask's own documentation does it
+    app.wsgi_app = ReportsEndpoint(  # type: ignore[method-assign] # as Flask's own documentation does it
         app.wsgi_app,
         aggregator,
         authority=authority,
@@ -74,7 +74,7 @@ def create_app(
     return app
 
 
-def _answer_errors(app: Flask, pages: Frame, faults: Faults) -> None:
+def _answer_errors(app: Flask, pages: Frame, faults: FaultLog) -> None:
     @app.errorhandler(Exception)
     def refuse(error: Exception) -> Response:
         """Answer with a problem: a page for people, a document for programs."""
@@ -82,7 +82,7 @@ def _answer_errors(app: Flask, pages: Frame, faults: Faults) -> None:
         return pages.trouble(problem) if pages.speaks() else answer_problem(problem)
 
 
-def _problem(error: Exception, faults: Faults) -> Problem:
+def _problem(error: Exception, faults: FaultLog) -> Problem:
     """Return what is answered to an error; a fault of ours is logged."""
     if isinstance(error, HTTPException):
         given = error.get_response().headers
@@ -95,7 +95,7 @@ def _problem(error: Exception, faults: Faults) -> Problem:
     return problem_of(error)
 
 
-def _count(app: Flask, figures: Figures, seconds: Callable[[], float]) -> None:
+def _count(app: Flask, figures: RequestMetrics, seconds: Callable[[], float]) -> None:
     @app.before_request
     def begin() -> None:
         g.begun = seconds()

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from ..catalog.cache import Known
-from ..errors import ClockDoubted, StoreError, StoreUnavailable
+from ..catalog.cache import CatalogSnapshot
+from ..errors import ClockUntrusted, StoreError, StoreUnavailable
 from ..service import Aggregator
-from ..structured_logging import Faults, say
+from ..structured_logging import FaultLog, say
 from .durability_log import DurabilityLog
 
 SECONDS = 1.0
@@ -27,13 +27,13 @@ LONGEST_STOP = 2.0  # a store that hangs keeps nobody from leaving
 DOOR = "ticker"
 
 
-class Ticker:
+class BackgroundThread:
     """One daemon thread of one process."""
 
     def __init__(
         self,
         aggregator: Aggregator,
-        faults: Faults,
+        faults: FaultLog,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         """Stand beside this aggregator; `seconds` is a clock that never goes back."""
@@ -41,7 +41,7 @@ class Ticker:
         self._faults = faults
         self._seconds = seconds
         self._tends = self._replicates = self._looks = seconds()
-        self._replicated: Known | None = None
+        self._replicated: CatalogSnapshot | None = None
         self._waited = False
         self._durability = DurabilityLog(aggregator.store)
         self._stopping = threading.Event()
@@ -64,7 +64,7 @@ class Ticker:
     def _guarded(self, act: Callable[[], None]) -> None:
         try:
             act()
-        except ClockDoubted as error:
+        except ClockUntrusted as error:
             self._faults.tell("clock", DOOR, error, why=str(error))
         except StoreError as error:
             self._faults.tell("store", DOOR, error, why=str(error))

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from statistics import median_high, median_low
 
-from ..errors import ClockDoubted, StoreError
+from ..errors import ClockUntrusted, StoreError
 from ..store import Store
 
 Clock = Callable[[], datetime]
@@ -81,7 +81,9 @@ class ClockGuard:
     def refuse_if_doubted(self) -> None:
         """Raise `ClockDoubted` while the clock is skewed or has jumped."""
         if self.reading.doubted:
-            raise ClockDoubted(f"{self.reading}: let NTP set it; nothing is judged by it meanwhile")
+            raise ClockUntrusted(
+                f"{self.reading}: let NTP set it; nothing is judged by it meanwhile"
+            )
 
     @property
     def sound_seconds(self) -> float:

@@ -15,7 +15,7 @@ TIMEOUT = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Bind:
+class ListenAddress:
     """A place to listen."""
 
     host: str = ""
@@ -23,7 +23,7 @@ class Bind:
     path: Path | None = None
 
     @classmethod
-    def parse(cls, text: str) -> Bind:
+    def parse(cls, text: str) -> ListenAddress:
         """Read `host:port`, `[host]:port` or `unix:/path`."""
         if text.startswith(UNIX):
             return cls(path=_path(text))

@@ -20,7 +20,7 @@ from datetime import UTC, date, datetime, timedelta
 from ..auth import audit_log
 from ..errors import StoreError
 from ..series.series import Series, utc_day
-from ..store import Note, Record, Store
+from ..store import Record, ServiceCounter, Store
 from ..store.records import change
 from ..store.retention import tend
 from .clock_guard import SETTLING_SECONDS, Clock, ClockGuard, ClockState
@@ -28,7 +28,7 @@ from .clock_guard import SETTLING_SECONDS, Clock, ClockGuard, ClockState
 KIND = "retention"
 KEY = "clock"
 #: what is counted of it, over all workers
-DROPPED = Note("retention", "", -1, "dropped")
+DROPPED = ServiceCounter("retention", "", -1, "dropped")
 #: a day in which nothing ran (a night, an upgrade that took long) needs nobody's word
 LONGEST_STEP = timedelta(days=2)
 CONFIRMING_SECONDS = 24 * 3600.0

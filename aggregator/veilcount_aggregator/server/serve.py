@@ -35,19 +35,19 @@ from granian.server.mp import MPServer
 
 from veilcount_shared.errors import VeilcountError
 
-from ..api.request_metrics import Figures
+from ..api.request_metrics import RequestMetrics
 from ..catalog.definitions import read_source
 from ..errors import StoreError, StoreUnavailable
 from ..service import Aggregator
 from ..settings import Settings
-from ..store import Durable
+from ..store import CommitMode
 from ..store.url_redaction import shown
 from ..structured_logging import say, set_up
 from .analysis_process.forwarding import Forwarder
 from .analysis_process.supervisor import AnalysisProcess
 from .analysis_process.worker import run as run_analysis
 from .app import create_app
-from .listen_address import Bind
+from .listen_address import ListenAddress
 from .wsgi import app
 
 if TYPE_CHECKING:
@@ -64,14 +64,14 @@ RESPAWN_SECONDS = 1.0
 MOST_IN_A_ROW = 10
 
 UNAVAILABLE = "UNAVAILABLE: it is opened when it answers"
-_DURABLE = {Durable.YES: "durable", Durable.NO: "NOT durable", Durable.UNKNOWN: "durable?"}
+_DURABLE = {CommitMode.YES: "durable", CommitMode.NO: "NOT durable", CommitMode.UNKNOWN: "durable?"}
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class StartupSummary:
     """What an operator is told once it serves."""
 
-    bind: Bind
+    bind: ListenAddress
     store: str
     durable: str
     workers: int
@@ -91,7 +91,7 @@ class Ready:
         )
 
 
-def prepare(settings: Settings, bind: Bind) -> Ready:
+def prepare(settings: Settings, bind: ListenAddress) -> StartupSummary:
     """Try everything that a worker will need, in the process that can still say what is wrong.
 
     Servers of a store that do not answer now are nothing wrong with the settings: workers serve,
@@ -107,10 +107,10 @@ def prepare(settings: Settings, bind: Bind) -> Ready:
         for file in settings.collections:
             read_source(file)
         say("store unavailable", logging.WARNING, why=str(error))
-        return Ready(bind, shown(settings.store), UNAVAILABLE, settings.workers, "unknown")
+        return StartupSummary(bind, shown(settings.store), UNAVAILABLE, settings.workers, "unknown")
 
 
-def _opened(settings: Settings, bind: Bind) -> Ready:
+def _opened(settings: Settings, bind: ListenAddress) -> StartupSummary:
     aggregator = Aggregator.open(settings)
     try:
         create_app(aggregator)
@@ -121,7 +121,7 @@ def _opened(settings: Settings, bind: Bind) -> Ready:
             aggregator.close()
     durable = _DURABLE[health.durable] + (f": {health.why}" if health.why else "")
     fenced = " FENCED" if health.fenced else ""
-    return Ready(bind, shown(settings.store) + fenced, durable, settings.workers, intake)
+    return StartupSummary(bind, shown(settings.store) + fenced, durable, settings.workers, intake)
 
 
 #: what the server itself says goes where our own lines go, without its words
@@ -137,10 +137,10 @@ LOGGING = {
     "loggers": {"_granian": {"handlers": ["lines"], "propagate": False}},
 }
 
-Tell = Callable[[Ready], None]
+Tell = Callable[[StartupSummary], None]
 
 
-def serve(settings: Settings, bind: Bind, tell: Tell) -> int:
+def serve(settings: Settings, bind: ListenAddress, tell: Tell) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code."""
     ready = prepare(settings, bind)
     # The files were loaded just now; a worker that is replaced must not load a newer one. A store
@@ -172,7 +172,7 @@ def _analyze(megabytes: int, listener: socket.socket, parent: int) -> int:
             app.opened.close()
 
 
-def _server(settings: Settings, bind: Bind) -> MPServer:
+def _server(settings: Settings, bind: ListenAddress) -> MPServer:
     server = MPServer(
         NAME,
         address=bind.host,
@@ -241,7 +241,7 @@ def _look() -> None:
 def _count_refusal(reason: str) -> None:
     """Count a request that the analysis process did not answer."""
     if app.opened is not None:
-        Figures(app.opened.aggregator.notebook).unanalyzed(reason)
+        RequestMetrics(app.opened.aggregator.notebook).unanalyzed(reason)
 
 
 def _open() -> None:
@@ -273,7 +273,7 @@ def _follow() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _announce(ready: Ready, tell: Tell) -> None:
+def _announce(ready: StartupSummary, tell: Tell) -> None:
     """Say so once it takes connections."""
     ends = time.monotonic() + STARTING_SECONDS
     while not ready.bind.answers():

@@ -25,9 +25,9 @@ from ..api.problems import PROBLEM_TYPE, RETRY_SECONDS, problem_of
 from ..errors import StoreError, StoreUnavailable
 from ..service import Aggregator
 from ..settings import Settings
-from ..structured_logging import Faults, set_up
+from ..structured_logging import FaultLog, set_up
 from .app import create_app
-from .background import Ticker
+from .background import BackgroundThread
 from .clock_guard import Clock
 
 DOOR = "worker"
@@ -42,9 +42,9 @@ class Opened:
 
     pid: int
     aggregator: Aggregator
-    ticker: Ticker
+    ticker: BackgroundThread
     app: WSGIApplication
-    faults: Faults
+    faults: FaultLog
 
     def close(self) -> None:
         """Write what is in memory and let go."""
@@ -107,7 +107,7 @@ class Worker:
         if self._seconds() < self._retries:
             raise StoreUnavailable("the store did not answer a moment ago")
         set_up(sys.stderr)
-        faults = Faults(self._seconds)
+        faults = FaultLog(self._seconds)
         try:
             settings = Settings.from_environment(self._variables)
             aggregator = Aggregator.open(settings, self._clock)
@@ -116,7 +116,9 @@ class Worker:
             faults.tell("store", DOOR, error, why=str(error))
             raise
         answer = create_app(aggregator, analysis_is_up=self.analysis_is_up)
-        opened = Opened(os.getpid(), aggregator, Ticker(aggregator, faults), answer, faults)
+        opened = Opened(
+            os.getpid(), aggregator, BackgroundThread(aggregator, faults), answer, faults
+        )
         opened.ticker.start()
         # Not `atexit`: a process that was forked by `multiprocessing` ends without it.
         Finalize(None, opened.close, exitpriority=CLOSING)

@@ -25,13 +25,13 @@ from .factory import open_store
 from .migrate import copy
 from .spool import read_spool, write_spool
 from .sqlite import SqliteStore
-from .sqlite.database import SqliteFile
+from .sqlite.database import SqliteDatabase
 from .sqlite.error_mapping import fault
 from .sqlite.merge import merge
 from .sqlite.records import fence
 from .sqlite.schema import APPLICATION
 from .sqlite.transfer import absorb
-from .sqlite.url import Place
+from .sqlite.url import SqliteUrl
 from .sqlite.wal_guard import remove_links
 from .target_lock import exclusive
 from .url_redaction import shown
@@ -48,7 +48,7 @@ def backup(url: str, to: Path) -> None:
             if _is_redis(url):
                 _write_shards(url, part)
             else:
-                file = SqliteFile(Place.of(url))
+                file = SqliteDatabase(SqliteUrl.of(url))
                 _write(file, part)
                 file.close()
 
@@ -58,7 +58,7 @@ def restore(backed_up: Path, url: str) -> None:
     if _is_redis(url):
         _restore_to_redis(backed_up, url)
         return
-    place, file = Place.of(url), SqliteFile(Place(backed_up))
+    place, file = SqliteUrl.of(url), SqliteDatabase(SqliteUrl(backed_up))
     with _exclusive(place.path, "store"):
         for path in (place.path, place.path.with_name(f"{place.path.name}-wal")):
             if path.exists():
@@ -78,7 +78,7 @@ def _write_shards(url: str, part: Path) -> None:
     """Merge the shards of a Redis store into a new file, one after the other."""
     from .redis.store import open_redis  # noqa: PLC0415 - who runs on SQLite never loads Redis
 
-    file = SqliteFile(Place(part, durable=False))  # one sync at the end
+    file = SqliteDatabase(SqliteUrl(part, durable=False))  # one sync at the end
     with closing(open_redis(url, make=False)) as source, closing(file):
         file.open(make=True)
         for shard in range(source.root.shards):
@@ -146,7 +146,7 @@ def _beside(to: Path) -> Iterator[Path]:
             remove_links(part)
 
 
-def _write(file: SqliteFile, part: Path) -> None:
+def _write(file: SqliteDatabase, part: Path) -> None:
     """Copy one state of a store; writers go on meanwhile."""
     with file.reading() as database, closing(sqlite3.connect(part)) as made:
         database.backup(made)
@@ -155,7 +155,7 @@ def _write(file: SqliteFile, part: Path) -> None:
 
 def _lock(part: Path) -> None:
     """Lock the releases of a store that nobody has opened yet, fenced or not."""
-    file = SqliteFile(Place(part))
+    file = SqliteDatabase(SqliteUrl(part))
     file.open(make=False)
     store = SqliteStore(file)
     fenced = store.health().fenced

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .interface import Codes, Quota, Spends
+from .interface import Codes, Quota, SeriesReports
 from .memory_limit import MemoryLimits
 
 
@@ -18,10 +18,10 @@ from .memory_limit import MemoryLimits
 class Joined:
     """The reports of one series and one set of limits in a group, in the group's order."""
 
-    spends: Spends
+    spends: SeriesReports
     places: list[int]  # which members of the group they are
 
-    def parts(self, group: Sequence[Spends], codes: Codes) -> Iterator[tuple[int, Codes]]:
+    def parts(self, group: Sequence[SeriesReports], codes: Codes) -> Iterator[tuple[int, Codes]]:
         """Return each member's place and its verdicts."""
         first = 0
         for place in self.places:
@@ -30,7 +30,7 @@ class Joined:
             first += size
 
 
-def join(group: Sequence[Spends]) -> list[Joined]:
+def join(group: Sequence[SeriesReports]) -> list[Joined]:
     """Return a group with one member a series."""
     members: dict[tuple[str, int, Quota | None, MemoryLimits], list[int]] = {}
     for place, spends in enumerate(group):
@@ -42,7 +42,7 @@ def join(group: Sequence[Spends]) -> list[Joined]:
     ]
 
 
-def concatenated(group: Sequence[Spends]) -> Spends:
+def concatenated(group: Sequence[SeriesReports]) -> SeriesReports:
     """Return the reports of some members, all of one series, as one, under the first's limits."""
     if len(group) == 1:
         return group[0]

@@ -84,7 +84,7 @@ class Quota(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Spends:
+class SeriesReports:
     """Reports of one series, in columns of one length; each is a message that its design has."""
 
     series: Series
@@ -104,7 +104,7 @@ class Spends:
         return len(self.rows)
 
 
-class Note(NamedTuple):
+class ServiceCounter(NamedTuple):
     """Something that is counted beside the answers: a verdict, a loss, a request of the service."""
 
     what: str
@@ -113,7 +113,7 @@ class Note(NamedTuple):
     word: str
 
 
-Notes = Mapping[Note, int]
+ServiceCounts = Mapping[ServiceCounter, int]
 
 #: what the engines themselves note of each report that was not counted
 VERDICT = "verdict"
@@ -124,11 +124,13 @@ BY_MEMORY = "memory"
 _LIMITS = {int(DEFERRED): BY_HOUR, int(MEMORY_FULL): BY_MEMORY}
 
 
-def refusal_notes(fingerprint: str, period: int, code: int, times: int) -> dict[Note, int]:
+def refusal_notes(
+    fingerprint: str, period: int, code: int, times: int
+) -> dict[ServiceCounter, int]:
     """Return what is noted of some reports that were not counted."""
-    found = {Note(VERDICT, fingerprint, period, VERDICTS[code]): times}
+    found = {ServiceCounter(VERDICT, fingerprint, period, VERDICTS[code]): times}
     limit = _LIMITS.get(code)
-    return found | ({Note(LIMITED, fingerprint, -1, limit): times} if limit else {})
+    return found | ({ServiceCounter(LIMITED, fingerprint, -1, limit): times} if limit else {})
 
 
 class Cell(NamedTuple):
@@ -138,7 +140,7 @@ class Cell(NamedTuple):
     segment: int
 
 
-class Durable(StrEnum):
+class CommitMode(StrEnum):
     """Whether an acknowledgement outlives a power cut."""
 
     YES = "yes"
@@ -165,7 +167,7 @@ class Weakness:
 class Durability:
     """Whether acknowledgements outlive a power cut, and what is in the way."""
 
-    durable: Durable
+    durable: CommitMode
     why: str
     weaknesses: tuple[Weakness, ...] = ()
     blocked: bool = False  # at every server something blocks: no report is taken
@@ -177,11 +179,11 @@ class Durability:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class StoreHealth:
     """What an operator wants to know of a store."""
 
     engine: str
-    durable: Durable
+    durable: CommitMode
     why: str
     fenced: bool
     serving: int = 1  # shards that take reports now
@@ -192,7 +194,7 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class ShardHealth:
     """How one part of a store is, as one process sees it now. None: not known."""
 
     name: str  # its number; `records`: what keeps definitions and keys
@@ -217,7 +219,7 @@ class Record(NamedTuple):
     value: bytes | None
 
 
-class Piece(NamedTuple):
+class TransferPiece(NamedTuple):
     """A part of a store on its way to another: absolute, so that taking it twice changes nothing.
 
     `kind` and `key` name it in every engine alike; `body` is the same bytes for the same content.
@@ -233,14 +235,14 @@ class Store(Protocol):
 
     # -- the intake ----------------------------------------------------------------------------
 
-    def commit(self, group: Sequence[Spends], notes: Notes) -> list[Codes]:
+    def commit(self, group: Sequence[SeriesReports], notes: ServiceCounts) -> list[Codes]:
         """Judge and count a group in one durable transaction; return each report's verdict.
 
         In a group of several lanes some may fail: their reports are UNDECIDED. It raises where
         all of them fail.
         """
 
-    def lane(self, group: Sequence[Spends]) -> int:
+    def lane(self, group: Sequence[SeriesReports]) -> int:
         """Return which of the store's lanes a group belongs to; -1: to several.
 
         Groups of one lane are committed one after the other, those of two lanes side by side. A
@@ -294,7 +296,7 @@ class Store(Protocol):
     def fresh(self, series: Series) -> dict[int, int]:
         """Return how many new rows each period has brought."""
 
-    def noted(self) -> dict[Note, int]:
+    def noted(self) -> dict[ServiceCounter, int]:
         """Return everything that was ever noted."""
 
     def memory(self) -> MemoryUse:
@@ -337,10 +339,10 @@ class Store(Protocol):
     def fence(self, *, on: bool) -> None:
         """Refuse (or take) whatever would change something from now on, in every process."""
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[TransferPiece]:
         """Return everything, in one order, for another store; meant for a fenced one."""
 
-    def absorb(self, pieces: Sequence[Piece]) -> None:
+    def absorb(self, pieces: Sequence[TransferPiece]) -> None:
         """Take over pieces of another store, in place of what stands there under their names.
 
         Records are changes of the shelf: the generation grows.
@@ -353,10 +355,10 @@ class Store(Protocol):
         keeps raise `StoreUnfit`.
         """
 
-    def health(self) -> Health:
+    def health(self) -> StoreHealth:
         """Return how it is, or raise where no shard takes reports."""
 
-    def shards(self) -> Sequence[Shard]:
+    def shards(self) -> Sequence[ShardHealth]:
         """Return how each part is, also of those that are away."""
 
     def answering(self) -> tuple[Store, bool]:

@@ -14,9 +14,9 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 
-from ..errors import StoreFenced, StoreUnfit
+from ..errors import StoreReadOnly, StoreUnfit
 from .copy_lease import Lease
-from .interface import Piece, Record, Store
+from .interface import Record, Store, TransferPiece
 from .records import change
 from .transfer_format import digest, name
 
@@ -113,7 +113,7 @@ def _fenced_for(source: Store) -> Leaving | None:
         return None
     kept = leaving(source)
     if kept is None:
-        raise StoreFenced("the source is fenced, by no copy: lift the fence first")
+        raise StoreReadOnly("the source is fenced, by no copy: lift the fence first")
     return kept
 
 
@@ -122,7 +122,7 @@ def _refuse_other(target: Store, kept: Leaving | None, where: str) -> None:
     if next(_carried(target), None) is not None:
         raise StoreUnfit("the target is not empty, and no part of this copy: give a new store")
     if kept is not None and kept.where != where:
-        raise StoreFenced(
+        raise StoreReadOnly(
             f"the source is fenced, and copied to {kept.where}: go on there, or lift the fence"
         )
 
@@ -143,7 +143,7 @@ def _leave(source: Store, where: str) -> Leaving:
 
     def decide() -> tuple[list[Record], None]:
         if leaving(source) != seen or source.health().fenced:
-            raise StoreFenced("another copy of the source has just begun: wait for it")
+            raise StoreReadOnly("another copy of the source has just begun: wait for it")
         return [Record(KIND, TO, json.dumps(asdict(made)).encode())], None
 
     change(source, decide)
@@ -174,14 +174,14 @@ def _carry(
         progress(moved)
 
 
-def _carried(store: Store) -> Iterator[Piece]:
+def _carried(store: Store) -> Iterator[TransferPiece]:
     """Return all pieces but those that are about the copy itself."""
     own = {("record", name(KIND, key)) for key in (TO, FROM, RUN)}
     return (piece for piece in store.pieces() if (piece.kind, piece.key) not in own)
 
 
-def _steps(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
-    step: list[Piece] = []
+def _steps(pieces: Iterator[TransferPiece]) -> Iterator[list[TransferPiece]]:
+    step: list[TransferPiece] = []
     size = 0
     for piece in pieces:
         step.append(piece)
@@ -193,7 +193,7 @@ def _steps(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
         yield step
 
 
-def _size(step: list[Piece]) -> int:
+def _size(step: list[TransferPiece]) -> int:
     return sum(len(piece.body) for piece in step)
 
 

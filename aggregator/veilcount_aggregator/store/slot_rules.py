@@ -26,7 +26,7 @@ from .interface import (
     Cell,
     Codes,
     Quota,
-    Spends,
+    SeriesReports,
 )
 from .memory_limit import MemoryLimits
 
@@ -69,7 +69,7 @@ class Page:
         self.most = self.series.most
 
 
-def judge(page: Page, spends: Spends, rows: Sequence[Row]) -> Codes:
+def judge(page: Page, spends: SeriesReports, rows: Sequence[Row]) -> Codes:
     """Return the verdict of each report, in order, and turn the page."""
     verdicts: list[int] = []
     places: dict[tuple[int, int], list[int]] = {}
@@ -87,7 +87,7 @@ def judge(page: Page, spends: Spends, rows: Sequence[Row]) -> Codes:
     return np.array(verdicts, np.uint8)
 
 
-def rows_of(spends: Spends) -> list[Row]:
+def rows_of(spends: SeriesReports) -> list[Row]:
     """Return the row of each report."""
     names = np.ascontiguousarray(spends.rows).view(f"V{ROW_BYTES}").ravel().tolist()
     return list(zip(spends.epochs.tolist(), names, strict=True))
@@ -104,12 +104,12 @@ def moved(page: Page, epoch: int) -> dict[int, int]:
     return change
 
 
-def _reports(spends: Spends, rows: Sequence[Row]) -> Iterator[_Report]:
+def _reports(spends: SeriesReports, rows: Sequence[Row]) -> Iterator[_Report]:
     columns = (spends.periods, spends.segments, spends.slots, spends.otherwise)
     return zip(rows, *(column.tolist() for column in columns), strict=True)
 
 
-def _verdict(page: Page, spends: Spends, report: _Report) -> int:
+def _verdict(page: Page, spends: SeriesReports, report: _Report) -> int:
     """The contract's table, line by line. A closed row has all slots spent."""
     row, period, segment, slot, otherwise = report
     if row[0] < page.dropped:
@@ -126,7 +126,7 @@ def _verdict(page: Page, spends: Spends, report: _Report) -> int:
     return _COUNTED if page.fits(Cell(period, segment), spends.memory) else _MEMORY_FULL
 
 
-def _limited(page: Page, spends: Spends, period: int) -> int:
+def _limited(page: Page, spends: SeriesReports, period: int) -> int:
     """Return what the limits say of a new row: of its period, and of its hour and source."""
     if page.fresh[period] >= spends.room:
         return _FULL

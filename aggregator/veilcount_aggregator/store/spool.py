@@ -7,14 +7,14 @@ from typing import IO
 
 import msgspec
 
-from .interface import Piece
+from .interface import TransferPiece
 
 LENGTH_BYTES = 8
 
-_DECODER = msgspec.msgpack.Decoder(Piece)
+_DECODER = msgspec.msgpack.Decoder(TransferPiece)
 
 
-def write_spool(file: IO[bytes], pieces: Iterable[Piece]) -> None:
+def write_spool(file: IO[bytes], pieces: Iterable[TransferPiece]) -> None:
     """Append pieces."""
     for piece in pieces:
         body = msgspec.msgpack.encode(piece)
@@ -22,7 +22,7 @@ def write_spool(file: IO[bytes], pieces: Iterable[Piece]) -> None:
         file.write(body)
 
 
-def read_spool(file: IO[bytes]) -> Iterator[Piece]:
+def read_spool(file: IO[bytes]) -> Iterator[TransferPiece]:
     """Return them, from the first."""
     file.seek(0)
     while length := file.read(LENGTH_BYTES):

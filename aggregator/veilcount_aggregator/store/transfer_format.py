@@ -23,7 +23,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from .interface import Counters, Piece
+from .interface import Counters, TransferPiece
 
 KINDS = ("record", "dropped", "fresh", "note", "spread", "tally", "rows")
 
@@ -49,7 +49,7 @@ def width(slots: int) -> int:
     return -(-slots // 8)
 
 
-def digest(pieces: Iterable[Piece]) -> str:
+def digest(pieces: Iterable[TransferPiece]) -> str:
     """Return one name for the content of all pieces, in whatever order they come."""
     total = 0
     for piece in pieces:

@@ -15,7 +15,7 @@ from .api_types import Decimal
 from .number_format import adjacency
 
 
-class Epsilons(Struct):
+class PrivacyFigures(Struct):
     """The three figures, which stand together, of one adjacency: decimals in strings, so exact."""
 
     event: Decimal
@@ -47,9 +47,9 @@ _WATCHED = (
 )
 
 
-def epsilons(collection: Collection) -> Epsilons:
+def epsilons(collection: Collection) -> PrivacyFigures:
     """Return the three figures, exactly."""
-    return Epsilons(
+    return PrivacyFigures(
         show(collection.epsilon_event),
         show(collection.epsilon_day),
         show(collection.epsilon_user),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from email.utils import parsedate_to_datetime
 
-from veilcount_shared import Coins
+from veilcount_shared import RandomSource
 
 FIRST = 5.0
 LONGEST = 3600.0
@@ -21,13 +21,13 @@ SPACED = (4 * 3600.0, 2 * 86_400.0, 7 * 86_400.0)
 GRAIN = 1000
 
 
-def delay(failures: int, coins: Coins) -> float:
+def delay(failures: int, coins: RandomSource) -> float:
     """Return how many seconds to wait after so many failures in a row."""
     ceiling = min(FIRST * (1 << min(failures - 1, 30)), LONGEST)
     return ceiling * coins.below(GRAIN + 1) / GRAIN
 
 
-def spaced(attempts: int, coins: Coins) -> float:
+def spaced(attempts: int, coins: RandomSource) -> float:
     """Return how many seconds to wait after so many attempts of which the server has read the body.
 
     Each tells it an instant at which the device ran, and a few instants tell a device from others.

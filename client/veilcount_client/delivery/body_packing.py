@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from veilcount_shared import Coins
+from veilcount_shared import RandomSource
 from veilcount_shared.report import MAX_PADDING, OPEN_BODY_PSEUDONYMS, Batch, Report
 from veilcount_shared.wire import encode_packed
 
-from ..state import Parcel
+from ..state import QueuedReport
 
 MOST_IN_BODY = 500
 SIZES = (1 << 10, 1 << 12, 1 << 14)  # of bodies; longer ones are multiples of the padding's limit
@@ -22,20 +22,20 @@ SIZES = (1 << 10, 1 << 12, 1 << 14)  # of bodies; longer ones are multiples of t
 Row = tuple[bytes, str, bytes]  # person, series, pseudonym
 
 
-def row_of(parcel: Parcel) -> Row:
+def row_of(parcel: QueuedReport) -> Row:
     """Return whose row at the aggregator a report belongs to."""
     return parcel.person, parcel.report.fingerprint, parcel.report.pseudonym
 
 
 def bodies(
-    parcels: list[Parcel], coins: Coins, *, persons: bool, keyed: bool = True
-) -> list[list[Parcel]]:
+    parcels: list[QueuedReport], coins: RandomSource, *, persons: bool, keyed: bool = True
+) -> list[list[QueuedReport]]:
     """Return parcels as bodies: one pseudonym each, or, of many persons, at most one of each.
 
     Without a key, a body of many persons has no more pseudonyms than an open intake accepts.
     """
     most_rows = MOST_IN_BODY if keyed else OPEN_BODY_PSEUDONYMS
-    rows: dict[Row, list[Parcel]] = defaultdict(list)
+    rows: dict[Row, list[QueuedReport]] = defaultdict(list)
     for parcel in parcels:
         rows[row_of(parcel)].append(parcel)
     pieces = [
@@ -46,7 +46,7 @@ def bodies(
     shuffled = coins.shuffled(pieces)
     if not persons:
         return shuffled
-    mixed: list[list[Parcel]] = []
+    mixed: list[list[QueuedReport]] = []
     held: list[int] = []  # how many rows each body has
     turn: dict[bytes, int] = defaultdict(int)  # the body that a person's next row may go into
     for row in shuffled:

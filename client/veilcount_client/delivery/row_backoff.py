@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from threading import Lock
 
-from veilcount_shared import Coins
+from veilcount_shared import RandomSource
 
-from ..state import Parcel
+from ..state import QueuedReport
 from . import backoff
 from .body_packing import Row, row_of
 
@@ -22,7 +22,7 @@ FURTHEST = 8 * 86_400.0  # further ahead than any failure puts a report off
 class RowBackoff:
     """Remembers which rows wait, and how often in succession nobody can have read their reports."""
 
-    def __init__(self, coins: Coins, *, persons: bool) -> None:
+    def __init__(self, coins: RandomSource, *, persons: bool) -> None:
         """Begin with no row waiting."""
         self._coins, self._persons = coins, persons
         self.after_fork()
@@ -34,13 +34,13 @@ class RowBackoff:
         self._unsent: dict[Row, int] = {}
 
     def fail(
-        self, parcels: Iterable[Parcel], now: float, after: float, *, seen: bool
+        self, parcels: Iterable[QueuedReport], now: float, after: float, *, seen: bool
     ) -> dict[int, float]:
         """Return when each of these reports, which did not get through, is tried again.
 
         The rows of one body of many persons stay together: they are of as many persons.
         """
-        rows: dict[Row | None, list[Parcel]] = defaultdict(list)
+        rows: dict[Row | None, list[QueuedReport]] = defaultdict(list)
         for parcel in parcels:
             rows[None if self._persons else row_of(parcel)].append(parcel)
         times: dict[int, float] = {}
@@ -52,14 +52,14 @@ class RowBackoff:
                     self._due[row] = due
         return times
 
-    def succeed(self, parcels: Iterable[Parcel]) -> None:
+    def succeed(self, parcels: Iterable[QueuedReport]) -> None:
         """Forget the failures of rows that got through."""
         with self._lock:
             for row in {row_of(parcel) for parcel in parcels}:
                 self._due.pop(row, None)
                 self._unsent.pop(row, None)
 
-    def waiting(self, parcels: Iterable[Parcel], now: float) -> dict[int, float]:
+    def waiting(self, parcels: Iterable[QueuedReport], now: float) -> dict[int, float]:
         """Return those of these reports whose row waits, each with the row's time."""
         with self._lock:
             # A time beyond any was set by a clock that was ahead.

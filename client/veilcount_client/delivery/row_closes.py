@@ -12,7 +12,7 @@ import math
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
 
-from veilcount_shared import Coins
+from veilcount_shared import RandomSource
 
 from ..state import RowClose, State
 
@@ -25,7 +25,7 @@ class RowCloses:
     """Decides which rows are to be closed now, and keeps which were."""
 
     def __init__(
-        self, state: State, coins: Coins, now: Callable[[], float], *, hurried: bool
+        self, state: State, coins: RandomSource, now: Callable[[], float], *, hurried: bool
     ) -> None:
         """Look at nothing yet. Hurried, in development: close each at once."""
         self._state, self._coins, self._now = state, coins, now

@@ -15,13 +15,21 @@ from functools import partial
 from threading import Lock
 from typing import Protocol
 
-from veilcount_shared import Coins, Collection
+from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Linkage
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 
-from ..recording.recorder import Answers
-from ..state import ROW_CLOSED, Bounds, Parcel, RowClose, State, StateError, memory_outbox
+from ..recording.recorder import Recorder
+from ..state import (
+    ROW_CLOSED,
+    OutboxLimits,
+    QueuedReport,
+    RowClose,
+    State,
+    StateError,
+    memory_outbox,
+)
 from ..state.closed_series import closed, keep_closed
 from ..state.losses import Loss
 from .body_packing import bodies, pack, padded, row_of
@@ -41,7 +49,9 @@ GRAIN = 1_000_000
 class Outbox(Protocol):
     """What keeps reports until they are delivered: the state, or memory."""
 
-    def lease(self, now: float, until: float, most: int, *, hurry: bool = False) -> list[Parcel]:
+    def lease(
+        self, now: float, until: float, most: int, *, hurry: bool = False
+    ) -> list[QueuedReport]:
         """Take reports that are due (hurry: that may leave), for oneself until the lease ends."""
 
     def next_due(self) -> float | None:
@@ -62,7 +72,7 @@ class Body:
     """Reports that leave together, and the outbox that they came from."""
 
     outbox: Outbox
-    parcels: list[Parcel]
+    parcels: list[QueuedReport]
     leased_until: float
 
 
@@ -71,15 +81,15 @@ class Uploader:
     """Takes to the aggregator what is due, each at its own time."""
 
     state: State
-    answers: Answers
+    answers: Recorder
     transport: Transport
-    coins: Coins
+    coins: RandomSource
     collections: Mapping[str, Collection]
     now: Callable[[], float]
     persons: bool = False
     keyed: bool = False  # whether requests carry the key of an app
     test: bool = False
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: OutboxLimits = field(default_factory=OutboxLimits)
     log: Callable[[str], None] = lambda _: None
     pool: DeliveryPool = field(default_factory=lambda: DeliveryPool(threaded=False))
     failed: Callable[[Exception], None] = lambda _: None  # what is done about a broken state
@@ -174,13 +184,13 @@ class Uploader:
             outbox.reschedule({number: self.later(now, jitter) for number in late})
 
     def _put_back(
-        self, outbox: Outbox, parcels: list[Parcel], after: float = 0.0, *, seen: bool = True
+        self, outbox: Outbox, parcels: list[QueuedReport], after: float = 0.0, *, seen: bool = True
     ) -> None:
         """Give what did not get through another time."""
         times = self._backoff.fail(parcels, self.now(), after, seen=seen)
         outbox.reschedule(times, unsent=not seen)
 
-    def _ready(self, outbox: Outbox, parcels: list[Parcel], now: float) -> list[Parcel]:
+    def _ready(self, outbox: Outbox, parcels: list[QueuedReport], now: float) -> list[QueuedReport]:
         """Return what is not of a row that waits to be tried again; that waits with its row."""
         waiting = self._backoff.waiting(parcels, now)
         outbox.reschedule(waiting, unsent=True)
@@ -237,7 +247,9 @@ class Uploader:
         self.log(f"{len(reports)} reports: {_rendered(outcome)}")
         return outcome
 
-    def _settle(self, outbox: Outbox, parcels: list[Parcel], outcome: Delivered | Refused) -> None:
+    def _settle(
+        self, outbox: Outbox, parcels: list[QueuedReport], outcome: Delivered | Refused
+    ) -> None:
         """Write down what became of a body."""
         verdicts = _verdicts(outcome, len(parcels))
         pairs = list(zip(parcels, verdicts, strict=True))
@@ -254,7 +266,7 @@ class Uploader:
 
     # -- rows that the aggregator has closed ---------------------------------------------------
 
-    def _keep_closed(self, parcels: Iterable[Parcel]) -> None:
+    def _keep_closed(self, parcels: Iterable[QueuedReport]) -> None:
         """Keep which rows were closed: before their reports are off the outbox.
 
         Cut in between, the closing is kept and the report is dropped by the next process; the other
@@ -277,14 +289,14 @@ class Uploader:
         whole = collection.linkage is Linkage.COLLECTION
         return collection.periods - 1 if whole else report.period
 
-    def _without_closed(self, body: Body) -> list[Parcel]:
+    def _without_closed(self, body: Body) -> list[QueuedReport]:
         """Drop what is of a closed row, as the aggregator would; return the rest."""
         over = [parcel for parcel in body.parcels if self._is_closed(parcel)]
         if over:
             self._settle(body.outbox, over, Delivered((Verdict.CLOSED,) * len(over)))
         return [parcel for parcel in body.parcels if parcel not in over]
 
-    def _is_closed(self, parcel: Parcel) -> bool:
+    def _is_closed(self, parcel: QueuedReport) -> bool:
         if parcel.report.fingerprint not in self._closed:
             return False
         used = self.state.used(parcel.person, parcel.report.fingerprint)

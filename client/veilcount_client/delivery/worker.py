@@ -20,7 +20,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 from ..clock import Clock
-from ..recording.recorder import Answers, Record
+from ..recording.recorder import RecordCall, Recorder
 from ..state import State, StateError
 from ..state.key_derivation import key_of
 from ..state.losses import Loss
@@ -41,7 +41,7 @@ class Worker:
     def __init__(
         self,
         state: State,
-        answers: Answers,
+        answers: Recorder,
         uploader: Uploader,
         clock: Clock,
         complain: Callable[[str, str], None],
@@ -57,7 +57,7 @@ class Worker:
         self._clock = clock
         self._complain = complain
         self._threaded = threaded
-        self._queue: deque[Record] = deque()
+        self._queue: deque[RecordCall] = deque()
         self._closing = False
         self._here = _Here()
         _live.add(self)
@@ -70,7 +70,7 @@ class Worker:
 
     # -- what the app's threads call -----------------------------------------------------------
 
-    def put(self, record: Record) -> bool:
+    def put(self, record: RecordCall) -> bool:
         """Queue a record; False if memory holds enough already. Microseconds, no lock."""
         self._notice_fork()
         if len(self._queue) >= MOST_QUEUED:
@@ -241,7 +241,7 @@ class Worker:
             [self._queue.popleft() for _ in range(min(len(self._queue), MOST_AT_ONCE))]
         )
 
-    def _store_these(self, some: list[Record]) -> None:
+    def _store_these(self, some: list[RecordCall]) -> None:
         try:
             self.answers.take(some)
         except StateError:

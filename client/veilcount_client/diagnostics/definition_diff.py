@@ -11,7 +11,7 @@ from veilcount_shared.errors import show
 from veilcount_shared.periods import Unit
 
 from ..recording import budget_reservation
-from .finding import Finding
+from .finding import DiagnosticResult
 from .state_checks import Notes
 
 FIGURES = (
@@ -34,7 +34,7 @@ DERIVED = "mechanism"  # follows from the other keys, and is named where none of
 
 def compare(
     new: Mapping[str, Collection], old: Mapping[str, Collection] | None
-) -> Iterator[Finding]:
+) -> Iterator[DiagnosticResult]:
     """Yield what deserves a decision, collection by collection; then remarks, which may be left."""
     for name, collection in new.items():
         before = old and (old.get(name) or old.get(collection.replaces or ""))
@@ -44,7 +44,7 @@ def compare(
         yield from _over(new, old)
 
 
-def _one(new: Collection, old: Collection | None, *, asked: bool) -> Iterator[Finding]:
+def _one(new: Collection, old: Collection | None, *, asked: bool) -> Iterator[DiagnosticResult]:
     if old is not None:
         yield from _series(new, old)
         yield from _spending(new, old)
@@ -52,25 +52,27 @@ def _one(new: Collection, old: Collection | None, *, asked: bool) -> Iterator[Fi
         yield from _paid(new, old)
     else:
         figures = ", ".join(f"{show(getattr(new, key))} per {unit}" for unit, key in FIGURES)
-        yield Finding(new.name, True, f"epsilon {figures}")
+        yield DiagnosticResult(new.name, True, f"epsilon {figures}")
         if asked:
             says = "new: consent does not cover it, ask again where unasked() names it"
-            yield Finding(new.name, False, says)
+            yield DiagnosticResult(new.name, False, says)
     for remark in lint(new):
-        yield Finding(new.name, True, f"remark on {remark.key}: {remark.text}")
+        yield DiagnosticResult(new.name, True, f"remark on {remark.key}: {remark.text}")
 
 
-def _series(new: Collection, old: Collection) -> Iterator[Finding]:
+def _series(new: Collection, old: Collection) -> Iterator[DiagnosticResult]:
     """Yield whether answers go on in the same series, and whether they answer the same question."""
     keys = changed(new, old)
     if keys:
         says = f"{', '.join(keys)} changed: a new series begins, never summed with the old;"
-        yield Finding(new.name, False, f"{says} consent does not cover it, ask again")
+        yield DiagnosticResult(new.name, False, f"{says} consent does not cover it, ask again")
     elif new.question != old.question:
         says = "the question is worded anew, the series goes on, and so does consent: if it means"
-        yield Finding(new.name, False, f"{says} something else, give the collection another name")
+        yield DiagnosticResult(
+            new.name, False, f"{says} something else, give the collection another name"
+        )
     else:
-        yield Finding(new.name, True, "the same series")
+        yield DiagnosticResult(new.name, True, "the same series")
 
 
 def changed(new: Collection, old: Collection) -> list[str]:
@@ -81,22 +83,26 @@ def changed(new: Collection, old: Collection) -> list[str]:
     return [NAMES.get(key, key) for key in told]
 
 
-def _spending(new: Collection, old: Collection) -> Iterator[Finding]:
+def _spending(new: Collection, old: Collection) -> Iterator[DiagnosticResult]:
     more = [
         f"{show(getattr(old, key))} -> {show(getattr(new, key))} per {unit}"
         for unit, key in FIGURES
         if getattr(new, key) > getattr(old, key)
     ]
     if more:
-        yield Finding(new.name, False, f"spends more, epsilon {', '.join(more)}: is it worth it?")
+        yield DiagnosticResult(
+            new.name, False, f"spends more, epsilon {', '.join(more)}: is it worth it?"
+        )
 
 
-def _left(new: Collection, old: Collection) -> Iterator[Finding]:
+def _left(new: Collection, old: Collection) -> Iterator[DiagnosticResult]:
     """Yield whether who answered everything asked so far could answer nothing of the new form."""
     spent = old.epsilon_day * min(_begun(old, new.start), old.answering)
     if new.epsilon_user - spent < new.unit_epsilon:
         says = "who answered all of the old one has nothing left to spend: give it a new name, or"
-        yield Finding(new.name, False, f"{says} let it ask for more in all, under a larger ceiling")
+        yield DiagnosticResult(
+            new.name, False, f"{says} let it ask for more in all, under a larger ceiling"
+        )
 
 
 def _begun(old: Collection, day: date) -> int:
@@ -106,7 +112,7 @@ def _begun(old: Collection, day: date) -> int:
     return periods.count(old.unit, old.start, day)
 
 
-def _paid(new: Collection, old: Collection) -> Iterator[Finding]:
+def _paid(new: Collection, old: Collection) -> Iterator[DiagnosticResult]:
     """Yield from when on a person who answered the old form answers the new one.
 
     The budget ledger counts by a unit's whole day, week or month. A time range that overlaps one
@@ -117,7 +123,7 @@ def _paid(new: Collection, old: Collection) -> Iterator[Finding]:
     if new.fingerprint != old.fingerprint and first < min(ended, ends):
         paid = _range(old, first)
         says, well = _again(new, old, paid, same=paid == _range(new, first))
-        yield Finding(new.name, well, says)
+        yield DiagnosticResult(new.name, well, says)
 
 
 def _again(new: Collection, old: Collection, paid: DayRange, *, same: bool) -> tuple[str, bool]:
@@ -166,18 +172,22 @@ def _when(collection: Collection, days: DayRange) -> str:
             return f"on {first} "
 
 
-def _gone(new: Mapping[str, Collection], old: Mapping[str, Collection]) -> Iterator[Finding]:
+def _gone(
+    new: Mapping[str, Collection], old: Mapping[str, Collection]
+) -> Iterator[DiagnosticResult]:
     kept = {*new, *(each.replaces for each in new.values())}
     for name in old:
         if name not in kept:
             says = "gone: what it reserved stays reserved (if renamed: replaces = "
-            yield Finding(name, True, f'{says}"{name}")')
+            yield DiagnosticResult(name, True, f'{says}"{name}")')
 
 
-def _over(new: Mapping[str, Collection], old: Mapping[str, Collection]) -> Iterator[Finding]:
+def _over(
+    new: Mapping[str, Collection], old: Mapping[str, Collection]
+) -> Iterator[DiagnosticResult]:
     """Yield what a device that began with the old file would refuse to load."""
     notes = Notes().as_state()
     budget_reservation.reserve(notes, old.values())
     for name, why in budget_reservation.reserve(notes, new.values()).refused.items():
         says = f"refused at load by devices that began with the old file: {why}"
-        yield Finding(name, False, says)
+        yield DiagnosticResult(name, False, says)

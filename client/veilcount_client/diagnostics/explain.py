@@ -14,7 +14,7 @@ from ..clock import instant
 from ..delivery.worker import Worker
 from ..recording.budget_reservation import Reservation
 from ..settings import Settings
-from ..state import Person, StateError
+from ..state import PersonState, StateError
 from ..state.closed_series import closed
 from ..state.losses import Loss
 
@@ -76,7 +76,7 @@ def _of_the_state(worker: Worker, key: bytes, collection: Collection, now: float
     ]
 
 
-def _consent(person: Person, collection: Collection) -> list[str]:
+def _consent(person: PersonState, collection: Collection) -> list[str]:
     if person.consented is None:
         return ["consent: the person was not asked: consent(True) or consent(False)"]
     if not person.consented:
@@ -86,7 +86,7 @@ def _consent(person: Person, collection: Collection) -> list[str]:
     return []
 
 
-def _calendar(worker: Worker, person: Person, collection: Collection, now: float) -> list[str]:
+def _calendar(worker: Worker, person: PersonState, collection: Collection, now: float) -> list[str]:
     today = instant(now)
     period = schedule.period_of(collection, today)
     if period is None:
@@ -105,7 +105,7 @@ def _calendar(worker: Worker, person: Person, collection: Collection, now: float
     return _cap(worker, person, collection, period)
 
 
-def _cap(worker: Worker, person: Person, collection: Collection, period: int) -> list[str]:
+def _cap(worker: Worker, person: PersonState, collection: Collection, period: int) -> list[str]:
     claim = worker.answers.claims.get(collection.name)
     spent = worker.state.spent(person.key).get(claim.lineage) if claim else None
     if claim is None or spent is None:

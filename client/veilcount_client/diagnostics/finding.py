@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DiagnosticResult:
     """One thing that was looked at. Where not all is well, the text says what to do."""
 
     about: str
@@ -19,7 +19,7 @@ class Finding:
         return f"{'ok  ' if self.well else 'mend'}  {self.about}: {self.says}"
 
 
-def tell(findings: Iterable[Finding], *, as_json: bool) -> str:
+def tell(findings: Iterable[DiagnosticResult], *, as_json: bool) -> str:
     """Return findings for a terminal, or for a program."""
     found = list(findings)
     if not as_json:

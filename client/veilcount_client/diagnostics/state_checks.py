@@ -20,7 +20,7 @@ from ..state.factory import open_state
 from ..state.key_derivation import key_of
 from ..state.losses import Loss
 from ..state.sqlite_database import FILE
-from .finding import Finding
+from .finding import DiagnosticResult
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 SELF = ""
@@ -66,7 +66,7 @@ class Notes:
 
 def look(
     place: str | Path, settings: Settings, collections: Mapping[str, Collection], now: float
-) -> Iterator[Finding]:
+) -> Iterator[DiagnosticResult]:
     """Yield what a state says; what there is none to say of, where there is none yet."""
     shared = "://" in str(place)
     if not shared:
@@ -74,27 +74,31 @@ def look(
     if not shared and not (Path(place) / FILE).exists():
         yield from _ceilings(Notes(), settings, collections)
         says = "nobody was asked on this machine: start the app, and have it call consent(...)"
-        yield Finding("consent", False, says)
+        yield DiagnosticResult("consent", False, says)
         return
     try:
         state = open_state(place)
     except StateError as error:
-        yield Finding("state", False, f"{error}: see to the place, or give another state_dir")
+        yield DiagnosticResult(
+            "state", False, f"{error}: see to the place, or give another state_dir"
+        )
         return
     try:
-        yield Finding("state", True, str(place).rsplit("@", 1)[-1])  # no password
+        yield DiagnosticResult("state", True, str(place).rsplit("@", 1)[-1])  # no password
         yield from _ceilings(Notes(state), settings, collections)
         yield from _consent(state, settings, collections)
         yield from _closed(state, collections)
         yield from _outbox(state, now)
         yield from _losses(state, collections)
     except StateError as error:
-        yield Finding("state", False, f"{error}: see to the place, or give another state_dir")
+        yield DiagnosticResult(
+            "state", False, f"{error}: see to the place, or give another state_dir"
+        )
     finally:
         state.close()
 
 
-def _directory(directory: Path) -> Iterator[Finding]:
+def _directory(directory: Path) -> Iterator[DiagnosticResult]:
     """Yield whether there is a durable place, without making one."""
     nearest = next(each for each in (directory, *directory.absolute().parents) if each.exists())
     try:
@@ -104,14 +108,14 @@ def _directory(directory: Path) -> Iterator[Finding]:
             os.fsync(probe.fileno())
     except OSError as error:
         says = f"{nearest}: {error.strerror}: make it writable, or give another state_dir"
-        yield Finding("directory", False, says)
+        yield DiagnosticResult("directory", False, says)
         return
     kind = filesystem(nearest)
     if kind in IN_MEMORY:
         says = f"{nearest} is in memory ({kind}), and forgets what was spent: give state_dir a disk"
-        yield Finding("directory", False, says)
+        yield DiagnosticResult("directory", False, says)
     else:
-        yield Finding("directory", True, f"{directory} can be written")
+        yield DiagnosticResult("directory", True, f"{directory} can be written")
 
 
 def filesystem(directory: Path) -> str:
@@ -128,73 +132,75 @@ def filesystem(directory: Path) -> str:
 
 def _ceilings(
     notes: Notes, settings: Settings, collections: Mapping[str, Collection]
-) -> Iterator[Finding]:
+) -> Iterator[DiagnosticResult]:
     reservation = budget_reservation.reserve(
         notes.as_state(), collections.values(), settings.ceiling, settings.daily_ceiling
     )
     for name, why in reservation.refused.items():
-        yield Finding(f"ceiling, {name}", False, why)
+        yield DiagnosticResult(f"ceiling, {name}", False, why)
     if not reservation.refused:
         ceilings = reservation.ceilings
         life, day = ceilings.life / EPSILON_GRAIN, ceilings.day / EPSILON_GRAIN
-        yield Finding("ceiling", True, f"epsilon {life:g} in all, {day:g} a day: all fits")
+        yield DiagnosticResult("ceiling", True, f"epsilon {life:g} in all, {day:g} a day: all fits")
 
 
 def _consent(
     state: State, settings: Settings, collections: Mapping[str, Collection]
-) -> Iterator[Finding]:
+) -> Iterator[DiagnosticResult]:
     if settings.persons:
         count = len(state.consenting())
         says = f"{count} persons consented"
-        yield Finding("consent", bool(count), says if count else f"{says}: call consent(...)")
+        yield DiagnosticResult(
+            "consent", bool(count), says if count else f"{says}: call consent(...)"
+        )
         return
     person = state.person(key_of(state.root, SELF))
     if person.consented is None:
-        yield Finding("consent", False, "the person was not asked: call consent(...)")
+        yield DiagnosticResult("consent", False, "the person was not asked: call consent(...)")
         return
     if not person.consented:
-        yield Finding("consent", True, "the person said no: nothing is recorded")
+        yield DiagnosticResult("consent", True, "the person said no: nothing is recorded")
         return
     unasked = [name for name, each in collections.items() if each.fingerprint not in person.covered]
     if unasked:
         names = ", ".join(unasked)
         says = f"does not cover {names}: ask again, where unasked() is not empty"
-        yield Finding("consent", False, says)
+        yield DiagnosticResult("consent", False, says)
     else:
-        yield Finding("consent", True, "given for every collection")
+        yield DiagnosticResult("consent", True, "given for every collection")
 
 
-def _closed(state: State, collections: Mapping[str, Collection]) -> Iterator[Finding]:
+def _closed(state: State, collections: Mapping[str, Collection]) -> Iterator[DiagnosticResult]:
     names = {each.fingerprint: name for name, each in collections.items()}
     for series in sorted(closed(state, names), key=names.__getitem__):
         says = "the aggregator takes no more for it: leave it out of the app's next version"
-        yield Finding(f"closed, {names[series]}", False, says)
+        yield DiagnosticResult(f"closed, {names[series]}", False, says)
 
 
-def _outbox(state: State, now: float) -> Iterator[Finding]:
+def _outbox(state: State, now: float) -> Iterator[DiagnosticResult]:
     waiting, due = state.waiting(now), state.next_due()
     failed = state.attempts()
     if due is None:
-        yield Finding("outbox", True, "empty")
+        yield DiagnosticResult("outbox", True, "empty")
     elif failed:
         says = f"{waiting} waiting, the next until {_minute(due)}, failed attempts: {failed}:"
-        yield Finding("outbox", False, f"{says} see the aggregator")
+        yield DiagnosticResult("outbox", False, f"{says} see the aggregator")
     elif due > now:
         says = f"{waiting} waiting for their time, the next leaves {_minute(due)}"
-        yield Finding("outbox", True, says)
+        yield DiagnosticResult("outbox", True, says)
     else:
         says = f"{waiting} waiting, and due: they leave while the app runs"
-        yield Finding("outbox", True, says)
+        yield DiagnosticResult("outbox", True, says)
 
 
 def _minute(seconds: float) -> str:
     return f"{instant(seconds):%Y-%m-%d %H:%M} UTC"
 
 
-def _losses(state: State, collections: Mapping[str, Collection]) -> Iterator[Finding]:
+def _losses(state: State, collections: Mapping[str, Collection]) -> Iterator[DiagnosticResult]:
     names = {each.fingerprint: name for name, each in collections.items()}
     for (loss, where), count in sorted(state.losses().items()):
         if count > 0 and loss in ADVICE:
             name = names.get(where, where)
             says = f"{count} {loss}{f' of {name}' if name else ''}: {ADVICE[loss]}"
-            yield Finding("lost", True, says)
+            yield DiagnosticResult("lost", True, says)

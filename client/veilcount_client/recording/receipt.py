@@ -11,9 +11,15 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Model, Presence
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import show
-from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plane, Subset
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    MeanMechanism,
+    ProjectiveGeometry,
+    RangeTree,
+    SubsetSelection,
+)
 
-from ..state import Sent, Spent, State
+from ..state import SentReport, SpentBudget, State
 from ..state.closed_series import closed
 from .budget_reservation import Reservation, micro
 
@@ -120,7 +126,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class ReportExample:
     """What a report of a collection looks like, and by which law its message is drawn."""
 
     collection: str
@@ -181,10 +187,10 @@ def _totals(
         yield Total(None, None, (charged - spent.total()) / EPSILON_GRAIN)
 
 
-def example(collection: Collection) -> Example:
+def example(collection: Collection) -> ReportExample:
     """Return the format and the law of a collection's reports."""
     dummy = next(m for m in range(1 << collection.message_bits) if collection.design.valid(m))
-    return Example(
+    return ReportExample(
         collection.name,
         collection.design.canonical(),
         collection.message_bits,
@@ -197,8 +203,8 @@ def example(collection: Collection) -> Example:
 def _entry(
     collection: Collection,
     reservation: Reservation,
-    spent: Mapping[str, Spent],
-    sent: list[Sent],
+    spent: Mapping[str, SpentBudget],
+    sent: list[SentReport],
     used: tuple[int, int],
     *,
     closed: bool,
@@ -224,7 +230,7 @@ def _entry(
     )
 
 
-def _told(collection: Collection, sent: Sent) -> dict[str, Any]:
+def _told(collection: Collection, sent: SentReport) -> dict[str, Any]:
     is_true = collection.model is Model.CENTRAL
     is_wiped = is_true and sent.status != WAITING  # what the state has in its place is no message
     return {
@@ -239,7 +245,7 @@ def _told(collection: Collection, sent: Sent) -> dict[str, Any]:
 def _says(collection: Collection, packed: bytes) -> str:
     """Return a randomized answer as a person can read it."""
     design, message = collection.design, collection.unpack(packed)
-    if not isinstance(design, Subset):
+    if not isinstance(design, SubsetSelection):
         return f"randomized answer {message} of {design.messages}"
     labels = list(getattr(collection.domain, "labels", range(design.k)))
     if collection.presence is Presence.HIDDEN:
@@ -251,17 +257,17 @@ def _law(collection: Collection) -> str:
     design = collection.design
     if collection.model is Model.CENTRAL:
         return "the true value itself, for a trusted curator"
-    if isinstance(design, Subset | Plane):
+    if isinstance(design, SubsetSelection | ProjectiveGeometry):
         return (
             f"holds the true value with probability {float(design.P):.6f}, any given other value"
             f" with {float(design.Q):.6f}"
         )
-    if isinstance(design, Hierarchy):
+    if isinstance(design, RangeTree):
         return (
             f"names a node of a tree over {design.inputs} stretches of the range, on one of"
             f" {len(design.levels)} levels drawn beforehand: by that level's own randomizer"
         )
-    assert isinstance(design, Mean | Distribution)  # noqa: S101 - the other two
+    assert isinstance(design, MeanMechanism | DistributionMechanism)  # noqa: S101 - the other two
     return (
         f"lies in the true value's window of {design.window.width} of {design.messages} levels"
         f" with probability {float(design.P):.6f}"

@@ -17,15 +17,24 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import lru_cache
 
-from veilcount_shared import Coins, Collection, periods, schedule
+from veilcount_shared import Collection, RandomSource, periods, schedule
 from veilcount_shared.collection import Model, Presence, Takes
 from veilcount_shared.report import Report
 from veilcount_shared.schedule import SECRET_BYTES
 
 from ..clock import instant
-from ..state import ROW_CLOSED, Draw, Fate, HeldValue, Person, State, StateError, memory_outbox
+from ..state import (
+    ROW_CLOSED,
+    Draw,
+    DrawOutcome,
+    HeldValue,
+    PersonState,
+    State,
+    StateError,
+    memory_outbox,
+)
 from ..state.key_derivation import key_of
-from ..state.losses import Loss, Tally
+from ..state.losses import Loss, LossCounter
 from ..state.memory_outbox import MemoryOutbox
 from .budget_reservation import Claim, micro
 from .held_values import decode, encode, merged
@@ -41,7 +50,7 @@ Collections = ValuesView[Collection]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordCall:
     """One call of `record`: lives in memory only."""
 
     person: str
@@ -55,7 +64,7 @@ class Record:
 class _Answer:
     """What is to be drawn: a record, or the absence of one."""
 
-    person: Person
+    person: PersonState
     collection: Collection
     period: int
     segment: int
@@ -65,15 +74,15 @@ class _Answer:
 
 
 @dataclass
-class Answers:
+class Recorder:
     """Turns records into stored reports."""
 
     state: State
-    coins: Coins
+    coins: RandomSource
     claims: Mapping[str, Claim]
     jitter: float
     uncapped: bool = False
-    losses: Tally = field(default_factory=Tally)
+    losses: LossCounter = field(default_factory=LossCounter)
     outbox: MemoryOutbox = field(init=False)  # of true values
     _held: dict[tuple[bytes, str, int], _Answer] = field(default_factory=dict)
     _swept: float = -1.0  # the minute whose absences are drawn
@@ -84,7 +93,7 @@ class Answers:
 
     # -- what comes in -------------------------------------------------------------------------
 
-    def take(self, records: Iterable[Record]) -> None:
+    def take(self, records: Iterable[RecordCall]) -> None:
         """Store what can be drawn now; hold the rest. All of it, or on a StateError nothing."""
         judged = [(record, self._answer(record)) for record in records]
         answers = [answer for _, answer in judged if isinstance(answer, _Answer)]
@@ -195,7 +204,7 @@ class Answers:
 
     # -- one record ----------------------------------------------------------------------------
 
-    def _answer(self, record: Record) -> _Answer | Loss:
+    def _answer(self, record: RecordCall) -> _Answer | Loss:
         collection = record.collection
         person = self.state.person(key_of(self.state.root, record.person))
         if not person.consented or collection.fingerprint not in person.covered:
@@ -274,7 +283,9 @@ class Answers:
                 if collection.fingerprint in person.covered:
                     yield from self._missing(person, collection, now)
 
-    def _missing(self, person: Person, collection: Collection, now: float) -> Iterator[_Answer]:
+    def _missing(
+        self, person: PersonState, collection: Collection, now: float
+    ) -> Iterator[_Answer]:
         """Yield an absence for each answer whose instant has passed without a record."""
         last, answers = self.state.used(person.key, collection.fingerprint)
         first = _first_period(person, collection)
@@ -333,9 +344,9 @@ class Answers:
             self.losses.add(loss, answer.collection.name)
         again = []
         for (answer, draw, report), fate in zip(drawn, fates, strict=True):
-            if fate is Fate.FROZEN:
+            if fate is DrawOutcome.FROZEN:
                 again.append(answer)
-            elif fate is not Fate.STORED:
+            elif fate is not DrawOutcome.STORED:
                 self.losses.add(Loss(fate), answer.collection.name)
             elif draw.report is None:
                 self.outbox.add(answer.collection.name, draw, report)
@@ -437,7 +448,7 @@ def _answers(root: bytes, collection: Collection, period: int) -> bool:
     return period in schedule.answering_periods(root, collection)
 
 
-def _instants(person: Person, collection: Collection, period: int) -> tuple[float, ...]:
+def _instants(person: PersonState, collection: Collection, period: int) -> tuple[float, ...]:
     """Return the instants of a period's answers, none before the person consented."""
     since = math.ceil(person.since / MINUTE) * MINUTE
     drawn = _drawn_instants(person.secret, collection, period)
@@ -454,7 +465,7 @@ def _drawn_instants(secret: bytes, collection: Collection, period: int) -> tuple
     return tuple(sorted(math.ceil(each / MINUTE) * MINUTE for each in drawn))
 
 
-def _first_period(person: Person, collection: Collection) -> int:
+def _first_period(person: PersonState, collection: Collection) -> int:
     """Return the period in which a person consented; 0 if that was before the campaign."""
     return _period(collection, person.since) or 0
 

@@ -30,7 +30,7 @@ class StateError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class PersonState:
     """Who a ledger belongs to: a key made from the id, which itself is never stored."""
 
     key: bytes
@@ -41,7 +41,7 @@ class Person:
     since: float = 0.0  # when it was first given
 
 
-class Fate(StrEnum):
+class DrawOutcome(StrEnum):
     """What became of a draw."""
 
     STORED = "stored"
@@ -78,7 +78,7 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class QueuedReport:
     """A stored report on its way."""
 
     number: int
@@ -111,7 +111,7 @@ class RowClose:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class SpentBudget:
     """What one person has revealed under one name, in millionths of an epsilon."""
 
     life: int
@@ -121,7 +121,7 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentReport:
     """A report in the person's receipt."""
 
     report: Report
@@ -129,7 +129,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class OutboxLimits:
     """How much an outbox may hold."""
 
     reports: int = 100_000
@@ -141,7 +141,7 @@ class State(Protocol):
 
     root: bytes  # the secret that keys and persons' secrets are made from
 
-    def person(self, key: bytes) -> Person:
+    def person(self, key: bytes) -> PersonState:
         """Return a person, made with a fresh secret if new."""
 
     def consenting(self) -> list[bytes]:
@@ -166,10 +166,10 @@ class State(Protocol):
     def close_row(self, key: bytes, series: str, through: int) -> None:
         """Keep that the aggregator closed a person's row, through its epoch's last period."""
 
-    def spent(self, key: bytes) -> Mapping[str, Spent]:
+    def spent(self, key: bytes) -> Mapping[str, SpentBudget]:
         """Return what a person has revealed, by lineage."""
 
-    def commit(self, draws: Sequence[Draw]) -> list[Fate]:
+    def commit(self, draws: Sequence[Draw]) -> list[DrawOutcome]:
         """Charge, freeze and store each draw whose slot is free and whose cost fits; in order."""
 
     def hold(self, old: HeldValue | None, new: HeldValue) -> bool:
@@ -190,7 +190,9 @@ class State(Protocol):
     def drop_held(self, value: HeldValue) -> None:
         """Wipe a held value, unless it was replaced. Committing its period wipes it too."""
 
-    def lease(self, now: float, until: float, most: int, *, hurry: bool = False) -> list[Parcel]:
+    def lease(
+        self, now: float, until: float, most: int, *, hurry: bool = False
+    ) -> list[QueuedReport]:
         """Take reports that are due (hurry: that may leave), for oneself until the lease ends.
 
         The longest due come first. A lease ends by the `now` of whoever asks. Each is about to be
@@ -225,7 +227,7 @@ class State(Protocol):
         The reports only if asked to. It is no loss.
         """
 
-    def expire(self, now: float, bounds: Bounds) -> None:
+    def expire(self, now: float, bounds: OutboxLimits) -> None:
         """Drop what is too old, then the oldest beyond the bounds; count both."""
 
     def row_closes(self, now: float, most: int) -> list[RowClose]:
@@ -240,7 +242,7 @@ class State(Protocol):
     def next_row_close(self) -> float | None:
         """Return when the next request to close a row is due."""
 
-    def sent(self, key: bytes) -> list[Sent]:
+    def sent(self, key: bytes) -> list[SentReport]:
         """Return a person's reports: on their way, delivered or dropped."""
 
     def lose(self, losses: Mapping[tuple[Loss, str], int]) -> None:

@@ -60,7 +60,7 @@ class Loss(StrEnum):
 TRANSPORT = (Loss.AGED, Loss.EVICTED, Loss.CORRUPT)
 
 
-class Tally:
+class LossCounter:
     """Counts losses from any thread without a lock, which a fork could leave held."""
 
     _MOST = 1000

@@ -13,8 +13,8 @@ from itertools import count
 
 from veilcount_shared.report import Report
 
-from . import Draw, Parcel
-from .losses import Loss, Tally
+from . import Draw, QueuedReport
+from .losses import Loss, LossCounter
 
 JITTER = 300.0  # seconds at most until a true value leaves: what is in memory should not stay long
 
@@ -38,7 +38,7 @@ class _Entry:
 class MemoryOutbox:
     """Does for true values what a state's outbox does for stored reports."""
 
-    def __init__(self, losses: Tally) -> None:
+    def __init__(self, losses: LossCounter) -> None:
         """Begin empty."""
         self._losses = losses
         self._numbers = count()
@@ -71,16 +71,18 @@ class MemoryOutbox:
 
     # -- as the outbox of a state --------------------------------------------------------------
 
-    def lease(self, now: float, until: float, most: int, *, hurry: bool = False) -> list[Parcel]:
+    def lease(
+        self, now: float, until: float, most: int, *, hurry: bool = False
+    ) -> list[QueuedReport]:
         """Take values that are due (hurry: that may leave), for oneself until the lease ends."""
-        taken: list[Parcel] = []
+        taken: list[QueuedReport] = []
         with self._lock:
             for number, entry in self._entries.items():
                 due = entry.earliest if hurry else entry.send_at
                 if len(taken) < most and due <= now and entry.leased <= now:
                     entry.leased, entry.tries = until, entry.tries + 1
                     fields = (entry.person, entry.report, entry.send_at, entry.tries)
-                    taken.append(Parcel(number, *fields))
+                    taken.append(QueuedReport(number, *fields))
         return taken
 
     def overdue(self, before: float, beyond: float, most: int) -> list[int]:

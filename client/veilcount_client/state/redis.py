@@ -26,15 +26,15 @@ from redis.retry import Retry
 
 from .interface import (
     KEY_BYTES,
-    Bounds,
     Draw,
-    Fate,
+    DrawOutcome,
     HeldValue,
-    Parcel,
-    Person,
+    OutboxLimits,
+    PersonState,
+    QueuedReport,
     RowClose,
-    Sent,
-    Spent,
+    SentReport,
+    SpentBudget,
     StateError,
 )
 from .key_derivation import new_root, new_salt, root_of, secret_of
@@ -50,7 +50,12 @@ BUCKETS_AT_ONCE = 256
 NEEDED = {"maxmemory-policy": "noeviction", "appendonly": "yes"}
 
 _SET = "see to it that it has " + ", ".join(f"{name} {value}" for name, value in NEEDED.items())
-_FATES = {b"s": Fate.STORED, b"f": Fate.FROZEN, b"o": Fate.OVER_CAP, b"n": Fate.NO_CONSENT}
+_FATES = {
+    b"s": DrawOutcome.STORED,
+    b"f": DrawOutcome.FROZEN,
+    b"o": DrawOutcome.OVER_CAP,
+    b"n": DrawOutcome.NO_CONSENT,
+}
 _CONSENTED = {0: None, 1: True, 2: False}
 _SPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -72,7 +77,7 @@ class RedisState:
 
     # -- persons -------------------------------------------------------------------------------
 
-    def person(self, key: bytes) -> Person:
+    def person(self, key: bytes) -> PersonState:
         """Return a person, made with a fresh secret if new."""
         row = self._run("person", key)
         if row is None:
@@ -81,7 +86,7 @@ class RedisState:
         if row is None:
             raise StateError("the person was forgotten just now")
         consented, since, salt, covered = row
-        return Person(
+        return PersonState(
             key,
             secret_of(self.root, key, salt),
             root_of(self.root, key),
@@ -118,12 +123,12 @@ class RedisState:
         """Keep that the aggregator closed a person's row, through its epoch's last period."""
         self._run("close_row", key, series, through)
 
-    def spent(self, key: bytes) -> Mapping[str, Spent]:
+    def spent(self, key: bytes) -> Mapping[str, SpentBudget]:
         """Return what a person has revealed, by lineage."""
         rows = self._run("spent", key)
-        return {lineage.decode(): Spent(*figures) for lineage, *figures in rows}
+        return {lineage.decode(): SpentBudget(*figures) for lineage, *figures in rows}
 
-    def commit(self, draws: Sequence[Draw]) -> list[Fate]:
+    def commit(self, draws: Sequence[Draw]) -> list[DrawOutcome]:
         """Charge, freeze and store each draw whose slot is free and whose cost fits; in order."""
         fates = self._run_once("commit", *pack_draws(draws))
         return [_FATES[fates[place : place + 1]] for place in range(len(fates))]
@@ -155,11 +160,13 @@ class RedisState:
 
     # -- the outbox ----------------------------------------------------------------------------
 
-    def lease(self, now: float, until: float, most: int, *, hurry: bool = False) -> list[Parcel]:
+    def lease(
+        self, now: float, until: float, most: int, *, hurry: bool = False
+    ) -> list[QueuedReport]:
         """Take reports that are due (hurry: that may leave), for oneself until the lease ends."""
         rows = self._run("lease", float(now), float(until), most, int(hurry))
         return [
-            Parcel(number, person, unpack_report(series, report), *TURN.unpack(turn))
+            QueuedReport(number, person, unpack_report(series, report), *TURN.unpack(turn))
             for number, person, turn, series, report in rows
         ]
 
@@ -196,16 +203,16 @@ class RedisState:
         """Wipe what is held of a series that is no longer collected, and its waiting reports."""
         self._run("retire", series, int(reports))
 
-    def expire(self, now: float, bounds: Bounds) -> None:
+    def expire(self, now: float, bounds: OutboxLimits) -> None:
         """Drop what is too old, then the oldest beyond the bounds; count both."""
         left = 0
         while not left:
             left = self._run("expire", float(now), bounds.reports, bounds.message_bytes, AT_ONCE)
 
-    def sent(self, key: bytes) -> list[Sent]:
+    def sent(self, key: bytes) -> list[SentReport]:
         """Return a person's reports: on their way, delivered or dropped."""
         return [
-            Sent(unpack_report(series, report), status.decode())
+            SentReport(unpack_report(series, report), status.decode())
             for _, status, series, report in sorted(self._run("sent", key))
         ]
 

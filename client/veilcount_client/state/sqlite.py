@@ -12,15 +12,15 @@ from .interface import (
     KEPT,
     PUT_OFF,
     ROW_CLOSED,
-    Bounds,
     Draw,
-    Fate,
+    DrawOutcome,
     HeldValue,
-    Parcel,
-    Person,
+    OutboxLimits,
+    PersonState,
+    QueuedReport,
     RowClose,
-    Sent,
-    Spent,
+    SentReport,
+    SpentBudget,
 )
 from .key_derivation import new_salt, root_of, secret_of
 from .losses import Loss
@@ -38,7 +38,7 @@ class SqliteState(SqliteFile):
 
     # -- persons -------------------------------------------------------------------------------
 
-    def person(self, key: bytes) -> Person:
+    def person(self, key: bytes) -> PersonState:
         """Return a person, made with a fresh secret if new."""
         row = self._read("select salt, consented, covered, since from person where key = ?", key)
         if not row:
@@ -46,7 +46,7 @@ class SqliteState(SqliteFile):
                 _add_person(database, key)
             return self.person(key)
         salt, consented, covered, since = row[0]
-        return Person(
+        return PersonState(
             key,
             secret_of(self.root, key, salt),
             root_of(self.root, key),
@@ -102,15 +102,15 @@ class SqliteState(SqliteFile):
                 (key, bytes.fromhex(series), through, ROW_CLOSED),
             )
 
-    def spent(self, key: bytes) -> Mapping[str, Spent]:
+    def spent(self, key: bytes) -> Mapping[str, SpentBudget]:
         """Return what a person has revealed, by lineage."""
         rows = self._read(
             "select lineage, life, first_day, end_day, range_spent from ledger where person = ?",
             key,
         )
-        return {lineage: Spent(*figures) for lineage, *figures in rows}
+        return {lineage: SpentBudget(*figures) for lineage, *figures in rows}
 
-    def commit(self, draws: Sequence[Draw]) -> list[Fate]:
+    def commit(self, draws: Sequence[Draw]) -> list[DrawOutcome]:
         """Charge, freeze and store each draw whose slot is free and whose cost fits; in order."""
         with self._writing() as database:
             return [_commit(database, draw) for draw in draws]
@@ -152,7 +152,9 @@ class SqliteState(SqliteFile):
 
     # -- the outbox ----------------------------------------------------------------------------
 
-    def lease(self, now: float, until: float, most: int, *, hurry: bool = False) -> list[Parcel]:
+    def lease(
+        self, now: float, until: float, most: int, *, hurry: bool = False
+    ) -> list[QueuedReport]:
         """Take reports that are due (hurry: that may leave), for oneself until the lease ends."""
         with self._writing() as database:
             rows = database.execute(
@@ -226,7 +228,7 @@ class SqliteState(SqliteFile):
             if reports:
                 database.execute("delete from report where series = ? and status = 'waiting'", name)
 
-    def expire(self, now: float, bounds: Bounds) -> None:
+    def expire(self, now: float, bounds: OutboxLimits) -> None:
         """Drop what is too old, then the oldest beyond the bounds; count both."""
         with self._reading() as database:
             if not (_aged(database, now) or _beyond(database, bounds)):
@@ -237,7 +239,7 @@ class SqliteState(SqliteFile):
             for number in _beyond(database, bounds):
                 _finish(database, number, Loss.EVICTED.value)
 
-    def sent(self, key: bytes) -> list[Sent]:
+    def sent(self, key: bytes) -> list[SentReport]:
         """Return a person's reports: on their way, delivered or dropped."""
         with self._reading() as database:
             rows = database.execute(
@@ -245,7 +247,7 @@ class SqliteState(SqliteFile):
                 " where person = ? order by number",
                 (key,),
             )
-            return [Sent(_report(*row), status) for status, *row in rows]
+            return [SentReport(_report(*row), status) for status, *row in rows]
 
     # -- rows to be closed ---------------------------------------------------------------------
 
@@ -312,14 +314,14 @@ def _used(database: sqlite3.Connection, key: bytes, series: bytes) -> tuple[int,
     return (row[0], row[1]) if row else (-1, 0)
 
 
-def _commit(database: sqlite3.Connection, draw: Draw) -> Fate:
+def _commit(database: sqlite3.Connection, draw: Draw) -> DrawOutcome:
     if not _consented(database, draw.person):
-        return Fate.NO_CONSENT
-    if not draw.free and (fate := _spend(database, draw)) is not Fate.STORED:
+        return DrawOutcome.NO_CONSENT
+    if not draw.free and (fate := _spend(database, draw)) is not DrawOutcome.STORED:
         return fate
     if draw.report is not None:
         _store(database, draw, draw.report)
-    return Fate.STORED
+    return DrawOutcome.STORED
 
 
 def _consented(database: sqlite3.Connection, key: bytes) -> bool:
@@ -327,22 +329,22 @@ def _consented(database: sqlite3.Connection, key: bytes) -> bool:
     return bool(row and row[0])
 
 
-def _spend(database: sqlite3.Connection, draw: Draw) -> Fate:
+def _spend(database: sqlite3.Connection, draw: Draw) -> DrawOutcome:
     series = bytes.fromhex(draw.series)
     period, answers = _used(database, draw.person, series)
     # Periods only move forward: a clock set back finds its slots spent.
     free = draw.answer == 0 if draw.period > period else draw.answer == answers
     if draw.period < period or not free:
-        return Fate.FROZEN
+        return DrawOutcome.FROZEN
     if not _charge(database, draw):
-        return Fate.OVER_CAP
+        return DrawOutcome.OVER_CAP
     database.execute(
         "insert into used values (?, ?, ?, ?) on conflict do update"
         " set period = excluded.period, answers = excluded.answers",
         (draw.person, series, draw.period, draw.answer + 1),
     )
     _drop_held(database, draw.person, series, draw.period)
-    return Fate.STORED
+    return DrawOutcome.STORED
 
 
 def _charge(database: sqlite3.Connection, draw: Draw) -> bool:
@@ -407,9 +409,9 @@ def _drop_held(database: sqlite3.Connection, key: bytes, series: bytes, period: 
     )
 
 
-def _parcel(row: tuple[Any, ...]) -> Parcel:
+def _parcel(row: tuple[Any, ...]) -> QueuedReport:
     number, person, *fields, send_at, tries = row
-    return Parcel(number, person, _report(*fields), send_at, tries + 1)
+    return QueuedReport(number, person, _report(*fields), send_at, tries + 1)
 
 
 def _report(series: bytes, *fields: Any) -> Report:
@@ -444,7 +446,7 @@ def _aged(database: sqlite3.Connection, now: float) -> list[int]:
     return [number for (number,) in rows]
 
 
-def _beyond(database: sqlite3.Connection, bounds: Bounds) -> list[int]:
+def _beyond(database: sqlite3.Connection, bounds: OutboxLimits) -> list[int]:
     """Return the oldest waiting reports that do not fit in count or in bytes."""
     count, size = database.execute(
         "select count(*), coalesce(sum(length(message)), 0) from report where status = 'waiting'"

@@ -6,6 +6,6 @@ With pytest, take the fixture `veilcount`; with anything else, `with Kit() as ve
 from .clock import SettableClock as SettableClock
 from .harness import Kit as Kit
 from .recorded_values import Recorded as Recorded
-from .seeded_randomness import SeededCoins as SeededCoins
+from .seeded_randomness import SeededRandomSource as SeededRandomSource
 from .transports import RecordingTransport as RecordingTransport
 from .transports import WsgiTransport as WsgiTransport

@@ -19,12 +19,12 @@ from veilcount_shared.report import Report
 
 from ..client import Client, Person
 from ..delivery.worker import Worker
-from ..recording.recorder import Record
+from ..recording.recorder import RecordCall
 from ..state.key_derivation import key_of
 from . import patching
 from .clock import SettableClock, opening
 from .recorded_values import Recorded, segments_of
-from .seeded_randomness import SeededCoins
+from .seeded_randomness import SeededRandomSource
 from .transports import RecordingTransport
 
 PACE = 3600.0  # when time passes, what is due is done at least this far apart
@@ -88,7 +88,7 @@ class Kit:
             directory = undo.enter_context(tempfile.TemporaryDirectory(prefix="veilcount-test-"))
             undo.enter_context(patching.environment())
             undo.enter_context(patching.places(directory))
-            undo.enter_context(patching.secrets(SeededCoins(self._seed)))
+            undo.enter_context(patching.secrets(SeededRandomSource(self._seed)))
             undo.enter_context(patching.persons(self._meet))
             undo.enter_context(patching.records(self._see))
             undo.enter_context(patching.constructor(self._reroute()))
@@ -113,7 +113,7 @@ class Kit:
             "strict": True,
             "threaded": False,
             "clock": self.clock,
-            "coins": SeededCoins(self._seed + len(self._clients)),
+            "coins": SeededRandomSource(self._seed + len(self._clients)),
             "transport": self.transport,
         }
 
@@ -139,7 +139,7 @@ class Kit:
         if self.consent is not None and person.consented is None:
             person.consent(self.consent)
 
-    def _see(self, worker: Worker, record: Record) -> None:
+    def _see(self, worker: Worker, record: RecordCall) -> None:
         """List what a person records who consented."""
         key = key_of(worker.state.root, record.person)
         if worker.state.person(key).consented:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from veilcount_shared import Coins
+from veilcount_shared import RandomSource
 
 from .. import client as made_here
 from ..client import Client, Person
 from ..delivery.worker import Worker
-from ..recording.recorder import Record
+from ..recording.recorder import RecordCall
 from ..settings import KILL_SWITCHES, Settings
 from ..state import key_derivation as state_secrets
 from ..state.location import place_of
@@ -43,12 +43,12 @@ def persons(meet: Callable[[Person], None]) -> Replacement:
     return patch.object(Client, "person", person)
 
 
-def records(see: Callable[[Worker, Record], None]) -> Replacement:
+def records(see: Callable[[Worker, RecordCall], None]) -> Replacement:
     """Have `see` look at every record on its way into the queue."""
     original = Worker.put
 
     @functools.wraps(original)
-    def put(worker: Worker, record: Record) -> bool:
+    def put(worker: Worker, record: RecordCall) -> bool:
         see(worker, record)
         return original(worker, record)
 
@@ -67,7 +67,7 @@ def places(directory: str) -> Replacement:
 
 
 @contextmanager
-def secrets(coins: Coins) -> Iterator[None]:
+def secrets(coins: RandomSource) -> Iterator[None]:
     """Make every person's secret from these coins: who answers when is the same in each run."""
 
     def drawn(size: int) -> bytes:

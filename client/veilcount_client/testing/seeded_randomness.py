@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 from typing import ClassVar
 
-from veilcount_shared.randomness import WORD_BITS, Coins
+from veilcount_shared.randomness import WORD_BITS, RandomSource
 
 
-class SeededCoins(Coins):
+class SeededRandomSource(RandomSource):
     """Coins that fall alike for one seed. Predictable, hence no privacy at all."""
 
     __slots__ = ("_random",)

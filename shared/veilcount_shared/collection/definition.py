@@ -11,19 +11,34 @@ from math import prod
 from .. import periods
 from ..domain import GRID_BITS, Boolean, Choice, Cross, Number
 from ..errors import MessageOutOfRange, TrueValueRefused, UnknownSegment
-from ..mechanisms import Distribution, Hierarchy, Mean, Plain, Plane, Subset, plan
+from ..mechanisms import (
+    DistributionMechanism,
+    Identity,
+    MeanMechanism,
+    ProjectiveGeometry,
+    RangeTree,
+    SubsetSelection,
+    plan,
+)
 from ..periods import Unit
-from ..randomness import Coins
+from ..randomness import RandomSource
 from . import canonical, validation
 from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
 
-_BY_MEASURE: dict[Measure, type[Mean | Distribution | Hierarchy]] = {
-    Measure.MEAN: Mean,
-    Measure.DISTRIBUTION: Distribution,
-    Measure.RANGES: Hierarchy,
+_BY_MEASURE: dict[Measure, type[MeanMechanism | DistributionMechanism | RangeTree]] = {
+    Measure.MEAN: MeanMechanism,
+    Measure.DISTRIBUTION: DistributionMechanism,
+    Measure.RANGES: RangeTree,
 }
 
-Design = Subset | Plane | Mean | Distribution | Hierarchy | Plain
+Mechanism = (
+    SubsetSelection
+    | ProjectiveGeometry
+    | MeanMechanism
+    | DistributionMechanism
+    | RangeTree
+    | Identity
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,10 +126,10 @@ class Collection:
     # -- the design ----------------------------------------------------------------------------
 
     @cached_property
-    def design(self) -> Design:
+    def design(self) -> Mechanism:
         """The randomizer; for a trusted curator, none."""
         if self.model is Model.CENTRAL:
-            return Plain(self.inputs)
+            return Identity(self.inputs)
         if isinstance(self.domain, Number):
             assert self.measure is not None, "rules.check has required it"  # noqa: S101 - told to the type checker
             return _BY_MEASURE[self.measure].at(self.unit_epsilon)
@@ -137,19 +152,19 @@ class Collection:
         """The fixed width of a message on the wire."""
         return -(-self.message_bits // 8)
 
-    def randomize(self, value: object, coins: Coins) -> int:
+    def randomize(self, value: object, coins: RandomSource) -> int:
         """Return the message of any value whatever: epsilon-LDP, and never an error."""
         return self._randomizer.randomize(self.domain.input(value, coins), coins)
 
-    def randomize_absent(self, coins: Coins) -> int:
+    def randomize_absent(self, coins: RandomSource) -> int:
         """Return the message of a period without a record, where presence is hidden."""
         if self.presence is not Presence.HIDDEN:
             raise TrueValueRefused(self.name, "presence is public: a period without a record is")
         return self._randomizer.randomize(self.inputs - 1, coins)
 
-    def reveal(self, value: object, coins: Coins) -> int:
+    def reveal(self, value: object, coins: RandomSource) -> int:
         """Return the true value's message, for a trusted curator and nobody else."""
-        if not isinstance(self.design, Plain):
+        if not isinstance(self.design, Identity):
             raise TrueValueRefused(self.name, "the model is local: use randomize()")
         place = self.domain.input(value, coins)
         if isinstance(self.domain, Number):  # from the grid to the nearest integer of the range
@@ -170,8 +185,10 @@ class Collection:
         return message
 
     @cached_property
-    def _randomizer(self) -> Subset | Plane | Mean | Distribution | Hierarchy:
-        if isinstance(self.design, Plain):
+    def _randomizer(
+        self,
+    ) -> SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism | RangeTree:
+        if isinstance(self.design, Identity):
             raise TrueValueRefused(self.name, "the model is central: use reveal()")
         return self.design
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import sqrt
 
 from ..domain import Cross
-from ..mechanisms import Hierarchy, Mean, Plane, Subset
+from ..mechanisms import MeanMechanism, ProjectiveGeometry, RangeTree, SubsetSelection
 from .definition import Collection
 from .enums import Held, Model, Takes
 from .held_values import explain_held
@@ -60,7 +60,7 @@ def _spends_much(collection: Collection) -> Iterator[Remark]:
 def _sees_little(collection: Collection, answers: int) -> Iterator[Remark]:
     """Compare the predicted margin with what the domain needs: its values' average share."""
     design = collection.design
-    if isinstance(design, Subset | Plane):
+    if isinstance(design, SubsetSelection | ProjectiveGeometry):
         margin = _margin(design, answers)
         if margin > 1 / collection.inputs:
             yield Remark(
@@ -69,7 +69,7 @@ def _sees_little(collection: Collection, answers: int) -> Iterator[Remark]:
                 f" average share of {collection.inputs:,} values: fewer values, more answers or a"
                 " larger epsilon, or look only at the most common values",
             )
-    elif isinstance(design, Mean):
+    elif isinstance(design, MeanMechanism):
         margin = Z95 * sqrt(design.variance / answers) / 2
         if margin > 1 / 10:
             yield Remark(
@@ -77,7 +77,7 @@ def _sees_little(collection: Collection, answers: int) -> Iterator[Remark]:
                 f"with {answers:,} answers the mean is known to +/- {margin:.0%} of the range: a"
                 " narrower range, more answers or a larger epsilon",
             )
-    elif isinstance(design, Hierarchy):
+    elif isinstance(design, RangeTree):
         top = design.levels[0]  # its nodes are quarters; a level has its share of the answers
         margin = _margin(top, answers / len(design.levels))
         if margin > 1 / 10:
@@ -88,7 +88,7 @@ def _sees_little(collection: Collection, answers: int) -> Iterator[Remark]:
             )
 
 
-def _margin(design: Subset | Plane, answers: float) -> float:
+def _margin(design: SubsetSelection | ProjectiveGeometry, answers: float) -> float:
     """Return half the interval of a share near 0."""
     p, q = design.P, design.Q
     return Z95 * sqrt(q * (1 - q) / answers) / float(p - q)

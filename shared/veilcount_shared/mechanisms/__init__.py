@@ -1,11 +1,11 @@
 """The two-level designs: how a value's input becomes a message, and the exact law of it."""
 
-from .identity import Plain as Plain
-from .mean import Mean as Mean
-from .projective_geometry import Plane as Plane
-from .range_tree import Hierarchy as Hierarchy
-from .selection import Plan as Plan
+from .identity import Identity as Identity
+from .mean import MeanMechanism as MeanMechanism
+from .projective_geometry import ProjectiveGeometry as ProjectiveGeometry
+from .range_tree import RangeTree as RangeTree
+from .selection import Selection as Selection
 from .selection import plan as plan
-from .square_wave import Distribution as Distribution
-from .square_wave import Window as Window
-from .subset_selection import Subset as Subset
+from .square_wave import DistributionMechanism as DistributionMechanism
+from .square_wave import SquareWave as SquareWave
+from .subset_selection import SubsetSelection as SubsetSelection

@@ -29,7 +29,7 @@ def is_prime(n: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FiniteField:
     """GF(q), with rows of products for q = 2^m."""
 
     q: int
@@ -63,9 +63,9 @@ class Field:
 
 
 @lru_cache(maxsize=256)
-def field_of(q: int) -> Field:
+def field_of(q: int) -> FiniteField:
     """Return GF(q); its tables are made once."""
-    return Field(q)
+    return FiniteField(q)
 
 
 def _products(q: int) -> tuple[bytes, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class Identity:
     """One configuration: k inputs, each its own message."""
 
     k: int

@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import Any
 
 from ..domain import GRID
-from ..randomness import WORDS, Coins
-from .square_wave import Window
+from ..randomness import WORDS, RandomSource
+from .square_wave import SquareWave
 
 #: (M, W, the upper half of the antisymmetric levels; an odd M has 0 in the middle), each found by
 #: minimizing the worst variance at one epsilon from 0.1 to 8. Part of the protocol.
@@ -45,10 +45,10 @@ TABLES: tuple[tuple[int, int, tuple[int, ...]], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
+class MeanMechanism:
     """A window and the values of its levels."""
 
-    window: Window
+    window: SquareWave
     values: tuple[int, ...]
     bits: int = field(init=False)
     _ends: tuple[int, ...] = field(init=False, repr=False, compare=False)
@@ -63,7 +63,7 @@ class Mean:
         object.__setattr__(self, "_ends", self._grid_ends())
 
     @classmethod
-    def at(cls, epsilon: Fraction) -> Mean:
+    def at(cls, epsilon: Fraction) -> MeanMechanism:
         """Return the table with the least worst variance at this epsilon."""
         return _best(epsilon)
 
@@ -121,11 +121,11 @@ class Mean:
         worst = max(_top(one, two) for one, two in pairwise(points))
         return worst / half**2
 
-    def randomize(self, grid: int, coins: Coins) -> int:
+    def randomize(self, grid: int, coins: RandomSource) -> int:
         """Return the message of a point of the number's grid."""
         return self.window.randomize(self.start(grid, coins), coins)
 
-    def start(self, grid: int, coins: Coins) -> int:
+    def start(self, grid: int, coins: RandomSource) -> int:
         """Round the grid point to a start: up with exactly the probability that keeps the mean."""
         ends = self._ends
         place = grid * (ends[-1] // GRID)
@@ -173,9 +173,9 @@ def _top(one: tuple[Fraction, Fraction], two: tuple[Fraction, Fraction]) -> Frac
 
 
 @lru_cache(maxsize=256)
-def _best(epsilon: Fraction) -> Mean:
+def _best(epsilon: Fraction) -> MeanMechanism:
     candidates = []
     for levels, width, half in TABLES:
         values = (*(-value for value in reversed(half) if value or levels % 2 == 0), *half)
-        candidates.append(Mean(Window.at(epsilon, levels, width), values))
+        candidates.append(MeanMechanism(SquareWave.at(epsilon, levels, width), values))
     return min(candidates, key=lambda mean: mean.variance)

@@ -15,8 +15,8 @@ from typing import Any
 
 from ..epsilon import satisfies, threshold
 from ..errors import EpsilonError
-from ..randomness import WORDS, Coins
-from .finite_field import Field, field_of
+from ..randomness import WORDS, RandomSource
+from .finite_field import FiniteField, field_of
 
 
 def points(q: int, t: int) -> int:
@@ -25,7 +25,7 @@ def points(q: int, t: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Plane:
+class ProjectiveGeometry:
     """One configuration: k inputs among the points of PG(t-1, q), P = a / 2^64."""
 
     k: int
@@ -37,7 +37,7 @@ class Plane:
     owned: int = field(init=False)
     shared: int = field(init=False)
     bits: int = field(init=False)
-    _field: Field = field(init=False, repr=False, compare=False)
+    _field: FiniteField = field(init=False, repr=False, compare=False)
     _starts: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class Plane:
         return self.messages
 
     @classmethod
-    def at(cls, epsilon: Fraction, k: int, q: int, t: int) -> Plane:
+    def at(cls, epsilon: Fraction, k: int, q: int, t: int) -> ProjectiveGeometry:
         """Return the configuration that uses all of epsilon."""
         return cls(k, q, t, threshold(epsilon, points(q, t - 1), points(q, t)), epsilon)
 
@@ -80,7 +80,7 @@ class Plane:
         outside = Fraction(self.owned - self.shared, self.messages - self.owned)
         return self.P * inside + (1 - self.P) * outside
 
-    def randomize(self, x: int, coins: Coins) -> int:
+    def randomize(self, x: int, coins: RandomSource) -> int:
         """Return the message of input x, with two draws and no rejection of a hyperplane.
 
         Let i be x's pivot. The normals u with <u, x> = 0 are fixed by their t-1 other coordinates,

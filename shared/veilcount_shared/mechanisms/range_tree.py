@@ -20,28 +20,28 @@ from typing import Any
 
 from ..domain import GRID_BITS
 from ..epsilon import exp_lower
-from ..randomness import Coins
-from .projective_geometry import Plane
+from ..randomness import RandomSource
+from .projective_geometry import ProjectiveGeometry
 from .selection import plane_variance, planes, subset_variance
 from .square_wave import BUCKET_BITS, BUCKETS
-from .subset_selection import Subset
+from .subset_selection import SubsetSelection
 
 BRANCH_BITS = 2
 LEVEL_BITS = range(BRANCH_BITS, BUCKET_BITS + 1, BRANCH_BITS)  # log2 of each level's nodes
 MAX_LEVEL_CELLS = 4096  # counters the server keeps for one level
 
-Level = Subset | Plane
+LevelMechanism = SubsetSelection | ProjectiveGeometry
 
 
 @dataclass(frozen=True, slots=True)
-class Hierarchy:
+class RangeTree:
     """The designs of the levels, from 4 nodes to 256.
 
     Message m is number m - starts[l] of level l, the last with starts[l] <= m; there it is the
     reported node itself (a subset of one) or a hyperplane's number. A tally counts messages.
     """
 
-    levels: tuple[Level, ...]
+    levels: tuple[LevelMechanism, ...]
     starts: tuple[int, ...] = field(init=False)
     messages: int = field(init=False)
     bits: int = field(init=False)
@@ -52,7 +52,7 @@ class Hierarchy:
             raise ValueError("give levels of 4, 16, 64 and 256 nodes")
         if len({level.epsilon for level in self.levels}) > 1:
             raise ValueError("every level reports at the same epsilon")
-        if any(isinstance(level, Subset) and level.w > 1 for level in self.levels):
+        if any(isinstance(level, SubsetSelection) and level.w > 1 for level in self.levels):
             raise ValueError("a level's subsets have one member: its messages are 0, 1, 2, ...")
         starts = tuple(accumulate((level.messages for level in self.levels), initial=0))
         object.__setattr__(self, "starts", starts[:-1])
@@ -60,7 +60,7 @@ class Hierarchy:
         object.__setattr__(self, "bits", (starts[-1] - 1).bit_length())
 
     @classmethod
-    def at(cls, epsilon: Fraction) -> Hierarchy:
+    def at(cls, epsilon: Fraction) -> RangeTree:
         """Return the levels with the least variance at this epsilon."""
         return _best(epsilon)
 
@@ -87,7 +87,7 @@ class Hierarchy:
         """Return the node of a level that holds a bucket."""
         return bucket >> BUCKET_BITS - LEVEL_BITS[level]
 
-    def randomize(self, grid: int, coins: Coins) -> int:
+    def randomize(self, grid: int, coins: RandomSource) -> int:
         """Return the message of a point of the number's grid."""
         level = coins.below(len(self.levels))
         node = self.node(level, self.bucket(grid))
@@ -102,7 +102,9 @@ class Hierarchy:
         level = self.level(message)
         design, node = self.levels[level], self.node(level, bucket)
         number = message - self.starts[level]
-        return number == node if isinstance(design, Subset) else design.supports(number, node)
+        return (
+            number == node if isinstance(design, SubsetSelection) else design.supports(number, node)
+        )
 
     def valid(self, message: int) -> bool:
         """Whether this is a message at all."""
@@ -115,15 +117,15 @@ class Hierarchy:
 
 
 @lru_cache(maxsize=256)
-def _best(epsilon: Fraction) -> Hierarchy:
-    return Hierarchy(tuple(_level(1 << bits, epsilon) for bits in LEVEL_BITS))
+def _best(epsilon: Fraction) -> RangeTree:
+    return RangeTree(tuple(_level(1 << bits, epsilon) for bits in LEVEL_BITS))
 
 
-def _level(k: int, epsilon: Fraction) -> Level:
+def _level(k: int, epsilon: Fraction) -> LevelMechanism:
     """Return the subset of one, or the plane (the first of the best) that beats its variance."""
     e = exp_lower(epsilon)
     found = [(plane_variance(k, q, t, e), q, t) for q, t in planes(k, e, MAX_LEVEL_CELLS)]
     if not found or min(found)[0] >= subset_variance(k, 1, e):
-        return Subset.at(epsilon, k, 1)
+        return SubsetSelection.at(epsilon, k, 1)
     _, q, t = min(found)
-    return Plane.at(epsilon, k, q, t)
+    return ProjectiveGeometry.at(epsilon, k, q, t)

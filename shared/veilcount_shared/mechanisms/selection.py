@@ -15,8 +15,8 @@ from functools import lru_cache
 
 from ..epsilon import epsilon_of, exp_lower
 from .finite_field import POLYNOMIALS, is_prime
-from .projective_geometry import Plane, points
-from .subset_selection import Subset
+from .projective_geometry import ProjectiveGeometry, points
+from .subset_selection import SubsetSelection
 
 MAX_INPUTS = 1 << 20
 SHORT_BITS = 256  # a subset message of this length is always acceptable
@@ -28,10 +28,10 @@ POOR = Fraction("1.035")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Selection:
     """A design and what it costs."""
 
-    design: Subset | Plane
+    design: SubsetSelection | ProjectiveGeometry
     variance: float  # n times the variance of a frequency near 0
     ratio: (
         float  # variance at the uniform distribution, to the best that any mechanism reaches [YB18]
@@ -43,7 +43,7 @@ class Plan:
         return self.design.bits
 
 
-def plan(k: int, epsilon: int | str | Fraction) -> Plan:
+def plan(k: int, epsilon: int | str | Fraction) -> Selection:
     """Return the design for k inputs at this epsilon."""
     if not 2 <= k <= MAX_INPUTS:  # noqa: PLR2004 - one input is no question
         raise ValueError(f"k = {k}: give 2 to {MAX_INPUTS:,}")
@@ -51,7 +51,7 @@ def plan(k: int, epsilon: int | str | Fraction) -> Plan:
 
 
 @lru_cache(maxsize=4096)
-def _plan(k: int, epsilon: Fraction) -> Plan:
+def _plan(k: int, epsilon: Fraction) -> Selection:
     e = exp_lower(epsilon)
     w = best_subset(k, e)
     optimum = subset_variance(k, w, e)
@@ -60,8 +60,8 @@ def _plan(k: int, epsilon: Fraction) -> Plan:
         best = _best_plane(k, e)
         if best and (best[0] <= POOR * optimum or bits > LONG_BITS):
             variance, q, t = best
-            return _priced(Plane.at(epsilon, k, q, t), variance / optimum)
-    return _priced(Subset.at(epsilon, k, w), Fraction(1))
+            return _priced(ProjectiveGeometry.at(epsilon, k, q, t), variance / optimum)
+    return _priced(SubsetSelection.at(epsilon, k, w), Fraction(1))
 
 
 def best_subset(k: int, e: Fraction) -> int:
@@ -77,9 +77,9 @@ def subset_bits(k: int, w: int) -> int:
     return label if w == 1 else min(k, w * label)
 
 
-def _priced(design: Subset | Plane, ratio: Fraction) -> Plan:
+def _priced(design: SubsetSelection | ProjectiveGeometry, ratio: Fraction) -> Selection:
     p, q = design.P, design.Q
-    return Plan(design, float(q * (1 - q) / (p - q) ** 2), float(ratio))
+    return Selection(design, float(q * (1 - q) / (p - q) ** 2), float(ratio))
 
 
 def subset_variance(k: int, w: int, e: Fraction) -> Fraction:

@@ -12,14 +12,14 @@ from typing import Any
 from ..domain import GRID_BITS
 from ..epsilon import exp_lower, satisfies, threshold
 from ..errors import EpsilonError
-from ..randomness import WORDS, Coins
+from ..randomness import WORDS, RandomSource
 
 BUCKET_BITS = 8
 BUCKETS = 1 << BUCKET_BITS
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class SquareWave:
     """One configuration: M levels, windows of W, P = a / 2^64."""
 
     levels: int
@@ -35,7 +35,7 @@ class Window:
             )
 
     @classmethod
-    def at(cls, epsilon: Fraction, levels: int, width: int) -> Window:
+    def at(cls, epsilon: Fraction, levels: int, width: int) -> SquareWave:
         """Return the configuration that uses all of epsilon."""
         return cls(levels, width, threshold(epsilon, width, levels), epsilon)
 
@@ -72,7 +72,7 @@ class Window:
             for start in range(self.inputs)
         )
 
-    def randomize(self, start: int, coins: Coins) -> int:
+    def randomize(self, start: int, coins: RandomSource) -> int:
         """Return the message of a start."""
         if coins.bernoulli(self.a):
             return start + coins.below(self.width)
@@ -89,10 +89,10 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
+class DistributionMechanism:
     """The square wave over 256 buckets of the range."""
 
-    window: Window
+    window: SquareWave
     bits: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,11 +102,11 @@ class Distribution:
         object.__setattr__(self, "bits", self.window.bits)
 
     @classmethod
-    def at(cls, epsilon: Fraction) -> Distribution:
+    def at(cls, epsilon: Fraction) -> DistributionMechanism:
         """Return the half-width b that keeps most information, W = 2b + 1 [LWLS20, sec. 5.3]."""
         e = exp_lower(epsilon)
         b = int(BUCKETS * (epsilon * e - e + 1) / (2 * e * (e - 1 - epsilon)))
-        return cls(Window.at(epsilon, BUCKETS + 2 * b, 2 * b + 1))
+        return cls(SquareWave.at(epsilon, BUCKETS + 2 * b, 2 * b + 1))
 
     @property
     def inputs(self) -> int:
@@ -142,7 +142,7 @@ class Distribution:
         """Return the bucket of a grid point; the upper end belongs to the last."""
         return min(grid >> GRID_BITS - BUCKET_BITS, BUCKETS - 1)
 
-    def randomize(self, grid: int, coins: Coins) -> int:
+    def randomize(self, grid: int, coins: RandomSource) -> int:
         """Return the message of a point of the number's grid."""
         return self.window.randomize(self.bucket(grid), coins)
 

@@ -16,11 +16,11 @@ from typing import Any
 
 from ..epsilon import satisfies, threshold
 from ..errors import EpsilonError
-from ..randomness import WORDS, Coins
+from ..randomness import WORDS, RandomSource
 
 
 @dataclass(frozen=True, slots=True)
-class Subset:
+class SubsetSelection:
     """One configuration: k inputs, subsets of w, P = a / 2^64."""
 
     k: int
@@ -44,7 +44,7 @@ class Subset:
         _set(self, "bits", self.k if masked else self.w * label_bits)
 
     @classmethod
-    def at(cls, epsilon: Fraction, k: int, w: int) -> Subset:
+    def at(cls, epsilon: Fraction, k: int, w: int) -> SubsetSelection:
         """Return the configuration that uses all of epsilon."""
         return cls(k, w, threshold(epsilon, w, k), epsilon)
 
@@ -69,7 +69,7 @@ class Subset:
         inside, outside = Fraction(self.w - 1, self.k - 1), Fraction(self.w, self.k - 1)
         return self.P * inside + (1 - self.P) * outside
 
-    def randomize(self, x: int, coins: Coins) -> int:
+    def randomize(self, x: int, coins: RandomSource) -> int:
         """Return the message of input x."""
         inside = coins.bernoulli(self.a)
         if self.w == 1:
@@ -108,7 +108,7 @@ class Subset:
     # Both draw a uniform subset of the k - 1 inputs that are not x: numbered 0..k-2, then moved up
     # by one from x on. A mask is drawn as `Coins.sample` draws a set, with bits for members.
 
-    def _draw_mask(self, x: int, others: int, *, inside: bool, coins: Coins) -> int:
+    def _draw_mask(self, x: int, others: int, *, inside: bool, coins: RandomSource) -> int:
         below, mask = coins.below, 0
         for top in range(self.k - 1 - others, self.k - 1):
             bit = 1 << below(top + 1)
@@ -116,7 +116,7 @@ class Subset:
         upper = mask >> x
         return (mask ^ upper << x) | (upper << 1 | inside) << x
 
-    def _draw_members(self, x: int, others: int, *, inside: bool, coins: Coins) -> int:
+    def _draw_members(self, x: int, others: int, *, inside: bool, coins: RandomSource) -> int:
         members = [member + (member >= x) for member in coins.sample(self.k - 1, others)]
         if inside:
             members.append(x)

@@ -23,7 +23,14 @@ from veilcount_aggregator.analysis.amplification import (
 from veilcount_shared import plan
 from veilcount_shared.composition import Overlap, overlaps, shuffled
 from veilcount_shared.epsilon import exp_lower, exp_upper
-from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plane, Subset, Window
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    MeanMechanism,
+    ProjectiveGeometry,
+    RangeTree,
+    SquareWave,
+    SubsetSelection,
+)
 
 ONE, TWO, FOUR = Fraction(1), Fraction(2), Fraction(4)
 DELTA = Fraction(1, 10**6)
@@ -60,40 +67,42 @@ def exact_delta(
 
 
 SMALL = [
-    (Subset.at(ONE, 2, 1), 4),
-    (Subset.at(TWO, 2, 1), 4),
-    (Subset.at(ONE, 3, 1), 4),
-    (Subset.at(TWO, 3, 1), 4),
-    (Subset.at(TWO, 4, 1), 4),
-    (Subset.at(ONE, 4, 2), 3),
-    (Subset.at(TWO, 4, 2), 3),
-    (Subset.at(FOUR, 3, 2), 3),
-    (Plane.at(ONE, 7, 2, 3), 2),
-    (Plane.at(TWO, 5, 2, 3), 2),
-    (Window.at(ONE, 4, 2), 4),
-    (Window.at(TWO, 5, 2), 3),
-    (Window.at(TWO, 5, 3), 3),
+    (SubsetSelection.at(ONE, 2, 1), 4),
+    (SubsetSelection.at(TWO, 2, 1), 4),
+    (SubsetSelection.at(ONE, 3, 1), 4),
+    (SubsetSelection.at(TWO, 3, 1), 4),
+    (SubsetSelection.at(TWO, 4, 1), 4),
+    (SubsetSelection.at(ONE, 4, 2), 3),
+    (SubsetSelection.at(TWO, 4, 2), 3),
+    (SubsetSelection.at(FOUR, 3, 2), 3),
+    (ProjectiveGeometry.at(ONE, 7, 2, 3), 2),
+    (ProjectiveGeometry.at(TWO, 5, 2, 3), 2),
+    (SquareWave.at(ONE, 4, 2), 4),
+    (SquareWave.at(TWO, 5, 2), 3),
+    (SquareWave.at(TWO, 5, 3), 3),
 ]
 
 
-def overlap_of(design: Subset | Plane | Window) -> tuple[Overlap, ...]:
+def overlap_of(design: SubsetSelection | ProjectiveGeometry | SquareWave) -> tuple[Overlap, ...]:
     """A bare window's: its two ends."""
-    if not isinstance(design, Window):
+    if not isinstance(design, SquareWave):
         return overlaps(design)
     apart = min(design.width, design.levels - design.width)
     share = Fraction(design.width, design.levels)
     return (Overlap(share, Fraction(apart, design.levels), design.P),)
 
 
-def pairs_of(design: Subset | Plane | Window) -> Iterable[tuple[int, int]]:
+def pairs_of(
+    design: SubsetSelection | ProjectiveGeometry | SquareWave,
+) -> Iterable[tuple[int, int]]:
     """Any two inputs; of subsets and planes two stand for all."""
-    return permutations(range(design.inputs), 2) if isinstance(design, Window) else [(0, 1)]
+    return permutations(range(design.inputs), 2) if isinstance(design, SquareWave) else [(0, 1)]
 
 
 @pytest.mark.parametrize("part", [Fraction(0), Fraction(1, 5), Fraction(1, 2), Fraction(4, 5)])
 @pytest.mark.parametrize(("design", "most"), SMALL, ids=str)
 def test_both_bounds_hold_for_every_small_batch(
-    design: Subset | Plane | Window, most: int, part: Fraction
+    design: SubsetSelection | ProjectiveGeometry | SquareWave, most: int, part: Fraction
 ) -> None:
     """Over all datasets of 2 to 4 reports, enumerated: [BBGN19] and [FMT21] against the law."""
     rows, ratio = rows_of(design), float(exp_upper(design.epsilon))
@@ -106,9 +115,11 @@ def test_both_bounds_hold_for_every_small_batch(
 
 
 @pytest.mark.parametrize(("design", "most"), SMALL[:5], ids=str)
-def test_the_comparison_would_see_an_epsilon_that_is_understated(design: Subset, most: int) -> None:
+def test_the_comparison_would_see_an_epsilon_that_is_understated(
+    design: SubsetSelection, most: int
+) -> None:
     """The blanket of 0.7 epsilon is exceeded by the law of epsilon."""
-    weaker = Subset.at(design.epsilon * Fraction(7, 10), design.k, design.w)
+    weaker = SubsetSelection.at(design.epsilon * Fraction(7, 10), design.k, design.w)
     at = design.epsilon / 5
     exact = exact_delta(rows_of(design), most, at, [(0, 1)])
 
@@ -117,7 +128,7 @@ def test_the_comparison_would_see_an_epsilon_that_is_understated(design: Subset,
 
 def test_a_report_that_draws_one_of_two_designs_is_bounded_too() -> None:
     """As a tree's does: half of the reports answer by two values, half by three."""
-    two, three = Subset.at(TWO, 2, 1), Subset.at(TWO, 3, 1)
+    two, three = SubsetSelection.at(TWO, 2, 1), SubsetSelection.at(TWO, 3, 1)
     first, second = rows_of(two), rows_of(three)
     rows = [[p / 2 for p in (*first[x], *second[x])] for x in range(2)]
     both = overlaps(two) + overlaps(three)
@@ -139,14 +150,16 @@ def test_the_pair_that_overlaps_least_bounds_every_pair() -> None:
 
 def test_the_bound_is_close_to_the_law() -> None:
     """A bound that is never below the truth could be useless: four bits, within a factor of 3."""
-    design = Subset.at(ONE, 2, 1)
+    design = SubsetSelection.at(ONE, 2, 1)
     exact = exact_delta(rows_of(design), 4, ONE / 5, [(0, 1)])
 
     assert blanket_delta(overlaps(design), 4, 0.2) < 3 * exact
 
 
 @pytest.mark.parametrize(("design", "most"), SMALL, ids=str)
-def test_an_overlap_is_that_of_the_sets(design: Subset | Plane | Window, most: int) -> None:
+def test_an_overlap_is_that_of_the_sets(
+    design: SubsetSelection | ProjectiveGeometry | SquareWave, most: int
+) -> None:
     """Counted, message by message: what is owned, owned alone, and as likely for every input."""
     rows = rows_of(design)
     sets = [{m for m, p in enumerate(row) if p == max(row)} for row in rows]
@@ -222,15 +235,19 @@ def test_the_blanket_gives_the_known_values(
 DESIGNS = [
     plan(2, 1).design,
     plan(1000, 1).design,
-    Mean.at(ONE),
-    Distribution.at(ONE),
-    Hierarchy.at(ONE),
+    MeanMechanism.at(ONE),
+    DistributionMechanism.at(ONE),
+    RangeTree.at(ONE),
 ]
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda design: type(design).__name__)
 def test_for_our_designs_the_blanket_is_the_best_bound(
-    design: Subset | Plane | Mean | Distribution | Hierarchy,
+    design: SubsetSelection
+    | ProjectiveGeometry
+    | MeanMechanism
+    | DistributionMechanism
+    | RangeTree,
 ) -> None:
     """Which the answer names as its epsilon; all three are shown."""
     bound = amplified(design, 10**4, DELTA)
@@ -277,7 +294,7 @@ def test_beyond_the_local_epsilon_nothing_is_left(reports: int) -> None:
 def test_the_loudest_local_epsilon_holds_and_a_thousandth_more_does_not() -> None:
     """For a batch of a thousand, at epsilon 1."""
 
-    def family(epsilon: Fraction) -> Subset | Plane:
+    def family(epsilon: Fraction) -> SubsetSelection | ProjectiveGeometry:
         return plan(5, epsilon).design
 
     local = loudest(family, 1000, ONE, DELTA)

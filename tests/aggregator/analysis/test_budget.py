@@ -14,7 +14,7 @@ import pytest
 from tests.aggregator.aggregator_fixtures import asked, family
 from tests.aggregator.exact_rows import rows_of
 from veilcount_aggregator.analysis.budget import (
-    Bar,
+    HistogramBar,
     across,
     budget,
     figures,
@@ -28,7 +28,13 @@ from veilcount_aggregator.analysis.budget.composition import of_design, specific
 from veilcount_shared import Collection, plan
 from veilcount_shared.composition import guessed, optimal, overlaps, parallel
 from veilcount_shared.epsilon import exp_lower, exp_upper
-from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plane, Subset
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    MeanMechanism,
+    ProjectiveGeometry,
+    RangeTree,
+    SubsetSelection,
+)
 from veilcount_shared.periods import Unit
 
 pld = import_module("dp_accounting.pld.privacy_loss_distribution")  # brings no types along
@@ -109,7 +115,7 @@ def test_counted_spend_is_mean_and_worst_in_epsilon() -> None:
     shown = spent(asked(epsilon="0.5"), [0, 100, 0, 50])
 
     assert (shown.pseudonyms, shown.mean, shown.worst) == (150, Fraction(5, 6), Fraction(3, 2))
-    assert shown.bars == (Bar(1, 1, HALF, 100), Bar(3, 3, Fraction(3, 2), 50))
+    assert shown.bars == (HistogramBar(1, 1, HALF, 100), HistogramBar(3, 3, Fraction(3, 2), 50))
     assert shown.cap == 6
 
 
@@ -117,7 +123,7 @@ def test_small_cells_are_joined_until_they_are_large_enough() -> None:
     """What is left over joins the last bar."""
     shown = spent(asked(), [5, 10, 8, 0, 30, 3])
 
-    assert shown.bars == (Bar(0, 2, TWO, 23), Bar(4, 5, Fraction(5), 33))
+    assert shown.bars == (HistogramBar(0, 2, TWO, 23), HistogramBar(4, 5, Fraction(5), 33))
     assert all(bar.pseudonyms >= shown.floor for bar in shown.bars)
 
 
@@ -182,7 +188,9 @@ def test_two_inputs_are_the_worst_mechanism_there_is() -> None:
     assert abs(shown.specific - shown.optimal) < Fraction(1, 10**5)
 
 
-def exact_delta(design: Subset | Plane, times: int, epsilon: Fraction, *, low: bool) -> Fraction:
+def exact_delta(
+    design: SubsetSelection | ProjectiveGeometry, times: int, epsilon: Fraction, *, low: bool
+) -> Fraction:
     """The definition of (epsilon, delta), over every string of messages of the inputs 0 and 1."""
     zero, one = rows_of(design)[:2]
     e = exp_lower(epsilon) if low else exp_upper(epsilon)
@@ -200,15 +208,15 @@ def exact_delta(design: Subset | Plane, times: int, epsilon: Fraction, *, low: b
 @pytest.mark.parametrize(
     "design",
     [
-        Subset.at(ONE, 2, 1),
-        Subset.at(TWO, 3, 1),
-        Subset.at(ONE, 4, 2),
-        Plane.at(ONE, 7, 2, 3),
+        SubsetSelection.at(ONE, 2, 1),
+        SubsetSelection.at(TWO, 3, 1),
+        SubsetSelection.at(ONE, 4, 2),
+        ProjectiveGeometry.at(ONE, 7, 2, 3),
     ],
     ids=str,
 )
 def test_a_design_of_its_own_is_the_least_that_holds(
-    design: Subset | Plane, times: int, delta: Fraction
+    design: SubsetSelection | ProjectiveGeometry, times: int, delta: Fraction
 ) -> None:
     """Enumerated: at the result delta is kept, three millionths below it is not."""
     found = specific(design, times, delta)
@@ -222,7 +230,7 @@ def test_a_design_of_its_own_is_the_least_that_holds(
 @pytest.mark.parametrize("k", [3, 10])
 def test_dp_accounting_agrees_on_classic_randomized_response(k: int, times: int) -> None:
     """Google's library prices the same mechanism, pessimistically, on a grid of 1e-4."""
-    design = Subset.at(Fraction(3), k, 1)
+    design = SubsetSelection.at(Fraction(3), k, 1)
     theirs = pld.from_randomized_response(
         noise_parameter=float((1 - design.P) * k / (k - 1)), num_buckets=k
     ).self_compose(times)
@@ -234,11 +242,16 @@ def test_dp_accounting_agrees_on_classic_randomized_response(k: int, times: int)
 @pytest.mark.parametrize("times", [7, 30])
 @pytest.mark.parametrize(
     "design",
-    [plan(10, 1).design, plan(1000, 1).design, Mean.at(ONE), Distribution.at(TWO)],
+    [
+        plan(10, 1).design,
+        plan(1000, 1).design,
+        MeanMechanism.at(ONE),
+        DistributionMechanism.at(TWO),
+    ],
     ids=lambda design: type(design).__name__,
 )
 def test_dp_accounting_agrees_on_subsets_planes_and_windows(
-    design: Subset | Plane | Mean | Distribution, times: int
+    design: SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism, times: int
 ) -> None:
     """Given the chances of what one input alone owns, the other alone, or neither alone."""
     (pair,) = overlaps(design)
@@ -253,9 +266,10 @@ def test_dp_accounting_agrees_on_subsets_planes_and_windows(
 
 def test_a_wrong_epsilon_would_not_agree() -> None:
     """The comparison sees 5 % of epsilon."""
-    design = Subset.at(Fraction("2.85"), 10, 1)
+    design = SubsetSelection.at(Fraction("2.85"), 10, 1)
     theirs = pld.from_randomized_response(
-        noise_parameter=float((1 - Subset.at(Fraction(3), 10, 1).P) * 10 / 9), num_buckets=10
+        noise_parameter=float((1 - SubsetSelection.at(Fraction(3), 10, 1).P) * 10 / 9),
+        num_buckets=10,
     ).self_compose(30)
 
     assert not isclose(
@@ -265,7 +279,7 @@ def test_a_wrong_epsilon_would_not_agree() -> None:
 
 def test_a_tree_s_answers_tell_less_than_the_plain_sum() -> None:
     """Its levels differ, and each is drawn."""
-    shown = of_design(Hierarchy.at(ONE), 30)
+    shown = of_design(RangeTree.at(ONE), 30)
 
     assert shown.optimal is not None
     assert shown.specific is not None
@@ -302,9 +316,17 @@ def test_fresh_answers_average_out(epsilon: int | str, times: int, expected: flo
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 @pytest.mark.parametrize(
-    "design", [Subset.at(ONE, 2, 1), Subset.at(TWO, 4, 2), Plane.at(ONE, 7, 2, 3)], ids=str
+    "design",
+    [
+        SubsetSelection.at(ONE, 2, 1),
+        SubsetSelection.at(TWO, 4, 2),
+        ProjectiveGeometry.at(ONE, 7, 2, 3),
+    ],
+    ids=str,
 )
-def test_nobody_guesses_better_than_the_curve(design: Subset | Plane, times: int) -> None:
+def test_nobody_guesses_better_than_the_curve(
+    design: SubsetSelection | ProjectiveGeometry, times: int
+) -> None:
     """The best guess from every string of messages, enumerated; and the curve is not far above."""
     zero, one = rows_of(design)[:2]
     best = sum(

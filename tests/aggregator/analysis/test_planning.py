@@ -9,7 +9,13 @@ from math import isclose, sqrt
 import pytest
 
 from veilcount_aggregator.analysis.amplification import holds
-from veilcount_aggregator.analysis.planning import Planned, PlanRefused, Question, Trust, plan
+from veilcount_aggregator.analysis.planning import (
+    PlanRefused,
+    PlanResult,
+    QuestionShape,
+    TrustModel,
+    plan,
+)
 from veilcount_aggregator.analysis.planning.plan import percent
 from veilcount_aggregator.analysis.trust_models import Quantity
 from veilcount_aggregator.text import number_format
@@ -17,7 +23,7 @@ from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Measure, Model
 from veilcount_shared.composition import guessed
 from veilcount_shared.errors import EpsilonError
-from veilcount_shared.mechanisms import Mean, Plain, Subset
+from veilcount_shared.mechanisms import Identity, MeanMechanism, SubsetSelection
 from veilcount_shared.periods import Unit
 
 ONE = Fraction(1)
@@ -25,9 +31,9 @@ START = date(2026, 12, 1)
 STEP = Fraction(1, 10**6)
 
 
-def yes_or_no(**more: object) -> Question:
+def yes_or_no(**more: object) -> QuestionShape:
     """A yes or no in each of 12 months."""
-    return Question(**{"start": START, "values": 2, **more})  # type: ignore[arg-type] # by name
+    return QuestionShape(**{"start": START, "values": 2, **more})  # type: ignore[arg-type] # by name
 
 
 QUESTIONS = [
@@ -46,12 +52,12 @@ QUESTIONS = [
 ASKED = [
     (question, trust)
     for question in QUESTIONS
-    for trust in Trust
-    if (question.measure, trust) != (Measure.RANGES, Trust.CENTRAL)
+    for trust in TrustModel
+    if (question.measure, trust) != (Measure.RANGES, TrustModel.CENTRAL)
 ]
 
 
-def width(question: Question) -> float:
+def width(question: QuestionShape) -> float:
     """Two percent of what there can be."""
     return 0.02 * question.quantity.span
 
@@ -61,7 +67,7 @@ def width(question: Question) -> float:
 
 @pytest.mark.parametrize(("question", "trust"), ASKED, ids=str)
 def test_the_error_that_devices_and_epsilon_give_needs_them(
-    question: Question, trust: Trust
+    question: QuestionShape, trust: TrustModel
 ) -> None:
     """There and back: with that error the same epsilon and devices are found again, or fewer."""
     given = plan(question, trust=trust, devices=20_000, epsilon=ONE)
@@ -70,17 +76,17 @@ def test_the_error_that_devices_and_epsilon_give_needs_them(
     epsilon = plan(question, trust=trust, devices=20_000, error=error)
 
     assert (given.found, devices.found, epsilon.found) == ("error", "devices", "epsilon")
-    if trust is not Trust.SHUFFLED:  # whose errors follow epsilon in steps of a thousandth
+    if trust is not TrustModel.SHUFFLED:  # whose errors follow epsilon in steps of a thousandth
         assert devices.devices <= 20_000
         assert epsilon.epsilon <= 1
     assert max(devices.error.half_width, epsilon.error.half_width) <= error
 
 
 @pytest.mark.parametrize(
-    ("question", "trust"), [each for each in ASKED if each[1] is not Trust.SHUFFLED], ids=str
+    ("question", "trust"), [each for each in ASKED if each[1] is not TrustModel.SHUFFLED], ids=str
 )
 def test_a_millionth_of_epsilon_or_one_device_less_is_not_enough(
-    question: Question, trust: Trust
+    question: QuestionShape, trust: TrustModel
 ) -> None:
     """On the designs that would really be used."""
     error = width(question)
@@ -94,11 +100,11 @@ def test_a_millionth_of_epsilon_or_one_device_less_is_not_enough(
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
-def test_a_shuffled_plan_is_hidden_well_enough(question: Question) -> None:
+def test_a_shuffled_plan_is_hidden_well_enough(question: QuestionShape) -> None:
     """Each arm is a batch of its own, and the bound is checked on its design."""
     for planned in (
-        plan(question, trust=Trust.SHUFFLED, epsilon=ONE, error=width(question)),
-        plan(question, trust=Trust.SHUFFLED, devices=20_000, error=width(question)),
+        plan(question, trust=TrustModel.SHUFFLED, epsilon=ONE, error=width(question)),
+        plan(question, trust=TrustModel.SHUFFLED, devices=20_000, error=width(question)),
     ):
         assert planned.device is not None
         design = question.quantity.family(planned.device)
@@ -117,7 +123,9 @@ def test_one_percent_takes_a_hundred_and_forty_thousand() -> None:
 
 def test_trust_needs_fewer_devices() -> None:
     """Central, shuffled, local."""
-    needed = [plan(yes_or_no(), trust=trust, epsilon=ONE, error=0.01).devices for trust in Trust]
+    needed = [
+        plan(yes_or_no(), trust=trust, epsilon=ONE, error=0.01).devices for trust in TrustModel
+    ]
 
     assert needed == sorted(needed, reverse=True)
 
@@ -144,12 +152,12 @@ def test_a_wider_level_needs_more() -> None:
 
 
 @pytest.fixture(scope="module")
-def planned() -> Planned:
+def planned() -> PlanResult:
     """Ten values in 30 days, 100,000 devices, epsilon 1."""
     return plan(yes_or_no(values=10, unit=Unit.DAY), devices=10**5, epsilon=ONE)
 
 
-def test_the_plain_sentence_says_what_one_and_all_answers_tell(planned: Planned) -> None:
+def test_the_plain_sentence_says_what_one_and_all_answers_tell(planned: PlanResult) -> None:
     """Rounded up, so that "at most" is true: .7311 and .99613."""
     assert planned.sentence == (
         "someone who sees one answer guesses a yes/no right at most 73.2 %; all 30 of them, 99.7 %"
@@ -160,7 +168,7 @@ def test_the_plain_sentence_says_what_one_and_all_answers_tell(planned: Planned)
 def test_of_one_answer_the_sentence_is_shorter() -> None:
     """And a curator is named."""
     local = plan(yes_or_no(unit=Unit.USER), devices=1000, epsilon=ONE)
-    central = plan(yes_or_no(unit=Unit.USER), trust=Trust.CENTRAL, devices=1000, epsilon=ONE)
+    central = plan(yes_or_no(unit=Unit.USER), trust=TrustModel.CENTRAL, devices=1000, epsilon=ONE)
 
     assert local.sentence.endswith("at most 73.2 %")
     assert central.sentence.endswith("at most 73.2 % (the curator sees the truth)")
@@ -183,7 +191,9 @@ def test_chances_are_rounded_up_and_not_to_certainty(chance: str, expected: str)
     assert percent(Fraction(chance)) == expected
 
 
-def test_the_smallest_detectable_share_stands_out_from_all_empty_values(planned: Planned) -> None:
+def test_the_smallest_detectable_share_stands_out_from_all_empty_values(
+    planned: PlanResult,
+) -> None:
     """Jointly at 95 %: z at 1 - 0.025 / k, times the floor."""
     design = planned_design(planned)
     floor = sqrt(float(design.Q * (1 - design.Q) / (design.P - design.Q) ** 2) / 10**5)
@@ -192,14 +202,14 @@ def test_the_smallest_detectable_share_stands_out_from_all_empty_values(planned:
     assert isclose(planned.detectable, 2.807034 * floor, rel_tol=1e-6)
 
 
-def planned_design(planned: Planned) -> Subset:
+def planned_design(planned: PlanResult) -> SubsetSelection:
     """The design it was computed for."""
     design = Quantity.of_values(10).family(planned.device or ONE)
-    assert isinstance(design, Subset)
+    assert isinstance(design, SubsetSelection)
     return design
 
 
-def test_headroom_is_what_fake_devices_can_push_and_pull(planned: Planned) -> None:
+def test_headroom_is_what_fake_devices_can_push_and_pull(planned: PlanResult) -> None:
     """1 % of them, each counting (1 - Q) / (P - Q) or - Q / (P - Q)."""
     design, headroom = planned_design(planned), planned.headroom
 
@@ -208,10 +218,10 @@ def test_headroom_is_what_fake_devices_can_push_and_pull(planned: Planned) -> No
 
 
 @pytest.mark.parametrize("question", QUESTIONS[4:-1], ids=str)
-def test_headroom_of_numbers_is_what_their_messages_decode_to(question: Question) -> None:
+def test_headroom_of_numbers_is_what_their_messages_decode_to(question: QuestionShape) -> None:
     """The largest and the least; of a true value, the range itself."""
     local = plan(question, devices=1000, epsilon=ONE).headroom
-    central = plan(question, trust=Trust.CENTRAL, devices=1000, epsilon=ONE).headroom
+    central = plan(question, trust=TrustModel.CENTRAL, devices=1000, epsilon=ONE).headroom
 
     assert local.push > 0.01 * question.quantity.span > local.pull * 0.1
     assert (central.push, central.pull) == (0.01 * question.quantity.span, 0)
@@ -223,10 +233,10 @@ def test_headroom_of_a_mean_is_its_largest_level() -> None:
     headroom = plan(question, devices=1000, epsilon=ONE).headroom
 
     assert isclose(headroom.push, 0.01 * (2.68 + 1), abs_tol=1e-4)
-    assert isclose(headroom.push, 0.02 * float(max(Mean.at(ONE).decoded)))
+    assert isclose(headroom.push, 0.02 * float(max(MeanMechanism.at(ONE).decoded)))
 
 
-def test_the_cost_of_all_periods_is_told(planned: Planned) -> None:
+def test_the_cost_of_all_periods_is_told(planned: PlanResult) -> None:
     """Plain, optimal, and this design's own."""
     cost = planned.together
 
@@ -236,7 +246,7 @@ def test_the_cost_of_all_periods_is_told(planned: Planned) -> None:
     assert cost.specific < cost.optimal < cost.plain
 
 
-def test_the_population_s_error_is_larger(planned: Planned) -> None:
+def test_the_population_s_error_is_larger(planned: PlanResult) -> None:
     """Those who answer are a sample."""
     assert planned.population.half_width > planned.error.half_width
 
@@ -244,14 +254,16 @@ def test_the_population_s_error_is_larger(planned: Planned) -> None:
 # -- the definition to paste -----------------------------------------------------------------------
 
 
-def pasted(question: Question, planned: Planned) -> Collection:
+def pasted(question: QuestionShape, planned: PlanResult) -> Collection:
     """The definition, read as a collections file is."""
     lines = [f"label {number}" for number in range(question.values or 0)]
     return parse_collections(planned.toml, lambda _: lines)["planned"]
 
 
 @pytest.mark.parametrize(("question", "trust"), ASKED, ids=str)
-def test_the_definition_gives_the_planned_numbers(question: Question, trust: Trust) -> None:
+def test_the_definition_gives_the_planned_numbers(
+    question: QuestionShape, trust: TrustModel
+) -> None:
     """Same design, same epsilon, same periods, same error from as many devices."""
     planned = plan(question, trust=trust, devices=20_000, error=width(question))
     collection = pasted(question, planned)
@@ -261,9 +273,9 @@ def test_the_definition_gives_the_planned_numbers(question: Question, trust: Tru
     assert collection.periods == question.asked == planned.together.answers
     assert collection.cells == question.arms
     assert collection.epsilon_user == planned.together.plain
-    if trust is Trust.CENTRAL:
+    if trust is TrustModel.CENTRAL:
         assert collection.model is Model.CENTRAL
-        assert isinstance(collection.design, Plain)
+        assert isinstance(collection.design, Identity)
         error = quantity.central(collection.unit_epsilon, each, question.level)
     else:
         assert collection.message_bits == planned.bits
@@ -274,7 +286,7 @@ def test_the_definition_gives_the_planned_numbers(question: Question, trust: Tru
 def test_a_shuffled_definition_says_what_it_stands_on() -> None:
     """In a comment: the file knows no shuffler."""
     question = yes_or_no()
-    planned = plan(question, trust=Trust.SHUFFLED, devices=10**4, error=0.01)
+    planned = plan(question, trust=TrustModel.SHUFFLED, devices=10**4, error=0.01)
 
     assert "only behind an independent shuffler" in planned.toml
 
@@ -335,8 +347,8 @@ def test_one_or_three_of_the_three_are_refused(given: dict[str, object]) -> None
         plan(yes_or_no(), **given)  # type: ignore[arg-type] # by name
 
 
-@pytest.mark.parametrize("trust", [Trust.LOCAL, Trust.SHUFFLED])
-def test_an_error_out_of_reach_says_what_would_help(trust: Trust) -> None:
+@pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.SHUFFLED])
+def test_an_error_out_of_reach_says_what_would_help(trust: TrustModel) -> None:
     """At no epsilon; a curator's whole numbers may have no noise left."""
     with pytest.raises(PlanRefused, match="give more devices or a wider one"):
         plan(yes_or_no(values=50), trust=trust, devices=20, error=1e-9)
@@ -360,13 +372,13 @@ def test_a_curator_sums_integers_only(ends: tuple[str, str]) -> None:
     question = yes_or_no(values=None, range=(Fraction(ends[0]), Fraction(ends[1])))
 
     with pytest.raises(PlanRefused, match="give integers"):
-        plan(question, trust=Trust.CENTRAL, devices=1000, epsilon=ONE)
+        plan(question, trust=TrustModel.CENTRAL, devices=1000, epsilon=ONE)
 
 
 def test_a_curator_has_no_ranges() -> None:
     """Its collection has no measure."""
     with pytest.raises(PlanRefused, match="a curator sums"):
-        plan(QUESTIONS[-1], trust=Trust.CENTRAL, devices=1000, epsilon=ONE)
+        plan(QUESTIONS[-1], trust=TrustModel.CENTRAL, devices=1000, epsilon=ONE)
 
 
 @pytest.mark.parametrize(
@@ -392,4 +404,4 @@ def test_of_a_mean_and_of_a_curator_no_least_variance_is_stated() -> None:
     curated = yes_or_no(values=4)
 
     assert plan(number, devices=1000, epsilon=Fraction(1)).excess is None
-    assert plan(curated, trust=Trust.CENTRAL, devices=1000, epsilon=Fraction(1)).excess is None
+    assert plan(curated, trust=TrustModel.CENTRAL, devices=1000, epsilon=Fraction(1)).excess is None

@@ -36,9 +36,14 @@ from veilcount_aggregator.analysis.simulation.tally_sampler import categories, l
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Measure, Model, Presence
 from veilcount_shared.domain import GRID, Boolean, Choice, Cross, Number
-from veilcount_shared.mechanisms import Mean, Plane, Subset, Window
+from veilcount_shared.mechanisms import (
+    MeanMechanism,
+    ProjectiveGeometry,
+    SquareWave,
+    SubsetSelection,
+)
 from veilcount_shared.periods import Unit
-from veilcount_shared.randomness import Coins
+from veilcount_shared.randomness import RandomSource
 
 Ints = NDArray[np.int64]
 Tallies = dict[tuple[int, ...], float]
@@ -91,7 +96,7 @@ def rng() -> Generator:
 class EnumeratedGenerator:
     """What a simulation asks of a numpy generator, one coin at a time, exact for its floats."""
 
-    def __init__(self, coins: Coins) -> None:
+    def __init__(self, coins: RandomSource) -> None:
         self._coins = coins
 
     def binomial(self, n: Ints, p: NDArray[np.float64] | float) -> Ints:
@@ -115,20 +120,22 @@ class EnumeratedGenerator:
         return np.array([self._coins.below(high) for _ in range(size)], np.int64)
 
 
-def simulated(design: Subset | Plane | Window, held: list[int]) -> Tallies:
+def simulated(
+    design: SubsetSelection | ProjectiveGeometry | SquareWave, held: list[int]
+) -> Tallies:
     """The law of the tally, from the simulation's code."""
 
-    def run(coins: Coins) -> tuple[int, ...]:
+    def run(coins: RandomSource) -> tuple[int, ...]:
         generator = cast("Generator", EnumeratedGenerator(coins))
         counts = np.array(held)
-        if isinstance(design, Window):
+        if isinstance(design, SquareWave):
             return tuple(map(int, levels(design, counts, generator)))
         return tuple(map(int, categories(design, counts, generator)))
 
     return {counters: float(weight) for counters, weight in law(run).items()}
 
 
-def sent(design: Subset | Plane | Window, held: list[int]) -> Tallies:
+def sent(design: SubsetSelection | ProjectiveGeometry | SquareWave, held: list[int]) -> Tallies:
     """The law of the tally, from the client's code: the devices' own laws, added up."""
     total: dict[tuple[int, ...], Fraction] = {counted(design, []): Fraction(1)}
     for x in np.repeat(np.arange(len(held)), held).tolist():
@@ -142,8 +149,10 @@ def sent(design: Subset | Plane | Window, held: list[int]) -> Tallies:
     return {counters: float(weight) for counters, weight in total.items()}
 
 
-def counted(design: Subset | Plane | Window, messages: list[int]) -> tuple[int, ...]:
-    if isinstance(design, Subset):
+def counted(
+    design: SubsetSelection | ProjectiveGeometry | SquareWave, messages: list[int]
+) -> tuple[int, ...]:
+    if isinstance(design, SubsetSelection):
         members = [x for message in messages for x in design.members(message)]
         return tuple(map(members.count, range(design.k)))
     return tuple(map(messages.count, range(design.messages)))
@@ -154,17 +163,17 @@ def differ(one: Tallies, two: Tallies) -> float:
     return sum(abs(one.get(each, 0) - two.get(each, 0)) for each in {*one, *two}) / 2
 
 
-SMALL: dict[str, tuple[Subset | Plane | Window, list[int]]] = {
-    "coin": (Subset.at(Fraction(1), 2, 1), [2, 1]),
-    "response": (Subset.at(Fraction(2), 3, 1), [2, 0, 1]),
-    "pairs of 3": (Subset.at(Fraction(1), 3, 2), [1, 2, 0]),
-    "pairs of 4": (Subset.at(Fraction(1), 4, 2), [1, 0, 1, 1]),
-    "triples of 4": (Subset.at(Fraction(1, 2), 4, 3), [0, 2, 0, 0]),
-    "pairs of 5": (Subset.at(Fraction(1, 2), 5, 2), [0, 0, 1, 0, 1]),
-    "plane of 2": (Plane.at(Fraction(1), 5, 2, 3), [1, 0, 0, 0, 1]),
-    "plane of 4": (Plane.at(Fraction(2), 21, 4, 3), [0] * 20 + [1]),
-    "window": (Window.at(Fraction(1), 5, 2), [2, 0, 0, 1]),
-    "wide window": (Window.at(Fraction(3), 4, 3), [1, 2]),
+SMALL: dict[str, tuple[SubsetSelection | ProjectiveGeometry | SquareWave, list[int]]] = {
+    "coin": (SubsetSelection.at(Fraction(1), 2, 1), [2, 1]),
+    "response": (SubsetSelection.at(Fraction(2), 3, 1), [2, 0, 1]),
+    "pairs of 3": (SubsetSelection.at(Fraction(1), 3, 2), [1, 2, 0]),
+    "pairs of 4": (SubsetSelection.at(Fraction(1), 4, 2), [1, 0, 1, 1]),
+    "triples of 4": (SubsetSelection.at(Fraction(1, 2), 4, 3), [0, 2, 0, 0]),
+    "pairs of 5": (SubsetSelection.at(Fraction(1, 2), 5, 2), [0, 0, 1, 0, 1]),
+    "plane of 2": (ProjectiveGeometry.at(Fraction(1), 5, 2, 3), [1, 0, 0, 0, 1]),
+    "plane of 4": (ProjectiveGeometry.at(Fraction(2), 21, 4, 3), [0] * 20 + [1]),
+    "window": (SquareWave.at(Fraction(1), 5, 2), [2, 0, 0, 1]),
+    "wide window": (SquareWave.at(Fraction(3), 4, 3), [1, 2]),
 }
 
 
@@ -208,23 +217,25 @@ def test_another_epsilon_has_another_law(name: str) -> None:
     assert differ(simulated(design, held), sent(at(design, Fraction(101, 100)), held)) > 1e-5
 
 
-def at(design: Subset | Plane | Window, factor: Fraction) -> Subset | Plane | Window:
+def at(
+    design: SubsetSelection | ProjectiveGeometry | SquareWave, factor: Fraction
+) -> SubsetSelection | ProjectiveGeometry | SquareWave:
     epsilon = design.epsilon * factor
     match design:
-        case Subset():
-            return Subset.at(epsilon, design.k, design.w)
-        case Plane():
-            return Plane.at(epsilon, design.k, design.q, design.t)
-        case Window():
-            return Window.at(epsilon, design.levels, design.width)
+        case SubsetSelection():
+            return SubsetSelection.at(epsilon, design.k, design.w)
+        case ProjectiveGeometry():
+            return ProjectiveGeometry.at(epsilon, design.k, design.q, design.t)
+        case SquareWave():
+            return SquareWave.at(epsilon, design.levels, design.width)
 
 
 def test_telling_is_what_is_left_of_p_when_every_message_is_equally_likely() -> None:
     """P = telling + (1 - telling) r / M, exactly."""
     for design, owned, messages in (
-        (Subset.at(Fraction(1), 10, 3), 3, 10),
-        (Window.at(Fraction(1), 40, 11), 11, 40),
-        (Plane.at(Fraction(1), 85, 4, 4), 21, 85),
+        (SubsetSelection.at(Fraction(1), 10, 3), 3, 10),
+        (SquareWave.at(Fraction(1), 40, 11), 11, 40),
+        (ProjectiveGeometry.at(Fraction(1), 85, 4, 4), 21, 85),
     ):
         share = telling(design)
 
@@ -238,7 +249,7 @@ def test_telling_is_what_is_left_of_p_when_every_message_is_equally_likely() -> 
 @pytest.mark.parametrize(("q", "t"), [(2, 4), (3, 3), (4, 3), (5, 3), (8, 3), (4, 4)])
 def test_columns_number_points_as_the_plane_does(q: int, t: int) -> None:
     """Every point, every hyperplane through it, each exactly once."""
-    plane = Plane.at(Fraction(1), 7, q, t)
+    plane = ProjectiveGeometry.at(Fraction(1), 7, q, t)
     every = np.arange(plane.messages)
     columns = columns_of(q)
 
@@ -263,7 +274,7 @@ def test_balls_fall_into_cells_that_exist_and_none_is_lost(cells: int) -> None:
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(4)], ids=str)
 def test_a_number_is_rounded_to_a_start_as_on_the_device(epsilon: Fraction) -> None:
     """The chances of both starts, beside the device's own exact ones; the ends included."""
-    design = Mean.at(epsilon)
+    design = MeanMechanism.at(epsilon)
     points = np.array([0, 1, GRID // 7, GRID // 2, 3 * GRID // 4, GRID - 1, GRID])
     low, up = rounding(design, points)
     for point, start, chance in zip(points.tolist(), low.tolist(), up.tolist(), strict=True):
@@ -276,7 +287,7 @@ def test_a_number_is_rounded_to_a_start_as_on_the_device(epsilon: Fraction) -> N
 def test_so_many_devices_are_rounded_up_as_the_chance_says() -> None:
     """Counted at once or one by one: within five standard deviations."""
     asked, point, many = number(Measure.MEAN), GRID // 7, 40_000
-    low, up = rounding(Mean.at(Fraction(1)), np.array([point]))
+    low, up = rounding(MeanMechanism.at(Fraction(1)), np.array([point]))
     higher, share = int(low[0]) + 1, float(up[0])
     at_once = counted_held(asked, Population(np.array([point]), np.array([many])), rng())
     one_by_one = starts(asked, np.full(many, point), rng())

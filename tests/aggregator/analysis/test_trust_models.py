@@ -12,10 +12,10 @@ from tests.aggregator.aggregator_fixtures import asked
 from tests.aggregator.exact_rows import rows_of
 from veilcount_aggregator.analysis.amplification import amplified, holds
 from veilcount_aggregator.analysis.trust_models import (
-    Contrast,
     DiscreteLaplace,
     Quantity,
-    Row,
+    TrustComparison,
+    TrustModelRow,
     contrast,
     scaling,
 )
@@ -28,7 +28,13 @@ from veilcount_aggregator.analysis.trust_models.search import fewest, least_epsi
 from veilcount_shared import plan
 from veilcount_shared.collection import Measure
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plane, Subset
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    MeanMechanism,
+    ProjectiveGeometry,
+    RangeTree,
+    SubsetSelection,
+)
 
 ONE = Fraction(1)
 N = 10**5
@@ -38,10 +44,16 @@ N = 10**5
 
 @pytest.mark.parametrize("shares", [(1, 0, 0, 0), (0.25, 0.25, 0.25, 0.25), (0.7, 0.2, 0.1, 0)])
 @pytest.mark.parametrize(
-    "design", [Subset.at(ONE, 4, 1), Subset.at(ONE, 4, 2), Plane.at(ONE, 4, 2, 3)], ids=str
+    "design",
+    [
+        SubsetSelection.at(ONE, 4, 1),
+        SubsetSelection.at(ONE, 4, 2),
+        ProjectiveGeometry.at(ONE, 4, 2, 3),
+    ],
+    ids=str,
 )
 def test_the_average_noise_does_not_depend_on_the_shares(
-    design: Subset | Plane, shares: tuple[float, ...]
+    design: SubsetSelection | ProjectiveGeometry, shares: tuple[float, ...]
 ) -> None:
     """From every message's exact law, value by value: their average is the variance stated."""
     total = 0.0
@@ -53,7 +65,7 @@ def test_the_average_noise_does_not_depend_on_the_shares(
     assert isclose(total / 4, variance(design), rel_tol=1e-12)
 
 
-def _chance(design: Subset | Plane, held: int, value: int) -> list[Fraction]:
+def _chance(design: SubsetSelection | ProjectiveGeometry, held: int, value: int) -> list[Fraction]:
     """The chances of the messages that support a value, sent by someone who holds another."""
     rows = rows_of(design)
     owned = [p == max(rows[value]) for p in rows[value]]
@@ -63,7 +75,7 @@ def _chance(design: Subset | Plane, held: int, value: int) -> list[Fraction]:
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "4"])
 def test_the_square_wave_s_mean_is_as_exact_as_its_law_says(epsilon: str) -> None:
     """From the exact rows: the worst variance of the linear decoder over all buckets."""
-    design = Distribution.at(Fraction(epsilon))
+    design = DistributionMechanism.at(Fraction(epsilon))
     moments = [
         [sum(p * level**power for level, p in enumerate(row)) for power in (1, 2)]
         for row in design.rows[:: len(design.rows) // 17]
@@ -77,12 +89,12 @@ def test_the_square_wave_s_mean_is_as_exact_as_its_law_says(epsilon: str) -> Non
 
 def test_a_mean_is_as_exact_as_its_design_says() -> None:
     """From [-1, 1] to [0, 1], a quarter: 4.0042 at epsilon 1."""
-    assert isclose(variance(Mean.at(ONE)), 4.0042 / 4, abs_tol=5e-5)
+    assert isclose(variance(MeanMechanism.at(ONE)), 4.0042 / 4, abs_tol=5e-5)
 
 
 def test_a_quarter_of_a_tree_s_range_is_told_by_one_level_of_four() -> None:
     """Four times the level's noise, and that the level is drawn."""
-    tree = Hierarchy.at(ONE)
+    tree = RangeTree.at(ONE)
 
     assert isclose(variance(tree), 4 * variance(tree.levels[0]) + 3 * 3 / 16)
 
@@ -112,7 +124,7 @@ def test_a_hundred_thousand_devices_are_as_exact_as_promised(
 def test_a_value_nobody_has_is_the_floor() -> None:
     """For large domains the two are the same."""
     design = plan(10**5, 1).design
-    assert isinstance(design, Subset | Plane)
+    assert isinstance(design, SubsetSelection | ProjectiveGeometry)
 
     assert rare_variance(design) < variance(design) < 1.001 * rare_variance(design)
 
@@ -185,27 +197,27 @@ def test_a_sum_over_a_number_s_grid_is_the_continuous_law() -> None:
 
 
 @pytest.fixture(scope="module")
-def shown() -> Contrast:
+def shown() -> TrustComparison:
     """A yes or no at epsilon 1, put to 10,000."""
     return contrast(asked(), 10**4)
 
 
-def test_all_rows_share_adjacency_unit_and_one_contribution(shown: Contrast) -> None:
+def test_all_rows_share_adjacency_unit_and_one_contribution(shown: TrustComparison) -> None:
     """Else they could not be compared."""
     assert (shown.adjacency, shown.unit, shown.contributions) == ("substitute", "month", 1)
-    assert [line.row for line in shown.lines] == list(Row)
+    assert [line.row for line in shown.lines] == list(TrustModelRow)
 
 
-def test_trust_buys_accuracy(shown: Contrast) -> None:
+def test_trust_buys_accuracy(shown: TrustComparison) -> None:
     """Local, then shuffled, then central; stripping who sent what changes no error."""
     errors = [line.cohort.rmse for line in shown.lines]
 
     assert errors[0] == errors[1] > errors[2] > errors[3]
 
 
-def test_the_same_reports_would_promise_more_behind_a_shuffler(shown: Contrast) -> None:
+def test_the_same_reports_would_promise_more_behind_a_shuffler(shown: TrustComparison) -> None:
     """(epsilon, delta) of the batch; whoever sees one report alone still has epsilon 1."""
-    line = shown.line(Row.SAME_REPORTS)
+    line = shown.line(TrustModelRow.SAME_REPORTS)
     bound = amplified(plan(2, 1).design, 10**4, line.delta)
 
     assert line.device == 1
@@ -213,9 +225,9 @@ def test_the_same_reports_would_promise_more_behind_a_shuffler(shown: Contrast) 
     assert "they stay 1-DP" in line.guarantee
 
 
-def test_the_same_guarantee_lets_devices_answer_louder(shown: Contrast) -> None:
+def test_the_same_guarantee_lets_devices_answer_louder(shown: TrustComparison) -> None:
     """By what a bound allows: it is checked at exactly that epsilon."""
-    line = shown.line(Row.SAME_GUARANTEE)
+    line = shown.line(TrustModelRow.SAME_GUARANTEE)
 
     assert line.epsilon == 1
     assert line.device is not None
@@ -223,7 +235,7 @@ def test_the_same_guarantee_lets_devices_answer_louder(shown: Contrast) -> None:
     assert holds(plan(2, line.device).design, 10**4, ONE, line.delta)
 
 
-def test_the_population_s_error_is_the_second_line(shown: Contrast) -> None:
+def test_the_population_s_error_is_the_second_line(shown: TrustComparison) -> None:
     """It adds sampling: at most 0.25 / n for a yes or no, the same in every row."""
     for line in shown.lines:
         added = line.population.rmse**2 - line.cohort.rmse**2
@@ -273,10 +285,10 @@ def test_local_noise_costs_what_is_known(k: int, expected: float) -> None:
     assert isclose((local / central) ** 2, expected, rel_tol=0.03)
 
 
-def test_equal_error_takes_so_many_devices(shown: Contrast) -> None:
+def test_equal_error_takes_so_many_devices(shown: TrustComparison) -> None:
     """Each number is checked: it is enough, and in the closed cases one less is not."""
     quantity = Quantity.of(asked())
-    local, central = shown.line(Row.LOCAL), shown.line(Row.CENTRAL)
+    local, central = shown.line(TrustModelRow.LOCAL), shown.line(TrustModelRow.CENTRAL)
 
     assert local.devices_as_local == central.devices_as_central == 10**4
     assert quantity.local(ONE, local.devices_as_central, 0.95).rmse <= central.cohort.rmse
@@ -292,7 +304,7 @@ def test_ten_thousand_with_a_curator_are_forty_seven_million_without() -> None:
     assert isclose(devices.devices_as_central, 4.7e7, rel_tol=0.01)
 
 
-def test_a_shuffler_is_between_the_two(shown: Contrast) -> None:
+def test_a_shuffler_is_between_the_two(shown: TrustComparison) -> None:
     """For either error."""
     local, hidden, central = (shown.lines[place] for place in (0, 2, 3))
 

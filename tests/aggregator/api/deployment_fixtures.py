@@ -16,7 +16,7 @@ from urllib.parse import quote
 from flask import Flask
 
 from veilcount_aggregator.auth.api_keys import Role, create
-from veilcount_aggregator.catalog.definitions import Source, push
+from veilcount_aggregator.catalog.definitions import DefinitionSource, push
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.server.app import create_app
@@ -165,7 +165,7 @@ class World:
 
     def push(self, text: str, **files: str) -> None:
         """Load definitions and the lists they name, known at once; `.txt` is added to a name."""
-        source = Source(text, {f"{name}.txt": lines for name, lines in files.items()})
+        source = DefinitionSource(text, {f"{name}.txt": lines for name, lines in files.items()})
         push(self.aggregator.store, source, self.clocks.now, "cli")
         self.aggregator.watch.refresh()
 

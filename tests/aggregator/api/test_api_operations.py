@@ -18,7 +18,7 @@ from veilcount_aggregator.api.health import Probe
 from veilcount_aggregator.api.openapi import DOORS
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
-from veilcount_aggregator.store import Durable, Health
+from veilcount_aggregator.store import CommitMode, StoreHealth
 from veilcount_shared.report import Batch
 
 # -- health ----------------------------------------------------------------------------------------
@@ -57,12 +57,12 @@ class Hanging:
         self.asked = 0
         self._error = error
 
-    def health(self) -> Health:
+    def health(self) -> StoreHealth:
         self.asked += 1
         if self._error is not None:
             raise self._error
         self.told.wait(20)
-        return Health("hanging", Durable.YES, "", fenced=False)
+        return StoreHealth("hanging", CommitMode.YES, "", fenced=False)
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("redis://secret@host"), StoreUnfit("/path")])
@@ -87,7 +87,7 @@ def test_a_store_that_hangs_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch
     assert not any(each.ready for each in said)
     assert took < 1.5
     assert store.asked == 1
-    assert probe.ask().durable is Durable.YES
+    assert probe.ask().durable is CommitMode.YES
 
 
 # -- metrics ---------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from tests.aggregator.curator_fixtures import TEXT, fill
 from veilcount_aggregator.api import schemas
 from veilcount_aggregator.api.problems import problem_of
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.errors import NoJournal
+from veilcount_aggregator.errors import JournalMissing
 from veilcount_aggregator.server.clock_guard import SETTLING_SECONDS
 from veilcount_aggregator.server.retention_guard import confirm
 
@@ -246,7 +246,7 @@ def test_releases_are_for_analysts(curated: World, method: str) -> None:
 
 def test_no_journal_is_a_matter_for_the_operator() -> None:
     """Said with what to start with."""
-    problem = problem_of(NoJournal("start with --journal FILE"))
+    problem = problem_of(JournalMissing("start with --journal FILE"))
 
     assert (problem.kind.name, problem.detail) == ("releases-locked", "start with --journal FILE")
 

@@ -19,10 +19,10 @@ from tests.aggregator.api.deployment_fixtures import FILE, Reply, World, world
 from veilcount_aggregator.api.reports import reply
 from veilcount_aggregator.auth.api_keys import Role, keyring, revoke
 from veilcount_aggregator.errors import (
-    Busy,
+    Overloaded,
     StoreError,
-    StoreFenced,
     StoreFull,
+    StoreReadOnly,
     StoreUnavailable,
     StoreUnfit,
 )
@@ -367,10 +367,10 @@ MARK = "MARKED-WORDS"
 FAULTS = [
     (StoreUnavailable(MARK), 503, "unavailable"),
     (StoreFull(MARK), 503, "unavailable"),
-    (StoreFenced(MARK), 503, "unavailable"),
+    (StoreReadOnly(MARK), 503, "unavailable"),
     (StoreUnfit(MARK), 503, "unavailable"),
     (StoreError(MARK), 503, "unavailable"),
-    (Busy(7, "much waits"), 503, "busy"),
+    (Overloaded(7, "much waits"), 503, "busy"),
     (RuntimeError(MARK), 500, "failed"),
     (ValueError(MARK), 500, "failed"),
     (MemoryError(MARK), 500, "failed"),

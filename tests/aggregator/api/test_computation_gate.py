@@ -9,7 +9,7 @@ import pytest
 from veilcount_aggregator.api.compressed_body import PIECE, CompressedBody, respond
 from veilcount_aggregator.api.computation_gate import ComputationGate
 from veilcount_aggregator.api.problems import problem_of
-from veilcount_aggregator.errors import Busy
+from veilcount_aggregator.errors import Overloaded
 
 
 def test_two_compute_and_the_next_waits_for_one_of_them() -> None:
@@ -35,7 +35,7 @@ def test_who_waits_for_too_long_is_told_when_to_come_back() -> None:
     gate = ComputationGate(lambda: refused.append(1), places=1, seconds=0.05)
     held = gate.enter()
 
-    with pytest.raises(Busy, match="other analyses") as busy:
+    with pytest.raises(Overloaded, match="other analyses") as busy:
         gate.enter()
 
     assert busy.value.seconds == 2
@@ -53,7 +53,7 @@ def test_no_more_than_some_wait() -> None:
     while gate._waiting._value:
         waiting.join(0.01)
 
-    with pytest.raises(Busy):
+    with pytest.raises(Overloaded):
         gate.enter()
     held.release()
     waiting.join(20)

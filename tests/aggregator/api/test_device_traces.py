@@ -23,7 +23,7 @@ from tests.system.server import Server
 from veilcount_aggregator import structured_logging
 from veilcount_aggregator.api.openapi import DOORS
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.catalog.definitions import Source, catalogue, push
+from veilcount_aggregator.catalog.definitions import DefinitionSource, catalogue, push
 from veilcount_aggregator.store import open_store
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.wire import JSON_TYPE, PACKED_TYPE, encode_json, encode_packed
@@ -157,7 +157,7 @@ def test_a_real_server_leaves_nothing_either(place: tuple[Path, str], tmp_path: 
     """Its log, and that of the server beneath it, included."""
     folder, url = place
     with closing(open_store(url, make=True)) as store:
-        push(store, Source(FILE), NOW, "cli")
+        push(store, DefinitionSource(FILE), NOW, "cli")
         (theme, *_) = catalogue(store).named["theme"]
     report = Report(theme.fingerprint, 0, 0, MARK.encode().ljust(16, b"\xff"), 0, b"\1")
     headers = {
@@ -244,7 +244,7 @@ def test_a_field_that_is_not_on_the_list_is_refused() -> None:
 def test_the_same_fault_is_said_once_in_a_while(written: io.StringIO) -> None:
     """And how often it was left unsaid."""
     passed = [0.0]
-    faults = structured_logging.Faults(lambda: passed[0])
+    faults = structured_logging.FaultLog(lambda: passed[0])
     for moment in (0, 1, 2, 9, 11, 12, 30):
         passed[0] = float(moment)
         faults.tell("store", "reports", RuntimeError("x"))

@@ -71,8 +71,8 @@ def test_the_other_methods_are_as_they_should_be(answered: World, path: str) -> 
 def test_the_door_says_what_the_answer_is(answered: World) -> None:
     """Nothing is added or lost between them."""
     aggregator = answered.aggregator
-    holdings = queries.Holdings(aggregator.known().catalogue, aggregator.store, aggregator.today())
-    expected = queries.estimate(holdings, "theme", queries.Question.read({"by": ["month"]}))
+    holdings = queries.Snapshot(aggregator.known().catalogue, aggregator.store, aggregator.today())
+    expected = queries.estimate(holdings, "theme", queries.EstimateQuery.read({"by": ["month"]}))
 
     assert ask(answered, f"{ESTIMATE}?by=month").json == queries.plain(expected)
     assert ask(answered, ESTIMATE).json["series"][0]["stretches"][0]["n"] == 800

@@ -13,8 +13,8 @@ import pytest
 from veilcount_aggregator.auth.api_keys import (
     KIND,
     MOST_LABEL,
-    Key,
-    Keyring,
+    ApiKey,
+    ApiKeys,
     Role,
     create,
     keyring,
@@ -153,6 +153,6 @@ def test_a_key_survives_its_record(store: Store) -> None:
     """What is kept is read again as it was."""
     key, _ = create(store, Role.ADMIN, "mine", NOW)
 
-    assert Key.of(key.record().value or b"") == key
-    assert set(json.loads(key.record().value or b"")) == set(Key.__slots__)
-    assert Keyring.of({}).find("x") is None
+    assert ApiKey.of(key.record().value or b"") == key
+    assert set(json.loads(key.record().value or b"")) == set(ApiKey.__slots__)
+    assert ApiKeys.of({}).find("x") is None

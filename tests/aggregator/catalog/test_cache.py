@@ -14,15 +14,15 @@ from tests.system.server import wait_until
 from veilcount_aggregator.auth.api_keys import Role, create, keyring, revoke
 from veilcount_aggregator.auth.sessions import begin
 from veilcount_aggregator.catalog import definitions
-from veilcount_aggregator.catalog.cache import Known, Watch
-from veilcount_aggregator.catalog.definitions import Catalogue, Source, close, push
-from veilcount_aggregator.errors import StoreFenced, StoreUnavailable
-from veilcount_aggregator.ingest.service_counters import Notebook
+from veilcount_aggregator.catalog.cache import CatalogCache, CatalogSnapshot
+from veilcount_aggregator.catalog.definitions import Catalog, DefinitionSource, close, push
+from veilcount_aggregator.errors import StoreReadOnly, StoreUnavailable
+from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.server.clock_guard import SETTLING_SECONDS
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
-from veilcount_aggregator.store import Note, Record, Records, Store, open_store
+from veilcount_aggregator.store import Record, Records, ServiceCounter, Store, open_store
 from veilcount_aggregator.store.records import TRIES, change
 from veilcount_aggregator.store.retention import epochs_over
 from veilcount_shared import Collection
@@ -71,7 +71,7 @@ def passing() -> Passing:
     return Passing()
 
 
-def found(watch: Watch, passing: Passing, name: str) -> Known:
+def found(watch: CatalogCache, passing: Passing, name: str) -> CatalogSnapshot:
     """Return what is known once a collection is: new definitions are parsed by another thread."""
 
     def look() -> bool:
@@ -87,7 +87,7 @@ def found(watch: Watch, passing: Passing, name: str) -> Known:
 
 def test_what_changes_is_known_within_a_second(store: Store, passing: Passing) -> None:
     """Definitions pushed, collections closed, keys made and taken back."""
-    watch = Watch(store, passing)
+    watch = CatalogCache(store, passing)
     seen = []
 
     def look() -> None:
@@ -97,7 +97,7 @@ def test_what_changes_is_known_within_a_second(store: Store, passing: Passing) -
         seen.append((len(theme), [each.closed for each in theme], len(known.keyring.keys)))
 
     look()
-    push(store, Source(FILE), NOW, "cli")
+    push(store, DefinitionSource(FILE), NOW, "cli")
     found(watch, passing, "theme")
     look()
     close(store, "theme", NOW, "cli")
@@ -117,7 +117,7 @@ def test_the_shelf_is_asked_twice_a_second_and_read_when_it_changed(
     store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thousand requests in between cost nothing."""
-    watch = Watch(store, passing)
+    watch = CatalogCache(store, passing)
     looks: list[float] = []
     reads: list[str] = []
     generation, records = store.generation, store.records
@@ -143,8 +143,8 @@ def test_a_store_that_is_away_leaves_what_was_known(
     store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And is asked again later."""
-    push(store, Source(FILE), NOW, "cli")
-    watch = Watch(store, passing)
+    push(store, DefinitionSource(FILE), NOW, "cli")
+    watch = CatalogCache(store, passing)
 
     def away() -> int:
         raise StoreUnavailable("away")
@@ -164,7 +164,7 @@ def test_while_one_thread_looks_the_others_go_on(
     store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A slow store holds up one request, not all."""
-    watch = Watch(store, passing)
+    watch = CatalogCache(store, passing)
     looking, go = threading.Event(), threading.Event()
 
     def slowly() -> int:
@@ -188,7 +188,7 @@ def test_no_request_parses_definitions(
     store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a long list is parsed, requests go on with what was known; keys are seen meanwhile."""
-    watch, parse = Watch(store, passing), threading.Event()
+    watch, parse = CatalogCache(store, passing), threading.Event()
     original = definitions._collections
     threads: set[str] = set()
 
@@ -198,7 +198,7 @@ def test_no_request_parses_definitions(
         return original(key, value)
 
     monkeypatch.setattr(definitions, "_collections", slowly)
-    push(store, Source(FILE), NOW, "cli", lambda: Catalogue({}, {}))
+    push(store, DefinitionSource(FILE), NOW, "cli", lambda: Catalog({}, {}))
     _, secret = create(store, Role.DEVICE, "", NOW)
     passing.now += 0.6
     meanwhile = watch.known()
@@ -221,11 +221,11 @@ def test_each_source_is_parsed_once_whatever_changes(
         parsed.append(key)
         return original(key, value)
 
-    push(store, Source(FILE), NOW, "cli")
+    push(store, DefinitionSource(FILE), NOW, "cli")
     monkeypatch.setattr(definitions, "_collections", counted)
-    watch = Watch(store, passing)
+    watch = CatalogCache(store, passing)
     for n in range(40):
-        push(store, Source(f"{FILE}# {n}\n"), NOW, "cli", watch.catalogue.read)
+        push(store, DefinitionSource(f"{FILE}# {n}\n"), NOW, "cli", watch.catalogue.read)
     watch.refresh()
     before = watch.known().catalogue
     for _ in range(3):
@@ -267,7 +267,7 @@ def test_a_change_that_is_beaten_every_time_gives_up(store: Store) -> None:
 
 def test_notes_are_handed_out_once_a_second(passing: Passing) -> None:
     """Or at once if asked to; what comes back is counted again."""
-    notebook, note = Notebook(passing), Note("x", "", -1, "y")
+    notebook, note = ServiceCounters(passing), ServiceCounter("x", "", -1, "y")
     notebook.note(note)
     notebook.note(note, 2)
     early = notebook.take()
@@ -287,10 +287,10 @@ def test_figures_survive_a_store_that_is_away(
 ) -> None:
     """They are written once it is back."""
     aggregator = Aggregator.open(Settings(url), lambda: NOW)
-    note = Note("x", "", -1, "y")
+    note = ServiceCounter("x", "", -1, "y")
     aggregator.notebook.note(note, 5)
     store.fence(on=True)
-    with pytest.raises(StoreFenced):
+    with pytest.raises(StoreReadOnly):
         aggregator.flush()
     store.fence(on=False)
     aggregator.close()
@@ -326,7 +326,7 @@ def test_epochs_are_dropped_a_day_after_nothing_is_taken_any_more() -> None:
 
 def test_a_worker_drops_what_is_over(url: str, store: Store) -> None:
     """Of every series that was ever loaded, once its clock is trusted; twice is once."""
-    push(store, Source(FILE), NOW, "cli")
+    push(store, DefinitionSource(FILE), NOW, "cli")
     passing = Passing()
     aggregator = Aggregator.open(Settings(url), lambda: at(passing), passing)
     aggregator.look_at_clock()
@@ -359,9 +359,9 @@ def test_definitions_that_are_given_are_loaded_at_start(tmp_path: Path, url: str
 def test_an_aggregator_that_cannot_write_lets_go_all_the_same(url: str, store: Store) -> None:
     """Its files and connections are closed; the error is told."""
     aggregator = Aggregator.open(Settings(url), lambda: NOW)
-    aggregator.notebook.note(Note("x", "", -1, "y"))
+    aggregator.notebook.note(ServiceCounter("x", "", -1, "y"))
     store.fence(on=True)
-    with pytest.raises(StoreFenced):
+    with pytest.raises(StoreReadOnly):
         aggregator.close()
 
     assert keyring(store).keys == {}

@@ -12,7 +12,7 @@ from veilcount_aggregator.auth.audit_log import log
 from veilcount_aggregator.catalog.definitions import (
     CLOSED,
     SOURCE,
-    Source,
+    DefinitionSource,
     catalogue,
     close,
     push,
@@ -45,7 +45,7 @@ from = 2026-12-01
 until = 2026-12-31
 """
 PLUGINS = "one\r\ntwo\nthree"
-SENT = Source(FILE, {"plugins.txt": PLUGINS})
+SENT = DefinitionSource(FILE, {"plugins.txt": PLUGINS})
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_an_older_definition_stays_known(store: Store) -> None:
     """Its series stands beside the newer one, which comes first."""
     push(store, SENT, NOW, "cli")
     (old,) = fingerprints(store)["theme"]
-    changed = Source(FILE.replace("epsilon = 1", "epsilon = 2"), SENT.files)
+    changed = DefinitionSource(FILE.replace("epsilon = 1", "epsilon = 2"), SENT.files)
     new = push(store, changed, NOW, "cli")
 
     assert [each.name for each in new] == ["theme"]
@@ -108,7 +108,9 @@ def test_a_question_may_be_put_in_better_words(store: Store) -> None:
     """The newest file says it; the series is the same."""
     push(store, SENT, NOW, "cli")
     before = fingerprints(store)
-    new = push(store, Source(FILE.replace("Which theme?", "Which one?"), SENT.files), NOW, "cli")
+    new = push(
+        store, DefinitionSource(FILE.replace("Which theme?", "Which one?"), SENT.files), NOW, "cli"
+    )
 
     assert new == []
     assert fingerprints(store) == before
@@ -118,8 +120,10 @@ def test_a_question_may_be_put_in_better_words(store: Store) -> None:
 def test_a_file_that_an_earlier_release_kept_is_read_as_it_was_meant(store: Store) -> None:
     """As a new file it is refused; but devices still report it, and the store stays readable."""
     text = FILE.replace('unit = "day"', 'unit = "week"\ntakes = "last"')
-    earlier = Source(text, SENT.files)
-    stated = Source(text.replace('takes = "last"', 'takes = "last"\nheld = "process"'), SENT.files)
+    earlier = DefinitionSource(text, SENT.files)
+    stated = DefinitionSource(
+        text.replace('takes = "last"', 'takes = "last"\nheld = "process"'), SENT.files
+    )
     store.change(store.generation(), [earlier.record(0)])
 
     assert {each.collection.held for each in catalogue(store).series.values()} == {Held.PROCESS}
@@ -131,14 +135,14 @@ def test_a_file_that_an_earlier_release_kept_is_read_as_it_was_meant(store: Stor
 @pytest.mark.parametrize(
     "source",
     [
-        Source(FILE),
-        Source(FILE, {"other.txt": "a"}),
-        Source(FILE.replace("plugins.txt", "/etc/passwd"), {"plugins.txt": PLUGINS}),
-        Source("x = ["),
-        Source(FILE.replace("epsilon = 1", "epsilon = 99"), {"plugins.txt": PLUGINS}),
+        DefinitionSource(FILE),
+        DefinitionSource(FILE, {"other.txt": "a"}),
+        DefinitionSource(FILE.replace("plugins.txt", "/etc/passwd"), {"plugins.txt": PLUGINS}),
+        DefinitionSource("x = ["),
+        DefinitionSource(FILE.replace("epsilon = 1", "epsilon = 99"), {"plugins.txt": PLUGINS}),
     ],
 )
-def test_a_file_that_cannot_be_used_is_not_kept(store: Store, source: Source) -> None:
+def test_a_file_that_cannot_be_used_is_not_kept(store: Store, source: DefinitionSource) -> None:
     """A path on our own disk is nothing that may be asked for."""
     with pytest.raises(DefinitionError):
         push(store, source, NOW, "cli")
@@ -161,7 +165,9 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, missing: str) -> None
 def test_a_closed_collection_is_closed_under_all_its_definitions(store: Store) -> None:
     """Once; the day is kept, and who did it. The others stay open."""
     push(store, SENT, NOW, "cli")
-    push(store, Source(FILE.replace("epsilon = 1", "epsilon = 2"), SENT.files), NOW, "cli")
+    push(
+        store, DefinitionSource(FILE.replace("epsilon = 1", "epsilon = 2"), SENT.files), NOW, "cli"
+    )
     gone = close(store, "theme", NOW, "abcd")
     again = close(store, "theme", NOW, "abcd")
     known = catalogue(store)
@@ -182,8 +188,10 @@ def test_a_definition_that_was_closed_stays_so(store: Store) -> None:
     """Pushing the same again opens nothing; a changed one is another series."""
     push(store, SENT, NOW, "cli")
     close(store, "theme", NOW, "cli")
-    push(store, Source(FILE + "\n# again\n", SENT.files), NOW, "cli")
-    push(store, Source(FILE.replace("epsilon = 1", "epsilon = 2"), SENT.files), NOW, "cli")
+    push(store, DefinitionSource(FILE + "\n# again\n", SENT.files), NOW, "cli")
+    push(
+        store, DefinitionSource(FILE.replace("epsilon = 1", "epsilon = 2"), SENT.files), NOW, "cli"
+    )
 
     assert [each.closed for each in catalogue(store).named["theme"]] == [False, True]
 
@@ -196,7 +204,7 @@ def test_a_collection_that_is_none_has_nothing_to_close(store: Store) -> None:
 
 def test_definitions_that_cannot_be_read_any_more_name_the_way_out(store: Store) -> None:
     """A file of another version: run that one."""
-    source = Source("x = [")
+    source = DefinitionSource("x = [")
     store.change(store.generation(), [source.record(0)])
 
     with pytest.raises(StoreUnfit, match="run the version that loaded them"):
@@ -205,7 +213,7 @@ def test_definitions_that_cannot_be_read_any_more_name_the_way_out(store: Store)
 
 def test_two_who_push_at_once_both_are_heard(store: Store) -> None:
     """Whoever loses the race looks again."""
-    other = Source(FILE.replace("acme", "other"), SENT.files)
+    other = DefinitionSource(FILE.replace("acme", "other"), SENT.files)
     original = store.change
 
     def beaten(generation: int, records: list[Record]) -> bool:

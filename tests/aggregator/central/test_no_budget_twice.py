@@ -20,8 +20,8 @@ from tests.aggregator.curator_fixtures import AGE, OVER, wanted
 from veilcount_aggregator.central import prepare
 from veilcount_aggregator.central.journal_registry import registered
 from veilcount_aggregator.central.journal_state import StateFile
-from veilcount_aggregator.central.privacy_filter import Filter
-from veilcount_aggregator.central.release_journal import Journal
+from veilcount_aggregator.central.privacy_filter import PrivacyFilter
+from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.errors import ReleaseRefused
 from veilcount_aggregator.store import Record, Records, Store
 from veilcount_shared.epsilon import EPSILON_GRAIN
@@ -89,7 +89,7 @@ class Deployment:
 
     def __init__(self, folder: Path) -> None:
         self.store = MemoryRecords()
-        self.journals = [Journal(folder / f"{number}.jsonl") for number in range(HOSTS)]
+        self.journals = [ReleaseJournal(folder / f"{number}.jsonl") for number in range(HOSTS)]
         self.running = {0, 1}
         self.draws = count()
         self.left: dict[int, dict[str, int]] = {}
@@ -100,7 +100,7 @@ class Deployment:
 
     def start(self) -> None:
         store = cast("Store", self.store)
-        self.filters = [Filter(store, journal) for journal in self.journals]
+        self.filters = [PrivacyFilter(store, journal) for journal in self.journals]
 
     def tick(self, host: int) -> None:
         if host in self.running:

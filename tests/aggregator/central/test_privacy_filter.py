@@ -38,15 +38,15 @@ from veilcount_aggregator.auth.audit_log import log
 from veilcount_aggregator.central import Release, prepare
 from veilcount_aggregator.central.budget_ledger import accounts, releases
 from veilcount_aggregator.central.curator import Curator, DrawFailed
-from veilcount_aggregator.central.privacy_filter import Filter
-from veilcount_aggregator.central.release_journal import Journal
+from veilcount_aggregator.central.privacy_filter import PrivacyFilter
+from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.errors import (
     InsufficientBudget,
-    NoJournal,
+    JournalMissing,
+    PeriodStillOpen,
     QueryError,
-    StillFilling,
-    StoreFenced,
     StoreFull,
+    StoreReadOnly,
     StoreUnavailable,
 )
 from veilcount_aggregator.store import Record, Store, open_store
@@ -149,7 +149,7 @@ def test_what_is_refused_is_not_charged_and_leaves_no_trace(asked: Curator, stor
     before = store.generation()
     with pytest.raises(QueryError):
         asked.answer(AGE, wanted("histogram", 2), OVER, "")
-    with pytest.raises(StillFilling):
+    with pytest.raises(PeriodStillOpen):
         asked.answer(AGE, wanted("histogram", 1), datetime(2026, 12, 1, tzinfo=UTC), "")
 
     assert store.generation() == before
@@ -180,7 +180,7 @@ def test_a_period_is_released_once_it_takes_no_more_reports(
         return
 
     says = "before 2026-12-06: ask from then on, or up to 2026-12-03"
-    with pytest.raises(StillFilling, match=says):
+    with pytest.raises(PeriodStillOpen, match=says):
         asked.answer(AGE, wanted("count", 1, 0, 3), now, "")
     assert asked.answer(AGE, wanted("count", 1, 2), now, "").charged
 
@@ -199,7 +199,7 @@ def test_who_loses_a_race_draws_again_and_pays_once(store: Store, journal: Path)
             store.change(store.generation(), [Record("audit", "1", b"{}")])
         return {"draw": draws[-1]}
 
-    paid = Filter(store, Journal(journal)).release(AGE, question, draw, OVER, "")
+    paid = PrivacyFilter(store, ReleaseJournal(journal)).release(AGE, question, draw, OVER, "")
 
     assert draws == [0, 1]
     assert paid.kept.answer == {"draw": 1}
@@ -219,7 +219,7 @@ def test_who_loses_the_last_budget_while_drawing_is_refused(
         return {"draw": "never seen"}
 
     with pytest.raises(InsufficientBudget) as refused:
-        Filter(store, Journal(journal)).release(AGE, question, draw, OVER, "")
+        PrivacyFilter(store, ReleaseJournal(journal)).release(AGE, question, draw, OVER, "")
     assert draws == [True]
     assert refused.value.remaining == Fraction(1, 4)
     assert [kept.who for kept in releases(store)] == ["faster"]
@@ -285,9 +285,9 @@ def test_another_question_brings_the_journal_up_to_date(asked: Curator, journal:
 
 def test_without_a_journal_nothing_is_released(store: Store) -> None:
     """On a store that has no place beside it; a dry run is fine."""
-    bare = Curator(Filter(store, None))
+    bare = Curator(PrivacyFilter(store, None))
 
-    with pytest.raises(NoJournal, match="--journal FILE"):
+    with pytest.raises(JournalMissing, match="--journal FILE"):
         bare.answer(AGE, wanted("count", 1), OVER, "")
     assert bare.foresee(AGE, wanted("count", 1)).forecast.micro_epsilon == 1_000_000
     assert releases(store) == []
@@ -328,7 +328,7 @@ def test_a_fenced_store_releases_nothing(asked: Curator, store: Store) -> None:
     """Its budget was carried to another: it would be spent there too."""
     store.fence(on=True)
 
-    with pytest.raises(StoreFenced):
+    with pytest.raises(StoreReadOnly):
         asked.answer(AGE, wanted("count", 1), OVER, "")
     assert releases(store) == []
 
@@ -350,7 +350,7 @@ class Unreadable:
 def test_a_dry_run_reads_no_answer_and_costs_nothing(asked: Curator, store: Store) -> None:
     """It knows the definition, and what was spent."""
     asked.answer(AGE, wanted("count", "0.25"), OVER, "")
-    blind = Curator(Filter(Unreadable(store), asked.filter.journal))
+    blind = Curator(PrivacyFilter(Unreadable(store), asked.filter.journal))
     before = store.generation()
     foreseen = blind.foresee(AGE, wanted("mean", "0.5", 0, 4))
 

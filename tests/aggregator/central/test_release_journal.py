@@ -17,7 +17,7 @@ from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.auth.audit_log import log
 from veilcount_aggregator.central.budget_ledger import accounts, releases
 from veilcount_aggregator.central.curator import Curator
-from veilcount_aggregator.central.release_journal import ENDING, Journal
+from veilcount_aggregator.central.release_journal import ENDING, ReleaseJournal
 from veilcount_aggregator.central.restore_lock import locked
 from veilcount_aggregator.central.store_confirmation import FORGOTTEN
 from veilcount_aggregator.errors import (
@@ -36,31 +36,31 @@ ONE, TWO = {"day": "2027-01-01", "low": 0.1}, {"day": "2027-01-02", "low": -2.5e
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Journal:
+def journal(tmp_path: Path) -> ReleaseJournal:
     """One in a folder that is not there yet."""
-    return Journal(tmp_path / "beside" / "releases.jsonl")
+    return ReleaseJournal(tmp_path / "beside" / "releases.jsonl")
 
 
 # -- the file --------------------------------------------------------------------------------------
 
 
-def test_lines_come_back_as_they_were_in_order(journal: Journal) -> None:
+def test_lines_come_back_as_they_were_in_order(journal: ReleaseJournal) -> None:
     """Each stands there once, however often it is kept."""
     journal.keep([ONE])
     journal.keep([ONE, TWO])
 
     assert journal.lines() == [ONE, TWO]
-    assert Journal(journal.path).lines() == [ONE, TWO]
+    assert ReleaseJournal(journal.path).lines() == [ONE, TWO]
 
 
-def test_a_journal_is_for_its_owner(journal: Journal) -> None:
+def test_a_journal_is_for_its_owner(journal: ReleaseJournal) -> None:
     """Answers are for analysts."""
     journal.keep([ONE])
 
     assert stat.S_IMODE(journal.path.stat().st_mode) == 0o600
 
 
-def test_lines_are_only_ever_added(journal: Journal) -> None:
+def test_lines_are_only_ever_added(journal: ReleaseJournal) -> None:
     """What was there is there still, byte for byte."""
     journal.keep([ONE])
     before = journal.path.read_bytes()
@@ -70,7 +70,7 @@ def test_lines_are_only_ever_added(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize("kept", range(1, 60, 7))
-def test_a_torn_line_is_none_and_makes_room(journal: Journal, kept: int) -> None:
+def test_a_torn_line_is_none_and_makes_room(journal: ReleaseJournal, kept: int) -> None:
     """Whoever was writing it died: its answer never left."""
     journal.keep([ONE])
     whole = journal.path.read_bytes()
@@ -96,7 +96,7 @@ def test_a_torn_line_is_none_and_makes_room(journal: Journal, kept: int) -> None
     ],
 )
 def test_a_line_that_was_edited_is_not_believed(
-    journal: Journal, edit: Callable[[str], str]
+    journal: ReleaseJournal, edit: Callable[[str], str]
 ) -> None:
     """It is named; the file stays as it is, and lines are added behind it."""
     journal.keep([ONE])
@@ -109,7 +109,7 @@ def test_a_line_that_was_edited_is_not_believed(
         journal.lines()
 
 
-def test_many_writers_lose_no_line(journal: Journal) -> None:
+def test_many_writers_lose_no_line(journal: ReleaseJournal) -> None:
     """Each writes what the one before may be writing too."""
     lines = [{"day": str(number)} for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
@@ -118,7 +118,7 @@ def test_many_writers_lose_no_line(journal: Journal) -> None:
     assert sorted(journal.lines(), key=str) == sorted(lines, key=str)
 
 
-def test_no_file_is_no_lines_and_no_reading_is_an_error(journal: Journal) -> None:
+def test_no_file_is_no_lines_and_no_reading_is_an_error(journal: ReleaseJournal) -> None:
     """A folder of that name is none that was not written yet."""
     assert journal.lines() == []
 
@@ -141,7 +141,7 @@ def test_a_journal_stands_beside_the_file_or_where_it_is_put(
     store: str, given: Path | None, path: str | None
 ) -> None:
     """A store that many hosts share has no place beside it."""
-    found = Journal.of(Settings(store, journal=given))
+    found = ReleaseJournal.of(Settings(store, journal=given))
 
     assert (found and str(found.path)) == path
 
@@ -160,7 +160,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def asked(store: Store, journal: Journal) -> Curator:
+def asked(store: Store, journal: ReleaseJournal) -> Curator:
     """A curator over it."""
     return curator(store, journal.path)
 
@@ -181,7 +181,7 @@ def spent(store: Store, period: int = 0) -> Fraction:
 
 
 def test_a_restored_store_releases_nothing_until_what_was_spent_is_entered_again(
-    asked: Curator, store: Store, journal: Journal, tmp_path: Path
+    asked: Curator, store: Store, journal: ReleaseJournal, tmp_path: Path
 ) -> None:
     """Then it is where the other was, and knows the answers too."""
     again = forgetful(tmp_path, asked)
@@ -201,7 +201,9 @@ def test_a_restored_store_releases_nothing_until_what_was_spent_is_entered_again
     again.close()
 
 
-def test_entering_again_is_safe_to_repeat(asked: Curator, journal: Journal, tmp_path: Path) -> None:
+def test_entering_again_is_safe_to_repeat(
+    asked: Curator, journal: ReleaseJournal, tmp_path: Path
+) -> None:
     """Nothing is charged twice."""
     again = forgetful(tmp_path, asked)
     mine = curator(again, journal.path).filter
@@ -226,7 +228,9 @@ def test_without_its_journal_a_lock_stays(asked: Curator, tmp_path: Path) -> Non
     again.close()
 
 
-def test_a_damaged_journal_opens_no_lock(asked: Curator, journal: Journal, tmp_path: Path) -> None:
+def test_a_damaged_journal_opens_no_lock(
+    asked: Curator, journal: ReleaseJournal, tmp_path: Path
+) -> None:
     """Whoever edits a price away gains nothing."""
     again = forgetful(tmp_path, asked)
     journal.path.write_text(journal.path.read_text().replace('"0": 500000', '"0": 5'))
@@ -237,7 +241,9 @@ def test_a_damaged_journal_opens_no_lock(asked: Curator, journal: Journal, tmp_p
     again.close()
 
 
-def test_a_damaged_journal_locks_releases(asked: Curator, store: Store, journal: Journal) -> None:
+def test_a_damaged_journal_locks_releases(
+    asked: Curator, store: Store, journal: ReleaseJournal
+) -> None:
     """It would not say what the store forgot; once it is mended, they go on."""
     asked.answer(AGE, wanted("count", "0.25"), OVER, "")
     whole = journal.path.read_text()
@@ -252,7 +258,7 @@ def test_a_damaged_journal_locks_releases(asked: Curator, store: Store, journal:
 
 
 def test_what_is_entered_again_stands_behind_what_is_there(
-    asked: Curator, store: Store, journal: Journal, tmp_path: Path
+    asked: Curator, store: Store, journal: ReleaseJournal, tmp_path: Path
 ) -> None:
     """Two stores had one place for two releases: both were seen, and both are charged."""
     other = open_store(f"sqlite:///{tmp_path}/other.db", make=True)
@@ -272,7 +278,7 @@ def test_what_is_entered_again_stands_behind_what_is_there(
 
 
 def test_lines_of_other_hosts_are_as_good_as_ones_own(
-    asked: Curator, store: Store, journal: Journal, tmp_path: Path
+    asked: Curator, store: Store, journal: ReleaseJournal, tmp_path: Path
 ) -> None:
     """Each host's journal has what the store had, and those of two put together are a journal."""
     there = curator(store, tmp_path / "there.jsonl")
@@ -281,13 +287,13 @@ def test_lines_of_other_hosts_are_as_good_as_ones_own(
     asked.answer(AGE, wanted("count", "0.25"), OVER, "")
     there.answer(AGE, wanted("sum", "0.25"), OVER, "")
     asked.answer(AGE, wanted("mean", "0.25"), OVER, "")
-    both = Journal(tmp_path / "both.jsonl")
+    both = ReleaseJournal(tmp_path / "both.jsonl")
     both.path.write_bytes((tmp_path / "there.jsonl").read_bytes() + journal.path.read_bytes())
 
     new = open_store(f"sqlite:///{tmp_path}/new.db", make=True)
     entered = curator(new, both.path).filter.reenter(OVER, "cli")
 
-    assert len(Journal(tmp_path / "there.jsonl").lines()) == 2
+    assert len(ReleaseJournal(tmp_path / "there.jsonl").lines()) == 2
     assert len(journal.lines()) == 3
     assert curator(store, both.path).filter.forgotten() == []
     assert len(entered) == 3  # what stands there twice is charged once
@@ -310,7 +316,9 @@ def test_a_store_that_forgets_while_it_is_served_is_noticed_by_the_next_release(
     assert not asked.answer(AGE, wanted("count", "0.25"), OVER, "").charged
 
 
-def test_a_release_of_another_version_is_not_guessed_at(store: Store, journal: Journal) -> None:
+def test_a_release_of_another_version_is_not_guessed_at(
+    store: Store, journal: ReleaseJournal
+) -> None:
     """What it was charged cannot be known."""
     journal.keep([{"fingerprint": AGE.fingerprint, "price": 1}])
 
@@ -328,7 +336,7 @@ def test_a_start_locks_releases_if_the_store_forgot_and_the_intake_goes_on(tmp_p
     with world(tmp_path, TEXT):
         pass
     lost = forgotten | {"answer": {}, "day": "2027-01-01", "who": ""}
-    Journal(tmp_path / f"store.db{ENDING}").keep([lost])
+    ReleaseJournal(tmp_path / f"store.db{ENDING}").keep([lost])
     with open_again(url) as deployed:
         why = locked(deployed.aggregator.store)
         verdicts = deployed.verdicts(deployed.report("age"))

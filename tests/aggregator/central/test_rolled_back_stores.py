@@ -31,8 +31,8 @@ from veilcount_aggregator.auth.audit_log import log
 from veilcount_aggregator.central.budget_ledger import accounts, releases
 from veilcount_aggregator.central.journal_registry import registered, waited_for
 from veilcount_aggregator.central.journal_state import StateFile
-from veilcount_aggregator.central.privacy_filter import Filter
-from veilcount_aggregator.central.release_journal import Journal
+from veilcount_aggregator.central.privacy_filter import PrivacyFilter
+from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.central.restore_lock import locked
 from veilcount_aggregator.central.store_confirmation import SETTLING_SECONDS, WENT_BACK
 from veilcount_aggregator.errors import ReleasesWaiting, SettingsError, StoreError
@@ -85,7 +85,7 @@ def test_after_a_rollback_no_host_releases_until_what_was_lost_is_entered_again(
     a.tick()
     after = [a.refusal("count"), b.refusal("sum")]
     why = locked(b.store) or ""
-    entered = Filter(b.store, Journal(a.journal)).reenter(OVER, "cli")
+    entered = PrivacyFilter(b.store, ReleaseJournal(a.journal)).reenter(OVER, "cli")
     tick(a, b)
 
     assert before_a_confirms == ["ReleasesWaiting"] * 3
@@ -136,10 +136,10 @@ def test_releases_wait_for_a_host_that_is_down_and_go_on_once_its_journal_is_ret
         tick(b, b)
         waits = b.refusal("sum")
         with pytest.raises(SettingsError, match="retire that one"):
-            Filter(b.store, Journal(a.journal)).retire(id_of(b), OVER, "cli")
+            PrivacyFilter(b.store, ReleaseJournal(a.journal)).retire(id_of(b), OVER, "cli")
         with pytest.raises(SettingsError, match=id_of(a)):
-            Filter(b.store, None).retire("unknown", OVER, "cli")
-        entered = Filter(b.store, Journal(a.journal)).retire(id_of(a), OVER, "cli")
+            PrivacyFilter(b.store, None).retire("unknown", OVER, "cli")
+        entered = PrivacyFilter(b.store, ReleaseJournal(a.journal)).retire(id_of(a), OVER, "cli")
         b.tick()
 
         assert waits == "ReleasesWaiting"
@@ -174,7 +174,7 @@ def test_a_host_that_saw_a_release_finds_it_missing_when_the_one_that_made_it_is
     b.start()
     b.tick()
 
-    assert len(Journal(b.journal).lines()) == 1
+    assert len(ReleaseJournal(b.journal).lines()) == 1
     assert b.refusal("sum") == "ReleasesLocked"
 
 
@@ -192,11 +192,11 @@ def test_a_store_from_before_a_journal_was_registered_is_noticed_by_those_that_k
     b.start()
     b.tick()
     why = locked(b.store) or ""
-    Filter(b.store, Journal(b.journal)).reenter(OVER, "cli")
+    PrivacyFilter(b.store, ReleaseJournal(b.journal)).reenter(OVER, "cli")
     b.tick()
     journals = waited_for(b.store)
 
-    assert Journal(b.journal).lines() == []
+    assert ReleaseJournal(b.journal).lines() == []
     assert WENT_BACK in why
     assert [each.id for each in journals] == [id_of(a)]
     assert b.refusal("sum") == "ReleasesWaiting"
@@ -241,7 +241,7 @@ def test_the_audit_log_tells_a_store_that_went_back_although_no_release_is_missi
     a, b = hosts(file, tmp_path, "a", "b")
     file.save()
     start(a, b)
-    Filter(a.store, Journal(a.journal)).reenter(OVER, "cli")
+    PrivacyFilter(a.store, ReleaseJournal(a.journal)).reenter(OVER, "cli")
     tick(a, b)
     file.rewind()
     start(a, b)
@@ -314,7 +314,7 @@ def test_of_a_period_that_was_charged_too_much_nothing_is_repeated(
     file.rewind()
     (b,) = hosts(file, tmp_path, "b")
     b.ask("sum")
-    Filter(b.store, Journal(a.journal)).reenter(OVER, "cli")
+    PrivacyFilter(b.store, ReleaseJournal(a.journal)).reenter(OVER, "cli")
     a.start()
     tick(a, b)
 

@@ -17,7 +17,7 @@ from tests.aggregator.central.release_fixtures import (
     collection,
     whole,
 )
-from veilcount_aggregator.central import Question, answer
+from veilcount_aggregator.central import PricedQuery, answer
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.domain import Boolean, Choice, Number
 
@@ -58,14 +58,14 @@ def neighbours(database: Database, inputs: int, adjacency: Adjacency) -> Iterato
             yield from (tuple(sorted((*rest, other))) for other in range(inputs))
 
 
-def true(question: Question, database: Database) -> list[list[int]]:
+def true(question: PricedQuery, database: Database) -> list[list[int]]:
     """The integers that noise would be added to, part by part."""
     counters: Counters = np.bincount(database, minlength=question.collection.inputs)
     released = answer(question, counters.astype(np.int64), noise=lambda exact, scale: list(exact))
     return [list(part) for part in released.noised]
 
 
-def farthest(question: Question, adjacency: Adjacency) -> list[int]:
+def farthest(question: PricedQuery, adjacency: Adjacency) -> list[int]:
     """The largest L1 distance of each part over all pairs of neighbours."""
     inputs = question.collection.inputs
     found = [0] * len(question.parts)

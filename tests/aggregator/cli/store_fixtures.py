@@ -11,7 +11,7 @@ import numpy as np
 from veilcount_aggregator.analysis.simulation import simulate_messages
 from veilcount_aggregator.catalog.definitions import push, read_source
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store import CODES, ROW_BYTES, Codes, Spends, Store, open_store
+from veilcount_aggregator.store import CODES, ROW_BYTES, Codes, SeriesReports, Store, open_store
 from veilcount_shared import load_collections
 from veilcount_shared.verdict import Verdict
 
@@ -75,7 +75,7 @@ def filled(folder: Path, file: Path, seed: int = 7) -> str:
     return url
 
 
-def _answers(which: Series, arm: int, generator: np.random.Generator) -> Spends:
+def _answers(which: Series, arm: int, generator: np.random.Generator) -> SeriesReports:
     """Return the reports of one arm's people, one each."""
     devices = np.array([round(share * PEOPLE) for share in TRUTH])
     inputs = np.repeat(np.arange(len(TRUTH)), devices)
@@ -83,10 +83,12 @@ def _answers(which: Series, arm: int, generator: np.random.Generator) -> Spends:
     return _spends(which, sent, arm, generator)
 
 
-def _spends(which: Series, sent: Codes, segment: int, generator: np.random.Generator) -> Spends:
+def _spends(
+    which: Series, sent: Codes, segment: int, generator: np.random.Generator
+) -> SeriesReports:
     """Return messages as reports of the first period, each by somebody new."""
     none = np.zeros(len(sent), np.int64)
-    return Spends(
+    return SeriesReports(
         series=which,
         rows=generator.integers(256, size=(len(sent), ROW_BYTES)).astype(np.uint8),
         epochs=none,

@@ -9,7 +9,7 @@ import pytest
 
 from veilcount_aggregator.analysis.audit import self_test
 from veilcount_aggregator.cli import audit as command
-from veilcount_shared import Coins, Collection
+from veilcount_shared import Collection, RandomSource
 
 from .conftest import Type
 from .store_fixtures import written
@@ -39,7 +39,7 @@ def test_a_design_that_spends_more_than_it_claims_is_broken(
 ) -> None:
     """Every tenth answer is sent as it is: 1 is claimed, and 1.18 lost."""
 
-    def leaking(collection: Collection, value: object, coins: Coins) -> int:
+    def leaking(collection: Collection, value: object, coins: RandomSource) -> int:
         place = collection.domain.input(value, coins)
         return place if coins.below(10) == 0 else honest(collection, value, coins)
 
@@ -84,7 +84,7 @@ def test_the_self_test_catches_planted_bugs_and_not_their_repairs(
 def test_a_self_test_that_misses_a_bug_fails(typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
     """A blind audit: it is given the repaired device in both places."""
 
-    def repaired(coins: Coins, *, repaired: bool) -> object:
+    def repaired(coins: RandomSource, *, repaired: bool) -> object:
         return bug.plant(coins, repaired=True)
 
     bug = self_test.BUGS[QUICK[0]]

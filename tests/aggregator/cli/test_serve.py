@@ -14,8 +14,8 @@ import pytest
 from tests.redis_server import RedisServer
 from tests.system.server import HOST, Server, free_port, wait_until
 from veilcount_aggregator.server import serve
-from veilcount_aggregator.server.listen_address import Bind
-from veilcount_aggregator.server.serve import Ready
+from veilcount_aggregator.server.listen_address import ListenAddress
+from veilcount_aggregator.server.serve import StartupSummary
 from veilcount_aggregator.store import open_store
 
 from .conftest import FILE, Type
@@ -146,7 +146,7 @@ def test_people_are_told_in_one_line_what_serves(store: str, tmp_path: Path) -> 
 
 
 def test_what_is_told_holds_no_password() -> None:
-    ready = Ready(Bind(HOST, 1), "redis://:***@host/0", "durable", 2, "keyed")
+    ready = StartupSummary(ListenAddress(HOST, 1), "redis://:***@host/0", "durable", 2, "keyed")
 
     assert str(ready).endswith("(durable), 2 workers, intake keyed")
     assert ready.facts["bind"] == f"http://{HOST}:1"

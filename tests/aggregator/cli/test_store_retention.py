@@ -11,7 +11,7 @@ import pytest
 from tests.aggregator.cli.conftest import Type
 from tests.aggregator.cli.test_store import typed_by_hand
 from tests.aggregator.store.series_fixtures import LONG_AGO, drop_and_sweep
-from veilcount_aggregator.auth.audit_log import Entry, log
+from veilcount_aggregator.auth.audit_log import AuditEntry, log
 from veilcount_aggregator.catalog.definitions import catalogue
 from veilcount_aggregator.server.retention_guard import confirmed
 from veilcount_aggregator.store import open_store
@@ -24,7 +24,7 @@ def day_of(url: str) -> str | None:
     return None if found is None else str(found.day)
 
 
-def last_act(url: str) -> Entry:
+def last_act(url: str) -> AuditEntry:
     """Return the newest entry of the audit log."""
     with closing(open_store(url)) as store:
         return log(store)[-1]

@@ -15,7 +15,7 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import World
 from tests.aggregator.dashboard.page_fixtures import Page, Visitor
 from tests.aggregator.queries.simulated_reports import counted, send
-from veilcount_aggregator.analysis.planning import Question, plan
+from veilcount_aggregator.analysis.planning import QuestionShape, plan
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.dashboard.collection.definition_history import changes, lines_of
 from veilcount_aggregator.dashboard.collection.sample_adequacy import (
@@ -122,14 +122,14 @@ def test_at_three_times_the_error_it_is_rough_and_just_beyond_too_few(
 def test_the_planner_asks_for_as_many(collection: Collection, question: dict[str, Any]) -> None:
     span = 240 if collection is MEAN else 1
     planned = plan(
-        Question(start=collection.start, **question), epsilon=Fraction(1), error=GOAL * span
+        QuestionShape(start=collection.start, **question), epsilon=Fraction(1), error=GOAL * span
     )
 
     assert verdict(collection, 1).needed == planned.devices
 
 
 def test_a_share_that_stands_out_is_the_one_the_planner_foresees() -> None:
-    question = Question(start=LONG.start, values=500)
+    question = QuestionShape(start=LONG.start, values=500)
     planned = plan(question, epsilon=Fraction(1), devices=1_000_000)
 
     assert verdict(LONG, 1_000_000).half_width == pytest.approx(planned.detectable)

@@ -12,7 +12,7 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import FILE, World
 from tests.aggregator.dashboard.page_fixtures import Page, Visitor
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.catalog.definitions import SOURCE, Source
+from veilcount_aggregator.catalog.definitions import SOURCE, DefinitionSource
 from veilcount_shared.verdict import Verdict
 
 CITY = """
@@ -102,7 +102,7 @@ def test_a_browsers_line_ends_make_no_other_file(deployed: World, admin: Visitor
     _push(admin, admin.post(PREVIEW, text=CITY.replace("\n", "\r\n")))
     kept = deployed.aggregator.store.records(SOURCE)
 
-    assert any(key.endswith(Source(CITY).digest) for key in kept)
+    assert any(key.endswith(DefinitionSource(CITY).digest) for key in kept)
 
 
 def test_a_wrong_definition_is_told_and_the_text_kept(admin: Visitor) -> None:

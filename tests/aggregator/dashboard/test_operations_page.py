@@ -19,7 +19,7 @@ from veilcount_aggregator.central.restore_lock import lock
 from veilcount_aggregator.dashboard.operations import pseudonym_quota, request_panel
 from veilcount_aggregator.ingest.group_commit import GROUP
 from veilcount_aggregator.server.retention_guard import confirm
-from veilcount_aggregator.store import VERDICT, Note
+from veilcount_aggregator.store import VERDICT, ServiceCounter
 from veilcount_aggregator.store.redis.identity import SHELF
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_shared.verdict import Verdict
@@ -64,7 +64,7 @@ def test_a_report_of_a_definition_that_nobody_knows_has_a_line(public: World) ->
 def test_verdicts_are_told_by_period_of_the_chosen_collection(public: World) -> None:
     counted(send(public, "theme", [5, 0, 0]))
     counted(send(public, "opened", [1, 2], period=1))
-    note = Note(VERDICT, public.series("opened").fingerprint, 2, Verdict.STALE)
+    note = ServiceCounter(VERDICT, public.series("opened").fingerprint, 2, Verdict.STALE)
     public.aggregator.store.commit([], {note: 4})
 
     assert "Reports for theme by verdict; each bar one month" in _look(public)
@@ -91,10 +91,10 @@ def test_no_count_is_told_that_tells_who_took_part(deployed: World) -> None:
 
 def test_times_are_told_as_the_ends_of_buckets() -> None:
     noted = {
-        Note(ANSWERED, "", -1, "reports:2xx:0.005"): 50,
-        Note(ANSWERED, "", -1, "reports:2xx:0.01"): 45,
-        Note(ANSWERED, "", -1, "reports:5xx:+Inf"): 5,
-        Note(MICROSECONDS, "", -1, "reports"): 1_000_000,
+        ServiceCounter(ANSWERED, "", -1, "reports:2xx:0.005"): 50,
+        ServiceCounter(ANSWERED, "", -1, "reports:2xx:0.01"): 45,
+        ServiceCounter(ANSWERED, "", -1, "reports:5xx:+Inf"): 5,
+        ServiceCounter(MICROSECONDS, "", -1, "reports"): 1_000_000,
     }
 
     assert request_panel.took(noted, intake=True) == [
@@ -105,14 +105,14 @@ def test_times_are_told_as_the_ends_of_buckets() -> None:
 
 def test_commits_are_told_by_the_requests_that_shared_them() -> None:
     sizes = {"1": 9, "4": 2}
-    noted = {Note(GROUP, "", -1, size): number for size, number in sizes.items()}
+    noted = {ServiceCounter(GROUP, "", -1, size): number for size, number in sizes.items()}
 
     assert request_panel.groups(noted) == [("1", 9), ("2", 0), ("3 to 4", 2)]
     assert request_panel.groups({}) == []
 
 
 def test_bodies_that_were_refused_whole_are_told_by_reason(public: World) -> None:
-    public.aggregator.store.commit([], {Note(REFUSED, "", -1, "too-large"): 1234})
+    public.aggregator.store.commit([], {ServiceCounter(REFUSED, "", -1, "too-large"): 1234})
 
     assert "The body is longer than this door takes: 1,234" in _look(public)
 

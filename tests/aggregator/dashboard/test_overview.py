@@ -25,7 +25,7 @@ from veilcount_aggregator.dashboard.collection_status import (
 )
 from veilcount_aggregator.dashboard.intake_summary import Fact, intake
 from veilcount_aggregator.dashboard.overview import told_sizes
-from veilcount_aggregator.store import VERDICT, Cell, Note
+from veilcount_aggregator.store import VERDICT, Cell, ServiceCounter
 from veilcount_shared.verdict import Verdict
 
 LATE = """
@@ -212,10 +212,10 @@ def test_days_are_counted_whichever_collection_they_are_of(local: World) -> None
 def test_refusals_are_told_by_their_reason_and_what_came_twice_is_none(local: World) -> None:
     print_ = local.series("theme").fingerprint
     notes = {
-        Note(VERDICT, print_, 0, Verdict.STALE): 7,
-        Note(VERDICT, "", -1, Verdict.UNKNOWN_COLLECTION): 2,
-        Note(VERDICT, print_, 0, Verdict.DUPLICATE): 5,
-        Note(REFUSED, "", -1, "no-key"): 3,
+        ServiceCounter(VERDICT, print_, 0, Verdict.STALE): 7,
+        ServiceCounter(VERDICT, "", -1, Verdict.UNKNOWN_COLLECTION): 2,
+        ServiceCounter(VERDICT, print_, 0, Verdict.DUPLICATE): 5,
+        ServiceCounter(REFUSED, "", -1, "no-key"): 3,
     }
     local.aggregator.store.commit([], notes)
 
@@ -232,8 +232,8 @@ def test_a_secret_collection_is_in_no_sum(tmp_path: Path) -> None:
         counted(send(made, "visits", [40, 2], period=2))
         print_ = made.series("visits").fingerprint
         notes = {
-            Note(VERDICT, print_, 0, Verdict.STALE): 7,
-            Note(REFUSED, "", -1, "no-key"): 3,
+            ServiceCounter(VERDICT, print_, 0, Verdict.STALE): 7,
+            ServiceCounter(REFUSED, "", -1, "no-key"): 3,
         }
         made.aggregator.store.commit([], notes)
         found = facts(made)

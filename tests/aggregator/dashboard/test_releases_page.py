@@ -14,7 +14,7 @@ from tests.aggregator.dashboard.page_fixtures import Page, Visitor
 from tests.aggregator.queries.simulated_reports import counted, send
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.central.budget_ledger import releases
-from veilcount_aggregator.central.privacy_filter import Filter
+from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.central.restore_lock import lock
 from veilcount_aggregator.server.app import create_app
 
@@ -143,7 +143,7 @@ def test_a_lock_is_told_and_nothing_released(deployed: World, analyst: Visitor) 
 
 def test_without_a_journal_nothing_is_released(deployed: World) -> None:
     aggregator = deployed.aggregator
-    curator = replace(aggregator.curator, filter=Filter(aggregator.store, None))
+    curator = replace(aggregator.curator, filter=PrivacyFilter(aggregator.store, None))
     without = replace(aggregator, curator=curator)
     visitor = Visitor(World(without, create_app(without, lambda: 0.0), deployed.clocks))
     visitor.enter(Role.ANALYST)

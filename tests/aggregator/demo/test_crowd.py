@@ -20,8 +20,8 @@ from veilcount_aggregator.demo.campaign import (
 from veilcount_aggregator.demo.period_reports import Answers, answers
 from veilcount_aggregator.demo.population import People
 from veilcount_aggregator.demo.simulated_devices import Mail, secrets
-from veilcount_aggregator.ingest.decode import Body
-from veilcount_shared import Collection, SystemCoins, schedule
+from veilcount_aggregator.ingest.decode import DecodedBody
+from veilcount_shared import Collection, SystemRandomSource, schedule
 from veilcount_shared.periods import Unit
 from veilcount_shared.report import Report, check
 from veilcount_shared.verdict import Verdict
@@ -43,11 +43,11 @@ def mail(name: str) -> Mail:
     return Mail.of(collection, would(name), SECRETS, np.random.default_rng(7))
 
 
-def delivered(mail: Mail, days: range) -> list[Body]:
+def delivered(mail: Mail, days: range) -> list[DecodedBody]:
     """Return the bodies of some days."""
-    bodies: list[Body] = []
+    bodies: list[DecodedBody] = []
 
-    def take(body: Body) -> list[Verdict]:
+    def take(body: DecodedBody) -> list[Verdict]:
         bodies.append(body)
         return [Verdict.COUNTED] * body.reports
 
@@ -81,7 +81,7 @@ def promised(secret: bytes, collection: Collection) -> set[tuple[int, bytes, int
     return {
         (
             period,
-            schedule.pseudonym(secret, collection, period, SystemCoins()),
+            schedule.pseudonym(secret, collection, period, SystemRandomSource()),
             schedule.slot(secret, collection, period, answer),
         )
         for period in schedule.answering_periods(secret, collection)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import Distribution, Hierarchy, Plane
+from veilcount_shared.mechanisms import DistributionMechanism, ProjectiveGeometry, RangeTree
 
 BUCKETS = 256
 DECILES = np.arange(1, 10) / 10
@@ -23,14 +23,14 @@ Counts = NDArray[np.int64]
 
 
 @cache
-def rows_of(design: Hierarchy | Distribution) -> Floats:
+def rows_of(design: RangeTree | DistributionMechanism) -> Floats:
     """The probability of every message, for every bucket: from who owns what, asked one by one."""
-    if isinstance(design, Distribution):
+    if isinstance(design, DistributionMechanism):
         return np.array([[float(chance) for chance in row] for row in design.rows])
     rows = np.empty((BUCKETS, design.messages))
     for message in range(design.messages):
         level = design.levels[design.level(message)]
-        own = level.owned if isinstance(level, Plane) else 1
+        own = level.owned if isinstance(level, ProjectiveGeometry) else 1
         inside = float(level.P / own / 4)
         outside = float((1 - level.P) / (level.messages - own) / 4)
         nodes = range(0, BUCKETS, BUCKETS // level.inputs)
@@ -71,14 +71,16 @@ def few(n: int, *shares: tuple[int, float]) -> Counts:
 
 
 def sample(
-    shares: Floats, design: Hierarchy | Distribution, n: int, generator: Generator
+    shares: Floats, design: RangeTree | DistributionMechanism, n: int, generator: Generator
 ) -> Counts:
     """The counters of n devices, whose numbers are drawn from a population."""
     law = shares @ rows_of(design)
     return generator.multinomial(n, law / law.sum())
 
 
-def answers(held: Counts, design: Hierarchy | Distribution, generator: Generator) -> Counts:
+def answers(
+    held: Counts, design: RangeTree | DistributionMechanism, generator: Generator
+) -> Counts:
     """The counters of exactly these devices: only the noise is drawn."""
     some = np.flatnonzero(held)
     rows = rows_of(design)[some]

@@ -10,10 +10,10 @@ from scipy.stats import false_discovery_control
 from tests.aggregator.estimation.collection_fixtures import falling, of_number, of_values
 from veilcount_aggregator.analysis.simulation import simulate
 from veilcount_aggregator.estimation import (
-    Average,
     Comparison,
-    Frequencies,
-    Target,
+    IntervalTarget,
+    MeanEstimate,
+    ShareEstimates,
     compare,
     estimate,
 )
@@ -28,10 +28,10 @@ ALPHA = 1e-4
 
 def shares(
     collection: Collection, people: Ints, rng: np.random.Generator, target: str = "auto"
-) -> Frequencies:
+) -> ShareEstimates:
     """The estimate of what these people answered."""
     shown = estimate(collection, simulate(collection, people, rng), target=target)  # type: ignore[arg-type] # a word
-    assert isinstance(shown, Frequencies)
+    assert isinstance(shown, ShareEstimates)
     return shown
 
 
@@ -138,8 +138,8 @@ def test_means_are_compared_in_their_own_units() -> None:
     low, high = np.full(levels, 3000), np.full(levels, 3000)
     high[-4:] += 1500
     one, other = (estimate(collection, each) for each in (high, low))
-    assert isinstance(one, Average)
-    assert isinstance(other, Average)
+    assert isinstance(one, MeanEstimate)
+    assert isinstance(other, MeanEstimate)
     result = compare(one, other)
 
     assert result.difference[0] == pytest.approx(one.mean - other.mean)
@@ -155,7 +155,7 @@ def test_a_cohort_beside_a_sample_is_compared_as_cohorts() -> None:
 
     assert compare(sample, cohort).of == "of these n answers"
     assert compare(sample, sample).of == "of the population that could have been asked"
-    assert sample.terms.target is Target.POPULATION
+    assert sample.terms.target is IntervalTarget.POPULATION
 
 
 def test_other_values_are_not_compared() -> None:

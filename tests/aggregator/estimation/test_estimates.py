@@ -14,10 +14,10 @@ from tests.aggregator.estimation.collection_fixtures import (
 )
 from veilcount_aggregator.analysis.simulation import simulate
 from veilcount_aggregator.estimation import (
-    Average,
-    Frequencies,
-    Target,
-    Unanswered,
+    IntervalTarget,
+    MeanEstimate,
+    NoReports,
+    ShareEstimates,
     estimate,
     estimate_sums,
     margin,
@@ -36,10 +36,10 @@ def received(collection: Collection, people: list[int] | Counters, seed: int = 1
     return simulate(collection, np.array(people), np.random.default_rng(seed))
 
 
-def shares(collection: Collection, counters: Counters, **keys: object) -> Frequencies:
+def shares(collection: Collection, counters: Counters, **keys: object) -> ShareEstimates:
     """The estimate of a collection of values."""
     shown = estimate(collection, counters, **keys)  # type: ignore[arg-type] # as the caller asks
-    assert isinstance(shown, Frequencies)
+    assert isinstance(shown, ShareEstimates)
     return shown
 
 
@@ -49,7 +49,7 @@ def shares(collection: Collection, counters: Counters, **keys: object) -> Freque
 def test_one_answer_a_person_is_a_sample_of_the_population() -> None:
     shown = shares(of_values(5), received(of_values(5), falling(5, 1000)))
 
-    assert shown.terms.target is Target.POPULATION
+    assert shown.terms.target is IntervalTarget.POPULATION
     assert shown.of == "of the population that could have been asked"
 
 
@@ -63,14 +63,14 @@ def monthly() -> Collection:
 def test_several_answers_a_person_are_a_cohort() -> None:
     shown = shares(monthly(), received(monthly(), [300, 700]))
 
-    assert shown.terms.target is Target.COHORT
+    assert shown.terms.target is IntervalTarget.COHORT
     assert shown.of == "of these n answers"
 
 
 def test_one_period_of_several_is_a_sample_again() -> None:
     shown = shares(monthly(), received(monthly(), [300, 700]), contributions=1)
 
-    assert shown.terms.target is Target.POPULATION
+    assert shown.terms.target is IntervalTarget.POPULATION
 
 
 def test_several_answers_a_person_are_never_called_a_sample() -> None:
@@ -103,7 +103,7 @@ def test_without_answers_every_share_is_possible(k: int, epsilon: str) -> None:
 
     shown = estimate(collection, np.zeros(collection.design.counters, np.int64))
 
-    assert isinstance(shown, Unanswered)
+    assert isinstance(shown, NoReports)
     assert (shown.n, shown.frequency, shown.mean) == (0, None, None)
     assert shown.low.tolist() == [0.0] * k
     assert shown.high.tolist() == [1.0] * k
@@ -114,7 +114,7 @@ def test_without_answers_the_mean_may_be_anywhere_in_the_range() -> None:
 
     shown = estimate(collection, np.zeros(collection.design.counters, np.int64))
 
-    assert isinstance(shown, Unanswered)
+    assert isinstance(shown, NoReports)
     assert (shown.low.tolist(), shown.high.tolist()) == ([-40.0], [60.0])
 
 
@@ -127,7 +127,7 @@ def test_one_answer_has_an_interval_too(level: int, target: str) -> None:
         counters = np.zeros(collection.design.counters, np.int64)
         counters[level] = times
         shown = estimate(collection, counters, target=target)  # type: ignore[arg-type] # both words
-        assert isinstance(shown, Average)
+        assert isinstance(shown, MeanEstimate)
 
         assert shown.high - shown.low > 0.05
         assert shown.low < shown.mean < shown.high
@@ -253,7 +253,7 @@ def test_a_sum_is_the_sum_of_the_shares(k: int, epsilon: str) -> None:
     single = shares(collection, counters)
     groups = [range(3), [0, k - 1], [2]]
     shown = estimate_sums(collection, counters, groups)
-    assert isinstance(shown, Frequencies)
+    assert isinstance(shown, ShareEstimates)
 
     assert shown.frequency == pytest.approx([single.frequency[list(g)].sum() for g in groups])
     assert (shown.low <= shown.frequency).all()
@@ -266,7 +266,7 @@ def test_a_group_of_one_is_that_value(target: str) -> None:
     counters = received(collection, falling(20, 2000))
     single = shares(collection, counters, target=target)
     shown = estimate_sums(collection, counters, [[4]], target=target)  # type: ignore[arg-type] # both words
-    assert isinstance(shown, Frequencies)
+    assert isinstance(shown, ShareEstimates)
 
     assert (shown.low[0], shown.high[0]) == pytest.approx((single.low[4], single.high[4]))
 
@@ -275,7 +275,7 @@ def test_all_values_together_are_certain() -> None:
     collection = of_values(20)
     counters = received(collection, falling(20, 500))
     shown = estimate_sums(collection, counters, [range(20)], target="cohort")
-    assert isinstance(shown, Frequencies)
+    assert isinstance(shown, ShareEstimates)
 
     assert (shown.low[0], shown.high[0]) == pytest.approx((1, 1))
 
@@ -292,7 +292,7 @@ def test_margins_of_a_crossed_question_add_up_what_belongs_together() -> None:
     ):
         groups = margin(domain, part)
         shown = estimate_sums(collection, counters, list(groups.values()))
-        assert isinstance(shown, Frequencies)
+        assert isinstance(shown, ShareEstimates)
 
         assert shown.frequency == pytest.approx(np.array(true) / people.sum(), abs=0.03)
     assert list(margin(domain)) == ["light", "dark"]
@@ -311,7 +311,7 @@ def test_a_margin_may_be_given_another() -> None:
         list(margin(domain, "plan").values()),
         given=margin(domain)["dark"],
     )
-    assert isinstance(shown, Frequencies)
+    assert isinstance(shown, ShareEstimates)
 
     assert shown.frequency == pytest.approx([27 / 57, 30 / 57], abs=0.03)
     assert shown.frequency.sum() == pytest.approx(1)

@@ -10,21 +10,21 @@ import pytest
 from tests.statistical.coverage_harness import mean_errors
 from veilcount_aggregator.estimation.mean import anderson
 from veilcount_aggregator.estimation.mean_noise import chernoff, half_width, is_few
-from veilcount_shared.mechanisms import Mean
+from veilcount_shared.mechanisms import MeanMechanism
 
 EPSILONS = ("0.1", "1", "2.5", "4", "7", "12")
 MANY = 10_000_000
 
 
-def at(epsilon: str) -> Mean:
-    return Mean.at(Fraction(epsilon))
+def at(epsilon: str) -> MeanMechanism:
+    return MeanMechanism.at(Fraction(epsilon))
 
 
-def normal(design: Mean, n: int) -> float:
+def normal(design: MeanMechanism, n: int) -> float:
     return 1.959964 * float(np.sqrt(float(design.variance) / 4 / n))
 
 
-def first_many(design: Mean, alpha: float) -> int:
+def first_many(design: MeanMechanism, alpha: float) -> int:
     """The least n that is not few, by bisection."""
     low, high = 1, MANY
     while low < high:

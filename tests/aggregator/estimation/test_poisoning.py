@@ -10,15 +10,15 @@ import pytest
 from tests.aggregator.estimation.collection_fixtures import falling, of_number, of_values, question
 from veilcount_aggregator.analysis.simulation import simulate
 from veilcount_aggregator.estimation import (
-    Average,
-    Frequencies,
+    MeanEstimate,
+    ShareEstimates,
     band,
     estimate,
     estimate_sums,
     suspect,
 )
 from veilcount_aggregator.estimation.support_counts import held
-from veilcount_shared.mechanisms import Mean, Plane, Subset
+from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
 
 FAKES = Fraction(1, 100)
 
@@ -28,18 +28,18 @@ def test_one_percent_of_fakes_cannot_leave_the_band(k: int, epsilon: str) -> Non
     """All fakes for one value, and all against it: the band holds what the honest ones said."""
     collection, rng = of_values(k, epsilon), np.random.default_rng(1)
     design = collection.design
-    assert isinstance(design, Subset | Plane)
+    assert isinstance(design, SubsetSelection | ProjectiveGeometry)
     honest = simulate(collection, falling(k, 99_000), rng)
     truth = estimate(collection, honest)
-    assert isinstance(truth, Frequencies)
+    assert isinstance(truth, ShareEstimates)
     for message in (0, design.counters - 1):
         counters = honest.copy()
-        if isinstance(design, Subset):
+        if isinstance(design, SubsetSelection):
             counters[(message + np.arange(design.w)) % k] += 1000
         else:
             counters[message] += 1000
         shown = estimate(collection, counters)
-        assert isinstance(shown, Frequencies)
+        assert isinstance(shown, ShareEstimates)
         bounds = band(shown.evidence, FAKES)
 
         assert (bounds.low <= truth.frequency + 1e-9).all()
@@ -51,7 +51,7 @@ def test_one_percent_of_fakes_cannot_leave_the_band(k: int, epsilon: str) -> Non
 def test_the_band_of_a_share_is_the_formula() -> None:
     """1 % of fakes at epsilon 1: E / (E - 1) = 1.582 for a yes, 0.582 against it."""
     shown = estimate(of_values(2), np.array([40_000, 60_000]))
-    assert isinstance(shown, Frequencies)
+    assert isinstance(shown, ShareEstimates)
     bounds = band(shown.evidence)
 
     assert bounds.low[1] == pytest.approx((shown.frequency[1] - 0.01 * 1.58198) / 0.99, abs=1e-6)
@@ -62,8 +62,8 @@ def test_the_band_of_a_share_is_the_formula() -> None:
 def test_means_and_groups_and_parts_have_a_band_too() -> None:
     number = of_number(0, 10)
     mean = estimate(number, np.full(number.design.counters, 100))
-    assert isinstance(mean, Average)
-    assert isinstance(number.design, Mean)
+    assert isinstance(mean, MeanEstimate)
+    assert isinstance(number.design, MeanMechanism)
     most = 10 * float(max(number.design.decoded))
 
     assert band(mean.evidence).low[0] == pytest.approx((mean.mean - most / 100) / 0.99)
@@ -72,7 +72,7 @@ def test_means_and_groups_and_parts_have_a_band_too() -> None:
         counters = simulate(collection, falling(k, 5000), np.random.default_rng(1))
         for given in (None, range(10)):
             groups = estimate_sums(collection, counters, [range(2), range(5)], given=given)
-            assert isinstance(groups, Frequencies)
+            assert isinstance(groups, ShareEstimates)
             bounds = band(groups.evidence)
 
             assert (bounds.low < groups.frequency).all()
@@ -81,7 +81,7 @@ def test_means_and_groups_and_parts_have_a_band_too() -> None:
 
 def test_no_band_for_all_reports_fake() -> None:
     shown = estimate(of_values(2), np.array([4, 6]))
-    assert isinstance(shown, Frequencies)
+    assert isinstance(shown, ShareEstimates)
 
     with pytest.raises(ValueError, match="below 1"):
         band(shown.evidence, Fraction(1))
@@ -122,7 +122,7 @@ def test_supporters_of_what_nobody_can_choose_are_seen() -> None:
     """The messages are random among the hyperplanes of a point that is no input."""
     collection = of_values(300, "2")
     design = collection.design
-    assert isinstance(design, Plane)
+    assert isinstance(design, ProjectiveGeometry)
     counters = simulate(collection, falling(300, 20_000), np.random.default_rng(2))
     nobody = design.k + 5
     counters[held(design, np.array([nobody])) > 0] += 1000 // design.owned + 1

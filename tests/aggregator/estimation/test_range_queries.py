@@ -31,27 +31,27 @@ from tests.aggregator.estimation.simulated_counts import (
 )
 from veilcount_aggregator import estimate, tally
 from veilcount_aggregator.estimation.cdf import rising
-from veilcount_aggregator.estimation.estimator import Target
+from veilcount_aggregator.estimation.estimator import IntervalTarget
 from veilcount_aggregator.estimation.range_queries import (
     GUARANTEED,
-    Ranges,
+    RangeEstimator,
     Source,
     ranges,
     weights_of,
 )
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.collection import Collection, Measure
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import Hierarchy, Plane, Subset
+from veilcount_shared.mechanisms import ProjectiveGeometry, RangeTree, SubsetSelection
 from veilcount_shared.periods import Unit
 
-ONE, EIGHT = Hierarchy.at(Fraction(1)), Hierarchy.at(Fraction(8))
+ONE, EIGHT = RangeTree.at(Fraction(1)), RangeTree.at(Fraction(8))
 EPSILONS = [Fraction(each) for each in ("0.000001", "0.1", "0.5", "1", "2", "3", "8", "16")]
 COVERED = 0.935
 MIDDLES = (np.arange(BUCKETS) + 0.5) / BUCKETS
 
 every_epsilon = pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
-each_target = pytest.mark.parametrize("target", list(Target))
+each_target = pytest.mark.parametrize("target", list(IntervalTarget))
 
 
 def parts(*bounds: tuple[int, int]) -> Floats:
@@ -64,12 +64,12 @@ def parts(*bounds: tuple[int, int]) -> Floats:
 ASKED = parts((64, 128), (3, 4), (90, 133), (0, 200), (129, 131))
 
 
-def some_counters(n: int = 50_000, design: Hierarchy = ONE, name: str = "two humps") -> Counts:
+def some_counters(n: int = 50_000, design: RangeTree = ONE, name: str = "two humps") -> Counts:
     generator = np.random.default_rng(5)
     return answers(crowd(name, n, generator), design, generator)
 
 
-def curve_of(found: Ranges) -> Floats:
+def curve_of(found: RangeEstimator) -> Floats:
     assert found.curve.share is not None
     return found.curve.share
 
@@ -80,7 +80,7 @@ def curve_of(found: Ranges) -> Floats:
 @every_epsilon
 def test_the_reading_is_unbiased_for_every_bucket(epsilon: Fraction) -> None:
     """A bucket's messages add 1 to its own share, on average, and 0 to any other."""
-    design = Hierarchy.at(epsilon)
+    design = RangeTree.at(epsilon)
     weights = weights_of(design)
     expected = rows_of(design) @ weights.T
     rounding = 1e-15 * abs(weights).max() * 10
@@ -91,13 +91,13 @@ def test_the_reading_is_unbiased_for_every_bucket(epsilon: Fraction) -> None:
 @every_epsilon
 def test_all_shares_together_are_exactly_one(epsilon: Fraction) -> None:
     """Whatever was received: every message weighs 1 in their sum, as far as 256 sums round."""
-    weights = weights_of(Hierarchy.at(epsilon))
+    weights = weights_of(RangeTree.at(epsilon))
     rounding = BUCKETS * np.finfo(np.float64).eps * abs(weights).max()
 
     assert np.allclose(weights.sum(axis=0), 1, rtol=0, atol=rounding)
 
 
-def through_levels(design: Hierarchy, bounds: tuple[int, int]) -> Floats:
+def through_levels(design: RangeTree, bounds: tuple[int, int]) -> Floats:
     """The classic reading: cut the range into the fewest nodes, each debiased at its own level."""
     weights, (low, high) = np.zeros(design.messages), bounds
     for place, level in enumerate(design.levels):
@@ -115,14 +115,14 @@ def through_levels(design: Hierarchy, bounds: tuple[int, int]) -> Floats:
     return weights
 
 
-def _supports(level: Subset | Plane, number: int, node: int) -> bool:
-    return number == node if isinstance(level, Subset) else level.supports(number, node)
+def _supports(level: SubsetSelection | ProjectiveGeometry, number: int, node: int) -> bool:
+    return number == node if isinstance(level, SubsetSelection) else level.supports(number, node)
 
 
 @pytest.mark.parametrize("bounds", [(64, 128), (3, 4), (90, 133), (0, 200)])
 @pytest.mark.parametrize("design", [ONE, EIGHT], ids=["eps 1", "eps 8"])
 def test_no_reading_through_the_levels_varies_less(
-    design: Hierarchy, bounds: tuple[int, int]
+    design: RangeTree, bounds: tuple[int, int]
 ) -> None:
     """For an even spread the best unbiased reading has at most the classic one's variance."""
     rows, even = rows_of(design), np.full(BUCKETS, 1 / BUCKETS)
@@ -137,7 +137,7 @@ def test_no_reading_through_the_levels_varies_less(
 
 
 def hits(
-    design: Hierarchy, sent: Hierarchy, held: Counts, target: Target, runs: int
+    design: RangeTree, sent: RangeTree, held: Counts, target: IntervalTarget, runs: int
 ) -> NDArray[np.int64]:
     """How many of the runs' intervals hold, for each of what is asked."""
     generator, n = np.random.default_rng(int(held.sum())), int(held.sum())
@@ -165,7 +165,7 @@ SHARES = {
 @pytest.mark.parametrize("name", SHARES)
 @pytest.mark.parametrize("design", [ONE, EIGHT], ids=["eps 1", "eps 8"])
 def test_intervals_of_shares_and_of_the_mean_hold(
-    design: Hierarchy, name: str, n: int, target: Target
+    design: RangeTree, name: str, n: int, target: IntervalTarget
 ) -> None:
     """Of 250 runs at least 93.5 %, for wide, narrow and empty ranges, of few answers and many."""
     found = hits(design, design, few(n, *SHARES[name]), target, runs=250)
@@ -179,10 +179,10 @@ def test_intervals_of_shares_and_of_the_mean_hold(
 @pytest.mark.parametrize("name", SHARES)
 @every_epsilon
 def test_intervals_hold_at_every_epsilon(
-    epsilon: Fraction, name: str, n: int, target: Target
+    epsilon: Fraction, name: str, n: int, target: IntervalTarget
 ) -> None:
     """Of 1,000 runs at least 93.5 %."""
-    design = Hierarchy.at(epsilon)
+    design = RangeTree.at(epsilon)
     found = hits(design, design, few(n, *SHARES[name]), target, runs=1_000)
 
     assert all(could_be(int(each), 1_000, COVERED) for each in found)
@@ -192,13 +192,13 @@ def test_intervals_hold_at_every_epsilon(
 def test_intervals_for_another_epsilon_would_not_hold(factor: Fraction) -> None:
     """Devices 30 % below or above what the server reckons with: the test above rejects them."""
     levels = tuple(
-        Subset.at(factor, level.k, 1)
-        if isinstance(level, Subset)
-        else Plane.at(factor, level.k, level.q, level.t)
+        SubsetSelection.at(factor, level.k, 1)
+        if isinstance(level, SubsetSelection)
+        else ProjectiveGeometry.at(factor, level.k, level.q, level.t)
         for level in ONE.levels
     )
     held = few(100_000, *SHARES["several"])
-    found = hits(ONE, Hierarchy(levels), held, Target.COHORT, runs=300)
+    found = hits(ONE, RangeTree(levels), held, IntervalTarget.COHORT, runs=300)
 
     assert not all(could_be(int(each), 300, COVERED) for each in found)
 
@@ -206,7 +206,7 @@ def test_intervals_for_another_epsilon_would_not_hold(factor: Fraction) -> None:
 @each_target
 @pytest.mark.parametrize(("design", "n"), [(ONE, 2_000), (ONE, 300_000), (EIGHT, 20_000)])
 def test_the_band_holds_at_every_edge_at_once_and_so_do_all_quantiles(
-    design: Hierarchy, n: int, target: Target
+    design: RangeTree, n: int, target: IntervalTarget
 ) -> None:
     """Of 150 runs at least 93.5 %: every edge inside the band, every decile inside its bounds."""
     generator, runs, band, quantiles = np.random.default_rng(n), 150, 0, 0
@@ -326,7 +326,7 @@ def test_a_range_that_is_none_is_refused(bounds: tuple[float, float]) -> None:
 
 
 @each_target
-def test_the_band_and_every_share_say_what_they_are_of(target: Target) -> None:
+def test_the_band_and_every_share_say_what_they_are_of(target: IntervalTarget) -> None:
     """These answers, or the population; and that the band holds everywhere."""
     found = ranges(ONE, RANGE, some_counters(1_000), target=target)
 
@@ -381,12 +381,12 @@ def test_reports_of_devices_become_ranges() -> None:
         until=date(2027, 12, 1),
         epsilon=Fraction(4),
     )
-    coins, generator = SeededCoins(4), np.random.default_rng(4)
+    coins, generator = SeededRandomSource(4), np.random.default_rng(4)
     minutes = 240 * generator.beta(2, 5, 4_000)
     counters = tally(asked, [asked.randomize(float(value), coins) for value in minutes])
     found = estimate(asked, counters)
 
-    assert isinstance(found, Ranges)
+    assert isinstance(found, RangeEstimator)
     assert found.n == 4_000
     assert "population" in found.of
     assert found.low <= minutes.mean() <= found.high

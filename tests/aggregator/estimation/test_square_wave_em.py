@@ -26,13 +26,13 @@ from tests.aggregator.estimation.simulated_counts import (
     rows_of,
     sample,
 )
-from veilcount_aggregator.estimation.cdf import DECILES, Histogram
-from veilcount_aggregator.estimation.estimator import Target
+from veilcount_aggregator.estimation.cdf import DECILES, BucketHistogram
+from veilcount_aggregator.estimation.estimator import IntervalTarget
 from veilcount_aggregator.estimation.square_wave_em import NOISE_ONLY, distribution, wave_of
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import Distribution
+from veilcount_shared.mechanisms import DistributionMechanism
 
-ONE, FOUR = Distribution.at(Fraction(1)), Distribution.at(Fraction(4))
+ONE, FOUR = DistributionMechanism.at(Fraction(1)), DistributionMechanism.at(Fraction(4))
 EPSILONS = [Fraction(each) for each in ("0.000001", "0.1", "0.5", "1", "2", "4", "8", "16")]
 EDGES = np.array([48, 96, 128, 192])
 COVERED = 0.935
@@ -40,12 +40,12 @@ COVERED = 0.935
 every_epsilon = pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 
 
-def curve_of(estimate: Histogram) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def curve_of(estimate: BucketHistogram) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     assert estimate.curve.share is not None
     return estimate.curve.share
 
 
-def some_counters(n: int = 20_000, design: Distribution = FOUR) -> Counts:
+def some_counters(n: int = 20_000, design: DistributionMechanism = FOUR) -> Counts:
     generator = np.random.default_rng(3)
     return answers(crowd("two humps", n, generator), design, generator)
 
@@ -56,7 +56,7 @@ def some_counters(n: int = 20_000, design: Distribution = FOUR) -> Counts:
 @every_epsilon
 def test_the_server_reckons_with_the_devices_exact_law(epsilon: Fraction) -> None:
     """The rows are the definition's, to the last bits of a float."""
-    design = Distribution.at(epsilon)
+    design = DistributionMechanism.at(epsilon)
 
     assert np.allclose(wave_of(design).rows, rows_of(design), rtol=1e-12, atol=0)
 
@@ -64,7 +64,7 @@ def test_the_server_reckons_with_the_devices_exact_law(epsilon: Fraction) -> Non
 @every_epsilon
 def test_sums_over_windows_are_products_with_the_rows(epsilon: Fraction) -> None:
     """What a step of EM does in a few hundred additions is the whole matrix's work."""
-    wave, generator = wave_of(Distribution.at(epsilon)), np.random.default_rng(1)
+    wave, generator = wave_of(DistributionMechanism.at(epsilon)), np.random.default_rng(1)
     spread, ratio = generator.dirichlet(np.ones(BUCKETS)), generator.random(wave.levels)
 
     assert np.allclose(wave._expected(spread), spread @ wave.rows, rtol=1e-9, atol=0)
@@ -74,7 +74,7 @@ def test_sums_over_windows_are_products_with_the_rows(epsilon: Fraction) -> None
 @every_epsilon
 def test_a_level_decodes_to_its_number_without_bias(epsilon: Fraction) -> None:
     """The expected decoded level of a bucket is the bucket's middle."""
-    wave = wave_of(Distribution.at(epsilon))
+    wave = wave_of(DistributionMechanism.at(epsilon))
     middles = (np.arange(BUCKETS) + 0.5) / BUCKETS
 
     assert np.allclose(wave.rows @ wave.decoded[0], middles, atol=1e-15 * abs(wave.decoded).max())
@@ -96,7 +96,9 @@ def test_every_step_of_em_makes_the_counters_likelier() -> None:
 # -- accuracy --------------------------------------------------------------------------------------
 
 
-def distances(design: Distribution, decoded_as: Distribution, runs: int) -> Distance:
+def distances(
+    design: DistributionMechanism, decoded_as: DistributionMechanism, runs: int
+) -> Distance:
     """The mean distance over runs of each crowd, 100,000 devices."""
     found = []
     for name in CROWDS:
@@ -135,14 +137,14 @@ def test_the_law_of_another_epsilon_would_be_farther_off(factor: Fraction) -> No
     """30 % less or more: the same window, another threshold, and the distance exceeds the bound."""
     window = type(ONE.window).at(factor, ONE.window.levels, ONE.window.width)
 
-    assert distances(ONE, Distribution(window), runs=1).moved > 0.013
+    assert distances(ONE, DistributionMechanism(window), runs=1).moved > 0.013
 
 
 def test_em_takes_less_than_half_a_second() -> None:
     """Of processor time, for 100,000 answers; few answers and low epsilons included."""
     took = []
     for epsilon in (Fraction(1, 2), Fraction(1)):
-        design = Distribution.at(epsilon)
+        design = DistributionMechanism.at(epsilon)
         counters = some_counters(100_000, design)
         wave_of(design)
         before = process_time()
@@ -155,8 +157,8 @@ def test_em_takes_less_than_half_a_second() -> None:
 # -- the band --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", list(Target))
-def test_the_band_is_as_wide_as_the_noise_makes_it(target: Target) -> None:
+@pytest.mark.parametrize("target", list(IntervalTarget))
+def test_the_band_is_as_wide_as_the_noise_makes_it(target: IntervalTarget) -> None:
     """100 repetitions at n = 5,000: the spread of the curve is the band's, within 25 %.
 
     A band of 30 % less or more is outside that. Cohort: the devices stay, the noise is drawn anew.
@@ -193,7 +195,7 @@ def test_the_same_counters_have_the_same_band() -> None:
 
 def test_an_epsilon_that_tells_nothing_leaves_everything_possible() -> None:
     """At a millionth EM hears nothing, and its even histogram is not shown as if it were known."""
-    design = Distribution.at(Fraction(1, 10**6))
+    design = DistributionMechanism.at(Fraction(1, 10**6))
     estimate = distribution(design, RANGE, some_counters(10_000, design))
 
     assert set(estimate.curve.low[1:-1]) == {0.0}
@@ -216,17 +218,17 @@ def test_a_higher_level_has_a_wider_band(level: float) -> None:
 # -- the mean --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", list(Target))
+@pytest.mark.parametrize("target", list(IntervalTarget))
 @pytest.mark.parametrize(
     ("epsilon", "n"), [("1", 3_000), ("1", 100_000), ("6", 3_000), ("8", 20), ("8", 13_000)]
 )
 @pytest.mark.parametrize("shares", [[(100, 1)], [(3, 0.6), (128, 0.3)]], ids=["one", "several"])
 def test_the_means_interval_holds(
-    shares: list[tuple[int, float]], epsilon: str, n: int, target: Target
+    shares: list[tuple[int, float]], epsilon: str, n: int, target: IntervalTarget
 ) -> None:
     """Of 1,000 runs at least 93.5 % cover, of few answers too, and without EM."""
     wave, generator = (
-        wave_of(design := Distribution.at(Fraction(epsilon))),
+        wave_of(design := DistributionMechanism.at(Fraction(epsilon))),
         np.random.default_rng(n),
     )
     held = few(n, *shares)
@@ -246,7 +248,7 @@ def test_the_means_interval_holds(
 @every_epsilon
 def test_every_level_tells_the_square_of_a_number_without_bias(epsilon: Fraction) -> None:
     """Expected over the levels of a bucket's reports, it is the square of the bucket's middle."""
-    design = Distribution.at(epsilon)
+    design = DistributionMechanism.at(epsilon)
     middle = (np.arange(BUCKETS) + 0.5) / BUCKETS
 
     assert np.allclose(rows_of(design) @ wave_of(design).squares[0], middle**2, atol=1e-6)
@@ -307,8 +309,8 @@ def test_a_share_that_no_quantile_has_is_refused(share: float) -> None:
         estimate.quantile(share)
 
 
-@pytest.mark.parametrize("target", list(Target))
-def test_an_interval_says_what_it_is_of(target: Target) -> None:
+@pytest.mark.parametrize("target", list(IntervalTarget))
+def test_an_interval_says_what_it_is_of(target: IntervalTarget) -> None:
     """These answers, unless the population is asked for."""
     counters = some_counters()
 

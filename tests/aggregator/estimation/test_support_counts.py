@@ -13,7 +13,7 @@ from veilcount_aggregator.analysis.simulation import simulate, simulate_messages
 from veilcount_aggregator.estimation.projective_vectors import meets, numbers, vectors
 from veilcount_aggregator.estimation.singer_cycle import Ring, cycle, polynomial
 from veilcount_aggregator.estimation.support_counts import answers, held, joint, supports
-from veilcount_shared.mechanisms import Plane, Subset
+from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 from veilcount_shared.mechanisms.finite_field import field_of
 from veilcount_shared.mechanisms.projective_geometry import points
 
@@ -23,12 +23,12 @@ Ints = NDArray[np.int64]
 SMALL = [(2, 3), (2, 6), (3, 4), (4, 3), (4, 4), (5, 3), (7, 3), (8, 3), (11, 3), (16, 3), (37, 3)]
 
 
-def plane(q: int, t: int) -> Plane:
+def plane(q: int, t: int) -> ProjectiveGeometry:
     """All points of a plane as inputs."""
-    return Plane.at(Fraction(1), points(q, t), q, t)
+    return ProjectiveGeometry.at(Fraction(1), points(q, t), q, t)
 
 
-def incidence(design: Plane) -> NDArray[np.bool_]:
+def incidence(design: ProjectiveGeometry) -> NDArray[np.bool_]:
     """Who meets whom, asked of the device's own arithmetic, hyperplane by hyperplane."""
     size = range(design.messages)
     return np.array([[design.supports(message, x) for x in size] for message in size])
@@ -102,7 +102,7 @@ def test_a_few_values_are_decoded_alike_without_a_transform() -> None:
     design = collection.design
     counters = simulate(collection, falling(5000, 300), np.random.default_rng(1))
     places = np.array([0, 4999, 17])
-    assert isinstance(design, Plane)
+    assert isinstance(design, ProjectiveGeometry)
 
     assert (supports(design, counters, places) == supports(design, counters)[places]).all()
 
@@ -111,7 +111,7 @@ def test_a_few_values_are_decoded_alike_without_a_transform() -> None:
 def test_answers_are_counted_back(k: int, epsilon: str) -> None:
     collection = of_values(k, epsilon)
     design = collection.design
-    assert isinstance(design, Subset | Plane)
+    assert isinstance(design, SubsetSelection | ProjectiveGeometry)
 
     for n in (0, 1, 77):
         counters = simulate(collection, falling(k, n), np.random.default_rng(n))
@@ -124,11 +124,11 @@ def test_values_are_held_together_as_often_as_reports_say(k: int, epsilon: str) 
     """Of a plane and of one input a report exactly; of subsets on average, within 6 errors."""
     collection = of_values(k, epsilon)
     design, rng, n = collection.design, np.random.default_rng(3), 40_000
-    assert isinstance(design, Subset | Plane)
+    assert isinstance(design, SubsetSelection | ProjectiveGeometry)
     whole = np.array([0, 3, 4, k - 1])
     inputs = np.repeat(np.arange(k), falling(k, n))
     sent = [int.from_bytes(row) for row in simulate_messages(collection, inputs, rng)]
-    if isinstance(design, Plane):
+    if isinstance(design, ProjectiveGeometry):
         hyperplanes = vectors(design.q, design.t, np.array(sent))
         rows = np.array([meets(design, hyperplanes, x) for x in range(k)])
         counters = np.bincount(sent, minlength=design.messages)
@@ -137,6 +137,10 @@ def test_values_are_held_together_as_often_as_reports_say(k: int, epsilon: str) 
         rows = np.array([(members == x).any(axis=1) for x in range(k)])
         counters = rows.sum(axis=1)
     together = (rows * rows[whole].sum(axis=0)).mean(axis=1)
-    error = 0 if isinstance(design, Plane) or design.w == 1 else 6 * len(whole) / np.sqrt(n)
+    error = (
+        0
+        if isinstance(design, ProjectiveGeometry) or design.w == 1
+        else 6 * len(whole) / np.sqrt(n)
+    )
 
     assert np.abs(joint(design, counters, whole) - together).max() <= error + 1e-9

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from tests.properties.test_wire import BAD, GOOD, KEYS, REPORT_KEYS, Vector, body_of, text
 from tests.strategies import batches, json_values
-from veilcount_aggregator.ingest.decode import Body, TooLarge, Unsupported, read_body
+from veilcount_aggregator.ingest.decode import BodyTooLarge, DecodedBody, UnsupportedBody, read_body
 from veilcount_aggregator.ingest.decode.binary_fast import read_packed
 from veilcount_aggregator.ingest.decode.columns import sheets_of
 from veilcount_aggregator.ingest.decode.json_fast import read_text
@@ -42,7 +42,7 @@ DECODERS: dict[str, Callable[[bytes], Batch]] = {"json": decode_json, "packed": 
 REPORT = Report("ab" * 32, 65535, 31, bytes(range(16)), 1023, b"\xff" * MAX_MESSAGE)
 
 
-def columns(body: Body) -> object:
+def columns(body: DecodedBody) -> object:
     """Return all that a body says, to be compared."""
     sheets = [
         (
@@ -64,7 +64,7 @@ def told(kind: str, raw: bytes) -> object:
     try:
         return columns(read_body(KINDS[kind], "", raw))
     except WireError as error:
-        shared = WrongLength if isinstance(error, TooLarge) else type(error)
+        shared = WrongLength if isinstance(error, BodyTooLarge) else type(error)
         return shared.__name__, error.place
 
 
@@ -74,7 +74,9 @@ def truth(kind: str, raw: bytes) -> object:
         batch = DECODERS[kind](raw)
     except WireError as error:
         return type(error).__name__, error.place
-    return columns(Body(len(batch.reports), sheets_of(batch.reports), batch.losses, batch.test))
+    return columns(
+        DecodedBody(len(batch.reports), sheets_of(batch.reports), batch.losses, batch.test)
+    )
 
 
 # -- agreement -------------------------------------------------------------------------------------
@@ -297,7 +299,7 @@ def test_a_type_may_have_parameters_and_capitals() -> None:
 )
 def test_other_types_and_codings_are_not_read(kind: str, coding: str, place: str) -> None:
     """And the header is named."""
-    with pytest.raises(Unsupported) as caught:
+    with pytest.raises(UnsupportedBody) as caught:
         read_body(kind, coding, encode_packed(Batch((REPORT,))))
 
     assert caught.value.place == place
@@ -338,7 +340,7 @@ def test_a_bomb_stays_packed() -> None:
     bomb = gzip.compress(bytes(200 << 20), 1, mtime=0)
 
     begun = time.process_time()
-    with pytest.raises(TooLarge):
+    with pytest.raises(BodyTooLarge):
         read_body(JSON_TYPE, "gzip", bomb)
 
     assert time.process_time() - begun < 0.010

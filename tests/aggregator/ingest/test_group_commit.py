@@ -11,27 +11,35 @@ import numpy as np
 import pytest
 
 from tests.aggregator.aggregator_fixtures import asked
-from veilcount_aggregator.errors import Busy, StoreError, StoreFull, StoreUnavailable
+from veilcount_aggregator.errors import Overloaded, StoreError, StoreFull, StoreUnavailable
 from veilcount_aggregator.ingest import group_commit as commit
 from veilcount_aggregator.ingest.group_commit import (
     GROUP,
     MOST_AT_ONCE,
     MOST_STALLED,
     SEVERAL,
-    Committer,
+    GroupCommitter,
 )
-from veilcount_aggregator.ingest.service_counters import Notebook
+from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store import COUNTED, UNDECIDED, Codes, Note, Notes, Spends, Store
+from veilcount_aggregator.store import (
+    COUNTED,
+    UNDECIDED,
+    Codes,
+    SeriesReports,
+    ServiceCounter,
+    ServiceCounts,
+    Store,
+)
 
 SERIES = Series(asked())
 POISON = 77
 
 
-def spends(reports: int, slot: int = 0) -> Spends:
+def spends(reports: int, slot: int = 0) -> SeriesReports:
     """Return so many reports; their slot tells them apart."""
     column = np.zeros(reports, np.int64)
-    return Spends(
+    return SeriesReports(
         SERIES,
         np.zeros((reports, 12), np.uint8),
         column,
@@ -49,18 +57,18 @@ class Recording:
 
     def __init__(self) -> None:
         """Let everything through."""
-        self.groups: list[list[Spends]] = []
-        self.notes: list[Notes] = []
+        self.groups: list[list[SeriesReports]] = []
+        self.notes: list[ServiceCounts] = []
         self.begun, self.go = threading.Event(), threading.Event()
         self.go.set()
         self.error: BaseException | None = None
         self.lanes = 1
 
-    def lane(self, group: Sequence[Spends]) -> int:
+    def lane(self, group: Sequence[SeriesReports]) -> int:
         """Have two lanes: of even slots and of odd ones."""
         return int(group[0].slots[0]) % self.lanes if group else 0
 
-    def commit(self, group: Sequence[Spends], notes: Notes) -> list[Codes]:
+    def commit(self, group: Sequence[SeriesReports], notes: ServiceCounts) -> list[Codes]:
         """Answer each report with its slot, so that mixed-up answers would show."""
         self.begun.set()
         self.go.wait(20)
@@ -74,9 +82,11 @@ class Recording:
         return [each.slots.astype(np.uint8) for each in group]
 
 
-def committer(store: Recording, **named: Any) -> Committer:
+def committer(store: Recording, **named: Any) -> GroupCommitter:
     """Return a queue in front of it; notes are written with each group."""
-    return Committer(cast("Store", store), Notebook(iter(range(10**6)).__next__), **named)
+    return GroupCommitter(
+        cast("Store", store), ServiceCounters(iter(range(10**6)).__next__), **named
+    )
 
 
 class Request(threading.Thread):
@@ -104,7 +114,9 @@ class Request(threading.Thread):
         return self
 
 
-def behind_one(queue: Committer, store: Recording, wanted: Sequence[Spends]) -> list[Request]:
+def behind_one(
+    queue: GroupCommitter, store: Recording, wanted: Sequence[SeriesReports]
+) -> list[Request]:
     """Hold a first commit up, let these arrive meanwhile, then let go; the first one is first."""
     store.begun.clear()
     store.go.clear()
@@ -210,7 +222,7 @@ def test_a_leader_that_is_stopped_leaves_nobody_waiting() -> None:
     queue = committer(store)
     original = store.commit
 
-    def stop_the_second(group: Sequence[Spends], notes: Notes) -> list[Codes]:
+    def stop_the_second(group: Sequence[SeriesReports], notes: ServiceCounts) -> list[Codes]:
         if len(group) > 1:
             raise SystemExit
         return original(group, notes)
@@ -230,7 +242,7 @@ def test_what_waits_is_bounded() -> None:
     _, fits, over = behind_one(queue, store, [spends(9), spends(1)])
 
     assert fits.codes == [[0] * 9]
-    assert isinstance(over.error, Busy)
+    assert isinstance(over.error, Overloaded)
     assert over.error.seconds > 0
     assert len(queue.commit([spends(50)])[0]) == 50
 
@@ -238,16 +250,16 @@ def test_what_waits_is_bounded() -> None:
 def test_notes_are_written_with_a_group() -> None:
     """Its size class among them; what could not be written is written with the next."""
     store = Recording()
-    notebook = Notebook(iter(range(10**6)).__next__)
-    queue = Committer(cast("Store", store), notebook)
-    notebook.note(Note("x", "", -1, "y"), 3)
+    notebook = ServiceCounters(iter(range(10**6)).__next__)
+    queue = GroupCommitter(cast("Store", store), notebook)
+    notebook.note(ServiceCounter("x", "", -1, "y"), 3)
     store.error = StoreError("no")
     with pytest.raises(StoreError):
         queue.commit([spends(1)])
     queue.commit([spends(1)])
 
-    assert store.notes[0][Note("x", "", -1, "y")] == 3
-    assert store.notes[0][Note(GROUP, "", -1, "1")] >= 1
+    assert store.notes[0][ServiceCounter("x", "", -1, "y")] == 3
+    assert store.notes[0][ServiceCounter(GROUP, "", -1, "1")] >= 1
 
 
 def test_a_lane_that_hangs_keeps_few_requests(monkeypatch: pytest.MonkeyPatch) -> None:

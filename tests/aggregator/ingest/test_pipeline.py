@@ -11,13 +11,21 @@ import numpy as np
 import pytest
 
 from tests.aggregator.aggregator_fixtures import asked
-from veilcount_aggregator.ingest.decode import Body
+from veilcount_aggregator.ingest.decode import DecodedBody
 from veilcount_aggregator.ingest.decode.columns import sheets_of
-from veilcount_aggregator.ingest.pipeline import LOSS, Intake, judge
+from veilcount_aggregator.ingest.pipeline import LOSS, IntakePipeline, judge
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
-from veilcount_aggregator.ingest.service_counters import Notebook
+from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series, utc_day
-from veilcount_aggregator.store import COUNTED, ROW_BYTES, VERDICT, VERDICTS, Codes, Note, Spends
+from veilcount_aggregator.store import (
+    COUNTED,
+    ROW_BYTES,
+    VERDICT,
+    VERDICTS,
+    Codes,
+    SeriesReports,
+    ServiceCounter,
+)
 from veilcount_shared import Collection
 from veilcount_shared.errors import ReportError
 from veilcount_shared.report import Losses, Report, check
@@ -39,9 +47,9 @@ every = pytest.mark.parametrize("series", SERIES.values(), ids=SERIES)
 class Counting:
     """What is behind the intake: it takes what it is told to count, and remembers all it got."""
 
-    asked: list[Spends] = field(default_factory=list)
+    asked: list[SeriesReports] = field(default_factory=list)
 
-    def commit(self, spends: Sequence[Spends]) -> list[Codes]:
+    def commit(self, spends: Sequence[SeriesReports]) -> list[Codes]:
         """Give each report the verdict it has if its slot is free."""
         self.asked += spends
         return [each.otherwise.astype(np.uint8) for each in spends]
@@ -52,13 +60,13 @@ class Desk:
     """An intake, with what is behind it and beside it."""
 
     behind: Counting = field(default_factory=Counting)
-    notebook: Notebook = field(default_factory=lambda: Notebook(lambda: 0.0))
+    notebook: ServiceCounters = field(default_factory=lambda: ServiceCounters(lambda: 0.0))
 
     def take(self, *reports: Report, day: date, series: Sequence[Series] = ()) -> list[Verdict]:
         """Return the verdicts of a batch."""
         known = {each.fingerprint: each for each in series or SERIES.values()}
-        body = Body(len(reports), sheets_of(reports))
-        return Intake(self.behind.commit, self.notebook, LIMIT).take(body, known, day)
+        body = DecodedBody(len(reports), sheets_of(reports))
+        return IntakePipeline(self.behind.commit, self.notebook, LIMIT).take(body, known, day)
 
     def noted(self) -> dict[tuple[str, str], int]:
         """Return what was counted beside."""
@@ -185,12 +193,14 @@ def test_only_what_could_count_is_asked_of_the_store() -> None:
 
 def test_unknown_fingerprints_are_noted_without_their_names() -> None:
     """Anyone could make up as many as he likes."""
-    notebook = Notebook(lambda: 0.0)
+    notebook = ServiceCounters(lambda: 0.0)
     desk = Desk(notebook=notebook)
     given = [replace(report(SERIES["linked"]), fingerprint=f"{place:064x}") for place in range(3)]
     desk.take(*given, day=date(2026, 12, 1))
 
-    assert notebook.take(now=True) == {Note(VERDICT, "", -1, Verdict.UNKNOWN_COLLECTION): 3}
+    assert notebook.take(now=True) == {
+        ServiceCounter(VERDICT, "", -1, Verdict.UNKNOWN_COLLECTION): 3
+    }
 
 
 def test_what_is_asked_of_the_store_is_what_was_sent() -> None:
@@ -211,9 +221,9 @@ def test_losses_are_noted_by_reason_and_digits() -> None:
     """Of unknown series none are."""
     desk = Desk()
     known = {each.fingerprint: each for each in SERIES.values()}
-    intake = Intake(desk.behind.commit, desk.notebook, LIMIT)
+    intake = IntakePipeline(desk.behind.commit, desk.notebook, LIMIT)
     for fingerprint in (SERIES["linked"].fingerprint, "0" * 64):
-        body = Body(0, (), Losses(fingerprint, aged=1, corrupt=4))
+        body = DecodedBody(0, (), Losses(fingerprint, aged=1, corrupt=4))
         assert intake.take(body, known, date(2026, 12, 1)) == []
 
     assert desk.noted() == {(LOSS, "aged:1"): 1, (LOSS, "corrupt:4"): 1}

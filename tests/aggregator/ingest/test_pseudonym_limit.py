@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.ingest.decode import Body
+from veilcount_aggregator.ingest.decode import DecodedBody
 from veilcount_aggregator.ingest.decode.columns import sheets_of
-from veilcount_aggregator.ingest.group_commit import Committer
-from veilcount_aggregator.ingest.pipeline import Intake
+from veilcount_aggregator.ingest.group_commit import GroupCommitter
+from veilcount_aggregator.ingest.pipeline import IntakePipeline
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit, stored_key
-from veilcount_aggregator.ingest.service_counters import Notebook
+from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import Store, open_store
 from veilcount_shared import parse_collections
@@ -66,8 +66,8 @@ class Unvaried(PseudonymLimit):
 
 def learnt(store: Store, which: Series, limit: PseudonymLimit) -> list[int]:
     """What the attacker takes for the number of honest pseudonyms, period by period."""
-    notebook = Notebook(lambda: 0.0)
-    intake = Intake(Committer(store, notebook).commit, notebook, limit)
+    notebook = ServiceCounters(lambda: 0.0)
+    intake = IntakePipeline(GroupCommitter(store, notebook).commit, notebook, limit)
     day = which.collection.until
     found = []
     for period in range(PERIODS):
@@ -77,14 +77,16 @@ def learnt(store: Store, which: Series, limit: PseudonymLimit) -> list[int]:
     return found
 
 
-def fill(intake: Intake, which: Series, period: int, number: int, day: object) -> list[Verdict]:
+def fill(
+    intake: IntakePipeline, which: Series, period: int, number: int, day: object
+) -> list[Verdict]:
     """Send reports of so many new pseudonyms."""
     packed = which.collection.pack(0)
     reports = [
         Report(which.fingerprint, period, 0, secrets.token_bytes(16), 0, packed)
         for _ in range(number)
     ]
-    body = Body(number, sheets_of(reports))
+    body = DecodedBody(number, sheets_of(reports))
     return intake.take(body, {which.fingerprint: which}, day)  # type: ignore[arg-type] # a date
 
 

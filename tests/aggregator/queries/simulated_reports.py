@@ -11,8 +11,8 @@ import numpy as np
 from tests.aggregator.api.deployment_fixtures import World
 from veilcount_aggregator import queries
 from veilcount_aggregator.analysis.simulation import simulate_messages
-from veilcount_aggregator.ingest.decode import Body
-from veilcount_aggregator.ingest.decode.columns import Sheet
+from veilcount_aggregator.ingest.decode import DecodedBody
+from veilcount_aggregator.ingest.decode.columns import ReportColumns
 from veilcount_shared.domain import GRID
 from veilcount_shared.report import PSEUDONYM_BYTES
 from veilcount_shared.verdict import Verdict
@@ -157,7 +157,7 @@ def send_inputs(
     def column(number: int) -> Any:
         return np.full(n, number, np.int64)
 
-    sheet = Sheet(
+    sheet = ReportColumns(
         series.fingerprint,
         np.arange(n),
         pseudonyms.reshape(n, PSEUDONYM_BYTES),
@@ -166,7 +166,7 @@ def send_inputs(
         column(slot),
         rows,
     )
-    return deployed.aggregator.take(Body(n, (sheet,)))
+    return deployed.aggregator.take(DecodedBody(n, (sheet,)))
 
 
 def counted(verdicts: list[Verdict]) -> None:
@@ -174,16 +174,16 @@ def counted(verdicts: list[Verdict]) -> None:
     assert set(verdicts) == {Verdict.COUNTED}
 
 
-def holdings(deployed: World) -> queries.Holdings:
+def holdings(deployed: World) -> queries.Snapshot:
     """What answers are read from."""
     aggregator = deployed.aggregator
     aggregator.flush()
-    return queries.Holdings(aggregator.known().catalogue, aggregator.store, aggregator.today())
+    return queries.Snapshot(aggregator.known().catalogue, aggregator.store, aggregator.today())
 
 
-def question(**asked: str | list[str]) -> queries.Question:
+def question(**asked: str | list[str]) -> queries.EstimateQuery:
     """A question as it is typed; `from_` is `from`."""
-    return queries.Question.read(typed(**asked))
+    return queries.EstimateQuery.read(typed(**asked))
 
 
 def typed(**asked: str | list[str]) -> dict[str, list[str]]:
@@ -194,12 +194,12 @@ def typed(**asked: str | list[str]) -> dict[str, list[str]]:
     }
 
 
-def estimate(deployed: World, name: str, **asked: str | list[str]) -> queries.EstimateAnswer:
+def estimate(deployed: World, name: str, **asked: str | list[str]) -> queries.EstimateResult:
     """Ask."""
     return queries.estimate(holdings(deployed), name, question(**asked))
 
 
-def compare(deployed: World, name: str, **asked: str | list[str]) -> queries.CompareAnswer:
+def compare(deployed: World, name: str, **asked: str | list[str]) -> queries.CompareResult:
     """Compare."""
-    read = queries.CompareQuestion.read(typed(**asked))
+    read = queries.CompareQuery.read(typed(**asked))
     return queries.compare(holdings(deployed), name, read)

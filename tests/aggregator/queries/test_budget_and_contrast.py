@@ -21,15 +21,15 @@ from veilcount_shared.periods import Unit
 TODAY = date(2026, 12, 5)
 
 
-def budget(deployed: World, name: str, *, bars: bool = False, n: str = "") -> queries.BudgetAnswer:
+def budget(deployed: World, name: str, *, bars: bool = False, n: str = "") -> queries.BudgetResult:
     """Ask for a budget."""
-    read = queries.BudgetQuestion.read({"n": [n]})
+    read = queries.BudgetQuery.read({"n": [n]})
     return queries.budget(holdings(deployed), name, read, bars=bars)
 
 
-def contrast(deployed: World, name: str, **asked: str | list[str]) -> queries.ContrastAnswer:
+def contrast(deployed: World, name: str, **asked: str | list[str]) -> queries.ContrastResult:
     """Ask for a contrast."""
-    return queries.contrast(holdings(deployed), name, queries.ContrastQuestion.read(typed(**asked)))
+    return queries.contrast(holdings(deployed), name, queries.ContrastQuery.read(typed(**asked)))
 
 
 # -- budgets ---------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def test_twins_stand_side_by_side_over_what_was_released(tmp_path: Path) -> None
     ],
 )
 def test_two_numbers_give_the_third(given: dict[str, str | list[str]]) -> None:
-    found = queries.plan(queries.PlanQuestion.read(typed(**given), TODAY))
+    found = queries.plan(queries.PlanQuery.read(typed(**given), TODAY))
 
     assert found.found not in given
     assert "guesses a yes/no right at most" in found.sentence

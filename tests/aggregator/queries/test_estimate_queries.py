@@ -23,9 +23,9 @@ from tests.aggregator.queries.simulated_reports import (
 from veilcount_aggregator import queries
 from veilcount_aggregator.catalog.definitions import close
 from veilcount_aggregator.errors import QueryError
-from veilcount_aggregator.estimation import Frequencies, Looks
+from veilcount_aggregator.estimation import LookCount, ShareEstimates
 from veilcount_aggregator.estimation import estimate as estimated
-from veilcount_aggregator.queries.estimate_schema import SeriesEstimate, ShareRow, StretchEstimate
+from veilcount_aggregator.queries.estimate_schema import SeriesEstimate, ShareRow, TimeRangeEstimate
 from veilcount_aggregator.store import Cell
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.verdict import Verdict
@@ -35,7 +35,7 @@ COHORT = "of these n answers"
 POPULATION = "of the population that could have been asked"
 
 
-def only(answer: queries.EstimateAnswer) -> tuple[SeriesEstimate, StretchEstimate]:
+def only(answer: queries.EstimateResult) -> tuple[SeriesEstimate, TimeRangeEstimate]:
     """The series and the stretch of an answer that has one of each."""
     (series,) = answer.series
     (stretch,) = series.stretches
@@ -66,7 +66,7 @@ def test_the_answer_is_the_estimate_of_the_counters(stocked: World) -> None:
         )
     )
 
-    assert isinstance(expected, Frequencies)
+    assert isinstance(expected, ShareEstimates)
     assert [row.frequency for row in stretch.values] == expected.frequency.tolist()
     assert [row.low for row in stretch.values] == expected.low.tolist()
     assert [row.high for row in stretch.values] == expected.high.tolist()
@@ -134,8 +134,8 @@ def test_intervals_for_every_look_are_wider_and_the_answer_says_which_it_shows(
     planned, anytime = (only(answer)[1].values[0] for answer in (one, every))
     means = [only(estimate(stocked, "minutes", looks=looks))[1].mean for looks in ("one", "every")]
 
-    assert (one.looks, one.validity) == (Looks.ONE, "valid at one planned look")
-    assert (every.looks, every.validity) == (Looks.EVERY, "valid at every look")
+    assert (one.looks, one.validity) == (LookCount.ONE, "valid at one planned look")
+    assert (every.looks, every.validity) == (LookCount.EVERY, "valid at every look")
     assert anytime.low < planned.low < planned.high < anytime.high
     assert means[0] is not None
     assert means[1] is not None

@@ -18,7 +18,7 @@ from veilcount_aggregator import queries
 from veilcount_aggregator.errors import QueryError
 from veilcount_aggregator.queries import result_parts
 from veilcount_aggregator.queries.export import (
-    NoArrow,
+    ArrowUnavailable,
     as_csv,
     stream_arrow,
     stream_csv,
@@ -139,7 +139,7 @@ def test_without_pyarrow_it_says_what_is_missing(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
 
-    with pytest.raises(NoArrow, match="pip install pyarrow"):
+    with pytest.raises(ArrowUnavailable, match="pip install pyarrow"):
         list(stream_arrow(estimate(stocked, "once")))
 
 

@@ -12,7 +12,7 @@ from tests.aggregator.queries.simulated_reports import compare, estimate, questi
 from veilcount_aggregator import queries
 from veilcount_aggregator.api import param_docs as documented
 from veilcount_aggregator.errors import QueryError
-from veilcount_aggregator.estimation import Looks, View
+from veilcount_aggregator.estimation import LookCount, View
 from veilcount_aggregator.queries import estimate_query as questions
 from veilcount_aggregator.queries.query_params import Parameters
 
@@ -37,18 +37,18 @@ def test_a_question_is_read_as_it_is_meant() -> None:
         fakes="0.02",
     )
 
-    assert read == queries.Question(
+    assert read == queries.EstimateQuery(
         first=date(2026, 11, 1),
         last=date(2026, 12, 31),
-        by=queries.By.MONTH,
+        by=queries.GroupBy.MONTH,
         view=View.CONSISTENT,
         level=0.9,
         segments=(("arm", "A"), ("level", "2")),
         series=("abcdef",),
         top=5,
-        among=queries.Among.ANSWERED,
+        among=queries.Denominator.ANSWERED,
         simultaneous=False,
-        looks=Looks.EVERY,
+        looks=LookCount.EVERY,
         fakes=Fraction(1, 50),
     )
     assert question(page="2", size="10", values="").size == 10
@@ -157,7 +157,7 @@ def test_more_figures_than_an_answer_holds_are_refused(
 
 
 def test_a_name_that_is_none_says_which_are_like_it(stocked: World) -> None:
-    with pytest.raises(queries.UnknownCollection, match="did you mean theme") as refused:
+    with pytest.raises(queries.CollectionNotFound, match="did you mean theme") as refused:
         estimate(stocked, "thme")
 
     assert refused.value.near == ("theme",)
@@ -212,14 +212,14 @@ PLANNED: list[tuple[dict[str, Words], str, str]] = [
 @pytest.mark.parametrize(("asked", "field", "fix"), PLANNED)
 def test_a_plan_that_cannot_be_is_refused(asked: dict[str, Words], field: str, fix: str) -> None:
     with pytest.raises(QueryError) as refused:
-        queries.plan(queries.PlanQuestion.read(typed(**asked), TODAY))
+        queries.plan(queries.PlanQuery.read(typed(**asked), TODAY))
 
     assert refused.value.field == field
     assert fix in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    "read", [queries.BudgetQuestion.read, queries.ContrastQuestion.read], ids=["budget", "contrast"]
+    "read", [queries.BudgetQuery.read, queries.ContrastQuery.read], ids=["budget", "contrast"]
 )
 @pytest.mark.parametrize(
     ("asked", "field"),
@@ -247,4 +247,4 @@ def test_the_document_describes_every_parameter() -> None:
     for names in (documented.ESTIMATE, documented.COMPARE, documented.PLAN, documented.BUDGET):
         assert [each["name"] for each in documented.described(names)] == list(names)
     given: Parameters = {name: [] for name in questions.PARAMETERS}
-    assert queries.Question.read(given) == queries.Question()
+    assert queries.EstimateQuery.read(given) == queries.EstimateQuery()

@@ -8,7 +8,7 @@ import pytest
 from tests.aggregator.aggregator_fixtures import asked
 from veilcount_aggregator.series.message_validation import valid
 from veilcount_shared import Collection
-from veilcount_shared.mechanisms import Subset
+from veilcount_shared.mechanisms import SubsetSelection
 
 
 def values(count: int) -> str:
@@ -58,7 +58,7 @@ def some(collection: Collection) -> list[int]:
 def made(seed: int, collection: Collection) -> int:
     """Return a true message: of a subset, w members drawn."""
     design = collection.design
-    if not isinstance(design, Subset):
+    if not isinstance(design, SubsetSelection):
         return int(seed % design.messages)
     drawn = np.random.default_rng(seed % 2**32).permutation(design.k)[: design.w]
     members: list[int] = sorted(drawn.tolist())
@@ -87,9 +87,11 @@ def test_another_width_is_no_message(collection: Collection) -> None:
 def test_every_kind_of_design_is_here() -> None:
     """A new one must come along."""
     designs = {type(collection.design).__name__ for collection in COLLECTIONS.values()}
-    subsets = [each.design for each in COLLECTIONS.values() if isinstance(each.design, Subset)]
+    subsets = [
+        each.design for each in COLLECTIONS.values() if isinstance(each.design, SubsetSelection)
+    ]
 
-    assert designs == {"Subset", "Plane", "Mean", "Distribution", "Hierarchy", "Plain"}
+    assert designs == {"SubsetSelection", "Plane", "Mean", "Distribution", "Hierarchy", "Plain"}
     assert {(design.w > 1, design.masked) for design in subsets} >= {
         (False, False),
         (True, True),

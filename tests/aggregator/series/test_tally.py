@@ -8,8 +8,8 @@ import pytest
 from tests.aggregator.estimation.collection_fixtures import falling, of_values
 from veilcount_aggregator import tally
 from veilcount_aggregator.analysis.simulation import simulate_messages
-from veilcount_client.testing import SeededCoins
-from veilcount_shared.mechanisms import Subset
+from veilcount_client.testing import SeededRandomSource
+from veilcount_shared.mechanisms import SubsetSelection
 
 #: one input a report, a mask, a list of members, a hyperplane
 SHAPES = [(10, "4"), (10, "0.5"), (64, "2.5"), (300, "1")]
@@ -18,11 +18,11 @@ SHAPES = [(10, "4"), (10, "0.5"), (64, "2.5"), (300, "1")]
 @pytest.mark.parametrize(("k", "epsilon"), SHAPES)
 def test_every_report_counts_for_the_inputs_it_supports(k: int, epsilon: str) -> None:
     collection = of_values(k, epsilon)
-    design, coins = collection.design, SeededCoins(1)
+    design, coins = collection.design, SeededRandomSource(1)
     messages = [collection.randomize(f"value {place % k}", coins) for place in range(500)]
     expected = np.zeros(design.counters, np.int64)
     for message in messages:
-        for place in design.members(message) if isinstance(design, Subset) else [message]:
+        for place in design.members(message) if isinstance(design, SubsetSelection) else [message]:
             expected[place] += 1
 
     assert (tally(collection, messages) == expected).all()

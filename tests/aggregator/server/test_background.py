@@ -11,16 +11,21 @@ from pathlib import Path
 import pytest
 
 from tests.system.server import wait_until
-from veilcount_aggregator.catalog.definitions import Source, push
-from veilcount_aggregator.server.background import CLOCK_SECONDS, SECONDS, TENDING_SECONDS, Ticker
+from veilcount_aggregator.catalog.definitions import DefinitionSource, push
+from veilcount_aggregator.server.background import (
+    CLOCK_SECONDS,
+    SECONDS,
+    TENDING_SECONDS,
+    BackgroundThread,
+)
 from veilcount_aggregator.server.clock_guard import ClockState
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
-from veilcount_aggregator.store import Note
+from veilcount_aggregator.store import ServiceCounter
 from veilcount_aggregator.store.transfer_format import parse
-from veilcount_aggregator.structured_logging import Faults
+from veilcount_aggregator.structured_logging import FaultLog
 
-NOTE = Note("answered", "", -1, "reports:2xx:0.01")
+NOTE = ServiceCounter("answered", "", -1, "reports:2xx:0.01")
 FILE = """
 app = "acme-editor"
 [autosave]
@@ -61,12 +66,12 @@ def aggregator(tmp_path: Path, clocks: Clocks) -> Iterator[Aggregator]:
 
 
 @pytest.fixture
-def ticker(aggregator: Aggregator, clocks: Clocks) -> Ticker:
-    return Ticker(aggregator, Faults(), lambda: clocks.seconds)
+def ticker(aggregator: Aggregator, clocks: Clocks) -> BackgroundThread:
+    return BackgroundThread(aggregator, FaultLog(), lambda: clocks.seconds)
 
 
 def test_a_tick_writes_the_figures_that_are_in_memory(
-    aggregator: Aggregator, ticker: Ticker
+    aggregator: Aggregator, ticker: BackgroundThread
 ) -> None:
     aggregator.notebook.note(NOTE, 3)
 
@@ -75,8 +80,10 @@ def test_a_tick_writes_the_figures_that_are_in_memory(
     assert aggregator.store.noted() == {NOTE: 3}
 
 
-def test_a_tick_looks_at_the_shelf(aggregator: Aggregator, ticker: Ticker, clocks: Clocks) -> None:
-    push(aggregator.store, Source(FILE), clocks.now, "test")
+def test_a_tick_looks_at_the_shelf(
+    aggregator: Aggregator, ticker: BackgroundThread, clocks: Clocks
+) -> None:
+    push(aggregator.store, DefinitionSource(FILE), clocks.now, "test")
     clocks.seconds += SECONDS
 
     ticker.tick()
@@ -91,11 +98,11 @@ def dropped(aggregator: Aggregator) -> int:
 
 
 def test_what_is_over_is_dropped_every_ten_minutes_once_the_clock_has_agreed_for_a_while(
-    aggregator: Aggregator, ticker: Ticker, clocks: Clocks
+    aggregator: Aggregator, ticker: BackgroundThread, clocks: Clocks
 ) -> None:
     """The campaign's first day is over 31 days after it."""
     clocks.now = datetime(2026, 12, 3, tzinfo=UTC)
-    push(aggregator.store, Source(FILE), clocks.now, "test")
+    push(aggregator.store, DefinitionSource(FILE), clocks.now, "test")
     clocks.seconds += SECONDS
     found = []
     for _ in range(4):
@@ -107,7 +114,10 @@ def test_what_is_over_is_dropped_every_ten_minutes_once_the_clock_has_agreed_for
 
 
 def test_a_clock_that_jumps_is_logged_and_closes_the_intake_until_it_is_back(
-    aggregator: Aggregator, ticker: Ticker, clocks: Clocks, caplog: pytest.LogCaptureFixture
+    aggregator: Aggregator,
+    ticker: BackgroundThread,
+    clocks: Clocks,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     ticker.tick()
     clocks.now += timedelta(days=40)
@@ -123,7 +133,7 @@ def test_a_clock_that_jumps_is_logged_and_closes_the_intake_until_it_is_back(
 
 
 def test_a_store_that_takes_nothing_loses_no_figures(
-    aggregator: Aggregator, ticker: Ticker
+    aggregator: Aggregator, ticker: BackgroundThread
 ) -> None:
     aggregator.notebook.note(NOTE, 2)
     aggregator.store.fence(on=True)
@@ -135,7 +145,7 @@ def test_a_store_that_takes_nothing_loses_no_figures(
 
 
 def test_its_thread_ticks_at_once_and_ends_when_told_to(
-    aggregator: Aggregator, ticker: Ticker
+    aggregator: Aggregator, ticker: BackgroundThread
 ) -> None:
     aggregator.notebook.note(NOTE)
     before = threading.active_count()

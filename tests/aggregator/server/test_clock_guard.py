@@ -11,7 +11,7 @@ import pytest
 
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
-from veilcount_aggregator.errors import ClockDoubted
+from veilcount_aggregator.errors import ClockUntrusted
 from veilcount_aggregator.server.clock_guard import (
     SETTLING_SECONDS,
     TOLERANCE,
@@ -97,7 +97,7 @@ def test_a_skewed_host_judges_nothing_until_it_is_mended(redis: Store) -> None:
     guard = host.guard(redis)
     guard.refuse_if_doubted()
     guard.look()
-    with pytest.raises(ClockDoubted, match="3,456,000 s ahead of the store's"):
+    with pytest.raises(ClockUntrusted, match="3,456,000 s ahead of the store's"):
         guard.refuse_if_doubted()
     host.shift, host.seconds = timedelta(0), host.seconds + A_LOOK
 

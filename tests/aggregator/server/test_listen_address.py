@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from veilcount_aggregator.errors import SettingsError
-from veilcount_aggregator.server.listen_address import Bind
+from veilcount_aggregator.server.listen_address import ListenAddress
 
 HOST = "127.0.0.1"
 
@@ -27,7 +27,7 @@ def test_a_place_is_read(text: str, shown: str, monkeypatch: pytest.MonkeyPatch)
     if text.startswith("localhost"):
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(0, 0, 0, "", (HOST, 0))])
 
-    assert str(Bind.parse(text)) == shown
+    assert str(ListenAddress.parse(text)) == shown
 
 
 @pytest.mark.parametrize(
@@ -50,17 +50,17 @@ def test_a_place_is_read(text: str, shown: str, monkeypatch: pytest.MonkeyPatch)
 )
 def test_what_is_no_place_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="give"):
-        Bind.parse(text)
+        ListenAddress.parse(text)
 
 
 def test_a_host_that_does_not_exist_is_refused() -> None:
     with pytest.raises(SettingsError, match="no such host"):
-        Bind.parse("nowhere.invalid:8420")
+        ListenAddress.parse("nowhere.invalid:8420")
 
 
 def test_a_port_that_somebody_listens_on_is_refused() -> None:
     with socket.create_server((HOST, 0)) as taken:
-        bind = Bind.parse(f"{HOST}:{taken.getsockname()[1]}")
+        bind = ListenAddress.parse(f"{HOST}:{taken.getsockname()[1]}")
 
         with pytest.raises(SettingsError, match="give another"):
             bind.check()
@@ -75,19 +75,19 @@ def test_a_port_that_is_shared_is_refused_too() -> None:
         taken.listen()
 
         with pytest.raises(SettingsError, match="give another"):
-            Bind.parse(f"{HOST}:{taken.getsockname()[1]}").check()
+            ListenAddress.parse(f"{HOST}:{taken.getsockname()[1]}").check()
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
     with pytest.raises(SettingsError, match="nobody can listen there"):
-        Bind.parse("192.0.2.1:8420").check()
+        ListenAddress.parse("192.0.2.1:8420").check()
 
 
 def test_a_free_port_is_taken_and_nobody_answers_there_yet() -> None:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port = probe.getsockname()[1]
-    bind = Bind.parse(f"{HOST}:{port}")
+    bind = ListenAddress.parse(f"{HOST}:{port}")
 
     bind.check()
 
@@ -99,7 +99,7 @@ def test_a_socket_that_a_killed_server_left_is_cleared_away(tmp_path: Path) -> N
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
 
-    Bind.parse(f"unix:{path}").check()
+    ListenAddress.parse(f"unix:{path}").check()
 
     assert not path.exists()
 
@@ -111,7 +111,7 @@ def test_a_socket_that_somebody_listens_on_is_refused(tmp_path: Path) -> None:
         taken.listen()
 
         with pytest.raises(SettingsError, match="somebody listens"):
-            Bind.parse(f"unix:{path}").check()
+            ListenAddress.parse(f"unix:{path}").check()
 
 
 def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
@@ -119,5 +119,5 @@ def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     path.write_text("mine")
 
     with pytest.raises(SettingsError, match="new file"):
-        Bind.parse(f"unix:{path}").check()
+        ListenAddress.parse(f"unix:{path}").check()
     assert path.read_text() == "mine"

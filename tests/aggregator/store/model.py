@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from tests.aggregator.store.series_fixtures import Asked, slot_of
-from veilcount_aggregator.errors import StoreFenced
+from veilcount_aggregator.errors import StoreReadOnly
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store import BY_MEMORY, LIMITED, VERDICT, Cell, Note, Record
-from veilcount_shared.mechanisms import Subset
+from veilcount_aggregator.store import BY_MEMORY, LIMITED, VERDICT, Cell, Record, ServiceCounter
+from veilcount_shared.mechanisms import SubsetSelection
 from veilcount_shared.verdict import Verdict
 
 
@@ -27,7 +27,7 @@ class Model:
         self.new: dict[str, Counter[int]] = defaultdict(Counter)
         self.dropped: Counter[str] = Counter()
         self.swept: Counter[str] = Counter()
-        self.notes: Counter[Note] = Counter()
+        self.notes: Counter[ServiceCounter] = Counter()
         self.shelf: dict[str, dict[str, bytes]] = defaultdict(dict)
         self.changes = 0
         self.fenced = False
@@ -93,7 +93,9 @@ class Model:
         total = [0] * series.counters
         for cell in cells:
             for message in self.messages[series.fingerprint].get(cell, ()):
-                for x in design.members(message) if isinstance(design, Subset) else (message,):
+                for x in (
+                    design.members(message) if isinstance(design, SubsetSelection) else (message,)
+                ):
                     total[x] += 1
         return total
 
@@ -106,13 +108,13 @@ class Model:
 
     def _open(self) -> None:
         if self.fenced:
-            raise StoreFenced
+            raise StoreReadOnly
 
     def _judge(self, series: Series, asked: Asked, room: int, tallies: int) -> Verdict:
         verdict = self._verdict(series, asked, room, tallies)
         name, epoch = series.fingerprint, series.epoch(asked.period)
         if verdict is not Verdict.COUNTED:
-            self.notes[Note(VERDICT, name, asked.period, verdict)] += 1
+            self.notes[ServiceCounter(VERDICT, name, asked.period, verdict)] += 1
             return verdict
         key = (name, epoch, asked.row)
         self.new[name][asked.period] += key not in self.slots
@@ -140,5 +142,5 @@ class Model:
         cells = self.messages[name]
         if Cell(asked.period, asked.segment) in cells or len(cells) < tallies:
             return Verdict.COUNTED
-        self.notes[Note(LIMITED, name, -1, BY_MEMORY)] += 1
+        self.notes[ServiceCounter(LIMITED, name, -1, BY_MEMORY)] += 1
         return Verdict.FULL

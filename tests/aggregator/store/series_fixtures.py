@@ -18,12 +18,12 @@ from veilcount_aggregator.store import (
     VERDICTS,
     Codes,
     MemoryLimits,
-    Spends,
+    SeriesReports,
     Store,
 )
 from veilcount_aggregator.store.memory_limit import DEFAULT_LIMITS
 from veilcount_shared.collection import parse_collections
-from veilcount_shared.mechanisms import Subset
+from veilcount_shared.mechanisms import SubsetSelection
 from veilcount_shared.verdict import Verdict
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
@@ -97,11 +97,11 @@ def spends(
     reports: Iterable[Asked],
     room: int = 1 << 40,
     memory: MemoryLimits = DEFAULT_LIMITS,
-) -> Spends:
+) -> SeriesReports:
     """Return reports as a store takes them."""
     given = list(reports)
     width = which.collection.message_bytes
-    return Spends(
+    return SeriesReports(
         series=which,
         rows=_bytes([each.row for each in given], ROW_BYTES),
         epochs=np.array([which.epoch(each.period) for each in given], np.int64),
@@ -145,7 +145,7 @@ def told(codes: Codes) -> list[Verdict]:
 def message(which: Series, chance: random.Random) -> int:
     """Return a random message of a series."""
     design = which.collection.design
-    if not isinstance(design, Subset) or design.w == 1:
+    if not isinstance(design, SubsetSelection) or design.w == 1:
         return chance.randrange(design.messages)
     members = chance.sample(range(design.k), design.w)
     if design.masked:

@@ -31,16 +31,16 @@ from tests.aggregator.store.series_fixtures import (
     spends,
     told,
 )
-from veilcount_aggregator.errors import StoreFenced
+from veilcount_aggregator.errors import StoreReadOnly
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import (
     VERDICT,
     Cell,
-    Durable,
-    Note,
-    Piece,
+    CommitMode,
     Record,
+    ServiceCounter,
     Store,
+    TransferPiece,
     open_store,
 )
 from veilcount_aggregator.store.transfer_format import KINDS, digest, numbers
@@ -106,7 +106,7 @@ def test_series_do_not_share_rows(store: Store) -> None:
 
 def test_an_empty_group_is_judged(store: Store) -> None:
     """Nothing in, nothing out; notes are kept all the same."""
-    note = Note("request", "", -1, "200")
+    note = ServiceCounter("request", "", -1, "200")
 
     assert store.commit([], {note: 2}) == []
     assert told(store.commit([spends(DAILY, [])], {note: 1})[0]) == []
@@ -217,15 +217,18 @@ def test_what_is_not_counted_is_noted(store: Store) -> None:
 
     name = DAILY.fingerprint
     assert store.noted() == {
-        Note(VERDICT, name, 4, "duplicate"): 2,
-        Note(VERDICT, name, 5, "full"): 1,
-        Note(VERDICT, name, 5, "early"): 1,
+        ServiceCounter(VERDICT, name, 4, "duplicate"): 2,
+        ServiceCounter(VERDICT, name, 5, "full"): 1,
+        ServiceCounter(VERDICT, name, 5, "early"): 1,
     }
 
 
 def test_notes_add_up(store: Store) -> None:
     """Those of a group beside those of earlier ones, whatever words they have."""
-    notes = {Note("lost", "ab" * 32, 7, "aged/2"): 3, Note("request", "", -1, "429"): 1}
+    notes = {
+        ServiceCounter("lost", "ab" * 32, 7, "aged/2"): 3,
+        ServiceCounter("request", "", -1, "429"): 1,
+    }
     store.commit([], notes)
     store.commit([spends(DAILY, [Asked(row(1))])], notes)
 
@@ -563,7 +566,7 @@ def fill(store: Store) -> None:
     drop(store, DAILY, 2)
     store.forget(LINKED, [0], row(7))
     store.change(store.generation(), [Record("key", "a/b", b"\0"), Record("audit", "1", b"")])
-    store.commit([], {Note("lost", "", -1, "a/b"): 4})
+    store.commit([], {ServiceCounter("lost", "", -1, "a/b"): 4})
 
 
 def everything(store: Store) -> list[object]:
@@ -604,7 +607,9 @@ def test_an_open_store_can_be_made_again(url: str, store: Store) -> None:
 
 REFUSED: dict[str, Callable[[Store], object]] = {
     "commit": lambda store: send(store, DAILY, Asked(row(1))),
-    "a commit of notes": lambda store: store.commit([], {Note("request", "", -1, "200"): 1}),
+    "a commit of notes": lambda store: store.commit(
+        [], {ServiceCounter("request", "", -1, "200"): 1}
+    ),
     "change": lambda store: store.change(store.generation(), [Record("key", "a", b"")]),
     "forget": lambda store: store.forget(DAILY, [0], row(1)),
     "drop": lambda store: drop(store, DAILY, 50),
@@ -623,7 +628,7 @@ def test_a_fenced_store_changes_no_more(url: str, store: Store, act: str) -> Non
     assert store.health().fenced
     assert other.health().fenced
     for each in (store, other):
-        with pytest.raises(StoreFenced):
+        with pytest.raises(StoreReadOnly):
             REFUSED[act](each)
     assert digest(other.pieces()) == before
 
@@ -637,7 +642,7 @@ def test_a_store_says_how_it_is(store: Store) -> None:
     """The test's engines are set to be durable."""
     health = store.health()
 
-    assert health.durable is Durable.YES
+    assert health.durable is CommitMode.YES
     assert health.engine
     assert health.why
     assert not health.fenced
@@ -661,14 +666,14 @@ def test_pieces_say_everything(store: Store) -> None:
     name = LINKED.fingerprint
     assert sorted(store.pieces()) == sorted(
         [
-            Piece("record", "key/a/b", b"z"),
-            Piece("dropped", DAILY.fingerprint, numbers([2])),
-            Piece("fresh", f"{name}/3", numbers([1])),
-            Piece("note", f"verdict/{name}/4/duplicate", numbers([1])),
-            Piece("spread", f"{name}/0", numbers([0, 1])),
-            Piece("tally", f"{name}/3/0", numbers([1, 0, 0, 1])),
-            Piece("tally", f"{name}/4/0", numbers([1, 0, 1])),
-            Piece("rows", f"{name}/0/8/{row(1)[0]:02x}", row(1) + bytes([24]) + bytes(7)),
+            TransferPiece("record", "key/a/b", b"z"),
+            TransferPiece("dropped", DAILY.fingerprint, numbers([2])),
+            TransferPiece("fresh", f"{name}/3", numbers([1])),
+            TransferPiece("note", f"verdict/{name}/4/duplicate", numbers([1])),
+            TransferPiece("spread", f"{name}/0", numbers([0, 1])),
+            TransferPiece("tally", f"{name}/3/0", numbers([1, 0, 0, 1])),
+            TransferPiece("tally", f"{name}/4/0", numbers([1, 0, 1])),
+            TransferPiece("rows", f"{name}/0/8/{row(1)[0]:02x}", row(1) + bytes([24]) + bytes(7)),
         ]
     )
 

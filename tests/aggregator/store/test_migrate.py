@@ -15,8 +15,8 @@ import pytest
 from tests.aggregator.store.engines import ENGINES, Empty
 from tests.aggregator.store.series_fixtures import DAILY, LINKED, Asked, row, send, series
 from tests.aggregator.store.test_battery import everything, fill
-from veilcount_aggregator.errors import StoreFenced, StoreUnfit
-from veilcount_aggregator.store import Piece, Record, Store, migrate, open_store
+from veilcount_aggregator.errors import StoreReadOnly, StoreUnfit
+from veilcount_aggregator.store import Record, Store, TransferPiece, migrate, open_store
 from veilcount_aggregator.store.migrate import Progress, copy, leaving
 from veilcount_aggregator.store.transfer_format import digest
 from veilcount_shared.verdict import Verdict
@@ -74,7 +74,7 @@ def test_the_source_stays_fenced_and_says_where_to(store: Store, target: Store) 
     kept = leaving(store)
     assert kept is not None
     assert kept.where == "redis://there"
-    with pytest.raises(StoreFenced):
+    with pytest.raises(StoreReadOnly):
         send(store, DAILY, Asked(row(1), 3))
     assert not target.health().fenced
 
@@ -119,9 +119,9 @@ class Counting:
     def __init__(self, store: Store) -> None:
         """Stand in front of a store."""
         self._store = store
-        self.given: list[Piece] = []
+        self.given: list[TransferPiece] = []
 
-    def absorb(self, pieces: list[Piece]) -> None:
+    def absorb(self, pieces: list[TransferPiece]) -> None:
         """Pass them on."""
         self.given += pieces
         self._store.absorb(pieces)
@@ -200,7 +200,7 @@ def test_writers_lose_nothing_to_a_copy(empty: Empty, another: Empty) -> None:
         for number in range(100_000):
             try:
                 send(own, LINKED, Asked(row(number), number % 3))
-            except StoreFenced:
+            except StoreReadOnly:
                 refused.set()
                 break
             acknowledged.append(number)
@@ -266,7 +266,7 @@ def test_a_source_is_not_copied_to_two_places(
     copy(store, target, where="there")
     elsewhere = open_store(f"sqlite:///{tmp_path}/elsewhere.db", make=True)
 
-    with pytest.raises(StoreFenced, match="copied to there"):
+    with pytest.raises(StoreReadOnly, match="copied to there"):
         copy(store, elsewhere, where="elsewhere")
     assert content(elsewhere) == digest([])
     elsewhere.close()
@@ -276,7 +276,7 @@ def test_a_fence_that_no_copy_has_raised_is_not_taken_for_one(store: Store, targ
     """Somebody meant it."""
     store.fence(on=True)
 
-    with pytest.raises(StoreFenced, match="lift the fence"):
+    with pytest.raises(StoreReadOnly, match="lift the fence"):
         copy(store, target, where="there")
 
 

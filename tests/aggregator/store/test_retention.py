@@ -16,7 +16,7 @@ from tests.aggregator.store.series_fixtures import (
     row,
     send,
 )
-from veilcount_aggregator.errors import NotDue
+from veilcount_aggregator.errors import RetentionTooEarly
 from veilcount_aggregator.server.clock_guard import TOLERANCE
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.transfer_format import digest
@@ -89,7 +89,7 @@ def test_a_caller_with_a_wrong_clock_drops_nothing(store: Store) -> None:
     due, ahead = now + timedelta(hours=1), now + timedelta(days=40)
     by_callers_clock = ahead if store.times() else now
     before = digest(store.pieces())
-    with pytest.raises(NotDue):
+    with pytest.raises(RetentionTooEarly):
         store.drop(DAILY, 1, due, by_callers_clock)
 
     assert digest(store.pieces()) == before

@@ -25,9 +25,9 @@ from tests.aggregator.store.series_fixtures import (
     spends,
     told,
 )
-from veilcount_aggregator.errors import StoreFenced
+from veilcount_aggregator.errors import StoreReadOnly
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store import MemoryLimits, Note, Record, open_store
+from veilcount_aggregator.store import MemoryLimits, Record, ServiceCounter, open_store
 from veilcount_aggregator.store.memory_limit import tally_bytes
 from veilcount_aggregator.store.transfer_format import digest
 from veilcount_shared.verdict import Verdict
@@ -85,7 +85,7 @@ class Machine(RuleBasedStateMachine):
     ) -> None:
         """A group of several requests is judged as one after the other."""
         columns = [spends(*each, limits(each[0], tallies)) for each in group]
-        note = Note("request", "", -1, "200")
+        note = ServiceCounter("request", "", -1, "200")
         if self.model.fenced:
             self._refused(lambda: self.store.commit(columns, {note: noted}))
             return
@@ -179,7 +179,7 @@ class Machine(RuleBasedStateMachine):
         before = digest(self.store.pieces())
         try:
             act()
-        except StoreFenced:
+        except StoreReadOnly:
             assert digest(self.store.pieces()) == before
         else:
             raise AssertionError("a fenced store took it")

@@ -41,7 +41,7 @@ from veilcount_aggregator.store.records import change
 from veilcount_aggregator.store.redis import write_probe
 from veilcount_aggregator.store.redis.identity import SHELF
 from veilcount_aggregator.store.redis.store import RedisStore
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import PACKED_TYPE, encode_packed
 
@@ -381,7 +381,7 @@ class Served:
     campaign: Campaign
     key: str
     timeline: Timeline = field(default_factory=Timeline)
-    coins: SeededCoins = field(default_factory=lambda: SeededCoins(1))
+    coins: SeededRandomSource = field(default_factory=lambda: SeededRandomSource(1))
 
     def scrape(self, at: float) -> None:
         """Read its metrics, as if at an instant; a place that cannot be read is down."""

@@ -18,9 +18,9 @@ from tests.aggregator.store.series_fixtures import DAILY, Asked, row, send
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.store.sqlite import SqliteStore
-from veilcount_aggregator.store.sqlite.database import SqliteFile
+from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 from veilcount_aggregator.store.sqlite.schema import STEPS
-from veilcount_aggregator.store.sqlite.url import Place
+from veilcount_aggregator.store.sqlite.url import SqliteUrl
 from veilcount_shared.verdict import Verdict
 
 #: it looks at all that is there: what would be written beside it meanwhile would be missed
@@ -33,7 +33,7 @@ OLD, NEW = STEPS, (*STEPS, PLANTED)
 
 def opened(path: Path, steps: tuple[str, ...], *, make: bool = False) -> SqliteStore:
     """Open the store as the program of a version does."""
-    file = SqliteFile(Place(path), steps)
+    file = SqliteDatabase(SqliteUrl(path), steps)
     file.open(make=make)
     return SqliteStore(file)
 

@@ -11,7 +11,7 @@ import numpy as np
 from tests.system.faults.campaign import Campaign
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.series.tally import tally
-from veilcount_aggregator.store import ROW_BYTES, Cell, Piece, Store, open_store
+from veilcount_aggregator.store import ROW_BYTES, Cell, Store, TransferPiece, open_store
 from veilcount_shared.report import Report
 
 Bit = tuple[str, int, bytes, int]  # fingerprint, epoch, row, slot
@@ -71,7 +71,7 @@ def bit(series: Series, report: Report) -> Bit:
     return series.fingerprint, series.epoch(report.period), row, report.slot
 
 
-def spent(pieces: Iterable[Piece]) -> Iterator[Bit]:
+def spent(pieces: Iterable[TransferPiece]) -> Iterator[Bit]:
     """Return all bits that are set in a store's ledgers."""
     for piece in pieces:
         if piece.kind != "rows":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.system.server import Server
 from veilcount_aggregator.series.series import Series
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import PSEUDONYM_BYTES, Report
 
@@ -64,7 +64,7 @@ class Campaign:
         """The same, as a store knows them."""
         return [Series(collection) for collection in self.collections]
 
-    def person(self, coins: SeededCoins) -> list[Report]:
+    def person(self, coins: SeededRandomSource) -> list[Report]:
         """Return everything that a person answers in the periods that have begun."""
         return [
             report for collection in self.collections for report in self._answers(collection, coins)
@@ -75,7 +75,7 @@ class Campaign:
         given = ("--collections", str(self.file), "--dev", *flags)
         return Server(store, self.file.parent, *given, port=port)
 
-    def _answers(self, collection: Collection, coins: SeededCoins) -> list[Report]:
+    def _answers(self, collection: Collection, coins: SeededRandomSource) -> list[Report]:
         linked = Series(collection).linked
         periods = range(DAYS_BEFORE + 1)
         names = {epoch: _pseudonym(coins) for epoch in ([0] if linked else periods)}
@@ -93,5 +93,5 @@ class Campaign:
         ]
 
 
-def _pseudonym(coins: SeededCoins) -> bytes:
+def _pseudonym(coins: SeededRandomSource) -> bytes:
     return b"".join(coins.word().to_bytes(8, "big") for _ in range(PSEUDONYM_BYTES // 8))

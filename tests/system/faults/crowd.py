@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tests.system.faults.campaign import Campaign
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import PACKED_TYPE, decode_verdicts, encode_packed
@@ -46,7 +46,7 @@ class Device:
     longest: float = 0.0  # seconds between two answers
 
     def __post_init__(self) -> None:
-        self._coins = SeededCoins(self.seed)
+        self._coins = SeededRandomSource(self.seed)
         self._chance = random.Random(self.seed)
         self._learnt: list[Report] = []  # the same, in the order of their acknowledgement
         self._connection: http.client.HTTPConnection | None = None

@@ -12,7 +12,7 @@ from tests.system.faults.campaign import Campaign
 from tests.system.server import Server, wait_until
 from veilcount_aggregator.auth.api_keys import Role, create
 from veilcount_aggregator.store import open_store
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import PACKED_TYPE, encode_packed
 
@@ -34,7 +34,7 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
 
 def post(server: Server, campaign: Campaign, seed: int) -> int:
     """Send a person's report; return the status."""
-    body = encode_packed(Batch((campaign.person(SeededCoins(seed))[0],)))
+    body = encode_packed(Batch((campaign.person(SeededRandomSource(seed))[0],)))
     kind = {"Content-Type": PACKED_TYPE}
     return server.ask("POST", "/v1/reports", data=body, headers=kind).status_code
 

@@ -19,7 +19,7 @@ from tests.system.faults.tracing import Trace, parse, tracing
 from tests.system.server import Server
 from veilcount_aggregator.store import ROW_BYTES, open_store
 from veilcount_aggregator.store.redis.store import RedisStore
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import PACKED_TYPE, decode_verdicts, encode_packed
@@ -36,7 +36,7 @@ def campaign(tmp_path: Path) -> Campaign:
 @pytest.fixture
 def sent(campaign: Campaign) -> list[Report]:
     """One report each of some persons."""
-    coins = SeededCoins(1)
+    coins = SeededRandomSource(1)
     return [campaign.person(coins)[0] for _ in range(SENT)]
 
 

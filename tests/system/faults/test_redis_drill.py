@@ -18,7 +18,7 @@ from tests.system.faults.campaign import Campaign
 from tests.system.faults.crowd import Crowd
 from tests.system.faults.test_growing_cluster import answered
 from veilcount_aggregator.central.restore_lock import locked
-from veilcount_aggregator.doctor.finding import State
+from veilcount_aggregator.doctor.finding import Severity
 from veilcount_aggregator.doctor.store_checks import examine_store
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
@@ -55,7 +55,7 @@ def test_a_lost_cluster_is_restored_to_another_one(tmp_path: Path) -> None:
         assert _bits(campaign, before) <= held <= _bits(campaign, backed_up)
         assert _bits(campaign, after) - held, "nothing came after the backup"
         assert "journal" in (why or "")
-        assert findings["books"].state is State.OK
+        assert findings["books"].state is Severity.OK
         _go_on(campaign, found, crowd, held)
     finally:
         found.close()

@@ -13,7 +13,7 @@ from tests.system.faults.books import assert_right
 from tests.system.faults.campaign import Campaign
 from tests.system.faults.crowd import Device
 from tests.system.faults.deployments import DEPLOYMENTS
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 
@@ -27,7 +27,7 @@ def test_a_batch_that_is_replayed_by_many_at_once_is_counted_once(
     engine: str, tmp_path: Path
 ) -> None:
     campaign = Campaign.write(tmp_path)
-    coins = SeededCoins(5)
+    coins = SeededRandomSource(5)
     batch = [report for _ in range(5) for report in campaign.person(coins)]
     deployment = DEPLOYMENTS[engine](campaign, tmp_path)
     try:

@@ -10,8 +10,8 @@ import requests
 
 from tests.system.server import Server
 from veilcount_aggregator.auth.api_keys import Role, create
-from veilcount_aggregator.central.privacy_filter import Filter
-from veilcount_aggregator.central.release_journal import Journal
+from veilcount_aggregator.central.privacy_filter import PrivacyFilter
+from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.backup import backup, restore
 
@@ -63,7 +63,9 @@ def test_what_was_released_after_a_backup_is_entered_again_before_anything_is(
     with serve(back, tmp_path) as server:
         locked = release(server, key, "0.4")
         with closing(open_store(back)) as store:
-            entered = Filter(store, Journal(tmp_path / "journal")).reenter(NOW, "test")
+            entered = PrivacyFilter(store, ReleaseJournal(tmp_path / "journal")).reenter(
+                NOW, "test"
+            )
         too_much, same = release(server, key, "0.4"), release(server, key, "0.7")
 
     assert made.status_code == 200, made.text

@@ -21,7 +21,7 @@ from tests.system.server import Server
 from veilcount_aggregator.auth.api_keys import Role, create
 from veilcount_aggregator.store import ROW_BYTES, open_store
 from veilcount_aggregator.store.backup import backup
-from veilcount_client.testing import SeededCoins
+from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import JSON_TYPE, PACKED_TYPE, encode_json, encode_packed
 
@@ -66,7 +66,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 def bodies(campaign: Campaign) -> Iterator[tuple[str, bytes]]:
     """Yield good and bad bodies; the good ones bear a marked pseudonym."""
-    report = replace(campaign.person(SeededCoins(1))[0], pseudonym=PSEUDONYM)
+    report = replace(campaign.person(SeededRandomSource(1))[0], pseudonym=PSEUDONYM)
     good = Batch((report,))
     yield PACKED_TYPE, encode_packed(good)
     yield JSON_TYPE, encode_json(good)

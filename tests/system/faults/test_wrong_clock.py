@@ -20,7 +20,7 @@ from tests.aggregator.store.series_fixtures import DAILY, Asked, drop, row, send
 from tests.redis_server import RedisServer
 from tests.system.server import Server, wait_until
 from veilcount_aggregator.auth.api_keys import Role, create
-from veilcount_aggregator.catalog.definitions import Source, catalogue, push
+from veilcount_aggregator.catalog.definitions import DefinitionSource, catalogue, push
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import open_store
 from veilcount_shared.report import Batch, Report
@@ -110,7 +110,12 @@ def place(url: str, folder: Path) -> Place:
     """Make a store for a campaign whose 20th day is today."""
     store, now = open_store(url, make=True), datetime.now(UTC)
     start = now.date() - timedelta(days=PERIODS - 1)
-    push(store, Source(FILE.format(start=start, until=start + timedelta(days=60))), now, "cli")
+    push(
+        store,
+        DefinitionSource(FILE.format(start=start, until=start + timedelta(days=60))),
+        now,
+        "cli",
+    )
     _, secret = create(store, Role.ANALYST, "", now)
     (series,) = catalogue(store).series.values()
     store.close()

@@ -9,12 +9,20 @@ from math import nextafter
 
 from veilcount_shared.composition import overlaps, shuffled
 from veilcount_shared.epsilon import EPSILON_GRAIN, exp_upper
-from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plane, Subset
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    MeanMechanism,
+    ProjectiveGeometry,
+    RangeTree,
+    SubsetSelection,
+)
 
 from .blanket import blanket_delta
 from .clones import clones_delta
 
-Randomizer = Subset | Plane | Mean | Distribution | Hierarchy
+Randomizer = (
+    SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism | RangeTree
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ CLAIM_MAX = 4.0  # beyond, the rare side of an event is too rare for samples tha
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AuditResult:
     """What the audit found: except with probability alpha, epsilon is at least `measured`."""
 
     claimed: float
@@ -49,7 +49,7 @@ def audit(
     samples: int,
     alpha: float = 0.001,
     symbol_bits: Iterable[int] = (1, 8),
-) -> Finding:
+) -> AuditResult:
     """Draw `samples` messages of each of the two values, and judge them.
 
     `emit` returns the bytes that a device would send for the value, in the order sent.
@@ -67,7 +67,7 @@ def judge(
     *,
     alpha: float = 0.001,
     symbol_bits: Iterable[int] = (1, 8),
-) -> Finding:
+) -> AuditResult:
     """Judge independent messages of two values, as many of the one as of the other.
 
     The most telling event is searched in the first half and epsilon bounded on the second, by
@@ -84,7 +84,7 @@ def judge(
     unseen = pair.part(half, samples)
     more, less = (unseen.swapped() if found.swapped else unseen).happened(found.event)
     trials = samples - half
-    return Finding(
+    return AuditResult(
         claimed,
         max(0.0, float(clopper_pearson.epsilon(more, less, trials, alpha))),
         f"{found.event}: {_shares(more, less, trials, swapped=found.swapped)}",
@@ -93,7 +93,7 @@ def judge(
     )
 
 
-def rows(findings: Mapping[str, Finding]) -> Iterator[tuple[str, ...]]:
+def rows(findings: Mapping[str, AuditResult]) -> Iterator[tuple[str, ...]]:
     """Yield a table of findings by name, its header first, as strings ready to be printed."""
     yield ("what", "claimed", "measured", "broken", "N", "alpha", "event")
     for name, finding in findings.items():

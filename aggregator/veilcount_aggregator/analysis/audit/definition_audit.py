@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from veilcount_shared import Coins, Collection
+from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Model, Presence
 from veilcount_shared.domain import Cross, Number
-from veilcount_shared.mechanisms import Subset
+from veilcount_shared.mechanisms import SubsetSelection
 
-from .audit import CLAIM_MAX, Finding, audit
+from .audit import CLAIM_MAX, AuditResult, audit
 from .message_table import SYMBOL_BITS_MAX
 
 ABSENT = object()  # no value at all: what a hidden presence is told apart from
@@ -23,8 +23,8 @@ def why_not(collection: Collection) -> str:
 
 
 def audit_definition(
-    collection: Collection, coins: Coins, *, samples: int, alpha: float
-) -> Finding:
+    collection: Collection, coins: RandomSource, *, samples: int, alpha: float
+) -> AuditResult:
     """Audit what a device sends for the two values that are told apart best.
 
     Of values any two are as good as any other; of a number its ends; of a hidden presence, a value
@@ -63,7 +63,7 @@ def _pair(collection: Collection) -> tuple[object, object]:
 def _symbol_bits(collection: Collection) -> tuple[int, ...]:
     """Return the widths of a message's parts: bits, bytes, and packed members."""
     design = collection.design
-    packed = isinstance(design, Subset) and design.w > 1 and not design.masked
-    if packed and isinstance(design, Subset) and design.label_bits <= SYMBOL_BITS_MAX:
+    packed = isinstance(design, SubsetSelection) and design.w > 1 and not design.masked
+    if packed and isinstance(design, SubsetSelection) and design.label_bits <= SYMBOL_BITS_MAX:
         return (1, 8, design.label_bits)
     return (1, 8)

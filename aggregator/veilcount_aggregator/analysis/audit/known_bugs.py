@@ -13,9 +13,9 @@ from struct import Struct
 from typing import Protocol, cast
 
 from veilcount_shared.epsilon import exp_lower, threshold
-from veilcount_shared.mechanisms import Plane, Subset
+from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 from veilcount_shared.mechanisms.selection import best_subset
-from veilcount_shared.randomness import WORDS, Coins
+from veilcount_shared.randomness import WORDS, RandomSource
 
 ONE = Fraction(1)
 TWO = Fraction(2)
@@ -27,7 +27,7 @@ Record = tuple[int, ...]
 class Plant(Protocol):
     """Makes a device: with the bug, or repaired."""
 
-    def __call__(self, coins: Coins, *, repaired: bool) -> Emit:
+    def __call__(self, coins: RandomSource, *, repaired: bool) -> Emit:
         """Return the function from a value to the bytes that this device sends for it."""
 
 
@@ -37,7 +37,7 @@ BITS = 16
 KEEP = threshold(ONE / 2, 1, 2)  # a bit is kept with KEEP / 2^64: two bits that differ cost 1
 
 
-def last_bit_in_clear(coins: Coins, *, repaired: bool) -> Emit:
+def last_bit_in_clear(coins: RandomSource, *, repaired: bool) -> Emit:
     """OpenDP's bit vector until 2026-04: the loop over the bits ends one too early."""
     noisy = BITS if repaired else BITS - 1
 
@@ -50,7 +50,7 @@ def last_bit_in_clear(coins: Coins, *, repaired: bool) -> Emit:
     return emit
 
 
-def ones_never_cleared(coins: Coins, *, repaired: bool) -> Emit:
+def ones_never_cleared(coins: RandomSource, *, repaired: bool) -> Emit:
     """pure-LDP's RAPPOR: noise sets bits that are 0, and leaves the bits that are 1."""
 
     def emit(value: object) -> bytes:
@@ -63,7 +63,7 @@ def ones_never_cleared(coins: Coins, *, repaired: bool) -> Emit:
     return emit
 
 
-def true_bit_over_noise(coins: Coins, *, repaired: bool) -> Emit:
+def true_bit_over_noise(coins: RandomSource, *, repaired: bool) -> Emit:
     """pure-LDP's unary encoding up to 1.1.2: an `if` without its `else`.
 
     All bits are drawn as if they were 0, then the true one is set with probability p and otherwise
@@ -93,7 +93,7 @@ def true_value_first(k: int) -> Plant:
     design = _subset(k)
     pack = Struct(f">{design.w}{'B' if k <= 1 << 8 else 'H'}").pack
 
-    def plant(coins: Coins, *, repaired: bool) -> Emit:
+    def plant(coins: RandomSource, *, repaired: bool) -> Emit:
         def emit(value: object) -> bytes:
             x = cast("int", value)
             members = [x] if coins.bernoulli(design.a) else []
@@ -106,7 +106,7 @@ def true_value_first(k: int) -> Plant:
     return plant
 
 
-def off_by_one(coins: Coins, *, repaired: bool) -> Emit:
+def off_by_one(coins: RandomSource, *, repaired: bool) -> Emit:
     """A k-subset sampler that steps over x one too late: x + 1 is never among the noise."""
     k = 64
     design = _subset(k)
@@ -122,11 +122,11 @@ def off_by_one(coins: Coins, *, repaired: bool) -> Emit:
     return emit
 
 
-def _subset(k: int) -> Subset:
-    return Subset.at(ONE, k, best_subset(k, exp_lower(ONE)))
+def _subset(k: int) -> SubsetSelection:
+    return SubsetSelection.at(ONE, k, best_subset(k, exp_lower(ONE)))
 
 
-def _drawn(k: int, size: int, coins: Coins) -> list[int]:
+def _drawn(k: int, size: int, coins: RandomSource) -> list[int]:
     """Return `size` of 0..k-1 in uniform order: the beginning of a shuffle [Fisher-Yates]."""
     deck = list(range(k))
     for place in range(size):
@@ -137,10 +137,10 @@ def _drawn(k: int, size: int, coins: Coins) -> list[int]:
 
 # -- the plane -----------------------------------------------------------------------------------
 
-PLANE = Plane.at(ONE, 31, 5, 3)
+PLANE = ProjectiveGeometry.at(ONE, 31, 5, 3)
 
 
-def zero_rejected_too_early(coins: Coins, *, repaired: bool) -> Emit:
+def zero_rejected_too_early(coins: RandomSource, *, repaired: bool) -> Emit:
     """A plane's sampler with one loop around everything.
 
     A hyperplane that misses x has a product <u, x> other than 0, so a zero draw is rejected: but by
@@ -157,7 +157,7 @@ def zero_rejected_too_early(coins: Coins, *, repaired: bool) -> Emit:
     return emit
 
 
-def plane_attempt(x: int, coins: Coins, *, repaired: bool) -> int | None:
+def plane_attempt(x: int, coins: RandomSource, *, repaired: bool) -> int | None:
     """Return the hyperplane of one pass through the loop, or None to start again."""
     q, point = PLANE.q, PLANE.point(x)
     pivot = point.index(1)
@@ -183,7 +183,7 @@ def whole_record(attributes: int) -> Plant:
     records that differ in one attribute; between records that differ in all, nothing is hidden.
     """
 
-    def plant(coins: Coins, *, repaired: bool) -> Emit:
+    def plant(coins: RandomSource, *, repaired: bool) -> Emit:
         odds = exp_lower(ONE) if repaired else attributes * (exp_lower(ONE) - 1) + 1
         keep = int(WORDS * odds / (odds + 1))
 
@@ -205,9 +205,9 @@ def whole_record(attributes: int) -> Plant:
 REPORTS = 200
 
 
-def redrawn(coins: Coins, *, repaired: bool) -> Emit:
+def redrawn(coins: RandomSource, *, repaired: bool) -> Emit:
     """A permanent answer that is never found in the memo, so each of 200 reports draws afresh."""
-    coin = Subset.at(TWO, 2, 1)
+    coin = SubsetSelection.at(TWO, 2, 1)
 
     def emit(value: object) -> bytes:
         memo: dict[int, int] = {}

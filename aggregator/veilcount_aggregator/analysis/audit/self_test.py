@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from veilcount_shared.randomness import Coins
+from veilcount_shared.randomness import RandomSource
 
 from . import known_bugs
-from .audit import Finding, audit
+from .audit import AuditResult, audit
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Bug:
     shown: float
     symbol_bits: tuple[int, ...] = (1, 8)
 
-    def audit(self, coins: Coins, *, repaired: bool, alpha: float = 0.001) -> Finding:
+    def audit(self, coins: RandomSource, *, repaired: bool, alpha: float = 0.001) -> AuditResult:
         """Audit the device with the bug, or repaired."""
         return audit(
             self.plant(coins, repaired=repaired),

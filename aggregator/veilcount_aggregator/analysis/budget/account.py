@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilcount_shared import Collection
-from veilcount_shared.mechanisms import Plain
+from veilcount_shared.mechanisms import Identity
 
 from .averaging_attack import Guess, guesses
-from .composition import DELTA, Together, together
-from .privacy_levels import Figures, answers, figures
-from .spend_histogram import FLOOR, Spent
+from .composition import DELTA, ComposedEpsilon, together
+from .privacy_levels import PrivacyLevels, answers, figures
+from .spend_histogram import FLOOR, SpendHistogram
 from .spend_histogram import spent as counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class CollectionBudget:
     """What stands on the budget page of one collection."""
 
     collection: str
     fingerprint: str
-    figures: Figures
-    spent: Spent | None  # None: not joinable by the server, or not asked for
-    together: Together
+    figures: PrivacyLevels
+    spent: SpendHistogram | None  # None: not joinable by the server, or not asked for
+    together: ComposedEpsilon
     guesses: tuple[Guess, ...]  # empty for a trusted curator, who need not guess
 
 
@@ -34,14 +34,14 @@ def budget(
     *,
     delta: Fraction = DELTA,
     floor: int = FLOOR,
-) -> Budget:
+) -> CollectionBudget:
     """Return the account; with `histogram[j]` pseudonyms of j spent slots, what was counted too."""
     design = collection.design
-    return Budget(
+    return CollectionBudget(
         collection=collection.name,
         fingerprint=collection.fingerprint,
         figures=figures(collection),
         spent=None if histogram is None else counted(collection, histogram, floor),
         together=together(collection, delta),
-        guesses=() if isinstance(design, Plain) else guesses(design, answers(collection)),
+        guesses=() if isinstance(design, Identity) else guesses(design, answers(collection)),
     )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from veilcount_shared import Collection
 from veilcount_shared.composition import MAX_ANSWERS, Overlap, optimal, overlaps
-from veilcount_shared.mechanisms import Plain
+from veilcount_shared.mechanisms import Identity
 
 from ..amplification import Randomizer
 from .privacy_levels import answers
@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Together:
+class ComposedEpsilon:
     """The epsilon of so many answers. None where there is none to show beside the plain sum."""
 
     answers: int
@@ -42,27 +42,29 @@ class Together:
     specific: Fraction | None
 
 
-def together(collection: Collection, delta: Fraction = DELTA) -> Together:
+def together(collection: Collection, delta: Fraction = DELTA) -> ComposedEpsilon:
     """Return what a person's answers of the whole campaign reveal together."""
     design = collection.design
-    if isinstance(design, Plain):
+    if isinstance(design, Identity):
         return _plain(answers(collection), collection.epsilon_user, delta)
     return of_design(design, answers(collection), delta)
 
 
 @lru_cache(maxsize=256)  # the optimal bound is exact: seconds at 5,000 answers
-def of_design(design: Randomizer, times: int, delta: Fraction = DELTA) -> Together:
+def of_design(design: Randomizer, times: int, delta: Fraction = DELTA) -> ComposedEpsilon:
     """Return what so many answers of one design reveal together."""
     plain = design.epsilon * times
     if times > MAX_ANSWERS:
         return _plain(times, plain, delta)
     best = optimal(design.epsilon, times, delta)
     own = specific(design, times, delta)
-    return Together(answers=times, delta=delta, plain=plain, optimal=best, specific=min(own, best))
+    return ComposedEpsilon(
+        answers=times, delta=delta, plain=plain, optimal=best, specific=min(own, best)
+    )
 
 
-def _plain(times: int, plain: Fraction, delta: Fraction) -> Together:
-    return Together(answers=times, delta=delta, plain=plain, optimal=None, specific=None)
+def _plain(times: int, plain: Fraction, delta: Fraction) -> ComposedEpsilon:
+    return ComposedEpsilon(answers=times, delta=delta, plain=plain, optimal=None, specific=None)
 
 
 def specific(design: Randomizer, times: int, delta: Fraction) -> Fraction:

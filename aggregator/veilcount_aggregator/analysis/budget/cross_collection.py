@@ -18,7 +18,7 @@ from veilcount_shared.composition import basic, parallel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Across:
+class CrossCollectionBudget:
     """What the listed collections can cost one person, each over its whole campaign."""
 
     collections: tuple[str, ...]
@@ -46,12 +46,12 @@ class Draw:
     cohorts: tuple[tuple[int, Fraction], ...]
 
 
-def across(collections: Mapping[str, Collection]) -> Across:
+def across(collections: Mapping[str, Collection]) -> CrossCollectionBudget:
     """Return what the collections of one file cost one person."""
     groups: dict[tuple[Model, Adjacency], dict[str, Collection]] = {}
     for name, each in collections.items():
         groups.setdefault((each.model, each.epsilon_adjacency), {})[name] = each
-    return Across(
+    return CrossCollectionBudget(
         collections=tuple(collections),
         totals=tuple(_total(*key, groups[key]) for key in sorted(groups, reverse=True)),
     )

@@ -17,7 +17,7 @@ from veilcount_shared.composition import MAX_ANSWERS, guessed
 from veilcount_shared.epsilon import EPSILON_GRAIN, EPSILON_MAX
 from veilcount_shared.periods import Unit
 
-from ..trust_models import Error, Quantity
+from ..trust_models import ErrorEstimate, Quantity
 from .distinguishing_advantage import two_values_epsilon
 
 STOPS = {
@@ -45,7 +45,7 @@ STOPS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class UnitAccuracy:
     """One unit. Errors are of the cohort, by n persons: of one period, and of the whole campaign.
 
     The trusted curator releases each period at the same share of the user epsilon, or the campaign
@@ -58,10 +58,10 @@ class Level:
     epsilon: Fraction | None
     day: Fraction | None
     user: Fraction | None
-    local_period: Error | None
-    local_campaign: Error | None
-    central_period: Error
-    central_campaign: Error
+    local_period: ErrorEstimate | None
+    local_campaign: ErrorEstimate | None
+    central_period: ErrorEstimate
+    central_campaign: ErrorEstimate
     guess_one: Fraction | None
     guess_all: Fraction | None
     stops: str
@@ -69,7 +69,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Levels:
+class UnitComparison:
     """The table."""
 
     collection: str
@@ -78,16 +78,16 @@ class Levels:
     adjacency: Adjacency
     quantity: str
     level: float
-    rows: tuple[Level, ...]
+    rows: tuple[UnitAccuracy, ...]
 
 
 def levels(
     collection: Collection, n: int, *, user: Fraction | None = None, level: float = 0.95
-) -> Levels:
+) -> UnitComparison:
     """Return the table for a collection's campaign, by default at its own user epsilon."""
     user = two_values_epsilon(collection, collection.epsilon_user) if user is None else user
     setting = _Setting(collection, Quantity.of(collection), n, user, level)
-    return Levels(
+    return UnitComparison(
         collection=collection.name,
         n=n,
         user=user,
@@ -108,12 +108,12 @@ class _Setting:
     user: Fraction
     level: float
 
-    def local(self, epsilon: Fraction | None, contributions: int) -> Error | None:
+    def local(self, epsilon: Fraction | None, contributions: int) -> ErrorEstimate | None:
         if epsilon is None:
             return None
         return self.quantity.local(epsilon, self.n * contributions, self.level)
 
-    def curated(self, epsilon: Fraction, contributions: int) -> Error:
+    def curated(self, epsilon: Fraction, contributions: int) -> ErrorEstimate:
         """Return a curator's error on the share among all answers, each person giving several.
 
         A person's answers together move the release by so many times as much: its noise is that of
@@ -122,14 +122,14 @@ class _Setting:
         return self.quantity.central(epsilon / contributions, self.n * contributions, self.level)
 
 
-def _row(setting: _Setting, unit: Unit) -> Level:
+def _row(setting: _Setting, unit: Unit) -> UnitAccuracy:
     collection, user = setting.collection, setting.user
     count = periods.count(unit, collection.start, collection.until)
     a_period = collection.per_period if unit is Unit.EVENT else 1
     answers = count * a_period
     given = _shared_out(user, answers)
     stops, does_not_stop = STOPS[unit]
-    return Level(
+    return UnitAccuracy(
         unit=unit,
         answers=answers,
         periods=count,

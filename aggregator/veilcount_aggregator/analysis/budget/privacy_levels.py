@@ -16,7 +16,7 @@ DAY = "a UTC day; any 24 hours touch two"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class PrivacyLevels:
     """Epsilon per event, per day and per user, and the cap behind them.
 
     `device` and `server` say what each of them enforces; the server's part is a number where it can
@@ -38,10 +38,10 @@ class Figures:
     stretch: str
 
 
-def figures(collection: Collection) -> Figures:
+def figures(collection: Collection) -> PrivacyLevels:
     """Return a collection's figures."""
     cap = _server_cap(collection)
-    return Figures(
+    return PrivacyLevels(
         unit=collection.unit,
         model=collection.model,
         adjacency=collection.epsilon_adjacency,

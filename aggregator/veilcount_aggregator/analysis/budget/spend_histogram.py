@@ -17,7 +17,7 @@ FLOOR = 20  # pseudonyms in a bar, at least: a smaller one points at people
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class HistogramBar:
     """So many pseudonyms have spent from `least` to `most` slots: at most `epsilon` each."""
 
     least: int
@@ -27,7 +27,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class SpendHistogram:
     """The counted spend of one series; empty where too few pseudonyms are there to be shown.
 
     `worst` is the figure of whoever has spent most: one pseudonym may be all there is behind it.
@@ -35,13 +35,13 @@ class Spent:
 
     pseudonyms: int
     floor: int
-    bars: tuple[Bar, ...]
+    bars: tuple[HistogramBar, ...]
     mean: Fraction | None
     worst: Fraction | None
     cap: Fraction
 
 
-def spent(collection: Collection, histogram: Sequence[int], floor: int = FLOOR) -> Spent:
+def spent(collection: Collection, histogram: Sequence[int], floor: int = FLOOR) -> SpendHistogram:
     """Return the spend of histogram[j] pseudonyms with j slots spent each."""
     if collection.linkage is not Linkage.COLLECTION:
         raise ValueError(
@@ -54,7 +54,7 @@ def spent(collection: Collection, histogram: Sequence[int], floor: int = FLOOR) 
     shown = pseudonyms >= max(floor, 1)
     slots = sum(j * count for j, count in enumerate(histogram))
     worst = max((j for j, count in enumerate(histogram) if count), default=0)
-    return Spent(
+    return SpendHistogram(
         pseudonyms=pseudonyms,
         floor=floor,
         bars=tuple(_bars(histogram, price, floor)) if shown else (),
@@ -64,7 +64,7 @@ def spent(collection: Collection, histogram: Sequence[int], floor: int = FLOOR) 
     )
 
 
-def _bars(histogram: Sequence[int], price: Fraction, floor: int) -> Iterator[Bar]:
+def _bars(histogram: Sequence[int], price: Fraction, floor: int) -> Iterator[HistogramBar]:
     """Yield neighbours joined until each bar is large enough; what is left joins the last."""
     counted = [(j, count) for j, count in enumerate(histogram) if count]
     while counted:
@@ -74,7 +74,7 @@ def _bars(histogram: Sequence[int], price: Fraction, floor: int) -> Iterator[Bar
             size, rest = len(counted), []
         bar, counted = counted[:size], rest
         least, most = bar[0][0], bar[-1][0]
-        yield Bar(least, most, price * most, sum(count for _, count in bar))
+        yield HistogramBar(least, most, price * most, sum(count for _, count in bar))
 
 
 def _enough(counted: Sequence[tuple[int, int]], floor: int) -> int:

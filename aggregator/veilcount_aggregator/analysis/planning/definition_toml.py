@@ -10,19 +10,19 @@ from veilcount_shared import periods
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.periods import Unit
 
-from .plan_question import YES_OR_NO, Question
-from .solvers import Choice, Trust
+from .plan_question import YES_OR_NO, QuestionShape
+from .solvers import Choice, TrustModel
 
 LISTED = 24  # more values than these are better kept in a file of their own
 YEAR = timedelta(days=365)
 
 
-def definition(question: Question, trust: Trust, choice: Choice) -> str:
+def definition(question: QuestionShape, trust: TrustModel, choice: Choice) -> str:
     """Return a file with one collection; app, name, question and values are for the author."""
     return "\n".join(['app = "my-app"', "", "[planned]", *_lines(question, trust, choice), ""])
 
 
-def _lines(question: Question, trust: Trust, choice: Choice) -> Iterator[str]:
+def _lines(question: QuestionShape, trust: TrustModel, choice: Choice) -> Iterator[str]:
     yield 'question = "What would you like to know?"'
     yield from _domain(question, trust)
     if choice.device is None:
@@ -38,10 +38,10 @@ def _lines(question: Question, trust: Trust, choice: Choice) -> Iterator[str]:
         yield 'segments = {arm = ["A", "B"]}'
 
 
-def _domain(question: Question, trust: Trust) -> Iterator[str]:
+def _domain(question: QuestionShape, trust: TrustModel) -> Iterator[str]:
     if question.range is not None:
         yield f"range = [{', '.join(map(decimal, question.range))}]"
-        if trust is not Trust.CENTRAL:
+        if trust is not TrustModel.CENTRAL:
             yield f'measure = "{question.measure}"'
     elif question.values == YES_OR_NO:
         yield "boolean = true"
@@ -52,8 +52,8 @@ def _domain(question: Question, trust: Trust) -> Iterator[str]:
         yield f'values_file = "values.txt"  # {question.values:,} lines'
 
 
-def _hidden(question: Question, trust: Trust, choice: Choice) -> str:
-    if trust is not Trust.SHUFFLED:
+def _hidden(question: QuestionShape, trust: TrustModel, choice: Choice) -> str:
+    if trust is not TrustModel.SHUFFLED:
         return ""
     return (
         f"  # {decimal(choice.epsilon)} at delta {float(question.delta):g}, only behind an"
@@ -61,7 +61,7 @@ def _hidden(question: Question, trust: Trust, choice: Choice) -> str:
     )
 
 
-def _until(question: Question) -> date:
+def _until(question: QuestionShape) -> date:
     """Return the first day after the periods; a campaign that is one period lasts a year."""
     if question.unit is Unit.USER:
         return question.start + YEAR

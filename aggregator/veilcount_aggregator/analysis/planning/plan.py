@@ -9,16 +9,22 @@ from math import ceil, sqrt
 from veilcount_shared.collection import Measure
 from veilcount_shared.composition import guessed
 from veilcount_shared.epsilon import epsilon_of
-from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plane, Subset
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    MeanMechanism,
+    ProjectiveGeometry,
+    RangeTree,
+    SubsetSelection,
+)
 from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
 
 from ..amplification import Randomizer
-from ..budget.composition import Together, of_design
-from ..trust_models.error_models import Error, rare_variance, two_sided, with_sampling
+from ..budget.composition import ComposedEpsilon, of_design
+from ..trust_models.error_models import ErrorEstimate, rare_variance, two_sided, with_sampling
 from .definition_toml import definition
-from .plan_question import PlanRefused, Question
-from .solvers import SOLVERS, Choice, Solver, Trust
+from .plan_question import PlanRefused, QuestionShape
+from .solvers import SOLVERS, Choice, Solver, TrustModel
 
 SURE = 0.05  # in how many surveys any value that nobody has may look like one that somebody has
 
@@ -33,10 +39,10 @@ class Headroom:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class PlanResult:
     """Devices, epsilon and error that belong together; `found` names the one that was not given."""
 
-    trust: Trust
+    trust: TrustModel
     found: str
     quantity: str
     values: int | None
@@ -46,15 +52,15 @@ class Planned:
     epsilon: Fraction
     delta: Fraction
     device: Fraction | None
-    error: Error
-    population: Error
+    error: ErrorEstimate
+    population: ErrorEstimate
     design: str
     bits: int
     excess: float | None  # of the variance above the least possible; None: no noise, or a number
     detectable: float | None
     headroom: Headroom
     unit: Unit
-    together: Together
+    together: ComposedEpsilon
     guess_one: Fraction
     guess_all: Fraction
     sentence: str
@@ -62,20 +68,20 @@ class Planned:
 
 
 def plan(
-    question: Question,
+    question: QuestionShape,
     *,
-    trust: Trust = Trust.LOCAL,
+    trust: TrustModel = TrustModel.LOCAL,
     devices: int | None = None,
     epsilon: Fraction | None = None,
     error: float | None = None,
-) -> Planned:
+) -> PlanResult:
     """Return the plan: give exactly two of devices, epsilon and error."""
-    if not isinstance(trust, Trust):
-        raise PlanRefused("trust", trust, "give one of " + ", ".join(Trust))
+    if not isinstance(trust, TrustModel):
+        raise PlanRefused("trust", trust, "give one of " + ", ".join(TrustModel))
     _two_given(devices, epsilon, error)
     if devices is not None and devices < question.arms:
         raise PlanRefused("devices", devices, f"give at least one for each of {question.arms}")
-    if trust is Trust.CENTRAL:
+    if trust is TrustModel.CENTRAL:
         _countable(question)
     solver = SOLVERS[trust](question)
     if devices is not None and epsilon is not None:
@@ -96,7 +102,7 @@ def _two_given(devices: int | None, epsilon: Fraction | None, error: float | Non
         raise PlanRefused("error", error, "give a number above 0")
 
 
-def _countable(question: Question) -> None:
+def _countable(question: QuestionShape) -> None:
     """A curator sums integers, as many as a collection may have, and its collection no measure."""
     if question.range is None:
         return
@@ -107,7 +113,7 @@ def _countable(question: Question) -> None:
         raise PlanRefused("range", question.range, f"give integers less than {MAX_INPUTS:,} apart")
 
 
-def _planned(solver: Solver, trust: Trust, found: str, choice: Choice) -> Planned:
+def _planned(solver: Solver, trust: TrustModel, found: str, choice: Choice) -> PlanResult:
     question, quantity = solver.question, solver.question.quantity
     each = solver.each(choice.devices)
     design = None if choice.device is None else quantity.family(choice.device)
@@ -115,8 +121,8 @@ def _planned(solver: Solver, trust: Trust, found: str, choice: Choice) -> Planne
     times = question.asked
     one = guessed(shown, 1)
     # a curator may release all periods in one number, of which only the plain sum holds
-    every = guessed(shown * times, 1) if trust is Trust.CENTRAL else guessed(shown, times)
-    return Planned(
+    every = guessed(shown * times, 1) if trust is TrustModel.CENTRAL else guessed(shown, times)
+    return PlanResult(
         trust=trust,
         found=found,
         quantity=quantity.name,
@@ -125,7 +131,7 @@ def _planned(solver: Solver, trust: Trust, found: str, choice: Choice) -> Planne
         level=question.level,
         devices=choice.devices,
         epsilon=choice.epsilon,
-        delta=question.delta if trust is Trust.SHUFFLED else Fraction(0),
+        delta=question.delta if trust is TrustModel.SHUFFLED else Fraction(0),
         device=choice.device,
         error=choice.error,
         population=with_sampling(
@@ -147,12 +153,12 @@ def _planned(solver: Solver, trust: Trust, found: str, choice: Choice) -> Planne
 
 def describe(design: Randomizer) -> str:
     """Return a design in words."""
-    if isinstance(design, Subset):
+    if isinstance(design, SubsetSelection):
         kept = "1 value" if design.w == 1 else f"{design.w} values"
         return f"subset: {kept} of {design.k}"
-    if isinstance(design, Plane):
+    if isinstance(design, ProjectiveGeometry):
         return f"plane: a hyperplane of PG({design.t - 1}, {design.q})"
-    if isinstance(design, Hierarchy):
+    if isinstance(design, RangeTree):
         return f"tree: one of {len(design.levels)} levels over {design.inputs} buckets"
     return f"window: {design.window.width} of {design.window.levels} levels"
 
@@ -165,7 +171,7 @@ def _detectable(solver: Solver, choice: Choice, design: Randomizer | None) -> fl
     level = 1 - SURE / inputs
     if design is None:
         return solver.question.quantity.curator(choice.epsilon).half_width(level) / each
-    assert isinstance(design, Subset | Plane), "values are asked so"  # noqa: S101 - told to the type checker
+    assert isinstance(design, SubsetSelection | ProjectiveGeometry), "values are asked so"  # noqa: S101 - told to the type checker
     return two_sided(level) * sqrt(rare_variance(design) / each)
 
 
@@ -178,18 +184,18 @@ def _headroom(solver: Solver, design: Randomizer | None) -> Headroom:
 
 def _reach(design: Randomizer) -> tuple[float, float]:
     """Return the largest and the least that one message can count for: 1 and 0 are honest."""
-    if isinstance(design, Mean):
+    if isinstance(design, MeanMechanism):
         return float(max(design.decoded)), -float(min(design.decoded))
-    if isinstance(design, Distribution):
+    if isinstance(design, DistributionMechanism):
         return _wave_reach(design)
-    if isinstance(design, Hierarchy):  # fakes may all speak of one level
+    if isinstance(design, RangeTree):  # fakes may all speak of one level
         push, pull = _reach(design.levels[0])
         return push * len(design.levels), pull * len(design.levels)
     p, q = design.P, design.Q
     return float((1 - q) / (p - q)), float(q / (p - q))
 
 
-def _wave_reach(design: Distribution) -> tuple[float, float]:
+def _wave_reach(design: DistributionMechanism) -> tuple[float, float]:
     """The outermost levels, decoded linearly; the range is symmetric."""
     m, w = design.window.levels, design.window.width
     slope = float(design.P) - float(1 - design.P) * w / (m - w)
@@ -197,10 +203,12 @@ def _wave_reach(design: Distribution) -> tuple[float, float]:
     return 1 + beyond, beyond
 
 
-def _together(question: Question, choice: Choice, design: Randomizer | None) -> Together:
+def _together(
+    question: QuestionShape, choice: Choice, design: Randomizer | None
+) -> ComposedEpsilon:
     if design is not None:
         return of_design(design, question.asked, question.delta)
-    return Together(
+    return ComposedEpsilon(
         answers=question.asked,
         delta=question.delta,
         plain=choice.epsilon * question.asked,
@@ -209,10 +217,10 @@ def _together(question: Question, choice: Choice, design: Randomizer | None) -> 
     )
 
 
-def sentence(trust: Trust, one: Fraction, every: Fraction, times: int) -> str:
+def sentence(trust: TrustModel, one: Fraction, every: Fraction, times: int) -> str:
     """Return what the plan promises a person, plainly."""
-    seen = "release" if trust is Trust.CENTRAL else "answer"
-    whose = " (the curator sees the truth)" if trust is Trust.CENTRAL else ""
+    seen = "release" if trust is TrustModel.CENTRAL else "answer"
+    whose = " (the curator sees the truth)" if trust is TrustModel.CENTRAL else ""
     alone = f"someone who sees one {seen} guesses a yes/no right at most {percent(one)}"
     if times == 1:
         return alone + whose

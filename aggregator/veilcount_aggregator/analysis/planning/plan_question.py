@@ -33,7 +33,7 @@ class PlanRefused(VeilcountError, ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class QuestionShape:
     """So many values (2 are a yes or no), or a number between two bounds.
 
     With two arms the error is that of their difference, half of the devices in each. `error` is

@@ -15,13 +15,13 @@ from math import sqrt
 from veilcount_shared.epsilon import EPSILON_MAX
 
 from ..amplification import amplified, loudest
-from ..trust_models import Error
+from ..trust_models import ErrorEstimate
 from ..trust_models.error_models import two_sided
 from ..trust_models.search import MOST, fewest, least_epsilon
-from .plan_question import PlanRefused, Question
+from .plan_question import PlanRefused, QuestionShape
 
 
-class Trust(StrEnum):
+class TrustModel(StrEnum):
     """Who is trusted with what."""
 
     LOCAL = "local"  # nobody
@@ -36,14 +36,14 @@ class Choice:
     devices: int
     epsilon: Fraction
     device: Fraction | None
-    error: Error
+    error: ErrorEstimate
 
 
 @dataclass(frozen=True, slots=True)
 class Solver(ABC):
     """One model of trust, for one question."""
 
-    question: Question
+    question: QuestionShape
 
     @abstractmethod
     def error(self, devices: int, epsilon: Fraction) -> Choice:
@@ -96,11 +96,11 @@ class Local(Solver):
         """Return how many devices reach the error at this epsilon."""
         return self._fewest(epsilon, error)
 
-    def noise(self, devices: int, device: Fraction) -> Error:
+    def noise(self, devices: int, device: Fraction) -> ErrorEstimate:
         """Return the error of so many devices that answer with this local epsilon."""
         question = self.question
         rmse = sqrt(question.quantity.variance(device) * question.arms / self.each(devices))
-        return Error(rmse, two_sided(question.level) * rmse)
+        return ErrorEstimate(rmse, two_sided(question.level) * rmse)
 
 
 class Shuffled(Local):
@@ -163,7 +163,7 @@ class Central(Solver):
             width = noise.half_width(question.level)
         else:
             width = noise.difference_half_width(question.level)
-        error = Error(noise.deviation * sqrt(question.arms), width)
+        error = ErrorEstimate(noise.deviation * sqrt(question.arms), width)
         scale = quantity.count / self.each(devices)
         return Choice(devices, epsilon, None, error.times(scale))
 
@@ -176,8 +176,8 @@ class Central(Solver):
         return self._fewest(epsilon, error)
 
 
-SOLVERS: dict[Trust, type[Solver]] = {
-    Trust.LOCAL: Local,
-    Trust.SHUFFLED: Shuffled,
-    Trust.CENTRAL: Central,
+SOLVERS: dict[TrustModel, type[Solver]] = {
+    TrustModel.LOCAL: Local,
+    TrustModel.SHUFFLED: Shuffled,
+    TrustModel.CENTRAL: Central,
 }

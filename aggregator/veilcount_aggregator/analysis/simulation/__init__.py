@@ -1,6 +1,6 @@
 """A whole population at once: what its devices would send, by the exact law of the designs."""
 
-from .local_vs_central import Figures as Figures
+from .local_vs_central import SimulatedEstimate as SimulatedEstimate
 from .local_vs_central import Simulation as Simulation
 from .local_vs_central import beside as beside
 from .message_sampler import simulate_messages as simulate_messages

@@ -18,7 +18,7 @@ from veilcount_shared.domain import GRID, GRID_BITS, Number
 from veilcount_shared.periods import Unit
 
 from ...central import DiscreteLaplace, answer, prepare
-from ...estimation import Average, Frequencies, estimate
+from ...estimation import MeanEstimate, ShareEstimates, estimate
 from ...series.tally import Counters
 from .mixture import Floats, Ints
 from .population import Population
@@ -26,7 +26,7 @@ from .tally_sampler import simulate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Figures:
+class SimulatedEstimate:
     """Shares in the order of the inputs, or one mean, each with its interval."""
 
     value: Floats
@@ -42,8 +42,8 @@ class Simulation:
     epsilon: float
     level: float
     truth: Floats
-    local: Figures
-    central: Figures
+    local: SimulatedEstimate
+    central: SimulatedEstimate
 
 
 def beside(
@@ -75,18 +75,18 @@ def _truth(collection: Collection, population: Population) -> Floats:
     return _counts(population.inputs, population, collection.inputs) / population.n
 
 
-def _local(collection: Collection, counters: Counters, level: float) -> Figures:
+def _local(collection: Collection, counters: Counters, level: float) -> SimulatedEstimate:
     said = estimate(collection, counters, level, target="cohort")  # these devices, no others
-    if isinstance(said, Frequencies):
-        return Figures(said.frequency, said.low, said.high)
-    if isinstance(said, Average):
-        return Figures(*(np.array([each]) for each in (said.mean, said.low, said.high)))
+    if isinstance(said, ShareEstimates):
+        return SimulatedEstimate(said.frequency, said.low, said.high)
+    if isinstance(said, MeanEstimate):
+        return SimulatedEstimate(*(np.array([each]) for each in (said.mean, said.low, said.high)))
     raise TypeError(f"{collection.name}: a {type(said).__name__} has no shares and no mean")
 
 
 def _central(
     collection: Collection, population: Population, generator: Generator, level: float
-) -> Figures:
+) -> SimulatedEstimate:
     """Return the twin's mean, or its shares: of all devices, the absent ones too."""
     twin = _twin(collection)
     number = isinstance(twin.domain, Number)
@@ -100,7 +100,7 @@ def _central(
 
     release = answer(prepare(request, twin), counters, level, noise=noise)
     whole = 1 if number else population.n
-    return Figures(
+    return SimulatedEstimate(
         *(np.array(each) / whole for each in (release.values, release.low, release.high))
     )
 

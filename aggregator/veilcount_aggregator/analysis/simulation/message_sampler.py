@@ -9,7 +9,13 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from veilcount_shared import Collection
-from veilcount_shared.mechanisms import Hierarchy, Plain, Plane, Subset, Window
+from veilcount_shared.mechanisms import (
+    Identity,
+    ProjectiveGeometry,
+    RangeTree,
+    SquareWave,
+    SubsetSelection,
+)
 
 from .mixture import Ints, tells
 from .population import starts
@@ -39,17 +45,19 @@ def chunks(devices: int) -> Iterator[slice]:
     yield from (slice(begin, begin + CHUNK) for begin in range(0, devices, CHUNK))
 
 
-def messages(design: Subset | Plane | Window, x: Ints, generator: Generator) -> Ints:
+def messages(
+    design: SubsetSelection | ProjectiveGeometry | SquareWave, x: Ints, generator: Generator
+) -> Ints:
     """Return the message of each device, of a design whose messages are small numbers."""
     telling = tells(design, len(x), generator)
     own = x[telling]
     match design:
-        case Subset():
+        case SubsetSelection():
             chosen, every = own, design.k
-        case Plane():
+        case ProjectiveGeometry():
             which = generator.integers(design.owned, size=len(own))
             chosen, every = through(design, own, which), design.messages
-        case Window():
+        case SquareWave():
             chosen, every = own + generator.integers(design.width, size=len(own)), design.levels
     sent = generator.integers(every, size=len(x))
     sent[telling] = chosen
@@ -58,17 +66,17 @@ def messages(design: Subset | Plane | Window, x: Ints, generator: Generator) -> 
 
 def _rows(collection: Collection, x: Ints, generator: Generator) -> Packed:
     design, width = collection.design, collection.message_bytes
-    if isinstance(design, Plain):
+    if isinstance(design, Identity):
         return _bytes(x, width)
-    if isinstance(design, Subset) and design.w > 1:
+    if isinstance(design, SubsetSelection) and design.w > 1:
         return _subsets(design, members(design, x, generator), width)
-    if isinstance(design, Hierarchy):
+    if isinstance(design, RangeTree):
         return _bytes(_tree(design, x, generator), width)
-    of = design if isinstance(design, Subset | Plane) else design.window
+    of = design if isinstance(design, SubsetSelection | ProjectiveGeometry) else design.window
     return _bytes(messages(of, x, generator), width)
 
 
-def _tree(design: Hierarchy, buckets: Ints, generator: Generator) -> Ints:
+def _tree(design: RangeTree, buckets: Ints, generator: Generator) -> Ints:
     """Return the message of each device, which draws its level first."""
     drawn = generator.integers(len(design.levels), size=len(buckets))
     sent = np.empty(len(buckets), np.int64)
@@ -85,7 +93,7 @@ def _bytes(numbers: Ints, width: int) -> Packed:
     return (numbers[:, np.newaxis] >> shifts & 0xFF).astype(np.uint8)
 
 
-def _subsets(design: Subset, drawn: Ints, width: int) -> Packed:
+def _subsets(design: SubsetSelection, drawn: Ints, width: int) -> Packed:
     """Return subsets in their one spelling: a mask, or the members ascending from the low bits."""
     devices = drawn.shape[1]
     bits = np.zeros((devices, 8 * width), np.uint8)

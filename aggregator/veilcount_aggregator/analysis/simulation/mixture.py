@@ -21,7 +21,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from veilcount_shared.mechanisms import Plane, Subset, Window
+from veilcount_shared.mechanisms import ProjectiveGeometry, SquareWave, SubsetSelection
 from veilcount_shared.randomness import WORDS
 
 Ints = NDArray[np.int64]
@@ -29,18 +29,22 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-def telling(design: Subset | Plane | Window) -> Fraction:
+def telling(design: SubsetSelection | ProjectiveGeometry | SquareWave) -> Fraction:
     """Return the probability that a message is drawn from the input's own set on purpose."""
     owned, messages = _sizes(design)
     return (design.P * messages - owned) / (messages - owned)
 
 
-def told(design: Subset | Plane | Window, held: Ints, generator: Generator) -> Ints:
+def told(
+    design: SubsetSelection | ProjectiveGeometry | SquareWave, held: Ints, generator: Generator
+) -> Ints:
     """Return how many of the devices of each input tell something."""
     return generator.binomial(held, float(telling(design)))
 
 
-def tells(design: Subset | Plane | Window, devices: int, generator: Generator) -> Flags:
+def tells(
+    design: SubsetSelection | ProjectiveGeometry | SquareWave, devices: int, generator: Generator
+) -> Flags:
     """Return for each of so many devices whether it tells something."""
     words = generator.integers(WORDS, size=devices, dtype=np.uint64)
     return words < np.uint64(int(telling(design) * WORDS))
@@ -62,12 +66,12 @@ def scattered(balls: Ints, cells: int, generator: Generator) -> Ints:
     return counts[:, :cells]
 
 
-def _sizes(design: Subset | Plane | Window) -> tuple[int, int]:
+def _sizes(design: SubsetSelection | ProjectiveGeometry | SquareWave) -> tuple[int, int]:
     """Return how many messages an input owns of how many; of subsets, their ratio w : k."""
     match design:
-        case Subset():
+        case SubsetSelection():
             return design.w, design.k
-        case Plane():
+        case ProjectiveGeometry():
             return design.owned, design.messages
-        case Window():
+        case SquareWave():
             return design.width, design.levels

@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from veilcount_shared import Coins, Collection
+from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Model
 from veilcount_shared.domain import GRID, GRID_BITS, Number
-from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean
+from veilcount_shared.mechanisms import DistributionMechanism, MeanMechanism, RangeTree
 from veilcount_shared.mechanisms.square_wave import BUCKET_BITS, BUCKETS
 from veilcount_shared.randomness import WORDS
 
@@ -48,7 +48,7 @@ class Population:
         return np.repeat(self.inputs, self.devices)
 
 
-class GeneratorCoins(Coins):
+class GeneratorCoins(RandomSource):
     """Coins thrown by a numpy generator: for simulations, no device's."""
 
     __slots__ = ("_generator",)
@@ -92,22 +92,30 @@ def held(collection: Collection, given: Population | Ints, generator: Generator)
         return Population(np.arange(size), given).devices
     _check(collection, given.inputs)
     design = collection.design
-    if isinstance(design, Mean):
+    if isinstance(design, MeanMechanism):
         low, up = rounding(design, given.inputs)
         higher = generator.binomial(given.devices, up)
         return _summed(low, given.devices - higher, size) + _summed(low + 1, higher, size)
-    places = buckets(given.inputs) if isinstance(design, Distribution | Hierarchy) else given.inputs
+    places = (
+        buckets(given.inputs)
+        if isinstance(design, DistributionMechanism | RangeTree)
+        else given.inputs
+    )
     return _summed(places, given.devices, size)
 
 
 def starts(collection: Collection, inputs: Ints, generator: Generator) -> Ints:
     """Return the design's input of each device."""
     _check(collection, inputs)
-    if isinstance(collection.design, Mean):
+    if isinstance(collection.design, MeanMechanism):
         low, up = rounding(collection.design, inputs)
         rounded: Ints = low + (generator.random(len(inputs)) < up)
         return rounded
-    return buckets(inputs) if isinstance(collection.design, Distribution | Hierarchy) else inputs
+    return (
+        buckets(inputs)
+        if isinstance(collection.design, DistributionMechanism | RangeTree)
+        else inputs
+    )
 
 
 def buckets(points: Ints) -> Ints:
@@ -116,7 +124,7 @@ def buckets(points: Ints) -> Ints:
     return found
 
 
-def rounding(design: Mean, points: Ints) -> tuple[Ints, Floats]:
+def rounding(design: MeanMechanism, points: Ints) -> tuple[Ints, Floats]:
     """Return the start at or below each point, and the chance of the next one instead.
 
     In floats: a chance is off by some 1e-15 in units of the range.

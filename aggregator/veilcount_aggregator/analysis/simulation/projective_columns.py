@@ -7,8 +7,8 @@ from functools import lru_cache, reduce
 
 import numpy as np
 
-from veilcount_shared.mechanisms import Plane
-from veilcount_shared.mechanisms.finite_field import Field, field_of
+from veilcount_shared.mechanisms import ProjectiveGeometry
+from veilcount_shared.mechanisms.finite_field import FiniteField, field_of
 from veilcount_shared.mechanisms.projective_geometry import points
 
 from .mixture import Ints
@@ -19,7 +19,7 @@ class Columns:
     """GF(q) on whole arrays, its products and inverses in tables."""
 
     q: int
-    _field: Field = field(init=False)
+    _field: FiniteField = field(init=False)
     _products: Ints = field(init=False)
     _inverses: Ints = field(init=False)
 
@@ -77,7 +77,7 @@ def columns_of(q: int) -> Columns:
     return Columns(q)
 
 
-def through(plane: Plane, x: Ints, which: Ints) -> Ints:
+def through(plane: ProjectiveGeometry, x: Ints, which: Ints) -> Ints:
     """Return for each point one of the `owned` hyperplanes that hold it, by which of them.
 
     The coordinates of the normal away from the point's pivot are any point of PG(t-2, q).

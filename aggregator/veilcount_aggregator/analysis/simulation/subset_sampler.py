@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator
 
-from veilcount_shared.mechanisms import Subset
+from veilcount_shared.mechanisms import SubsetSelection
 
 from .mixture import Ints, scattered, tells, told
 
 
-def supports(design: Subset, held: Ints, generator: Generator) -> Ints:
+def supports(design: SubsetSelection, held: Ints, generator: Generator) -> Ints:
     """Return how many of the reports hold each input, all inputs jointly."""
     telling = told(design, held, generator)
     blind = int((held - telling).sum())
@@ -24,7 +24,7 @@ def supports(design: Subset, held: Ints, generator: Generator) -> Ints:
     return _walked(design, telling, blind, generator)
 
 
-def _walked(design: Subset, telling: Ints, blind: int, generator: Generator) -> Ints:
+def _walked(design: SubsetSelection, telling: Ints, blind: int, generator: Generator) -> Ints:
     """Walk through the inputs, keeping only how many reports still want how many members.
 
     A report that wants j of the `left` inputs from here on takes this one with probability
@@ -55,7 +55,7 @@ def _fewer(took: Ints) -> Ints:
     return np.append(took[1:], 0) - took
 
 
-def members(design: Subset, x: Ints, generator: Generator) -> Ints:
+def members(design: SubsetSelection, x: Ints, generator: Generator) -> Ints:
     """Return a subset for each device, a column of its w members in any order."""
     telling = tells(design, len(x), generator)
     drawn = np.empty((design.w, len(x)), np.int64)

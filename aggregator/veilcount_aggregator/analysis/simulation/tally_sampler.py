@@ -8,7 +8,13 @@ import numpy as np
 from numpy.random import Generator
 
 from veilcount_shared import Collection
-from veilcount_shared.mechanisms import Hierarchy, Plain, Plane, Subset, Window
+from veilcount_shared.mechanisms import (
+    Identity,
+    ProjectiveGeometry,
+    RangeTree,
+    SquareWave,
+    SubsetSelection,
+)
 
 from ...series.tally import Counters, tally
 from .message_sampler import CHUNK, simulate_messages
@@ -28,22 +34,24 @@ def simulate(
     """
     counts, design = held(collection, population, generator), collection.design
     match design:
-        case Plain():
+        case Identity():
             return counts.copy()
-        case Subset() if design.w > 1 and counts.sum() < design.k:
+        case SubsetSelection() if design.w > 1 and counts.sum() < design.k:
             # Fewer devices than inputs: to walk through the inputs would take longer.
             inputs = np.repeat(np.arange(design.k), counts)
             return tally(collection, simulate_messages(collection, inputs, generator))
-        case Subset() | Plane():
+        case SubsetSelection() | ProjectiveGeometry():
             return categories(design, counts, generator)
-        case Hierarchy():
+        case RangeTree():
             return tree(design, counts, generator)
     return levels(design.window, counts, generator)
 
 
-def categories(design: Subset | Plane, held: Ints, generator: Generator) -> Counters:
+def categories(
+    design: SubsetSelection | ProjectiveGeometry, held: Ints, generator: Generator
+) -> Counters:
     """Return how many subsets hold each input, or how many reports name each hyperplane."""
-    if isinstance(design, Subset):
+    if isinstance(design, SubsetSelection):
         return supports(design, held, generator)
     telling = told(design, held, generator)
     blind = (held - telling).sum(keepdims=True)
@@ -54,7 +62,7 @@ def categories(design: Subset | Plane, held: Ints, generator: Generator) -> Coun
     return counts
 
 
-def levels(design: Window, held: Ints, generator: Generator) -> Counters:
+def levels(design: SquareWave, held: Ints, generator: Generator) -> Counters:
     """Return how many reports name each level."""
     telling = told(design, held, generator)
     blind = (held - telling).sum(keepdims=True)
@@ -64,7 +72,7 @@ def levels(design: Window, held: Ints, generator: Generator) -> Counters:
     return counts
 
 
-def tree(design: Hierarchy, held: Ints, generator: Generator) -> Counters:
+def tree(design: RangeTree, held: Ints, generator: Generator) -> Counters:
     """Return how many reports name each message: every device draws its level by itself."""
     drawn = scattered(held, len(design.levels), generator)
     parts = [

@@ -1,11 +1,11 @@
 """The same question under three models of trust: local, shuffled, central."""
 
-from .comparison import Contrast as Contrast
-from .comparison import Line as Line
-from .comparison import Point as Point
-from .comparison import Row as Row
+from .comparison import ErrorPoint as ErrorPoint
+from .comparison import TrustComparison as TrustComparison
+from .comparison import TrustModelLine as TrustModelLine
+from .comparison import TrustModelRow as TrustModelRow
 from .comparison import contrast as contrast
 from .comparison import scaling as scaling
 from .error_models import DiscreteLaplace as DiscreteLaplace
-from .error_models import Error as Error
+from .error_models import ErrorEstimate as ErrorEstimate
 from .quantity import Quantity as Quantity

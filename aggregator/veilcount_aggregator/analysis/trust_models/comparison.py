@@ -17,14 +17,14 @@ from veilcount_shared import Collection
 from veilcount_shared.periods import Unit
 
 from ..amplification import amplified, loudest
-from .error_models import Error, with_sampling
+from .error_models import ErrorEstimate, with_sampling
 from .quantity import Quantity
 
 DELTA = Fraction(1, 10**6)
 DECADES = range(-2, 3)  # the scaling is shown from a hundredth of n to a hundred times n
 
 
-class Row(StrEnum):
+class TrustModelRow(StrEnum):
     """Who adds the noise, and what is held equal."""
 
     LOCAL = "local"
@@ -34,22 +34,22 @@ class Row(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class TrustModelLine:
     """One row: what it promises, and how far off it is."""
 
-    row: Row
+    row: TrustModelRow
     device: Fraction | None  # what one report reveals to whoever receives it; None: everything
     epsilon: Fraction  # what the answer reveals to whoever sees it
     delta: Fraction
     guarantee: str
-    cohort: Error
-    population: Error
+    cohort: ErrorEstimate
+    population: ErrorEstimate
     devices_as_local: int  # needed for the local row's cohort error
     devices_as_central: int  # needed for the central row's
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ErrorPoint:
     """Cohort errors at one size: slopes -1/2 and -1 on logarithmic axes."""
 
     n: int
@@ -59,7 +59,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contrast:
+class TrustComparison:
     """The four rows, and how they scale."""
 
     collection: str
@@ -70,12 +70,12 @@ class Contrast:
     basis: str
     adjacency: str = "substitute"
     contributions: int = 1
-    lines: tuple[Line, ...]
-    scaling: tuple[Point, ...]
+    lines: tuple[TrustModelLine, ...]
+    scaling: tuple[ErrorPoint, ...]
 
-    def line(self, row: Row) -> Line:
+    def line(self, row: TrustModelRow) -> TrustModelLine:
         """Return one row."""
-        return self.lines[list(Row).index(row)]
+        return self.lines[list(TrustModelRow).index(row)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +89,15 @@ class _Setting:
     level: float
     sampling: float
 
-    def population(self, cohort: Error) -> Error:
+    def population(self, cohort: ErrorEstimate) -> ErrorEstimate:
         return with_sampling(cohort, self.n, self.sampling, self.level)
 
     @property
-    def local(self) -> Error:
+    def local(self) -> ErrorEstimate:
         return self.quantity.local(self.epsilon, self.n, self.level)
 
     @property
-    def central(self) -> Error:
+    def central(self) -> ErrorEstimate:
         return self.quantity.central(self.epsilon, self.n, self.level)
 
     def devices_alone(self, rmse: float, device: Fraction) -> int:
@@ -129,7 +129,7 @@ def contrast(
     frequencies: Sequence[float] | None = None,
     level: float = 0.95,
     delta: Fraction = DELTA,
-) -> Contrast:
+) -> TrustComparison:
     """Return the four rows for n answers: predicted, or with the shares that were observed."""
     if n < 1:
         raise ValueError(f"n = {n}: give at least one answer")
@@ -137,7 +137,7 @@ def contrast(
     sampling = quantity.sampling(frequencies)
     epsilon = collection.unit_epsilon * collection.substitution_factor
     setting = _Setting(quantity, epsilon, delta, n, level, sampling)
-    return Contrast(
+    return TrustComparison(
         collection=collection.name,
         n=n,
         unit=collection.unit,
@@ -151,10 +151,10 @@ def contrast(
 
 def scaling(
     quantity: Quantity, epsilon: Fraction, sizes: Sequence[int], *, delta: Fraction = DELTA
-) -> tuple[Point, ...]:
+) -> tuple[ErrorPoint, ...]:
     """Return the cohort errors of one guarantee at each size."""
     return tuple(
-        Point(
+        ErrorPoint(
             n,
             quantity.local(epsilon, n, 0.95).rmse,
             quantity.local(loudest(quantity.family, n, epsilon, delta), n, 0.95).rmse,
@@ -171,9 +171,9 @@ def _sizes(n: int) -> list[int]:
 # -- the rows --------------------------------------------------------------------------------------
 
 
-def _local(setting: _Setting) -> Line:
-    return Line(
-        row=Row.LOCAL,
+def _local(setting: _Setting) -> TrustModelLine:
+    return TrustModelLine(
+        row=TrustModelRow.LOCAL,
         device=setting.epsilon,
         epsilon=setting.epsilon,
         delta=Fraction(0),
@@ -186,11 +186,11 @@ def _local(setting: _Setting) -> Line:
     )
 
 
-def _same_reports(setting: _Setting) -> Line:
+def _same_reports(setting: _Setting) -> TrustModelLine:
     """The reports are those of the first row, so all errors are too."""
     bound = amplified(setting.quantity.family(setting.epsilon), setting.n, setting.delta)
-    return Line(
-        row=Row.SAME_REPORTS,
+    return TrustModelLine(
+        row=TrustModelRow.SAME_REPORTS,
         device=setting.epsilon,
         epsilon=bound.epsilon,
         delta=setting.delta,
@@ -204,11 +204,11 @@ def _same_reports(setting: _Setting) -> Line:
     )
 
 
-def _same_guarantee(setting: _Setting) -> Line:
+def _same_guarantee(setting: _Setting) -> TrustModelLine:
     device = loudest(setting.quantity.family, setting.n, setting.epsilon, setting.delta)
     cohort = setting.quantity.local(device, setting.n, setting.level)
-    return Line(
-        row=Row.SAME_GUARANTEE,
+    return TrustModelLine(
+        row=TrustModelRow.SAME_GUARANTEE,
         device=device,
         epsilon=setting.epsilon,
         delta=setting.delta,
@@ -222,9 +222,9 @@ def _same_guarantee(setting: _Setting) -> Line:
     )
 
 
-def _central(setting: _Setting) -> Line:
-    return Line(
-        row=Row.CENTRAL,
+def _central(setting: _Setting) -> TrustModelLine:
+    return TrustModelLine(
+        row=TrustModelRow.CENTRAL,
         device=None,
         epsilon=setting.epsilon,
         delta=Fraction(0),

@@ -15,21 +15,27 @@ from statistics import NormalDist
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean, Plane, Subset
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    MeanMechanism,
+    ProjectiveGeometry,
+    RangeTree,
+    SubsetSelection,
+)
 
 from ..amplification import Randomizer
 
 
 @dataclass(frozen=True, slots=True)
-class Error:
+class ErrorEstimate:
     """How far off: root mean square, and half the width of an interval at the stated level."""
 
     rmse: float
     half_width: float
 
-    def times(self, scale: float) -> Error:
+    def times(self, scale: float) -> ErrorEstimate:
         """Return the same error in other units."""
-        return Error(self.rmse * scale, self.half_width * scale)
+        return ErrorEstimate(self.rmse * scale, self.half_width * scale)
 
 
 # -- the local model -------------------------------------------------------------------------------
@@ -42,24 +48,24 @@ def variance(design: Randomizer) -> float:
     to 1. Of a number's mean: the worst over all numbers. Of a quarter of a tree's range: its first
     level's, of which few are asked; that they are drawn counts as noise, at most 3/16 for each.
     """
-    if isinstance(design, Hierarchy):
+    if isinstance(design, RangeTree):
         levels, first = len(design.levels), design.levels[0]
         return levels * variance(first) + (levels - 1) * sampling_variance(first.inputs, None)
-    if isinstance(design, Mean):
+    if isinstance(design, MeanMechanism):
         return float(design.variance / 4)  # from [-1, 1] to [0, 1]
-    if isinstance(design, Distribution):
+    if isinstance(design, DistributionMechanism):
         return _wave_variance(design)
     p, q, one = design.P, design.Q, Fraction(1, design.inputs)
     return float((one * p * (1 - p) + (1 - one) * q * (1 - q)) / (p - q) ** 2)
 
 
-def rare_variance(design: Subset | Plane) -> float:
+def rare_variance(design: SubsetSelection | ProjectiveGeometry) -> float:
     """Return n times the noise variance of the share of a value that hardly anyone has."""
     p, q = design.P, design.Q
     return float(q * (1 - q) / (p - q) ** 2)
 
 
-def _wave_variance(design: Distribution) -> float:
+def _wave_variance(design: DistributionMechanism) -> float:
     """Return the worst variance of the square wave's linear, unbiased mean over all buckets.
 
     The mean level of a report from bucket s is linear in s, so levels decode to numbers.
@@ -148,10 +154,10 @@ def sampling_variance(inputs: int | None, frequencies: Sequence[float] | None) -
     return float((shares * (1 - shares)).mean())
 
 
-def with_sampling(noise: Error, n: int, sampling: float, level: float) -> Error:
+def with_sampling(noise: ErrorEstimate, n: int, sampling: float, level: float) -> ErrorEstimate:
     """Return the error for the population that those who answered were drawn from."""
     spread = sampling / n
-    return Error(
+    return ErrorEstimate(
         sqrt(noise.rmse**2 + spread), sqrt(noise.half_width**2 + two_sided(level) ** 2 * spread)
     )
 

@@ -11,10 +11,10 @@ from math import sqrt
 from veilcount_shared import Collection, plan
 from veilcount_shared.collection import Measure
 from veilcount_shared.domain import GRID, Number
-from veilcount_shared.mechanisms import Distribution, Hierarchy, Mean
+from veilcount_shared.mechanisms import DistributionMechanism, MeanMechanism, RangeTree
 
 from ..amplification import Family, Randomizer
-from .error_models import DiscreteLaplace, Error, sampling_variance, two_sided, variance
+from .error_models import DiscreteLaplace, ErrorEstimate, sampling_variance, two_sided, variance
 
 QUARTERS = 4  # a tree's first level
 TWO_COUNTS = 2  # a person who answers otherwise moves two counts of a histogram by 1
@@ -62,8 +62,8 @@ class Quantity:
     def of_range(cls, domain: Number, measure: Measure) -> Quantity:
         """Return the mean of a number; of one measured by ranges, the shares of its quarters."""
         if measure is Measure.RANGES:
-            return cls(Hierarchy.at, QUARTERS, name="share of a quarter of the range")
-        family = Distribution.at if measure is Measure.DISTRIBUTION else Mean.at
+            return cls(RangeTree.at, QUARTERS, name="share of a quarter of the range")
+        family = DistributionMechanism.at if measure is Measure.DISTRIBUTION else MeanMechanism.at
         return cls(family, None, float(domain.high - domain.low), "mean")
 
     def variance(self, epsilon: Fraction) -> float:
@@ -79,10 +79,10 @@ class Quantity:
             return None
         return plan(self.family.k, epsilon).ratio - 1
 
-    def local(self, epsilon: Fraction, n: int, level: float) -> Error:
+    def local(self, epsilon: Fraction, n: int, level: float) -> ErrorEstimate:
         """Return the error where n devices add the noise."""
         rmse = sqrt(self.variance(epsilon) / n)
-        return Error(rmse, two_sided(level) * rmse)
+        return ErrorEstimate(rmse, two_sided(level) * rmse)
 
     def curator(self, epsilon: Fraction) -> DiscreteLaplace:
         """Return a trusted curator's noise: on a histogram, or on a sum over the number's grid."""
@@ -93,10 +93,10 @@ class Quantity:
         """What one step of a curator's noise is of one person's answer."""
         return self.span / GRID if self.inputs is None else 1.0
 
-    def central(self, epsilon: Fraction, n: int, level: float) -> Error:
+    def central(self, epsilon: Fraction, n: int, level: float) -> ErrorEstimate:
         """Return the error where a trusted curator adds the noise, and n is public."""
         noise = self.curator(epsilon)
-        return Error(noise.deviation, noise.half_width(level)).times(self.count / n)
+        return ErrorEstimate(noise.deviation, noise.half_width(level)).times(self.count / n)
 
     def sampling(self, frequencies: Sequence[float] | None) -> float:
         """Return n times the variance that asking a sample brings."""

@@ -8,10 +8,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 from veilcount_shared import Collection
-from veilcount_shared.mechanisms import Plain
+from veilcount_shared.mechanisms import Identity
 
 from ...analysis.amplification import Randomizer
-from ...analysis.budget import Budget, Together
+from ...analysis.budget import CollectionBudget, ComposedEpsilon
 from ...analysis.budget.composition import of_design
 from ...analysis.planning.plan import percent
 from ...text import number_format
@@ -33,10 +33,10 @@ class Lines:
 # -- composition -----------------------------------------------------------------------------------
 
 
-def composed(collection: Collection, account: Budget, delta: Fraction) -> Lines | None:
+def composed(collection: Collection, account: CollectionBudget, delta: Fraction) -> Lines | None:
     """Return epsilon over the number of answers, in sum and together; None: one, or no noise."""
     design, most = collection.design, min(account.figures.answers, MOST_DRAWN)
-    if isinstance(design, Plain) or most == 1:
+    if isinstance(design, Identity) or most == 1:
         return None
     points = _composed(design, most, delta)
     seen = [point.answers for point in points]
@@ -57,7 +57,7 @@ def composed(collection: Collection, account: Budget, delta: Fraction) -> Lines 
 
 
 @lru_cache(maxsize=64)
-def _composed(design: Randomizer, most: int, delta: Fraction) -> tuple[Together, ...]:
+def _composed(design: Randomizer, most: int, delta: Fraction) -> tuple[ComposedEpsilon, ...]:
     return tuple(of_design(design, times, delta) for times in _places(most))
 
 
@@ -68,7 +68,7 @@ def _places(most: int) -> list[int]:
     return sorted({round(most ** (place / (PLACES - 1))) for place in range(PLACES)})
 
 
-def _shown(point: Together, figure: Fraction | None) -> Fraction:
+def _shown(point: ComposedEpsilon, figure: Fraction | None) -> Fraction:
     return point.plain if figure is None else figure
 
 
@@ -88,7 +88,7 @@ def _apart(ways: Mapping[str, list[Fraction]]) -> dict[str, list[Fraction]]:
 # -- the averaging attack --------------------------------------------------------------------------
 
 
-def attack(account: Budget) -> Lines | None:
+def attack(account: CollectionBudget) -> Lines | None:
     """Return how often an unchanging yes or no is guessed right; None: one answer, or no noise."""
     found = account.guesses
     if len(found) < 2:  # noqa: PLR2004 - two points make a line

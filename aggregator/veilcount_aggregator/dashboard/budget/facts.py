@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilcount_shared import Collection
-from veilcount_shared.mechanisms import Plain
+from veilcount_shared.mechanisms import Identity
 
-from ...analysis.budget import Budget
+from ...analysis.budget import CollectionBudget
 from ...analysis.budget.averaging_attack import guess
 from ...analysis.planning.plan import percent
 from ...queries.json_encoding import decimal
@@ -25,7 +25,7 @@ class Fact:
     means: str
 
 
-def said(account: Budget) -> str:
+def said(account: CollectionBudget) -> str:
     """Return the account in one sentence."""
     figures = account.figures
     each = decimal(figures.event)
@@ -40,7 +40,7 @@ def said(account: Budget) -> str:
     )
 
 
-def facts(collection: Collection, account: Budget) -> tuple[Fact, ...]:
+def facts(collection: Collection, account: CollectionBudget) -> tuple[Fact, ...]:
     """Return event, day and user."""
     figures, day = account.figures, collection.per_period
     return (
@@ -58,12 +58,12 @@ def _campaign(answers: int) -> str:
 
 def _guess(collection: Collection, seen: int) -> str:
     design = collection.design
-    if isinstance(design, Plain):
+    if isinstance(design, Identity):
         return ""
     return _means(seen, guess(design, seen).design)
 
 
-def _all(account: Budget) -> str:
+def _all(account: CollectionBudget) -> str:
     if not account.guesses:
         return ""
     last = account.guesses[-1]

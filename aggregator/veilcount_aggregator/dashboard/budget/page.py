@@ -10,7 +10,7 @@ from flask import Response, g, request
 from ... import queries
 from ...auth.api_keys import Role
 from ...errors import QueryError
-from ...queries import BudgetAnswer, BudgetQuestion
+from ...queries import BudgetQuery, BudgetResult
 from ...queries.json_encoding import decimal
 from ...series.series import Series
 from ...text import number_format
@@ -44,14 +44,14 @@ def pages(frame: Frame) -> None:
         given = {entry: [word] for entry, word in typed.items()}
         given["series"] = [series.fingerprint]
         try:
-            asked = BudgetQuestion.read(given)
+            asked = BudgetQuery.read(given)
         except QueryError as error:
             return frame.told("budget.html", 400, **shown, wrong=error)
         found = queries.budget(holdings, name, asked, bars=g.visit.role is Role.ADMIN)
         return frame.told("budget.html", **shown, **_shown(series, found, asked))
 
 
-def _shown(series: Series, answer: BudgetAnswer, asked: BudgetQuestion) -> Mapping[str, Any]:
+def _shown(series: Series, answer: BudgetResult, asked: BudgetQuery) -> Mapping[str, Any]:
     (found,) = answer.series
     collection, account = series.collection, found.budget
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...analysis.budget import Bar, Budget
+from ...analysis.budget import CollectionBudget, HistogramBar
 from ...text import number_format
 from ..charts import Drawn, axis, columns, counts
 
@@ -24,7 +24,7 @@ class Counted:
     rows: list[tuple[str, str, str]]
 
 
-def counted(account: Budget, bars: str) -> Counted:
+def counted(account: CollectionBudget, bars: str) -> Counted:
     """Return what is told of the counted spend; `bars` says who may see how it is spread."""
     spent = account.spent
     if spent is None:
@@ -39,13 +39,13 @@ def counted(account: Budget, bars: str) -> Counted:
     return Counted(text, _spread(spent.bars), _drawn(spent.bars), [_row(bar) for bar in spent.bars])
 
 
-def _spread(bars: Sequence[Bar]) -> str:
+def _spread(bars: Sequence[HistogramBar]) -> str:
     if not bars:
         return "How it is spread is for admins."
     return f"All of them: {_slots(bars[0])}." if len(bars) == 1 else ""
 
 
-def _drawn(bars: Sequence[Bar]) -> Drawn | None:
+def _drawn(bars: Sequence[HistogramBar]) -> Drawn | None:
     if len(bars) < 2:  # noqa: PLR2004 - one is no picture: a sentence says it
         return None
     told = [f"{bar.pseudonyms:,} pseudonyms: {_slots(bar)}" for bar in bars]
@@ -54,14 +54,14 @@ def _drawn(bars: Sequence[Bar]) -> Drawn | None:
     return columns(labels, [part], axis("answers spent", type="category"), axis("pseudonyms"))
 
 
-def _row(bar: Bar) -> tuple[str, str, str]:
+def _row(bar: HistogramBar) -> tuple[str, str, str]:
     return _spent(bar), number_format.epsilon(bar.epsilon), f"{bar.pseudonyms:,}"
 
 
-def _spent(bar: Bar) -> str:
+def _spent(bar: HistogramBar) -> str:
     return f"{bar.least:,}" if bar.least == bar.most else f"{bar.least:,} to {bar.most:,}"
 
 
-def _slots(bar: Bar) -> str:
+def _slots(bar: HistogramBar) -> str:
     many = "answer" if bar.most == 1 else "answers"
     return f"{_spent(bar)} {many}, at most epsilon {number_format.epsilon(bar.epsilon)} each"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ...analysis.budget import Level, Levels
+from ...analysis.budget import UnitAccuracy, UnitComparison
 from ...analysis.planning.plan import percent
-from ...analysis.trust_models import Error
+from ...analysis.trust_models import ErrorEstimate
 from ...text import number_format
 from ..charts import Drawn, axis, curve, lines, wide_axis
 from ..collection.formatting import level_of
@@ -45,7 +45,7 @@ class Units:
     drawn: Drawn
 
 
-def units(found: Levels, n_is: str) -> Units:
+def units(found: UnitComparison, n_is: str) -> Units:
     """Return errors by unit at one epsilon for a user."""
     shares = found.quantity != "mean"
     return Units(
@@ -60,7 +60,7 @@ def units(found: Levels, n_is: str) -> Units:
     )
 
 
-def _row(level: Level, *, shares: bool) -> Row:
+def _row(level: UnitAccuracy, *, shares: bool) -> Row:
     return Row(
         unit=level.unit,
         answers=f"{level.answers:,}",
@@ -75,7 +75,7 @@ def _row(level: Level, *, shares: bool) -> Row:
     )
 
 
-def _error(error: Error | None, *, shares: bool) -> str:
+def _error(error: ErrorEstimate | None, *, shares: bool) -> str:
     return "" if error is None else number_format.around(error.half_width, of_shares=shares)
 
 
@@ -83,12 +83,12 @@ def _guessed(chance: Fraction | None) -> str:
     return "" if chance is None else percent(chance)
 
 
-def _height(error: Error | None, scale: int) -> float | None:
+def _height(error: ErrorEstimate | None, scale: int) -> float | None:
     """Return half an interval as it is drawn: no width has no place on a logarithmic axis."""
     return scale * error.half_width or None if error else None
 
 
-def _drawn(found: Levels, *, shares: bool) -> Drawn:
+def _drawn(found: UnitComparison, *, shares: bool) -> Drawn:
     scale = 100 if shares else 1
     names = [str(row.unit) for row in found.rows]
     ways = (

@@ -9,10 +9,10 @@ from itertools import pairwise
 from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean, Choice, Cross, Label, Number
 from veilcount_shared.errors import show
-from veilcount_shared.mechanisms import Plain
+from veilcount_shared.mechanisms import Identity
 
 from ...analysis.planning.plan import describe
-from ...queries import Holdings
+from ...queries import Snapshot
 from ...queries.categorical_results import hidden
 from ...queries.time_ranges import stretch
 from ...series.series import Series
@@ -35,7 +35,7 @@ class Defined:
     changes: tuple[str, ...]
 
 
-def defined(holdings: Holdings, series: Sequence[Series]) -> list[Defined]:
+def defined(holdings: Snapshot, series: Sequence[Series]) -> list[Defined]:
     """Return a collection's definitions, the newest first, each with what it changed."""
     changed = [changes(old.collection, new.collection) for new, old in pairwise(series)]
     return [
@@ -50,7 +50,7 @@ def defined(holdings: Holdings, series: Sequence[Series]) -> list[Defined]:
     ]
 
 
-def _holds(holdings: Holdings, series: Series) -> str:
+def _holds(holdings: Snapshot, series: Series) -> str:
     """Return how many reports a series holds, and for which days; nothing where that is secret."""
     collection = series.collection
     if not counts_are_public(collection):
@@ -72,7 +72,7 @@ def counted(collection: Collection) -> str:
 def design_of(collection: Collection) -> str:
     """Return what a device does with an answer, in words."""
     design = collection.design
-    return "none: true values" if isinstance(design, Plain) else describe(design)
+    return "none: true values" if isinstance(design, Identity) else describe(design)
 
 
 def lines_of(collection: Collection) -> Iterator[str]:

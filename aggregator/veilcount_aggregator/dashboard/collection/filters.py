@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 from veilcount_shared.domain import Cross, Number
-from veilcount_shared.mechanisms import Distribution, Hierarchy
+from veilcount_shared.mechanisms import DistributionMechanism, RangeTree
 
-from ...estimation import Looks, View
-from ...queries import Among, By, EstimateAnswer, Holdings, Question
+from ...estimation import LookCount, View
+from ...queries import Denominator, EstimateQuery, EstimateResult, GroupBy, Snapshot
 from ...queries.categorical_results import hidden
 from ...queries.domain_values import part_names
 from ...queries.time_ranges import WIDER
@@ -36,13 +36,13 @@ class Ways:
 
 
 def ways(
-    at: Address, series: Sequence[Series], newest: Collection, asked: Question
+    at: Address, series: Sequence[Series], newest: Collection, asked: EstimateQuery
 ) -> Iterator[Ways]:
     """Yield all choices that a collection has."""
     if not isinstance(newest.domain, Number):
         yield from _of_values(at, newest, asked)
     yield _level(at, asked)
-    if not isinstance(newest.design, Distribution | Hierarchy):
+    if not isinstance(newest.design, DistributionMechanism | RangeTree):
         yield _looks(at, asked)
     yield _fakes(at, asked)
     if hidden(newest):
@@ -52,7 +52,7 @@ def ways(
         yield _series(at, series, asked)
 
 
-def _of_values(at: Address, newest: Collection, asked: Question) -> Iterator[Ways]:
+def _of_values(at: Address, newest: Collection, asked: EstimateQuery) -> Iterator[Ways]:
     if isinstance(newest.domain, Cross):
         yield _groups(at, newest.domain, asked)
     if newest.domain.size > LONG:
@@ -72,7 +72,7 @@ def _of_values(at: Address, newest: Collection, asked: Question) -> Iterator[Way
     yield _together(at, newest.domain.size, asked)
 
 
-def _groups(at: Address, domain: Cross, asked: Question) -> Ways:
+def _groups(at: Address, domain: Cross, asked: EstimateQuery) -> Ways:
     names = part_names(domain)
     parts = tuple(
         (f"by {each}", at.chosen(group=each, view=None), asked.groups == (each,)) for each in names
@@ -80,7 +80,7 @@ def _groups(at: Address, domain: Cross, asked: Question) -> Ways:
     return Ways("Show", (("all together", at.chosen(), not asked.groups), *parts))
 
 
-def _list(at: Address, size: int, asked: Question) -> Ways:
+def _list(at: Address, size: int, asked: EstimateQuery) -> Ways:
     paged = not (asked.top or asked.values or asked.groups)
     return Ways(
         "Values",
@@ -91,7 +91,7 @@ def _list(at: Address, size: int, asked: Question) -> Ways:
     )
 
 
-def _together(at: Address, size: int, asked: Question) -> Ways:
+def _together(at: Address, size: int, asked: EstimateQuery) -> Ways:
     usual = size > AT_ONCE
     on = asked.all_at_once
     return Ways(
@@ -103,7 +103,7 @@ def _together(at: Address, size: int, asked: Question) -> Ways:
     )
 
 
-def _level(at: Address, asked: Question) -> Ways:
+def _level(at: Address, asked: EstimateQuery) -> Ways:
     return Ways(
         "Level",
         tuple(
@@ -117,21 +117,21 @@ def _level(at: Address, asked: Question) -> Ways:
     )
 
 
-def _looks(at: Address, asked: Question) -> Ways:
+def _looks(at: Address, asked: EstimateQuery) -> Ways:
     return Ways(
         "Intervals valid",
         tuple(
             (
                 each.valid.removeprefix("valid "),
-                at.to(looks=None if each is Looks.ONE else each.value),
+                at.to(looks=None if each is LookCount.ONE else each.value),
                 asked.looks is each,
             )
-            for each in Looks
+            for each in LookCount
         ),
     )
 
 
-def _fakes(at: Address, asked: Question) -> Ways:
+def _fakes(at: Address, asked: EstimateQuery) -> Ways:
     return Ways(
         "Fake reports",
         tuple(
@@ -145,14 +145,14 @@ def _fakes(at: Address, asked: Question) -> Ways:
     )
 
 
-def _among(at: Address, asked: Question) -> Ways:
-    said = {Among.ALL: "of all devices", Among.ANSWERED: "of those who answered"}
+def _among(at: Address, asked: EstimateQuery) -> Ways:
+    said = {Denominator.ALL: "of all devices", Denominator.ANSWERED: "of those who answered"}
     return Ways(
         "Shares",
         tuple(
             (
                 words,
-                at.to(among=None if each is Among.ALL else each.value),
+                at.to(among=None if each is Denominator.ALL else each.value),
                 asked.among is each,
             )
             for each, words in said.items()
@@ -160,7 +160,7 @@ def _among(at: Address, asked: Question) -> Ways:
     )
 
 
-def _segments(at: Address, newest: Collection, asked: Question) -> Iterator[Ways]:
+def _segments(at: Address, newest: Collection, asked: EstimateQuery) -> Iterator[Ways]:
     chosen = dict(asked.segments)
     for name, labels in newest.segments:
         words = [spelled(label) for label in labels]
@@ -172,7 +172,7 @@ def _segments(at: Address, newest: Collection, asked: Question) -> Iterator[Ways
         yield Ways(name, (("all", at.also("segment", "", known), name not in chosen), *each_one))
 
 
-def _series(at: Address, series: Sequence[Series], asked: Question) -> Ways:
+def _series(at: Address, series: Sequence[Series], asked: EstimateQuery) -> Ways:
     each_one = tuple(
         (
             each.fingerprint[:SHOWN_DIGITS],
@@ -185,7 +185,7 @@ def _series(at: Address, series: Sequence[Series], asked: Question) -> Ways:
 
 
 def others(
-    at: Address, holdings: Holdings, series: Sequence[Series], answer: EstimateAnswer
+    at: Address, holdings: Snapshot, series: Sequence[Series], answer: EstimateResult
 ) -> list[tuple[str, str]]:
     """Return the definitions that have answers and no place beside the others, with addresses.
 
@@ -201,22 +201,22 @@ def others(
     ]
 
 
-def cuts(at: Address, newest: Collection, cut: By | None) -> Ways | None:
+def cuts(at: Address, newest: Collection, cut: GroupBy | None) -> Ways | None:
     """Return how a range may be cut over time; None: there is one way at most."""
     known = WIDER[newest.unit][:-1]
     if cut is None or len(known) < 2:  # noqa: PLR2004 - a choice has two
         return None
-    return Ways("By", tuple((each.value, at.to(by=each.value), each is cut) for each in known))
+    return Ways("GroupBy", tuple((each.value, at.to(by=each.value), each is cut) for each in known))
 
 
-def summary(newest: Collection, asked: Question) -> str:
+def summary(newest: Collection, asked: EstimateQuery) -> str:
     """Return in a line how a collection is looked at."""
     together = "all at once" if asked.all_at_once else "each alone"
     number = isinstance(newest.domain, Number)
     words = [
         *([] if number else [f"{asked.view} view", f"intervals {together}"]),
         f"at {level_of(asked.level)}",
-        *([] if asked.looks is Looks.ONE else [asked.looks.valid]),
+        *([] if asked.looks is LookCount.ONE else [asked.looks.valid]),
         f"{of_fakes(float(asked.fakes))} of fakes reckoned with" if asked.fakes else "no fakes",
         *(f"{name}: {value}" for name, value in asked.segments),
     ]

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...queries.estimate_schema import CurveRow, EstimateAnswer, MeanRow, Spread, StretchEstimate
+from ...queries.estimate_schema import CurveRow, EstimateResult, MeanRow, Spread, TimeRangeEstimate
 from ...text import number_format
 from .. import charts
 from .formatting import between, days, level_of, of_fakes
@@ -45,7 +45,7 @@ class Told:
     quantiles: tuple[tuple[str, str, str], ...] = ()
 
 
-def numbers(answer: EstimateAnswer, stretch: StretchEstimate, chart: str) -> Told | None:
+def numbers(answer: EstimateResult, stretch: TimeRangeEstimate, chart: str) -> Told | None:
     """Return what a stretch tells of a number; None: nothing was received."""
     if stretch.mean is None or stretch.mean.mean is None:
         return None
@@ -71,7 +71,7 @@ def numbers(answer: EstimateAnswer, stretch: StretchEstimate, chart: str) -> Tol
     )
 
 
-def _mean(answer: EstimateAnswer, row: MeanRow, stretch: StretchEstimate) -> Mean:
+def _mean(answer: EstimateResult, row: MeanRow, stretch: TimeRangeEstimate) -> Mean:
     fakes = between(row.fake_low, row.fake_high)
     return Mean(
         number_format.precise(row.mean or 0.0, row.low, row.high),
@@ -84,7 +84,7 @@ def _mean(answer: EstimateAnswer, row: MeanRow, stretch: StretchEstimate) -> Mea
     )
 
 
-def _curve(answer: EstimateAnswer, stretch: StretchEstimate, spread: Spread, chart: str) -> Chart:
+def _curve(answer: EstimateResult, stretch: TimeRangeEstimate, spread: Spread, chart: str) -> Chart:
     rows = [each for each in spread.curve if each.share is not None]
     told = [_told(each) for each in rows]
     line = charts.estimates(
@@ -128,7 +128,7 @@ def _some(rows: Sequence[CurveRow]) -> list[CurveRow]:
     return list(rows[:: max(1, (len(rows) - 1) // 32)])
 
 
-def _parts(stretch: StretchEstimate, spread: Spread, chart: str) -> Chart:
+def _parts(stretch: TimeRangeEstimate, spread: Spread, chart: str) -> Chart:
     low, high = _band(spread)
     share = np.array([each.frequency for each in spread.buckets]).reshape(PARTS, -1).sum(axis=1)
     ends = [each.at for each in spread.curve[:: len(spread.buckets) // PARTS]]

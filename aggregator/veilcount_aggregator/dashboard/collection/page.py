@@ -9,13 +9,13 @@ from flask import Response, request
 
 from veilcount_shared.collection import Model
 from veilcount_shared.domain import Boolean, Number
-from veilcount_shared.mechanisms import Hierarchy
+from veilcount_shared.mechanisms import RangeTree
 
 from ... import queries
 from ...api.compressed_body import respond
 from ...api.problems import refusal
 from ...errors import QueryError
-from ...queries import Holdings, Question
+from ...queries import EstimateQuery, Snapshot
 from ...queries.export import WRITERS
 from ...queries.paired_comparison import twin_of
 from ...series.series import Series
@@ -53,7 +53,7 @@ def pages(frame: Frame) -> None:
         """The answer to one question, as a file."""
         if form not in FORMS:
             raise refusal("not-found", f"give one of {', '.join(FORMS)}", "form")
-        asked = Question.read(dict(request.args.lists()))
+        asked = EstimateQuery.read(dict(request.args.lists()))
         answer = queries.estimate(frame.aggregator.holdings(), name, asked)
         json = form == "json"
         response = respond(
@@ -63,13 +63,13 @@ def pages(frame: Frame) -> None:
         return response
 
 
-def _of_curator(frame: Frame, holdings: Holdings, series: Sequence[Series]) -> Response:
+def _of_curator(frame: Frame, holdings: Snapshot, series: Sequence[Series]) -> Response:
     """Return the page of a collection whose true values a curator keeps: no estimate, no n."""
     return frame.told("collection.html", **_common(holdings, series), sections=[])
 
 
 def _of_devices(
-    frame: Frame, holdings: Holdings, series: Sequence[Series], given: Given, wrong: str = ""
+    frame: Frame, holdings: Snapshot, series: Sequence[Series], given: Given, wrong: str = ""
 ) -> Response:
     at = Address(series[0].collection.name, given)
     newest = holdings.local(at.name, tuple(given.get("series", ())))[0].collection
@@ -92,13 +92,13 @@ def _of_devices(
         sections=[look.section(known[each.fingerprint], each) for each in answer.series],
         others=[] if given.get("series") else others(at, holdings, series, answer),
         cut=len(shown.question.values) if len(shown.question.values) == FOUND else 0,
-        ranges=isinstance(newest.design, Hierarchy),
+        ranges=isinstance(newest.design, RangeTree),
         many=not isinstance(newest.domain, Number | Boolean),
         fakes=of_fakes(answer.fakes) if answer.fakes else "",
     )
 
 
-def _common(holdings: Holdings, series: Sequence[Series]) -> dict[str, Any]:
+def _common(holdings: Snapshot, series: Sequence[Series]) -> dict[str, Any]:
     newest = series[0].collection
     return {
         "name": newest.name,

@@ -13,7 +13,7 @@ from math import ceil, floor, log10, sqrt
 
 from veilcount_shared import Collection
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import Plain, Plane, Subset
+from veilcount_shared.mechanisms import Identity, ProjectiveGeometry, SubsetSelection
 
 from ...analysis.trust_models import Quantity
 from ...analysis.trust_models.error_models import rare_variance, two_sided, variance
@@ -91,8 +91,8 @@ class Yardstick:
 @lru_cache(maxsize=1024)
 def _yardstick(collection: Collection) -> Yardstick:
     quantity, design = Quantity.of(collection), collection.design
-    assert not isinstance(design, Plain)  # noqa: S101 - a curator's collection has no local error
-    if isinstance(design, Subset | Plane) and collection.inputs > LISTED:
+    assert not isinstance(design, Identity)  # noqa: S101 - a curator's collection has no local error
+    if isinstance(design, SubsetSelection | ProjectiveGeometry) and collection.inputs > LISTED:
         return Yardstick(rare_variance(design), 0.0, STANDS_OUT, True, collection.inputs)
     noise, goal = variance(design) * quantity.span**2, GOAL * quantity.span
     of_shares = quantity.inputs is not None

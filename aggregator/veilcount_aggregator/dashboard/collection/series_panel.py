@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from veilcount_shared.domain import Number
 from veilcount_shared.wire import JSON_TYPE
 
-from ...estimation import Looks
-from ...queries import Among, EstimateAnswer, Holdings
-from ...queries.estimate_schema import SeriesEstimate, StretchEstimate
+from ...estimation import LookCount
+from ...queries import Denominator, EstimateResult, Snapshot
+from ...queries.estimate_schema import SeriesEstimate, TimeRangeEstimate
 from ...queries.export import CSV_TYPE
 from ...series.series import Series
 from .filters import Ways, cuts
@@ -60,10 +60,10 @@ class Section:
 class Look:
     """A page's question and its answer, from which each series gets its section."""
 
-    holdings: Holdings
+    holdings: Snapshot
     at: Address
     shown: Shown
-    answer: EstimateAnswer
+    answer: EstimateResult
 
     def section(self, series: Series, said: SeriesEstimate) -> Section:
         """Return a series' section."""
@@ -83,9 +83,11 @@ class Look:
             lost=lost(said),
         )
 
-    def _verdict(self, series: Series, stretch: StretchEstimate) -> Verdict:
+    def _verdict(self, series: Series, stretch: TimeRangeEstimate) -> Verdict:
         collection, at_once = series.collection, 1
-        if stretch.n and (self.answer.among is Among.ANSWERED or self.answer.looks is Looks.EVERY):
+        if stretch.n and (
+            self.answer.among is Denominator.ANSWERED or self.answer.looks is LookCount.EVERY
+        ):
             rows = [stretch.mean] if stretch.mean else stretch.values
             widest = max(row.high - row.low for row in rows)
             return verdict_seen(collection, stretch.n, widest / 2)

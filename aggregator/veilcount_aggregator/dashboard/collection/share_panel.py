@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...queries.estimate_schema import EstimateAnswer, SeriesEstimate, ShareRow, StretchEstimate
+from ...queries.estimate_schema import EstimateResult, SeriesEstimate, ShareRow, TimeRangeEstimate
 from ...text import number_format
 from .. import charts
 from ..charts import Drawn
@@ -24,7 +24,7 @@ class Chart:
 
 
 def shares(
-    answer: EstimateAnswer, series: SeriesEstimate, stretch: StretchEstimate, chart: str
+    answer: EstimateResult, series: SeriesEstimate, stretch: TimeRangeEstimate, chart: str
 ) -> Chart | None:
     """Return the shares of a stretch; None: nothing was received, or no value is shown."""
     rows = [each for each in stretch.values if each.frequency is not None]
@@ -49,7 +49,7 @@ def _axis() -> Drawn:
     return charts.axis("share of the answers", **charts.SHARE)
 
 
-def _bars(answer: EstimateAnswer, rows: list[ShareRow]) -> Drawn:
+def _bars(answer: EstimateResult, rows: list[ShareRow]) -> Drawn:
     return charts.estimates(
         [each.frequency for each in rows],
         [each.low for each in rows],
@@ -60,7 +60,7 @@ def _bars(answer: EstimateAnswer, rows: list[ShareRow]) -> Drawn:
     )
 
 
-def _outer(answer: EstimateAnswer, rows: list[ShareRow]) -> dict[str, Drawn]:
+def _outer(answer: EstimateResult, rows: list[ShareRow]) -> dict[str, Drawn]:
     if not answer.fakes:
         return {}
     low = [each.fake_low for each in rows]
@@ -69,13 +69,13 @@ def _outer(answer: EstimateAnswer, rows: list[ShareRow]) -> dict[str, Drawn]:
     return {"outer": {"name": name, "low": low, "high": high}}
 
 
-def _told(answer: EstimateAnswer, row: ShareRow) -> str:
+def _told(answer: EstimateResult, row: ShareRow) -> str:
     share = number_format.share(row.frequency or 0.0)
     interval = number_format.interval(row.low, row.high, of_shares=True)
     return f"{name_of(row)}: {share} ({interval} at {level_of(answer.level)})"
 
 
-def _label(answer: EstimateAnswer, series: SeriesEstimate, stretch: StretchEstimate) -> str:
+def _label(answer: EstimateResult, series: SeriesEstimate, stretch: TimeRangeEstimate) -> str:
     together = "all at once" if answer.simultaneous else "each alone"
     reports = "answers" if series.counts == "answers" else "reports"
     filling = ", some of which take answers still" if stretch.filling else ""
@@ -86,13 +86,13 @@ def _label(answer: EstimateAnswer, series: SeriesEstimate, stretch: StretchEstim
     )
 
 
-def _columns(answer: EstimateAnswer) -> Iterator[str]:
+def _columns(answer: EstimateResult) -> Iterator[str]:
     yield from ("Value", "Share", f"Interval at {level_of(answer.level)}", "Answers, of n")
     if answer.fakes:
         yield f"If {of_fakes(answer.fakes)} were fake"
 
 
-def _row(answer: EstimateAnswer, row: ShareRow, n: int) -> tuple[str, ...]:
+def _row(answer: EstimateResult, row: ShareRow, n: int) -> tuple[str, ...]:
     cells = (
         name_of(row),
         number_format.share(row.frequency or 0.0),

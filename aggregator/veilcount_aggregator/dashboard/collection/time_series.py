@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from veilcount_shared.domain import Boolean, Number
 
 from ...estimation import View
-from ...queries import By, EstimateAnswer, Holdings, Question, estimate
-from ...queries.estimate_schema import MeanRow, SeriesEstimate, ShareRow, StretchEstimate
+from ...queries import EstimateQuery, EstimateResult, GroupBy, Snapshot, estimate
+from ...queries.estimate_schema import MeanRow, SeriesEstimate, ShareRow, TimeRangeEstimate
 from ...reader.columns import spelled
 from ...series.series import Series
 from ...text import number_format
@@ -34,7 +34,7 @@ class Line:
     rows: tuple[Row, ...]
 
 
-def asked_over_time(series: Series, shown: Shown, by: By, found: SeriesEstimate) -> Asked:
+def asked_over_time(series: Series, shown: Shown, by: GroupBy, found: SeriesEstimate) -> Asked:
     """Return the question, as parameters: the same, cut, of the values that are followed.
 
     Over time the raw view is told: the consistent one is biased, in each stretch by another amount.
@@ -55,9 +55,9 @@ def _followed(series: Series, found: SeriesEstimate) -> list[str]:
     return [spelled(row.value) for row in rows[:DRAWN]]
 
 
-def over(holdings: Holdings, name: str, given: Asked, chart: str) -> Chart | None:
+def over(holdings: Snapshot, name: str, given: Asked, chart: str) -> Chart | None:
     """Return the chart of a question that is cut; None: there are too few stretches."""
-    answer = estimate(holdings, name, Question.read(given))
+    answer = estimate(holdings, name, EstimateQuery.read(given))
     series = answer.series[0]
     told = [each for each in series.stretches if each.n]
     most = max((each.n for each in told), default=0)
@@ -81,17 +81,17 @@ def over(holdings: Holdings, name: str, given: Asked, chart: str) -> Chart | Non
     )
 
 
-def _days(by: By) -> str:
-    return "UTC day" if by is By.DAY else f"first UTC day of the {by}"
+def _days(by: GroupBy) -> str:
+    return "UTC day" if by is GroupBy.DAY else f"first UTC day of the {by}"
 
 
-def _ticks(stretches: Sequence[StretchEstimate]) -> list[tuple[str, str]]:
+def _ticks(stretches: Sequence[TimeRangeEstimate]) -> list[tuple[str, str]]:
     """Return the days that are named: of many, every so many."""
     named_days = [each.first.isoformat() for each in stretches[:: -(-len(stretches) // TICKS)]]
     return [(day, day) for day in named_days]
 
 
-def _lines(stretches: Sequence[StretchEstimate]) -> list[Line]:
+def _lines(stretches: Sequence[TimeRangeEstimate]) -> list[Line]:
     if stretches[0].mean is not None:
         return [Line("mean", tuple(each.mean for each in stretches if each.mean))]
     rows = [[each.values[place] for each in stretches] for place in range(len(stretches[0].values))]
@@ -105,7 +105,7 @@ def _figure(row: Row) -> float:
     return (row.mean if isinstance(row, MeanRow) else row.frequency) or 0.0
 
 
-def _drawn(answer: EstimateAnswer, stretches: Sequence[StretchEstimate], line: Line) -> Drawn:
+def _drawn(answer: EstimateResult, stretches: Sequence[TimeRangeEstimate], line: Line) -> Drawn:
     rows = line.rows
     return charts.estimates(
         [_figure(row) for row in rows],
@@ -118,7 +118,7 @@ def _drawn(answer: EstimateAnswer, stretches: Sequence[StretchEstimate], line: L
     )
 
 
-def _told(answer: EstimateAnswer, stretch: StretchEstimate, line: Line, row: Row) -> str:
+def _told(answer: EstimateResult, stretch: TimeRangeEstimate, line: Line, row: Row) -> str:
     still = "; takes answers still" if stretch.filling else ""
     return (
         f"{line.name}, {days(stretch.first, stretch.last)}: {_between(row)} at"
@@ -134,16 +134,16 @@ def _between(row: Row) -> str:
     return f"{number_format.share(_figure(row))} ({interval})"
 
 
-def _row(stretch: StretchEstimate, lines: Sequence[Line], place: int) -> tuple[str, ...]:
+def _row(stretch: TimeRangeEstimate, lines: Sequence[Line], place: int) -> tuple[str, ...]:
     still = " (takes answers still)" if stretch.filling else ""
     figures = [_between(line.rows[place]) for line in lines]
     return (f"{days(stretch.first, stretch.last)}{still}", f"{stretch.n:,}", *figures)
 
 
 def _label(
-    answer: EstimateAnswer,
+    answer: EstimateResult,
     series: SeriesEstimate,
-    stretches: Sequence[StretchEstimate],
+    stretches: Sequence[TimeRangeEstimate],
     *,
     of_shares: bool,
 ) -> str:
@@ -159,7 +159,7 @@ def _label(
     )
 
 
-def _faint(told: Sequence[StretchEstimate], most: int) -> str:
+def _faint(told: Sequence[TimeRangeEstimate], most: int) -> str:
     """Return which stretches are not drawn, since next to nothing was received for them."""
     left_out = [
         f"{days(each.first, each.last)} (n = {each.n:,})" for each in told if each.n * FAINT < most

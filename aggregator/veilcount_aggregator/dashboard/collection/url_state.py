@@ -17,10 +17,10 @@ from flask import url_for
 
 from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean, Choice, Cross, Number
-from veilcount_shared.mechanisms import Hierarchy
+from veilcount_shared.mechanisms import RangeTree
 
 from ...errors import QueryError
-from ...queries import By, Holdings, Question
+from ...queries import EstimateQuery, GroupBy, Snapshot
 from ...queries.domain_values import FEW, places_of, value_at
 from ...queries.estimate import periods_of
 from ...queries.query_params import word
@@ -88,7 +88,7 @@ class Shown:
     """The question that a series' figures answer, as parameters and read."""
 
     given: Asked
-    question: Question
+    question: EstimateQuery
 
     @classmethod
     def of(cls, collection: Collection, given: Given) -> Shown:
@@ -100,11 +100,11 @@ class Shown:
         else:
             asked |= {} if find is None else {"values": found(collection, find)}
             asked |= _of_values(collection, asked)
-        return cls(asked, Question.read(asked))
+        return cls(asked, EstimateQuery.read(asked))
 
 
 def _of_number(collection: Collection, asked: Asked) -> Asked:
-    if not isinstance(collection.design, Hierarchy) or "values" in asked:
+    if not isinstance(collection.design, RangeTree) or "values" in asked:
         return {}
     return {"values": parts_of(collection)}
 
@@ -168,7 +168,9 @@ def check_cut(collection: Collection, given: Given) -> None:
         raise QueryError("by", told, f"give {known}")
 
 
-def over_time(holdings: Holdings, series: Series, shown: Shown, given: Given, n: int) -> By | None:
+def over_time(
+    holdings: Snapshot, series: Series, shown: Shown, given: Given, n: int
+) -> GroupBy | None:
     """Return how a range is cut for a line over time; None: one stretch is all there is.
 
     Unless told, as finely as a period allows, but into no more stretches than can be read, each
@@ -177,7 +179,7 @@ def over_time(holdings: Holdings, series: Series, shown: Shown, given: Given, n:
     ways = WIDER[series.collection.unit][:-1]
     told = word(given, "by")
     if told is not None:
-        return By(told) if told in ways else None
+        return GroupBy(told) if told in ways else None
     periods = periods_of(holdings, series, shown.question)
     for by in ways:
         many = len(stretches(series, periods, by, holdings.today))

@@ -14,9 +14,9 @@ from veilcount_shared.errors import DefinitionError
 
 from ...auth.api_keys import Role
 from ...catalog.definitions import close, push
-from ...queries import UnknownCollection
+from ...queries import CollectionNotFound
 from ...series.series import Series
-from ...text.privacy_guarantees import Epsilons, epsilons
+from ...text.privacy_guarantees import PrivacyFigures, epsilons
 from ..collection_status import Standing, standing
 from ..layout import NAME, Frame, go
 from . import upload
@@ -34,7 +34,7 @@ class Line:
     question: str
     trusted: bool
     unit: str
-    epsilon: Epsilons
+    epsilon: PrivacyFigures
     standing: Standing
     closed: bool
     definitions: int
@@ -68,7 +68,7 @@ def _known_pages(frame: Frame) -> None:
         """Take no more reports for a collection, under any of its definitions."""
         aggregator.watch.refresh()
         if name not in aggregator.known().catalogue.named:
-            raise UnknownCollection(name, [])
+            raise CollectionNotFound(name, [])
         read = aggregator.watch.catalogue.read
         close(aggregator.store, name, aggregator.clock(), g.visit.who, read)
         aggregator.watch.refresh()

@@ -10,9 +10,9 @@ from veilcount_shared import Collection, lint
 from veilcount_shared.collection import Model
 
 from ...analysis.counter_memory import memory_remarks
-from ...catalog.definitions import Catalogue, Source
+from ...catalog.definitions import Catalog, DefinitionSource
 from ...series.series import Series
-from ...text.privacy_guarantees import Epsilons, epsilons
+from ...text.privacy_guarantees import PrivacyFigures, epsilons
 from ..collection.definition_history import changes
 
 DIGITS = 12  # of a fingerprint
@@ -46,7 +46,7 @@ class Item:
     fingerprint: str
     trusted: bool  # true values, to a curator
     asked: str
-    epsilon: Epsilons
+    epsilon: PrivacyFigures
     changes: Sequence[str]
     remarks: Sequence[str]
 
@@ -56,7 +56,7 @@ class Item:
         return SAYS[self.news]
 
 
-def preview(source: Source, known: Catalogue, answers: int) -> list[Item]:
+def preview(source: DefinitionSource, known: Catalog, answers: int) -> list[Item]:
     """Return what each collection of a file would change, or refuse the file as a device would."""
     return [
         _item(collection, known.named.get(name, ()), answers)

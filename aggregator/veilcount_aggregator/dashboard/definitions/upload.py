@@ -11,30 +11,30 @@ from werkzeug.datastructures import FileStorage
 
 from veilcount_shared.errors import DefinitionError
 
-from ...catalog.definitions import Source
+from ...catalog.definitions import DefinitionSource
 
 LIST = "list:"  # before a list's name, in a form that sends a preview again
 
 
-def chosen(request: Request) -> Source:
+def chosen(request: Request) -> DefinitionSource:
     """Return what was typed or chosen, and let go of the files that hold it."""
     with request:
         file = request.files.get("file")
         text = _decoded(file) if file else _lines(request.form.get("text", ""))
         sent = {each.filename: each for each in request.files.getlist("lists") if each.filename}
-        return Source(text, dict(_named(text, sent)))
+        return DefinitionSource(text, dict(_named(text, sent)))
 
 
-def repeated(form: Mapping[str, str]) -> Source:
+def repeated(form: Mapping[str, str]) -> DefinitionSource:
     """Return what a preview sends again."""
     lists = {name: _lines(text) for name, text in form.items() if name.startswith(LIST)}
-    return Source(
+    return DefinitionSource(
         _lines(form.get("text", "")),
         {name.removeprefix(LIST): text for name, text in lists.items()},
     )
 
 
-def fields(source: Source) -> dict[str, str]:
+def fields(source: DefinitionSource) -> dict[str, str]:
     """Return what a preview sends again, as fields of its form."""
     return {"text": source.text} | {LIST + name: text for name, text in source.files.items()}
 

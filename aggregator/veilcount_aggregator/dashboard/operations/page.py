@@ -9,7 +9,7 @@ from typing import Any
 from flask import Response, g, request
 
 from ...auth.api_keys import Role
-from ...queries import Holdings
+from ...queries import Snapshot
 from ...series.series import Series
 from ...service import Aggregator
 from ...text.privacy_guarantees import counts_are_public
@@ -44,7 +44,7 @@ def pages(frame: Frame) -> None:
         )
 
 
-def _reports(holdings: Holdings) -> dict[str, Any]:
+def _reports(holdings: Snapshot) -> dict[str, Any]:
     """Return what became of reports: of all, and of the chosen collection by period."""
     noted, named = holdings.store.noted(), holdings.catalogue.named
     table = verdict_panel.by_collection(holdings.store, named, noted)
@@ -75,7 +75,7 @@ def _withheld(named: Mapping[str, Sequence[Series]]) -> list[str]:
     ]
 
 
-def _service(aggregator: Aggregator, holdings: Holdings) -> dict[str, Any]:
+def _service(aggregator: Aggregator, holdings: Snapshot) -> dict[str, Any]:
     """Return the service's figures; the intake's as a whole where they tell no secret count."""
     noted, named = holdings.store.noted(), holdings.catalogue.named
     intake = not _withheld(named)

@@ -15,12 +15,12 @@ from ...api.problems import KINDS
 from ...api.reports import DOOR
 from ...api.request_metrics import ANSWERED, ENDS, MICROSECONDS, REFUSED, WORDS
 from ...ingest.group_commit import GROUP, SIZES
-from ...store import Note
+from ...store import ServiceCounter
 from .. import charts
 
 SHARES = (0.5, 0.95, 0.99)
 
-Noted = Mapping[Note, int]
+Noted = Mapping[ServiceCounter, int]
 
 
 @dataclass(frozen=True, slots=True)

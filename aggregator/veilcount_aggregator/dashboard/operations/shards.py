@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...store import Shard, Store
+from ...store import ShardHealth, Store
 
 NEARLY_FULL = 0.8  # of the memory that a server may use: as the alert has it
 UNKNOWN = "unknown"
@@ -30,14 +30,14 @@ def rows(store: Store, queues: Mapping[int, int]) -> list[Row]:
     return [_row(shard, queues) for shard in found] if len(found) > 2 else []  # noqa: PLR2004 - records and one shard
 
 
-def _row(shard: Shard, queues: Mapping[int, int]) -> Row:
+def _row(shard: ShardHealth, queues: Mapping[int, int]) -> Row:
     waiting = queues.get(int(shard.name), 0) if shard.name.isdecimal() else None
     tone, state = _state(shard)
     queue = "" if waiting is None else f"{waiting:,}"
     return Row(shard.name, tone, state, queue, _memory(shard), _file(shard))
 
 
-def _state(shard: Shard) -> tuple[str, str]:
+def _state(shard: ShardHealth) -> tuple[str, str]:
     if not shard.up:
         return "bad", "away"
     if _is_nearly_full(shard):
@@ -45,12 +45,12 @@ def _state(shard: Shard) -> tuple[str, str]:
     return "good", "up"
 
 
-def _is_nearly_full(shard: Shard) -> bool:
+def _is_nearly_full(shard: ShardHealth) -> bool:
     limit = shard.memory_limit_bytes
     return bool(limit) and (shard.memory_bytes or 0) > NEARLY_FULL * (limit or 0)
 
 
-def _memory(shard: Shard) -> str:
+def _memory(shard: ShardHealth) -> str:
     if shard.memory_bytes is None:
         return UNKNOWN
     limit = shard.memory_limit_bytes
@@ -58,7 +58,7 @@ def _memory(shard: Shard) -> str:
     return f"{shard.memory_bytes / MIB:,.0f}{of} MiB"
 
 
-def _file(shard: Shard) -> str:
+def _file(shard: ShardHealth) -> str:
     if shard.aof_failing is None:
         return UNKNOWN
     if shard.aof_failing:

@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...auth.audit_log import Entry, log
+from ...auth.audit_log import AuditEntry, log
 from ...central.restore_lock import locked
-from ...doctor.finding import Finding, State, examine, worst
+from ...doctor.finding import Finding, Severity, examine, worst
 from ...doctor.store_checks import OF, STORED
-from ...doctor.store_snapshot import Stored
+from ...doctor.store_snapshot import StoreSnapshot
 from ...server.clock_guard import ClockState, Reading
 from ...service import Aggregator
-from ...store import Durable, Health, Store
+from ...store import CommitMode, Store, StoreHealth
 
 FOR_ALL = frozenset({"durable", "definitions", "room", "retention", "verdicts"})
 ELSEWHERE = frozenset({"remarks"})  # on definitions: shown where they are pushed
-NOT_WELL = {State.WARN: "worth a look", State.WRONG: "wrong"}
-TONES = {State.OK: "good", State.WARN: "weak", State.WRONG: "bad"}
+NOT_WELL = {Severity.WARN: "worth a look", Severity.WRONG: "wrong"}
+TONES = {Severity.OK: "good", Severity.WARN: "weak", Severity.WRONG: "bad"}
 DURABLE = {
-    Durable.YES: "outlives a power cut",
-    Durable.NO: "lost in a power cut",
-    Durable.UNKNOWN: "not known",
+    CommitMode.YES: "outlives a power cut",
+    CommitMode.NO: "lost in a power cut",
+    CommitMode.UNKNOWN: "not known",
 }
 
 
@@ -61,10 +61,10 @@ def findings(aggregator: Aggregator, store: Store, *, everything: bool) -> list[
     """Return what a check-up finds; what names places of the machine only if everything may be
     told. The store may be a view of the shards that answer.
     """
-    stored = Stored(aggregator.settings, store, aggregator.clock())
+    stored = StoreSnapshot(aggregator.settings, store, aggregator.clock())
     names = STORED.keys() - ELSEWHERE if everything else FOR_ALL
     checks = {name: look for name, look in STORED.items() if name in names}
-    order = list(State)
+    order = list(Severity)
     return sorted(examine(OF, checks, stored), key=lambda each: -order.index(each.state))
 
 
@@ -73,7 +73,7 @@ def found(each: Finding) -> Found:
     return Found(each.check, TONES[each.state], each.state, each.what, each.fix)
 
 
-def verdict(all_found: Sequence[Finding], health: Health, clock: Reading) -> Verdict:
+def verdict(all_found: Sequence[Finding], health: StoreHealth, clock: Reading) -> Verdict:
     """Return whether anything is to be done."""
     if health.fenced:
         return Verdict(
@@ -87,14 +87,14 @@ def verdict(all_found: Sequence[Finding], health: Health, clock: Reading) -> Ver
     if health.blocked:
         return Verdict("bad", "No report is taken: it would not be kept safely.", health.why)
     state = worst(all_found)
-    if state is State.OK:
+    if state is Severity.OK:
         return Verdict("good", "All is well.", "Reports are taken, and nothing stands out.")
     number = sum(each.state is state for each in all_found)
     things = "1 thing is" if number == 1 else f"{number} things are"
     return Verdict(TONES[state], f"{things} {NOT_WELL[state]}.", "Reports are taken.")
 
 
-def facts(aggregator: Aggregator, health: Health) -> list[Fact]:
+def facts(aggregator: Aggregator, health: StoreHealth) -> list[Fact]:
     """Return what the store is and promises."""
     taking = _taking(health)
     closed = bool(locked(aggregator.store))
@@ -113,7 +113,7 @@ def facts(aggregator: Aggregator, health: Health) -> list[Fact]:
     ]
 
 
-def _taking(health: Health) -> tuple[str, str]:
+def _taking(health: StoreHealth) -> tuple[str, str]:
     if health.fenced:
         return "no", "fenced"
     if health.blocked:
@@ -121,7 +121,7 @@ def _taking(health: Health) -> tuple[str, str]:
     return ("no", health.trouble) if health.trouble else ("yes", "not fenced")
 
 
-def _shards(health: Health) -> list[Fact]:
+def _shards(health: StoreHealth) -> list[Fact]:
     """Return how many shards take reports, where a store has several."""
     if health.shards == 1:
         return []
@@ -138,6 +138,6 @@ def _clock(reading: Reading) -> tuple[str, str]:
     return "agrees", "with the store's, and with itself"
 
 
-def acts(aggregator: Aggregator) -> list[Entry]:
+def acts(aggregator: Aggregator) -> list[AuditEntry]:
     """Return who changed what, the newest first."""
     return log(aggregator.store)[::-1]

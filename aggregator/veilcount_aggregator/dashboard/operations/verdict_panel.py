@@ -13,7 +13,7 @@ from veilcount_shared.schedule import opens
 from veilcount_shared.verdict import Verdict
 
 from ...series.series import Series
-from ...store import VERDICT, Cell, Note, Store
+from ...store import VERDICT, Cell, ServiceCounter, Store
 from ...text.privacy_guarantees import counts_are_public
 from .. import charts
 from ..intake_summary import WHY
@@ -22,7 +22,7 @@ UNKNOWN = "(unknown definitions)"
 NO_PERIOD = -1
 WORDS = {Verdict.COUNTED: "counted"} | WHY
 
-Noted = Mapping[Note, int]
+Noted = Mapping[ServiceCounter, int]
 Sizes = Mapping[Cell, int]
 
 
@@ -123,7 +123,7 @@ def _title(series: Series, period: int) -> str:
     return str(opens(series.collection, period).date())
 
 
-def _lost(note: Note, known: set[str]) -> bool:
+def _lost(note: ServiceCounter, known: set[str]) -> bool:
     return note.what == VERDICT and note.fingerprint not in known
 
 

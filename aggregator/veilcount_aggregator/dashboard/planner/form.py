@@ -8,7 +8,7 @@ from datetime import date
 from fractions import Fraction
 
 from ...errors import QueryError
-from ...queries import PlanQuestion
+from ...queries import PlanQuery
 from ...queries.json_encoding import decimal
 from ...queries.query_params import Parameters, exact
 
@@ -61,9 +61,9 @@ class Form:
         """Whether a number is asked for, and not one of some values."""
         return self.kind == NUMBER
 
-    def question(self, today: date) -> PlanQuestion:
+    def question(self, today: date) -> PlanQuery:
         """Return what is asked, or refuse."""
-        return PlanQuestion.read(self._parameters(), today)
+        return PlanQuery.read(self._parameters(), today)
 
     def _parameters(self) -> Parameters:
         words = {

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ...analysis.planning import Planned, Question, Trust
+from ...analysis.planning import PlanResult, QuestionShape, TrustModel
 from ...analysis.planning.solvers import SOLVERS
 from ...text import number_format
 from ..charts import Drawn, axis, curve, lines, wide_axis
 
 BESIDE = (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 DECADES = range(2, 8)  # of devices
-STEPS = {Trust.LOCAL: (1, 2, 5), Trust.SHUFFLED: (1,), Trust.CENTRAL: (1, 2, 5)}
+STEPS = {TrustModel.LOCAL: (1, 2, 5), TrustModel.SHUFFLED: (1,), TrustModel.CENTRAL: (1, 2, 5)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Falling:
     rows: list[tuple[str, ...]]
 
 
-def falling(question: Question, planned: Planned) -> Falling:
+def falling(question: QuestionShape, planned: PlanResult) -> Falling:
     """Return the margins around a plan; its own epsilon is among those that are drawn."""
     shares = planned.quantity != "mean"
     epsilons, sizes = _epsilons(planned), _sizes(planned)
@@ -41,20 +41,20 @@ def falling(question: Question, planned: Planned) -> Falling:
     return Falling(drawn, ("Devices", *names), rows)
 
 
-def _epsilons(planned: Planned) -> list[Fraction]:
+def _epsilons(planned: PlanResult) -> list[Fraction]:
     """Return those that are drawn: behind a shuffler the plan's alone, each is a long search."""
-    beside = () if planned.trust is Trust.SHUFFLED else BESIDE
+    beside = () if planned.trust is TrustModel.SHUFFLED else BESIDE
     return sorted({*beside, planned.epsilon})
 
 
-def _sizes(planned: Planned) -> list[int]:
+def _sizes(planned: PlanResult) -> list[int]:
     steps = STEPS[planned.trust]
     round_ones = {step * 10**decade for decade in DECADES for step in steps}
     return sorted(round_ones | {planned.devices})
 
 
 def _drawn(
-    planned: Planned, names: list[str], sizes: list[int], margins: list[list[float]]
+    planned: PlanResult, names: list[str], sizes: list[int], margins: list[list[float]]
 ) -> Drawn:
     shares = planned.quantity != "mean"
     scale, own = 100 if shares else 1, f"epsilon {number_format.epsilon(planned.epsilon)}"

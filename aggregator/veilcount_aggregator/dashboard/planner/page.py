@@ -9,7 +9,7 @@ from flask import Response, request
 from veilcount_shared.periods import Unit
 
 from ... import queries
-from ...analysis.planning import Trust
+from ...analysis.planning import TrustModel
 from ...errors import QueryError
 from ..layout import Frame
 from .form import Form, wrong
@@ -17,9 +17,9 @@ from .margin_chart import falling
 from .summary import told
 
 TRUSTED = {
-    Trust.LOCAL: "nobody",
-    Trust.SHUFFLED: "a shuffler",
-    Trust.CENTRAL: "a curator",
+    TrustModel.LOCAL: "nobody",
+    TrustModel.SHUFFLED: "a shuffler",
+    TrustModel.CENTRAL: "a curator",
 }
 
 

@@ -7,15 +7,15 @@ from fractions import Fraction
 
 from veilcount_shared.periods import Unit
 
-from ...analysis.planning import Planned, Trust
+from ...analysis.planning import PlanResult, TrustModel
 from ...queries.json_encoding import decimal
 from ...text import number_format
 from ..collection.formatting import level_of, of_fakes
 
 SEEN_BY = {
-    Trust.LOCAL: "",
-    Trust.SHUFFLED: " behind an independent shuffler",
-    Trust.CENTRAL: " spent by a trusted curator",
+    TrustModel.LOCAL: "",
+    TrustModel.SHUFFLED: " behind an independent shuffler",
+    TrustModel.CENTRAL: " spent by a trusted curator",
 }
 EACH = {"share": "each share", "mean": "the mean"}
 
@@ -42,7 +42,7 @@ class Told:
     toml: str
 
 
-def told(planned: Planned) -> Told:
+def told(planned: PlanResult) -> Told:
     """Return a plan as the page tells it."""
     return Told(
         says=_says(planned),
@@ -54,7 +54,7 @@ def told(planned: Planned) -> Told:
     )
 
 
-def _says(planned: Planned) -> str:
+def _says(planned: PlanResult) -> str:
     known = EACH.get(planned.quantity, f"each {planned.quantity}")
     if planned.arms > 1:
         known = f"the difference of two arms in {known.removeprefix('the ')}"
@@ -70,11 +70,11 @@ def _a(unit: Unit) -> str:
     return f"an {unit}" if unit is Unit.EVENT else f"a {unit}"
 
 
-def _around(planned: Planned, half_width: float) -> str:
+def _around(planned: PlanResult, half_width: float) -> str:
     return number_format.around(half_width, of_shares=planned.quantity != "mean")
 
 
-def _facts(planned: Planned) -> tuple[Fact, ...]:
+def _facts(planned: PlanResult) -> tuple[Fact, ...]:
     sample = _around(planned, planned.population.half_width)
     of = f"at {level_of(planned.level)}; as a sample of all who could be asked {sample}"
     return (
@@ -84,16 +84,16 @@ def _facts(planned: Planned) -> tuple[Fact, ...]:
     )
 
 
-def _whose(planned: Planned) -> str:
-    if planned.trust is Trust.CENTRAL:
+def _whose(planned: PlanResult) -> str:
+    if planned.trust is TrustModel.CENTRAL:
         return "of one release, made by who has every true value"
-    if planned.trust is Trust.LOCAL:
+    if planned.trust is TrustModel.LOCAL:
         return "of one answer, to whoever receives it"
     device = decimal(planned.device or Fraction(0))
     return f"of one answer in the crowd, at delta {decimal(planned.delta)}; alone it is {device}"
 
 
-def _epsilons(planned: Planned) -> tuple[tuple[str, str, str], ...]:
+def _epsilons(planned: PlanResult) -> tuple[tuple[str, str, str], ...]:
     """Return event, day and user of the definition, by substitution: one answer a period."""
     one = decimal(planned.epsilon if planned.device is None else planned.device)
     times = planned.together.answers
@@ -105,7 +105,7 @@ def _epsilons(planned: Planned) -> tuple[tuple[str, str, str], ...]:
     )
 
 
-def _rest(planned: Planned) -> list[tuple[str, str]]:
+def _rest(planned: PlanResult) -> list[tuple[str, str]]:
     """Return what else to know before asking."""
     shares = planned.quantity != "mean"
     fakes = of_fakes(float(planned.headroom.fakes))
@@ -127,7 +127,7 @@ def _rest(planned: Planned) -> list[tuple[str, str]]:
     return rest
 
 
-def _together(planned: Planned) -> str:
+def _together(planned: PlanResult) -> str:
     """Return what all answers reveal but for a small chance; nothing where it is no less."""
     together = planned.together
     less = number_format.epsilon(together.plain if together.specific is None else together.specific)

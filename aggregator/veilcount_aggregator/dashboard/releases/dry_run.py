@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...api.release_views import expected
-from ...central.budget_ledger import Kept, releases
-from ...central.curator import Foreseen
+from ...central.budget_ledger import StoredRelease, releases
+from ...central.curator import DryRun
 from ...central.privacy_filter import refuse_filling, refuse_overspending
 from ...errors import ReleaseRefused
-from ...queries import Holdings
+from ...queries import Snapshot
 from ...series.series import Series
 from . import release_text
 
@@ -36,7 +36,7 @@ class Foresaid:
     earlier: int  # the place in the journal of the same question; 0: it is new
 
 
-def foresay(holdings: Holdings, series: Series, foreseen: Foreseen) -> Foresaid:
+def foresay(holdings: Snapshot, series: Series, foreseen: DryRun) -> Foresaid:
     """Return a dry run in words."""
     kept = releases(holdings.store, series.fingerprint)
     told = expected(series, foreseen)
@@ -57,7 +57,9 @@ def foresay(holdings: Holdings, series: Series, foreseen: Foreseen) -> Foresaid:
     )
 
 
-def _obstacle(holdings: Holdings, series: Series, foreseen: Foreseen, kept: Sequence[Kept]) -> str:
+def _obstacle(
+    holdings: Snapshot, series: Series, foreseen: DryRun, kept: Sequence[StoredRelease]
+) -> str:
     """Return why a release would be refused, as things stand."""
     charges = foreseen.question.charges
     try:
@@ -68,7 +70,7 @@ def _obstacle(holdings: Holdings, series: Series, foreseen: Foreseen, kept: Sequ
     return ""
 
 
-def place_of(kept: Sequence[Kept], canonical: str) -> int:
+def place_of(kept: Sequence[StoredRelease], canonical: str) -> int:
     """Return the place of a question in the journal, from 1; 0: it was never asked."""
     same = [place for place, each in enumerate(kept, 1) if each.canonical == canonical]
     return same[0] if same else 0

@@ -14,11 +14,11 @@ from veilcount_shared.errors import VeilcountError
 from ...api.release_views import released
 from ...api.schemas import SeriesReleases
 from ...central.budget_ledger import releases as kept_of
-from ...central.curator import Foreseen
+from ...central.curator import DryRun
 from ...central.journal_registry import waited_for
 from ...central.restore_lock import locked
 from ...errors import QueryError, ReleaseRefused
-from ...queries.snapshot import Holdings, chosen
+from ...queries.snapshot import Snapshot, chosen
 from ...series.series import Series
 from ...text.privacy_guarantees import promise
 from ..layout import Frame, go
@@ -89,11 +89,11 @@ def pages(frame: Frame) -> None:
         return go("releases", name=name, series=series.fingerprint, shown=place, _anchor="shown")
 
     def _told(
-        holdings: Holdings,
+        holdings: Snapshot,
         series: Series,
         asked: Asked,
         *,
-        foreseen: Foreseen | None = None,
+        foreseen: DryRun | None = None,
         wrong: VeilcountError | None = None,
         status: int = 200,
     ) -> Response:
@@ -117,15 +117,15 @@ def pages(frame: Frame) -> None:
         )
 
 
-def _head(holdings: Holdings, name: str) -> dict[str, Any]:
+def _head(holdings: Snapshot, name: str) -> dict[str, Any]:
     return {"name": name, "question": holdings.named(name)[0].collection.question}
 
 
-def _central(holdings: Holdings, name: str) -> list[Series]:
+def _central(holdings: Snapshot, name: str) -> list[Series]:
     return [each for each in holdings.named(name) if each.collection.model is Model.CENTRAL]
 
 
-def _chosen(holdings: Holdings, name: str, fingerprint: str) -> Series:
+def _chosen(holdings: Snapshot, name: str, fingerprint: str) -> Series:
     found = _central(holdings, name)
     if not found:
         raise QueryError("collection", name, "its model is local: read its answers")
@@ -146,7 +146,7 @@ def _journal(standing: SeriesReleases) -> dict[str, Any]:
     }
 
 
-def _states(holdings: Holdings, series: Series) -> list[str]:
+def _states(holdings: Snapshot, series: Series) -> list[str]:
     """Return for each period whether it can be released."""
     oldest_open, _ = series.taken(holdings.today)
     return [

@@ -1,8 +1,8 @@
 """Bodies to sheets: fast where a body is plainly right, by `veilcount_shared` where it is not."""
 
-from .columns import Body as Body
-from .columns import Sheet as Sheet
-from .decode import TooLarge as TooLarge
-from .decode import Unsupported as Unsupported
+from .columns import DecodedBody as DecodedBody
+from .columns import ReportColumns as ReportColumns
+from .decode import BodyTooLarge as BodyTooLarge
+from .decode import UnsupportedBody as UnsupportedBody
 from .decode import read_body as read_body
 from .decode import too_large as too_large

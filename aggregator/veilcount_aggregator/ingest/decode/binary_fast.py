@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veilcount_shared.collection.validation import MAX_CELLS, MAX_SLOTS
 from veilcount_shared.report import MAX_MESSAGE, MAX_REPORTS, PSEUDONYM_BYTES
 
-from .columns import Body, Sheet
+from .columns import DecodedBody, ReportColumns
 
 _BEGINNING = b"VC\x01"  # the letters and the version
 _HEAD = Struct(">3sBB")  # those, the flags, the number of series
@@ -36,7 +36,7 @@ class _Series(NamedTuple):
     width: int
 
 
-def read_packed(body: bytes) -> Body | None:
+def read_packed(body: bytes) -> DecodedBody | None:
     """Return the body if it is surely right and has reports."""
     if len(body) < _HEAD.size:
         return None
@@ -49,7 +49,7 @@ def read_packed(body: bytes) -> Body | None:
     if losses or not 1 <= reports <= MAX_REPORTS or not _sound(series):
         return None
     sheets = _sheets(body, losses_at + _REPORTS.size, series, reports)
-    return None if sheets is None else Body(reports, sheets, test=flags == 1)
+    return None if sheets is None else DecodedBody(reports, sheets, test=flags == 1)
 
 
 def _sound(series: Sequence[_Series]) -> bool:
@@ -64,7 +64,7 @@ def _sound(series: Sequence[_Series]) -> bool:
 
 def _sheets(
     body: bytes, start: int, series: Sequence[_Series], reports: int
-) -> tuple[Sheet, ...] | None:
+) -> tuple[ReportColumns, ...] | None:
     """Return one sheet a series: in one view where all reports have one length, else gathered."""
     if len({each.width for each in series}) == 1:
         table = _table(series[0].width)
@@ -145,8 +145,8 @@ def _within(rows: Rows) -> bool:
     return bool(rows["slot"].max() < MAX_SLOTS and rows["segment"].max() < MAX_CELLS)
 
 
-def _sheet(series: _Series, places: Places, rows: Rows) -> Sheet:
-    return Sheet(
+def _sheet(series: _Series, places: Places, rows: Rows) -> ReportColumns:
+    return ReportColumns(
         series.name.hex(),
         places,
         rows["pseudonym"],

@@ -12,7 +12,7 @@ from veilcount_shared.report import Losses, Report
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class ReportColumns:
     """Columns of one length: what the wire says of each report of one series."""
 
     fingerprint: str
@@ -29,16 +29,16 @@ class Sheet:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class DecodedBody:
     """A batch as the intake wants it."""
 
     reports: int
-    sheets: tuple[Sheet, ...]
+    sheets: tuple[ReportColumns, ...]
     losses: Losses | None = None
     test: bool = False
 
 
-def sheets_of(reports: Sequence[Report]) -> tuple[Sheet, ...]:
+def sheets_of(reports: Sequence[Report]) -> tuple[ReportColumns, ...]:
     """Return the sheets of a batch's reports."""
     by_series: dict[str, list[int]] = {}
     for place, report in enumerate(reports):
@@ -49,8 +49,8 @@ def sheets_of(reports: Sequence[Report]) -> tuple[Sheet, ...]:
     )
 
 
-def _sheet(fingerprint: str, places: list[int], reports: list[Report]) -> Sheet:
-    return Sheet(
+def _sheet(fingerprint: str, places: list[int], reports: list[Report]) -> ReportColumns:
+    return ReportColumns(
         fingerprint,
         np.array(places, np.intp),
         _matrix([report.pseudonym for report in reports]),

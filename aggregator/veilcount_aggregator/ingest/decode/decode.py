@@ -13,7 +13,7 @@ from veilcount_shared.report import Batch
 from veilcount_shared.wire import JSON_TYPE, MAX_BODY, PACKED_TYPE, decode_json, decode_packed
 
 from .binary_fast import read_packed
-from .columns import Body, sheets_of
+from .columns import DecodedBody, sheets_of
 from .json_fast import read_text
 
 GZIP = "gzip"
@@ -30,31 +30,31 @@ _LONG_NUMBER = b":" + b"9" * 200
 _MOST_LONG_NUMBERS = 20
 
 
-class Unsupported(WireError):
+class UnsupportedBody(WireError):
     """A body in a type or a coding that is not read here."""
 
 
-class TooLarge(WrongLength):
+class BodyTooLarge(WrongLength):
     """A body that is longer than any batch."""
 
 
-def read_body(content_type: str, encoding: str, raw: bytes) -> Body:
+def read_body(content_type: str, encoding: str, raw: bytes) -> DecodedBody:
     """Return what a body says; the two headers are as they were sent, or empty."""
     kind = content_type.partition(";")[0].strip().lower()
     coding = encoding.strip().lower()
     if kind == PACKED_TYPE:
         if coding not in _PLAIN:  # the protocol's own reason
             why = "a packed body is never compressed: its length would depend on its messages"
-            raise Unsupported("Content-Encoding", why)
+            raise UnsupportedBody("Content-Encoding", why)
         return read_packed(_fitting(raw)) or _body(decode_packed(raw))
     if kind == JSON_TYPE:
         body = _fitting(_plain(coding, raw))
         return read_text(body) or _body(decode_json(_uncrowded(body)))
-    raise Unsupported("Content-Type", f"give {JSON_TYPE} or {PACKED_TYPE}")
+    raise UnsupportedBody("Content-Type", f"give {JSON_TYPE} or {PACKED_TYPE}")
 
 
-def _body(batch: Batch) -> Body:
-    return Body(len(batch.reports), sheets_of(batch.reports), batch.losses, batch.test)
+def _body(batch: Batch) -> DecodedBody:
+    return DecodedBody(len(batch.reports), sheets_of(batch.reports), batch.losses, batch.test)
 
 
 def _fitting(body: bytes) -> bytes:
@@ -63,16 +63,16 @@ def _fitting(body: bytes) -> bytes:
     return body
 
 
-def too_large() -> TooLarge:
+def too_large() -> BodyTooLarge:
     """Return the error of a body whose length alone refuses it."""
-    return TooLarge("body", f"{MAX_BODY:,} bytes at most")
+    return BodyTooLarge("body", f"{MAX_BODY:,} bytes at most")
 
 
 def _plain(coding: str, raw: bytes) -> bytes:
     if coding in _PLAIN:
         return raw
     if coding != GZIP:
-        raise Unsupported("Content-Encoding", f"give none, or {GZIP}")
+        raise UnsupportedBody("Content-Encoding", f"give none, or {GZIP}")
     stream = zlib.decompressobj(_GZIP_WINDOW)
     try:
         body = stream.decompress(raw, MAX_BODY + 1)  # never further: a bomb stays packed

@@ -27,7 +27,7 @@ from veilcount_shared.report import (
     PSEUDONYM_BYTES,
 )
 
-from .columns import Body, Sheet
+from .columns import DecodedBody, ReportColumns
 
 Bytes = NDArray[np.uint8]
 
@@ -69,7 +69,7 @@ class LossesText(Struct, forbid_unknown_fields=True):
     corrupt: Bucket
 
 
-class BatchText(Struct, forbid_unknown_fields=True):
+class JsonBatch(Struct, forbid_unknown_fields=True):
     """What one request carries: reports, or the losses of one series."""
 
     version: Literal[1]
@@ -79,13 +79,13 @@ class BatchText(Struct, forbid_unknown_fields=True):
     padding: Annotated[str, _shaped("^0*$", 0, MAX_PADDING)] | UnsetType = UNSET
 
 
-_decode = msgspec.json.Decoder(BatchText).decode
+_decode = msgspec.json.Decoder(JsonBatch).decode
 _is_fingerprint = re.compile("[0-9a-f]{64}").fullmatch
 _KEYS_OF_REPORT = len(ReportText.__struct_fields__)
 _TO_STANDARD = bytes.maketrans(b"-_+/=", b"+/!!!")  # ! is no letter of any base64
 
 
-def read_text(body: bytes) -> Body | None:
+def read_text(body: bytes) -> DecodedBody | None:
     """Return the body if it is surely right and has reports."""
     if not body.isascii() or b"\\" in body:
         return None
@@ -98,16 +98,18 @@ def read_text(body: bytes) -> Body | None:
     if body.count(b":") != _keys(batch):
         return None
     sheets = _sheets(batch.reports)
-    return None if sheets is None else Body(len(batch.reports), sheets, test=batch.test is True)
+    return (
+        None if sheets is None else DecodedBody(len(batch.reports), sheets, test=batch.test is True)
+    )
 
 
-def _keys(batch: BatchText) -> int:
+def _keys(batch: JsonBatch) -> int:
     """Return how many keys were read."""
     said = sum(each is not UNSET for each in (batch.test, batch.losses, batch.padding))
     return 2 + said + _KEYS_OF_REPORT * len(batch.reports)
 
 
-def _sheets(reports: Sequence[ReportText]) -> tuple[Sheet, ...] | None:
+def _sheets(reports: Sequence[ReportText]) -> tuple[ReportColumns, ...] | None:
     names = [report.fingerprint for report in reports]
     if names.count(names[0]) == len(names):  # the commonest by far
         places = {names[0]: list(range(len(names)))}
@@ -124,12 +126,12 @@ def _sheets(reports: Sequence[ReportText]) -> tuple[Sheet, ...] | None:
     return tuple(sheets)
 
 
-def _sheet(name: str, places: list[int], reports: Sequence[ReportText]) -> Sheet | None:
+def _sheet(name: str, places: list[int], reports: Sequence[ReportText]) -> ReportColumns | None:
     pseudonyms = _matrix([report.pseudonym for report in reports])
     messages = _matrix([report.message for report in reports])
     if not _is_fingerprint(name) or pseudonyms is None or messages is None:
         return None
-    return Sheet(
+    return ReportColumns(
         name,
         np.array(places, np.intp),
         pseudonyms,

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from wsgiref.types import WSGIApplication
 
-from ...structured_logging import Faults
+from ...structured_logging import FaultLog
 from .frames import PIECE, BrokenChannel, Channel, Kind, to_environ
 
 NAME = "vc-analysis"  # as `ps` and `top` show it
@@ -85,7 +85,7 @@ class AnalysisServer:
         """Answer what comes at this listener."""
         self._listener = listener
         self._application = application
-        self._faults = Faults(time.monotonic)
+        self._faults = FaultLog(time.monotonic)
         self._lock = threading.Lock()
         self._working: dict[int, Work] = {}
 
@@ -133,7 +133,7 @@ class AnalysisServer:
 class Work:
     """One request: read, computed, answered."""
 
-    def __init__(self, channel: Channel, application: WSGIApplication, faults: Faults) -> None:
+    def __init__(self, channel: Channel, application: WSGIApplication, faults: FaultLog) -> None:
         """Answer over this channel."""
         self._faults = faults
         self._channel = channel

@@ -16,7 +16,7 @@ from redis.exceptions import ResponseError
 
 from ...errors import StoreError, StoreUnfit
 from ..interface import Weakness
-from .connections import Server, Wait, ask_each
+from .connections import RedisNode, Wait, ask_each
 
 OLDEST = 7  # the first with functions
 WAITAOF = (7, 2)  # the first version with that command
@@ -54,7 +54,7 @@ _SECTIONS = ("server", "replication", "persistence", "commandstats")
 class Node:
     """What one server says of itself."""
 
-    server: Server
+    server: RedisNode
     info: Mapping[str, str]
     settings: Mapping[str, str] | None  # None: this user may not see them
     replicas: tuple[tuple[str, int], ...] = field(default=())  # those that are connected
@@ -77,7 +77,7 @@ class Node:
         return self.info.get("cmdstat_config|set", "")
 
 
-def read(servers: Sequence[Server]) -> list[Node]:
+def read(servers: Sequence[RedisNode]) -> list[Node]:
     """Ask servers for all that is judged here, at once; those that do not answer are left out."""
     words = [*(("INFO", section) for section in _SECTIONS), ("CONFIG", "GET", *SETTINGS)]
     answers = ask_each([(server, each) for server in servers for each in words], Wait.PROBE)
@@ -89,7 +89,7 @@ def read(servers: Sequence[Server]) -> list[Node]:
     ]
 
 
-def _node(server: Server, answers: Sequence[Any]) -> Node:
+def _node(server: RedisNode, answers: Sequence[Any]) -> Node:
     *told, settings = answers
     lines = b"\n".join(each for each in told if isinstance(each, bytes)).decode().splitlines()
     pairs = (line.partition(":") for line in lines if ":" in line)
@@ -106,7 +106,7 @@ def settings_of(answer: Any) -> dict[str, str] | None:
     return dict(zip(words[::2], words[1::2], strict=True))
 
 
-def refuse_old(server: Server, info: Mapping[str, str]) -> None:
+def refuse_old(server: RedisNode, info: Mapping[str, str]) -> None:
     """Refuse what has no functions. A server that hides its version is not refused."""
     version = info.get("redis_version", f"{OLDEST}")
     if int(version.split(".")[0]) < OLDEST:
@@ -114,7 +114,7 @@ def refuse_old(server: Server, info: Mapping[str, str]) -> None:
 
 
 def weak_settings(
-    server: Server, settings: Mapping[str, str], *, durable: bool
+    server: RedisNode, settings: Mapping[str, str], *, durable: bool
 ) -> Iterator[Weakness]:
     """Yield each setting with which the server may not keep a store."""
     for name, needed in (KEEPING | (DURABLE if durable else {})).items():
@@ -126,7 +126,7 @@ def weak_settings(
             yield weakness(server, name, settings[name], needed)
 
 
-def weak_syncing(server: Server, settings: Mapping[str, str]) -> Weakness | None:
+def weak_syncing(server: RedisNode, settings: Mapping[str, str]) -> Weakness | None:
     """Return the first setting for which the last write may not be on the disk."""
     for name, needed in DURABLE.items():
         if settings.get(name) != needed.value:
@@ -134,7 +134,7 @@ def weak_syncing(server: Server, settings: Mapping[str, str]) -> Weakness | None
     return None
 
 
-def weakness(server: Server, name: str, value: str, needed: Needed) -> Weakness:
+def weakness(server: RedisNode, name: str, value: str, needed: Needed) -> Weakness:
     """Return what is wrong with a setting, and the command that mends it."""
     fix = (
         f"Run: redis-cli -h {server.host[0]} -p {server.host[1]} CONFIG SET {name} {needed.value}"

@@ -26,7 +26,7 @@ from redis.retry import Retry
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from .circuit_breaker import Breaker
 from .error_mapping import BROKEN, gone, said
-from .url import Address
+from .url import RedisUrl
 
 CONNECTIONS = 1 << 16
 GRACE_SECONDS = 0.05  # for a server that had as long as another that did not answer
@@ -58,19 +58,22 @@ TIMEOUTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class RedisNode:
     """One Redis server: its circuit breaker, and its idle connections by what waits for them."""
 
     host: Host
-    address: Address = field(repr=False)
+    address: RedisUrl = field(repr=False)
     breaker: Breaker = field(repr=False)
-    examine: Callable[[Server], object] = field(repr=False)  # raises StoreUnfit
+    examine: Callable[[RedisNode], object] = field(repr=False)  # raises StoreUnfit
     pools: dict[Wait, redis.ConnectionPool] = field(default_factory=dict, repr=False)
 
     @classmethod
     def at(
-        cls, host: Host, address: Address, examine: Callable[[Server], object] = lambda _: None
-    ) -> Server:
+        cls,
+        host: Host,
+        address: RedisUrl,
+        examine: Callable[[RedisNode], object] = lambda _: None,
+    ) -> RedisNode:
         """Get ready to ask one; nothing is sent yet. One that was away is examined first."""
         return cls(host, address, Breaker("{}:{}".format(*host)), examine)
 
@@ -142,7 +145,7 @@ class Server:
         )
 
 
-def ask_each(asked: Sequence[tuple[Server, Words]], wait: Wait = Wait.READ) -> list[Any]:
+def ask_each(asked: Sequence[tuple[RedisNode, Words]], wait: Wait = Wait.READ) -> list[Any]:
     """Return all answers, in order. In place of one that did not come: a StoreError that says why;
     an answer that is an error: as Redis said it.
     """
@@ -166,7 +169,7 @@ def ask_each(asked: Sequence[tuple[Server, Words]], wait: Wait = Wait.READ) -> l
     return answers
 
 
-def ask_together(asked: Sequence[tuple[Server, Words]], wait: Wait = Wait.READ) -> list[Any]:
+def ask_together(asked: Sequence[tuple[RedisNode, Words]], wait: Wait = Wait.READ) -> list[Any]:
     """Return all answers, in order; one that is an error as such. StoreError: one did not come."""
     answers = ask_each(asked, wait)
     for answer in answers:
@@ -178,7 +181,7 @@ def ask_together(asked: Sequence[tuple[Server, Words]], wait: Wait = Wait.READ) 
 class _Call:
     """Some commands to one server, on one connection."""
 
-    def __init__(self, server: Server, wait: Wait, commands: Sequence[Words]) -> None:
+    def __init__(self, server: RedisNode, wait: Wait, commands: Sequence[Words]) -> None:
         self._server = server
         self._wait = wait
         self._commands = commands

@@ -19,10 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from ...errors import StoreUnfit
-from ..interface import Durability, Durable, Weakness
+from ..interface import CommitMode, Durability, Weakness
 from .config_check import IS_DURABLE, WAITAOF, Node, read, unseen, weak_settings
-from .connections import Host, Server
-from .shard_client import Servers
+from .connections import Host, RedisNode
+from .shard_client import ShardClient
 
 AGAIN_SECONDS = 0.5  # between two looks for requests that are refused
 MOST_REPLICAS_AT_ONCE = 64
@@ -41,9 +41,9 @@ class AppendOnly(NamedTuple):
 class DurabilityMonitor:
     """Whether what these servers acknowledge is durable. For any thread."""
 
-    def __init__(self, servers: Servers, seconds: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, servers: ShardClient, seconds: Callable[[], float] = time.monotonic) -> None:
         """Examine nothing yet; `seconds` is a clock that never goes back."""
-        self.found = Durability(Durable.UNKNOWN, "not examined yet")
+        self.found = Durability(CommitMode.UNKNOWN, "not examined yet")
         self.settings_are_seen = False
         self.has_waitaof = False
         self._servers = servers
@@ -52,7 +52,7 @@ class DurabilityMonitor:
         self._looked = seconds()
         self._suspected = False
         self._files: dict[Host, AppendOnly] = {}
-        self._replicas: dict[Host, Server] = {}
+        self._replicas: dict[Host, RedisNode] = {}
         self._replicas_looked = -REPLICA_SECONDS
         self._of_replicas: dict[Host, tuple[Weakness, ...]] = {}
         self._blocking: dict[Host, Weakness] = {}
@@ -120,16 +120,16 @@ class DurabilityMonitor:
         weaknesses = tuple(each for several in found.values() for each in several)
         self.found = Durability(durable, why, weaknesses, len(blocking) == len(nodes))
 
-    def _verdict(self, nodes: list[Node]) -> tuple[Durable, str]:
+    def _verdict(self, nodes: list[Node]) -> tuple[CommitMode, str]:
         address = self._servers.address
         for weakness in self._blocking.values():
-            return Durable.NO, weakness.what
+            return CommitMode.NO, weakness.what
         if not address.durable:
-            return Durable.NO, "durability=relaxed: whatever Redis is set to"
+            return CommitMode.NO, "durability=relaxed: whatever Redis is set to"
         if why := unseen(nodes):
-            return Durable.UNKNOWN, why
+            return CommitMode.UNKNOWN, why
         replicas = f", {address.replicas} replicas confirm" if address.replicas else ""
-        return Durable.YES, IS_DURABLE + replicas
+        return CommitMode.YES, IS_DURABLE + replicas
 
     def _of(self, node: Node) -> Iterator[Weakness]:
         address = self._servers.address
@@ -170,7 +170,7 @@ class DurabilityMonitor:
     def _of_replica(self, host: Host) -> Iterator[Weakness]:
         """Yield what is wrong with a replica. Where its word is waited for, it has to be good."""
         address = self._servers.address
-        server = self._replicas.setdefault(host, Server.at(host, address))
+        server = self._replicas.setdefault(host, RedisNode.at(host, address))
         for node in read([server]):  # none: not to be reached from here, or by this user
             if node.settings is None:
                 return

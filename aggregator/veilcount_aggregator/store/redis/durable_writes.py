@@ -31,7 +31,7 @@ from .config_check import DURABLE, settings_of, weak_syncing
 from .connections import Host, Wait, Words
 from .durability import DurabilityMonitor
 from .error_mapping import repeatable
-from .shard_client import Command, Servers
+from .shard_client import Command, ShardClient
 
 WAIT_MILLISECONDS = 1500  # less than a commit waits for an answer, more than most stalls of a disk
 CONFIG_GET: Words = ("CONFIG", "GET", *DURABLE)
@@ -41,7 +41,7 @@ CONFIG, WAIT, WAITAOF = "CONFIG", "WAIT", "WAITAOF"
 class ConfirmedServers:
     """Servers whose answers to writes are passed on only once the writes are durable."""
 
-    def __init__(self, servers: Servers, monitor: DurabilityMonitor) -> None:
+    def __init__(self, servers: ShardClient, monitor: DurabilityMonitor) -> None:
         """Ask these; nothing is asked while the monitor finds them unfit."""
         self._servers = servers
         self._monitor = monitor

@@ -11,7 +11,14 @@ from redis.exceptions import (
     ResponseError,
 )
 
-from ...errors import NotDue, StoreError, StoreFenced, StoreFull, StoreUnavailable, StoreUnfit
+from ...errors import (
+    RetentionTooEarly,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+    StoreUnfit,
+)
 
 #: how an error begins: Redis sends the library's own words on
 _FENCED = "FENCED"
@@ -60,13 +67,13 @@ def said(place: str, error: Exception) -> StoreError:
 def _refused(place: str, text: str) -> StoreError | None:
     """Return what a function of the library means by its own error, if it is one."""
     if text.startswith(_FENCED):
-        return StoreFenced("the store is fenced: it was copied, or is being copied, to another")
+        return StoreReadOnly("the store is fenced: it was copied, or is being copied, to another")
     if text.startswith(_ANEW):
         return StoreUnfit(
             f"Redis at {place} is not the store that was opened: it was emptied or replaced"
         )
     if text.startswith(_NOT_DUE):
-        return NotDue(
+        return RetentionTooEarly(
             f"Redis at {place} drops nothing yet, since by its own clock it is too early: compare"
             " the clocks with `veilcount doctor`"
         )

@@ -26,10 +26,10 @@ from ..interface import (
     ROW_BYTES,
     UNDECIDED,
     Codes,
-    Notes,
     Numbers,
     Quota,
-    Spends,
+    SeriesReports,
+    ServiceCounts,
     refusal_notes,
 )
 from ..memory_limit import PAGE, share
@@ -49,7 +49,7 @@ Chosen = NDArray[np.intp]
 class Sheet:
     """All reports of one series in a group, and what is expected of each."""
 
-    spends: Spends
+    spends: SeriesReports
     rooms: Numbers  # of each report's request
     quotas: Sequence[Quota]
     charged: Numbers  # each report's quota, counted from 1; 0: none
@@ -146,7 +146,7 @@ class Part:
 
     shard: int
     leaves: Sequence[Leaf]
-    notes: Notes
+    notes: ServiceCounts
     limits: ShardLimits
     refusals: int = 0  # answers that memory ended
 

@@ -14,7 +14,7 @@ from ...errors import StoreUnfit
 from .connections import Wait
 from .lua_library import call
 from .row_permutation import Scatter
-from .shard_client import Command, Servers
+from .shard_client import Command, ShardClient
 
 FORMAT = b"2"
 SLOTS = 16384
@@ -54,7 +54,7 @@ class Root:
         return some
 
 
-def find_root(servers: Servers, *, make: bool) -> Root:
+def find_root(servers: ShardClient, *, make: bool) -> Root:
     """Return the root of the store that is there, or make one if asked to."""
     asked = Command(SHELF, ("HGETALL", SHELF + b":root"))
     kept = _fields(servers.ask_one(asked, Wait.COMMIT))
@@ -67,7 +67,7 @@ def find_root(servers: Servers, *, make: bool) -> Root:
     return root_from(servers, kept)
 
 
-def _make(servers: Servers) -> dict[bytes, bytes]:
+def _make(servers: ShardClient) -> dict[bytes, bytes]:
     """Lay the root, then the shards, then say that it is done: whoever is stopped starts again."""
     shards = servers.address.shards or (SHARDS if servers.address.cluster else 1)
     given = {
@@ -84,7 +84,7 @@ def _make(servers: Servers) -> dict[bytes, bytes]:
     return kept
 
 
-def root_from(servers: Servers, kept: dict[bytes, bytes]) -> Root:
+def root_from(servers: ShardClient, kept: dict[bytes, bytes]) -> Root:
     """Return the root of the fields that are kept, or refuse what this version cannot read."""
     if kept[b"format"] != FORMAT:
         raise StoreUnfit(

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...errors import StoreError, StoreUnavailable
 from ..coalesce import concatenated
-from ..interface import Codes, Notes, Spends
+from ..interface import Codes, SeriesReports, ServiceCounts
 from .connections import Wait
 from .group_parts import Leaf, Part, Sheet, by_number
 from .identity import Root
@@ -29,7 +29,7 @@ TRIES = 50
 
 
 def commit(
-    servers: Asked, root: Root, limits: Limits, group: Sequence[Spends], notes: Notes
+    servers: Asked, root: Root, limits: Limits, group: Sequence[SeriesReports], notes: ServiceCounts
 ) -> list[Codes]:
     """Judge and count a group; each shard's part of it in one step, which fails by itself."""
     members = _by_series(group)
@@ -74,14 +74,14 @@ def _answering(servers: Asked, root: Root) -> int:
     return next(found, 0)
 
 
-def _by_series(group: Sequence[Spends]) -> Mapping[str, list[int]]:
+def _by_series(group: Sequence[SeriesReports]) -> Mapping[str, list[int]]:
     members: dict[str, list[int]] = {}
     for at, spends in enumerate(group):
         members.setdefault(spends.series.fingerprint, []).append(at)
     return members
 
 
-def _sheet(root: Root, group: Sequence[Spends]) -> Sheet:
+def _sheet(root: Root, group: Sequence[SeriesReports]) -> Sheet:
     spends = concatenated(group)
     rooms = np.repeat([each.room for each in group], [len(each) for each in group])
     names = root.scatter.names(spends.rows)
@@ -96,7 +96,7 @@ def _parts(
     root: Root,
     limits: Sequence[ShardLimits],
     sheets: Sequence[Sheet],
-    notes: Notes,
+    notes: ServiceCounts,
     alone: int,
 ) -> Iterator[Part]:
     """Notes stand in any shard: they go where something goes anyway, or alone to this one."""
@@ -114,7 +114,7 @@ def _parts(
 
 
 def _verdicts(
-    group: Sequence[Spends], members: Mapping[str, list[int]], sheets: Sequence[Sheet]
+    group: Sequence[SeriesReports], members: Mapping[str, list[int]], sheets: Sequence[Sheet]
 ) -> list[Codes]:
     """Return each sheet's verdicts to the columns it was joined from."""
     verdicts: dict[int, Codes] = {}

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from ...errors import StoreError
 from ..memory_limit import SHARE, UNLIMITED, series_cap, share
-from .connections import Host, Server, Wait, ask_each
+from .connections import Host, RedisNode, Wait, ask_each
 from .identity import Root
-from .shard_client import Servers
+from .shard_client import ShardClient
 
 SECONDS = 60.0
 UNKNOWN_SECONDS = 2.0  # while a server has not said yet what it has
@@ -34,7 +34,7 @@ class Limits:
     """The limits of one store, as this process knows them."""
 
     def __init__(
-        self, servers: Servers, root: Root, seconds: Callable[[], float] = time.monotonic
+        self, servers: ShardClient, root: Root, seconds: Callable[[], float] = time.monotonic
     ) -> None:
         """Ask when first needed."""
         self._servers = servers
@@ -78,7 +78,7 @@ class Limits:
         return [_share(self._memory.get(host, 0), shards[host]) for host in _hosts(owners)]
 
 
-def _hosts(servers: Sequence[Server]) -> list[Host]:
+def _hosts(servers: Sequence[RedisNode]) -> list[Host]:
     return [server.host for server in servers]
 
 

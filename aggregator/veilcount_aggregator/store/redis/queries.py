@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ..interface import Cell, Counters, Note
+from ..interface import Cell, Counters, ServiceCounter
 from ..memory_limit import PAGE
 from ..transfer_format import name
 from .identity import Root
 from .lua_library import call
-from .shard_client import Command, Servers
+from .shard_client import Command, ShardClient
 from .tally_pages import BIG_ENDIAN, Pages
 
 #: numbers that are asked for in one go: some 64 MB of answers
@@ -30,7 +30,7 @@ def key(base: bytes, *words: str) -> bytes:
 class Reader:
     """The figures of one store."""
 
-    def __init__(self, servers: Servers, root: Root) -> None:
+    def __init__(self, servers: ShardClient, root: Root) -> None:
         """Read from these servers."""
         self._servers = servers
         self._root = root
@@ -84,7 +84,7 @@ class Reader:
         """Return how many new rows each period has brought."""
         return {int(period): rows for period, rows in self._summed("fresh", fingerprint).items()}
 
-    def noted(self) -> dict[Note, int]:
+    def noted(self) -> dict[ServiceCounter, int]:
         """Return everything that was ever noted."""
         return {_note(words): times for words, times in self._summed("notes").items()}
 
@@ -153,6 +153,6 @@ def cell_of(text: str) -> Cell:
     return Cell(int(period), int(segment))
 
 
-def _note(text: str) -> Note:
+def _note(text: str) -> ServiceCounter:
     what, fingerprint, period, word = text.split("/", 3)
-    return Note(what, fingerprint, int(period), word)
+    return ServiceCounter(what, fingerprint, int(period), word)

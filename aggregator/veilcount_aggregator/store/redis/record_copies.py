@@ -23,7 +23,7 @@ from ...errors import StoreError, StoreUnavailable
 from ..interface import Records
 from .connections import Wait
 from .identity import Root, spread_bases
-from .shard_client import Command, Servers
+from .shard_client import Command, ShardClient
 
 COPIES = 16
 FIELDS = ("store", "generation", "digest", "content")
@@ -50,7 +50,9 @@ def bases() -> tuple[bytes, ...]:
     return spread_bases(b"copy", COPIES)
 
 
-def write(servers: Servers, root: Root, generation: int, records: Mapping[str, Records]) -> None:
+def write(
+    servers: ShardClient, root: Root, generation: int, records: Mapping[str, Records]
+) -> None:
     """Bring each master's copy up to date, as far as masters answer."""
     content = Content(root.fields(), {kind: dict(found) for kind, found in records.items()})
     encoded = msgspec.msgpack.encode(content)
@@ -74,7 +76,7 @@ def write(servers: Servers, root: Root, generation: int, records: Mapping[str, R
     servers.ask_each(commands, Wait.COMMIT)
 
 
-def read(servers: Servers) -> Copy:
+def read(servers: ShardClient) -> Copy:
     """Return the copy of the newest generation; StoreUnavailable: none can be read."""
     answers = servers.ask_each(
         [Command(base, ("HMGET", base, *FIELDS)) for base in bases()], Wait.COMMIT
@@ -86,7 +88,7 @@ def read(servers: Servers) -> Copy:
     return Copy(int(newest[1]), msgspec.msgpack.decode(newest[3], type=Content))
 
 
-def _one_a_master(servers: Servers) -> set[bytes]:
+def _one_a_master(servers: ShardClient) -> set[bytes]:
     """Return the first of the bases that each master has."""
     owned: dict[object, bytes] = {}
     for base in bases():

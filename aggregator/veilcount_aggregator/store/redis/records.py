@@ -8,16 +8,16 @@ from ..interface import Record, Records
 from .connections import Wait
 from .identity import SHELF, Root
 from .lua_library import call, pack, raw
-from .shard_client import Asked, Command, Servers
+from .shard_client import Asked, Command, ShardClient
 
 
-def generation(servers: Servers) -> int:
+def generation(servers: ShardClient) -> int:
     """Return how often the shelf has changed."""
     command = Command(SHELF, ("GET", SHELF + b":generation"))
     return int(servers.ask_one(command, Wait.COMMIT) or 0)  # requests wait for it
 
 
-def incarnation(servers: Servers) -> str:
+def incarnation(servers: ShardClient) -> str:
     """Return the run id and the replication id of the master that has the records.
 
     A process that was demoted and promoted again keeps its run id and gets a new replication id. It
@@ -27,20 +27,20 @@ def incarnation(servers: Servers) -> str:
     return found.decode()
 
 
-def records(servers: Servers, kind: str) -> Records:
+def records(servers: ShardClient, kind: str) -> Records:
     """Return the records of a kind."""
     key = SHELF + b":records:" + kind.encode()
     answer = servers.ask_one(Command(SHELF, ("HGETALL", key)))
     return {name.decode(): value for name, value in zip(answer[::2], answer[1::2], strict=True)}
 
 
-def record_keys(servers: Servers, kind: str) -> frozenset[str]:
+def record_keys(servers: ShardClient, kind: str) -> frozenset[str]:
     """Return the keys of the records of a kind."""
     answer = servers.ask_one(Command(SHELF, ("HKEYS", SHELF + b":records:" + kind.encode())))
     return frozenset(name.decode() for name in answer)
 
 
-def records_at(servers: Servers, kind: str, keys: Collection[str]) -> Records:
+def records_at(servers: ShardClient, kind: str, keys: Collection[str]) -> Records:
     """Return the records of a kind under some keys."""
     if not keys:
         return {}
@@ -50,7 +50,7 @@ def records_at(servers: Servers, kind: str, keys: Collection[str]) -> Records:
     return {key: value for key, value in zip(asked, answer, strict=True) if value is not None}
 
 
-def kinds(servers: Servers) -> list[str]:
+def kinds(servers: ShardClient) -> list[str]:
     """Return the kinds of which there are records."""
     return sorted(
         kind.decode() for kind in servers.ask_one(Command(SHELF, ("SMEMBERS", SHELF + b":kinds")))
@@ -73,13 +73,13 @@ def packed(given: Iterable[Record]) -> bytes:
     return pack(parts)
 
 
-def fence(servers: Servers, root: Root, *, on: bool) -> None:
+def fence(servers: ShardClient, root: Root, *, on: bool) -> None:
     """Close the store for what would change it, or open it; the shelf closes first, opens last."""
     bases = (SHELF, *root.bases) if on else (*root.bases, SHELF)
     for base in bases:
         servers.ask_one(Command(base, call("fence", base, int(on))))
 
 
-def fenced(servers: Servers) -> bool:
+def fenced(servers: ShardClient) -> bool:
     """Whether it is closed."""
     return bool(servers.ask_one(Command(SHELF, ("EXISTS", SHELF + b":fence"))))

@@ -9,12 +9,12 @@ from .connections import Wait, ask_each
 from .identity import Root
 from .lua_library import call
 from .queries import Reader
-from .shard_client import Command, Servers
+from .shard_client import Command, ShardClient
 
 BUCKETS_AT_ONCE = 1000  # to be freed: a millisecond
 
 
-def times(servers: Servers) -> list[datetime]:
+def times(servers: ShardClient) -> list[datetime]:
     """Return the time of each server that answers, or raise StoreUnavailable: none does."""
     asked = [(server, ("TIME",)) for server in servers.all()]
     answers = ask_each(asked, Wait.PROBE)
@@ -24,17 +24,17 @@ def times(servers: Servers) -> list[datetime]:
     return found
 
 
-def mark(servers: Servers, root: Root, fingerprint: str, epochs: int, due: datetime) -> int:
+def mark(servers: ShardClient, root: Root, fingerprint: str, epochs: int, due: datetime) -> int:
     """Mark the first epochs of a series as dropped; return how many were not before."""
     return _each(servers, root, "drop", fingerprint, epochs, int(due.timestamp()))
 
 
-def restore(servers: Servers, root: Root, fingerprint: str) -> int:
+def restore(servers: ShardClient, root: Root, fingerprint: str) -> int:
     """Take the marks of a series back as far as its rows are whole; return how many epochs."""
     return _each(servers, root, "restore", fingerprint)
 
 
-def sweep(servers: Servers, root: Root, fingerprint: str, kept: timedelta) -> None:
+def sweep(servers: ShardClient, root: Root, fingerprint: str, kept: timedelta) -> None:
     """Delete the rows of the epochs that were dropped so long ago, some buckets at a time."""
     errors = []
     for base in root.bases:
@@ -47,7 +47,7 @@ def sweep(servers: Servers, root: Root, fingerprint: str, kept: timedelta) -> No
         raise errors[0]
 
 
-def _free(servers: Servers, root: Root, base: bytes, fingerprint: str, epochs: int) -> None:
+def _free(servers: ShardClient, root: Root, base: bytes, fingerprint: str, epochs: int) -> None:
     """Free what the rows of the first epochs took in one shard."""
     for epoch in Reader(servers, root).held(base, fingerprint):
         words = call("sweep", base, root.store, fingerprint, epoch, BUCKETS_AT_ONCE)
@@ -55,7 +55,7 @@ def _free(servers: Servers, root: Root, base: bytes, fingerprint: str, epochs: i
             pass
 
 
-def _each(servers: Servers, root: Root, name: str, *given: str | int) -> int:
+def _each(servers: ShardClient, root: Root, name: str, *given: str | int) -> int:
     """Call a function in every shard; return the greatest answer.
 
     A shard that is away keeps none from doing its part; then the call fails, to be repeated.

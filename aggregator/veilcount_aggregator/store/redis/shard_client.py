@@ -16,11 +16,11 @@ from redis.exceptions import ResponseError
 
 from ...errors import StoreError, StoreUnavailable
 from .circuit_breaker import State
-from .connections import Host, Server, Wait, Words, ask_each, ask_together
+from .connections import Host, RedisNode, Wait, Words, ask_each, ask_together
 from .error_mapping import forgotten, loaded_already, moved, said
 from .lua_library import source
 from .slot_discovery import Topology, ask_slots, likely_first
-from .url import Address
+from .url import RedisUrl
 
 LOOK_SECONDS = 0.5  # between two looks at who has which keys, while a server is away
 
@@ -46,34 +46,34 @@ class Asked(Protocol):
         """Whether the server of a base answered when it was asked last."""
 
 
-class Servers:
+class ShardClient:
     """Who has which keys, as far as is known."""
 
     def __init__(
-        self, address: Address, examine: Callable[[Server], object] = lambda _: None
+        self, address: RedisUrl, examine: Callable[[RedisNode], object] = lambda _: None
     ) -> None:
         """Begin with the servers of the URL; `examine` is called with one that came back."""
         self.address = address
         self._examine = examine
-        self._known: dict[Host, Server] = {}
+        self._known: dict[Host, RedisNode] = {}
         for host in address.hosts:
             self._server(host)
         self._topology = Topology()
         self._doubtful = address.cluster
         self._looking = threading.Lock()
         self._looked = -LOOK_SECONDS
-        self._answered: Server | None = None
+        self._answered: RedisNode | None = None
 
     # -- which servers there are ---------------------------------------------------------------
 
-    def all(self) -> list[Server]:
+    def all(self) -> list[RedisNode]:
         """Return every server that has keys, also those that are away."""
         if not self.address.cluster:
             return list(self._known.values())
         self._look_if_doubtful()
         return self._topology.servers()
 
-    def reachable(self) -> list[Server]:
+    def reachable(self) -> list[RedisNode]:
         """Return the servers that answer now; StoreUnavailable: there is none."""
         servers = self.all()
         answers = ask_each([(server, ("PING",)) for server in servers], Wait.PROBE)
@@ -83,7 +83,7 @@ class Servers:
             raise next(answer for answer in answers if isinstance(answer, StoreError))
         return found
 
-    def owner(self, base: bytes) -> Server:
+    def owner(self, base: bytes) -> RedisNode:
         """Return the server that has the keys of a base, also where it is away."""
         if not self.address.cluster:
             return next(iter(self._known.values()))
@@ -94,7 +94,7 @@ class Servers:
             raise StoreUnavailable("no server of the cluster has the slot of a shard at the moment")
         return owner
 
-    def first_of(self, owner: Server, bases: Sequence[bytes]) -> int:
+    def first_of(self, owner: RedisNode, bases: Sequence[bytes]) -> int:
         """Return the first of these bases that a server has: it names the server's commits."""
         if not self.address.cluster:
             return 0
@@ -158,7 +158,7 @@ class Servers:
     def _ask(self, commands: Sequence[Command], wait: Wait) -> list[Any]:
         """Return the answers as they come, errors in their place."""
         answers: list[Any] = [None] * len(commands)
-        asked: list[tuple[int, Server]] = []
+        asked: list[tuple[int, RedisNode]] = []
         for at, command in enumerate(commands):
             try:
                 asked.append((at, self.owner(command.base)))
@@ -219,13 +219,13 @@ class Servers:
         slots = [(first, last, self._server(host)) for (first, last), host in ranges]
         self._topology, self._doubtful = Topology(slots), False
 
-    def _server(self, host: Host) -> Server:
+    def _server(self, host: Host) -> RedisNode:
         if host not in self._known:
-            self._known[host] = Server.at(host, self.address, self._examine)
+            self._known[host] = RedisNode.at(host, self.address, self._examine)
         return self._known[host]
 
 
-def _load_library(server: Server) -> None:
+def _load_library(server: RedisNode) -> None:
     """Give one server the functions; another process may have done so a moment ago."""
     (answer,) = ask_together([(server, ("FUNCTION", "LOAD", source()))])
     if isinstance(answer, ResponseError) and not loaded_already(answer):

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
-from ..interface import Health, Shard
-from .connections import Host, Server, Wait, ask_each
+from ..interface import ShardHealth, StoreHealth
+from .connections import Host, RedisNode, Wait, ask_each
 from .durability import DurabilityMonitor
 from .identity import SHELF, Root
-from .shard_client import Command, Servers
+from .shard_client import Command, ShardClient
 
 RECORDS = "records"
 GONE = "a part of the store is gone: it was emptied or replaced"
@@ -29,18 +29,18 @@ class Seen:
     """One shard as it was found."""
 
     name: str
-    server: Server | None  # None: no server is known to have its slot
+    server: RedisNode | None  # None: no server is known to have its slot
     error: StoreError | None
     fenced: bool = False
     info: Info | None = None
 
-    def shard(self) -> Shard:
+    def shard(self) -> ShardHealth:
         """Return what an operator wants to know of it."""
         state = self.server.breaker.state if self.server else "unknown"
         why = str(self.error or "")
         if self.info is None:
-            return Shard(self.name, self.error is None, state, why)
-        return Shard(
+            return ShardHealth(self.name, self.error is None, state, why)
+        return ShardHealth(
             self.name,
             self.error is None,
             state,
@@ -53,7 +53,7 @@ class Seen:
         )
 
 
-def look(servers: Servers, root: Root, monitor: DurabilityMonitor) -> list[Seen]:
+def look(servers: ShardClient, root: Root, monitor: DurabilityMonitor) -> list[Seen]:
     """Return how the records and each shard are."""
     bases = {RECORDS: SHELF} | {str(shard): base for shard, base in enumerate(root.bases)}
     asked = [Command(base, ("MGET", base, base + b":fence")) for base in bases.values()]
@@ -70,7 +70,7 @@ def look(servers: Servers, root: Root, monitor: DurabilityMonitor) -> list[Seen]
     ]
 
 
-def store_health(servers: Servers, root: Root, monitor: DurabilityMonitor) -> Health:
+def store_health(servers: ShardClient, root: Root, monitor: DurabilityMonitor) -> StoreHealth:
     """Return how the store is; raise where no shard takes reports, unless it is not durable."""
     records, *shards = look(servers, root, monitor)
     serving = [seen for seen in shards if seen.error is None]
@@ -81,7 +81,7 @@ def store_health(servers: Servers, root: Root, monitor: DurabilityMonitor) -> He
     if serving and len(serving) < len(shards):
         why = f"{len(serving)} of {len(shards)} shards take reports; {why}"
     asked = [records] if records.error is None else serving
-    return Health(
+    return StoreHealth(
         "redis-cluster" if servers.address.cluster else "redis",
         durability.durable,
         why,
@@ -93,7 +93,7 @@ def store_health(servers: Servers, root: Root, monitor: DurabilityMonitor) -> He
     )
 
 
-def answering(servers: Servers, root: Root) -> tuple[bytes, ...]:
+def answering(servers: ShardClient, root: Root) -> tuple[bytes, ...]:
     """Return the bases of the shards that answer now; StoreUnavailable: none does."""
     answers = servers.ask_each([Command(base, ("GET", base)) for base in root.bases], Wait.PROBE)
     found = tuple(
@@ -107,7 +107,7 @@ def answering(servers: Servers, root: Root) -> tuple[bytes, ...]:
 
 def _found(
     name: str,
-    server: Server | None,
+    server: RedisNode | None,
     answer: StoreError | Sequence[bytes | None],
     store: bytes,
     monitor: DurabilityMonitor,
@@ -130,14 +130,14 @@ def _answered(error: StoreError | None) -> bool:
     return not isinstance(error, StoreUnavailable)
 
 
-def _owner(servers: Servers, base: bytes) -> Server | None:
+def _owner(servers: ShardClient, base: bytes) -> RedisNode | None:
     try:
         return servers.owner(base)
     except StoreUnavailable:
         return None
 
 
-def _info(servers: Sequence[Server]) -> Mapping[Host, Info]:
+def _info(servers: Sequence[RedisNode]) -> Mapping[Host, Info]:
     """Return what each server says of its memory and its append-only file, where it says so."""
     sections = ("memory", "persistence")
     asked = [(server, ("INFO", section)) for server in servers for section in sections]

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from ...errors import StoreFenced, StoreUnavailable
+from ...errors import StoreReadOnly, StoreUnavailable
 from .connections import Words
-from .shard_client import Command, Servers
+from .shard_client import Command, ShardClient
 
 HELD_MILLISECONDS = 10_000
 RENEW_SECONDS = 2.0
@@ -30,7 +30,7 @@ Item = TypeVar("Item")
 class ShardFence:
     """The fence of one shard, held by one process for a short time."""
 
-    def __init__(self, servers: Servers, base: bytes) -> None:
+    def __init__(self, servers: ShardClient, base: bytes) -> None:
         """Name the shard."""
         self._servers = servers
         self._base = base
@@ -43,7 +43,9 @@ class ShardFence:
         """Hold it; raise at the end if it was lost meanwhile."""
         words = ("SET", self._key, self._token, "NX", "PX", HELD_MILLISECONDS)
         if self._servers.ask_one(Command(self._base, words)) is None:
-            raise StoreFenced("a shard is fenced already, by a copy or another backup: wait for it")
+            raise StoreReadOnly(
+                "a shard is fenced already, by a copy or another backup: wait for it"
+            )
         self._renewed = time.monotonic()
         try:
             yield

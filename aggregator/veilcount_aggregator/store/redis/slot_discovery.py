@@ -16,7 +16,7 @@ from redis.crc import key_slot
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from .circuit_breaker import State
-from .connections import TIMEOUTS, Host, Server, Wait
+from .connections import TIMEOUTS, Host, RedisNode, Wait
 
 NEXT_SECONDS = 0.2  # after which another node is asked too
 
@@ -27,10 +27,12 @@ Slots = list[tuple[tuple[int, int], Host]]
 class Topology:
     """Who has which slots, as one node told it."""
 
-    slots: Sequence[tuple[int, int, Server]] = ()
-    owners: dict[bytes, Server] = field(default_factory=dict)  # of base keys, as they are asked for
+    slots: Sequence[tuple[int, int, RedisNode]] = ()
+    owners: dict[bytes, RedisNode] = field(
+        default_factory=dict
+    )  # of base keys, as they are asked for
 
-    def owner(self, base: bytes) -> Server | None:
+    def owner(self, base: bytes) -> RedisNode | None:
         """Return the server that has a base's keys, if any has."""
         found = self.owners.get(base)
         if found is None:
@@ -41,17 +43,17 @@ class Topology:
                 self.owners[base] = found
         return found
 
-    def servers(self) -> list[Server]:
+    def servers(self) -> list[RedisNode]:
         """Return every server that has slots."""
         return list({server.host: server for _, _, server in self.slots}.values())
 
 
-def ask_slots(candidates: Sequence[Server]) -> tuple[Server, Slots]:
+def ask_slots(candidates: Sequence[RedisNode]) -> tuple[RedisNode, Slots]:
     """Return the first answer that comes, and the node that gave it.
 
     StoreUnfit: none came, since a node is of no cluster or refuses us; StoreUnavailable: none came.
     """
-    answers: SimpleQueue[tuple[Server, Slots | StoreError]] = SimpleQueue()
+    answers: SimpleQueue[tuple[RedisNode, Slots | StoreError]] = SimpleQueue()
     left, waiting = list(candidates), 0
     why = StoreError("none has slots")
     while left or waiting:
@@ -75,7 +77,7 @@ def ask_slots(candidates: Sequence[Server]) -> tuple[Server, Slots]:
     raise StoreUnavailable(f"no server of the cluster answers: {why}")
 
 
-def likely_first(servers: Sequence[Server], last: Server | None) -> list[Server]:
+def likely_first(servers: Sequence[RedisNode], last: RedisNode | None) -> list[RedisNode]:
     """Return servers in the order to ask them in: the last that answered, then those not away."""
     return sorted(servers, key=lambda each: (each.breaker.state != State.CLOSED, each is not last))
 
@@ -85,7 +87,7 @@ def _longest() -> float:
     return sum(TIMEOUTS[Wait.PROBE]) * 2 + NEXT_SECONDS
 
 
-def _ask(server: Server, answers: SimpleQueue[tuple[Server, Slots | StoreError]]) -> None:
+def _ask(server: RedisNode, answers: SimpleQueue[tuple[RedisNode, Slots | StoreError]]) -> None:
     try:
         told = server.ask("CLUSTER", "SLOTS", wait=Wait.PROBE)
         answers.put((server, list(_ranges(server, told))))
@@ -93,7 +95,7 @@ def _ask(server: Server, answers: SimpleQueue[tuple[Server, Slots | StoreError]]
         answers.put((server, error))
 
 
-def _ranges(asked: Server, answer: Sequence[Any]) -> Iterator[tuple[tuple[int, int], Host]]:
+def _ranges(asked: RedisNode, answer: Sequence[Any]) -> Iterator[tuple[tuple[int, int], Host]]:
     """Yield who has what. A server without a name is the one that was asked."""
     for first, last, master, *_ in answer:
         yield (first, last), ((master[0] or b"").decode() or asked.host[0], master[1])

@@ -36,14 +36,14 @@ from ..interface import (
     Codes,
     Counters,
     Durability,
-    Health,
-    Note,
-    Notes,
-    Piece,
     Record,
     Records,
-    Shard,
-    Spends,
+    SeriesReports,
+    ServiceCounter,
+    ServiceCounts,
+    ShardHealth,
+    StoreHealth,
+    TransferPiece,
 )
 from ..memory_limit import MemoryUse
 from ..transfer_format import width
@@ -58,11 +58,11 @@ from .lua_library import call, pack
 from .memory_limit import Limits
 from .queries import Reader
 from .row_permutation import shards
-from .shard_client import Command, Servers
+from .shard_client import Command, ShardClient
 from .shard_health import answering, look, store_health
 from .shard_read_only import ShardFence
 from .transfer import Mover
-from .url import Address
+from .url import RedisUrl
 from .write_probe import WriteProbe
 
 EPOCHS_AT_ONCE = 1000
@@ -74,7 +74,7 @@ def open_redis(url: str, *, make: bool) -> RedisStore:
     Servers that are away are examined when they come back, and each gets the function library when
     a call finds it missing: to open takes the server of the records and no other.
     """
-    servers = Servers(Address.of(url), lambda _: monitor.suspect())
+    servers = ShardClient(RedisUrl.of(url), lambda _: monitor.suspect())
     monitor = DurabilityMonitor(servers)
     monitor.start()
     try:
@@ -89,7 +89,7 @@ def open_redis(url: str, *, make: bool) -> RedisStore:
 class RedisStore:
     """One server, or the shards of a cluster, for any number of processes."""
 
-    def __init__(self, servers: Servers, root: Root, monitor: DurabilityMonitor) -> None:
+    def __init__(self, servers: ShardClient, root: Root, monitor: DurabilityMonitor) -> None:
         """Take a store that was found."""
         self._servers = servers
         self._monitor = monitor
@@ -101,7 +101,7 @@ class RedisStore:
 
     # -- the intake ----------------------------------------------------------------------------
 
-    def commit(self, group: Sequence[Spends], notes: Notes) -> list[Codes]:
+    def commit(self, group: Sequence[SeriesReports], notes: ServiceCounts) -> list[Codes]:
         """Judge and count a group, each shard's part in one step.
 
         Service counters alone are acknowledged to nobody: they are kept wherever they can be.
@@ -109,7 +109,7 @@ class RedisStore:
         asked = self._confirmed if group else self._servers
         return intake.commit(asked, self.root, self._limits, group, notes)
 
-    def lane(self, group: Sequence[Spends]) -> int:
+    def lane(self, group: Sequence[SeriesReports]) -> int:
         """Return the first shard of the server that has a group's rows; a body has one row.
 
         Not the shard: what a server gets in one go it writes to its disk in one go, and groups that
@@ -122,7 +122,7 @@ class RedisStore:
         owner.breaker.check()
         return self._servers.first_of(owner, self.root.bases)
 
-    def _bases_of(self, group: Sequence[Spends]) -> list[bytes]:
+    def _bases_of(self, group: Sequence[SeriesReports]) -> list[bytes]:
         """Return the shards of a group's rows."""
         if self.root.shards == 1:
             return list(self.root.bases)
@@ -179,7 +179,7 @@ class RedisStore:
         """Return how many new rows each period has brought."""
         return self._reader.fresh(series.fingerprint)
 
-    def noted(self) -> dict[Note, int]:
+    def noted(self) -> dict[ServiceCounter, int]:
         """Return everything that was ever noted."""
         return self._reader.noted()
 
@@ -233,12 +233,12 @@ class RedisStore:
         """Refuse (or take) what would change the store, in every process."""
         shelf.fence(self._servers, self.root, on=on)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[TransferPiece]:
         """Return everything, in one order."""
         return Mover(self._servers, self.root).pieces()
 
     @contextmanager
-    def paused(self, shard: int) -> Iterator[Iterator[Piece]]:
+    def paused(self, shard: int) -> Iterator[Iterator[TransferPiece]]:
         """Fence one shard while what it counted is read, unless the whole store is fenced."""
         pieces = Mover(self._servers, self.root.of_some([self.root.bases[shard]])).counted()
         if shelf.fenced(self._servers):
@@ -248,7 +248,7 @@ class RedisStore:
         with fence.held():
             yield fence.renewing(pieces)
 
-    def record_pieces(self) -> list[Piece]:
+    def record_pieces(self) -> list[TransferPiece]:
         """Return the records as of one moment."""
         while True:
             generation = self.generation()
@@ -256,7 +256,7 @@ class RedisStore:
             if generation == self.generation():
                 return found
 
-    def absorb(self, pieces: Sequence[Piece]) -> None:
+    def absorb(self, pieces: Sequence[TransferPiece]) -> None:
         """Take over pieces of another store."""
         self._confirmed.admit([SHELF, *self.root.bases])
         Mover(self._servers, self.root).absorb(pieces)
@@ -266,13 +266,13 @@ class RedisStore:
         """Examine all servers that answer."""
         return self._monitor.look()
 
-    def health(self) -> Health:
+    def health(self) -> StoreHealth:
         """Return how it is, or raise: no shard answers, or it was emptied."""
         self._monitor.look()
         found = store_health(self._servers, self.root, self._monitor)
         return replace(found, trouble=self._probe.trouble())
 
-    def shards(self) -> list[Shard]:
+    def shards(self) -> list[ShardHealth]:
         """Return how each shard is, and the server of the records."""
         return [seen.shard() for seen in look(self._servers, self.root, self._monitor)]
 

@@ -15,7 +15,7 @@ from ..interface import Counters, Numbers
 from ..memory_limit import COUNTER_BYTES, PAGE, PAGES_A_BYTE, SPARSE
 from .identity import Root
 from .lua_library import call, pack
-from .shard_client import Command, Servers
+from .shard_client import Command, ShardClient
 
 #: pages that one call reads: a MiB, and less than a millisecond of Redis's time
 A_CALL = 64
@@ -38,7 +38,7 @@ class Body(NamedTuple):
 class Pages:
     """The pages of one store."""
 
-    def __init__(self, servers: Servers, root: Root) -> None:
+    def __init__(self, servers: ShardClient, root: Root) -> None:
         """Read from these servers."""
         self._servers = servers
         self._root = root

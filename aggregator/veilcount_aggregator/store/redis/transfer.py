@@ -12,8 +12,8 @@ from zlib import crc32
 
 import numpy as np
 
-from ...errors import StoreFenced
-from ..interface import ROW_BYTES, Bytes, Counters, Piece, Record
+from ...errors import StoreReadOnly
+from ..interface import ROW_BYTES, Bytes, Counters, Record, TransferPiece
 from ..memory_limit import PAGE
 from ..transfer_format import name, numbers, parse
 from . import records as shelf
@@ -22,7 +22,7 @@ from .identity import SHELF, Root
 from .lua_library import call, pack, raw
 from .queries import Reader, key
 from .row_permutation import shards
-from .shard_client import Command, Servers
+from .shard_client import Command, ShardClient
 from .tally_pages import BIG_ENDIAN, split
 
 BUCKETS_AT_ONCE = 64  # some 2,500 rows: a millisecond of Redis's time
@@ -32,12 +32,12 @@ ROWS_AT_ONCE = 1000
 class Mover:
     """The way in and the way out of one store."""
 
-    def __init__(self, servers: Servers, root: Root) -> None:
+    def __init__(self, servers: ShardClient, root: Root) -> None:
         """Move what these servers have."""
         self._servers = servers
         self._root = root
         self._reader = Reader(servers, root)
-        self._writers: dict[str, Callable[[Piece], Iterator[Command]]] = {
+        self._writers: dict[str, Callable[[TransferPiece], Iterator[Command]]] = {
             "dropped": self._put_dropped,
             "fresh": self._put_fresh,
             "note": self._put_note,
@@ -48,55 +48,55 @@ class Mover:
 
     # -- the way out ---------------------------------------------------------------------------
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[TransferPiece]:
         """Return everything, kind by kind."""
         yield from self.records()
         yield from self.counted()
 
-    def counted(self) -> Iterator[Piece]:
+    def counted(self) -> Iterator[TransferPiece]:
         """Return all but the records."""
         known = self._reader.series()
         for kind in (self._dropped, self._fresh):
             for series in known:
                 yield from kind(series)
         for note, times in sorted(self._reader.noted().items()):
-            yield Piece("note", name(*note), numbers([times]))
+            yield TransferPiece("note", name(*note), numbers([times]))
         for kind in (self._spread, self._tallies, self._rows):
             for series in known:
                 yield from kind(series)
 
-    def records(self) -> Iterator[Piece]:
+    def records(self) -> Iterator[TransferPiece]:
         """Return the records."""
         for kind in shelf.kinds(self._servers):
             for record, value in sorted(shelf.records(self._servers, kind).items()):
-                yield Piece("record", name(kind, record), value)
+                yield TransferPiece("record", name(kind, record), value)
 
-    def _dropped(self, series: str) -> Iterator[Piece]:
+    def _dropped(self, series: str) -> Iterator[TransferPiece]:
         dropped = self._reader.dropped(series)
         if dropped:
-            yield Piece("dropped", series, numbers([dropped]))
+            yield TransferPiece("dropped", series, numbers([dropped]))
 
-    def _fresh(self, series: str) -> Iterator[Piece]:
+    def _fresh(self, series: str) -> Iterator[TransferPiece]:
         for period, rows in sorted(self._reader.fresh(series).items()):
-            yield Piece("fresh", name(series, period), numbers([rows]))
+            yield TransferPiece("fresh", name(series, period), numbers([rows]))
 
-    def _spread(self, series: str) -> Iterator[Piece]:
+    def _spread(self, series: str) -> Iterator[TransferPiece]:
         for epoch, rows in sorted(self._reader.spread(series, 0).items()):
-            yield Piece("spread", name(series, epoch), numbers(_used(rows)))
+            yield TransferPiece("spread", name(series, epoch), numbers(_used(rows)))
 
-    def _tallies(self, series: str) -> Iterator[Piece]:
+    def _tallies(self, series: str) -> Iterator[TransferPiece]:
         for cell, reports in sorted(self._reader.sizes(series).items()):
             counters = self._reader.counters(series, [cell], 0)
             body = numbers(_used(np.concatenate([[reports], counters])))
-            yield Piece("tally", name(series, *cell), body)
+            yield TransferPiece("tally", name(series, *cell), body)
 
-    def _rows(self, series: str) -> Iterator[Piece]:
+    def _rows(self, series: str) -> Iterator[TransferPiece]:
         dropped = self._reader.dropped(series)
         for epoch in self._reader.epochs(series):
             if epoch >= dropped:
                 yield from self._rows_of(series, epoch)
 
-    def _rows_of(self, series: str, epoch: int) -> Iterator[Piece]:
+    def _rows_of(self, series: str, epoch: int) -> Iterator[TransferPiece]:
         wide, width = self._held(series, epoch)
         rows = self._root.scatter.rows(wide[:, :ROW_BYTES])
         order = np.lexsort(rows.view(">u4").T[::-1])
@@ -105,7 +105,9 @@ class Mover:
         for first in range(256):
             body = ordered[ends[first] : ends[first + 1]]
             if len(body):
-                yield Piece("rows", name(series, epoch, width, f"{first:02x}"), body.tobytes())
+                yield TransferPiece(
+                    "rows", name(series, epoch, width, f"{first:02x}"), body.tobytes()
+                )
 
     def _held(self, series: str, epoch: int) -> tuple[Bytes, int]:
         """Return all rows of an epoch as they are kept, each with its bitmap, and its width."""
@@ -122,14 +124,14 @@ class Mover:
 
     # -- the way in ----------------------------------------------------------------------------
 
-    def absorb(self, pieces: Sequence[Piece]) -> None:
+    def absorb(self, pieces: Sequence[TransferPiece]) -> None:
         """Write pieces in place of what stands there; rows are only ever added to.
 
         All are sent before the first answer is read: most are a handful of rows, and a way to the
         server and back for each would be nearly all of a copy's time.
         """
         if shelf.fenced(self._servers):
-            raise StoreFenced("the store is fenced: nothing is copied into it")
+            raise StoreReadOnly("the store is fenced: nothing is copied into it")
         records = [piece for piece in pieces if piece.kind == "record"]
         if records:
             given = [_record(piece) for piece in records]
@@ -137,7 +139,7 @@ class Mover:
         others = [piece for piece in pieces if piece.kind != "record"]
         self._servers.ask([each for one in others for each in self._writers[one.kind](one)])
 
-    def _put_dropped(self, piece: Piece) -> Iterator[Command]:
+    def _put_dropped(self, piece: TransferPiece) -> Iterator[Command]:
         """Rows of dropped epochs are not carried: what the source had dropped cannot come back."""
         (epochs,) = parse(piece.body).tolist()
         fields = (("epochs", ("dropped", epochs)), ("drops", ("swept", epochs)))
@@ -146,7 +148,7 @@ class Mover:
                 yield Command(base, ("HSET", key(base, kind, piece.key), field, number))
         yield from self._know(piece.key)
 
-    def _put_fresh(self, piece: Piece) -> Iterator[Command]:
+    def _put_fresh(self, piece: TransferPiece) -> Iterator[Command]:
         """Divide them evenly, as devices would: each shard has its share of the room."""
         series, period = piece.key.split("/")
         (rows,) = parse(piece.body).tolist()
@@ -156,17 +158,17 @@ class Mover:
             yield Command(base, ("HSET", key(base, "fresh", series), period, share))
         yield from self._know(series)
 
-    def _put_note(self, piece: Piece) -> Iterator[Command]:
+    def _put_note(self, piece: TransferPiece) -> Iterator[Command]:
         (times,) = parse(piece.body).tolist()
         yield from self._put_field(piece.key, ("notes",), piece.key, times)
 
-    def _put_spread(self, piece: Piece) -> Iterator[Command]:
+    def _put_spread(self, piece: TransferPiece) -> Iterator[Command]:
         series, epoch = piece.key.split("/")
         yield from self._put_string(piece.key, ("spread", series, epoch), parse(piece.body))
         yield from self._each(lambda base: ("HSETNX", key(base, "epochs", series), epoch, ""))
         yield from self._know(series)
 
-    def _put_tally(self, piece: Piece) -> Iterator[Command]:
+    def _put_tally(self, piece: TransferPiece) -> Iterator[Command]:
         series, cell = piece.key.split("/", 1)
         held = parse(piece.body)
         home = self._home(piece.key)
@@ -174,7 +176,7 @@ class Mover:
             given = pack(_tally(int(held[0]), held[1:]) if base == home else NO_TALLY)
             yield Command(base, call("place", base, self._root.store, series, cell, given))
 
-    def _put_rows(self, piece: Piece) -> Iterator[Command]:
+    def _put_rows(self, piece: TransferPiece) -> Iterator[Command]:
         series, epoch, width, _ = piece.key.split("/")
         step = ROW_BYTES + int(width)
         wide = np.frombuffer(piece.body, np.uint8).reshape(-1, step)
@@ -234,7 +236,7 @@ def _tally(reports: int, counters: Counters) -> list[Any]:
     return [reports, len(counters), raw(b""), given]
 
 
-def _record(piece: Piece) -> Record:
+def _record(piece: TransferPiece) -> Record:
     kind, record = piece.key.split("/", 1)
     return Record(kind, record, piece.body)
 

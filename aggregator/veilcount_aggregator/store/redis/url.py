@@ -18,7 +18,7 @@ MOST_REPLICAS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class RedisUrl:
     """Servers to begin with, and what they ask for."""
 
     hosts: tuple[tuple[str, int], ...]
@@ -32,7 +32,7 @@ class Address:
     replicas: int = 0  # of a master, that have a write before it is acknowledged
 
     @classmethod
-    def of(cls, url: str) -> Address:
+    def of(cls, url: str) -> RedisUrl:
         """Read a URL, or say what is wrong with it. A password is never repeated."""
         parts = urlsplit(url)
         shown = url.replace(parts.netloc, parts.netloc.rpartition("@")[2])
@@ -46,7 +46,7 @@ class Address:
         return ",".join(f"{host}:{port}" for host, port in self.hosts)
 
 
-def _read(parts: SplitResult) -> Address:
+def _read(parts: SplitResult) -> RedisUrl:
     login, _, hosts = parts.netloc.rpartition("@")
     username, _, password = login.partition(":")
     cluster = parts.scheme == "redis-cluster"
@@ -54,7 +54,7 @@ def _read(parts: SplitResult) -> Address:
     given = _parameters(parts.query, known)
     if parts.fragment or (cluster and parts.path not in {"", "/"}):
         raise ValueError(FORM)
-    return Address(
+    return RedisUrl(
         hosts=tuple(_host(host) for host in hosts.split(",")),
         cluster=cluster,
         tls=parts.scheme == "rediss" or "tls" in given,

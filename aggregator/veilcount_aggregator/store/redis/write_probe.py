@@ -15,7 +15,7 @@ from redis.exceptions import ResponseError
 from ...errors import StoreError, StoreFull
 from .connections import Wait
 from .identity import Root
-from .shard_client import Command, Servers
+from .shard_client import Command, ShardClient
 
 SECONDS = 5.0
 KEY = b":probe"
@@ -26,7 +26,7 @@ class WriteProbe:
     """Writes one small key of each shard, once in some seconds, whoever asks."""
 
     def __init__(
-        self, servers: Servers, root: Root, seconds: Callable[[], float] = time.monotonic
+        self, servers: ShardClient, root: Root, seconds: Callable[[], float] = time.monotonic
     ) -> None:
         """`seconds` is a clock that never goes back."""
         self._servers = servers

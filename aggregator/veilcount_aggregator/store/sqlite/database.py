@@ -29,7 +29,7 @@ from .health import Condition
 from .path_checks import refuse_links
 from .reader_pool import Readers
 from .schema import STEPS, bring_up, refuse_newer
-from .url import Place
+from .url import SqliteUrl
 from .wal_guard import WalGuard
 
 #: how long a fork waits for other threads' calls
@@ -40,10 +40,10 @@ WAL_PAGES = 4_000
 WAL_BYTES = 64 << 20
 
 
-class SqliteFile:
+class SqliteDatabase:
     """One store's file."""
 
-    def __init__(self, place: Place, steps: Sequence[str] = STEPS) -> None:
+    def __init__(self, place: SqliteUrl, steps: Sequence[str] = STEPS) -> None:
         """Name the file and its schema's steps."""
         self.place = place
         self.condition = Condition()
@@ -258,7 +258,7 @@ class SqliteFile:
         self._lock.close()
 
 
-_live: WeakSet[SqliteFile] = WeakSet()
+_live: WeakSet[SqliteDatabase] = WeakSet()
 
 
 def _before_fork() -> None:

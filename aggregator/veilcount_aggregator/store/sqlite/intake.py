@@ -9,7 +9,7 @@ from itertools import chain
 
 from ...series.series import Series
 from ..coalesce import join
-from ..interface import Codes, Notes, Quota, Spends, refusal_notes
+from ..interface import Codes, Quota, SeriesReports, ServiceCounts, refusal_notes
 from ..slot_rules import Page, Row, judge, moved, rows_of
 from ..transfer_format import numbers, parse, width
 from .memory_limit import Memory, StoreMemory
@@ -137,7 +137,9 @@ def know(database: sqlite3.Connection, fingerprint: str) -> tuple[int, int]:
     return made.lastrowid or 0, 0
 
 
-def take(database: sqlite3.Connection, group: Sequence[Spends], notes: Notes) -> list[Codes]:
+def take(
+    database: sqlite3.Connection, group: Sequence[SeriesReports], notes: ServiceCounts
+) -> list[Codes]:
     """Judge and count a group."""
     pages: dict[str, tuple[int, Page, _Rows]] = {}
     verdicts: dict[int, Codes] = {}

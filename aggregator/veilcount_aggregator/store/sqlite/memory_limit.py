@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from veilcount_shared.mechanisms import Subset
+from veilcount_shared.mechanisms import SubsetSelection
 
 from ...series.series import Series
 from ..interface import Cell
@@ -67,7 +67,7 @@ class Memory:
         if self._series.counters <= SMALL:
             return 0
         design = self._series.collection.design
-        touched = design.w if isinstance(design, Subset) else 1
+        touched = design.w if isinstance(design, SubsetSelection) else 1
         return 2 * COUNTER_BYTES * touched
 
 

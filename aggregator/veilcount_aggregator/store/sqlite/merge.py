@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from ..interface import ROW_BYTES, Cell, Counters, Piece
+from ..interface import ROW_BYTES, Cell, Counters, TransferPiece
 from ..transfer_format import numbers, parse
 from .intake import know
 from .tallies import Tally
 from .tally_blobs import padded
 
 
-def merge(database: sqlite3.Connection, pieces: Iterable[Piece]) -> None:
+def merge(database: sqlite3.Connection, pieces: Iterable[TransferPiece]) -> None:
     """Add one shard's pieces."""
     for piece in pieces:
         _ADDERS[piece.kind](database, piece)
 
 
-def _add_dropped(database: sqlite3.Connection, piece: Piece) -> None:
+def _add_dropped(database: sqlite3.Connection, piece: TransferPiece) -> None:
     """Take the furthest: a drop that was stopped midway counts."""
     number, _ = know(database, piece.key)
     (epochs,) = parse(piece.body).tolist()
@@ -32,7 +32,7 @@ def _add_dropped(database: sqlite3.Connection, piece: Piece) -> None:
     )
 
 
-def _add_fresh(database: sqlite3.Connection, piece: Piece) -> None:
+def _add_fresh(database: sqlite3.Connection, piece: TransferPiece) -> None:
     fingerprint, period = piece.key.split("/")
     number, _ = know(database, fingerprint)
     (rows,) = parse(piece.body).tolist()
@@ -42,7 +42,7 @@ def _add_fresh(database: sqlite3.Connection, piece: Piece) -> None:
     )
 
 
-def _add_note(database: sqlite3.Connection, piece: Piece) -> None:
+def _add_note(database: sqlite3.Connection, piece: TransferPiece) -> None:
     (times,) = parse(piece.body).tolist()
     database.execute(
         "insert into note values (?, ?, ?, ?, ?)"
@@ -51,7 +51,7 @@ def _add_note(database: sqlite3.Connection, piece: Piece) -> None:
     )
 
 
-def _add_spread(database: sqlite3.Connection, piece: Piece) -> None:
+def _add_spread(database: sqlite3.Connection, piece: TransferPiece) -> None:
     fingerprint, epoch = piece.key.split("/")
     number, _ = know(database, fingerprint)
     found = database.execute(
@@ -61,7 +61,7 @@ def _add_spread(database: sqlite3.Connection, piece: Piece) -> None:
     database.execute("replace into spread values (?, ?, ?)", (number, epoch, numbers(held)))
 
 
-def _add_tally(database: sqlite3.Connection, piece: Piece) -> None:
+def _add_tally(database: sqlite3.Connection, piece: TransferPiece) -> None:
     fingerprint, period, segment = piece.key.split("/")
     number, _ = know(database, fingerprint)
     found = database.execute(
@@ -74,7 +74,7 @@ def _add_tally(database: sqlite3.Connection, piece: Piece) -> None:
     tally.put(int(held[0]), held[1:])
 
 
-def _add_rows(database: sqlite3.Connection, piece: Piece) -> None:
+def _add_rows(database: sqlite3.Connection, piece: TransferPiece) -> None:
     """Rows of two shards are never the same."""
     fingerprint, epoch, size, _ = piece.key.split("/")
     number, _ = know(database, fingerprint)
@@ -93,7 +93,7 @@ def _sum(first: Counters, second: Counters) -> Counters:
     return padded(first, size) + padded(second, size)
 
 
-_ADDERS: dict[str, Callable[[sqlite3.Connection, Piece], None]] = {
+_ADDERS: dict[str, Callable[[sqlite3.Connection, TransferPiece], None]] = {
     "dropped": _add_dropped,
     "fresh": _add_fresh,
     "note": _add_note,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Sequence
 
-from ...errors import StoreFenced
+from ...errors import StoreReadOnly
 from ..interface import Record, Records
 
 
@@ -77,4 +77,4 @@ def touch(database: sqlite3.Connection) -> None:
 def refuse_if_fenced(database: sqlite3.Connection) -> None:
     """Send away whoever would change a closed store."""
     if fenced(database):
-        raise StoreFenced("the store is fenced: it was copied, or is being copied, to another")
+        raise StoreReadOnly("the store is fenced: it was copied, or is being copied, to another")

@@ -11,35 +11,35 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import NotDue, StoreError, StoreFull, StoreUnavailable
+from ...errors import RetentionTooEarly, StoreError, StoreFull, StoreUnavailable
 from ...series.series import Series
 from ..interface import (
     Cell,
     Codes,
+    CommitMode,
     Counters,
     Durability,
-    Durable,
-    Health,
-    Note,
-    Notes,
-    Piece,
     Record,
     Records,
-    Shard,
-    Spends,
+    SeriesReports,
+    ServiceCounter,
+    ServiceCounts,
+    ShardHealth,
+    StoreHealth,
+    TransferPiece,
 )
 from ..memory_limit import MemoryUse
 from ..transfer_format import parse
 from . import intake, retention, transfer
 from . import records as shelf
-from .database import SqliteFile
+from .database import SqliteDatabase
 from .error_mapping import fault
 from .health import PAGES_SECONDS, PROBE_SECONDS
 from .incarnation import incarnation
 from .page_check import is_damaged
 from .tallies import Tally, unfinished
 from .tally_blobs import padded
-from .url import Place
+from .url import SqliteUrl
 
 #: between two transactions of a long job, for those who wait
 PAUSE = 0.002
@@ -49,7 +49,7 @@ PAGES_FOR_SECONDS = 0.5
 
 def open_sqlite(url: str, *, make: bool) -> SqliteStore:
     """Open the store at sqlite:///relative.db or sqlite:////absolute.db."""
-    file = SqliteFile(Place.of(url))
+    file = SqliteDatabase(SqliteUrl.of(url))
     try:
         file.open(make=make)
         return SqliteStore(file)
@@ -61,7 +61,7 @@ def open_sqlite(url: str, *, make: bool) -> SqliteStore:
 class SqliteStore:
     """One file, for the processes of one machine."""
 
-    def __init__(self, file: SqliteFile) -> None:
+    def __init__(self, file: SqliteDatabase) -> None:
         """Take a file that is open, and finish what a sweep had no time for."""
         self.file = file
         with suppress(StoreFull, StoreUnavailable):  # who cannot write may still read
@@ -69,12 +69,12 @@ class SqliteStore:
 
     # -- the intake ----------------------------------------------------------------------------
 
-    def commit(self, group: Sequence[Spends], notes: Notes) -> list[Codes]:
+    def commit(self, group: Sequence[SeriesReports], notes: ServiceCounts) -> list[Codes]:
         """Judge and count a group in one durable transaction."""
         with self._changing() as database:
             return intake.take(database, group, notes)
 
-    def lane(self, group: Sequence[Spends]) -> int:  # noqa: ARG002 - one file has one writer
+    def lane(self, group: Sequence[SeriesReports]) -> int:  # noqa: ARG002 - one file has one writer
         """Return the only lane."""
         return 0
 
@@ -92,7 +92,9 @@ class SqliteStore:
     def drop(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:
         """Mark the first epochs as dropped: what comes for them is stale."""
         if now < due:
-            raise NotDue(f"{series.collection.name}: its epochs may be dropped from {due} on")
+            raise RetentionTooEarly(
+                f"{series.collection.name}: its epochs may be dropped from {due} on"
+            )
         with self.file.reading() as database:
             found = intake.find(database, series.fingerprint)
         if found is not None and epochs <= found[1]:
@@ -156,9 +158,9 @@ class SqliteStore:
             )
         )
 
-    def noted(self) -> dict[Note, int]:
+    def noted(self) -> dict[ServiceCounter, int]:
         """Return everything that was ever noted."""
-        return {Note(*words): times for *words, times in self._read("select * from note")}
+        return {ServiceCounter(*words): times for *words, times in self._read("select * from note")}
 
     def memory(self) -> MemoryUse:
         """Return how many bytes the counters take, as they are accounted by series."""
@@ -205,11 +207,11 @@ class SqliteStore:
         with self.file.writing() as database:
             shelf.fence(database, on=on)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[TransferPiece]:
         """Return everything, in one order."""
         return transfer.pieces(self.file)
 
-    def absorb(self, pieces: Sequence[Piece]) -> None:
+    def absorb(self, pieces: Sequence[TransferPiece]) -> None:
         """Take over pieces of another store."""
         with self._changing() as database:
             transfer.absorb(database, pieces)
@@ -217,16 +219,16 @@ class SqliteStore:
     def durability(self) -> Durability:
         """Return what was decided when the file was opened: nobody else can change it."""
         if self.file.place.durable:
-            return Durability(Durable.YES, "WAL, synchronous=FULL")
-        return Durability(Durable.NO, "durability=relaxed: synchronous=OFF")
+            return Durability(CommitMode.YES, "WAL, synchronous=FULL")
+        return Durability(CommitMode.NO, "durability=relaxed: synchronous=OFF")
 
-    def health(self) -> Health:
+    def health(self) -> StoreHealth:
         """Return how it is, or raise; now and then with a write, and a look at the pages."""
         self._examine()
         with self.file.reading() as database:
             fenced = shelf.fenced(database)
         found, trouble = self.durability(), self.file.condition.trouble
-        return Health("sqlite", found.durable, found.why, fenced, trouble=trouble)
+        return StoreHealth("sqlite", found.durable, found.why, fenced, trouble=trouble)
 
     def replicate(self, kinds: Sequence[str]) -> None:
         """Do nothing: there is one file."""
@@ -235,13 +237,13 @@ class SqliteStore:
         """Return the records themselves."""
         return self.generation(), self.records(kind)
 
-    def shards(self) -> list[Shard]:
+    def shards(self) -> list[ShardHealth]:
         """Return the one part that it is."""
         try:
             self.health()
         except StoreError as error:
-            return [Shard("0", up=False, why=str(error))]
-        return [Shard("0", up=True)]
+            return [ShardHealth("0", up=False, why=str(error))]
+        return [ShardHealth("0", up=True)]
 
     def answering(self) -> tuple[SqliteStore, bool]:
         """Return itself: there are no parts."""

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ..interface import ROW_BYTES, Cell, Counters, Piece
+from ..interface import ROW_BYTES, Cell, Counters, TransferPiece
 from ..transfer_format import name, numbers, parse
 from . import records
-from .database import SqliteFile
+from .database import SqliteDatabase
 from .intake import know
 from .tallies import Tally
 from .tally_blobs import used
@@ -18,7 +18,7 @@ from .tally_blobs import used
 _Series = tuple[int, str, int]  # number, fingerprint, the first epoch that was not dropped
 
 
-def pieces(file: SqliteFile) -> Iterator[Piece]:
+def pieces(file: SqliteDatabase) -> Iterator[TransferPiece]:
     """Return everything, kind by kind. No reading lasts longer than one piece takes."""
     with file.reading() as database:
         small = [*_records(database), *_dropped(database), *_fresh(database), *_notes(database)]
@@ -36,7 +36,7 @@ def pieces(file: SqliteFile) -> Iterator[Piece]:
         yield from _rows(file, series)
 
 
-def absorb(database: sqlite3.Connection, given: Sequence[Piece]) -> None:
+def absorb(database: sqlite3.Connection, given: Sequence[TransferPiece]) -> None:
     """Write pieces in place of what stands there."""
     for piece in given:
         _WRITERS[piece.kind](database, piece)
@@ -47,40 +47,40 @@ def absorb(database: sqlite3.Connection, given: Sequence[Piece]) -> None:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def _records(database: sqlite3.Connection) -> Iterator[Piece]:
+def _records(database: sqlite3.Connection) -> Iterator[TransferPiece]:
     for kind, key, value in database.execute("select * from record order by kind, key"):
-        yield Piece("record", name(kind, key), value)
+        yield TransferPiece("record", name(kind, key), value)
 
 
-def _dropped(database: sqlite3.Connection) -> Iterator[Piece]:
+def _dropped(database: sqlite3.Connection) -> Iterator[TransferPiece]:
     for fingerprint, dropped in database.execute(
         "select fingerprint, dropped from series where dropped > 0 order by fingerprint"
     ):
-        yield Piece("dropped", fingerprint, numbers([dropped]))
+        yield TransferPiece("dropped", fingerprint, numbers([dropped]))
 
 
-def _fresh(database: sqlite3.Connection) -> Iterator[Piece]:
+def _fresh(database: sqlite3.Connection) -> Iterator[TransferPiece]:
     for fingerprint, period, rows in database.execute(
         "select fingerprint, period, rows from fresh join series on series = number"
         " order by fingerprint, period"
     ):
-        yield Piece("fresh", name(fingerprint, period), numbers([rows]))
+        yield TransferPiece("fresh", name(fingerprint, period), numbers([rows]))
 
 
-def _notes(database: sqlite3.Connection) -> Iterator[Piece]:
+def _notes(database: sqlite3.Connection) -> Iterator[TransferPiece]:
     for *words, times in database.execute("select * from note"):
-        yield Piece("note", name(*words), numbers([times]))
+        yield TransferPiece("note", name(*words), numbers([times]))
 
 
-def _spread(database: sqlite3.Connection, series: _Series) -> Iterator[Piece]:
+def _spread(database: sqlite3.Connection, series: _Series) -> Iterator[TransferPiece]:
     number, fingerprint, _ = series
     for epoch, rows in database.execute(
         "select epoch, rows from spread where series = ? order by epoch", (number,)
     ):
-        yield Piece("spread", name(fingerprint, epoch), numbers(used(parse(rows))))
+        yield TransferPiece("spread", name(fingerprint, epoch), numbers(used(parse(rows))))
 
 
-def _tallies(file: SqliteFile, series: _Series) -> Iterator[Piece]:
+def _tallies(file: SqliteDatabase, series: _Series) -> Iterator[TransferPiece]:
     number, fingerprint, _ = series
     with file.reading() as database:
         cells = database.execute(
@@ -91,10 +91,10 @@ def _tallies(file: SqliteFile, series: _Series) -> Iterator[Piece]:
         with file.reading() as database:
             counters = Tally(database, number, Cell(period, segment)).read()
         body = numbers(used(np.concatenate([[n], counters])))
-        yield Piece("tally", name(fingerprint, period, segment), body)
+        yield TransferPiece("tally", name(fingerprint, period, segment), body)
 
 
-def _rows(file: SqliteFile, series: _Series) -> Iterator[Piece]:
+def _rows(file: SqliteDatabase, series: _Series) -> Iterator[TransferPiece]:
     number, fingerprint, epoch = series
     while True:
         with file.reading() as database:
@@ -111,7 +111,7 @@ def _rows(file: SqliteFile, series: _Series) -> Iterator[Piece]:
                 rows = database.execute(_BUCKET, (number, epoch, *_between(first))).fetchall()
             if rows:
                 body = b"".join(part for row in rows for part in row)
-                yield Piece("rows", name(fingerprint, epoch, size, f"{first:02x}"), body)
+                yield TransferPiece("rows", name(fingerprint, epoch, size, f"{first:02x}"), body)
         epoch += 1
 
 
@@ -130,12 +130,12 @@ def _between(first: int) -> tuple[bytes, bytes]:
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def _put_record(database: sqlite3.Connection, piece: Piece) -> None:
+def _put_record(database: sqlite3.Connection, piece: TransferPiece) -> None:
     kind, key = piece.key.split("/", 1)
     records.put(database, kind, key, piece.body)
 
 
-def _put_dropped(database: sqlite3.Connection, piece: Piece) -> None:
+def _put_dropped(database: sqlite3.Connection, piece: TransferPiece) -> None:
     number, _ = know(database, piece.key)
     # Rows of dropped epochs are not carried: nothing of what the source had dropped can come back.
     database.execute("delete from dropping where series = ?", (number,))
@@ -144,31 +144,31 @@ def _put_dropped(database: sqlite3.Connection, piece: Piece) -> None:
     )
 
 
-def _put_fresh(database: sqlite3.Connection, piece: Piece) -> None:
+def _put_fresh(database: sqlite3.Connection, piece: TransferPiece) -> None:
     fingerprint, period = piece.key.split("/")
     number, _ = know(database, fingerprint)
     database.execute("replace into fresh values (?, ?, ?)", (number, period, _one(piece.body)))
 
 
-def _put_note(database: sqlite3.Connection, piece: Piece) -> None:
+def _put_note(database: sqlite3.Connection, piece: TransferPiece) -> None:
     words = piece.key.split("/", 3)
     database.execute("replace into note values (?, ?, ?, ?, ?)", (*words, _one(piece.body)))
 
 
-def _put_spread(database: sqlite3.Connection, piece: Piece) -> None:
+def _put_spread(database: sqlite3.Connection, piece: TransferPiece) -> None:
     fingerprint, epoch = piece.key.split("/")
     number, _ = know(database, fingerprint)
     database.execute("replace into spread values (?, ?, ?)", (number, epoch, piece.body))
 
 
-def _put_tally(database: sqlite3.Connection, piece: Piece) -> None:
+def _put_tally(database: sqlite3.Connection, piece: TransferPiece) -> None:
     fingerprint, period, segment = piece.key.split("/")
     number, _ = know(database, fingerprint)
     held: Counters = parse(piece.body)
     Tally(database, number, Cell(int(period), int(segment))).put(int(held[0]), held[1:])
 
 
-def _put_rows(database: sqlite3.Connection, piece: Piece) -> None:
+def _put_rows(database: sqlite3.Connection, piece: TransferPiece) -> None:
     fingerprint, epoch, size, first = piece.key.split("/")
     number, _ = know(database, fingerprint)
     database.execute(
@@ -189,7 +189,7 @@ def _one(body: bytes) -> int:
     return int(parse(body)[0])
 
 
-_WRITERS: dict[str, Callable[[sqlite3.Connection, Piece], None]] = {
+_WRITERS: dict[str, Callable[[sqlite3.Connection, TransferPiece], None]] = {
     "record": _put_record,
     "dropped": _put_dropped,
     "fresh": _put_fresh,

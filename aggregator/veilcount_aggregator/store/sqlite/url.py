@@ -12,7 +12,7 @@ FORM = "give sqlite:///relative.db or sqlite:////absolute.db"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SqliteUrl:
     """A file, and whether a commit waits until the disk has it."""
 
     path: Path
@@ -23,7 +23,7 @@ class Place:
         object.__setattr__(self, "path", self.path.absolute())
 
     @classmethod
-    def of(cls, url: str) -> Place:
+    def of(cls, url: str) -> SqliteUrl:
         """Read a URL, or say what is wrong with it."""
         parts = urlsplit(url)
         name = unquote(parts.path[1:])

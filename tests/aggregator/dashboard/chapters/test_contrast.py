@@ -17,7 +17,7 @@ from veilcount_aggregator.auth.api_keys import Role
 
 def test_four_rows_stand_with_their_errors_and_guarantees(asked: World, analyst: Visitor) -> None:
     page = analyst.get("/collections/theme/contrast")
-    question = queries.ContrastQuestion.read({})
+    question = queries.ContrastQuery.read({})
     (series,) = queries.contrast(holdings(asked), "theme", question).series
 
     for line in series.contrast.lines:

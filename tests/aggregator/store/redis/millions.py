@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store import MemoryLimits, Spends
+from veilcount_aggregator.store import MemoryLimits, SeriesReports
 from veilcount_aggregator.store.memory_limit import DEFAULT_LIMITS
 from veilcount_shared.collection import parse_collections
 
@@ -38,14 +38,14 @@ def million(*sizes: int) -> Series:
 
 def reports(
     which: Series, many: int, seed: int, *, cells: int = 1, memory: MemoryLimits = DEFAULT_LIMITS
-) -> Spends:
+) -> SeriesReports:
     """Return reports of random pseudonyms and messages, spread over the first so many cells."""
     generator = np.random.default_rng(seed)
     messages = generator.integers(0, which.counters, many)
     width = 8 * np.arange(which.collection.message_bytes)[::-1]
     place = np.arange(many) % cells
     periods = place // which.collection.cells
-    return Spends(
+    return SeriesReports(
         series=which,
         rows=generator.integers(0, 256, (many, 12), np.uint8),
         epochs=periods,

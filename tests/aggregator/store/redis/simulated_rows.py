@@ -7,7 +7,7 @@ import numpy as np
 from tests.aggregator.store.series_fixtures import LINKED
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store import Spends
+from veilcount_aggregator.store import SeriesReports
 from veilcount_aggregator.store.interface import Bytes
 from veilcount_aggregator.store.redis.store import RedisStore
 
@@ -19,10 +19,10 @@ def rows(many: int, seed: int) -> Bytes:
     return np.random.default_rng(seed).integers(0, 256, (many, 12), np.uint8)
 
 
-def answers(who: Bytes, period: int = 0, which: Series = LINKED) -> Spends:
+def answers(who: Bytes, period: int = 0, which: Series = LINKED) -> SeriesReports:
     """Return the answer of each row to one period; every third message is like another."""
     many = len(who)
-    return Spends(
+    return SeriesReports(
         series=which,
         rows=who,
         epochs=np.full(many, which.epoch(period)),

@@ -11,11 +11,11 @@ from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_server import HOST, RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnfit
-from veilcount_aggregator.store import Durable
+from veilcount_aggregator.store import CommitMode
 from veilcount_aggregator.store.redis.config_check import refuse_old
-from veilcount_aggregator.store.redis.connections import Server
+from veilcount_aggregator.store.redis.connections import RedisNode
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
-from veilcount_aggregator.store.redis.url import Address
+from veilcount_aggregator.store.redis.url import RedisUrl
 
 WRONG = {
     "maxmemory-policy": "volatile-lru",
@@ -61,11 +61,11 @@ def test_a_wrong_setting_is_refused_with_the_command_that_mends_it(
 def test_a_setting_that_goes_wrong_later_is_noticed(
     loose: RedisServer, store: RedisStore, name: str
 ) -> None:
-    assert store.health().durable is Durable.YES
+    assert store.health().durable is CommitMode.YES
     loose.ask("CONFIG", "SET", name, WRONG[name])
 
     health = store.health()
-    assert (health.durable, health.blocked) == (Durable.NO, True)
+    assert (health.durable, health.blocked) == (CommitMode.NO, True)
     assert health.why.startswith(f"{name} {WRONG[name]}")
     assert f"CONFIG SET {name} {MENDED[name]}" in str(health.weaknesses[0])
     with pytest.raises(StoreUnfit, match=name):
@@ -77,7 +77,7 @@ def test_a_relaxed_store_says_that_it_is_not_durable(loose: RedisServer) -> None
     loose.ask("CONFIG", "SET", "appendfsync", "everysec")
     store = open_redis(f"{loose.url}?durability=relaxed", make=True)
 
-    assert store.health().durable is Durable.NO
+    assert store.health().durable is CommitMode.NO
     assert "relaxed" in store.health().why
     store.close()
 
@@ -95,7 +95,7 @@ def test_where_config_is_forbidden_durability_is_unknown(server: RedisServer) ->
     store = open_redis(f"redis://app:secret@{HOST}:{server.port}/0", make=True)
     health = store.health()
 
-    assert health.durable is Durable.UNKNOWN
+    assert health.durable is CommitMode.UNKNOWN
     assert "appendfsync always" in health.why
     assert count(store, rows(10, 1)) == 10
     store.close()
@@ -148,7 +148,7 @@ def test_a_server_that_is_no_cluster_says_so(server: RedisServer) -> None:
 
 def test_an_old_redis_is_refused() -> None:
     """Its version is read; here from what a server would tell."""
-    server = Server.at((HOST, 6379), Address(((HOST, 6379),)))
+    server = RedisNode.at((HOST, 6379), RedisUrl(((HOST, 6379),)))
     with pytest.raises(StoreUnfit, match=r"version 6.2.14: 7 or newer"):
         refuse_old(server, {"redis_version": "6.2.14"})
     refuse_old(server, {"redis_version": "7.0.0"})

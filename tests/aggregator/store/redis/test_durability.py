@@ -14,14 +14,14 @@ from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
-from veilcount_aggregator.store import Durable, Record
+from veilcount_aggregator.store import CommitMode, Record
 from veilcount_aggregator.store.redis.config_check import Node
-from veilcount_aggregator.store.redis.connections import Server, Wait
+from veilcount_aggregator.store.redis.connections import RedisNode, Wait
 from veilcount_aggregator.store.redis.durability import DurabilityMonitor
 from veilcount_aggregator.store.redis.durable_writes import WAIT_MILLISECONDS, ConfirmedServers
-from veilcount_aggregator.store.redis.shard_client import Command, Servers
+from veilcount_aggregator.store.redis.shard_client import Command, ShardClient
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
-from veilcount_aggregator.store.redis.url import Address
+from veilcount_aggregator.store.redis.url import RedisUrl
 
 UNSAFE = {
     "appendfsync": ("everysec", "always"),
@@ -83,7 +83,7 @@ def test_after_a_setting_was_changed_no_report_is_acknowledged(
     thread.join(20)
 
     assert not late
-    assert store.durability().durable is Durable.YES
+    assert store.durability().durable is CommitMode.YES
 
 
 def test_what_was_written_and_not_acknowledged_is_a_duplicate_on_the_retry(
@@ -118,7 +118,7 @@ def test_a_relaxed_store_goes_on(server: RedisServer) -> None:
     store = open_redis(f"{server.url}?durability=relaxed", make=True)
     server.ask("CONFIG", "SET", "appendfsync", "no")
 
-    assert store.durability().durable is Durable.NO
+    assert store.durability().durable is CommitMode.NO
     assert store.durability().blocking is None
     assert count(store, rows(10, 1)) == 10
     store.close()
@@ -162,7 +162,7 @@ def test_any_other_rewrite_keeps_nobody_waiting(server: RedisServer, store: Redi
     found = store.durability()
 
     assert server.rewriting
-    assert found.durable is Durable.YES
+    assert found.durable is CommitMode.YES
     assert count(store, rows(10, 1)) == 10
 
 
@@ -171,7 +171,7 @@ def test_where_config_is_forbidden_nothing_is_asked_behind_a_write(server: Redis
     url = server.url.replace("//", "//app:secret@")
     store = open_redis(url, make=True)
 
-    assert store.durability().durable is Durable.UNKNOWN
+    assert store.durability().durable is CommitMode.UNKNOWN
     assert count(store, rows(10, 1)) == 10
     store.close()
     server.ask("ACL", "DELUSER", "app")
@@ -179,15 +179,15 @@ def test_where_config_is_forbidden_nothing_is_asked_behind_a_write(server: Redis
 
 @dataclass
 class Recorder:
-    """Servers that answer what a Redis 7.2 would: here is none."""
+    """ShardClient that answer what a Redis 7.2 would: here is none."""
 
-    address: Address
+    address: RedisUrl
     confirms: object = 0
     asked: list[Command] = field(default_factory=list)
 
-    def owner(self, base: bytes) -> Server:
+    def owner(self, base: bytes) -> RedisNode:
         """Return the server of a base: each has one of its own."""
-        return Server.at((base.decode(), 6379), self.address)
+        return RedisNode.at((base.decode(), 6379), self.address)
 
     def ask_each(self, commands: list[Command], wait: Wait, *, mend: bool) -> list[object]:
         """Keep what is asked, and answer."""
@@ -198,7 +198,7 @@ class Recorder:
 @pytest.mark.parametrize("confirms", [[1, 1], [0, 1], [1, 0], [0, 0]])
 def test_from_redis_7_2_on_disks_are_waited_for(confirms: list[int]) -> None:
     """Of the master and of so many replicas, in one command behind each server's writes."""
-    servers = Recorder(Address((("db", 6379),), replicas=1), confirms)
+    servers = Recorder(RedisUrl((("db", 6379),), replicas=1), confirms)
     monitor = DurabilityMonitor(servers)  # type: ignore[arg-type] # only asks
     monitor.has_waitaof = True
     confirmed = ConfirmedServers(servers, monitor)  # type: ignore[arg-type] # likewise
@@ -220,8 +220,8 @@ def test_from_redis_7_2_on_disks_are_waited_for(confirms: list[int]) -> None:
     ("told", "version"), [("7.0.15", (7, 0)), ("7.2.4", (7, 2)), ("8.0", (8, 0)), ("", (0, 0))]
 )
 def test_a_version_is_read(told: str, version: tuple[int, int]) -> None:
-    address = Address((("db", 6379),))
-    server = Server.at(("db", 6379), address)
+    address = RedisUrl((("db", 6379),))
+    server = RedisNode.at(("db", 6379), address)
 
     assert Node(server, {"redis_version": told or "0.0"}, None).version == version
-    assert Servers(address).address.replicas == 0
+    assert ShardClient(address).address.replicas == 0

@@ -16,7 +16,7 @@ from tests.aggregator.store.redis.simulated_rows import answers, count, rows
 from tests.aggregator.store.series_fixtures import LINKED, drop_and_sweep
 from tests.redis_server import LosingProxy, RedisServer
 from veilcount_aggregator.errors import StoreError, StoreFull, StoreUnavailable, StoreUnfit
-from veilcount_aggregator.store import COUNTED, Cell, Note
+from veilcount_aggregator.store import COUNTED, Cell, ServiceCounter
 from veilcount_aggregator.store.redis import connections
 from veilcount_aggregator.store.redis.circuit_breaker import State
 from veilcount_aggregator.store.redis.connections import Timeout, Wait
@@ -255,7 +255,7 @@ def test_a_group_that_is_contested_at_every_turn_is_given_up(
     monkeypatch.setattr(intake, "TRIES", 1)
     before = digest(store.pieces())
     with pytest.raises(StoreUnavailable, match="too many writers"):
-        store.commit([answers(rows(10, 1))], {Note("request", "", -1, "200"): 1})
+        store.commit([answers(rows(10, 1))], {ServiceCounter("request", "", -1, "200"): 1})
 
     assert digest(store.pieces()) == before
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE
 from tests.redis_cluster import RedisCluster
-from veilcount_aggregator.catalog.cache import REPLICATED, Watch
-from veilcount_aggregator.catalog.definitions import Source, close, push
+from veilcount_aggregator.catalog.cache import REPLICATED, CatalogCache
+from veilcount_aggregator.catalog.definitions import DefinitionSource, close, push
 from veilcount_aggregator.errors import StoreUnavailable
 from veilcount_aggregator.ingest.pseudonym_limit import stored_key
 from veilcount_aggregator.service import Aggregator
@@ -33,7 +33,7 @@ def store(cluster: RedisCluster) -> Iterator[RedisStore]:
 
 
 def test_each_master_has_one_copy_of_now(cluster: RedisCluster, store: RedisStore) -> None:
-    push(store, Source(FILE), NOW, "cli")
+    push(store, DefinitionSource(FILE), NOW, "cli")
     store.replicate(REPLICATED)
     store.replicate(REPLICATED)
     held = [node.ask("KEYS", "veilcount:{copy.*") for node in cluster.nodes]
@@ -61,16 +61,16 @@ def test_what_the_intake_needs_is_found_without_the_records(memory: Path, tmp_pa
     del memory
     cluster = RedisCluster(tmp_path)
     store = open_redis(cluster.url, make=True)
-    push(store, Source(FILE), NOW, "cli")
-    push(store, Source(CENTRAL), NOW, "cli")
+    push(store, DefinitionSource(FILE), NOW, "cli")
+    push(store, DefinitionSource(CENTRAL), NOW, "cli")
     close(store, "theme", NOW, "cli")
     secret = stored_key(store)()
-    Watch(store, lambda: 0.0).replicate()
+    CatalogCache(store, lambda: 0.0).replicate()
     port = store._servers.owner(SHELF).host[1]
     next(node for node in cluster.nodes if node.port == port).kill()
 
     late = open_redis(cluster.url, make=False)
-    watch = Watch(late, lambda: 0.0)
+    watch = CatalogCache(late, lambda: 0.0)
     assert late.root == store.root
     assert stored_key(late)() == secret
     assert watch.known().catalogue.named["theme"][0].closed

@@ -18,7 +18,7 @@ from tests.aggregator.store.test_battery import everything, fill
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from veilcount_aggregator.central.restore_lock import locked
-from veilcount_aggregator.errors import SettingsError, StoreFenced, StoreUnavailable, StoreUnfit
+from veilcount_aggregator.errors import SettingsError, StoreReadOnly, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Record, Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
 from veilcount_aggregator.store.interface import Bytes
@@ -85,7 +85,7 @@ def test_a_backup_is_consistent_while_devices_send(
                 try:
                     serving.commit([answers(rows(20, 1000 + number))], {})
                     break
-                except (StoreFenced, StoreUnavailable):
+                except (StoreReadOnly, StoreUnavailable):
                     time.sleep(0.005)
             acknowledged[0] += 20
 
@@ -147,7 +147,7 @@ def test_a_copy_s_fence_stays_when_a_backup_ends(serving: RedisStore) -> None:
     with pytest.raises(StoreUnavailable, match="lost"), serving.paused(0):
         serving.fence(on=True)
 
-    with pytest.raises(StoreFenced):
+    with pytest.raises(StoreReadOnly):
         count(serving, rows(200, 1))
 
 
@@ -195,5 +195,5 @@ def _counted(store: RedisStore, who: Bytes) -> int:
     """Count reports; those of a shard that is fenced are refused, or left undecided."""
     try:
         return count(store, who)
-    except StoreFenced:
+    except StoreReadOnly:
         return 0

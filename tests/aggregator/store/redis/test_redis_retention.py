@@ -10,7 +10,7 @@ from tests.aggregator.store.redis.simulated_rows import count, rows
 from tests.aggregator.store.series_fixtures import DAILY, LINKED, LONG_AGO, Asked, drop, row, send
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
-from veilcount_aggregator.errors import NotDue, StoreUnavailable
+from veilcount_aggregator.errors import RetentionTooEarly, StoreUnavailable
 from veilcount_aggregator.store.redis.lua_library import call
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_shared.verdict import Verdict
@@ -27,7 +27,7 @@ def test_the_server_itself_refuses_an_early_drop(server: RedisServer, store: Red
         asked.execute_command(*words)
 
     assert count(store, rows(1, 2)) == 1
-    with pytest.raises(NotDue, match="veilcount doctor"):
+    with pytest.raises(RetentionTooEarly, match="veilcount doctor"):
         store.drop(LINKED, 1, datetime.now(UTC) + HOUR, datetime.now(UTC) + timedelta(days=40))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.central.release_journal import Journal
+from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.errors import StoreFull, StoreUnfit
 from veilcount_aggregator.store import open_store
 
@@ -46,7 +46,7 @@ def test_a_file_of_a_store_that_leads_elsewhere_is_refused(
 def test_a_journal_that_leads_elsewhere_is_not_written(place: Path, victim: Path) -> None:
     """What stands behind its last whole line would be cut off."""
     victim.write_bytes(CONTENT + b"no end")
-    journal = Journal(place / "releases.jsonl")
+    journal = ReleaseJournal(place / "releases.jsonl")
     journal.path.symlink_to(victim)
     with pytest.raises(StoreFull, match="cannot be written"):
         journal.keep([{"a": 1}])

@@ -15,12 +15,12 @@ import pytest
 
 from tests.aggregator.store.series_fixtures import DAILY, LINKED, Asked, row, send
 from veilcount_aggregator.errors import SettingsError, StoreUnavailable, StoreUnfit
-from veilcount_aggregator.store import Durable, Record, open_store
+from veilcount_aggregator.store import CommitMode, Record, open_store
 from veilcount_aggregator.store.sqlite import SqliteStore, reader_pool
 from veilcount_aggregator.store.sqlite import database as file
-from veilcount_aggregator.store.sqlite.database import SqliteFile
+from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 from veilcount_aggregator.store.sqlite.schema import APPLICATION, STEPS
-from veilcount_aggregator.store.sqlite.url import Place
+from veilcount_aggregator.store.sqlite.url import SqliteUrl
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
@@ -61,9 +61,9 @@ def test_three_slashes_are_relative_and_four_absolute(
     """A relative file stays where it was when it was named."""
     monkeypatch.chdir(tmp_path)
 
-    assert Place.of("sqlite:///a/b.db").path == tmp_path / "a/b.db"
-    assert Place.of("sqlite:////var/lib/b.db").path == Path("/var/lib/b.db")
-    assert Place.of("sqlite:////var/a%20b.db").path == Path("/var/a b.db")
+    assert SqliteUrl.of("sqlite:///a/b.db").path == tmp_path / "a/b.db"
+    assert SqliteUrl.of("sqlite:////var/lib/b.db").path == Path("/var/lib/b.db")
+    assert SqliteUrl.of("sqlite:////var/a%20b.db").path == Path("/var/a b.db")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_relaxed_store_says_that_it_forgets(path: Path) -> None:
         (synchronous,) = database.execute("pragma synchronous").fetchone()
 
     assert synchronous == 0
-    assert relaxed.health().durable is Durable.NO
+    assert relaxed.health().durable is CommitMode.NO
     assert "relaxed" in relaxed.health().why
     relaxed.close()
 
@@ -230,7 +230,7 @@ BROKEN = "drop table record;\ninsert into nowhere values (1)"
 
 def records_of(path: Path, steps: tuple[str, ...], *, make: bool = False) -> list[object]:
     """Open a file with these steps, and return its records."""
-    kept = SqliteFile(Place(path), steps)
+    kept = SqliteDatabase(SqliteUrl(path), steps)
     kept.open(make=make)
     with kept.reading() as database:
         found = database.execute("select value from record").fetchall()
@@ -264,7 +264,7 @@ def test_a_step_is_taken_whole_or_not_at_all(path: Path) -> None:
 
 def test_what_an_older_version_dropped_is_never_restored(path: Path) -> None:
     """It deleted rows at once: their slots would be free again."""
-    older = SqliteFile(Place(path), STEPS[:1])
+    older = SqliteDatabase(SqliteUrl(path), STEPS[:1])
     older.open(make=True)
     with older.writing() as database:
         given = (DAILY.fingerprint, 3)

@@ -17,9 +17,9 @@ from tests.aggregator.store.series_fixtures import (
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.memory_limit import TALLY_BYTES
 from veilcount_aggregator.store.sqlite import SqliteStore
-from veilcount_aggregator.store.sqlite.database import SqliteFile
+from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 from veilcount_aggregator.store.sqlite.schema import PART_BYTES, STEPS
-from veilcount_aggregator.store.sqlite.url import Place
+from veilcount_aggregator.store.sqlite.url import SqliteUrl
 
 TALLIES = "select coalesce(sum(? + length(counters)), 0) from tally"
 PARTS = "select coalesce(sum(? + length(body)), 0) from part"
@@ -65,7 +65,7 @@ def test_the_account_is_what_the_rows_have(tmp_path: Path) -> None:
 
 def test_an_older_store_is_counted_when_it_is_brought_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
-    old = SqliteFile(Place(path), STEPS[:1])
+    old = SqliteDatabase(SqliteUrl(path), STEPS[:1])
     old.open(make=True)
     with old.writing() as database:
         database.execute("insert into series (number, fingerprint) values (1, 'a'), (2, 'b')")
