@@ -155,7 +155,7 @@ def run(*, quick: bool) -> Table:
 
 def _raw() -> Iterator[Row]:
     for k, epsilon, most in RAW:
-        variance = ResponseDistribution.of(plan(k, epsilon).design).variance(
+        variance = ResponseDistribution.of(plan(k, epsilon).mechanism).variance(
             np.zeros(1), sampled=False
         )[0]
         yield _row("rare share, rmse %", Case(k, epsilon, N), 100 * sqrt(variance / N), most)
@@ -248,5 +248,5 @@ def _collection(k: int, epsilon: int) -> Collection:
         start=date(2026, 1, 1),
         until=date(2026, 2, 1),
     )
-    assert isinstance(collection.design, SubsetSelection | ProjectiveGeometry)
+    assert isinstance(collection.mechanism, SubsetSelection | ProjectiveGeometry)
     return collection

@@ -21,7 +21,7 @@ PROMISED = "1"
 COLUMNS = {
     "k": "d",
     "eps": "",
-    "design": "",
+    "mechanism": "",
     "cold ms": ".1f",
     "decode ms": ".2f",
     "estimate ms": ".1f",
@@ -63,10 +63,10 @@ def _measure(k: int, epsilon: str, repetitions: int) -> Row:
 def _growth(rows: list[Row]) -> Iterator[Row]:
     """Tell how the decode grows with k, between the least and the largest plane."""
     for epsilon in dict.fromkeys(row["eps"] for row in rows):
-        planes = [row for row in rows if row["eps"] == epsilon and "plane" in str(row["design"])]
+        planes = [row for row in rows if row["eps"] == epsilon and "plane" in str(row["mechanism"])]
         if len(planes) > 1:
             one, two = planes[0], planes[-1]
-            yield {"eps": epsilon, "design": f"grows as k^{_exponent(one, two):.2f}"}
+            yield {"eps": epsilon, "mechanism": f"grows as k^{_exponent(one, two):.2f}"}
 
 
 def _exponent(one: Row, two: Row) -> float:

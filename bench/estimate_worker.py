@@ -29,20 +29,20 @@ def main() -> None:
     """Decode and estimate a million answers about k values, cold once and warm several times."""
     k, epsilon, repetitions = int(sys.argv[1]), Fraction(sys.argv[2]), int(sys.argv[3])
     collection = _collection(k, epsilon)
-    design = collection.design
-    assert isinstance(design, SubsetSelection | ProjectiveGeometry)
+    mechanism = collection.mechanism
+    assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
     drawn = np.random.default_rng(1)
-    counters = drawn.multinomial(ANSWERS, np.full(design.counters, 1 / design.counters))
+    counters = drawn.multinomial(ANSWERS, np.full(mechanism.counters, 1 / mechanism.counters))
     before = _peak()
-    cold = _timed(lambda: supports(design, counters))
-    warm = median(_timed(lambda: supports(design, counters)) for _ in range(repetitions))
+    cold = _timed(lambda: supports(mechanism, counters))
+    warm = median(_timed(lambda: supports(mechanism, counters)) for _ in range(repetitions))
     decoded = _peak()
     whole = median(_timed(lambda: estimate(collection, counters)) for _ in range(repetitions))
     few = _timed(lambda: estimate(collection, _sparse(counters), values=[0, k // 2]))
     print(
         json.dumps(
             {
-                "design": f"{type(design).__name__.lower()} {_size(design)}",
+                "mechanism": f"{type(mechanism).__name__.lower()} {_size(mechanism)}",
                 "cold ms": 1e3 * cold,
                 "decode ms": 1e3 * warm,
                 "estimate ms": 1e3 * whole,
@@ -62,8 +62,12 @@ def _sparse(counters: Counters) -> Counters:
     return few
 
 
-def _size(design: SubsetSelection | ProjectiveGeometry) -> str:
-    return f"w={design.w}" if isinstance(design, SubsetSelection) else f"q={design.q} t={design.t}"
+def _size(mechanism: SubsetSelection | ProjectiveGeometry) -> str:
+    return (
+        f"w={mechanism.w}"
+        if isinstance(mechanism, SubsetSelection)
+        else f"q={mechanism.q} t={mechanism.t}"
+    )
 
 
 def _timed(call: Callable[[], object]) -> float:

@@ -144,7 +144,7 @@ def _attempts(case: Case, seed: int) -> dict[str, list[float]]:
     ):
         device = Device(
             Path(place), case.collections, clock, wire,
-            coins=SeededRandomSource(seed), trust_curator=case.trusts,
+            randomness=SeededRandomSource(seed), trust_curator=case.trusts,
         )  # fmt: skip
         _live(device, sessions, lambda session: session < case.records)
     names = {each.fingerprint: name for name, each in case.collections.items()}
@@ -203,7 +203,9 @@ def _arriving(seconds: int, devices: int) -> Row:
         clock = clock_at(begins[0])
         wire = Wire(clock)
         with tempfile.TemporaryDirectory(dir=quick()) as place, secrets(("lives", seed)):
-            device = Device(Path(place), collections, clock, wire, coins=SeededRandomSource(seed))
+            device = Device(
+                Path(place), collections, clock, wire, randomness=SeededRandomSource(seed)
+            )
             _live(device, [(begin, begin + seconds) for begin in begins], lambda _: True)
         arrived += len(wire.counted)
     return {

@@ -59,13 +59,15 @@ class Point:
     @property
     def where(self) -> str:
         """The point in words."""
-        return f"k={self.k} eps={float(self.epsilon):g} {type(self.plan.design).__name__.lower()}"
+        return (
+            f"k={self.k} eps={float(self.epsilon):g} {type(self.plan.mechanism).__name__.lower()}"
+        )
 
     @property
     def disagreement(self) -> float:
         """How far the planner's ratio is from that of the P and Q which devices get."""
-        design = self.plan.design
-        variance = supported(self.k, float(design.P), float(design.Q))
+        mechanism = self.plan.mechanism
+        variance = supported(self.k, float(mechanism.P), float(mechanism.Q))
         return abs(variance / optimum(self.k, float(self.epsilon)) / self.plan.ratio - 1)
 
 

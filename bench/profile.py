@@ -102,7 +102,7 @@ def _estimate(times: int) -> Callable[[], object]:
         start=date(2026, 1, 1),
         until=date(2026, 2, 1),
     )
-    counters = getattr(collection.design, "counters", 0)
+    counters = getattr(collection.mechanism, "counters", 0)
     drawn = np.random.default_rng(1).multinomial(ANSWERS, np.full(counters, 1 / counters))
     return lambda: [estimate(collection, drawn) for _ in range(times)]
 

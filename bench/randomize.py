@@ -150,24 +150,24 @@ def _measure(case: Case, effort: Effort, rivals: Rivals | None) -> Iterator[Row]
 
 def _stopwatches(case: Case) -> tuple[Stopwatch, Stopwatch]:
     """Return one for the whole way of a value, one for the design alone."""
-    coins, design = SystemRandomSource(), case.collection.design
-    assert not isinstance(design, Identity)
+    randomness, mechanism = SystemRandomSource(), case.collection.mechanism
+    assert not isinstance(mechanism, Identity)
     draw = random.Random(case.k)
     places = GRID + 1 if case.k is None else case.k
     inputs = [draw.randrange(places) for _ in range(INPUTS)]
     return (
-        Stopwatch(case.collection.randomize, case.values, coins),
-        Stopwatch(design.randomize, inputs, coins),
+        Stopwatch(case.collection.randomize, case.values, randomness),
+        Stopwatch(mechanism.randomize, inputs, randomness),
     )
 
 
 def _our_row(case: Case, ours: list[float], inner: list[float]) -> Row:
-    design = case.collection.design
-    name, limit, target = _target(design)
+    mechanism = case.collection.mechanism
+    name, limit, target = _target(mechanism)
     ratio = None
-    if isinstance(design, SubsetSelection | ProjectiveGeometry):
-        variance = supported(design.k, float(design.P), float(design.Q))
-        ratio = variance / optimum(design.k, case.epsilon)
+    if isinstance(mechanism, SubsetSelection | ProjectiveGeometry):
+        variance = supported(mechanism.k, float(mechanism.P), float(mechanism.Q))
+        ratio = variance / optimum(mechanism.k, case.epsilon)
     return {
         "asked": case.asked,
         "eps": case.epsilon,
@@ -200,13 +200,13 @@ def _timing(times: list[float]) -> dict[str, float]:
     return {"us": middle, "spread %": (max(times) - min(times)) / middle * 100}
 
 
-def _target(design: object) -> tuple[str, float, str]:
+def _target(mechanism: object) -> tuple[str, float, str]:
     """Return a design's name, its limit in microseconds, and the limit in words."""
-    if isinstance(design, SubsetSelection) and design.w > 1:
-        limit = ELEMENT * design.w
-        return f"subset w={design.w}", limit, f"<= {limit:g} ({ELEMENT} x {design.w})"
-    if isinstance(design, SubsetSelection):
+    if isinstance(mechanism, SubsetSelection) and mechanism.w > 1:
+        limit = ELEMENT * mechanism.w
+        return f"subset w={mechanism.w}", limit, f"<= {limit:g} ({ELEMENT} x {mechanism.w})"
+    if isinstance(mechanism, SubsetSelection):
         return "subset w=1", ALONE, f"<= {ALONE:g}"
-    if isinstance(design, ProjectiveGeometry):
-        return f"plane q={design.q} t={design.t}", PLANE, f"<= {PLANE:g}"
+    if isinstance(mechanism, ProjectiveGeometry):
+        return f"plane q={mechanism.q} t={mechanism.t}", PLANE, f"<= {PLANE:g}"
     return "window", WINDOW, f"<= {WINDOW:g}"

@@ -72,9 +72,11 @@ def _a_body(folder: Path, times: int) -> list[float]:
     asked, day = question(max(REPORTS)), datetime.now(UTC).date()
     known = {asked.fingerprint: Series(asked)}
     store = open_store(f"sqlite:///{folder}/bodies.db?durability=relaxed", make=True)
-    notebook = ServiceCounters(time.monotonic)
+    service_counters = ServiceCounters(time.monotonic)
     intake = IntakePipeline(
-        GroupCommitter(store, notebook).commit, notebook, PseudonymLimit(ROOM, lambda: b"")
+        GroupCommitter(store, service_counters).commit,
+        service_counters,
+        PseudonymLimit(ROOM, lambda: b""),
     )
 
     def take(raw: bytes) -> None:

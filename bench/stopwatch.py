@@ -16,10 +16,10 @@ class Stopwatch:
     """Times `call(x)`, or `call(x, coins)`, over a list of inputs."""
 
     def __init__(
-        self, call: Callable[..., object], inputs: Sequence[Any], coins: object = None
+        self, call: Callable[..., object], inputs: Sequence[Any], randomness: object = None
     ) -> None:
-        self._names = {"call": call, "coins": coins}
-        self._call = "call(x)" if coins is None else "call(x, coins)"
+        self._names = {"call": call, "randomness": randomness}
+        self._call = "call(x)" if randomness is None else "call(x, coins)"
         self._inputs = inputs
         self._calls = 0
 

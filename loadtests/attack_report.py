@@ -41,11 +41,11 @@ def defended(store: Store, told: Told, room: int) -> list[str]:
 
 def _refused(told: Told) -> Iterator[str]:
     """Whether each attack was tried, and no garbage taken for a batch."""
-    intents = {told.parcels[place].intent for place in (*told.replies, *told.refusals)}
+    intents = {told.queued_reports[place].intent for place in (*told.replies, *told.refusals)}
     for intent in Intent:
         if intent not in intents:
             yield f"nothing was sent that is {intent}: no attack, no defence"
-    taken = sum(told.parcels[place].intent is Intent.GARBAGE for place in told.replies)
+    taken = sum(told.queued_reports[place].intent is Intent.GARBAGE for place in told.replies)
     if taken:
         yield f"{taken} bodies of garbage were taken for batches"
     if not told.verdicts[Verdict.FULL]:
@@ -55,10 +55,10 @@ def _refused(told: Told) -> Iterator[str]:
 def _within_budget(told: Told) -> Iterator[str]:
     """Whether nobody who asks for more than the budget gets more."""
     for place, replies in told.replies.items():
-        parcel = told.parcels[place]
-        if parcel.intent is not Intent.GREEDY:
+        queued_report = told.queued_reports[place]
+        if queued_report.intent is not Intent.GREEDY:
             continue
-        most = Series(parcel.collection).most
+        most = Series(queued_report.collection).most
         delivered = [any(word.delivered for word in each) for each in zip(*replies, strict=True)]
         if sum(delivered) > most:
             yield f"{sum(delivered)} answers of one pseudonym were counted, and {most} are allowed"

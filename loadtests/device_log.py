@@ -20,14 +20,17 @@ EARLY_SECONDS = 0.01  # two clocks are read one after the other
 
 
 def heard(
-    parcels: Sequence[Parcel], told: Told, story: Story, collections: Mapping[str, Collection]
+    queued_reports: Sequence[Parcel],
+    told: Told,
+    story: Story,
+    collections: Mapping[str, Collection],
 ) -> Told:
     """Return what was told of all parcels and of each report of these devices, a parcel each: a
     client may send again in one body what it sent in several.
     """
     held = {end.device: end.held for end in story.ends}
     asked = {collection.fingerprint: collection for collection in collections.values()}
-    everyone = list(parcels)
+    everyone = list(queued_reports)
     whole = Told(everyone, told.replies, told.silences, told.refusals)
     places: dict[Report, int] = {}
     for each in story.tries:

@@ -44,19 +44,21 @@ def draw_attack(
     collections: Mapping[str, Collection], now: datetime, devices: int, seed: int
 ) -> list[Parcel]:
     """Return everything that attackers send beside so many honest devices."""
-    coins, chance = SeededRandomSource(seed + 2), Random(seed + 3)
+    randomness, chance = SeededRandomSource(seed + 2), Random(seed + 3)
     secrets = [chance.randbytes(SECRET_BYTES) for _ in range(devices // FAKES)]
     fakes = [
-        _pushed(parcel, PUSHED[name], coins)
+        _pushed(queued_report, PUSHED[name], randomness)
         for secret in secrets
         for name in PUSHED
-        for parcel in of_device(collections[name], secret, now, coins, chance)
+        for queued_report in of_device(collections[name], secret, now, randomness, chance)
     ]
     some = [
-        attack(collections, now, coins, chance) for attack in _ATTACKS for _ in range(SPECIMENS)
+        attack(collections, now, randomness, chance)
+        for attack in _ATTACKS
+        for _ in range(SPECIMENS)
     ]
-    flood = _flood(collections[BAIT], room(devices) * FLOODED, coins, chance)
-    attack = [*fakes, *some, *flood, *_spread(collections[LARGE], coins, chance)]
+    flood = _flood(collections[BAIT], room(devices) * FLOODED, randomness, chance)
+    attack = [*fakes, *some, *flood, *_spread(collections[LARGE], randomness, chance)]
     chance.shuffle(attack)
     return attack
 
@@ -64,63 +66,63 @@ def draw_attack(
 def mixed(honest: list[Parcel], attack: list[Parcel]) -> list[Parcel]:
     """Return both: the attack is spread over the first half, so that a slow run has seen it all."""
     step = len(honest) / len(attack) / 2
-    places = [(place * step, parcel) for place, parcel in enumerate(attack)]
+    places = [(place * step, queued_report) for place, queued_report in enumerate(attack)]
     places += enumerate(honest)
-    return [parcel for _, parcel in sorted(places, key=itemgetter(0))]
+    return [queued_report for _, queued_report in sorted(places, key=itemgetter(0))]
 
 
-def _pushed(parcel: Parcel, target: int, coins: RandomSource) -> Parcel:
+def _pushed(queued_report: Parcel, target: int, randomness: RandomSource) -> Parcel:
     """Return the parcel with messages that all support one value [CJG21]."""
-    make = partial(_supporting, parcel.collection, target, coins)
-    reports = tuple(replace(each, message=make()) for each in parcel.reports)
-    return replace(parcel, reports=reports, intent=Intent.FAKE)
+    make = partial(_supporting, queued_report.collection, target, randomness)
+    reports = tuple(replace(each, message=make()) for each in queued_report.reports)
+    return replace(queued_report, reports=reports, intent=Intent.FAKE)
 
 
-def _supporting(collection: Collection, target: int, coins: RandomSource) -> bytes:
+def _supporting(collection: Collection, target: int, randomness: RandomSource) -> bytes:
     value = bool(target) if collection.inputs == 2 else target
     while True:
-        message = collection.randomize(value, coins)
+        message = collection.randomize(value, randomness)
         if tally(collection, [message])[target]:
             return collection.pack(message)
 
 
 def _greedy(
-    collections: Mapping[str, Collection], now: datetime, coins: RandomSource, chance: Random
+    collections: Mapping[str, Collection], now: datetime, randomness: RandomSource, chance: Random
 ) -> Parcel:
     """Every day of the campaign, though the person has but some: the first are in budget."""
     asked, secret = collections["autosave"], chance.randbytes(SECRET_BYTES)
     every = range(asked.periods)
     held = tuple(LAWS[asked.name](chance) for _ in every)
-    make = partial(report_of, asked, secret, coins, segment=0)
+    make = partial(report_of, asked, secret, randomness, segment=0)
     reports = tuple(make(place=(day, 0), held=held[day]) for day in every)
     return Parcel(asked, reports, held, Intent.GREEDY)
 
 
 def _beyond(
-    collections: Mapping[str, Collection], now: datetime, coins: RandomSource, chance: Random
+    collections: Mapping[str, Collection], now: datetime, randomness: RandomSource, chance: Random
 ) -> Parcel:
     """Slots above the period's."""
-    whole = _one(collections["minutes"], now, coins, chance)
+    whole = _one(collections["minutes"], now, randomness, chance)
     slots = whole.collection.per_period
     reports = tuple(replace(each, slot=each.slot + slots) for each in whole.reports)
     return replace(whole, reports=reports, intent=Intent.BEYOND)
 
 
 def _nonsense(
-    collections: Mapping[str, Collection], now: datetime, coins: RandomSource, chance: Random
+    collections: Mapping[str, Collection], now: datetime, randomness: RandomSource, chance: Random
 ) -> Parcel:
     """All bits of the message set."""
-    whole = _one(collections["plugin"], now, coins, chance)
+    whole = _one(collections["plugin"], now, randomness, chance)
     wide = b"\xff" * whole.collection.message_bytes
     reports = tuple(replace(each, message=wide) for each in whole.reports)
     return replace(whole, reports=reports, intent=Intent.NONSENSE)
 
 
 def _garbage(
-    collections: Mapping[str, Collection], now: datetime, coins: RandomSource, chance: Random
+    collections: Mapping[str, Collection], now: datetime, randomness: RandomSource, chance: Random
 ) -> Parcel:
     """A body cut short, with a bit turned, or of noise."""
-    whole = _one(collections["minutes"], now, coins, chance)
+    whole = _one(collections["minutes"], now, randomness, chance)
     body = bytearray(whole.body)
     broken = chance.choice(
         [bytes(body[: len(body) // 2]), bytes([body[0] ^ 1]) + body[1:], chance.randbytes(2_000)]
@@ -132,26 +134,28 @@ _ATTACKS: tuple[Callable[[Mapping[str, Collection], datetime, RandomSource, Rand
 _ATTACKS = (_greedy, _beyond, _nonsense, _garbage)
 
 
-def _one(collection: Collection, now: datetime, coins: RandomSource, chance: Random) -> Parcel:
+def _one(collection: Collection, now: datetime, randomness: RandomSource, chance: Random) -> Parcel:
     secret = chance.randbytes(SECRET_BYTES)
-    return next(iter(of_device(collection, secret, now, coins, chance)))
+    return next(iter(of_device(collection, secret, now, randomness, chance)))
 
 
 def _flood(
-    bait: Collection, pseudonyms: int, coins: RandomSource, chance: Random
+    bait: Collection, pseudonyms: int, randomness: RandomSource, chance: Random
 ) -> Iterator[Parcel]:
     """Yield bodies that are full of pseudonyms that nobody has."""
-    make = partial(report_of, bait, bytes(SECRET_BYTES), coins, segment=0, place=(0, 0), held=0)
+    make = partial(
+        report_of, bait, bytes(SECRET_BYTES), randomness, segment=0, place=(0, 0), held=0
+    )
     for first in range(0, pseudonyms, IN_A_BODY):
         fresh = (chance.randbytes(PSEUDONYM_BYTES) for _ in range(first, pseudonyms)[:IN_A_BODY])
         reports = tuple(replace(make(), pseudonym=each) for each in fresh)
         yield Parcel(bait, reports, (0,) * len(reports), Intent.FLOOD)
 
 
-def _spread(large: Collection, coins: RandomSource, chance: Random) -> Iterator[Parcel]:
+def _spread(large: Collection, randomness: RandomSource, chance: Random) -> Iterator[Parcel]:
     """Yield one report for each cell of a large definition: as many tallies as there can be."""
     for period in range(large.periods):
         for segment in range(large.cells):
             secret = chance.randbytes(SECRET_BYTES)
-            one = report_of(large, secret, coins, segment=segment, place=(period, 0), held=0)
+            one = report_of(large, secret, randomness, segment=segment, place=(period, 0), held=0)
             yield Parcel(large, (one,), (0,), Intent.SPREAD)

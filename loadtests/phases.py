@@ -41,7 +41,7 @@ class Stretch:
         return self.name, f"{self.devices}", f"{self.rate:,.0f}", *times, f"{self.unanswered}"
 
 
-def stretches(diary: Diary, terms: Terms) -> list[Stretch]:
+def time_ranges(diary: Diary, terms: Terms) -> list[Stretch]:
     """Return the phases of a run that were begun; a send belongs to that in which it began."""
     return list(_stretches(diary, terms))
 

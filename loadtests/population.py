@@ -62,14 +62,14 @@ def draw(
     collections: Mapping[str, Collection], now: datetime, devices: int, seed: int
 ) -> list[Parcel]:
     """Return what so many devices would send by now, shuffled."""
-    coins, chance = SeededRandomSource(seed), Random(seed + 1)
-    parcels: list[Parcel] = []
+    randomness, chance = SeededRandomSource(seed), Random(seed + 1)
+    queued_reports: list[Parcel] = []
     for _ in range(devices):
         secret = chance.randbytes(SECRET_BYTES)
         for collection in collections.values():
-            parcels.extend(of_device(collection, secret, now, coins, chance))
-    chance.shuffle(parcels)
-    return parcels
+            queued_reports.extend(of_device(collection, secret, now, randomness, chance))
+    chance.shuffle(queued_reports)
+    return queued_reports
 
 
 def order(bodies: int, seed: int, replayed: float = REPLAYED) -> list[int]:
@@ -84,7 +84,7 @@ def order(bodies: int, seed: int, replayed: float = REPLAYED) -> list[int]:
 
 
 def of_device(
-    collection: Collection, secret: bytes, now: datetime, coins: RandomSource, chance: Random
+    collection: Collection, secret: bytes, now: datetime, randomness: RandomSource, chance: Random
 ) -> Iterator[Parcel]:
     """Yield what one device has to say of one question: a parcel for each of its pseudonyms."""
     newest = period_of(collection, now)
@@ -96,7 +96,7 @@ def of_device(
         for answer in range(collection.per_period)
     ]
     segment = chance.randrange(collection.cells)
-    make = partial(report_of, collection, secret, coins, segment=segment)
+    make = partial(report_of, collection, secret, randomness, segment=segment)
     for group in _under_one_pseudonym(collection, answers):
         held = tuple(LAWS[collection.name](chance) for _ in group)
         each = zip(group, held, strict=True)
@@ -118,7 +118,7 @@ def _under_one_pseudonym(
 def report_of(
     collection: Collection,
     secret: bytes,
-    coins: RandomSource,
+    randomness: RandomSource,
     *,
     segment: int,
     place: tuple[int, int],
@@ -131,7 +131,7 @@ def report_of(
         fingerprint=collection.fingerprint,
         period=period,
         segment=segment,
-        pseudonym=pseudonym(secret, collection, period, coins),
+        pseudonym=pseudonym(secret, collection, period, randomness),
         slot=slot(secret, collection, period, answer),
-        message=collection.pack(collection.randomize(value, coins)),
+        message=collection.pack(collection.randomize(value, randomness)),
     )

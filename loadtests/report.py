@@ -13,7 +13,7 @@ from veilcount_shared.verdict import Verdict
 
 from .ipc import Diary
 from .load_profiles import RAMP, SOAK, Terms
-from .phases import knee, stretches, table
+from .phases import knee, table, time_ranges
 from .resource_usage import Meter
 from .server_verdicts import Told
 
@@ -107,7 +107,7 @@ class Outcome:
         return "\n".join([*lines, *self._phases(), *(wrong or sound)])
 
     def _phases(self) -> list[str]:
-        found = stretches(self.diary, self.terms)
+        found = time_ranges(self.diary, self.terms)
         lines = table(found) if len(self.terms.course.phases) > 1 else []
         if self.terms.shape == RAMP:
             lines.append(f"knee: {knee(found, self.promised)}")

@@ -41,7 +41,7 @@ class Cast:
     """Everyone who sends in a run, and what there is to send."""
 
     collections: Mapping[str, Collection]
-    parcels: list[Parcel]
+    queued_reports: list[Parcel]
     errand: Errand
 
 
@@ -67,7 +67,9 @@ def run(plan: Plan, folder: Path) -> Outcome:
         with site:
             costs, strike = _load(site, plan, folder, file)
             diary, story = _diary(folder), Story.load(folder) if plan.real else Story()
-            told = heard(cast.parcels, Told.of(cast.parcels, diary), story, cast.collections)
+            told = heard(
+                cast.queued_reports, Told.of(cast.queued_reports, diary), story, cast.collections
+            )
             _settle(site.server, told)
         store = open_store(engine.url)
         try:
@@ -89,18 +91,20 @@ def run(plan: Plan, folder: Path) -> Outcome:
 
 def _cast(plan: Plan, now: datetime) -> Cast:
     collections = questions(now.date(), bait=plan.hostile)
-    parcels = draw(questions(now.date()), now, plan.devices, plan.seed)
+    queued_reports = draw(questions(now.date()), now, plan.devices, plan.seed)
     replayed = REPLAYED
     if plan.hostile:
         attack = hostile.draw_attack(collections, now, plan.devices, plan.seed)
-        parcels = hostile.mixed(parcels, attack)
+        queued_reports = hostile.mixed(queued_reports, attack)
         replayed = hostile.REPLAYED
-    sends = order(len(parcels), plan.seed, replayed)
+    sends = order(len(queued_reports), plan.seed, replayed)
     between = pace(plan.course, plan.users, plan.seconds, len(sends)) if plan.paced else 0.0
     terms = Terms(
         plan.shape, plan.users, plan.seconds, between, plan.generators, plan.page is not None
     )
-    return Cast(collections, parcels, Errand([each.body for each in parcels], sends, terms))
+    return Cast(
+        collections, queued_reports, Errand([each.body for each in queued_reports], sends, terms)
+    )
 
 
 def _flags(plan: Plan, file: Path) -> tuple[str, ...]:
@@ -162,7 +166,7 @@ def _settle(server: Server, told: Told) -> None:
     """Send again what was never acknowledged, as a device does: now it is known what counts."""
     for place in told.open:
         for _ in range(TRIES):
-            told.hear(place, *_reply(server, told.parcels[place].body))
+            told.hear(place, *_reply(server, told.queued_reports[place].body))
             if told.settled(place):
                 break
 

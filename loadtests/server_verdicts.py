@@ -35,15 +35,15 @@ MAY_BE_SAID = {
 class Told:
     """For each parcel that was sent: the verdicts of each reply, and how many sends had none."""
 
-    parcels: Sequence[Parcel]
+    queued_reports: Sequence[Parcel]
     replies: defaultdict[int, list[Verdicts]] = field(default_factory=lambda: defaultdict(list))
     silences: Counter[int] = field(default_factory=Counter)
     refusals: Counter[int] = field(default_factory=Counter)  # of whole bodies
 
     @classmethod
-    def of(cls, parcels: Sequence[Parcel], diary: Diary) -> Told:
+    def of(cls, queued_reports: Sequence[Parcel], diary: Diary) -> Told:
         """Read a diary. What is no reply of the protocol acknowledges nothing."""
-        told = cls(parcels)
+        told = cls(queued_reports)
         sends = zip(diary.bodies, diary.replies, diary.statuses, strict=True)
         for place, reply, status in sends:
             told.hear(place, reply, status)
@@ -55,7 +55,7 @@ class Told:
             self.refusals[place] += 1
             return
         try:
-            verdicts = decode_verdicts(reply, len(self.parcels[place].reports))
+            verdicts = decode_verdicts(reply, len(self.queued_reports[place].reports))
         except WireError:
             self.silences[place] += 1
         else:
@@ -81,16 +81,19 @@ class Told:
     def unsure(self) -> int:
         """How many reports were in sends without a reply: counted or not, nobody was told."""
         return sum(
-            number * len(self.parcels[place].reports) for place, number in self.silences.items()
+            number * len(self.queued_reports[place].reports)
+            for place, number in self.silences.items()
         )
 
     def acknowledged(self) -> Iterator[tuple[Parcel, Report, int]]:
         """Yield each report that the server said it has: its parcel, itself, what is true of it."""
         for place, replies in self.replies.items():
-            parcel = self.parcels[place]
-            for report, held, *words in zip(parcel.reports, parcel.held, *replies, strict=True):
+            queued_report = self.queued_reports[place]
+            for report, held, *words in zip(
+                queued_report.reports, queued_report.held, *replies, strict=True
+            ):
                 if any(word.delivered for word in words):
-                    yield parcel, report, held
+                    yield queued_report, report, held
 
     def failures(self) -> Iterator[str]:
         """Yield what no server may say: another verdict, or `counted` not exactly once."""
@@ -111,13 +114,14 @@ class Told:
     def _refused(self, *, garbage: bool) -> int:
         """Return how many bodies were refused whole, of those that are garbage or that are not."""
         return sum(
-            (self.parcels[place].intent is Intent.GARBAGE) is garbage for place in self.refusals
+            (self.queued_reports[place].intent is Intent.GARBAGE) is garbage
+            for place in self.refusals
         )
 
     def _unexpected(self) -> Counter[tuple[Intent, Verdict]]:
         """Return the verdicts that reports with their intent may not get."""
         said = Counter(
-            (self.parcels[place].intent, word)
+            (self.queued_reports[place].intent, word)
             for place, replies in self.replies.items()
             for reply in replies
             for word in reply

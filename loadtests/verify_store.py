@@ -72,10 +72,13 @@ class Answers:
 
 def answers(told: Told) -> list[Answers]:
     """Return the acknowledged reports, by collection; also of those that have none."""
-    found = {parcel.collection.name: Answers(parcel.collection) for parcel in told.parcels}
-    for parcel, report, held in told.acknowledged():
-        each = found[parcel.collection.name]
-        if parcel.intent in MADE_UP:
+    found = {
+        queued_report.collection.name: Answers(queued_report.collection)
+        for queued_report in told.queued_reports
+    }
+    for queued_report, report, held in told.acknowledged():
+        each = found[queued_report.collection.name]
+        if queued_report.intent in MADE_UP:
             each.fakes.append(report)
         else:
             each.reports.append(report)

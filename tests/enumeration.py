@@ -61,10 +61,10 @@ def law(function: Callable[[RandomSource], Result]) -> dict[Result, Fraction]:
     found: dict[Result, Fraction] = {}
     branch: list[tuple[int, int]] | None = []
     while branch is not None:
-        coins = EnumeratedCoins(branch)
-        result = function(coins)
-        found[result] = found.get(result, Fraction(0)) + coins.weight
-        branch = _next(coins.branch)
+        randomness = EnumeratedCoins(branch)
+        result = function(randomness)
+        found[result] = found.get(result, Fraction(0)) + randomness.weight
+        branch = _next(randomness.branch)
     return found
 
 

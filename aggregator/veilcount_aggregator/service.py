@@ -42,7 +42,7 @@ class Aggregator:
     watch: CatalogCache
     intake: IntakePipeline
     committer: GroupCommitter
-    notebook: ServiceCounters
+    service_counters: ServiceCounters
     curator: Curator
     clock: Clock
     guard: ClockGuard
@@ -60,7 +60,7 @@ class Aggregator:
         watch = CatalogCache(store, seconds)
         for file in settings.collections:
             _load(store, watch, read_source(file), clock())
-        notebook = ServiceCounters(seconds)
+        service_counters = ServiceCounters(seconds)
         limit = PseudonymLimit(
             settings.room,
             stored_key(store),
@@ -68,8 +68,8 @@ class Aggregator:
             settings.max_pseudonyms_per_body,
         )
         memory = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
-        committer = GroupCommitter(store, notebook)
-        intake = IntakePipeline(committer.commit, notebook, limit, memory)
+        committer = GroupCommitter(store, service_counters)
+        intake = IntakePipeline(committer.commit, service_counters, limit, memory)
         settling = 0 if settings.store.startswith("sqlite:") else SETTLING_SECONDS
         curator = Curator(PrivacyFilter(store, ReleaseJournal.of(settings), settling))
         guard = ClockGuard(store, clock, seconds)
@@ -80,7 +80,7 @@ class Aggregator:
             watch,
             intake,
             committer,
-            notebook,
+            service_counters,
             curator,
             clock,
             guard,
@@ -102,7 +102,7 @@ class Aggregator:
         """Return the UTC day."""
         return utc_day(self.clock())
 
-    def holdings(self) -> Snapshot:
+    def snapshot(self) -> Snapshot:
         """Return what answers are read from, as of now."""
         with suppress(StoreError):  # of a store that is fenced, what is written can be read
             self.flush()
@@ -136,7 +136,7 @@ class Aggregator:
         """Drop what is over, if the clock is good for it; return how many epochs were dropped."""
         dropped = self.retention.run(self.known().catalogue.series.values())
         if dropped:
-            self.notebook.note(DROPPED, dropped)
+            self.service_counters.note(DROPPED, dropped)
         return dropped
 
     def confirm(self) -> None:
@@ -148,12 +148,12 @@ class Aggregator:
 
     def flush(self) -> None:
         """Write the figures of the service that are still in memory."""
-        notes = self.notebook.take(now=True)
+        notes = self.service_counters.take(now=True)
         try:
             if notes:
                 self.store.commit([], notes)
         except StoreError:
-            self.notebook.put_back(notes)
+            self.service_counters.put_back(notes)
             raise
 
     def close(self) -> None:

@@ -66,13 +66,13 @@ class Client:
         jitter: float | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
-        coins: RandomSource | None = None,
+        randomness: RandomSource | None = None,
         threaded: bool = True,
     ) -> None:
         """Load the definitions and open the state. Whatever is not given comes from VEILCOUNT_*."""
         self._clock = BoundedClock(clock or SystemClock())
         self._now = self._clock.now
-        self._coins = coins or SystemRandomSource()
+        self._coins = randomness or SystemRandomSource()
         self._transport = transport
         self._threaded = threaded
         self._complained: dict[str, str] = {}

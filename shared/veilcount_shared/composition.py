@@ -124,7 +124,7 @@ class Overlap:
 
 
 def overlaps(
-    design: SubsetSelection
+    mechanism: SubsetSelection
     | ProjectiveGeometry
     | MeanMechanism
     | DistributionMechanism
@@ -134,23 +134,23 @@ def overlaps(
 
     Of several, a report draws one uniformly, whatever its input, and says which.
     """
-    if isinstance(design, RangeTree):
-        return tuple(overlap for level in design.levels for overlap in overlaps(level))
-    return (_overlap(design),)
+    if isinstance(mechanism, RangeTree):
+        return tuple(overlap for level in mechanism.levels for overlap in overlaps(level))
+    return (_overlap(mechanism),)
 
 
 def _overlap(
-    design: SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism,
+    mechanism: SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism,
 ) -> Overlap:
-    if isinstance(design, SubsetSelection):
-        k, w = design.k, design.w
-        return Overlap(Fraction(w, k), Fraction(w * (k - w), k * (k - 1)), design.P)
-    if isinstance(design, ProjectiveGeometry):
-        v, r = design.messages, design.owned
-        return Overlap(Fraction(r, v), Fraction(r - design.shared, v), design.P)
-    levels, width = design.window.levels, design.window.width
+    if isinstance(mechanism, SubsetSelection):
+        k, w = mechanism.k, mechanism.w
+        return Overlap(Fraction(w, k), Fraction(w * (k - w), k * (k - 1)), mechanism.P)
+    if isinstance(mechanism, ProjectiveGeometry):
+        v, r = mechanism.messages, mechanism.owned
+        return Overlap(Fraction(r, v), Fraction(r - mechanism.shared, v), mechanism.P)
+    levels, width = mechanism.window.levels, mechanism.window.width
     apart = min(width, levels - width)
-    return Overlap(Fraction(width, levels), Fraction(apart, levels), design.P)
+    return Overlap(Fraction(width, levels), Fraction(apart, levels), mechanism.P)
 
 
 class _Tradeoff:

@@ -42,7 +42,7 @@ class Domain(Protocol):
     def size(self) -> int:
         """How many inputs there are: 0..size-1."""
 
-    def input(self, value: object, coins: RandomSource) -> int:
+    def input(self, value: object, randomness: RandomSource) -> int:
         """Return the input of any value whatever."""
 
     def canonical(self) -> dict[str, Any]:
@@ -63,10 +63,10 @@ class Boolean:
         """Return the values in input order."""
         return (False, True)
 
-    def input(self, value: object, coins: RandomSource) -> int:
+    def input(self, value: object, randomness: RandomSource) -> int:
         """Return 0 or 1; anything not equal to False or True is drawn."""
         found = _find(_BOOLEANS, value)
-        return coins.below(2) if found is None else found
+        return randomness.below(2) if found is None else found
 
     def canonical(self) -> dict[str, Any]:
         """Return what is fingerprinted."""
@@ -103,12 +103,12 @@ class Choice:
         """Return the labels in input order."""
         return self.values if self.other is None else (*self.values, self.other)
 
-    def input(self, value: object, coins: RandomSource) -> int:
+    def input(self, value: object, randomness: RandomSource) -> int:
         """Return the label's place; an unknown label is `other`, else drawn."""
         found = _find(self._places, value)
         if found is not None:
             return found
-        return coins.below(self.size) if self.other is None else self.size - 1
+        return randomness.below(self.size) if self.other is None else self.size - 1
 
     def canonical(self) -> dict[str, Any]:
         """Return what is fingerprinted."""
@@ -138,11 +138,11 @@ class Number:
         """The number of grid points."""
         return GRID + 1
 
-    def input(self, value: object, coins: RandomSource) -> int:
+    def input(self, value: object, randomness: RandomSource) -> int:
         """Return the nearest grid point; NaN and what is no number are drawn."""
         ratio = _ratio(value)
         if ratio is None:
-            return coins.below(GRID + 1)
+            return randomness.below(GRID + 1)
         numerator, denominator = ratio
         if not denominator:  # an infinity, by its sign
             return GRID if numerator > 0 else 0
@@ -209,13 +209,13 @@ class Cross:
             combined = [(*head, label) for head in combined for label in part.labels]
         return tuple(combined)
 
-    def input(self, value: object, coins: RandomSource) -> int:
+    def input(self, value: object, randomness: RandomSource) -> int:
         """Return the combination's place; each part that is missing or unknown is drawn."""
         given = _parts(value, len(self.parts))
         place = 0
         for position, part in enumerate(self.parts):
             piece = given[position] if position < len(given) else _MISSING
-            place = place * part.size + part.input(piece, coins)
+            place = place * part.size + part.input(piece, randomness)
         return place
 
     def canonical(self) -> dict[str, Any]:

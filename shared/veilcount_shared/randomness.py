@@ -124,8 +124,8 @@ _live: weakref.WeakSet[SystemRandomSource] = weakref.WeakSet()
 
 
 def _drop_all() -> None:
-    for coins in list(_live):
-        coins.drop()
+    for randomness in list(_live):
+        randomness.drop()
 
 
 if hasattr(os, "register_at_fork"):  # absent on Windows, where there is no fork

@@ -77,16 +77,16 @@ def closes(collection: Collection, period: int) -> datetime:
 
 def answering_periods(secret: bytes, collection: Collection) -> frozenset[int]:
     """Return the periods in which this person answers: a uniform subset of the given size."""
-    coins = SecretRandomSource(secret, "answers", collection.fingerprint)
-    return frozenset(coins.sample(collection.periods, collection.answering))
+    randomness = SecretRandomSource(secret, "answers", collection.fingerprint)
+    return frozenset(randomness.sample(collection.periods, collection.answering))
 
 
 def instant(secret: bytes, collection: Collection, period: int, answer: int = 0) -> datetime:
     """Return the instant of a period's answer: uniform over the seconds of the period."""
-    coins = SecretRandomSource(secret, "instant", collection.fingerprint, period, answer)
+    randomness = SecretRandomSource(secret, "instant", collection.fingerprint, period, answer)
     start = opens(collection, period)
     seconds = (closes(collection, period) - start) // timedelta(seconds=1)
-    return start + timedelta(seconds=coins.below(seconds))
+    return start + timedelta(seconds=randomness.below(seconds))
 
 
 def slot(secret: bytes, collection: Collection, period: int, answer: int) -> int:
@@ -102,10 +102,12 @@ def slot(secret: bytes, collection: Collection, period: int, answer: int) -> int
     return period * collection.per_period + place
 
 
-def pseudonym(secret: bytes, collection: Collection, period: int, coins: RandomSource) -> bytes:
+def pseudonym(
+    secret: bytes, collection: Collection, period: int, randomness: RandomSource
+) -> bytes:
     """Return the 16 bytes a period's answers travel under; fresh ones where nothing may link."""
     if collection.linkage is Linkage.NONE:
-        return b"".join(coins.below(256).to_bytes(1, "big") for _ in range(PSEUDONYM_BYTES))
+        return b"".join(randomness.below(256).to_bytes(1, "big") for _ in range(PSEUDONYM_BYTES))
     epoch = period if collection.linkage is Linkage.PERIOD else 0
     name = _spell("pseudonym", collection.fingerprint, epoch)
     return _hmac(secret, name)[:PSEUDONYM_BYTES]
@@ -119,8 +121,8 @@ def asked(secret: bytes, collection: Collection) -> bool:
     if collection.twin is None:
         return True
     pair = sorted((collection.name, collection.twin))
-    coins = SecretRandomSource(secret, "twin", collection.app, *pair)
-    return pair[coins.below(2)] == collection.name
+    randomness = SecretRandomSource(secret, "twin", collection.app, *pair)
+    return pair[randomness.below(2)] == collection.name
 
 
 def cohort(secret: bytes, app: str, draw: str, of: int) -> int:

@@ -11,28 +11,30 @@ from veilcount_shared.mechanisms import ProjectiveGeometry, SquareWave, SubsetSe
 Row = Sequence[Fraction]
 
 
-def rows_of(design: SubsetSelection | ProjectiveGeometry | SquareWave) -> list[Row]:
+def rows_of(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave) -> list[Row]:
     """The exact probability of every message, for every input."""
-    if isinstance(design, SquareWave):
-        return list(design.rows)
-    owned = [[owns(design, x, message) for message in every(design)] for x in range(design.k)]
+    if isinstance(mechanism, SquareWave):
+        return list(mechanism.rows)
+    owned = [
+        [owns(mechanism, x, message) for message in every(mechanism)] for x in range(mechanism.k)
+    ]
     return [
-        [design.P / sum(row) if each else (1 - design.P) / row.count(False) for each in row]
+        [mechanism.P / sum(row) if each else (1 - mechanism.P) / row.count(False) for each in row]
         for row in owned
     ]
 
 
-def every(design: SubsetSelection | ProjectiveGeometry) -> Iterable[object]:
+def every(mechanism: SubsetSelection | ProjectiveGeometry) -> Iterable[object]:
     """All messages: subsets as tuples, hyperplanes as numbers."""
-    if isinstance(design, SubsetSelection):
-        return list(combinations(range(design.k), design.w))
-    return range(design.messages)
+    if isinstance(mechanism, SubsetSelection):
+        return list(combinations(range(mechanism.k), mechanism.w))
+    return range(mechanism.messages)
 
 
-def owns(design: SubsetSelection | ProjectiveGeometry, x: int, message: object) -> bool:
+def owns(mechanism: SubsetSelection | ProjectiveGeometry, x: int, message: object) -> bool:
     """Whether an input owns a message."""
     if isinstance(message, tuple):
         return x in message
-    assert isinstance(design, ProjectiveGeometry)
+    assert isinstance(mechanism, ProjectiveGeometry)
     assert isinstance(message, int)
-    return design.supports(message, x)
+    return mechanism.supports(message, x)

@@ -9,7 +9,7 @@ from math import comb
 import pytest
 
 from tests.claims.databases import ONE, ratio
-from tests.claims.test_promises import DESIGNS, bounded, sent
+from tests.claims.test_promises import MECHANISMS, bounded, sent
 from veilcount_shared.composition import basic, guessed, optimal
 from veilcount_shared.epsilon import exp_lower, exp_upper
 from veilcount_shared.mechanisms import ProjectiveGeometry, SquareWave, SubsetSelection
@@ -17,16 +17,16 @@ from veilcount_shared.mechanisms import ProjectiveGeometry, SquareWave, SubsetSe
 DELTA = Fraction(1, 10**6)
 
 
-@pytest.mark.parametrize("design", DESIGNS, ids=str)
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 def test_no_test_of_membership_beats_the_bound(
-    design: SubsetSelection | ProjectiveGeometry | SquareWave,
+    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave,
 ) -> None:
     """Membership inference: hits are at most e^eps times false alarms, whatever is taken as a sign.
 
     So the advantage, hits minus false alarms, is at most (e^eps - 1) / (e^eps + 1).
     """
-    there, absent = sent(design, 0), sent(design, 1)
-    e = exp_upper(design.epsilon)
+    there, absent = sent(mechanism, 0), sent(mechanism, 1)
+    e = exp_upper(mechanism.epsilon)
     for chosen in product((False, True), repeat=len(there)):
         signs = [x for x, each in zip(there, chosen, strict=True) if each]
         hits = sum((there[x] for x in signs), Fraction(0))

@@ -24,16 +24,16 @@ CUT = 12
 # -- out of coins ----------------------------------------------------------------------------------
 
 
-def laplace(q: Fraction, coins: RandomSource, most: int | None = None) -> int:
+def laplace(q: Fraction, randomness: RandomSource, most: int | None = None) -> int:
     """Draw z with probability (1 - q) / (1 + q) q^|z|, by coins alone; cut off at `most` if told.
 
     Zero or not; the sign; then one step further for each head of a coin of q.
     """
-    if coins.bernoulli(q.denominator - q.numerator, q.denominator + q.numerator):
+    if randomness.bernoulli(q.denominator - q.numerator, q.denominator + q.numerator):
         return 0
-    sign = 1 if coins.bernoulli(1, 2) else -1
+    sign = 1 if randomness.bernoulli(1, 2) else -1
     size = 1
-    while size != most and coins.bernoulli(q.numerator, q.denominator):
+    while size != most and randomness.bernoulli(q.numerator, q.denominator):
         size += 1
     return sign * size
 
@@ -46,19 +46,19 @@ def chance(q: Fraction, z: int) -> Fraction:
 @pytest.mark.parametrize("q", [Fraction(1, 2), Fraction(1, 3), Fraction(9, 10)])
 def test_coins_make_the_discrete_laplace_law_exactly(q: Fraction) -> None:
     """Every fall of the coins, enumerated as far as CUT: no float between a coin and its noise."""
-    found = law(lambda coins: laplace(q, coins, CUT))
+    found = law(lambda randomness: laplace(q, randomness, CUT))
 
     assert sum(found.values()) == 1
     assert all(found[z] == chance(q, z) for z in range(1 - CUT, CUT))
 
 
-def exponential_coin(rate: Fraction, coins: RandomSource, most: int) -> bool | None:
+def exponential_coin(rate: Fraction, randomness: RandomSource, most: int) -> bool | None:
     """Heads with probability e^-rate, for a rate in [0, 1] [CKS20, Alg. 1]; None if not decided.
 
     Coins of rate / 1, rate / 2, ... are thrown until a tail: heads if it was at an odd throw.
     """
     for throw in range(1, most + 1):
-        if not coins.bernoulli(rate.numerator, rate.denominator * throw):
+        if not randomness.bernoulli(rate.numerator, rate.denominator * throw):
             return throw % 2 == 1
     return None
 
@@ -66,7 +66,7 @@ def exponential_coin(rate: Fraction, coins: RandomSource, most: int) -> bool | N
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1, 2), ONE])
 def test_rational_coins_make_one_of_an_irrational_chance(rate: Fraction) -> None:
     """e^-epsilon is enclosed between the branches that decided and those that may yet."""
-    found = law(lambda coins: exponential_coin(rate, coins, CUT))
+    found = law(lambda randomness: exponential_coin(rate, randomness, CUT))
     undecided = found.get(None, ZERO)
 
     assert undecided == rate**CUT / factorial(CUT)
@@ -87,8 +87,8 @@ def fits(draws: Counter[int], q: Fraction) -> bool:
 def test_drawn_noise_is_the_law_s_and_no_other() -> None:
     """Accepted; at 0.7 and 1.3 of its epsilon rejected."""
     q = Fraction(1, 2)
-    coins = SeededRandomSource(7)
-    draws = Counter(laplace(q, coins) for _ in range(DRAWS))
+    randomness = SeededRandomSource(7)
+    draws = Counter(laplace(q, randomness) for _ in range(DRAWS))
 
     assert fits(draws, q)
     assert not fits(draws, Fraction(0.5**0.7))

@@ -17,7 +17,7 @@ from veilcount_shared.epsilon import exp_lower
 from veilcount_shared.mechanisms import ProjectiveGeometry, SquareWave, SubsetSelection
 
 HALF, TWO = Fraction(1, 2), Fraction(2)
-DESIGNS = [
+MECHANISMS = [
     SubsetSelection.at(ONE, 2, 1),
     SubsetSelection.at(ONE, 4, 1),
     SubsetSelection.at(HALF, 4, 2),
@@ -26,9 +26,9 @@ DESIGNS = [
 ]
 
 
-def sent(design: SubsetSelection | ProjectiveGeometry | SquareWave, x: int) -> Law:
+def sent(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, x: int) -> Law:
     """The law of an input's message: the device's own code, over every fall of its coins."""
-    return dict(law(lambda coins: design.randomize(x, coins)))
+    return dict(law(lambda randomness: mechanism.randomize(x, randomness)))
 
 
 def bounded(found: Fraction | None) -> Fraction:
@@ -51,12 +51,12 @@ def test_a_group_of_k_is_promised_k_epsilon(k: int) -> None:
     assert together > exp_lower(group(ONE, k) - Fraction(1, 1000))
 
 
-@pytest.mark.parametrize("design", DESIGNS, ids=str)
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 def test_no_function_of_a_message_tells_more_than_the_message(
-    design: SubsetSelection | ProjectiveGeometry | SquareWave,
+    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave,
 ) -> None:
     """Post-processing is free: every function of it onto two or three outcomes."""
-    laws = [sent(design, 0), sent(design, 1)]
+    laws = [sent(mechanism, 0), sent(mechanism, 1)]
     messages = sorted(laws[0])
     before = bounded(ratio(*laws))
     for outcomes in (2, 3):
@@ -86,7 +86,9 @@ def test_noise_of_its_own_does_not_help_a_reader_either() -> None:
     assert bounded(ratio(again[0], again[1])) < before
 
 
-@pytest.mark.parametrize(("one", "two"), [(DESIGNS[0], DESIGNS[1]), (DESIGNS[2], DESIGNS[4])])
+@pytest.mark.parametrize(
+    ("one", "two"), [(MECHANISMS[0], MECHANISMS[1]), (MECHANISMS[2], MECHANISMS[4])]
+)
 def test_several_answers_of_one_person_add_up(
     one: SubsetSelection | SquareWave, two: SubsetSelection | SquareWave
 ) -> None:

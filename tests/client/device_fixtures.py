@@ -159,14 +159,14 @@ class Device:
         clock: SettableClock,
         wire: Any,
         *,
-        coins: RandomSource | None = None,
+        randomness: RandomSource | None = None,
         consent: bool | None = True,
         lazy: bool = False,
         **options: Any,
     ) -> None:
         """Start the first process. Not `lazy`: its thread runs from the start."""
         self.place, self.collections, self.clock, self.wire = place, collections, clock, wire
-        self.coins = coins or SeededRandomSource(1)
+        self.randomness = randomness or SeededRandomSource(1)
         self.lazy, self.options = lazy, options
         self.runs = self.awake = self.woken = False
         self.start()
@@ -189,7 +189,7 @@ class Device:
                 state_dir=self.place,
                 transport=self.wire,
                 clock=self.clock,
-                coins=self.coins,
+                randomness=self.randomness,
                 threaded=False,
                 **self.options,
             )

@@ -54,36 +54,36 @@ def coupled(seed: int) -> Iterator[None]:
 def constant_randomizers() -> Iterator[None]:
     """Replace every randomizer by a constant."""
     with ExitStack() as stack:
-        for design in (
+        for mechanism in (
             SubsetSelection,
             ProjectiveGeometry,
             MeanMechanism,
             DistributionMechanism,
             RangeTree,
         ):
-            stack.enter_context(patch.object(design, "randomize", _constant))
-        stack.enter_context(patch.object(Identity, "reveal", lambda design, _: 0))
+            stack.enter_context(patch.object(mechanism, "randomize", _constant))
+        stack.enter_context(patch.object(Identity, "reveal", lambda mechanism, _: 0))
         yield
 
 
-def _constant(design: Any, _value: object, _coins: RandomSource) -> int:
-    return next(message for message in range(1 << 20) if design.valid(message))
+def _constant(mechanism: Any, _value: object, _coins: RandomSource) -> int:
+    return next(message for message in range(1 << 20) if mechanism.valid(message))
 
 
 def _own_coins(step: str, seed: int) -> Callable[..., Any]:
     original: Callable[..., Any] = getattr(Recorder, step)
 
     def stepping(answers: Recorder, answer: _Answer, *more: Any) -> Any:
-        kept = answers.coins
+        kept = answers.randomness
         person, collection = answer.person, answer.collection
         last, given = answers.state.used(person.key, collection.fingerprint)
         place = more or (given if last == answer.period else 0)
         what = (seed, step, person.key, collection.fingerprint, answer.period, place)
-        answers.coins = SeededRandomSource(number(what))
+        answers.randomness = SeededRandomSource(number(what))
         try:
             return original(answers, answer, *more)
         finally:
-            answers.coins = kept
+            answers.randomness = kept
 
     return stepping
 

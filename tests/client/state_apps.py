@@ -38,8 +38,8 @@ def take(place: str) -> None:
     """Lease until nothing is left; say what was taken."""
     state = open_state(place)
     taken = []
-    while parcels := state.lease(NOW, NOW + 600, 3):
-        taken += [parcel.number for parcel in parcels]
+    while queued_reports := state.lease(NOW, NOW + 600, 3):
+        taken += [queued_report.number for queued_report in queued_reports]
     state.close()
     print(*taken)
 

@@ -208,7 +208,7 @@ class StateContract:
         assert statuses(state) == ["delivered"]
         assert spent(state) == 2
         assert state.used(ANN, SERIES) == (1, 1)
-        assert [parcel.person for parcel in lease_all(state, NOW + 601)] == [BEN]
+        assert [queued_report.person for queued_report in lease_all(state, NOW + 601)] == [BEN]
         assert not state.losses()
 
     def test_a_forgotten_person_is_another_with_the_same_ledger(self, state: State) -> None:
@@ -502,11 +502,11 @@ class StateContract:
         first = state.lease(NOW + 3, NOW + 600, 2)
         rest = state.lease(NOW + 3, NOW + 600, 2)
 
-        assert [parcel.report for parcel in first] == [draw(2).report, draw(1).report]
-        assert [parcel.report for parcel in rest] == [draw(0).report]
-        assert [parcel.send_at for parcel in first] == [NOW + 1, NOW + 2]
-        assert {parcel.person for parcel in first} == {ANN}
-        assert {parcel.tries for parcel in first} == {1}
+        assert [queued_report.report for queued_report in first] == [draw(2).report, draw(1).report]
+        assert [queued_report.report for queued_report in rest] == [draw(0).report]
+        assert [queued_report.send_at for queued_report in first] == [NOW + 1, NOW + 2]
+        assert {queued_report.person for queued_report in first} == {ANN}
+        assert {queued_report.tries for queued_report in first} == {1}
 
     def test_in_a_hurry_leaves_what_may(self, state: State) -> None:
         """A hidden instant is never hurried, nor what is on its way."""
@@ -516,7 +516,7 @@ class StateContract:
         taken = lease_all(state)
         hurried = state.lease(NOW, NOW + 600, 1, hurry=True)
 
-        assert [parcel.report.period for parcel in taken + hurried] == [0, 1]
+        assert [queued_report.report.period for queued_report in taken + hurried] == [0, 1]
         assert state.lease(NOW, NOW + 600, 1, hurry=True) == []
 
     def test_a_lease_ends(self, state: State) -> None:
@@ -566,7 +566,7 @@ class StateContract:
         """They are no loss, and never leave again."""
         agree(state)
         state.commit([draw()])
-        state.settle([parcel.number for parcel in lease_all(state)], {})
+        state.settle([queued_report.number for queued_report in lease_all(state)], {})
 
         assert statuses(state) == ["delivered"]
         assert not state.losses()
@@ -577,7 +577,7 @@ class StateContract:
         """By reason and series, however often it is told."""
         agree(state)
         state.commit([draw(0), draw(1)])
-        first, second = (parcel.number for parcel in lease_all(state))
+        first, second = (queued_report.number for queued_report in lease_all(state))
         state.settle([], {first: Loss.STALE, second: Loss.FULL})
         state.settle([first], {second: Loss.STALE, 999: Loss.STALE})
 
@@ -656,7 +656,7 @@ class StateContract:
         secret = b"a-true-value"
         draws = [draw(period, message=secret) for period in range(3)]
         state.commit([replace(each, is_true=True) for each in draws])
-        first, second, third = (parcel.number for parcel in lease_all(state))
+        first, second, third = (queued_report.number for queued_report in lease_all(state))
         state.settle([first], {second: Loss.FULL, third: Loss.AGED})
 
         assert statuses(state) == ["delivered", "full", "aged"]
@@ -732,7 +732,11 @@ class StateContract:
         """However they were finished; those that wait are all kept."""
         agree(state, ANN, BEN)
         state.commit([draw(at) for at in range(KEPT + 5)] + [draw(0, person=BEN)])
-        numbers = [parcel.number for parcel in lease_all(state) if parcel.person == ANN]
+        numbers = [
+            queued_report.number
+            for queued_report in lease_all(state)
+            if queued_report.person == ANN
+        ]
         state.settle(numbers[-1:3:-1], dict.fromkeys(numbers[1:4], Loss.FULL))
 
         kept = state.sent(ANN)

@@ -186,7 +186,7 @@ def _life(server: Server, place: Path, person: int, names: str) -> None:
     clock = clock_at(at(0, 8))
     line = Line(server, person, clock)
     collections = {name: COLLECTIONS[name] for name in names}
-    device = Device(place, collections, clock, line, coins=SeededRandomSource(person))
+    device = Device(place, collections, clock, line, randomness=SeededRandomSource(person))
     for day in range(DAYS):
         pass_time(clock, at(day, 9, chances.uniform(0, HOUR)), device)
         for name in names:
@@ -228,17 +228,17 @@ def one_back_off() -> Iterator[None]:
     """Wrong, and once so: whatever one row is told, the whole device waits."""
 
     def put_back(
-        each: Any, outbox: Any, parcels: list[QueuedReport], after: float = 0.0, **_: Any
+        each: Any, outbox: Any, queued_reports: list[QueuedReport], after: float = 0.0, **_: Any
     ) -> None:
-        each.quiet = each.now() + max(after, backoff.delay(1, each.coins))
-        outbox.reschedule({parcel.number: each.quiet for parcel in parcels})
+        each.quiet = each.now() + max(after, backoff.delay(1, each.randomness))
+        outbox.reschedule({queued_report.number: each.quiet for queued_report in queued_reports})
 
     def send_due(each: Any, outbox: Any, **more: Any) -> None:
         until = getattr(each, "quiet", 0.0)
         if each.now() >= until:
             send(each, outbox, **more)
         else:
-            late = [parcel.number for parcel in outbox.lease(each.now(), 0.0, 100)]
+            late = [queued_report.number for queued_report in outbox.lease(each.now(), 0.0, 100)]
             outbox.reschedule(dict.fromkeys(late, until))
 
     send = Uploader._send_due
@@ -253,11 +253,11 @@ def one_back_off() -> Iterator[None]:
 def closed_for_all() -> Iterator[None]:
     """Wrong: a device that hears the word for one row sends nothing any more."""
 
-    def is_closed(each: Any, parcel: QueuedReport) -> bool:
-        return getattr(each, "heard", False) or original(each, parcel)
+    def is_closed(each: Any, queued_report: QueuedReport) -> bool:
+        return getattr(each, "heard", False) or original(each, queued_report)
 
-    def keep(each: Any, parcels: Any) -> None:
-        those = list(parcels)
+    def keep(each: Any, queued_reports: Any) -> None:
+        those = list(queued_reports)
         each.heard = getattr(each, "heard", False) or bool(those)
         closing(each, those)
 

@@ -259,7 +259,7 @@ def test_an_aggregator_closes_and_its_devices_fall_silent(tmp_path: Path) -> Non
     with world(tmp_path, FILE) as aggregator:
         wire = WsgiTransport(aggregator.app)
         device = Device(
-            tmp_path / "state", asking("it", **EVENT), clock, wire, coins=SystemRandomSource()
+            tmp_path / "state", asking("it", **EVENT), clock, wire, randomness=SystemRandomSource()
         )
         device.client.record("it", True)
         counted = device.client.flush()

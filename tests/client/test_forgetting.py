@@ -67,7 +67,7 @@ class Home:
                 self.collections,
                 self.clock,
                 self.wire,
-                coins=SeededRandomSource(seed),
+                randomness=SeededRandomSource(seed),
                 **options,
             )
 

@@ -87,7 +87,7 @@ def run(life: Life, seed: object, *, active: bool, plant: Plant = nullcontext) -
     """Return what the server sees of one person, in whom nothing is that of another run."""
     clock = clock_at(FIRST)
     wire = Wire(clock)
-    coins = SeededRandomSource(number("coins", seed, life.name, active))
+    randomness = SeededRandomSource(number("randomness", seed, life.name, active))
     with (
         tempfile.TemporaryDirectory(dir=quick()) as place,
         secrets((seed, active)),
@@ -95,7 +95,7 @@ def run(life: Life, seed: object, *, active: bool, plant: Plant = nullcontext) -
         minutes_of(HOUR),
         plant(),
     ):
-        device = Device(Path(place), COLLECTIONS, clock, wire, coins=coins)
+        device = Device(Path(place), COLLECTIONS, clock, wire, randomness=randomness)
         for instant, verb in sorted([*life.events, *(_records() if active else ())]):
             if verb not in {"wake", "back"}:
                 pass_time(clock, max(instant, clock.now()), device)

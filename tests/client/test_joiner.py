@@ -199,8 +199,8 @@ def life(place: Path, person: int, days: Days) -> list[tuple[float, bytes, Batch
     error = chances.uniform(-30, 30)  # the device's clock is off by as much
     clock = clock_at(at(0, 0, error))
     wire = Wire(clock)
-    coins = SeededRandomSource(person)
-    device = Device(place, days.collections, clock, wire, coins=coins, jitter=days.jitter)
+    randomness = SeededRandomSource(person)
+    device = Device(place, days.collections, clock, wire, randomness=randomness, jitter=days.jitter)
     if days.outage:
         wire.offline()
     for day in range(days.number):
@@ -271,7 +271,7 @@ def bodies_of_persons(place: Path, **options: Any) -> list[list[int]]:
         COLLECTIONS,
         wire.clock,
         wire,
-        coins=SeededRandomSource(1),
+        randomness=SeededRandomSource(1),
         consent=None,
         persons=True,
         **options,
@@ -317,9 +317,9 @@ def one_body() -> AbstractContextManager[object]:
     """Wrong: what is due goes into one body, whatever its pseudonyms."""
 
     def together(
-        parcels: list[QueuedReport], _: RandomSource, **__: bool
+        queued_reports: list[QueuedReport], _: RandomSource, **__: bool
     ) -> list[list[QueuedReport]]:
-        return [parcels] if parcels else []
+        return [queued_reports] if queued_reports else []
 
     return patch.object(uploader, "bodies", together)
 
@@ -355,10 +355,12 @@ def on_the_minute() -> AbstractContextManager[object]:
 def in_step() -> AbstractContextManager[object]:
     """Wrong, and once so: one back-off for the whole device; when it ends, all of it leaves."""
 
-    def put_back(each: Any, outbox: Any, parcels: list[QueuedReport], *_: Any, **__: Any) -> None:
+    def put_back(
+        each: Any, outbox: Any, queued_reports: list[QueuedReport], *_: Any, **__: Any
+    ) -> None:
         if getattr(each, "quiet", 0.0) <= each.now():
             each.quiet = each.now() + HOUR
-        outbox.reschedule({parcel.number: each.quiet for parcel in parcels})
+        outbox.reschedule({queued_report.number: each.quiet for queued_report in queued_reports})
 
     return patch.object(uploader.Uploader, "_put_back", put_back)
 

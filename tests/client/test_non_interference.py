@@ -144,7 +144,7 @@ def emissions(
             collections,
             clock,
             wire,
-            coins=SteadyCoins(word),
+            randomness=SteadyCoins(word),
             lazy=lazy,
             **life.options,
         )
@@ -764,11 +764,11 @@ class CopiedPool(SystemRandomSource):
         return self._pool.pop()
 
 
-def names_after_a_fork(place: Path, coins: RandomSource) -> list[bytes]:
+def names_after_a_fork(place: Path, randomness: RandomSource) -> list[bytes]:
     """Return the fresh pseudonyms that a parent and its child make of the same coins."""
     collections = asking("event", unit="event", per_day=1000, linkage="none")
     wire = Wire(clock_at(FIRST))
-    device = Device(place, collections, wire.clock, wire, coins=coins)
+    device = Device(place, collections, wire.clock, wire, randomness=randomness)
     hear, say = os.pipe()
     child = os.fork()
     if child != 0:  # one after the other, or they would race for slots, and draw again

@@ -126,7 +126,7 @@ def sent(
                 asking("mood", **SCRIPTS[script]),
                 clock,
                 wire,
-                coins=SeededRandomSource(person),
+                randomness=SeededRandomSource(person),
                 **LIMITS,  # type: ignore[arg-type] # what the app allows
             )
 

@@ -31,11 +31,11 @@ def test_a_number_leaves_as_a_message_of_the_hierarchy(veilcount: Kit) -> None:
         veilcount.advance(days=1)
     veilcount.advance(days=2)
 
-    assert isinstance(minutes.design, RangeTree)
+    assert isinstance(minutes.mechanism, RangeTree)
     assert len(veilcount.sent) == 5
     assert {report.fingerprint for report in veilcount.sent} == {minutes.fingerprint}
     assert {len(report.message) for report in veilcount.sent} == {2}
-    assert all(minutes.design.valid(minutes.unpack(report.message)) for report in veilcount.sent)
+    assert all(minutes.mechanism.valid(minutes.unpack(report.message)) for report in veilcount.sent)
 
 
 def test_the_receipt_shows_what_left_and_its_cost(veilcount: Kit) -> None:

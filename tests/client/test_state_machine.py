@@ -466,9 +466,9 @@ def loses_what_failed() -> Patch:
     """Wrong: what could not be sent is not tried again."""
 
     def put_back(
-        uploader: Uploader, _: object, parcels: list[QueuedReport], *__: Any, **___: Any
+        uploader: Uploader, _: object, queued_reports: list[QueuedReport], *__: Any, **___: Any
     ) -> None:
-        uploader.state.settle([each.number for each in parcels], {})
+        uploader.state.settle([each.number for each in queued_reports], {})
 
     return patch.object(Uploader, "_put_back", put_back)
 

@@ -223,8 +223,8 @@ def step(chance: Random) -> Callable[[State], Any]:
     return chance.choices([do for _, do in steps], weights)[0]
 
 
-def _by_number(parcels: list[Any]) -> list[Any]:
-    return sorted(parcels, key=lambda parcel: parcel.number)
+def _by_number(queued_reports: list[Any]) -> list[Any]:
+    return sorted(queued_reports, key=lambda queued_report: queued_report.number)
 
 
 def view(state: State) -> object:
@@ -318,7 +318,7 @@ def test_leases_are_given_once(engine: Opened) -> None:
     assert len(taken) == 60
     assert len(set(taken)) == 60
     assert lease_all(state, NOW + 599) == []
-    assert {parcel.number for parcel in lease_all(state, NOW + 600)} == set(taken)
+    assert {queued_report.number for queued_report in lease_all(state, NOW + 600)} == set(taken)
 
 
 def test_many_open_a_new_state_at_once(engine: Opened) -> None:
@@ -426,7 +426,7 @@ def test_a_redis_without_memory(frail: RedisServer) -> None:
         state.commit([draw(2)])
     with pytest.raises(StateError):
         state.person(BEN)
-    first, second = (parcel.number for parcel in lease_all(state))
+    first, second = (queued_report.number for queued_report in lease_all(state))
     state.settle([first], {second: Loss.FULL})
     state.reschedule({second: NOW})
     state.expire(NOW, OutboxLimits())
@@ -490,7 +490,7 @@ def test_whatever_reply_is_lost(proxied: tuple[LosingProxy, RedisState]) -> None
     """Nothing is counted, put back or forgotten twice."""
     proxy, state = proxied
     state.commit([draw(0), draw(1), draw(2)])
-    first, second, third = (parcel.number for parcel in lease_all(state))
+    first, second, third = (queued_report.number for queued_report in lease_all(state))
     losing: list[Callable[[], object]] = [
         lambda: state.lose({(Loss.AGED, "a"): 1}),
         lambda: state.reschedule({first: NOW}),
@@ -505,7 +505,7 @@ def test_whatever_reply_is_lost(proxied: tuple[LosingProxy, RedisState]) -> None
 
     assert proxy.lost == len(losing)
     assert state.losses() == {(Loss.AGED, "a"): 1, (Loss.FULL, SERIES): 1}
-    assert [parcel.tries for parcel in lease_all(state)] == [2]
+    assert [queued_report.tries for queued_report in lease_all(state)] == [2]
     assert statuses(state) == ["waiting", "delivered", "full"]
 
     proxy.lose = 1
@@ -1037,7 +1037,7 @@ def test_a_person_costs_little(frail: RedisServer) -> None:
     agree(state, *keys)
     state.commit([draw(person=key) for key in keys])
     bare = _bytes(frail, "person") + _bytes(frail, "ledger")
-    state.settle([parcel.number for parcel in lease_all(state)], {})
+    state.settle([queued_report.number for queued_report in lease_all(state)], {})
 
     assert bare / len(keys) < 128
     assert (bare + _bytes(frail, "past")) / len(keys) < 200

@@ -411,7 +411,7 @@ def test_seeded_coins_alone_make_test_batches(tmp_path: Path) -> None:
         collections=THEME,
         state_dir=tmp_path,
         transport=transport,
-        coins=SeededRandomSource(1),
+        randomness=SeededRandomSource(1),
         clock=SettableClock(datetime(2026, 12, 2, tzinfo=UTC)),
         threaded=False,
     ) as client:

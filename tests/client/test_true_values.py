@@ -67,7 +67,7 @@ class Home:
                 collections,
                 self.clock,
                 self.wire,
-                coins=SeededRandomSource(seed),
+                randomness=SeededRandomSource(seed),
                 trust_curator=True,
             )
 
@@ -207,10 +207,10 @@ def rounds(place: Path) -> list[int]:
     return [round(each.instant) for each in home.wire.arrivals]
 
 
-def one_due_for_all(each: Uploader, outbox: Any, parcels: Any, *_: Any, **__: Any) -> None:
+def one_due_for_all(each: Uploader, outbox: Any, queued_reports: Any, *_: Any, **__: Any) -> None:
     """Put everything back to one time, a common one: the planted variant."""
     later = each.now() // HOUR * HOUR + HOUR
-    outbox.reschedule({parcel.number: later for parcel in parcels})
+    outbox.reschedule({queued_report.number: later for queued_report in queued_reports})
 
 
 def test_after_an_outage_collections_do_not_leave_in_one_round(tmp_path: Path) -> None:
@@ -434,10 +434,14 @@ def moved(place: Path, what: str) -> tuple[int, set[str]]:
     return len(transport.why), {each for each in before if before[each] != after[each]}
 
 
-def silencing(each: Uploader, outbox: Any, parcels: Any, after: float = 0.0, **_: Any) -> None:
+def silencing(
+    each: Uploader, outbox: Any, queued_reports: Any, after: float = 0.0, **_: Any
+) -> None:
     """Put the whole device off: the planted variant, and what an earlier version did."""
     due = each.now() + after + 5
-    numbers = outbox.overdue(2e12, 2e12, 1000) + [parcel.number for parcel in parcels]
+    numbers = outbox.overdue(2e12, 2e12, 1000) + [
+        queued_report.number for queued_report in queued_reports
+    ]
     outbox.reschedule(dict.fromkeys(numbers, due))
 
 

@@ -571,9 +571,9 @@ def test_a_domain_has_as_many_inputs_as_values(kind: str, size: int) -> None:
 )
 def test_a_crossing_numbers_its_combinations_with_the_answer_highest(cross: str) -> None:
     """The inputs of {no, yes} x {free, paid} x {1, 2, 3} count 0..11: answer, then names."""
-    domain, coins = one(f"boolean = true\ncross = {cross}").domain, SeededRandomSource(1)
+    domain, randomness = one(f"boolean = true\ncross = {cross}").domain, SeededRandomSource(1)
     assert isinstance(domain, Cross)
-    places = [domain.input(label, coins) for label in domain.labels]
+    places = [domain.input(label, randomness) for label in domain.labels]
 
     assert (list(range(12)), (True, "paid", 3)) == (places, domain.labels[-1])
 
@@ -617,9 +617,9 @@ def test_hidden_presence_adds_one_input() -> None:
 def test_an_absent_answer_is_a_valid_message_where_presence_is_hidden() -> None:
     """It looks like any other."""
     hidden = one(KINDS["choice"] + '\npresence = "hidden"')
-    coins = SeededRandomSource(2)
+    randomness = SeededRandomSource(2)
 
-    assert all(hidden.design.valid(hidden.randomize_absent(coins)) for _ in range(50))
+    assert all(hidden.mechanism.valid(hidden.randomize_absent(randomness)) for _ in range(50))
 
 
 def test_an_absent_answer_is_refused_where_presence_is_public() -> None:
@@ -1025,28 +1025,28 @@ ODD: list[object] = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_randomize_never_raises_whatever_the_value(kind: str) -> None:
     """Whether a report exists must never depend on its value."""
-    collection, coins = one(KINDS[kind]), SeededRandomSource(3)
-    messages = [collection.randomize(value, coins) for value in ODD]
+    collection, randomness = one(KINDS[kind]), SeededRandomSource(3)
+    messages = [collection.randomize(value, randomness) for value in ODD]
 
-    assert all(map(collection.design.valid, messages))
+    assert all(map(collection.mechanism.valid, messages))
 
 
 @pytest.mark.parametrize("kind", ["boolean", "choice", "other", "cross"])
 def test_randomize_never_raises_where_presence_is_hidden(kind: str) -> None:
     """No value is ever taken for `absent`."""
     collection = one(KINDS[kind] + '\npresence = "hidden"')
-    coins = SeededRandomSource(4)
+    randomness = SeededRandomSource(4)
 
-    assert all(collection.domain.input(value, coins) < collection.inputs - 1 for value in ODD)
-    assert all(collection.design.valid(collection.randomize(value, coins)) for value in ODD)
+    assert all(collection.domain.input(value, randomness) < collection.inputs - 1 for value in ODD)
+    assert all(collection.mechanism.valid(collection.randomize(value, randomness)) for value in ODD)
 
 
 @pytest.mark.parametrize("kind", ["boolean", "choice", "other", "cross"])
 def test_reveal_never_raises_whatever_the_value(kind: str) -> None:
     """The curator's door is as total as the other."""
-    collection, coins = one(KINDS[kind] + '\nmodel = "central"'), SeededRandomSource(5)
+    collection, randomness = one(KINDS[kind] + '\nmodel = "central"'), SeededRandomSource(5)
 
-    assert all(collection.design.valid(collection.reveal(value, coins)) for value in ODD)
+    assert all(collection.mechanism.valid(collection.reveal(value, randomness)) for value in ODD)
 
 
 @pytest.mark.parametrize("value", UNWILLING, ids=lambda value: type(value).__name__)
@@ -1054,9 +1054,9 @@ def test_a_crossed_value_that_does_not_hand_out_its_parts_is_drawn_from_all(
     value: object,
 ) -> None:
     """As one that is missing: every combination comes up."""
-    domain, coins = one(KINDS["cross"]).domain, SeededRandomSource(7)
+    domain, randomness = one(KINDS["cross"]).domain, SeededRandomSource(7)
 
-    assert {domain.input(value, coins) for _ in range(500)} == set(range(12))
+    assert {domain.input(value, randomness) for _ in range(500)} == set(range(12))
 
 
 def test_an_integer_label_is_found_under_its_equals() -> None:
@@ -1087,8 +1087,8 @@ def test_a_known_value_is_found_without_a_coin() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_message_comes_back_from_its_packed_form(kind: str) -> None:
     """At a fixed width, whatever the message."""
-    collection, coins = one(KINDS[kind]), SeededRandomSource(6)
-    messages = [collection.randomize(1, coins) for _ in range(20)]
+    collection, randomness = one(KINDS[kind]), SeededRandomSource(6)
+    messages = [collection.randomize(1, randomness) for _ in range(20)]
 
     packed = [collection.pack(message) for message in messages]
     assert {collection.message_bytes} == set(map(len, packed))

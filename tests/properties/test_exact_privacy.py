@@ -54,86 +54,88 @@ def two_level(epsilon: Fraction) -> list[TwoLevel]:
     return [*subsets, *planes, *(SquareWave.at(epsilon, *shape) for shape in WINDOWS)]
 
 
-def named(design: Design) -> str:
-    keys = design.canonical()
+def named(mechanism: Design) -> str:
+    keys = mechanism.canonical()
     return "-".join(str(keys[key]) for key in keys if key not in {"a", "values"})
 
 
 def with_epsilons() -> list[object]:
     return [
-        pytest.param(design, id=f"{named(design)}-eps={epsilon}")
+        pytest.param(mechanism, id=f"{named(mechanism)}-eps={epsilon}")
         for epsilon in EPSILONS
-        for design in two_level(epsilon)
+        for mechanism in two_level(epsilon)
     ]
 
 
 @cache
-def laws(design: Design, inputs: tuple[int, ...] = ()) -> list[Law]:
+def laws(mechanism: Design, inputs: tuple[int, ...] = ()) -> list[Law]:
     """The law of each input, by running `randomize` over every coin outcome."""
     return [
-        law(lambda coins, x=x: design.randomize(x, coins))  # type: ignore[misc] # mypy infers no x
-        for x in inputs or range(design.inputs)
+        law(lambda randomness, x=x: mechanism.randomize(x, randomness))  # type: ignore[misc] # mypy infers no x
+        for x in inputs or range(mechanism.inputs)
     ]
 
 
-def supported(design: SubsetSelection | ProjectiveGeometry) -> list[set[int]]:
+def supported(mechanism: SubsetSelection | ProjectiveGeometry) -> list[set[int]]:
     """The messages that hold each input, as the server counts them."""
-    messages = laws(design)[0]
-    if isinstance(design, ProjectiveGeometry):
-        return [{m for m in messages if design.supports(m, x)} for x in range(design.k)]
-    return [{m for m in messages if x in design.members(m)} for x in range(design.k)]
+    messages = laws(mechanism)[0]
+    if isinstance(mechanism, ProjectiveGeometry):
+        return [{m for m in messages if mechanism.supports(m, x)} for x in range(mechanism.k)]
+    return [{m for m in messages if x in mechanism.members(m)} for x in range(mechanism.k)]
 
 
-def check_supports(design: SubsetSelection | ProjectiveGeometry, found: list[Law]) -> None:
+def check_supports(mechanism: SubsetSelection | ProjectiveGeometry, found: list[Law]) -> None:
     """Fail unless every input supports itself with P and any other with Q, exactly."""
-    holders, p, q = supported(design), design.P, design.Q
+    holders, p, q = supported(mechanism), mechanism.P, mechanism.Q
     for x, each in enumerate(found):
         for y, messages in enumerate(holders):
             assert sum(each.get(m, Fraction(0)) for m in messages) == (p if x == y else q)
 
 
-def raised(design: TwoLevel) -> TwoLevel:
+def raised(mechanism: TwoLevel) -> TwoLevel:
     """The same design with its threshold one too high, past its own check."""
-    wrong = copy.copy(design)
-    object.__setattr__(wrong, "a", design.a + 1)
+    wrong = copy.copy(mechanism)
+    object.__setattr__(wrong, "a", mechanism.a + 1)
     return wrong
 
 
 # -- every design, on every small domain -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("design", with_epsilons())
-def test_probabilities_sum_to_one_over_exactly_the_valid_messages(design: TwoLevel) -> None:
+@pytest.mark.parametrize("mechanism", with_epsilons())
+def test_probabilities_sum_to_one_over_exactly_the_valid_messages(mechanism: TwoLevel) -> None:
     """Nothing is lost, nothing invalid is sent, and every input reaches every message."""
-    for each in laws(design):
+    for each in laws(mechanism):
         assert sum(each.values()) == 1
-        assert len(each) == design.messages
-        assert all(design.valid(message) for message in each)
+        assert len(each) == mechanism.messages
+        assert all(mechanism.valid(message) for message in each)
 
 
-@pytest.mark.parametrize("design", with_epsilons())
-def test_no_message_tells_two_inputs_apart_by_more_than_epsilon(design: TwoLevel) -> None:
+@pytest.mark.parametrize("mechanism", with_epsilons())
+def test_no_message_tells_two_inputs_apart_by_more_than_epsilon(mechanism: TwoLevel) -> None:
     """The worst ratio of two inputs' probabilities stays at or below e^epsilon, in Fractions."""
-    ratio = worst_ratio(laws(design))
+    ratio = worst_ratio(laws(mechanism))
 
-    assert 1 <= ratio <= exp_lower(design.epsilon)
+    assert 1 <= ratio <= exp_lower(mechanism.epsilon)
 
 
-@pytest.mark.parametrize("design", with_epsilons())
-def test_the_threshold_wastes_nothing(design: TwoLevel) -> None:
+@pytest.mark.parametrize("mechanism", with_epsilons())
+def test_the_threshold_wastes_nothing(mechanism: TwoLevel) -> None:
     """One more in 2^64 and epsilon is exceeded."""
-    owned = {SubsetSelection: "w", ProjectiveGeometry: "owned", SquareWave: "width"}[type(design)]
-    messages = {SubsetSelection: "k", ProjectiveGeometry: "messages", SquareWave: "levels"}[
-        type(design)
+    owned = {SubsetSelection: "w", ProjectiveGeometry: "owned", SquareWave: "width"}[
+        type(mechanism)
     ]
-    r, of = getattr(design, owned), getattr(design, messages)
+    messages = {SubsetSelection: "k", ProjectiveGeometry: "messages", SquareWave: "levels"}[
+        type(mechanism)
+    ]
+    r, of = getattr(mechanism, owned), getattr(mechanism, messages)
 
-    assert satisfies(design.a, design.epsilon, r, of)
-    assert not satisfies(design.a + 1, design.epsilon, r, of)
+    assert satisfies(mechanism.a, mechanism.epsilon, r, of)
+    assert not satisfies(mechanism.a + 1, mechanism.epsilon, r, of)
 
 
 @pytest.mark.parametrize(
-    "design",
+    "mechanism",
     [
         d
         for e in EPSILONS
@@ -143,10 +145,10 @@ def test_the_threshold_wastes_nothing(design: TwoLevel) -> None:
     ids=named,
 )
 def test_support_probabilities_are_exactly_what_the_server_debiases_with(
-    design: SubsetSelection | ProjectiveGeometry,
+    mechanism: SubsetSelection | ProjectiveGeometry,
 ) -> None:
     """An input's own set is hit with P, any other input's with Q: no quantization is left over."""
-    check_supports(design, laws(design))
+    check_supports(mechanism, laws(mechanism))
 
 
 @pytest.mark.parametrize("shape", WINDOWS)
@@ -171,16 +173,16 @@ def test_both_spellings_of_a_subset_are_among_the_enumerated() -> None:
 @pytest.mark.parametrize(("k", "w"), [(16, 3), (7, 2), (7, 6), (33, 2)])
 def test_other_sizes_of_subsets_keep_their_law_too(k: int, w: int) -> None:
     """Nearly all members, an odd k, labels that do not fill their bits."""
-    design = SubsetSelection.at(Fraction(3, 2), k, w)
+    mechanism = SubsetSelection.at(Fraction(3, 2), k, w)
     some = (0, 1, k // 2, k - 1)
-    found = laws(design, some)
+    found = laws(mechanism, some)
 
-    assert worst_ratio(found) <= exp_lower(design.epsilon)
-    assert all(len(each) == design.messages for each in found)
+    assert worst_ratio(found) <= exp_lower(mechanism.epsilon)
+    assert all(len(each) == mechanism.messages for each in found)
     for x, each in zip(some, found, strict=True):
-        hits = [sum(p for m, p in each.items() if y in design.members(m)) for y in range(k)]
+        hits = [sum(p for m, p in each.items() if y in mechanism.members(m)) for y in range(k)]
 
-        assert hits == [design.P if x == y else design.Q for y in range(k)]
+        assert hits == [mechanism.P if x == y else mechanism.Q for y in range(k)]
 
 
 # -- numbers ---------------------------------------------------------------------------------------
@@ -197,10 +199,10 @@ def grid_points() -> tuple[int, ...]:
 )
 def test_the_mean_is_exactly_unbiased_at_any_point_of_the_grid(epsilon: Fraction) -> None:
     """The expectation of the decoded report is the number itself, as Fractions."""
-    design, points = MeanMechanism.at(epsilon), grid_points()
-    decoded = design.decoded
+    mechanism, points = MeanMechanism.at(epsilon), grid_points()
+    decoded = mechanism.decoded
     expected = [
-        sum(p * decoded[level] for level, p in each.items()) for each in laws(design, points)
+        sum(p * decoded[level] for level, p in each.items()) for each in laws(mechanism, points)
     ]
 
     assert expected == [Fraction(point, GRID) for point in points]
@@ -211,103 +213,103 @@ def test_every_table_is_unbiased_at_an_epsilon_it_was_not_made_for(row: int) -> 
     """The levels decide the variance only: privacy and unbiasedness hold for any of them."""
     levels, width, half = TABLES[row]
     lower = tuple(-value for value in reversed(half) if value or levels % 2 == 0)
-    design = MeanMechanism(SquareWave.at(Fraction("1.3"), levels, width), (*lower, *half))
+    mechanism = MeanMechanism(SquareWave.at(Fraction("1.3"), levels, width), (*lower, *half))
     points = (0, GRID // 7, GRID // 2, GRID)
-    found = laws(design, points)
+    found = laws(mechanism, points)
 
     assert worst_ratio(found) <= exp_lower(Fraction("1.3"))
     for point, each in zip(points, found, strict=True):
-        assert sum(p * design.decoded[y] for y, p in each.items()) == Fraction(point, GRID)
+        assert sum(p * mechanism.decoded[y] for y, p in each.items()) == Fraction(point, GRID)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_mean_keeps_epsilon_between_any_two_numbers(epsilon: Fraction) -> None:
     """Rounding to a start mixes two rows; the mixture stays within the rows' own ratio."""
-    design = MeanMechanism.at(epsilon)
-    found = laws(design, grid_points())
+    mechanism = MeanMechanism.at(epsilon)
+    found = laws(mechanism, grid_points())
 
     assert worst_ratio(found) <= exp_lower(epsilon)
     assert all(sum(each.values()) == 1 for each in found)
-    assert all(design.valid(message) for each in found for message in each)
+    assert all(mechanism.valid(message) for each in found for message in each)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_distribution_keeps_epsilon_between_buckets(epsilon: Fraction) -> None:
     """The square wave's law is its rows, for the ends, the middle and both sides of an edge."""
-    design = DistributionMechanism.at(epsilon)
+    mechanism = DistributionMechanism.at(epsilon)
     edge = 100 << 24
     points = (0, edge - 1, edge, GRID // 2, GRID - 1, GRID)
     buckets = (0, 99, 100, 128, 255, 255)
-    found = laws(design, points)
+    found = laws(mechanism, points)
 
     assert worst_ratio(found) <= exp_lower(epsilon)
-    assert found == [dict(enumerate(design.rows[bucket])) for bucket in buckets]
+    assert found == [dict(enumerate(mechanism.rows[bucket])) for bucket in buckets]
 
 
 # -- wrong laws are rejected -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("design", with_epsilons())
-def test_a_threshold_one_too_high_is_caught(design: TwoLevel) -> None:
+@pytest.mark.parametrize("mechanism", with_epsilons())
+def test_a_threshold_one_too_high_is_caught(mechanism: TwoLevel) -> None:
     """The checker above is sharp enough to see 1 in 2^64."""
-    ratio = worst_ratio(laws(raised(design)))
+    ratio = worst_ratio(laws(raised(mechanism)))
 
-    assert ratio > exp_lower(design.epsilon)
+    assert ratio > exp_lower(mechanism.epsilon)
 
 
 class Shortcut(SubsetSelection):
     """A mistake that keeps epsilon: tails draw from all inputs, the own one included."""
 
-    def randomize(self, x: int, coins: RandomSource) -> int:
-        return x if coins.bernoulli(self.a) else coins.below(self.k)
+    def randomize(self, x: int, randomness: RandomSource) -> int:
+        return x if randomness.bernoulli(self.a) else randomness.below(self.k)
 
 
 class Leaky(SubsetSelection):
     """A mistake that does not: tails move to the next input, so the others are never sent."""
 
-    def randomize(self, x: int, coins: RandomSource) -> int:
-        return x if coins.bernoulli(self.a) else (x + 1) % self.k
+    def randomize(self, x: int, randomness: RandomSource) -> int:
+        return x if randomness.bernoulli(self.a) else (x + 1) % self.k
 
 
 class Tilted(ProjectiveGeometry):
     """A mistake in the law of the coins: the missing hyperplanes are not drawn evenly."""
 
-    def randomize(self, x: int, coins: RandomSource) -> int:
-        message = ProjectiveGeometry.randomize(self, x, coins)
-        if self.supports(message, x) or coins.bernoulli(1, 2):
+    def randomize(self, x: int, randomness: RandomSource) -> int:
+        message = ProjectiveGeometry.randomize(self, x, randomness)
+        if self.supports(message, x) or randomness.bernoulli(1, 2):
             return message
         return next(m for m in range(self.messages) if not self.supports(m, x))
 
 
 def test_a_subset_that_forgets_to_leave_the_input_out_is_caught() -> None:
     """It keeps epsilon, but its support probabilities are not those the server divides by."""
-    design = Shortcut.at(Fraction(1), 5, 1)
+    mechanism = Shortcut.at(Fraction(1), 5, 1)
 
     with pytest.raises(AssertionError):
-        check_supports(design, laws(design))
+        check_supports(mechanism, laws(mechanism))
 
 
 def test_a_subset_that_can_send_some_messages_for_some_inputs_only_is_caught() -> None:
     """A message that excludes an input has an unbounded ratio."""
-    design = Leaky.at(Fraction(1), 5, 1)
+    mechanism = Leaky.at(Fraction(1), 5, 1)
 
     with pytest.raises(AssertionError, match="a message of its own"):
-        worst_ratio(laws(design))
+        worst_ratio(laws(mechanism))
 
 
 def test_a_plane_that_favours_a_hyperplane_is_caught() -> None:
     """P alone is right; the ratio is not."""
-    design = Tilted.at(Fraction(1), 7, 2, 3)
+    mechanism = Tilted.at(Fraction(1), 7, 2, 3)
 
-    assert worst_ratio(laws(design)) > exp_lower(Fraction(1))
+    assert worst_ratio(laws(mechanism)) > exp_lower(Fraction(1))
     with pytest.raises(AssertionError):
-        check_supports(design, laws(design))
+        check_supports(mechanism, laws(mechanism))
 
 
 def test_a_randomizer_that_takes_raw_words_is_refused() -> None:
     """What the enumeration could not see, it does not let pass."""
     with pytest.raises(AssertionError, match="below"):
-        law(lambda coins: coins.word())
+        law(lambda randomness: randomness.word())
 
 
 # -- whole collections, values and all -------------------------------------------------------------
@@ -359,7 +361,7 @@ def test_a_collection_keeps_epsilon_for_values_known_unknown_and_absent(
     """A value that fits nowhere is drawn before the randomizer: a mixture of its inputs' laws."""
     asked = collection(domain, epsilon, hidden=hidden)
     randomizers: list[Callable[[RandomSource], int]] = [
-        lambda coins, value=value: asked.randomize(value, coins)  # type: ignore[misc]
+        lambda randomness, value=value: asked.randomize(value, randomness)  # type: ignore[misc]
         for value in [*values_of(domain), *UNKNOWN]
     ]
     if hidden:
@@ -368,22 +370,25 @@ def test_a_collection_keeps_epsilon_for_values_known_unknown_and_absent(
 
     assert worst_ratio(found) <= exp_lower(epsilon)
     assert all(sum(each.values()) == 1 for each in found)
-    assert all(asked.design.valid(message) for each in found for message in each)
+    assert all(asked.mechanism.valid(message) for each in found for message in each)
 
 
 def test_an_unknown_value_is_drawn_uniformly() -> None:
     """Each label of a binary question is then equally likely, and so is each message."""
     asked = collection(Boolean(), Fraction(1))
 
-    assert law(lambda coins: asked.randomize("?", coins)) == {0: Fraction(1, 2), 1: Fraction(1, 2)}
+    assert law(lambda randomness: asked.randomize("?", randomness)) == {
+        0: Fraction(1, 2),
+        1: Fraction(1, 2),
+    }
 
 
 def test_an_unknown_value_is_other_where_that_is_declared() -> None:
     """Its law is that of the last label, not a mixture."""
     asked = collection(choice(4, "other"), Fraction(1))
 
-    assert law(lambda coins: asked.randomize("?", coins)) == law(
-        lambda coins: asked.randomize("other", coins)
+    assert law(lambda randomness: asked.randomize("?", randomness)) == law(
+        lambda randomness: asked.randomize("other", randomness)
     )
 
 
@@ -402,7 +407,7 @@ def test_a_range_keeps_epsilon_for_any_two_numbers(measure: Measure) -> None:
         epsilon=Fraction(1),
     )
     values = [0, 240, 120, 33.3, -1, 1e300, float("inf"), -float("inf"), Fraction(1, 3), 10**400]
-    found = [law(lambda coins, v=v: asked.randomize(v, coins)) for v in values]  # type: ignore[misc]
+    found = [law(lambda randomness, v=v: asked.randomize(v, randomness)) for v in values]  # type: ignore[misc]
 
     assert worst_ratio(found) <= exp_lower(Fraction(1))
 
@@ -410,11 +415,11 @@ def test_a_range_keeps_epsilon_for_any_two_numbers(measure: Measure) -> None:
 def test_the_enumeration_weighs_every_branch() -> None:
     """A die thrown again after a six, and a coin of 1 in 2^64."""
 
-    def thrown(coins: RandomSource) -> int:
-        first = coins.below(6)
+    def thrown(randomness: RandomSource) -> int:
+        first = randomness.below(6)
         if first == 5:
-            return coins.below(6)
-        return 7 if coins.bernoulli(1) else first
+            return randomness.below(6)
+        return 7 if randomness.bernoulli(1) else first
 
     rare = Fraction(1, WORDS)
     once = Fraction(1, 6) * (1 - rare)

@@ -55,11 +55,11 @@ SHAPES = [(k, w) for k in (2, 3, 4, 5, 8, 9, 16, 17, 100) for w in (1, 2, 3, 7, 
 @pytest.mark.parametrize(("k", "w"), SHAPES)
 def test_a_subset_is_sent_in_its_shortest_spelling(k: int, w: int) -> None:
     """A label for w = 1; else w packed labels or a k-bit mask, the mask where they are equal."""
-    design, label = SubsetSelection.at(ONE, k, w), ceil(log2(k))
+    mechanism, label = SubsetSelection.at(ONE, k, w), ceil(log2(k))
 
-    assert design.bits == (label if w == 1 else min(k, w * label))
-    assert design.masked == (w > 1 and k <= w * label)
-    assert design.messages == comb(k, w)
+    assert mechanism.bits == (label if w == 1 else min(k, w * label))
+    assert mechanism.masked == (w > 1 and k <= w * label)
+    assert mechanism.messages == comb(k, w)
 
 
 @pytest.mark.parametrize(("k", "w"), SHAPES)
@@ -79,24 +79,24 @@ def test_at_a_tie_the_mask_is_taken() -> None:
 @pytest.mark.parametrize(("k", "w"), [(5, 1), (7, 3), (4, 2), (16, 2), (17, 2), (9, 2), (10, 2)])
 def test_exactly_the_w_subsets_are_valid_each_in_one_spelling(k: int, w: int) -> None:
     """Over all bit strings of a message's length, and one bit more."""
-    design = SubsetSelection.at(ONE, k, w)
-    valid = [message for message in range(-2, 1 << design.bits + 1) if design.valid(message)]
+    mechanism = SubsetSelection.at(ONE, k, w)
+    valid = [message for message in range(-2, 1 << mechanism.bits + 1) if mechanism.valid(message)]
     expected = set(combinations(range(k), w))
 
-    assert len(valid) == design.messages
-    assert {design.members(message) for message in valid} == expected
+    assert len(valid) == mechanism.messages
+    assert {mechanism.members(message) for message in valid} == expected
 
 
-def packed(design: SubsetSelection, *members: int) -> int:
-    return sum(member << place * design.label_bits for place, member in enumerate(members))
+def packed(mechanism: SubsetSelection, *members: int) -> int:
+    return sum(member << place * mechanism.label_bits for place, member in enumerate(members))
 
 
 def test_packed_members_lie_with_the_smallest_lowest() -> None:
     """The order of bits on the wire."""
-    design = SubsetSelection.at(ONE, 100, 3)
+    mechanism = SubsetSelection.at(ONE, 100, 3)
 
-    assert design.members(packed(design, 5, 40, 99)) == (5, 40, 99)
-    assert design.valid(packed(design, 5, 40, 99))
+    assert mechanism.members(packed(mechanism, 5, 40, 99)) == (5, 40, 99)
+    assert mechanism.valid(packed(mechanism, 5, 40, 99))
 
 
 @pytest.mark.parametrize(
@@ -104,19 +104,19 @@ def test_packed_members_lie_with_the_smallest_lowest() -> None:
 )
 def test_unsorted_repeated_or_foreign_members_are_malformed(members: tuple[int, ...]) -> None:
     """A second spelling would be a channel, a repeated member a double vote."""
-    design = SubsetSelection.at(ONE, 100, 3)
+    mechanism = SubsetSelection.at(ONE, 100, 3)
 
-    assert not design.valid(packed(design, *members))
+    assert not mechanism.valid(packed(mechanism, *members))
 
 
 @pytest.mark.parametrize("message", [0, 0b1, 0b11, 0b1111, 0b1111111, 1 << 7, 0b111 | 1 << 7, -1])
 def test_a_mask_of_another_weight_or_length_is_malformed(message: int) -> None:
     """w members, no more, no fewer, none beyond k."""
-    design = SubsetSelection.at(ONE, 7, 3)
+    mechanism = SubsetSelection.at(ONE, 7, 3)
 
-    assert design.masked
-    assert design.valid(0b111)
-    assert not design.valid(message)
+    assert mechanism.masked
+    assert mechanism.valid(0b111)
+    assert not mechanism.valid(message)
 
 
 @pytest.mark.parametrize("message", [-1, 5, 6, 7, 8])
@@ -128,11 +128,11 @@ def test_a_label_beyond_the_list_is_malformed(message: int) -> None:
 @given(st.sampled_from(SHAPES), st.integers(0, 2**32))
 def test_whatever_is_sent_is_valid(shape: tuple[int, int], seed: int) -> None:
     """For every shape, any input and any coins."""
-    design = SubsetSelection.at(ONE, *shape)
-    message = design.randomize(seed % design.k, SeededRandomSource(seed))
+    mechanism = SubsetSelection.at(ONE, *shape)
+    message = mechanism.randomize(seed % mechanism.k, SeededRandomSource(seed))
 
-    assert design.valid(message)
-    assert len(design.members(message)) == design.w
+    assert mechanism.valid(message)
+    assert len(mechanism.members(message)) == mechanism.w
 
 
 # -- fields ----------------------------------------------------------------------------------------
@@ -243,11 +243,11 @@ def whole(q: int, t: int) -> ProjectiveGeometry:
 @pytest.mark.parametrize(("q", "t"), PLANES)
 def test_every_point_is_its_number_and_back(q: int, t: int) -> None:
     """All numbers below v (every 7th of a large plane) are canonical vectors, and all differ."""
-    design = whole(q, t)
-    numbers = range(0, design.messages, 7 if design.messages > 10_000 else 1)
-    vectors_found = [design.point(number) for number in numbers]
+    mechanism = whole(q, t)
+    numbers = range(0, mechanism.messages, 7 if mechanism.messages > 10_000 else 1)
+    vectors_found = [mechanism.point(number) for number in numbers]
 
-    assert [design.number(vector) for vector in vectors_found] == list(numbers)
+    assert [mechanism.number(vector) for vector in vectors_found] == list(numbers)
     assert len({tuple(vector) for vector in vectors_found}) == len(numbers)
     assert all(next(filter(None, vector)) == 1 for vector in vectors_found)
     assert all(len(vector) == t and max(vector) < q for vector in vectors_found)
@@ -256,18 +256,18 @@ def test_every_point_is_its_number_and_back(q: int, t: int) -> None:
 @pytest.mark.parametrize(("q", "t"), PLANES)
 def test_all_multiples_of_a_vector_are_one_point(q: int, t: int) -> None:
     """A vector's scale does not matter."""
-    design, field, random = whole(q, t), field_of(q), Random(1)
-    for number in random.sample(range(design.messages), 7):
-        point = design.point(number)
+    mechanism, field, random = whole(q, t), field_of(q), Random(1)
+    for number in random.sample(range(mechanism.messages), 7):
+        point = mechanism.point(number)
         for scale in random.sample(range(1, q), min(q - 1, 5)):
-            assert design.number([field.times(scale, c) for c in point]) == number
+            assert mechanism.number([field.times(scale, c) for c in point]) == number
 
 
 def test_the_numbering_is_by_free_coordinates_then_base_q() -> None:
     """Part of the protocol, written out once."""
-    design = whole(3, 3)
+    mechanism = whole(3, 3)
 
-    assert [design.point(number) for number in range(6)] == [
+    assert [mechanism.point(number) for number in range(6)] == [
         [0, 0, 1],
         [0, 1, 0],
         [0, 1, 1],
@@ -275,31 +275,31 @@ def test_the_numbering_is_by_free_coordinates_then_base_q() -> None:
         [1, 0, 0],
         [1, 0, 1],
     ]
-    assert design.point(12) == [1, 2, 2]
-    assert design.number([0, 2, 1]) == design.number([0, 1, 2]) == 3
+    assert mechanism.point(12) == [1, 2, 2]
+    assert mechanism.number([0, 2, 1]) == mechanism.number([0, 1, 2]) == 3
 
 
 @pytest.mark.parametrize(("q", "t"), [(2, 3), (2, 4), (3, 3), (4, 3), (5, 3), (8, 3), (3, 4)])
 def test_points_and_hyperplanes_are_a_symmetric_design(q: int, t: int) -> None:
     """Each point lies on r hyperplanes, any two on lambda in common, and the other way round."""
-    design = whole(q, t)
-    numbers = range(design.messages)
-    through = [{m for m in numbers if design.supports(m, x)} for x in numbers]
+    mechanism = whole(q, t)
+    numbers = range(mechanism.messages)
+    through = [{m for m in numbers if mechanism.supports(m, x)} for x in numbers]
 
-    assert {len(each) for each in through} == {design.owned}
-    assert {len(one & two) for one, two in combinations(through, 2)} == {design.shared}
+    assert {len(each) for each in through} == {mechanism.owned}
+    assert {len(one & two) for one, two in combinations(through, 2)} == {mechanism.shared}
     assert all((m in through[x]) == (x in through[m]) for m in numbers for x in numbers)
 
 
 @pytest.mark.parametrize("message", [-1, 73, 74, 1 << 7, 1 << 64])
 def test_a_hyperplane_beyond_the_last_is_malformed(message: int) -> None:
     """73 of the 128 that seven bits could say."""
-    design = whole(8, 3)
+    mechanism = whole(8, 3)
 
-    assert (design.messages, design.bits) == (73, 7)
-    assert design.valid(0)
-    assert design.valid(72)
-    assert not design.valid(message)
+    assert (mechanism.messages, mechanism.bits) == (73, 7)
+    assert mechanism.valid(0)
+    assert mechanism.valid(72)
+    assert not mechanism.valid(message)
 
 
 @pytest.mark.parametrize(("k", "q", "t"), [(8, 2, 3), (1, 2, 3), (3, 2, 2), (74, 8, 3)])
@@ -313,18 +313,18 @@ def test_a_plane_without_room_for_its_inputs_is_refused(k: int, q: int, t: int) 
 
 
 @pytest.mark.parametrize(
-    "design",
+    "mechanism",
     [SquareWave.at(ONE, 13, 5), MeanMechanism.at(ONE), DistributionMechanism.at(ONE), Identity(7)],
 )
 def test_a_level_out_of_range_is_malformed(
-    design: SquareWave | MeanMechanism | DistributionMechanism | Identity,
+    mechanism: SquareWave | MeanMechanism | DistributionMechanism | Identity,
 ) -> None:
     """All levels below the count are messages, nothing else."""
-    count = design.messages
+    count = mechanism.messages
 
-    assert design.bits == (count - 1).bit_length()
-    assert all(design.valid(message) for message in range(count))
-    assert not any(design.valid(message) for message in (-1, count, count + 1, 1 << 64))
+    assert mechanism.bits == (count - 1).bit_length()
+    assert all(mechanism.valid(message) for message in range(count))
+    assert not any(mechanism.valid(message) for message in (-1, count, count + 1, 1 << 64))
 
 
 @pytest.mark.parametrize("count", range(2, 18))
@@ -336,15 +336,15 @@ def test_a_level_is_sent_in_as_few_bits_as_tell_it_apart(count: int) -> None:
     assert (SquareWave.at(ONE, count, 1).inputs, SquareWave.at(ONE, count, 1).bits) == (count, bits)
 
 
-@pytest.mark.parametrize("design", [MeanMechanism.at(ONE), DistributionMechanism.at(ONE)])
+@pytest.mark.parametrize("mechanism", [MeanMechanism.at(ONE), DistributionMechanism.at(ONE)])
 def test_a_numbers_design_is_as_private_as_its_window(
-    design: MeanMechanism | DistributionMechanism,
+    mechanism: MeanMechanism | DistributionMechanism,
 ) -> None:
     """Inputs, epsilon, P and the law are the window's."""
-    window = design.window
+    window = mechanism.window
 
-    assert (design.inputs, design.messages) == (window.inputs, window.levels)
-    assert (design.epsilon, design.P, design.rows) == (ONE, window.P, window.rows)
+    assert (mechanism.inputs, mechanism.messages) == (window.inputs, window.levels)
+    assert (mechanism.epsilon, mechanism.P, mechanism.rows) == (ONE, window.P, window.rows)
 
 
 def test_a_true_value_is_its_own_message() -> None:
@@ -430,9 +430,9 @@ def test_the_planner_ships_what_its_table_says(row: Row) -> None:
     """Design, length, counters, the ratio to the optimum and the variance to four digits."""
     k, epsilon, shape, bits, cells, ratio, noise = row
     planned = plan(k, epsilon)
-    design = planned.design
-    found = (design.w,) if isinstance(design, SubsetSelection) else (design.q, design.t)
-    counters = design.k if isinstance(design, SubsetSelection) else design.messages
+    mechanism = planned.mechanism
+    found = (mechanism.w,) if isinstance(mechanism, SubsetSelection) else (mechanism.q, mechanism.t)
+    counters = mechanism.k if isinstance(mechanism, SubsetSelection) else mechanism.messages
 
     assert (found, planned.bits, counters) == (shape, bits, cells)
     assert round(planned.ratio, 3) == ratio
@@ -442,7 +442,7 @@ def test_the_planner_ships_what_its_table_says(row: Row) -> None:
 @pytest.mark.parametrize(("k", "epsilon", "canonical"), vectors("plan.json"))
 def test_a_plan_never_changes(k: int, epsilon: str, canonical: dict[str, Any]) -> None:
     """The threshold to its last bit: it is part of every fingerprint."""
-    assert plan(k, epsilon).design.canonical() == canonical
+    assert plan(k, epsilon).mechanism.canonical() == canonical
 
 
 SCOPE = 100_000  # values: up to here, CLOSE is claimed; above, FAR
@@ -451,9 +451,9 @@ CLOSE, FAR = 1.035, 1.334
 
 def close_to_the_optimum(k: int, epsilon: Fraction, most: float = CLOSE) -> bool:
     planned = plan(k, epsilon)
-    subset = isinstance(planned.design, SubsetSelection)
+    subset = isinstance(planned.mechanism, SubsetSelection)
     short = planned.bits <= (SHORT_BITS if subset else 22) or (subset and planned.bits <= LONG_BITS)
-    return 1 <= planned.ratio <= most and short and planned.design.inputs == k
+    return 1 <= planned.ratio <= most and short and planned.mechanism.inputs == k
 
 
 COARSE = (2, 3, 10, 64, 200, 300, 1000, 3000, 10_000, 65_536, 100_000)
@@ -535,10 +535,10 @@ def test_the_planners_limits_never_change() -> None:
 
 def test_a_plane_may_be_full() -> None:
     """Every one of its 1,365 points is an input."""
-    design = plan(1365, 1).design
+    mechanism = plan(1365, 1).mechanism
 
-    assert isinstance(design, ProjectiveGeometry)
-    assert (design.q, design.t, design.messages) == (4, 6, 1365)
+    assert isinstance(mechanism, ProjectiveGeometry)
+    assert (mechanism.q, mechanism.t, mechanism.messages) == (4, 6, 1365)
 
 
 @pytest.mark.parametrize("k", [2, 1000, MAX_INPUTS])
@@ -547,8 +547,8 @@ def test_a_plan_exists_at_every_end(k: int, epsilon: str) -> None:
     """The smallest and the largest epsilon that can be claimed."""
     planned = plan(k, epsilon)
 
-    assert planned.design.inputs == k
-    assert planned.design.P > planned.design.Q
+    assert planned.mechanism.inputs == k
+    assert planned.mechanism.P > planned.mechanism.Q
 
 
 @pytest.mark.parametrize("k", [-1, 0, 1, MAX_INPUTS + 1])
@@ -603,11 +603,11 @@ def test_a_mean_has_its_tables_worst_variance(
     row: int, epsilon: str, levels: int, width: int, worst: str
 ) -> None:
     """At its own epsilon each row is the one that is taken, and varies as published."""
-    design = MeanMechanism.at(Fraction(epsilon))
+    mechanism = MeanMechanism.at(Fraction(epsilon))
 
-    assert (design.window.levels, design.window.width) == (levels, width)
-    assert design.values[-len(TABLES[row][2]) :] == TABLES[row][2]
-    assert f"{float(design.variance):.4f}" == worst
+    assert (mechanism.window.levels, mechanism.window.width) == (levels, width)
+    assert mechanism.values[-len(TABLES[row][2]) :] == TABLES[row][2]
+    assert f"{float(mechanism.variance):.4f}" == worst
 
 
 def test_the_tables_never_change() -> None:
@@ -617,13 +617,13 @@ def test_the_tables_never_change() -> None:
     assert spelled == "658a8d17d85d9ea6be711d2283a834c0476e44a5f6272656b612a30eca333652"
 
 
-def variance_at(design: MeanMechanism, point: Fraction) -> Fraction:
+def variance_at(mechanism: MeanMechanism, point: Fraction) -> Fraction:
     """The variance of a decoded report at one number, in the units of [-1, 1], from the rows."""
-    means, decoded = design.means, design.decoded
+    means, decoded = mechanism.means, mechanism.decoded
     place = means[0] + point * (means[-1] - means[0])
     start = max(s for s in range(len(means) - 1) if means[s] <= place)
     up = (place - means[start]) / (means[start + 1] - means[start])
-    rows = zip(design.rows[start], design.rows[start + 1], strict=True)
+    rows = zip(mechanism.rows[start], mechanism.rows[start + 1], strict=True)
     law = [(1 - up) * one + up * two for one, two in rows]
     second = sum((p * value * value for p, value in zip(law, decoded, strict=True)), Fraction(0))
     return 4 * (second - point * point)
@@ -632,11 +632,11 @@ def variance_at(design: MeanMechanism, point: Fraction) -> Fraction:
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "2", "4.7", "8"])
 def test_a_means_variance_is_the_worst_over_all_numbers(epsilon: str) -> None:
     """No number of a fine grid varies more, and some number varies as much."""
-    design = MeanMechanism.at(Fraction(epsilon))
-    found = [variance_at(design, Fraction(step, 300)) for step in range(301)]
+    mechanism = MeanMechanism.at(Fraction(epsilon))
+    found = [variance_at(mechanism, Fraction(step, 300)) for step in range(301)]
 
-    assert max(found) <= design.variance
-    assert float(max(found)) == pytest.approx(float(design.variance), rel=1e-3)
+    assert max(found) <= mechanism.variance
+    assert float(max(found)) == pytest.approx(float(mechanism.variance), rel=1e-3)
 
 
 @pytest.mark.parametrize("epsilon", ["0.3", "1", "2.2", "5.5", "8", "16"])

@@ -46,11 +46,11 @@ def test_below_is_exactly_uniform(n: int) -> None:
     served: Counter[int] = Counter()
     for pattern in range(1 << bits):
         for rest in {0, low, low // 3}:
-            coins = Words([pattern << WORD_BITS - bits | rest, 0])
-            drawn = coins.below(n)
+            randomness = Words([pattern << WORD_BITS - bits | rest, 0])
+            drawn = randomness.below(n)
 
-            assert coins.taken == (1 if pattern < n else 2)
-            if coins.taken == 1:
+            assert randomness.taken == (1 if pattern < n else 2)
+            if randomness.taken == 1:
                 served[drawn] += 1
 
     assert set(served) == set(range(n))
@@ -65,9 +65,9 @@ def test_below_is_exactly_uniform_over_several_short_words(
     monkeypatch.setattr(coins_module, "WORD_BITS", 4)
     served: Counter[int] = Counter()
     for stream in range(256):
-        coins = Words([stream >> 4, stream & 15, 0, 0])
-        drawn = coins.below(n)
-        rejected = coins.taken > max(1, -(-(n - 1).bit_length() // 4))
+        randomness = Words([stream >> 4, stream & 15, 0, 0])
+        drawn = randomness.below(n)
+        rejected = randomness.taken > max(1, -(-(n - 1).bit_length() // 4))
         if not rejected:
             served[drawn] += 1
 
@@ -86,10 +86,10 @@ def test_below_takes_whole_words_beyond_one(n: int) -> None:
         return [spread >> WORD_BITS * place & WORDS - 1 for place in reversed(range(words))]
 
     for value in (0, 1, n // 3, n - 2, n - 1):
-        coins = Words(stream(value))
+        randomness = Words(stream(value))
 
-        assert coins.below(n) == value
-        assert coins.taken == words
+        assert randomness.below(n) == value
+        assert randomness.taken == words
     if n < 1 << bits:
         assert Words(stream(n) + stream(7)).below(n) == 7
 
@@ -97,10 +97,10 @@ def test_below_takes_whole_words_beyond_one(n: int) -> None:
 @given(st.integers(0, WORDS), st.integers(0, WORDS - 1))
 def test_a_coin_of_a_in_2_to_the_64_compares_one_word(a: int, word: int) -> None:
     """Exactly a of the 2^64 words are True."""
-    coins = Words([word])
+    randomness = Words([word])
 
-    assert coins.bernoulli(a) == (word < a)
-    assert coins.taken == 1
+    assert randomness.bernoulli(a) == (word < a)
+    assert randomness.taken == 1
 
 
 @pytest.mark.parametrize("a", [1, 2, WORDS // 2, WORDS - 1])
@@ -124,9 +124,9 @@ def test_a_coin_of_any_ratio_is_exact(denominator: int, monkeypatch: pytest.Monk
     for numerator in range(denominator + 1):
         fallen: Counter[bool] = Counter()
         for stream in range(256):
-            coins = Words([stream >> 4, stream & 15, 0, 0])
-            heads = coins.bernoulli(numerator, denominator)
-            if coins.taken == needed:
+            randomness = Words([stream >> 4, stream & 15, 0, 0])
+            heads = randomness.bernoulli(numerator, denominator)
+            if randomness.taken == needed:
                 fallen[heads] += 1
 
         assert fallen[True] * denominator == fallen.total() * numerator
@@ -136,10 +136,10 @@ def test_a_coin_of_any_ratio_is_exact(denominator: int, monkeypatch: pytest.Monk
 def test_what_is_drawn_after_a_rejection_is_served_alike(n: int, value: int) -> None:
     """The top bits of the next word, not the bottom ones; of two rejected, the third."""
     shift = WORD_BITS - (n - 1).bit_length()
-    coins = Words([WORDS - 1, n << shift, value << shift])
+    randomness = Words([WORDS - 1, n << shift, value << shift])
 
-    assert coins.below(n) == value
-    assert coins.taken == 3
+    assert randomness.below(n) == value
+    assert randomness.taken == 3
 
 
 @pytest.mark.parametrize("heads", range(4))
@@ -147,8 +147,10 @@ def test_a_coin_of_a_ratio_draws_below_its_denominator(heads: int) -> None:
     """The first `heads` of three outcomes are True."""
     thirds = [Words([outcome << WORD_BITS - 2]) for outcome in range(3)]
 
-    assert [coins.bernoulli(heads, 3) for coins in thirds] == [place < heads for place in range(3)]
-    assert [coins.taken for coins in thirds] == [1, 1, 1]
+    assert [randomness.bernoulli(heads, 3) for randomness in thirds] == [
+        place < heads for place in range(3)
+    ]
+    assert [randomness.taken for randomness in thirds] == [1, 1, 1]
 
 
 def test_a_threshold_counts_words_of_64_bits() -> None:
@@ -190,13 +192,13 @@ class Keeping(SystemRandomSource):
         self._pid = os.getpid()
 
 
-def words_of_a_child(coins: RandomSource) -> list[int]:
+def words_of_a_child(randomness: RandomSource) -> list[int]:
     """What a forked child draws, brought back through a pipe."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
         with os.fdopen(writing, "wb") as out:
-            out.write(b"".join(coins.word().to_bytes(8, "big") for _ in range(MANY)))
+            out.write(b"".join(randomness.word().to_bytes(8, "big") for _ in range(MANY)))
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
@@ -205,12 +207,12 @@ def words_of_a_child(coins: RandomSource) -> list[int]:
     return [int.from_bytes(packed[at : at + 8], "big") for at in range(0, len(packed), 8)]
 
 
-def words_of_a_family(coins: RandomSource) -> list[int]:
+def words_of_a_family(randomness: RandomSource) -> list[int]:
     """What a parent and its four children draw, from a pool that was half used at the fork."""
-    drawn = [coins.word() for _ in range(POOL // 2)]
+    drawn = [randomness.word() for _ in range(POOL // 2)]
     for _ in range(4):
-        drawn += words_of_a_child(coins)
-    return drawn + [coins.word() for _ in range(MANY)]
+        drawn += words_of_a_child(randomness)
+    return drawn + [randomness.word() for _ in range(MANY)]
 
 
 @needs_fork
@@ -236,22 +238,22 @@ def test_a_child_that_keeps_the_pool_is_caught() -> None:
 @may_fork
 def test_the_pool_is_dropped_in_the_child_before_anyone_draws() -> None:
     """The hook runs at the fork: an inherited word does not even stay in the child's memory."""
-    coins = SystemRandomSource()
-    coins.word()
+    randomness = SystemRandomSource()
+    randomness.word()
     child = os.fork()
     if not child:
-        os._exit(len(coins._pool) > 0)
+        os._exit(len(randomness._pool) > 0)
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert len(coins._pool) == POOL - 1
+    assert len(randomness._pool) == POOL - 1
 
 
-def after_a_silent_fork(coins: SystemRandomSource) -> tuple[set[int], set[int]]:
+def after_a_silent_fork(randomness: SystemRandomSource) -> tuple[set[int], set[int]]:
     """What was pooled before a fork that ran none of Python's hooks, and what is drawn after it."""
-    coins.word()
-    inherited = set(coins._pool)
-    coins._pid -= 1  # to the child of a C host, the pid it finds is not the one it was told
-    return inherited, {coins.word() for _ in range(MANY)}
+    randomness.word()
+    inherited = set(randomness._pool)
+    randomness._pid -= 1  # to the child of a C host, the pid it finds is not the one it was told
+    return inherited, {randomness.word() for _ in range(MANY)}
 
 
 def test_a_fork_without_pythons_hooks_is_noticed_by_its_pid() -> None:
@@ -269,12 +271,12 @@ def test_a_pool_kept_through_a_silent_fork_is_caught() -> None:
     assert inherited & drawn
 
 
-def drawn_by_threads(coins: RandomSource, threads: int, each: int) -> list[int]:
+def drawn_by_threads(randomness: RandomSource, threads: int, each: int) -> list[int]:
     ready = Barrier(threads)
 
     def draw(_: int) -> list[int]:
         ready.wait()
-        return [coins.word() for _ in range(each)]
+        return [randomness.word() for _ in range(each)]
 
     with ThreadPoolExecutor(threads) as pool:
         return [word for words in pool.map(draw, range(threads)) for word in words]
@@ -303,26 +305,26 @@ def count_entropy(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_every_word_of_the_system_is_served_at_most_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over many refills, what is served and what is still pooled is what was handed out, once."""
     handed = count_entropy(monkeypatch)
-    coins = SystemRandomSource()
-    served = [coins.word() for _ in range(5 * POOL + 7)]
+    randomness = SystemRandomSource()
+    served = [randomness.word() for _ in range(5 * POOL + 7)]
 
     assert len(handed) == 6 * POOL
-    assert sorted(served + coins._pool) == handed
+    assert sorted(served + randomness._pool) == handed
 
 
 def test_nothing_is_drawn_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that only imports and constructs asks for no entropy."""
     handed = count_entropy(monkeypatch)
-    coins = SystemRandomSource()
+    randomness = SystemRandomSource()
 
     assert handed == []
-    assert coins._pool == []
+    assert randomness._pool == []
 
 
 @pytest.mark.parametrize(("n", "size"), [(5, 0), (5, 2), (5, 5), (6, 3)])
 def test_a_sample_is_every_subset_of_its_size_alike(n: int, size: int) -> None:
     """Over every outcome of the coins."""
-    subsets = law(lambda coins: frozenset(coins.sample(n, size)))
+    subsets = law(lambda randomness: frozenset(randomness.sample(n, size)))
 
     assert set(subsets.values()) == {Fraction(1, comb(n, size))}
     assert {len(subset) for subset in subsets} == {size}
@@ -331,6 +333,6 @@ def test_a_sample_is_every_subset_of_its_size_alike(n: int, size: int) -> None:
 @pytest.mark.parametrize("items", ["", "a", "abc", "abcd"])
 def test_a_shuffle_is_every_order_alike(items: str) -> None:
     """Over every outcome of the coins; the items themselves are left as they were."""
-    orders = law(lambda coins: "".join(coins.shuffled(items)))
+    orders = law(lambda randomness: "".join(randomness.shuffled(items)))
 
     assert set(orders.values()) == {Fraction(1, factorial(len(items)))}

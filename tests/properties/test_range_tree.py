@@ -47,10 +47,10 @@ def owned(level: SubsetSelection | ProjectiveGeometry) -> int:
 
 
 @cache
-def laws(design: RangeTree, buckets: tuple[int, ...] = SOME) -> dict[int, Law]:
+def laws(mechanism: RangeTree, buckets: tuple[int, ...] = SOME) -> dict[int, Law]:
     """The law of a number in each of some buckets, by running `randomize` over all coins."""
     return {
-        bucket: law(lambda coins, x=bucket * BUCKET: design.randomize(x, coins))  # type: ignore[misc] # mypy infers no x
+        bucket: law(lambda randomness, x=bucket * BUCKET: mechanism.randomize(x, randomness))  # type: ignore[misc] # mypy infers no x
         for bucket in buckets
     }
 
@@ -61,23 +61,23 @@ def laws(design: RangeTree, buckets: tuple[int, ...] = SOME) -> dict[int, Law]:
 @every_epsilon
 def test_the_levels_have_4_16_64_and_256_nodes(epsilon: Fraction) -> None:
     """Each reports at full epsilon: the coin that draws the level looks at no data."""
-    design = RangeTree.at(epsilon)
+    mechanism = RangeTree.at(epsilon)
 
-    assert tuple(level.inputs for level in design.levels) == NODES
-    assert {level.epsilon for level in design.levels} == {design.epsilon} == {epsilon}
+    assert tuple(level.inputs for level in mechanism.levels) == NODES
+    assert {level.epsilon for level in mechanism.levels} == {mechanism.epsilon} == {epsilon}
 
 
 @every_epsilon
 def test_messages_are_numbered_level_by_level_without_a_gap(epsilon: Fraction) -> None:
     """So a tally counts messages as they are, one counter each, and no number is wasted."""
-    design = RangeTree.at(epsilon)
-    counts = [level.messages for level in design.levels]
-    numbered = [design.level(message) for message in range(design.messages)]
+    mechanism = RangeTree.at(epsilon)
+    counts = [level.messages for level in mechanism.levels]
+    numbered = [mechanism.level(message) for message in range(mechanism.messages)]
 
-    assert design.counters == design.messages == sum(counts)
-    assert list(design.starts) == [sum(counts[:place]) for place in range(4)]
+    assert mechanism.counters == mechanism.messages == sum(counts)
+    assert list(mechanism.starts) == [sum(counts[:place]) for place in range(4)]
     assert numbered == [place for place, count in enumerate(counts) for _ in range(count)]
-    assert design.bits == (design.messages - 1).bit_length() <= 12
+    assert mechanism.bits == (mechanism.messages - 1).bit_length() <= 12
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_messages_are_numbered_level_by_level_without_a_gap(epsilon: Fraction) -
 )
 def test_a_bucket_lies_in_one_node_of_each_level(bucket: int, nodes: tuple[int, ...]) -> None:
     """A quarter of its parent each."""
-    design = RangeTree.at(ONE)
+    mechanism = RangeTree.at(ONE)
 
-    assert tuple(design.node(level, bucket) for level in range(4)) == nodes
+    assert tuple(mechanism.node(level, bucket) for level in range(4)) == nodes
 
 
 @pytest.mark.parametrize(
@@ -100,18 +100,18 @@ def test_a_bucket_is_a_256th_of_the_range(grid: int, bucket: int) -> None:
 
 def test_what_is_no_message_is_refused() -> None:
     """All numbers below the count are messages, no other is."""
-    design = RangeTree.at(ONE)
+    mechanism = RangeTree.at(ONE)
 
-    assert all(map(design.valid, range(design.messages)))
-    assert not any(map(design.valid, (-1, design.messages, 1 << design.bits)))
+    assert all(map(mechanism.valid, range(mechanism.messages)))
+    assert not any(map(mechanism.valid, (-1, mechanism.messages, 1 << mechanism.bits)))
 
 
 @given(grid=st.integers(0, GRID), seed=st.integers(0, 2**32), epsilon=st.sampled_from(EPSILONS))
 def test_every_message_of_a_device_is_one(grid: int, seed: int, epsilon: Fraction) -> None:
     """Whatever the number and the coins."""
-    design = RangeTree.at(epsilon)
+    mechanism = RangeTree.at(epsilon)
 
-    assert design.valid(design.randomize(grid, SeededRandomSource(seed)))
+    assert mechanism.valid(mechanism.randomize(grid, SeededRandomSource(seed)))
 
 
 # -- the levels' designs ---------------------------------------------------------------------------
@@ -204,13 +204,13 @@ def test_the_levels_of_an_epsilon_never_change(epsilon: str, canonical: dict[str
 @every_epsilon
 def test_the_whole_law_is_a_quarter_of_each_levels(epsilon: Fraction) -> None:
     """A node's own messages share P evenly, all others of the level the rest; nothing is lost."""
-    design = RangeTree.at(epsilon)
+    mechanism = RangeTree.at(epsilon)
     for bucket in (0, 100, 255):
-        found = laws(design)[bucket]
+        found = laws(mechanism)[bucket]
         expected = {}
-        for message in range(design.messages):
-            level = design.levels[design.level(message)]
-            own = design.supports(message, bucket)
+        for message in range(mechanism.messages):
+            level = mechanism.levels[mechanism.level(message)]
+            own = mechanism.supports(message, bucket)
             evenly = owned(level) if own else level.messages - owned(level)
             expected[message] = (level.P if own else 1 - level.P) / evenly / 4
 
@@ -230,22 +230,22 @@ def test_no_message_tells_two_numbers_apart_by_more_than_epsilon(epsilon: Fracti
 @pytest.mark.parametrize("place", range(4))
 def test_one_more_in_any_levels_threshold_is_caught(epsilon: Fraction, place: int) -> None:
     """Past its own check, 1 in 2^64 too many: the enumeration sees it in any of the levels."""
-    design = copy.copy(RangeTree.at(epsilon))
-    level = copy.copy(design.levels[place])
+    mechanism = copy.copy(RangeTree.at(epsilon))
+    level = copy.copy(mechanism.levels[place])
     object.__setattr__(level, "a", level.a + 1)
-    levels = (*design.levels[:place], level, *design.levels[place + 1 :])
-    object.__setattr__(design, "levels", levels)
+    levels = (*mechanism.levels[:place], level, *mechanism.levels[place + 1 :])
+    object.__setattr__(mechanism, "levels", levels)
 
-    assert worst_ratio(list(laws(design, (0, 255)).values())) > exp_lower(epsilon)
+    assert worst_ratio(list(laws(mechanism, (0, 255)).values())) > exp_lower(epsilon)
 
 
 class Curious(RangeTree):
     """A mistake that would help accuracy: large numbers are reported more coarsely."""
 
-    def randomize(self, grid: int, coins: RandomSource) -> int:
-        level = coins.below(2) + (2 if grid < GRID // 2 else 0)
+    def randomize(self, grid: int, randomness: RandomSource) -> int:
+        level = randomness.below(2) + (2 if grid < GRID // 2 else 0)
         node = self.node(level, self.bucket(grid))
-        return self.starts[level] + self.levels[level].randomize(node, coins)
+        return self.starts[level] + self.levels[level].randomize(node, randomness)
 
 
 def test_a_level_that_depends_on_the_number_is_caught() -> None:
@@ -273,7 +273,7 @@ def test_ranges_cost_what_any_answer_does() -> None:
     """Epsilon an event, a day and in all: one report, whichever level it tells."""
     collection = one(f"{LINES}\nepsilon = 0.5\nunit = 'event'\nper_day = 4\nanswers = 7")
 
-    assert isinstance(collection.design, RangeTree)
+    assert isinstance(collection.mechanism, RangeTree)
     assert figures(collection) == (Fraction(1, 2), 2, 14)
 
 
@@ -286,11 +286,11 @@ def test_an_answer_takes_two_bytes(epsilon: str) -> None:
 def test_every_message_travels_and_no_other_does() -> None:
     """At its fixed width, there and back."""
     collection = one(LINES)
-    messages = range(collection.design.messages)
+    messages = range(collection.mechanism.messages)
 
     assert [collection.unpack(collection.pack(message)) for message in messages] == [*messages]
     with pytest.raises(MessageOutOfRange):
-        collection.unpack(collection.pack(collection.design.messages))
+        collection.unpack(collection.pack(collection.mechanism.messages))
 
 
 VALUES = [0, 240, 120, 33.3, -1, 1e300, float("-inf"), Fraction(1, 3), float("nan"), "?", None]
@@ -299,13 +299,16 @@ VALUES = [0, 240, 120, 33.3, -1, 1e300, float("-inf"), Fraction(1, 3), float("na
 def test_a_definition_keeps_epsilon_for_values_of_all_kinds() -> None:
     """Clamped and infinite numbers. What is no number is drawn first; that keeps epsilon too."""
     collection = one(LINES)
-    numbers = [law(lambda coins, v=v: collection.randomize(v, coins)) for v in VALUES[:-3]]  # type: ignore[misc]
+    numbers = [
+        law(lambda randomness, v=v: collection.randomize(v, randomness))  # type: ignore[misc]
+        for v in VALUES[:-3]
+    ]
     sent = [
         collection.randomize(value, SeededRandomSource(seed)) for seed, value in enumerate(VALUES)
     ]
 
     assert worst_ratio(numbers) <= exp_lower(ONE)
-    assert all(map(collection.design.valid, sent))
+    assert all(map(collection.mechanism.valid, sent))
 
 
 @pytest.mark.parametrize(

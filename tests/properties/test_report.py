@@ -164,11 +164,11 @@ def refused(report: Report, name: str) -> ReportError:
 
 def test_the_definitions_here_are_of_every_design_and_linkage() -> None:
     """So the tests below leave none out."""
-    designs = {type(collection.design) for collection in COLLECTIONS.values()}
+    mechanisms = {type(collection.mechanism) for collection in COLLECTIONS.values()}
     shapes = {
-        (design.w > 1, design.masked)
+        (mechanism.w > 1, mechanism.masked)
         for collection in COLLECTIONS.values()
-        if isinstance(design := collection.design, SubsetSelection)
+        if isinstance(mechanism := collection.mechanism, SubsetSelection)
     }
 
     assert {
@@ -177,7 +177,7 @@ def test_the_definitions_here_are_of_every_design_and_linkage() -> None:
         MeanMechanism,
         DistributionMechanism,
         Identity,
-    } == designs
+    } == mechanisms
     assert {(False, False), (True, False), (True, True)} == shapes
     assert set(Linkage) == {collection.linkage for collection in COLLECTIONS.values()}
 
@@ -188,7 +188,7 @@ def test_what_a_device_sends_is_allowed(
     name: str, seed: int, answer: int, data: st.DataObject
 ) -> None:
     """Every message of the randomizer, in every slot of the schedule, is returned as it was."""
-    collection, coins = COLLECTIONS[name], SeededRandomSource(seed)
+    collection, randomness = COLLECTIONS[name], SeededRandomSource(seed)
     period = data.draw(st.integers(0, collection.periods - 1))
     secret = seed.to_bytes(SECRET_BYTES, "big")
     message = message_of(collection, seed)
@@ -196,7 +196,7 @@ def test_what_a_device_sends_is_allowed(
         collection.fingerprint,
         period,
         data.draw(st.integers(0, collection.cells - 1)),
-        pseudonym(secret, collection, period, coins),
+        pseudonym(secret, collection, period, randomness),
         slot(secret, collection, period, answer % collection.per_period),
         collection.pack(message),
     )
@@ -287,26 +287,26 @@ def refuses_message(name: str, message: int) -> bool:
 
 def test_a_mask_of_another_weight_is_refused() -> None:
     """Of all masks of 17 bits, and the bits above them, the design's subsets alone are messages."""
-    design = COLLECTIONS["collected"].design
-    assert isinstance(design, SubsetSelection)
+    mechanism = COLLECTIONS["collected"].mechanism
+    assert isinstance(mechanism, SubsetSelection)
     taken = 0
-    for message in range(1 << design.k):
-        taken += design.valid(message)
+    for message in range(1 << mechanism.k):
+        taken += mechanism.valid(message)
         if message % 101 == 0:
-            assert refuses_message("collected", message) is (message.bit_count() != design.w)
+            assert refuses_message("collected", message) is (message.bit_count() != mechanism.w)
 
-    assert design.messages == taken
-    assert refuses_message("collected", (1 << design.w - 1) - 1 | 1 << design.k)
+    assert mechanism.messages == taken
+    assert refuses_message("collected", (1 << mechanism.w - 1) - 1 | 1 << mechanism.k)
     assert refuses_message("collected", 0)
 
 
 def members(*numbers: int) -> int:
     """Return the packed subset, the first member lowest."""
-    design = COLLECTIONS["members"].design
-    assert isinstance(design, SubsetSelection)
-    assert len(numbers) <= design.w
-    given = [*numbers, *range(numbers[-1] + 1, numbers[-1] + 1 + design.w - len(numbers))]
-    return sum(number << place * design.label_bits for place, number in enumerate(given))
+    mechanism = COLLECTIONS["members"].mechanism
+    assert isinstance(mechanism, SubsetSelection)
+    assert len(numbers) <= mechanism.w
+    given = [*numbers, *range(numbers[-1] + 1, numbers[-1] + 1 + mechanism.w - len(numbers))]
+    return sum(number << place * mechanism.label_bits for place, number in enumerate(given))
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_a_value_that_the_domain_does_not_have_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["plane", "mean", "distribution"])
 def test_a_cell_or_level_after_the_last_is_refused(name: str) -> None:
     """A plane has v cells (more than values), a window M levels."""
-    messages = COLLECTIONS[name].design.messages
+    messages = COLLECTIONS[name].mechanism.messages
     widest = (1 << 8 * COLLECTIONS[name].message_bytes) - 1
 
     assert [refuses_message(name, message) for message in (0, messages - 1, messages, widest)] == [

@@ -312,9 +312,9 @@ def test_an_unlinked_report_has_slot_zero() -> None:
 
 def names(collection: Collection, secret: bytes = SECRET, times: int = 2) -> list[bytes]:
     """Return the pseudonyms of the first ten periods, each asked for as often."""
-    coins = SeededRandomSource(1)
+    randomness = SeededRandomSource(1)
     return [
-        schedule.pseudonym(secret, collection, period, coins)
+        schedule.pseudonym(secret, collection, period, randomness)
         for period in range(10)
         for _ in range(times)
     ]
@@ -390,9 +390,13 @@ def test_a_person_is_asked_by_exactly_one_of_two_twins() -> None:
 
 def test_a_twins_coin_is_the_one_of_the_protocol() -> None:
     """Its purpose is the word, the app and both names, sorted."""
-    coins = [schedule.SecretRandomSource(one, "twin", "acme", "far", "near") for one in SECRETS]
+    randomness = [
+        schedule.SecretRandomSource(one, "twin", "acme", "far", "near") for one in SECRETS
+    ]
 
-    assert [schedule.asked(one, NEAR) for one in SECRETS] == [each.below(2) == 1 for each in coins]
+    assert [schedule.asked(one, NEAR) for one in SECRETS] == [
+        each.below(2) == 1 for each in randomness
+    ]
 
 
 def test_a_person_is_asked_by_exactly_one_cohort_of_a_draw() -> None:
@@ -508,7 +512,7 @@ VECTORS: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
 def test_a_schedule_is_pinned(vector: dict[str, Any]) -> None:
     """So that an update changes nobody's periods, slots or names."""
     collection = parse_collections("\n".join(VECTORS["toml"]), no_values)[vector["collection"]]
-    secret, coins = bytes.fromhex(vector["secret"]), SeededRandomSource(0)
+    secret, randomness = bytes.fromhex(vector["secret"]), SeededRandomSource(0)
 
     assert collection.fingerprint == vector["fingerprint"]
     assert schedule.asked(secret, collection) is vector["asked"]
@@ -520,7 +524,7 @@ def test_a_schedule_is_pinned(vector: dict[str, Any]) -> None:
         assert instant.isoformat() == pinned["instant"]
         assert schedule.slot(secret, collection, period, answer) == pinned["slot"]
         if pinned["pseudonym"] is not None:
-            name = schedule.pseudonym(secret, collection, period, coins)
+            name = schedule.pseudonym(secret, collection, period, randomness)
             assert name.hex() == pinned["pseudonym"]
 
 
@@ -535,9 +539,9 @@ def test_a_cohort_is_pinned(vector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("vector", VECTORS["words"])
 def test_the_coins_of_a_secret_are_pinned(vector: dict[str, Any]) -> None:
     """Word by word, for whoever writes a client in another language."""
-    coins = schedule.SecretRandomSource(bytes.fromhex(vector["secret"]), *vector["purpose"])
+    randomness = schedule.SecretRandomSource(bytes.fromhex(vector["secret"]), *vector["purpose"])
 
-    assert [f"{coins.word():016x}" for _ in vector["words"]] == vector["words"]
+    assert [f"{randomness.word():016x}" for _ in vector["words"]] == vector["words"]
 
 
 @pytest.mark.parametrize("vector", VECTORS["words"])

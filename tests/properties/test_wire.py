@@ -342,16 +342,18 @@ def test_a_packed_report_costs_at_most_24_bytes_beside_its_message(width: int) -
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "4", "8", "12"])
 def test_a_packed_report_costs_at_most_32_bytes_up_to_a_million_values(epsilon: str) -> None:
     """For every plane, and for the subsets of one, that the planner takes."""
-    designs = [
-        plan(k, epsilon).design
+    mechanisms = [
+        plan(k, epsilon).mechanism
         for k in (2, 3, 10, 100, 257, 1000, 10_000, 65_537, 100_000, 300_000, 1_000_000)
     ]
     short = [
-        design for design in designs if isinstance(design, ProjectiveGeometry) or design.w == 1
+        mechanism
+        for mechanism in mechanisms
+        if isinstance(mechanism, ProjectiveGeometry) or mechanism.w == 1
     ]
 
     assert short
-    assert max(cost(-(-design.bits // 8)) for design in short) <= 32
+    assert max(cost(-(-mechanism.bits // 8)) for mechanism in short) <= 32
 
 
 def test_every_planned_message_fits() -> None:

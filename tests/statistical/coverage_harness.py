@@ -130,10 +130,10 @@ def coverage(
 # -- the mean of a number --------------------------------------------------------------------------
 
 
-def level_laws(design: MeanMechanism, numbers: Floats) -> Floats:
+def level_laws(mechanism: MeanMechanism, numbers: Floats) -> Floats:
     """The probability of each level for each number, its start drawn as the device draws it."""
-    rows = np.array([[float(chance) for chance in row] for row in design.rows])
-    means = np.array([float(mean) for mean in design.means])
+    rows = np.array([[float(chance) for chance in row] for row in mechanism.rows])
+    means = np.array([float(mean) for mean in mechanism.means])
     place = np.interp(numbers, (means - means[0]) / (means[-1] - means[0]), np.arange(len(means)))
     below = np.minimum(place.astype(int), len(means) - 2)
     up = (place - below)[:, None]
@@ -151,24 +151,24 @@ def counters_of(
         yield rng.multinomial(answering, laws).sum(axis=0)
 
 
-def mean_errors(design: MeanMechanism, numbers: Floats, counts: Ints) -> tuple[Floats, Floats]:
+def mean_errors(mechanism: MeanMechanism, numbers: Floats, counts: Ints) -> tuple[Floats, Floats]:
     """Every error that the decoded mean of a cohort can have, in [0, 1], and how likely it is.
 
     The values of the levels are integers, so their sum is a lattice and its distribution a product
     of polynomials.
     """
-    values = np.array(design.values) - min(design.values)
+    values = np.array(mechanism.values) - min(mechanism.values)
     unit = int(np.gcd.reduce(values))
     values //= unit
     n, top = int(counts.sum()), int(values.max()) * int(counts.sum())
     transform = np.ones(top // 2 + 2, complex)
     size = 2 * (top // 2 + 1)
-    for law, count in zip(level_laws(design, numbers), counts, strict=True):
+    for law, count in zip(level_laws(mechanism, numbers), counts, strict=True):
         polynomial = np.zeros(size)
         np.add.at(polynomial, values, law)
         transform = transform * np.fft.rfft(polynomial) ** count
     chances = np.fft.irfft(transform, size)[: top + 1]
     possible = np.flatnonzero(chances > 1e-15)
-    low, high = float(design.means[0]), float(design.means[-1])
-    means = (min(design.values) + possible * unit / n - low) / (high - low)
+    low, high = float(mechanism.means[0]), float(mechanism.means[-1])
+    means = (min(mechanism.values) + possible * unit / n - low) / (high - low)
     return means - float(numbers @ counts) / n, chances[possible]

@@ -41,8 +41,8 @@ def plane_loss(*, repaired: bool) -> float:
 def _plane_law(x: int, *, repaired: bool) -> Law:
     again = -1
 
-    def once(coins: RandomSource) -> int:
-        message = plane_attempt(x, coins, repaired=repaired)
+    def once(randomness: RandomSource) -> int:
+        message = plane_attempt(x, randomness, repaired=repaired)
         return again if message is None else message
 
     found = law(once)
@@ -54,8 +54,8 @@ def record_loss(attributes: int, *, repaired: bool) -> float:
     """Return its exact loss between the two records that differ in all attributes."""
     plant = whole_record(attributes)
 
-    def told(bit: int, coins: RandomSource) -> int:
-        return int.from_bytes(plant(coins, repaired=repaired)((bit,) * attributes), "big")
+    def told(bit: int, randomness: RandomSource) -> int:
+        return int.from_bytes(plant(randomness, repaired=repaired)((bit,) * attributes), "big")
 
     return log(worst_ratio([law(partial(told, bit)) for bit in (0, 1)]))
 
@@ -81,7 +81,7 @@ class InheritedCoins(RandomSource):
 FORKED = 100  # reports of one worker: each takes two words at most, so they end before the pool
 
 
-def two_workers(value: int, samples: int, coins: RandomSource) -> list[bytes]:
+def two_workers(value: int, samples: int, randomness: RandomSource) -> list[bytes]:
     """Return joint messages of two forked workers: one answers `value`, the other a known 0.
 
     The pool is filled before each fork, as it is by a server that randomizes once while it starts.
@@ -89,17 +89,17 @@ def two_workers(value: int, samples: int, coins: RandomSource) -> list[bytes]:
     coin = SubsetSelection.at(ONE, 2, 1)
     joint: list[bytes] = []
     while len(joint) < samples:
-        coins.word()
-        streams = [_forked(partial(_stream, coin, x, coins)) for x in (value, 0)]
+        randomness.word()
+        streams = [_forked(partial(_stream, coin, x, randomness)) for x in (value, 0)]
         joint += map(bytes, zip(*streams, strict=True))
         # the parent serves the rest of its pool, so that the next fork inherits another
         for _ in range(InheritedCoins.POOL_WORDS - 1):
-            coins.word()
+            randomness.word()
     return joint[:samples]
 
 
-def _stream(coin: SubsetSelection, x: int, coins: RandomSource) -> bytes:
-    return bytes(coin.randomize(x, coins) for _ in range(FORKED))
+def _stream(coin: SubsetSelection, x: int, randomness: RandomSource) -> bytes:
+    return bytes(coin.randomize(x, randomness) for _ in range(FORKED))
 
 
 def _forked(work: Callable[[], bytes]) -> bytes:

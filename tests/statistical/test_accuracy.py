@@ -52,9 +52,9 @@ CONSISTENT = [
 ]
 
 
-def exact_error(design: SubsetSelection | ProjectiveGeometry, shares: Floats) -> float:
+def exact_error(mechanism: SubsetSelection | ProjectiveGeometry, shares: Floats) -> float:
     """The root mean squared error of shares of a cohort of 100,000, by the law."""
-    squares = ResponseDistribution.of(design).variance(shares, sampled=False) / N
+    squares = ResponseDistribution.of(mechanism).variance(shares, sampled=False) / N
     return float(np.sqrt(squares.mean()))
 
 
@@ -76,10 +76,10 @@ def errors(k: int, epsilon: str, seed: int, view: Literal["raw", "consistent"] =
 
 @pytest.mark.parametrize(("k", "epsilon", "most"), RAW)
 def test_shares_err_no_more_than_they_may(k: int, epsilon: str, most: float) -> None:
-    design = of_values(k, epsilon).design
-    assert isinstance(design, SubsetSelection | ProjectiveGeometry)
+    mechanism = of_values(k, epsilon).mechanism
+    assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
 
-    assert 100 * exact_error(design, np.zeros(1)) <= most
+    assert 100 * exact_error(mechanism, np.zeros(1)) <= most
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_shares_err_no_more_than_they_may(k: int, epsilon: str, most: float) -> 
 )
 def test_simulated_shares_err_as_the_law_says(k: int, epsilon: str, rounds: int) -> None:
     """Chi-square, alpha = 1e-6; the law of an epsilon 30 % away would be rejected."""
-    design = of_values(k, epsilon).design
-    assert isinstance(design, SubsetSelection | ProjectiveGeometry)
+    mechanism = of_values(k, epsilon).mechanism
+    assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
     squares = sum(float((errors(k, epsilon, seed) ** 2).sum()) for seed in range(rounds))
     free = rounds * (k - 1)  # the shares of one round have a fixed sum, or next to one
-    expected = exact_error(design, zipf(k)) ** 2 * rounds * k
+    expected = exact_error(mechanism, zipf(k)) ** 2 * rounds * k
     low, high = np.asarray(chi2.ppf([ALPHA / 2, 1 - ALPHA / 2], free)) / free
     found = squares / expected
 
@@ -112,16 +112,16 @@ def test_consistent_shares_err_no_more_than_they_may(k: int, epsilon: str, most:
 def test_the_mean_of_any_crowd_has_at_most_this_variance(epsilon: str, most: float) -> None:
     """Of numbers on [-1, 1], n times; the error of a cohort's mean is the root of it over n."""
     collection = of_number(-1, 1, epsilon)
-    design = collection.design
-    assert isinstance(design, MeanMechanism)
-    many = np.full(design.counters, 1_000)  # the noise of few is not normal
+    mechanism = collection.mechanism
+    assert isinstance(mechanism, MeanMechanism)
+    many = np.full(mechanism.counters, 1_000)  # the noise of few is not normal
     shown = estimate(collection, many, target="cohort")
     assert isinstance(shown, MeanEstimate)
 
     half = (shown.high - shown.low) / 2
 
-    assert design.variance <= most
-    assert half == pytest.approx(1.959964 * sqrt(float(design.variance) / many.sum()))
+    assert mechanism.variance <= most
+    assert half == pytest.approx(1.959964 * sqrt(float(mechanism.variance) / many.sum()))
 
 
 def ages() -> Counter[int]:
@@ -141,11 +141,11 @@ def test_the_copy_of_adult_is_whole() -> None:
 def test_the_mean_age_of_adult_is_known_to_a_third_of_a_year() -> None:
     """At epsilon 1: the exact error of these ages, and 300 simulated rounds that agree."""
     collection, counted = of_number(17, 90), ages()
-    design = collection.design
-    assert isinstance(design, MeanMechanism)
+    mechanism = collection.mechanism
+    assert isinstance(mechanism, MeanMechanism)
     people = np.array([counted[age] for age in range(17, 91)])
-    laws = level_laws(design, np.linspace(0, 1, 74))
-    said = 17 + 73 * np.array([float(level) for level in design.decoded])
+    laws = level_laws(mechanism, np.linspace(0, 1, 74))
+    said = 17 + 73 * np.array([float(level) for level in mechanism.decoded])
     variances = laws @ said**2 - (laws @ said) ** 2
     error = sqrt(float(people @ variances)) / 48_842
 

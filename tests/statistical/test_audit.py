@@ -39,7 +39,7 @@ SEEN = 0.9  # of the claim, at least
 class Case:
     """A design as a function of epsilon, and how it is audited."""
 
-    design: Callable[[Fraction], Design]
+    mechanism: Callable[[Fraction], Design]
     claimed: int
     pair: tuple[int, int]
     samples: int
@@ -47,12 +47,12 @@ class Case:
 
     def audit(self, epsilon: Fraction, part: int = 1) -> AuditResult:
         """Audit the design built for this epsilon, against the claim, by a part of N."""
-        design, coins = self.design(epsilon), SeededRandomSource(1)
-        width = -(-design.bits // 8)
+        mechanism, randomness = self.mechanism(epsilon), SeededRandomSource(1)
+        width = -(-mechanism.bits // 8)
 
         def emit(value: object) -> bytes:
             assert isinstance(value, int)
-            return design.randomize(value, coins).to_bytes(width, "big")
+            return mechanism.randomize(value, randomness).to_bytes(width, "big")
 
         samples, symbols = self.samples // part, self.symbol_bits
         return audit(emit, self.pair, self.claimed, samples=samples, symbol_bits=symbols)
@@ -114,10 +114,10 @@ def test_the_same_design_with_a_third_more_epsilon_is_found_broken(name: str, pa
 
 def test_the_audited_designs_are_those_that_the_planner_takes() -> None:
     """What is packed, masked or a plane above is so in a definition too."""
-    assert plan(1024, 4).design == packed(Fraction(4))
-    assert plan(64, 1).design == SubsetSelection.at(Fraction(1), 64, 17)
-    assert plan(1024, 1).design == ProjectiveGeometry.at(Fraction(1), 1024, 4, 6)
-    assert (plan(64, 4).design, plan(2, 4).design) == (
+    assert plan(1024, 4).mechanism == packed(Fraction(4))
+    assert plan(64, 1).mechanism == SubsetSelection.at(Fraction(1), 64, 17)
+    assert plan(1024, 1).mechanism == ProjectiveGeometry.at(Fraction(1), 1024, 4, 6)
+    assert (plan(64, 4).mechanism, plan(2, 4).mechanism) == (
         SubsetSelection.at(Fraction(4), 64, 1),
         SubsetSelection.at(Fraction(4), 2, 1),
     )

@@ -24,7 +24,7 @@ from veilcount_aggregator.queries.comparison import compare_sides
 from veilcount_aggregator.queries.comparison_schema import CompareResult
 from veilcount_aggregator.queries.comparison_sides import Read, Side
 from veilcount_aggregator.queries.estimate_query import EstimateQuery
-from veilcount_aggregator.queries.time_ranges import stretch
+from veilcount_aggregator.queries.time_ranges import time_range
 from veilcount_aggregator.series.series import Series
 from veilcount_shared import Collection, parse_collections
 
@@ -61,7 +61,7 @@ def collection(asks: str, epsilon: str, k: int = 2, unit: str = "month") -> Coll
 def side(asked: Collection, period: int, counters: Counts, common: EstimateQuery) -> Read:
     """One period of a collection, with these counters."""
     series = Series(asked)
-    span = stretch(series, range(period, period + 1), TODAY)
+    span = time_range(series, range(period, period + 1), TODAY)
     return Read(Side((f"period {period}",)), common, series, span, (0,), counters)
 
 
@@ -162,7 +162,7 @@ def test_a_difference_is_covered_though_the_same_persons_answered_both_periods(
 ) -> None:
     asks, epsilon = SETTINGS[name]
     asked = collection(asks, epsilon)
-    found = outcome(of_two_periods(asked, draw(2_000, asked.design.inputs)), ROUNDS // 2)
+    found = outcome(of_two_periods(asked, draw(2_000, asked.mechanism.inputs)), ROUNDS // 2)
 
     assert found.holds, found
 
@@ -177,7 +177,7 @@ def test_every_measure_is_covered_though_the_same_persons_answered_both_periods(
 ) -> None:
     asks = VALUES if measure == "shares" else f'range = [0, 1]\nmeasure = "{measure}"'
     asked = collection(asks, epsilon)
-    found = outcome(of_two_periods(asked, draw(n, asked.design.inputs)), ROUNDS // 2)
+    found = outcome(of_two_periods(asked, draw(n, asked.mechanism.inputs)), ROUNDS // 2)
 
     assert found.holds, found
 
@@ -190,7 +190,7 @@ def test_persons_taken_for_disjoint_are_covered_too_seldom(
     monkeypatch.setattr(shared_respondents, "possible", lambda _a, _b: False)
     asks, epsilon = SETTINGS[name]
     asked = collection(asks, epsilon)
-    found = outcome(of_two_periods(asked, opposed(2_000, asked.design.inputs)), ROUNDS)
+    found = outcome(of_two_periods(asked, opposed(2_000, asked.mechanism.inputs)), ROUNDS)
 
     assert not found.holds, found
 

@@ -89,7 +89,7 @@ def growing(k: int, epsilon: str, share: float, target: IntervalTarget, days: in
     shares = (share,) * days
     if target is IntervalTarget.COHORT:
         shares = tuple(share * (1 + day / days / 2) for day in range(days))
-    return Growing(ResponseDistribution.of(plan(k, epsilon).design), target, sizes, shares)
+    return Growing(ResponseDistribution.of(plan(k, epsilon).mechanism), target, sizes, shares)
 
 
 @pytest.mark.parametrize("target", IntervalTarget)
@@ -142,7 +142,7 @@ def finding(
     looks: LookCount, runs: int, peeks: int = 8, correlation: Floats | None = None
 ) -> NDArray[np.bool_]:
     """Which runs find a difference between two like sides at some look; each row is a run."""
-    law, rng = ResponseDistribution.of(plan(2, "1").design), np.random.default_rng(32)
+    law, rng = ResponseDistribution.of(plan(2, "1").mechanism), np.random.default_rng(32)
     terms = IntervalTerms(1 - MISS, IntervalTarget.POPULATION, looks=looks)
     counts, n, found = np.zeros((2, runs), np.int64), 0, np.zeros(runs, np.bool_)
     for peek in range(peeks):
@@ -169,7 +169,7 @@ def test_one_for_a_single_look_finds_one_in_many_runs() -> None:
 
 def test_a_true_difference_is_found_at_every_later_look() -> None:
     law, terms = (
-        ResponseDistribution.of(plan(2, "2").design),
+        ResponseDistribution.of(plan(2, "2").mechanism),
         IntervalTerms(0.95, IntervalTarget.COHORT, looks=LookCount.EVERY),
     )
     for n in (20_000, 200_000):
@@ -192,7 +192,7 @@ def failing_means(
     asked, rng = of_number(-40, 60, epsilon), np.random.default_rng(33)
     failing = np.zeros(runs, np.bool_)
     for run in range(runs):
-        counters, people = (np.zeros(size, np.int64) for size in _sizes(asked.design))
+        counters, people = (np.zeros(size, np.int64) for size in _sizes(asked.mechanism))
         for day in range(16):
             more = np.zeros_like(people)
             high = round(0.3 * 20 * 1.4**day)
@@ -208,9 +208,9 @@ def failing_means(
     return failing
 
 
-def _sizes(design: object) -> tuple[int, int]:
-    assert isinstance(design, MeanMechanism)
-    return design.counters, design.inputs
+def _sizes(mechanism: object) -> tuple[int, int]:
+    assert isinstance(mechanism, MeanMechanism)
+    return mechanism.counters, mechanism.inputs
 
 
 @pytest.mark.parametrize("target", IntervalTarget)
@@ -227,14 +227,14 @@ def test_the_mean_of_a_single_look_is_left_out_in_many_runs(target: IntervalTarg
 @pytest.mark.parametrize("epsilon", ["0.5", "2", "8"])
 def test_no_number_has_more_noise_than_the_worst(epsilon: str) -> None:
     """At 2,001 numbers between the ends, drawn to starts as the device does."""
-    design = of_number(0, 1, epsilon).design
-    assert isinstance(design, MeanMechanism)
-    levels = np.array([float(each) for each in design.decoded])
-    rows = np.array([[float(chance) for chance in row] for row in design.rows])
+    mechanism = of_number(0, 1, epsilon).mechanism
+    assert isinstance(mechanism, MeanMechanism)
+    levels = np.array([float(each) for each in mechanism.decoded])
+    rows = np.array([[float(chance) for chance in row] for row in mechanism.rows])
     numbers = np.linspace(0, 1, 2_001)
     laws = np.stack([np.interp(numbers, rows @ levels, column) for column in rows.T], axis=1)
     for sign in (1.0, -1.0):
-        worst = worst_noise(design, sign)
+        worst = worst_noise(mechanism, sign)
         tilts = sign * (6.0 * 1.4 ** -np.arange(27.0)) / np.ptp(levels)
         noise = np.log(np.exp(np.outer(tilts, levels)) @ laws.T) - np.outer(tilts, numbers)
 
@@ -249,7 +249,12 @@ def test_no_number_has_more_noise_than_the_worst(epsilon: str) -> None:
 @pytest.mark.parametrize("n", [1_000, 10_000, 1_000_000])
 def test_every_look_costs_less_than_double_the_width(n: int, target: IntervalTarget) -> None:
     """What the documents say: 1.8 times as wide, a difference 2.1 or, if dependent, 2.7 times."""
-    law, widths, differences, dependent = ResponseDistribution.of(plan(2, "1").design), [], [], []
+    law, widths, differences, dependent = (
+        ResponseDistribution.of(plan(2, "1").mechanism),
+        [],
+        [],
+        [],
+    )
     for looks in LookCount:
         side = frequencies(
             SupportCounts(n, np.array([n // 2]), law, 1),
@@ -308,4 +313,4 @@ def test_groups_of_a_large_domain_and_of_those_who_answered_too() -> None:
 def test_the_bands_of_a_distribution_are_refused() -> None:
     asked = question('range = [0, 1]\nmeasure = "distribution"', "1")
     with pytest.raises(ValueError, match="one look alone"):
-        estimate(asked, np.ones(asked.design.counters, np.int64), looks=LookCount.EVERY)
+        estimate(asked, np.ones(asked.mechanism.counters, np.int64), looks=LookCount.EVERY)

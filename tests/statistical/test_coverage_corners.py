@@ -92,7 +92,7 @@ def people(rng: Generator, k: int, n: int) -> Ints:
     return np.asarray(rng.multinomial(n, shares / shares.sum()))
 
 
-def numbers(rng: Generator, n: int, design: MeanMechanism) -> tuple[Floats, Ints]:
+def numbers(rng: Generator, n: int, mechanism: MeanMechanism) -> tuple[Floats, Ints]:
     """Numbers of [0, 1], and how many of n have each.
 
     All one, at two ends, all but a few at one end, any one, any four; or any of those that are
@@ -112,7 +112,7 @@ def numbers(rng: Generator, n: int, design: MeanMechanism) -> tuple[Floats, Ints
         case 4:
             return np.sort(rng.uniform(size=4)), rng.multinomial(n, np.full(4, 1 / 4))
         case _:
-            starts = np.array([float(mean) for mean in design.means])
+            starts = np.array([float(mean) for mean in mechanism.means])
             starts = (starts - starts[0]) / (starts[-1] - starts[0])
             some = np.append(rng.choice(starts, 2), [0.0, 1.0, rng.uniform()])
             return some, rng.multinomial(n, rng.dirichlet(np.ones(5)))
@@ -147,7 +147,10 @@ def share(rng: Generator, _rounds: int, width: float) -> Setting:
     """One share, `absent` among them: exactly."""
     epsilon, k, n = an_epsilon(rng), 1 + a_size(rng, 65_535), a_size(rng, 20_000)
     true = float(rng.choice([0, 1, rng.uniform(), 10 ** rng.uniform(-4, 0)]))
-    target, law = TARGETS[rng.integers(2)], ResponseDistribution.of(plan(max(k, 2), epsilon).design)
+    target, law = (
+        TARGETS[rng.integers(2)],
+        ResponseDistribution.of(plan(max(k, 2), epsilon).mechanism),
+    )
     name = f"share {true:.4g} of {k} values, {target}, epsilon {epsilon}, n {n}"
     return Setting(name, lambda: Coverage(coverage(law, n, true, target, width=width)))
 
@@ -220,9 +223,9 @@ def shares_together(rng: Generator, rounds: int, width: float) -> Setting:
 # -- means -----------------------------------------------------------------------------------------
 
 
-def half_width_of(collection: Collection, design: MeanMechanism, n: int) -> float:
+def half_width_of(collection: Collection, mechanism: MeanMechanism, n: int) -> float:
     """Half the cohort's interval: the same whatever was received."""
-    received = np.zeros(design.messages, np.int64)
+    received = np.zeros(mechanism.messages, np.int64)
     received[0] = n
     shown = estimate(collection, received, target="cohort")
     assert isinstance(shown, MeanEstimate)
@@ -230,32 +233,32 @@ def half_width_of(collection: Collection, design: MeanMechanism, n: int) -> floa
 
 
 def exact_mean_coverage(
-    design: MeanMechanism,
+    mechanism: MeanMechanism,
     held: tuple[Floats, Ints],
     half: float,
     truly: MeanMechanism | None = None,
 ) -> Coverage:
     """The probability that the cohort's mean is within half of its estimate."""
-    errors, chances = mean_errors(truly or design, *held)
+    errors, chances = mean_errors(truly or mechanism, *held)
     return Coverage(float(chances[np.abs(errors) <= half + ROUND_OFF].sum()))
 
 
 def simulated_mean_coverage(
-    design: MeanMechanism, held: tuple[Floats, Ints], half: float, *, rounds: int, start: int
+    mechanism: MeanMechanism, held: tuple[Floats, Ints], half: float, *, rounds: int, start: int
 ) -> Coverage:
     """The same for large n: of the estimates of simulated counters."""
     places, counts = held
-    rng, total = np.random.default_rng(start), np.zeros((rounds, design.messages))
-    for chances, count in zip(level_laws(design, places), counts, strict=True):
+    rng, total = np.random.default_rng(start), np.zeros((rounds, mechanism.messages))
+    for chances, count in zip(level_laws(mechanism, places), counts, strict=True):
         total += rng.multinomial(count, chances, size=rounds)
-    decoded = np.array([float(level) for level in design.decoded])
+    decoded = np.array([float(level) for level in mechanism.decoded])
     errors = (total @ decoded - float(places @ counts)) / counts.sum()
     return Coverage(int((np.abs(errors) <= half + ROUND_OFF).sum()), rounds)
 
 
-def normal_half_width(_collection: Collection, design: MeanMechanism, n: int) -> float:
+def normal_half_width(_collection: Collection, mechanism: MeanMechanism, n: int) -> float:
     """What the half-width would be if the noise were normal."""
-    return 1.959964 * float(np.sqrt(float(design.variance) / 4 / n))
+    return 1.959964 * float(np.sqrt(float(mechanism.variance) / 4 / n))
 
 
 def cohort_mean(
@@ -264,15 +267,15 @@ def cohort_mean(
     """The mean of exactly these numbers: exactly for few, else simulated."""
     epsilon, n = an_epsilon(rng), a_size(rng, int(rng.choice([40, 3_000])))
     collection = of_number(epsilon=epsilon)
-    design = collection.design
-    assert isinstance(design, MeanMechanism)
-    held, start = numbers(rng, n, design), int(rng.integers(1 << 31))
+    mechanism = collection.mechanism
+    assert isinstance(mechanism, MeanMechanism)
+    held, start = numbers(rng, n, mechanism), int(rng.integers(1 << 31))
 
     def measure() -> Coverage:
-        half = width * half_width(collection, design, n)
+        half = width * half_width(collection, mechanism, n)
         if n <= 12:
-            return exact_mean_coverage(design, held, half)
-        return simulated_mean_coverage(design, held, half, rounds=40 * rounds, start=start)
+            return exact_mean_coverage(mechanism, held, half)
+        return simulated_mean_coverage(mechanism, held, half, rounds=40 * rounds, start=start)
 
     return Setting(f"cohort mean, epsilon {epsilon}, n {n}, numbers {held}", measure)
 
@@ -281,15 +284,15 @@ def population_mean(rng: Generator, rounds: int, width: float) -> Setting:
     """The mean of a population that a sample answers for."""
     epsilon, n = an_epsilon(rng), a_size(rng, int(rng.choice([40, 3_000])))
     collection = of_number(epsilon=epsilon)
-    design, domain = collection.design, collection.domain
-    assert isinstance(design, MeanMechanism)
+    mechanism, domain = collection.mechanism, collection.domain
+    assert isinstance(mechanism, MeanMechanism)
     assert isinstance(domain, Number)
-    places, counts = numbers(rng, n, design)
-    true, laws = np.array([places @ counts / n]), level_laws(design, places)
+    places, counts = numbers(rng, n, mechanism)
+    true, laws = np.array([places @ counts / n]), level_laws(mechanism, places)
 
     def once(rng: Generator) -> bool:
         counters = next(counters_of(laws, counts, "population", rng))
-        low, high = Decoded.of(design, domain, counters).interval(
+        low, high = Decoded.of(mechanism, domain, counters).interval(
             1 - LEVEL, IntervalTarget.POPULATION
         )
         return holds(low, true, high, width)
@@ -312,12 +315,12 @@ def mean_of_distribution(rng: Generator, rounds: int, width: float) -> Setting:
     epsilon, n = an_epsilon(rng), a_size(rng, 30_000)
     target, (held, true) = TARGETS[rng.integers(2)], spread(rng, n)
     collection = question('range = [0, 1]\nmeasure = "distribution"', epsilon)
-    design = collection.design
-    assert isinstance(design, DistributionMechanism)
+    mechanism = collection.mechanism
+    assert isinstance(mechanism, DistributionMechanism)
 
     def once(rng: Generator) -> bool:
         counters = simulate(collection, answering(held, target, rng), rng)
-        shown = wave_of(design).mean(counters, 1 - LEVEL, target)
+        shown = wave_of(mechanism).mean(counters, 1 - LEVEL, target)
         return holds(shown.low, np.array(true), shown.high, width)
 
     name = f"mean of a distribution, {target}, epsilon {epsilon}, n {n}, held {held.max()}"
@@ -329,8 +332,8 @@ def ranges_of(rng: Generator, rounds: int, width: float) -> Setting:
     epsilon, n = an_epsilon(rng), a_size(rng, 30_000)
     target, (held, _) = TARGETS[rng.integers(2)], spread(rng, n)
     collection = question('range = [0, 1]\nmeasure = "ranges"', epsilon)
-    design = collection.design
-    assert isinstance(design, RangeTree)
+    mechanism = collection.mechanism
+    assert isinstance(mechanism, RangeTree)
     first, last = np.sort(rng.choice(BUCKETS + 1, 2, replace=False))
     within = np.zeros((1, BUCKETS))
     within[0, first:last] = 1
@@ -344,7 +347,7 @@ def ranges_of(rng: Generator, rounds: int, width: float) -> Setting:
 
     def once(rng: Generator) -> bool:
         counters = simulate(collection, answering(held, target, rng), rng)
-        shown = Source(design, UNIT, counters, LEVEL, target).read(parts, len(parts))
+        shown = Source(mechanism, UNIT, counters, LEVEL, target).read(parts, len(parts))
         return holds(shown.low, parts @ held / n, shown.high, width)
 
     name = f"{figure} of ranges, {target}, epsilon {epsilon}, n {n}, held {held.max()}"
@@ -434,13 +437,13 @@ def test_a_normal_interval_of_few_reports_is_rejected() -> None:
 def test_a_mean_of_the_hardest_cohorts_is_covered(epsilon: str, n: int) -> None:
     """Exactly: all at one number, all but one, and every split between the two ends."""
     collection = of_number(epsilon=epsilon)
-    design = collection.design
-    assert isinstance(design, MeanMechanism)
-    half, normal = (of(collection, design, n) for of in (half_width_of, normal_half_width))
+    mechanism = collection.mechanism
+    assert isinstance(mechanism, MeanMechanism)
+    half, normal = (of(collection, mechanism, n) for of in (half_width_of, normal_half_width))
     cohorts = [(np.array([each]), np.array([n])) for each in (0.0, 0.03, 0.25, 0.47, 0.5)]
     cohorts += [(np.array([0.0, 1.0]), np.array([n - k, k])) for k in range(1, n // 2 + 1)]
     cohorts += [(np.array([0.0, 0.5, 1.0]), np.array([(n - 1) // 2, 1, n // 2]))]
-    found = [exact_mean_coverage(design, each, half).held for each in cohorts]
-    before = [exact_mean_coverage(design, each, normal).held for each in cohorts]
+    found = [exact_mean_coverage(mechanism, each, half).held for each in cohorts]
+    before = [exact_mean_coverage(mechanism, each, normal).held for each in cohorts]
 
     assert min(found) >= LEAST > min(before), (min(found), min(before), half / normal)

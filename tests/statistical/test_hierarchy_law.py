@@ -27,10 +27,10 @@ EPSILONS = (Fraction(1), Fraction(2))
 @cache
 def sent(bucket: int, epsilon: Fraction) -> NDArray[np.int64]:
     """The seeded reports of a number, counted."""
-    design, coins = RangeTree.at(epsilon), SeededRandomSource(bucket)
-    drawn = Counter(design.randomize(bucket << 24, coins) for _ in range(REPORTS))
+    mechanism, randomness = RangeTree.at(epsilon), SeededRandomSource(bucket)
+    drawn = Counter(mechanism.randomize(bucket << 24, randomness) for _ in range(REPORTS))
     assert drawn.total() == REPORTS
-    return np.array([drawn[message] for message in range(design.messages)])
+    return np.array([drawn[message] for message in range(mechanism.messages)])
 
 
 def at(

@@ -39,23 +39,23 @@ Design = SubsetSelection | ProjectiveGeometry | SquareWave | MeanMechanism | Dis
 Floats = NDArray[np.float64]
 
 
-def at(design: Design, factor: Fraction) -> Design:
+def at(mechanism: Design, factor: Fraction) -> Design:
     """The same design at another epsilon: the same messages, another threshold."""
-    epsilon = design.epsilon * factor
-    match design:
+    epsilon = mechanism.epsilon * factor
+    match mechanism:
         case SubsetSelection():
-            return SubsetSelection.at(epsilon, design.k, design.w)
+            return SubsetSelection.at(epsilon, mechanism.k, mechanism.w)
         case ProjectiveGeometry():
-            return ProjectiveGeometry.at(epsilon, design.k, design.q, design.t)
+            return ProjectiveGeometry.at(epsilon, mechanism.k, mechanism.q, mechanism.t)
         case SquareWave():
-            return SquareWave.at(epsilon, design.levels, design.width)
+            return SquareWave.at(epsilon, mechanism.levels, mechanism.width)
         case MeanMechanism():
             return MeanMechanism(
-                SquareWave.at(epsilon, design.messages, design.window.width), design.values
+                SquareWave.at(epsilon, mechanism.messages, mechanism.window.width), mechanism.values
             )
         case DistributionMechanism():
-            width = design.window.width
-            return DistributionMechanism(SquareWave.at(epsilon, design.messages, width))
+            width = mechanism.window.width
+            return DistributionMechanism(SquareWave.at(epsilon, mechanism.messages, width))
 
 
 # -- every message of one input: chi-square --------------------------------------------------------
@@ -65,23 +65,23 @@ def at(design: Design, factor: Fraction) -> Design:
 class Claim:
     """A design, an input, and the input as a row of the design's law, where it has rows."""
 
-    design: Design
+    mechanism: Design
     x: int
     row: int = 0
 
     def owns(self, message: int) -> bool:
-        if isinstance(self.design, SubsetSelection):
-            return self.x in self.design.members(message)
-        if isinstance(self.design, ProjectiveGeometry):
-            return self.design.supports(message, self.x)
-        window = self.design if isinstance(self.design, SquareWave) else self.design.window
+        if isinstance(self.mechanism, SubsetSelection):
+            return self.x in self.mechanism.members(message)
+        if isinstance(self.mechanism, ProjectiveGeometry):
+            return self.mechanism.supports(message, self.x)
+        window = self.mechanism if isinstance(self.mechanism, SquareWave) else self.mechanism.window
         return self.row <= message < self.row + window.width
 
     @property
     def messages(self) -> list[int]:
-        if isinstance(self.design, SubsetSelection):
-            return [m for m in range(1 << self.design.bits) if self.design.valid(m)]
-        return list(range(self.design.messages))
+        if isinstance(self.mechanism, SubsetSelection):
+            return [m for m in range(1 << self.mechanism.bits) if self.mechanism.valid(m)]
+        return list(range(self.mechanism.messages))
 
 
 CLAIMS = {
@@ -106,14 +106,14 @@ CLAIMS = {
 @cache
 def sent(name: str) -> Counter[int]:
     """The seeded reports of one input, counted."""
-    claim, coins = CLAIMS[name], SeededRandomSource(len(name))
-    return Counter(claim.design.randomize(claim.x, coins) for _ in range(REPORTS))
+    claim, randomness = CLAIMS[name], SeededRandomSource(len(name))
+    return Counter(claim.mechanism.randomize(claim.x, randomness) for _ in range(REPORTS))
 
 
 def fits(name: str, factor: Fraction) -> bool:
     """Whether the counts of all messages pass for the law at epsilon x factor, at ALPHA."""
     claim, counts = CLAIMS[name], sent(name)
-    p, messages = float(at(claim.design, factor).P), claim.messages
+    p, messages = float(at(claim.mechanism, factor).P), claim.messages
     owned = np.array([claim.owns(message) for message in messages])
     law = np.where(owned, p / owned.sum(), (1 - p) / (~owned).sum())
     found = np.array([counts[message] for message in messages])
@@ -150,17 +150,19 @@ LARGE: dict[str, SubsetSelection | ProjectiveGeometry] = {
 @cache
 def hits(name: str) -> tuple[int, int, int]:
     """How many reports of one input support it, how many another input, and how many there were."""
-    design, coins = LARGE[name], SeededRandomSource(7)
+    mechanism, randomness = LARGE[name], SeededRandomSource(7)
     reports = 20_000
-    x, other = design.k - 1, design.k // 3
-    messages = [design.randomize(x, coins) for _ in range(reports)]
-    return supports(design, messages, x), supports(design, messages, other), reports
+    x, other = mechanism.k - 1, mechanism.k // 3
+    messages = [mechanism.randomize(x, randomness) for _ in range(reports)]
+    return supports(mechanism, messages, x), supports(mechanism, messages, other), reports
 
 
-def supports(design: SubsetSelection | ProjectiveGeometry, messages: Iterable[int], x: int) -> int:
-    if isinstance(design, ProjectiveGeometry):
-        return sum(design.supports(message, x) for message in messages)
-    return sum(x in design.members(message) for message in messages)
+def supports(
+    mechanism: SubsetSelection | ProjectiveGeometry, messages: Iterable[int], x: int
+) -> int:
+    if isinstance(mechanism, ProjectiveGeometry):
+        return sum(mechanism.supports(message, x) for message in messages)
+    return sum(x in mechanism.members(message) for message in messages)
 
 
 def agrees(found: int, reports: int, probability: Fraction) -> bool:
@@ -195,7 +197,7 @@ def test_a_large_design_at_another_epsilon_is_rejected(name: str, factor: Fracti
 class Rounds:
     """R rounds of n reports of a skewed population over the design's k inputs."""
 
-    design: SubsetSelection | ProjectiveGeometry
+    mechanism: SubsetSelection | ProjectiveGeometry
     rounds: int
     reports: int
 
@@ -216,31 +218,31 @@ def population(k: int, reports: int) -> list[int]:
 
 
 @cache
-def incidence(design: ProjectiveGeometry) -> Floats:
+def incidence(mechanism: ProjectiveGeometry) -> Floats:
     """Which message supports which input."""
-    points = [design.point(x) for x in range(design.k)]
-    normals = [design.point(message) for message in range(design.messages)]
-    dot = design._field.minus_dot
+    points = [mechanism.point(x) for x in range(mechanism.k)]
+    normals = [mechanism.point(message) for message in range(mechanism.messages)]
+    dot = mechanism._field.minus_dot
     return np.array([[not dot(normal, point) for point in points] for normal in normals], float)
 
 
-def supported(design: SubsetSelection | ProjectiveGeometry, messages: list[int]) -> Floats:
-    if isinstance(design, ProjectiveGeometry):
-        return np.bincount(messages, minlength=design.messages) @ incidence(design)
-    members = [x for message in messages for x in design.members(message)]
-    return np.bincount(members, minlength=design.k).astype(float)
+def supported(mechanism: SubsetSelection | ProjectiveGeometry, messages: list[int]) -> Floats:
+    if isinstance(mechanism, ProjectiveGeometry):
+        return np.bincount(messages, minlength=mechanism.messages) @ incidence(mechanism)
+    members = [x for message in messages for x in mechanism.members(message)]
+    return np.bincount(members, minlength=mechanism.k).astype(float)
 
 
 @cache
 def squared_error(name: str) -> float:
     """The mean over rounds of the sum over inputs of (estimate - truth)^2."""
-    setting, coins = ROUNDS[name], SeededRandomSource(11)
-    design, truth = setting.design, population(setting.design.k, setting.reports)
-    shares = np.bincount(truth, minlength=design.k) / setting.reports
-    p, q = float(design.P), float(design.Q)
+    setting, randomness = ROUNDS[name], SeededRandomSource(11)
+    mechanism, truth = setting.mechanism, population(setting.mechanism.k, setting.reports)
+    shares = np.bincount(truth, minlength=mechanism.k) / setting.reports
+    p, q = float(mechanism.P), float(mechanism.Q)
     total = 0.0
     for _ in range(setting.rounds):
-        counts = supported(design, [design.randomize(x, coins) for x in truth])
+        counts = supported(mechanism, [mechanism.randomize(x, randomness) for x in truth])
         estimates = (counts / setting.reports - q) / (p - q)
         total += float(((estimates - shares) ** 2).sum())
     return total / setting.rounds
@@ -248,15 +250,15 @@ def squared_error(name: str) -> float:
 
 def theory(setting: Rounds, factor: Fraction) -> float:
     """The sum over inputs of the cohort variance, at epsilon x factor."""
-    design = at(setting.design, factor)
-    assert isinstance(design, SubsetSelection | ProjectiveGeometry)
-    p, q = float(design.P), float(design.Q)
-    return (p * (1 - p) + (design.k - 1) * q * (1 - q)) / (setting.reports * (p - q) ** 2)
+    mechanism = at(setting.mechanism, factor)
+    assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
+    p, q = float(mechanism.P), float(mechanism.Q)
+    return (p * (1 - p) + (mechanism.k - 1) * q * (1 - q)) / (setting.reports * (p - q) ** 2)
 
 
 def within_the_bar(name: str, factor: Fraction) -> bool:
     setting = ROUNDS[name]
-    bar = 4 * sqrt(2 / (setting.rounds * (setting.design.k - 1)))
+    bar = 4 * sqrt(2 / (setting.rounds * (setting.mechanism.k - 1)))
     return abs(squared_error(name) / theory(setting, factor) - 1) <= bar
 
 
@@ -279,9 +281,9 @@ def test_the_error_of_another_epsilon_is_rejected(name: str, factor: Fraction) -
 @cache
 def decoded(epsilon: Fraction, point: int) -> tuple[float, float]:
     """The mean and the variance of what seeded reports of one number say, in units of the range."""
-    design, coins = MeanMechanism.at(epsilon), SeededRandomSource(3)
-    values = np.array([float(value) for value in design.decoded])
-    reports = values[[design.randomize(point, coins) for _ in range(REPORTS)]]
+    mechanism, randomness = MeanMechanism.at(epsilon), SeededRandomSource(3)
+    values = np.array([float(value) for value in mechanism.decoded])
+    reports = values[[mechanism.randomize(point, randomness) for _ in range(REPORTS)]]
     return float(reports.mean()), float(reports.var())
 
 
@@ -315,9 +317,9 @@ def test_a_mean_decoded_at_another_epsilon_is_rejected(epsilon: Fraction, factor
 class Lazy(SubsetSelection):
     """A planted mistake: the coin is thrown with floats of 8 bits."""
 
-    def randomize(self, x: int, coins: RandomSource) -> int:
-        inside = coins.below(256) < round(float(self.P) * 256) + 4
-        return x if inside else (x + 1 + coins.below(self.k - 1)) % self.k
+    def randomize(self, x: int, randomness: RandomSource) -> int:
+        inside = randomness.below(256) < round(float(self.P) * 256) + 4
+        return x if inside else (x + 1 + randomness.below(self.k - 1)) % self.k
 
 
 def test_a_coin_that_is_off_by_one_in_sixty_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,8 +333,8 @@ def test_a_coin_that_is_off_by_one_in_sixty_is_rejected(monkeypatch: pytest.Monk
 def test_the_claimed_epsilon_is_what_the_tests_vary() -> None:
     """The laws at 0.7 and 1.3 are laws of the same design, on both sides of the claimed one."""
     for claim in CLAIMS.values():
-        lower, own, higher = (at(claim.design, f) for f in (LOWER, Fraction(1), HIGHER))
+        lower, own, higher = (at(claim.mechanism, f) for f in (LOWER, Fraction(1), HIGHER))
 
-        assert own == claim.design
+        assert own == claim.mechanism
         assert lower.P < own.P < higher.P
         assert exp_lower(lower.epsilon) < exp_lower(own.epsilon) < exp_lower(higher.epsilon)

@@ -80,20 +80,20 @@ def first_periods(person: bytes, collection: Collection) -> frozenset[int]:
 
 def off_by_one(person: bytes, collection: Collection) -> frozenset[int]:
     """Wrong: Floyd's algorithm with a draw that never reaches the top."""
-    coins = SecretRandomSource(person, "wrong")
+    randomness = SecretRandomSource(person, "wrong")
     drawn: set[int] = set()
     for top in range(collection.periods - collection.answering, collection.periods):
-        period = coins.below(top) if top else 0
+        period = randomness.below(top) if top else 0
         drawn.add(top if period in drawn else period)
     return frozenset(drawn)
 
 
 def modulo(person: bytes, collection: Collection) -> frozenset[int]:
     """Wrong: Floyd's algorithm with four bits modulo the number of periods."""
-    coins = SecretRandomSource(person, "wrong")
+    randomness = SecretRandomSource(person, "wrong")
     drawn: set[int] = set()
     for top in range(collection.periods - collection.answering, collection.periods):
-        period = coins.below(16) % (top + 1)
+        period = randomness.below(16) % (top + 1)
         drawn.add(top if period in drawn else period)
     return frozenset(drawn)
 
@@ -160,9 +160,9 @@ def short_month(person: bytes) -> tuple[int, int]:
 
 def office_hours(person: bytes) -> tuple[int, int]:
     """Wrong: an hour between 8 and 18 is a fifth likelier."""
-    coins = SecretRandomSource(person, "wrong")
-    day, clock = hour_of(coins.below(31 * DAY_SECONDS))
-    return day, 8 + coins.below(10) if coins.bernoulli(1, 5) else clock
+    randomness = SecretRandomSource(person, "wrong")
+    day, clock = hour_of(randomness.below(31 * DAY_SECONDS))
+    return day, 8 + randomness.below(10) if randomness.bernoulli(1, 5) else clock
 
 
 def test_every_hour_of_a_period_is_equally_likely() -> None:
@@ -207,18 +207,18 @@ def order(person: bytes) -> tuple[int, ...]:
 
 def naive_shuffle(person: bytes) -> tuple[int, ...]:
     """Wrong: each place is swapped with any place."""
-    coins, slots = SecretRandomSource(person, "wrong"), list(range(4))
+    randomness, slots = SecretRandomSource(person, "wrong"), list(range(4))
     for place in range(4):
-        other = coins.below(4)
+        other = randomness.below(4)
         slots[place], slots[other] = slots[other], slots[place]
     return tuple(slots)
 
 
 def one_cycle(person: bytes) -> tuple[int, ...]:
     """Wrong: no slot ever stays in its place, as in Sattolo's algorithm."""
-    coins, slots = SecretRandomSource(person, "wrong"), list(range(4))
+    randomness, slots = SecretRandomSource(person, "wrong"), list(range(4))
     for place in range(3, 0, -1):
-        other = coins.below(place)
+        other = randomness.below(place)
         slots[place], slots[other] = slots[other], slots[place]
     return tuple(slots)
 
@@ -271,9 +271,9 @@ def biased_twin(person: bytes) -> tuple[int, bool, frozenset[int]]:
 
 def twin_by_cohort(person: bytes) -> tuple[int, bool, frozenset[int]]:
     """Wrong: a fair coin and fair cohorts, which for one in ten persons agree too well."""
-    coins = SecretRandomSource(person, "wrong")
-    number, side = cohort(person), coins.bernoulli(1, 2)
-    if coins.bernoulli(1, 10) and number < 2:
+    randomness = SecretRandomSource(person, "wrong")
+    number, side = cohort(person), randomness.bernoulli(1, 2)
+    if randomness.bernoulli(1, 10) and number < 2:
         side = number == 1
     return number, side, answering(person, TWIN)
 

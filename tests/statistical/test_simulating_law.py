@@ -73,7 +73,7 @@ CASES = {
 
 def held(collection: Collection) -> Ints:
     """Two thirds of the devices on the first input, two ninths on the next, the rest last."""
-    inputs = collection.design.inputs
+    inputs = collection.mechanism.inputs
     counts: Ints = np.floor(DEVICES * 2 / 3.0 ** np.arange(1, inputs + 1)).astype(np.int64)
     counts[-1] += DEVICES - counts.sum()
     return counts
@@ -81,51 +81,51 @@ def held(collection: Collection) -> Ints:
 
 def grid(collection: Collection) -> Ints:
     """The inputs of the same devices; a mean's starts as the points of the grid that they are."""
-    each = np.repeat(np.arange(collection.design.inputs), held(collection))
-    design = collection.design
-    if not isinstance(design, MeanMechanism):
+    each = np.repeat(np.arange(collection.mechanism.inputs), held(collection))
+    mechanism = collection.mechanism
+    if not isinstance(mechanism, MeanMechanism):
         return each
-    low, high = design.means[0], design.means[-1]
-    points = [round((mean - low) / (high - low) * GRID) for mean in design.means]
+    low, high = mechanism.means[0], mechanism.means[-1]
+    points = [round((mean - low) / (high - low) * GRID) for mean in mechanism.means]
     return np.array(points)[each]
 
 
 # -- the law in numbers ----------------------------------------------------------------------------
 
 
-def moments(design: SubsetSelection | MeanMechanism, x: int) -> tuple[Floats, Floats]:
+def moments(mechanism: SubsetSelection | MeanMechanism, x: int) -> tuple[Floats, Floats]:
     """The mean of one report's counters, and of their products, for input x."""
-    if isinstance(design, MeanMechanism):
-        row = np.array([float(chance) for chance in design.rows[x]])
+    if isinstance(mechanism, MeanMechanism):
+        row = np.array([float(chance) for chance in mechanism.rows[x]])
         return row, np.diag(row)
-    k, w, p = design.k, design.w, float(design.P)
+    k, w, p = mechanism.k, mechanism.w, float(mechanism.P)
     others = (p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)) / ((k - 1) * max(k - 2, 1))
     products = np.full((k, k), others)
     products[x, :] = products[:, x] = p * (w - 1) / (k - 1)
-    mean = np.full(k, float(design.Q))
+    mean = np.full(k, float(mechanism.Q))
     mean[x] = p
     np.fill_diagonal(products, mean)
     return mean, products
 
 
 def at(
-    design: SubsetSelection | MeanMechanism, factor: Fraction
+    mechanism: SubsetSelection | MeanMechanism, factor: Fraction
 ) -> SubsetSelection | MeanMechanism:
-    epsilon = design.epsilon * factor
-    if isinstance(design, SubsetSelection):
-        return SubsetSelection.at(epsilon, design.k, design.w)
-    window = design.window
-    return MeanMechanism(type(window).at(epsilon, window.levels, window.width), design.values)
+    epsilon = mechanism.epsilon * factor
+    if isinstance(mechanism, SubsetSelection):
+        return SubsetSelection.at(epsilon, mechanism.k, mechanism.w)
+    window = mechanism.window
+    return MeanMechanism(type(window).at(epsilon, window.levels, window.width), mechanism.values)
 
 
 def law(collection: Collection, factor: Fraction = Fraction(1)) -> tuple[Floats, Floats]:
     """The mean and the covariance of the tally, at epsilon x factor."""
-    design = collection.design
-    assert isinstance(design, SubsetSelection | MeanMechanism)
-    size = design.inputs if isinstance(design, SubsetSelection) else design.messages
+    mechanism = collection.mechanism
+    assert isinstance(mechanism, SubsetSelection | MeanMechanism)
+    size = mechanism.inputs if isinstance(mechanism, SubsetSelection) else mechanism.messages
     mean, covariance = np.zeros(size), np.zeros((size, size))
     for x, devices in enumerate(held(collection).tolist()):
-        one, products = moments(at(design, factor), x)
+        one, products = moments(at(mechanism, factor), x)
         mean += devices * one
         covariance += devices * (products - np.outer(one, one))
     return mean, covariance
@@ -159,11 +159,15 @@ def by_messages(collection: Collection) -> Ints:
 
 
 def by_the_client(collection: Collection) -> Ints:
-    coins, inputs, design = SeededRandomSource(3), grid(collection).tolist(), collection.design
-    assert not isinstance(design, Identity)
+    randomness, inputs, mechanism = (
+        SeededRandomSource(3),
+        grid(collection).tolist(),
+        collection.mechanism,
+    )
+    assert not isinstance(mechanism, Identity)
     return np.array(
         [
-            tally(collection, [design.randomize(each, coins) for each in inputs])
+            tally(collection, [mechanism.randomize(each, randomness) for each in inputs])
             for _ in range(FEWER)
         ]
     )
@@ -218,35 +222,35 @@ LARGE = {
 
 
 def owned(
-    design: ProjectiveGeometry | DistributionMechanism | RangeTree, x: int
+    mechanism: ProjectiveGeometry | DistributionMechanism | RangeTree, x: int
 ) -> NDArray[np.bool_]:
     """Which messages are of the input's own set."""
-    messages = range(design.messages)
-    if isinstance(design, DistributionMechanism):
-        return np.array([x <= message < x + design.window.width for message in messages])
-    return np.array([design.supports(message, x) for message in messages])
+    messages = range(mechanism.messages)
+    if isinstance(mechanism, DistributionMechanism):
+        return np.array([x <= message < x + mechanism.window.width for message in messages])
+    return np.array([mechanism.supports(message, x) for message in messages])
 
 
 def row(
-    design: ProjectiveGeometry | DistributionMechanism | RangeTree, x: int, factor: Fraction
+    mechanism: ProjectiveGeometry | DistributionMechanism | RangeTree, x: int, factor: Fraction
 ) -> Floats:
     """The law of a message of input x, at epsilon x factor."""
-    epsilon = design.epsilon * factor
-    match design:
+    epsilon = mechanism.epsilon * factor
+    match mechanism:
         case ProjectiveGeometry():
             own, p = (
-                owned(design, x),
-                float(ProjectiveGeometry.at(epsilon, design.k, design.q, design.t).P),
+                owned(mechanism, x),
+                float(ProjectiveGeometry.at(epsilon, mechanism.k, mechanism.q, mechanism.t).P),
             )
             chances: Floats = np.where(own, p / own.sum(), (1 - p) / (~own).sum())
             return chances
         case DistributionMechanism():
-            window = design.window
+            window = mechanism.window
             other = type(window).at(epsilon, window.levels, window.width)
             return np.array([float(chance) for chance in other.rows[x]])
     parts = [
-        level_row(level, design.node(place, x), factor) / len(design.levels)
-        for place, level in enumerate(design.levels)
+        level_row(level, mechanism.node(place, x), factor) / len(mechanism.levels)
+        for place, level in enumerate(mechanism.levels)
     ]
     return np.concatenate(parts)
 
@@ -262,21 +266,21 @@ def level_row(level: SubsetSelection | ProjectiveGeometry, node: int, factor: Fr
 def one_input(path: str, name: str) -> Ints:
     """The tally of devices that all hold the same input, a third of the way."""
     collection = LARGE[name]
-    design, generator = collection.design, np.random.default_rng(5)
-    x = design.inputs // 3
+    mechanism, generator = collection.mechanism, np.random.default_rng(5)
+    x = mechanism.inputs // 3
     if path == "at once":
         return simulate(
-            collection, np.bincount([x], [REPORTS], design.inputs).astype(int), generator
+            collection, np.bincount([x], [REPORTS], mechanism.inputs).astype(int), generator
         )
-    point = x if isinstance(design, ProjectiveGeometry) else x * GRID // design.inputs
+    point = x if isinstance(mechanism, ProjectiveGeometry) else x * GRID // mechanism.inputs
     return tally(collection, simulate_messages(collection, np.full(REPORTS, point), generator))
 
 
 def passes(path: str, name: str, factor: Fraction) -> bool:
     """Chi-square of all messages."""
-    design = LARGE[name].design
-    assert isinstance(design, ProjectiveGeometry | DistributionMechanism | RangeTree)
-    expected = REPORTS * row(design, design.inputs // 3, factor)
+    mechanism = LARGE[name].mechanism
+    assert isinstance(mechanism, ProjectiveGeometry | DistributionMechanism | RangeTree)
+    expected = REPORTS * row(mechanism, mechanism.inputs // 3, factor)
     found = float(((one_input(path, name) - expected) ** 2 / expected).sum())
 
     assert expected.min() >= 5, "enough of each for the chi-square"

@@ -68,7 +68,7 @@ def shares(ending: Ending, name: str, **asked: Any) -> tuple[np.ndarray[Any, Any
     """Return both ends of the interval of every value."""
     size = ending.series(name).collection.domain.size
     question = EstimateQuery(level=LEVEL, simultaneous=True, size=size, **asked)
-    (told,) = estimate(ending.holdings, name, question).series[0].stretches
+    (told,) = estimate(ending.snapshot, name, question).series[0].time_ranges
     return np.array([row.low for row in told.values]), np.array([row.high for row in told.values])
 
 
@@ -109,7 +109,7 @@ def test_the_truth_of_the_other_home_screen_lies_outside(ending: Ending) -> None
 def test_the_mean_of_a_number_lies_in_its_interval(ending: Ending) -> None:
     """It misses once in a million runs; the mean of hikes alone is far outside."""
     told = (
-        estimate(ending.holdings, WALK_MINUTES, EstimateQuery(level=LEVEL)).series[0].stretches[0]
+        estimate(ending.snapshot, WALK_MINUTES, EstimateQuery(level=LEVEL)).series[0].time_ranges[0]
     )
     truth = ending.truth(WALK_MINUTES).values
 
@@ -123,7 +123,7 @@ def test_the_mean_of_a_number_lies_in_its_interval(ending: Ending) -> None:
 def test_the_histogram_of_spent_slots_is_what_people_did(name: str, ending: Ending) -> None:
     answered = Counter(ending.truth(name).people.tolist())
     did = Counter(answered.values())
-    (spread,) = ending.holdings.store.spread(ending.series(name)).values()
+    (spread,) = ending.snapshot.store.spread(ending.series(name)).values()
 
     assert {slots: number for slots, number in enumerate(spread.tolist(), 1) if number} == did
 
@@ -132,7 +132,7 @@ def test_every_period_holds_what_was_said_in_it(ending: Ending) -> None:
     for name in ending.story.campaign.collections:
         truth = ending.truth(name)
         held: Counter[tuple[int, int]] = Counter()
-        for cell, number in ending.holdings.store.sizes(ending.series(name)).items():
+        for cell, number in ending.snapshot.store.sizes(ending.series(name)).items():
             held[cell.period, cell.segment] += number
 
         assert held == Counter(zip(truth.periods.tolist(), truth.segments.tolist(), strict=True))

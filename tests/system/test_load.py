@@ -39,25 +39,25 @@ SEND = 40  # parcels in one transaction: nothing here is about batches
 
 
 @contextmanager
-def loaded(folder: Path, parcels: Sequence[Parcel]) -> Iterator[tuple[Aggregator, Told]]:
+def loaded(folder: Path, queued_reports: Sequence[Parcel]) -> Iterator[tuple[Aggregator, Told]]:
     """An aggregator that took every parcel, and some twice; and what it said."""
     file = folder / "collections.toml"
     file.write_text(definitions(NOW.date()), encoding="utf-8")
     settings = Settings(f"sqlite:///{folder}/load.db", (file,), dev=True)
     aggregator = Aggregator.open(settings, lambda: NOW)
     try:
-        yield aggregator, Told.of(parcels, sent(aggregator, parcels))
+        yield aggregator, Told.of(queued_reports, sent(aggregator, queued_reports))
     finally:
         aggregator.close()
 
 
-def sent(aggregator: Aggregator, parcels: Sequence[Parcel]) -> Diary:
+def sent(aggregator: Aggregator, queued_reports: Sequence[Parcel]) -> Diary:
     """Send the parcels in a run's order; return what was replied to each."""
-    places = order(len(parcels), seed=1)
+    places = order(len(queued_reports), seed=1)
     replies: list[bytes] = []
     for first in range(0, len(places), SEND):
-        chosen = [parcels[place] for place in places[first : first + SEND]]
-        reports = [report for parcel in chosen for report in parcel.reports]
+        chosen = [queued_reports[place] for place in places[first : first + SEND]]
+        reports = [report for queued_report in chosen for report in queued_report.reports]
         verdicts = iter(aggregator.take(DecodedBody(len(reports), sheets_of(reports))))
         replies.extend(encode_verdicts(islice(verdicts, len(each.reports))) for each in chosen)
     return Diary(places, replies, [0.0] * len(places), lasted=1.0, cpu=1.0)
@@ -91,7 +91,9 @@ def test_a_sound_run_has_nothing_wrong(run: tuple[Aggregator, Told]) -> None:
     aggregator, told = run
 
     assert judge(aggregator.store, told) == []
-    assert told.verdicts[Verdict.COUNTED] == sum(len(parcel.reports) for parcel in PARCELS)
+    assert told.verdicts[Verdict.COUNTED] == sum(
+        len(queued_report.reports) for queued_report in PARCELS
+    )
     assert told.verdicts[Verdict.DUPLICATE] > 0
 
 
@@ -128,8 +130,8 @@ def test_a_message_counted_under_another_pseudonym_fails_the_run(
 ) -> None:
     """As by a server that forgets who has spent what: nobody was told, n and slots are more."""
     aggregator, told = run
-    parcel = next(each for each in PARCELS if each.collection.name == "minutes")
-    forged = [replace(each, pseudonym=bytes(16)) for each in parcel.reports]
+    queued_report = next(each for each in PARCELS if each.collection.name == "minutes")
+    forged = [replace(each, pseudonym=bytes(16)) for each in queued_report.reports]
     aggregator.take(DecodedBody(len(forged), sheets_of(forged)))
 
     assert "minutes: 16 reports more than the 960 acknowledged ones" in judge(
@@ -152,34 +154,39 @@ def test_a_duplicate_that_nobody_was_told_of_fails_the_run(run: tuple[Aggregator
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_run_of_another_population_fails(name: str, tmp_path: Path) -> None:
     """Estimates that miss what the counted devices hold, of every kind of question."""
-    parcels = draw({name: QUESTIONS[name]}, NOW, FEWER.get(name, MANY), seed=1)
-    with loaded(tmp_path, parcels) as (aggregator, told):
-        other = replace(told, parcels=[_mirrored(each) for each in parcels])
+    queued_reports = draw({name: QUESTIONS[name]}, NOW, FEWER.get(name, MANY), seed=1)
+    with loaded(tmp_path, queued_reports) as (aggregator, told):
+        other = replace(told, queued_reports=[_mirrored(each) for each in queued_reports])
 
         assert judge(aggregator.store, told) == []
         assert "miss the truth of what was counted" in "".join(judge(aggregator.store, other))
 
 
-def _mirrored(parcel: Parcel) -> Parcel:
+def _mirrored(queued_report: Parcel) -> Parcel:
     """Return what people at the other end of the scale would have sent."""
     ends = {"autosave": 1, "theme": 63, "plugin": 1_999, "minutes": 240}
-    return replace(parcel, held=tuple(ends[parcel.collection.name] - held for held in parcel.held))
+    return replace(
+        queued_report,
+        held=tuple(ends[queued_report.collection.name] - held for held in queued_report.held),
+    )
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(7, 10), Fraction(13, 10)])
 def test_devices_of_another_law_fail_the_run(epsilon: Fraction, tmp_path: Path) -> None:
     """Messages drawn at an epsilon 30 % off, counted as if they were not."""
-    parcels = draw({"autosave": replace(QUESTIONS["autosave"], epsilon=epsilon)}, NOW, MANY, 1)
-    with loaded(tmp_path, [_relabelled(each) for each in parcels]) as (aggregator, told):
+    queued_reports = draw(
+        {"autosave": replace(QUESTIONS["autosave"], epsilon=epsilon)}, NOW, MANY, 1
+    )
+    with loaded(tmp_path, [_relabelled(each) for each in queued_reports]) as (aggregator, told):
         failures = judge(aggregator.store, told)
 
     assert failures == ["autosave: 2 of 2 estimates miss the truth of what was counted"]
 
 
-def _relabelled(parcel: Parcel) -> Parcel:
-    asked: Collection = QUESTIONS[parcel.collection.name]
-    reports = (replace(each, fingerprint=asked.fingerprint) for each in parcel.reports)
-    return Parcel(asked, tuple(reports), parcel.held)
+def _relabelled(queued_report: Parcel) -> Parcel:
+    asked: Collection = QUESTIONS[queued_report.collection.name]
+    reports = (replace(each, fingerprint=asked.fingerprint) for each in queued_report.reports)
+    return Parcel(asked, tuple(reports), queued_report.held)
 
 
 # -- what a server says ----------------------------------------------------------------------------
@@ -220,7 +227,7 @@ def test_a_sound_body_that_is_refused_whole_fails_the_run() -> None:
 def test_a_generator_that_overstates_fails_the_run(tmp_path: Path) -> None:
     """It says that a body was acknowledged which it never sent."""
     with loaded(tmp_path, PARCELS[:-1]) as (aggregator, told):
-        boast = replace(told, parcels=PARCELS)
+        boast = replace(told, queued_reports=PARCELS)
         boast.hear(len(PARCELS) - 1, encode_verdicts([Verdict.COUNTED] * len(PARCELS[-1].reports)))
 
         assert ": lost " in "\n".join(judge(aggregator.store, boast))

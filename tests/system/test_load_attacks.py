@@ -49,15 +49,15 @@ class Run:
 
     def place(self, intent: Intent) -> int:
         """Return a parcel with this intent."""
-        return next(n for n, each in enumerate(self.told.parcels) if each.intent is intent)
+        return next(n for n, each in enumerate(self.told.queued_reports) if each.intent is intent)
 
 
-def sent(aggregator: Aggregator, parcels: list[Parcel]) -> Diary:
+def sent(aggregator: Aggregator, queued_reports: list[Parcel]) -> Diary:
     """Send the parcels in a run's order, some twice."""
-    places, replies, statuses = order(len(parcels), seed=1), [], []
+    places, replies, statuses = order(len(queued_reports), seed=1), [], []
     for place in places:
         try:
-            body = read_body(PACKED_TYPE, "", parcels[place].body)
+            body = read_body(PACKED_TYPE, "", queued_reports[place].body)
         except WireError:
             replies.append(b"")
             statuses.append(400)
@@ -132,7 +132,7 @@ def test_an_answer_beyond_the_budget_that_counts_fails_the_run(run: Run) -> None
 )
 def test_nonsense_that_counts_fails_the_run(intent: Intent, words: str, run: Run) -> None:
     place = run.place(intent)
-    reports = len(run.told.parcels[place].reports)
+    reports = len(run.told.queued_reports[place].reports)
     run.told.replies[place] = [(Verdict.STALE,) * reports]
 
     assert f"{reports} reports ({words}) were refused as stale" in run.failures

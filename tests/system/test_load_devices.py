@@ -17,7 +17,7 @@ from loadtests.server_verdicts import Told
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 QUESTIONS = questions(NOW.date())
 THEMES = draw({"theme": QUESTIONS["theme"]}, NOW, devices=2, seed=1)
-BODIES = [parcel.body for parcel in THEMES]
+BODIES = [queued_report.body for queued_report in THEMES]
 VAIN = Try(0, 10.0, 0.5, BODIES[0], (), asked=2.0, why="503")
 DONE = Try(0, 12.5, 0.1, BODIES[0], ("counted",))
 OTHER = Try(1, 11.0, 0.1, BODIES[1], ("duplicate",))
@@ -67,7 +67,7 @@ def test_their_reports_are_judged_with_the_others(tmp_path: Path) -> None:
     story([VAIN, DONE, OTHER]).save(tmp_path)
     told = heard(THEMES[:0], Told([]), Story.load(tmp_path), QUESTIONS)
 
-    assert [(each.reports, each.held) for each in told.parcels] == [
+    assert [(each.reports, each.held) for each in told.queued_reports] == [
         (THEMES[0].reports, (7,)),
         (THEMES[1].reports, (7,)),
     ]

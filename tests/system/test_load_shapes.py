@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from loadtests.ipc import Diary, Errand
 from loadtests.load_profiles import RAMP, SHAPES, SPIKE, STEADY, Terms, pace
-from loadtests.phases import Stretch, knee, stretches, table
+from loadtests.phases import Stretch, knee, table, time_ranges
 from loadtests.resource_usage import Meter, Sight
 
 USERS = 32
@@ -59,7 +59,7 @@ def test_a_send_belongs_to_the_phase_in_which_it_began() -> None:
     at = [100.0, 107.9, 108.0, 111.0, 119.0]
     took = [0.010, 0.020, 3.000, 9.000, 0.040]
     replies = [b"x", b"x", b"x", b"", b"x"]
-    found = stretches(Diary([0] * 5, replies, took, 20.0, 1.0, at=at), terms)
+    found = time_ranges(Diary([0] * 5, replies, took, 20.0, 1.0, at=at), terms)
 
     assert [len(each.answered) for each in found] == [2, 1, 1]
     assert [each.unanswered for each in found] == [0, 1, 0]

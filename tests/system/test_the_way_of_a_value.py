@@ -76,18 +76,18 @@ def aggregator(tmp_path: Path) -> Iterator[World]:
 
 def reports(collection: Collection, values: Sequence[object], seed: int = 1) -> Iterator[Report]:
     """Yield what a device each sends of these values, in the running period."""
-    coins = SeededRandomSource(seed)
+    randomness = SeededRandomSource(seed)
     period = period_of(collection, NOW)
     assert period is not None
     for value in values:
-        secret = b"".join(coins.word().to_bytes(8, "big") for _ in range(SECRET_BYTES // 8))
+        secret = b"".join(randomness.word().to_bytes(8, "big") for _ in range(SECRET_BYTES // 8))
         yield Report(
             fingerprint=collection.fingerprint,
             period=period,
             segment=0,
-            pseudonym=pseudonym(secret, collection, period, coins),
+            pseudonym=pseudonym(secret, collection, period, randomness),
             slot=slot(secret, collection, period, 0),
-            message=collection.pack(collection.randomize(value, coins)),
+            message=collection.pack(collection.randomize(value, randomness)),
         )
 
 

@@ -12,7 +12,7 @@ from ..text.byte_sizes import format_bytes
 
 def memory_at_most(collection: Collection) -> str:
     """Return the worst case of a store of one shard, and what it is the product of."""
-    counters, cells = collection.design.counters, collection.cells
+    counters, cells = collection.mechanism.counters, collection.cells
     tallies = f"{_number(collection.periods, 'period')} x {_number(cells, 'cell')}"
     size = format_bytes(worst_case(collection))
     return f"counters take at most {size}: {tallies} x {_number(counters, 'counter')}"

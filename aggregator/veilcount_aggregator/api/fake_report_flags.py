@@ -39,5 +39,5 @@ def tested(series: Series) -> bool:
     """Whether the tests know what an honest crowd would send."""
     collection = series.collection
     return collection.model is Model.LOCAL and isinstance(
-        collection.design, SubsetSelection | ProjectiveGeometry
+        collection.mechanism, SubsetSelection | ProjectiveGeometry
     )

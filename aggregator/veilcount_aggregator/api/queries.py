@@ -37,7 +37,7 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
     def estimate(name: str) -> Response:
         """A collection's answers, debiased, series by series."""
         asked = queries.EstimateQuery.read(_given())
-        return _told(queries.estimate(aggregator.holdings(), name, asked), WRITERS)
+        return _told(queries.estimate(aggregator.snapshot(), name, asked), WRITERS)
 
     @blueprint.get("/v1/collections/<name>/compare")
     @authority.opens_to(Role.ANALYST)
@@ -46,7 +46,7 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
     def compare(name: str) -> Response:
         """Two sides of a collection, value by value."""
         asked = queries.CompareQuery.read(_given())
-        return _told(queries.compare(aggregator.holdings(), name, asked), WRITERS)
+        return _told(queries.compare(aggregator.snapshot(), name, asked), WRITERS)
 
     @blueprint.get("/v1/collections/<name>/budget")
     @authority.opens_to(Role.ANALYST)
@@ -56,7 +56,7 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
         """What a person reveals, promised and counted."""
         asked = queries.BudgetQuery.read(_given())
         bars = g.key.role is Role.ADMIN
-        return _told(queries.budget(aggregator.holdings(), name, asked, bars=bars))
+        return _told(queries.budget(aggregator.snapshot(), name, asked, bars=bars))
 
     @blueprint.get("/v1/collections/<name>/contrast")
     @authority.opens_to(Role.ANALYST)
@@ -65,7 +65,7 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
     def contrast(name: str) -> Response:
         """The same question under the models of trust."""
         asked = queries.ContrastQuery.read(_given())
-        return _told(queries.contrast(aggregator.holdings(), name, asked))
+        return _told(queries.contrast(aggregator.snapshot(), name, asked))
 
     @blueprint.get("/v1/plan")
     @authority.opens_to(Role.ANALYST)

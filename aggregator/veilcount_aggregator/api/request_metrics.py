@@ -34,9 +34,9 @@ _CLASSES = ("", "1xx", "2xx", "3xx", "4xx", "5xx")
 class RequestMetrics:
     """Counts into a notebook."""
 
-    def __init__(self, notebook: ServiceCounters) -> None:
+    def __init__(self, service_counters: ServiceCounters) -> None:
         """Count into this one."""
-        self._notebook = notebook
+        self._notebook = service_counters
 
     def answered(self, door: str, status: int, seconds: float) -> None:
         """Count a request by its door, the class of its status and how long it took."""

@@ -112,9 +112,9 @@ def _audited(collection: Collection, samples: int, alpha: Fraction) -> dict[str,
 
 
 def _caught(name: str) -> dict[str, Any]:
-    bug, coins = BUGS[name], SystemRandomSource()
-    with_bug: AuditResult = bug.audit(coins, repaired=False, alpha=SELF_TEST_ALPHA)
-    without: AuditResult = bug.audit(coins, repaired=True, alpha=SELF_TEST_ALPHA)
+    bug, randomness = BUGS[name], SystemRandomSource()
+    with_bug: AuditResult = bug.audit(randomness, repaired=False, alpha=SELF_TEST_ALPHA)
+    without: AuditResult = bug.audit(randomness, repaired=True, alpha=SELF_TEST_ALPHA)
     return {
         "bug": name,
         "claimed": with_bug.claimed,

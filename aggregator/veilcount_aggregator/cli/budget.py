@@ -56,8 +56,8 @@ def _document(
     there = query_source.server_of(url, server, key)
     if there is not None:
         return there.ask(name, "budget", given)
-    with query_source.holdings(url) as holdings:
-        found = budget(holdings, name, BudgetQuery.read(given), bars=True)
+    with query_source.snapshot(url) as snapshot:
+        found = budget(snapshot, name, BudgetQuery.read(given), bars=True)
         document: dict[str, Any] = plain(found)
         return document
 
@@ -120,7 +120,7 @@ def _together(account: Document) -> Iterator[str]:
     for guess in account["guesses"]:
         yield (
             f"  who sees {_answers(guess['answers'])} guesses an unchanging yes or no right at most"
-            f" {percent(Fraction(guess['design']))}"
+            f" {percent(Fraction(guess['mechanism']))}"
         )
 
 

@@ -25,7 +25,7 @@ from .progress import waiting
 
 LEVEL = 0.95
 TRUE = "true values, to a trusted curator"
-COLUMNS = ("collection", "event", "day", "user", "by", "design", "bits")
+COLUMNS = ("collection", "event", "day", "user", "by", "mechanism", "bits")
 
 
 @click.command("check", short_help="What a definitions file promises, and what it will know.")
@@ -60,7 +60,7 @@ def command(file: Path, *, n: int, strict: bool, as_json: bool) -> None:
 
 def _facts(collection: Collection, n: int) -> dict[str, Any]:
     quantity, error = _expected(collection, n)
-    design = collection.design
+    mechanism = collection.mechanism
     facts: dict[str, Any] = plain(
         {
             "name": collection.name,
@@ -71,7 +71,7 @@ def _facts(collection: Collection, n: int) -> dict[str, Any]:
             "linkage": collection.linkage,
             "held": collection.held,
             "figures": figures(collection),
-            "design": TRUE if isinstance(design, Identity) else describe(design),
+            "mechanism": TRUE if isinstance(mechanism, Identity) else describe(mechanism),
             "message_bits": collection.message_bits,
             "quantity": quantity.name,
             "of_shares": quantity.inputs is not None,
@@ -108,7 +108,7 @@ def _row(each: dict[str, Any]) -> list[object]:
         number_format.epsilon(float(each["figures"][key])) for key in ("event", "day", "user")
     ]
     adjacency = number_format.adjacency(each["figures"]["adjacency"])
-    return [each["name"], *epsilons, adjacency, each["design"], each["message_bits"]]
+    return [each["name"], *epsilons, adjacency, each["mechanism"], each["message_bits"]]
 
 
 def _says(each: dict[str, Any], n: int) -> list[str]:

@@ -69,8 +69,8 @@ def _document(
     there = query_source.server_of(url, server, key)
     if there is not None:
         return there.ask(name, "compare", given)
-    with query_source.holdings(url) as holdings:
-        document: dict[str, Any] = plain(compare(holdings, name, CompareQuery.read(given)))
+    with query_source.snapshot(url) as snapshot:
+        document: dict[str, Any] = plain(compare(snapshot, name, CompareQuery.read(given)))
         return document
 
 

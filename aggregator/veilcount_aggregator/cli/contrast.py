@@ -107,8 +107,8 @@ def _observed(
     with waiting("looking for equal guarantees"):
         if there is not None:
             return there.ask(name, "contrast", asked)
-        with query_source.holdings(url) as holdings:
-            document: Document = plain(observed(holdings, name, ContrastQuery.read(asked)))
+        with query_source.snapshot(url) as snapshot:
+            document: Document = plain(observed(snapshot, name, ContrastQuery.read(asked)))
             return document
 
 

@@ -130,6 +130,6 @@ def _document(
     there = query_source.server_of(url, server, key)
     if there is not None:
         return there.ask(name, "estimate", given)
-    with query_source.holdings(url) as holdings:
-        document: dict[str, Any] = plain(estimate(holdings, name, EstimateQuery.read(given)))
+    with query_source.snapshot(url) as snapshot:
+        document: dict[str, Any] = plain(estimate(snapshot, name, EstimateQuery.read(given)))
         return document

@@ -19,8 +19,8 @@ def tell_estimate(document: Document) -> None:
     """Print the series of an answer side by side."""
     for series in document["series"]:
         tell_lines(_head(document, series))
-        for stretch in series["stretches"]:
-            _tell_stretch(document, series, stretch)
+        for time_range in series["time_ranges"]:
+            _tell_stretch(document, series, time_range)
         beside = list(_beside(series))
         tell_lines(["", *beside, ""] if beside else [""])
 
@@ -38,34 +38,34 @@ def _head(document: Document, series: Document) -> Iterator[str]:
         yield f"only {segments}"
 
 
-def _tell_stretch(document: Document, series: Document, stretch: Document) -> None:
-    filling = " (takes answers still)" if stretch["filling"] else ""
+def _tell_stretch(document: Document, series: Document, time_range: Document) -> None:
+    filling = " (takes answers still)" if time_range["filling"] else ""
     together = ", all at once" if document["simultaneous"] else ""
-    days = f"{stretch['from']} to {stretch['to']}{filling}"
-    title = f"{days}: n = {stretch['n']:,} {series['counts']}"
-    if not stretch["n"]:
+    days = f"{time_range['from']} to {time_range['to']}{filling}"
+    title = f"{days}: n = {time_range['n']:,} {series['counts']}"
+    if not time_range["n"]:
         tell_lines(["", title])
         return
     validity = (
-        f"intervals at {document['level']:.4g}{together}, {stretch['of']}; {document['view']};"
+        f"intervals at {document['level']:.4g}{together}, {time_range['of']}; {document['view']};"
         f" {document['validity']}"
     )
     tell_lines(["", title, validity])
-    rows = list(_rows(stretch))
+    rows = list(_rows(time_range))
     if rows:
         columns = [each.format(fakes=number_format.share(document["fakes"])) for each in COLUMNS]
         tell_table(columns, rows)
-    if stretch["spread"]:
-        _tell_spread(stretch["spread"])
-    tell_lines(_refused(stretch["verdicts"]))
+    if time_range["spread"]:
+        _tell_spread(time_range["spread"])
+    tell_lines(_refused(time_range["verdicts"]))
 
 
-def _rows(stretch: Document) -> Iterator[tuple[str, ...]]:
-    for row in stretch["values"]:
+def _rows(time_range: Document) -> Iterator[tuple[str, ...]]:
+    for row in time_range["values"]:
         yield _share(spelled(row["value"]) or "", row)
-    if stretch["absent"]:
-        yield _share("(absent)", stretch["absent"])
-    mean = stretch["mean"]
+    if time_range["absent"]:
+        yield _share("(absent)", time_range["absent"])
+    mean = time_range["mean"]
     if mean and mean["mean"] is not None:
         yield (
             "mean",

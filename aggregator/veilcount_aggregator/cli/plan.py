@@ -133,7 +133,7 @@ def _rows(planned: PlanResult) -> Iterator[tuple[str, str, str]]:
     )
     together = planned.together
     yield "in all", number_format.epsilon(together.plain), _all(planned)
-    yield "design", planned.design, f"{planned.bits} bit{'s' * (planned.bits != 1)} a message"
+    yield "mechanism", planned.mechanism, f"{planned.bits} bit{'s' * (planned.bits != 1)} a message"
     if planned.excess is not None:
         yield "variance", number_format.excess(planned.excess), "of all randomizers of this epsilon"
 

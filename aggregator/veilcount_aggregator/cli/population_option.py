@@ -50,8 +50,10 @@ def _all_inputs(collection: Collection) -> Devices:
     if not isinstance(domain, Number):
         return np.arange(domain.size)
     step = (domain.high - domain.low) / (POINTS - 1)
-    coins = SystemRandomSource()  # of a known value, none is thrown
-    return np.array([domain.input(domain.low + step * place, coins) for place in range(POINTS)])
+    randomness = SystemRandomSource()  # of a known value, none is thrown
+    return np.array(
+        [domain.input(domain.low + step * place, randomness) for place in range(POINTS)]
+    )
 
 
 def _law(word: str) -> Callable[[Weights], Weights]:

@@ -54,7 +54,7 @@ def server_of(url: str | None, server: str | None, key: str) -> Server | None:
 
 
 @contextmanager
-def holdings(url: str | None) -> Iterator[Snapshot]:
+def snapshot(url: str | None) -> Iterator[Snapshot]:
     """Open a store to read answers from, as of today."""
     with options.opened(url) as store:
         held = Snapshot(catalogue(store), store, utc_day(options.now()))

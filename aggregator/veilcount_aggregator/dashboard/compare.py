@@ -45,10 +45,10 @@ def pages(frame: Frame) -> None:
     @frame.page("/collections/<name>/compare", computes=True)
     def compare(name: str) -> Response:
         """How two sides of a collection differ."""
-        holdings = frame.aggregator.holdings()
-        newest = holdings.named(name)[0].collection
+        snapshot = frame.aggregator.snapshot()
+        newest = snapshot.named(name)[0].collection
         head: dict[str, Any] = {"name": name, "question": newest.question}
-        offer = Offer.of(holdings, name)
+        offer = Offer.of(snapshot, name)
         if not offer.ways:
             nothing = CURATED if newest.model is Model.CENTRAL else ALONE
             return frame.told("compare.html", **head, nothing=nothing)
@@ -56,7 +56,7 @@ def pages(frame: Frame) -> None:
         found, wrong = None, None
         try:
             asked = queries.CompareQuery.read(form.parameters)
-            found = _seen(queries.compare(holdings, name, asked), form)
+            found = _seen(queries.compare(snapshot, name, asked), form)
         except QueryError as error:
             wrong = error
         head |= {

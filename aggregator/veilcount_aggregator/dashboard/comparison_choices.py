@@ -11,7 +11,7 @@ from veilcount_shared.periods import Unit
 
 from ..queries import Snapshot
 from ..queries.query_params import Parameters
-from ..queries.time_ranges import TimeRange, stretch
+from ..queries.time_ranges import TimeRange, time_range
 from ..reader.columns import spelled
 from ..series.series import Series
 
@@ -38,14 +38,14 @@ class Offer:
     series: tuple[Series, ...] = ()
 
     @classmethod
-    def of(cls, holdings: Snapshot, name: str) -> Offer:
+    def of(cls, snapshot: Snapshot, name: str) -> Offer:
         """Return what a collection offers."""
-        series = [each for each in holdings.named(name) if each.collection.model is Model.LOCAL]
+        series = [each for each in snapshot.named(name) if each.collection.model is Model.LOCAL]
         if not series:
             return cls()
         return cls(
             segments=_segments(series[0]),
-            days=_recent(holdings, series[0]),
+            days=_recent(snapshot, series[0]),
             series=tuple(series) if len(series) > 1 else (),
         )
 
@@ -61,19 +61,19 @@ def _segments(series: Series) -> tuple[str, ...]:
     return tuple(f"{name}:{spelled(label)}" for name, labels in declared for label in labels)
 
 
-def _recent(holdings: Snapshot, series: Series) -> tuple[Range, Range] | None:
+def _recent(snapshot: Snapshot, series: Series) -> tuple[Range, Range] | None:
     """Return the newest period with answers and the one before; of days a week each, if there is.
 
     A campaign of one period has no two ranges.
     """
-    sizes = holdings.store.sizes(series)
+    sizes = snapshot.store.sizes(series)
     held = sorted({cell.period for cell, reports in sizes.items() if reports})
     if not held or held[0] == held[-1]:
         return None
     width = min(A_RANGE.get(series.collection.unit, 1), (held[-1] - held[0] + 1) // 2)
     middle = held[-1] + 1 - width
     pair = range(middle, held[-1] + 1), range(middle - width, middle)
-    newer, older = (stretch(series, each, holdings.today) for each in pair)
+    newer, older = (time_range(series, each, snapshot.today) for each in pair)
     return _days(newer), _days(older)
 
 

@@ -46,8 +46,8 @@ def pages(frame: Frame) -> None:
     @frame.page("/collections/<name>/contrast", computes=True)
     def contrast(name: str) -> Response:
         """A collection under the models of trust."""
-        holdings = frame.aggregator.holdings()
-        everyone = holdings.named(name)
+        snapshot = frame.aggregator.snapshot()
+        everyone = snapshot.named(name)
         series, n = definition(everyone), request.args.get("n", "").strip()
         shown: dict[str, Any] = {
             "name": name,
@@ -60,7 +60,7 @@ def pages(frame: Frame) -> None:
             asked = ContrastQuery.read({"n": [n], "series": [series.fingerprint]})
         except QueryError as error:
             return frame.told("contrast.html", 400, **shown, wrong=error)
-        (found,) = queries.contrast(holdings, name, asked).series
+        (found,) = queries.contrast(snapshot, name, asked).series
         return frame.told("contrast.html", **shown, seen=_seen(found), twin=beside(found.twin))
 
 

@@ -57,26 +57,26 @@ def pages(frame: Frame) -> None:
     @frame.page("/")
     def overview() -> Response:
         """All collections."""
-        holdings = frame.aggregator.holdings()
-        sizes = told_sizes(holdings)
-        named, find = holdings.catalogue.named, request.args.get("find", "").strip()
-        lines = [line(series, sizes, holdings.today) for series in named.values()]
-        noted, series = holdings.store.noted(), holdings.catalogue.series
+        snapshot = frame.aggregator.snapshot()
+        sizes = told_sizes(snapshot)
+        named, find = snapshot.catalogue.named, request.args.get("find", "").strip()
+        lines = [line(series, sizes, snapshot.today) for series in named.values()]
+        noted, series = snapshot.store.noted(), snapshot.catalogue.series
         return frame.told(
             "overview.html",
             groups=list(groups([each for each in lines if matches(each, find)])),
-            intake=intake(holdings.store, series, sizes, noted, holdings.today),
+            intake=intake(snapshot.store, series, sizes, noted, snapshot.today),
             total=len(lines),
             find=find,
             searchable=len(lines) > MANY,
         )
 
 
-def told_sizes(holdings: Snapshot) -> dict[str, Mapping[Cell, int]]:
+def told_sizes(snapshot: Snapshot) -> dict[str, Mapping[Cell, int]]:
     """Return the sizes of all tallies whose exact counts may be told, by fingerprint."""
     return {
-        fingerprint: holdings.store.sizes(each)
-        for fingerprint, each in holdings.catalogue.series.items()
+        fingerprint: snapshot.store.sizes(each)
+        for fingerprint, each in snapshot.catalogue.series.items()
         if counts_are_public(each.collection)
     }
 

@@ -163,7 +163,7 @@ class _Desk:
             level=self.level,
             simultaneous=True,
         )
-        return estimate(self.ending.holdings, name, asked).series[0].stretches[0]
+        return estimate(self.ending.snapshot, name, asked).series[0].time_ranges[0]
 
     def _picture(self, collection: Collection, answers: Answers) -> Simulation:
         held = Population(*np.unique(inputs(collection, answers.values), return_counts=True))

@@ -190,18 +190,18 @@ class Ending:
         return sum((each.verdicts for each in self.seen.values()), Counter[Verdict]())
 
     @property
-    def holdings(self) -> Snapshot:
+    def snapshot(self) -> Snapshot:
         """What the aggregator answers from."""
         aggregator = self.story.stage.aggregator
         return Snapshot(aggregator.known().catalogue, aggregator.store, aggregator.today())
 
     def series(self, name: str) -> Series:
         """Return a collection's series."""
-        return self.holdings.named(name)[0]
+        return self.snapshot.named(name)[0]
 
     def counted(self, name: str) -> int:
         """Return how many answers the store holds of a collection."""
-        return self.holdings.reports(self.series(name))
+        return self.snapshot.reports(self.series(name))
 
     def truth(self, name: str) -> Answers:
         """Return the true answers behind all reports of a collection that were counted."""

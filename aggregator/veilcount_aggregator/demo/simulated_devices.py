@@ -99,9 +99,9 @@ def inputs(collection: Collection, values: Ints) -> Ints:
     domain = collection.domain
     if not isinstance(domain, Number) or collection.model is Model.CENTRAL:
         return values
-    coins = SystemRandomSource()  # of a number within the range, none is thrown
+    randomness = SystemRandomSource()  # of a number within the range, none is thrown
     numbers = range(int(domain.low), int(domain.high) + 1)
-    points = np.array([domain.input(Fraction(number), coins) for number in numbers], np.int64)
+    points = np.array([domain.input(Fraction(number), randomness) for number in numbers], np.int64)
     return points[values - numbers.start]
 
 
@@ -127,9 +127,9 @@ def _slots(collection: Collection, sent: Answers, secret_of: Sequence[bytes]) ->
 
 
 def _pseudonyms(collection: Collection, sent: Answers, secret_of: Sequence[bytes]) -> Packed:
-    coins = SystemRandomSource()  # for linkage "none", which has nothing else
+    randomness = SystemRandomSource()  # for linkage "none", which has nothing else
     names = (
-        schedule.pseudonym(secret_of[person], collection, period, coins)
+        schedule.pseudonym(secret_of[person], collection, period, randomness)
         for person, period, _ in _rows(sent)
     )
     return np.frombuffer(b"".join(names), np.uint8).reshape(len(sent), -1)

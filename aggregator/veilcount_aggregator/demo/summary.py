@@ -123,7 +123,7 @@ def _plain(verdicts: Counter[Verdict]) -> dict[Verdict, int]:
 
 def _account(ending: Ending, name: str) -> Account:
     series = ending.series(name)
-    collection, histogram = series.collection, spent_slots(ending.holdings, series)
+    collection, histogram = series.collection, spent_slots(ending.snapshot, series)
     return Account(
         collection=name,
         question=collection.question,

@@ -47,19 +47,21 @@ def persons_variance(evidence: Estimator) -> Floats:
     return evidence.n * np.maximum(sampled - noise, 0.0)
 
 
-def persons_variance_of_mean(design: MeanMechanism, domain: Number, evidence: Estimator) -> Floats:
+def persons_variance_of_mean(
+    mechanism: MeanMechanism, domain: Number, evidence: Estimator
+) -> Floats:
     """Return the most that it can be for a mean, whose noise has the design's least variance."""
     span = float(domain.high - domain.low)
-    least = least_noise(design) * span**2
+    least = least_noise(mechanism) * span**2
     return np.maximum(evidence.n * evidence.error(IntervalTarget.POPULATION) ** 2 - least, 0.0)
 
 
 @lru_cache(maxsize=256)
-def least_noise(design: MeanMechanism) -> float:
+def least_noise(mechanism: MeanMechanism) -> float:
     """Return the least variance of one decoded report, for the range [0, 1].
 
     Between two starts the variance is concave in the number, so the least is at a start.
     """
-    decoded = np.array([float(each) for each in design.decoded])
-    rows = np.array([[float(chance) for chance in row] for row in design.rows])
+    decoded = np.array([float(each) for each in mechanism.decoded])
+    rows = np.array([[float(chance) for chance in row] for row in mechanism.rows])
     return float((rows @ decoded**2 - (rows @ decoded) ** 2).min())

@@ -115,7 +115,7 @@ def _divided(low: Floats, high: Floats, under: float, over: float) -> Ends:
 
 
 def ratios(
-    design: Shares,
+    mechanism: Shares,
     counters: Counts,
     groups: Counts | tuple[Counts, ...],
     whole: Counts,
@@ -130,9 +130,9 @@ def ratios(
     that of the noise and that of the answers, which a cohort does not have. For a part of a whole
     the latter is part (1 - whole), for two apart -part whole.
     """
-    law, n, share = ResponseDistribution.of(design), parts.n, float(part_of.points[0])
-    together = _over(groups, joint(design, counters, whole))
-    mean_parts = _over(groups, np.ones(design.k)) * law.Q + parts.points * law.gap
+    law, n, share = ResponseDistribution.of(mechanism), parts.n, float(part_of.points[0])
+    together = _over(groups, joint(mechanism, counters, whole))
+    mean_parts = _over(groups, np.ones(mechanism.k)) * law.Q + parts.points * law.gap
     mean_whole = len(whole) * law.Q + share * law.gap
     sampled = (together - mean_parts * mean_whole) / law.gap**2
     answered = parts.points * ((0 if inverted else 1) - share)

@@ -40,15 +40,19 @@ class CellSums:
     floor: Floats
 
     @classmethod
-    def of(cls, design: ProjectiveGeometry, counters: Counts, groups: Sequence[Counts]) -> CellSums:
+    def of(
+        cls, mechanism: ProjectiveGeometry, counters: Counts, groups: Sequence[Counts]
+    ) -> CellSums:
         """Return what the counters say of groups of inputs."""
-        n, law = answers(design, counters), ResponseDistribution.of(design)
+        n, law = answers(mechanism, counters), ResponseDistribution.of(mechanism)
         rows = []
         for each in groups:
-            count = held(design, each)
+            count = held(mechanism, each)
             square = float(counters @ count.astype(np.float64) ** 2) / n
             mean = int(counters @ count) / n
-            rows.append((len(each), mean, square, count.min(), count.max(), _spread(design, each)))
+            rows.append(
+                (len(each), mean, square, count.min(), count.max(), _spread(mechanism, each))
+            )
         sizes, means, squares, least, most, floor = np.array(rows, np.float64).T
         return cls(n, sizes, means, squares, least, most, law, floor)
 
@@ -94,27 +98,27 @@ class CellSums:
         return np.maximum(variances - self.law.gap**2 * share * (1 - share), self.floor)
 
 
-def _spread(design: ProjectiveGeometry, members: Counts) -> float:
+def _spread(mechanism: ProjectiveGeometry, members: Counts) -> float:
     """Return the least variance of a count, whoever answers.
 
     A report is with some probability that of a plane drawn from all, and there any two points share
     s of the v hyperplanes; whatever else it is, this part of its variance stays.
     """
-    v, r, s, size = design.messages, design.owned, design.shared, len(members)
-    uniform = (1 - design.P) * v / (v - r)
+    v, r, s, size = mechanism.messages, mechanism.owned, mechanism.shared, len(members)
+    uniform = (1 - mechanism.P) * v / (v - r)
     mean = size * r / v
     return float(uniform) * (mean + size * (size - 1) * s / v - mean**2)
 
 
-def sums(design: Shares, counters: Counts, groups: Sequence[Counts]) -> Estimator:
+def sums(mechanism: Shares, counters: Counts, groups: Sequence[Counts]) -> Estimator:
     """Return the evidence on groups of inputs, each of them a set."""
-    if isinstance(design, ProjectiveGeometry):
-        return CellSums.of(design, counters, groups)
-    supported = supports(design, counters)
-    n = answers(design, counters)
+    if isinstance(mechanism, ProjectiveGeometry):
+        return CellSums.of(mechanism, counters, groups)
+    supported = supports(mechanism, counters)
+    n = answers(mechanism, counters)
     return Sums(
         tuple(
-            SupportCounts(n, supported[each].sum(keepdims=True), group(design, len(each)), 1)
+            SupportCounts(n, supported[each].sum(keepdims=True), group(mechanism, len(each)), 1)
             for each in groups
         )
     )

@@ -57,20 +57,20 @@ class Decoded:
     variance: float
     reach: tuple[float, float]
     noise: float
-    design: MeanMechanism
+    mechanism: MeanMechanism
     span: float
     levels: Floats
     counters: Counts
 
     @classmethod
-    def of(cls, design: MeanMechanism, domain: Number, counters: Counts) -> Decoded:
+    def of(cls, mechanism: MeanMechanism, domain: Number, counters: Counts) -> Decoded:
         """Return the estimate from the counters of the levels."""
-        levels, quietest, noise = _levels(design, domain)
+        levels, quietest, noise = _levels(mechanism, domain)
         n = int(counters.sum())
         mean = float(counters @ levels) / n
         variance = max(float(counters @ (levels - mean) ** 2) / n, quietest)
         reach, span = (float(levels.min()), float(levels.max())), float(domain.high - domain.low)
-        return cls(n, mean, variance, reach, noise, design, span, levels, counters)
+        return cls(n, mean, variance, reach, noise, mechanism, span, levels, counters)
 
     @property
     def points(self) -> Floats:
@@ -99,19 +99,19 @@ class Decoded:
         least, most = (np.array([end]) for end in self.reach)
         z = quantile(alpha)
         low, high = plus(self.points, np.array([self.variance]), self.n, (least, most), z)
-        if self.n < FEW_SAMPLED * z**2 and is_rarely_wrong(self.design, self.n):
+        if self.n < FEW_SAMPLED * z**2 and is_rarely_wrong(self.mechanism, self.n):
             least, most = anderson(self.levels, self.counters, alpha)
             return np.minimum(low, least), np.maximum(high, most)
         return low, high
 
     def few(self, alpha: float, target: IntervalTarget) -> Bools:
         """Whether the noise is not normal; of a sample, the interval makes up for small counts."""
-        return np.array([not target.sampled and is_few(self.design, self.n, alpha)])
+        return np.array([not target.sampled and is_few(self.mechanism, self.n, alpha)])
 
     def _noise(self, alpha: float) -> float:
         """Return what the noise in the mean exceeds with probability at most alpha."""
-        if is_few(self.design, self.n, alpha):
-            return self.span * half_width(self.design, self.n, alpha)
+        if is_few(self.mechanism, self.n, alpha):
+            return self.span * half_width(self.mechanism, self.n, alpha)
         return quantile(alpha) * float(np.sqrt(self.noise / self.n))
 
     def poisoned(self, fakes: float) -> Ends:
@@ -121,13 +121,13 @@ class Decoded:
 
 
 @lru_cache(maxsize=256)
-def _levels(design: MeanMechanism, domain: Number) -> tuple[Floats, float, float]:
+def _levels(mechanism: MeanMechanism, domain: Number) -> tuple[Floats, float, float]:
     """Return what each level says, and the least and the worst variance of one report.
 
     Between two starts the variance is concave in the number, so the least is at a start.
     """
     low, span = domain.low, domain.high - domain.low
-    levels = np.array([float(low + level * span) for level in design.decoded])
-    rows = np.array([[float(chance) for chance in row] for row in design.rows])
+    levels = np.array([float(low + level * span) for level in mechanism.decoded])
+    rows = np.array([[float(chance) for chance in row] for row in mechanism.rows])
     quietest = float((rows @ levels**2 - (rows @ levels) ** 2).min())
-    return levels, quietest, float(design.variance * span**2 / 4)
+    return levels, quietest, float(mechanism.variance * span**2 / 4)

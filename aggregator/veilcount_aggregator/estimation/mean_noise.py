@@ -35,38 +35,38 @@ MARGIN = 6  # grid points: thrice that, added to every half-width
 FEW = 24  # reports up to which outcomes are so few that the numbers are tried at a fine spacing
 
 
-def is_few(design: MeanMechanism, n: int, alpha: float) -> bool:
+def is_few(mechanism: MeanMechanism, n: int, alpha: float) -> bool:
     """Return whether the normal is a poor approximation for the mean of n reports."""
-    return n < enough(alpha) * max(1.0, RARE_ERRORS / _error_share(design) / enough(1))
+    return n < enough(alpha) * max(1.0, RARE_ERRORS / _error_share(mechanism) / enough(1))
 
 
-def is_rarely_wrong(design: MeanMechanism, n: int) -> bool:
+def is_rarely_wrong(mechanism: MeanMechanism, n: int) -> bool:
     """Return whether few of n reports, if any, are far from the numbers of their devices."""
-    return n * _error_share(design) < RARELY
+    return n * _error_share(mechanism) < RARELY
 
 
-def half_width(design: MeanMechanism, n: int, alpha: float) -> float:
+def half_width(mechanism: MeanMechanism, n: int, alpha: float) -> float:
     """Return what the error of the mean exceeds with probability at most alpha, in [0, 1]."""
-    bound = chernoff(design, n, alpha)
+    bound = chernoff(mechanism, n, alpha)
     if alpha < FAR:
         return bound
-    errors, tail = _tail(design, n)
+    errors, tail = _tail(mechanism, n)
     return min(float(errors[np.argmax(tail <= alpha)]), bound)
 
 
 @lru_cache(maxsize=4096)
-def chernoff(design: MeanMechanism, n: int, alpha: float) -> float:
+def chernoff(mechanism: MeanMechanism, n: int, alpha: float) -> float:
     """Return Chernoff's bound on the error, valid for n reports of any numbers.
 
     P(|sum of errors| >= n x) <= 2 exp(n (K(t) - t x)) for every t > 0, where K(t) is the largest
     log moment of one report's error, of either sign.
     """
-    numbers = _numbers(design, 4)
-    errors = _decoded(design) - numbers[:, np.newaxis]
+    numbers = _numbers(mechanism, 4)
+    errors = _decoded(mechanism) - numbers[:, np.newaxis]
     needed = np.log(2 / alpha) / n
-    scale = np.sqrt(2 * needed / (float(design.variance) / 4))
+    scale = np.sqrt(2 * needed / (float(mechanism.variance) / 4))
     t = scale * np.geomspace(1 / 50, 50, 100)
-    chances = _chances(design, 4)
+    chances = _chances(mechanism, 4)
     moments = [
         logsumexp(sign * t[:, np.newaxis, np.newaxis] * errors, b=chances, axis=2).max(axis=1)
         for sign in (1, -1)
@@ -75,17 +75,17 @@ def chernoff(design: MeanMechanism, n: int, alpha: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _tail(design: MeanMechanism, n: int) -> tuple[Floats, Floats]:
+def _tail(mechanism: MeanMechanism, n: int) -> tuple[Floats, Floats]:
     """Return ascending errors of the mean, and the largest probability of a larger one.
 
     Of a sum with few outcomes the Fourier series would oscillate; a narrow normal is added to it
     and `MARGIN` makes up for what that may hide.
     """
-    reach = n * chernoff(design, n, FAR / 1000) * (1 + 4 * MARGIN / GRID)
+    reach = n * chernoff(mechanism, n, FAR / 1000) * (1 + 4 * MARGIN / GRID)
     step = 2 * reach / GRID
     frequencies = np.linspace(0, np.pi / step, GRID // 2 + 1)
     smoothing = np.exp(-((frequencies * step * SMOOTHED) ** 2) / 2)
-    transforms = _transforms(design, n, frequencies) * smoothing
+    transforms = _transforms(mechanism, n, frequencies) * smoothing
     chances = np.fft.irfft(transforms, GRID, axis=1)
     half = GRID // 2
     either_sign = chances[:, :half].copy()
@@ -94,18 +94,18 @@ def _tail(design: MeanMechanism, n: int) -> tuple[Floats, Floats]:
     return (np.arange(half) + MARGIN) * step / n, tail
 
 
-def _transforms(design: MeanMechanism, n: int, frequencies: Floats) -> Complexes:
+def _transforms(mechanism: MeanMechanism, n: int, frequencies: Floats) -> Complexes:
     """Return the characteristic function of the sum of errors, one row for each cohort.
 
     The levels are antisymmetric: of a number and its mirror image one is enough, and at the two
     ends of the range the functions are conjugates.
     """
     parts = 20 if n <= FEW else 4
-    numbers = _numbers(design, parts)
+    numbers = _numbers(mechanism, parts)
     numbers = numbers[: (len(numbers) + 1) // 2]
-    waves = np.exp(1j * np.outer(_decoded(design), frequencies))
+    waves = np.exp(1j * np.outer(_decoded(mechanism), frequencies))
     shifts = np.exp(-1j * np.outer(numbers, frequencies))
-    each = _chances(design, parts)[: len(numbers)] @ waves * shifts
+    each = _chances(mechanism, parts)[: len(numbers)] @ waves * shifts
     low, high = each[0], each[0].conj()
     split = {round(n * part / 16) for part in range(1, 9)}
     ends = [low**k * high ** (n - k) for k in split]
@@ -115,28 +115,28 @@ def _transforms(design: MeanMechanism, n: int, frequencies: Floats) -> Complexes
 
 
 @lru_cache(maxsize=64)
-def _numbers(design: MeanMechanism, parts: int) -> Floats:
+def _numbers(mechanism: MeanMechanism, parts: int) -> Floats:
     """Return numbers of [0, 1]: the starts' own, and some between every two of them."""
-    means = np.array([float(mean) for mean in design.means])
+    means = np.array([float(mean) for mean in mechanism.means])
     starts = (means - means[0]) / (means[-1] - means[0])
     places = np.arange(parts * (len(starts) - 1) + 1) / parts
     return np.asarray(np.interp(places, range(len(starts)), starts))
 
 
 @lru_cache(maxsize=64)
-def _chances(design: MeanMechanism, parts: int) -> Floats:
+def _chances(mechanism: MeanMechanism, parts: int) -> Floats:
     """Return the probability of each level, for each number: a mixture of its two starts'."""
-    rows = np.array([[float(chance) for chance in row] for row in design.rows])
+    rows = np.array([[float(chance) for chance in row] for row in mechanism.rows])
     places = np.arange(parts * (len(rows) - 1) + 1) / parts
     return np.array([np.interp(places, range(len(rows)), column) for column in rows.T]).T
 
 
-def _error_share(design: MeanMechanism) -> float:
+def _error_share(mechanism: MeanMechanism) -> float:
     """Return the worst variance of one report in squares of its largest error."""
-    decoded = _decoded(design)
-    return float(design.variance) / 4 / float(max(decoded.max(), 1 - decoded.min())) ** 2
+    decoded = _decoded(mechanism)
+    return float(mechanism.variance) / 4 / float(max(decoded.max(), 1 - decoded.min())) ** 2
 
 
 @lru_cache(maxsize=64)
-def _decoded(design: MeanMechanism) -> Floats:
-    return np.array([float(level) for level in design.decoded])
+def _decoded(mechanism: MeanMechanism) -> Floats:
+    return np.array([float(level) for level in mechanism.decoded])

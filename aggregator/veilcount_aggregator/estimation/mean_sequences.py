@@ -15,28 +15,28 @@ from .estimator import IntervalTarget
 from .mean import Decoded
 
 
-def anytime_mean(design: MeanMechanism, domain: Number, counters: Counts) -> Anytime:
+def anytime_mean(mechanism: MeanMechanism, domain: Number, counters: Counts) -> Anytime:
     """Return the evidence on the mean of a number."""
 
     def ends(alpha: float, target: IntervalTarget) -> Ends:
         bound = float(np.log(2 / alpha))
         found = _of_population if target.sampled else _of_cohort
-        low, high = found(design, counters, bound)
+        low, high = found(mechanism, counters, bound)
         start, span = float(domain.low), float(domain.high - domain.low)
         return start + span * low, start + span * high
 
-    return Anytime(Decoded.of(design, domain, counters), ends)
+    return Anytime(Decoded.of(mechanism, domain, counters), ends)
 
 
-def _of_cohort(design: MeanMechanism, counters: Counts, bound: float) -> Ends:
+def _of_cohort(mechanism: MeanMechanism, counters: Counts, bound: float) -> Ends:
     """Return the ends for the mean of these numbers: whatever they are."""
-    n, levels = int(counters.sum()), _levels(design)
+    n, levels = int(counters.sum()), _levels(mechanism)
     mean = np.array([float(counters @ levels) / n])
     span = float(np.ptp(levels))
 
     def wealth(sign: float) -> Wealth:
         tilts = sign * TILTS / span
-        noise = worst_noise(design, sign)
+        noise = worst_noise(mechanism, sign)
         return lambda m: mixed(n * ((mean - m)[:, None] * tilts - noise))
 
     low = crossing(wealth(1.0), mean, mean - span, bound)
@@ -44,8 +44,8 @@ def _of_cohort(design: MeanMechanism, counters: Counts, bound: float) -> Ends:
     return low, high
 
 
-def _of_population(design: MeanMechanism, counters: Counts, bound: float) -> Ends:
-    n, levels = int(counters.sum()), _levels(design)
+def _of_population(mechanism: MeanMechanism, counters: Counts, bound: float) -> Ends:
+    n, levels = int(counters.sum()), _levels(mechanism)
     span = float(np.ptp(levels))
     scaled = (levels - levels.min()) / span
     mean = np.array([float(counters @ scaled) / n])
@@ -66,14 +66,14 @@ def _bet(levels: Floats, counters: Counts, m: Floats) -> Floats:
 
 
 @lru_cache(maxsize=512)
-def worst_noise(design: MeanMechanism, sign: float) -> Floats:
+def worst_noise(mechanism: MeanMechanism, sign: float) -> Floats:
     """Return the most that log E exp(tilt (level - number)) is for any number, tilt by tilt.
 
     Between two starts the expectation is linear in the number, so that its log less tilt times the
     number is concave: its top is where the slope is 0, if that lies between them, else at an end.
     """
-    levels = _levels(design)
-    rows = np.array([[float(chance) for chance in row] for row in design.rows])
+    levels = _levels(mechanism)
+    rows = np.array([[float(chance) for chance in row] for row in mechanism.rows])
     tilts = sign * TILTS / float(np.ptp(levels))
     starts = rows @ levels
     expected = np.exp(np.outer(tilts, levels)) @ rows.T
@@ -89,6 +89,6 @@ def worst_noise(design: MeanMechanism, sign: float) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def _levels(design: MeanMechanism) -> Floats:
+def _levels(mechanism: MeanMechanism) -> Floats:
     """Return what each level decodes to, 0 for the low end of the range and 1 for the high one."""
-    return np.array([float(level) for level in design.decoded])
+    return np.array([float(level) for level in mechanism.decoded])

@@ -84,35 +84,37 @@ class Verdict:
 
 def suspect(collection: Collection, counters: Counts) -> Verdict:
     """Return what no honest crowd would have sent, whatever its answers are."""
-    design = shares_of(collection)
-    looked = isinstance(design, ProjectiveGeometry) or design.w == 1
+    mechanism = shares_of(collection)
+    looked = isinstance(mechanism, ProjectiveGeometry) or mechanism.w == 1
     nothing = np.array([], np.int64)
-    messages = _too_often(design, counters) if looked else nothing
-    values = _not_at_zero(design, counters) if isinstance(design, ProjectiveGeometry) else nothing
+    messages = _too_often(mechanism, counters) if looked else nothing
+    values = (
+        _not_at_zero(mechanism, counters) if isinstance(mechanism, ProjectiveGeometry) else nothing
+    )
     return Verdict(looked, messages, values)
 
 
-def _too_often(design: Shares, counters: Counts) -> Counts:
+def _too_often(mechanism: Shares, counters: Counts) -> Counts:
     """Return the messages beyond what a crowd sends of which all have an answer that owns them.
 
     No device sends any one message with a probability above P / r.
     """
-    owned = 1 if isinstance(design, SubsetSelection) else design.owned
-    most, n = float(design.P / owned), answers(design, counters)
+    owned = 1 if isinstance(mechanism, SubsetSelection) else mechanism.owned
+    most, n = float(mechanism.P / owned), answers(mechanism, counters)
     tail = at_least(counters, np.array(n), most)
-    return np.flatnonzero(tail * design.messages < ALARM)
+    return np.flatnonzero(tail * mechanism.messages < ALARM)
 
 
-def _not_at_zero(design: ProjectiveGeometry, counters: Counts) -> Counts:
+def _not_at_zero(mechanism: ProjectiveGeometry, counters: Counts) -> Counts:
     """Return the points that are no input, but whose supports are not those of a share of 0.
 
     Every honest report holds such a point with probability Q, so its support is binomial.
     """
-    n, Q = answers(design, counters), float(design.Q)
-    supported = padded(design, counters)
+    n, Q = answers(mechanism, counters), float(mechanism.Q)
+    supported = padded(mechanism, counters)
     if not len(supported):
         return supported
     counts, places = np.unique(supported, return_inverse=True)  # few of them differ
     above, below = at_least(counts, np.array(n), Q), 1 - at_least(counts + 1, np.array(n), Q)
     tail = 2 * np.minimum(above, below)[places] * len(supported)
-    return design.k + np.flatnonzero(tail < ALARM)
+    return mechanism.k + np.flatnonzero(tail < ALARM)

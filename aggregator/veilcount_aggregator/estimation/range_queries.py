@@ -44,7 +44,7 @@ class Share:
 class Source:
     """What any figure about the buckets is read from."""
 
-    design: RangeTree
+    mechanism: RangeTree
     domain: Number
     counters: Counters
     level: float
@@ -55,7 +55,7 @@ class Source:
 
         All intervals hold at once where `figures` is their number [Bonferroni].
         """
-        weights = weights_of(self.design)
+        weights = weights_of(self.mechanism)
         fixed = parts**2 @ (weights @ (self.counters / self.counters.sum()))
         miss = (1 - self.level) / figures
         return read(
@@ -107,7 +107,7 @@ class RangeEstimator(BucketHistogram):
 
 
 def ranges(
-    design: RangeTree,
+    mechanism: RangeTree,
     domain: Number,
     counters: Counters,
     level: float = 0.95,
@@ -115,11 +115,11 @@ def ranges(
     target: IntervalTarget = IntervalTarget.COHORT,
 ) -> RangeEstimator:
     """Return shares, curve, quantiles and mean, all with intervals that hold."""
-    source = Source(design, domain, counters, level, target)
+    source = Source(mechanism, domain, counters, level, target)
     n = int(counters.sum())
     if not n:
         return _with(source, nothing(domain, level, target))
-    buckets = weights_of(design) @ (counters / n)
+    buckets = weights_of(mechanism) @ (counters / n)
     below = source.read(np.tri(BUCKETS - 1, BUCKETS), figures=BUCKETS - 1)
     share = np.clip(rising(below.value), 0, 1)
     curve = Curve.between(domain, share, below.low, below.high, GUARANTEED)
@@ -136,20 +136,22 @@ def _with(source: Source, of: BucketHistogram) -> RangeEstimator:
 
 
 @lru_cache(maxsize=8)
-def weights_of(design: RangeTree) -> Floats:
+def weights_of(mechanism: RangeTree) -> Floats:
     """Return the weight of each message in each bucket's share, by generalized least squares.
 
     The law of a bucket's message is that of an even spread and what the bucket adds to it; that
     part alone is inverted, in its own scale, so that it is as exact for a small epsilon as for any.
     It tells nothing about the sum of all shares, which is 1: the direction is filled up.
     """
-    law = np.concatenate([_added(design, level) for level in range(len(design.levels))], axis=1)
-    even = np.concatenate([np.full(level.messages, _outside(level)) for level in design.levels])
-    even = (even + law.mean(axis=0)) / len(design.levels)
+    law = np.concatenate(
+        [_added(mechanism, level) for level in range(len(mechanism.levels))], axis=1
+    )
+    even = np.concatenate([np.full(level.messages, _outside(level)) for level in mechanism.levels])
+    even = (even + law.mean(axis=0)) / len(mechanism.levels)
     told = law - law.mean(axis=0)
     information = told / even @ told.T
     information += np.trace(information) / BUCKETS**2
-    weights = np.linalg.solve(information, told / even) * len(design.levels)
+    weights = np.linalg.solve(information, told / even) * len(mechanism.levels)
     weights -= weights.mean(axis=0)  # what rounding has left in that direction
     unbiased: Floats = weights + (1 / BUCKETS - weights @ even)[:, np.newaxis]
     return unbiased
@@ -160,9 +162,9 @@ def _outside(level: SubsetSelection | ProjectiveGeometry) -> float:
     return float((1 - level.P) / (level.messages - _owned(level)))
 
 
-def _added(design: RangeTree, place: int) -> Floats:
+def _added(mechanism: RangeTree, place: int) -> Floats:
     """Return what the law given the level is above `_outside`, for each bucket."""
-    level = design.levels[place]
+    level = mechanism.levels[place]
     own = level.P / _owned(level)
     added = float(own - (1 - level.P) / (level.messages - _owned(level)))
     return np.repeat(added * _owns(level), BUCKETS // level.inputs, axis=0)

@@ -33,9 +33,9 @@ class ResponseDistribution:
     most: int = 1
 
     @classmethod
-    def of(cls, design: SubsetSelection | ProjectiveGeometry) -> ResponseDistribution:
+    def of(cls, mechanism: SubsetSelection | ProjectiveGeometry) -> ResponseDistribution:
         """Return the law of a single value."""
-        return cls.of_two(design.P, design.Q)
+        return cls.of_two(mechanism.P, mechanism.Q)
 
     @classmethod
     def of_two(cls, P: Fraction, Q: Fraction) -> ResponseDistribution:
@@ -71,30 +71,32 @@ class ResponseDistribution:
         return (self.floor + self.slope * known + sampling) / self.gap**2
 
 
-def group(design: SubsetSelection, size: int) -> ResponseDistribution:
+def group(mechanism: SubsetSelection, size: int) -> ResponseDistribution:
     """Return the law of how many of a group of values a report of a subset design holds.
 
     Its own input is there or not; the rest, w - 1 or w of the k - 1 other inputs, are drawn without
     replacement, so those of the group among them are hypergeometric.
     """
-    if design.w == 1:  # a report holds one input, in the group or not
-        return ResponseDistribution.of_two(design.P + (size - 1) * design.Q, size * design.Q)
-    least, most = max(0, design.w - (design.k - size)), min(design.w, size)
-    if size == design.k:  # every report holds w of all
-        all_held, none = Fraction(design.w), Fraction(0)
-        return ResponseDistribution.exactly(
-            (all_held, none), (all_held - design.P + design.Q, none), least, most
+    if mechanism.w == 1:  # a report holds one input, in the group or not
+        return ResponseDistribution.of_two(
+            mechanism.P + (size - 1) * mechanism.Q, size * mechanism.Q
         )
-    inside, outside = _moments(design, size - 1, own=True), _moments(design, size, own=False)
+    least, most = max(0, mechanism.w - (mechanism.k - size)), min(mechanism.w, size)
+    if size == mechanism.k:  # every report holds w of all
+        all_held, none = Fraction(mechanism.w), Fraction(0)
+        return ResponseDistribution.exactly(
+            (all_held, none), (all_held - mechanism.P + mechanism.Q, none), least, most
+        )
+    inside, outside = _moments(mechanism, size - 1, own=True), _moments(mechanism, size, own=False)
     return ResponseDistribution.exactly(inside, outside, least, most)
 
 
-def _moments(design: SubsetSelection, others: int, *, own: bool) -> tuple[Fraction, Fraction]:
+def _moments(mechanism: SubsetSelection, others: int, *, own: bool) -> tuple[Fraction, Fraction]:
     """Return mean and variance of how many of a group a report holds; `own`: its input too."""
-    hit, miss = (_drawn(design.k - 1, others, design.w - held) for held in (1, 0))
+    hit, miss = (_drawn(mechanism.k - 1, others, mechanism.w - held) for held in (1, 0))
     hit_mean = hit[0] + own  # the input itself is in the set
-    mean = design.P * hit_mean + (1 - design.P) * miss[0]
-    square = design.P * (hit[1] + hit_mean**2) + (1 - design.P) * (miss[1] + miss[0] ** 2)
+    mean = mechanism.P * hit_mean + (1 - mechanism.P) * miss[0]
+    square = mechanism.P * (hit[1] + hit_mean**2) + (1 - mechanism.P) * (miss[1] + miss[0] ** 2)
     return mean, square - mean**2
 
 

@@ -73,8 +73,8 @@ def estimate(
     those that answered. `values` are the places of a few values of a large domain.
     """
     terms = IntervalTerms(level, target_of(collection, target, contributions), simultaneous, looks)
-    design, domain = collection.design, collection.domain
-    if isinstance(design, Identity):
+    mechanism, domain = collection.mechanism, collection.domain
+    if isinstance(mechanism, Identity):
         raise TrueValueRefused(collection.name, "true values leave through releases alone")
     if isinstance(domain, Number):
         return _of_number(collection, domain, counters, terms)
@@ -94,19 +94,21 @@ def estimate_sums(
     looks: LookCount = LookCount.ONE,
 ) -> ShareEstimates | NoReports:
     """Return the shares of groups of inputs; `given` another group, those within it."""
-    design = shares_of(collection)
+    mechanism = shares_of(collection)
     terms = IntervalTerms(level, target_of(collection, target, contributions), simultaneous, looks)
-    if not answers(design, counters):
+    if not answers(mechanism, counters):
         return _unanswered(len(groups), level)
     whole = None if given is None else np.unique(given)
     chosen = [np.unique(each) for each in groups]
     if whole is not None:
         chosen = [np.intersect1d(each, whole) for each in chosen]
-    evidence = sums(design, counters, chosen)
+    evidence = sums(mechanism, counters, chosen)
     of = OF[terms.target]
     if whole is not None:
-        part_of = sums(design, counters, [whole])
-        evidence = ratios(design, counters, tuple(chosen), whole, parts=evidence, part_of=part_of)
+        part_of = sums(mechanism, counters, [whole])
+        evidence = ratios(
+            mechanism, counters, tuple(chosen), whole, parts=evidence, part_of=part_of
+        )
         of = f"{GIVEN}, {of}"
     return frequencies(evidence, terms, np.arange(len(groups)), of=of)
 
@@ -126,12 +128,12 @@ def target_of(collection: Collection, asked: Asked, contributions: int | None) -
 
 def shares_of(collection: Collection) -> Shares:
     """Return the design of a collection of values, or refuse any other."""
-    design = collection.design
-    if isinstance(design, Identity):
+    mechanism = collection.mechanism
+    if isinstance(mechanism, Identity):
         raise TrueValueRefused(collection.name, "true values leave through releases alone")
-    if not isinstance(design, SubsetSelection | ProjectiveGeometry):
+    if not isinstance(mechanism, SubsetSelection | ProjectiveGeometry):
         raise TypeError(f"{collection.name}: a number has no shares of values")
-    return design
+    return mechanism
 
 
 def _of_values(
@@ -143,22 +145,22 @@ def _of_values(
     among: str,
     values: Sequence[int] | None,
 ) -> ShareEstimates | NoReports:
-    design, hidden = shares_of(collection), collection.presence is Presence.HIDDEN
+    mechanism, hidden = shares_of(collection), collection.presence is Presence.HIDDEN
     if view is View.CONSISTENT and values is not None:
         raise ValueError("a consistent view is of all values: ask for them all")
     if among == "answered" and not hidden:
         raise ValueError(f"{collection.name}: presence is public, so all devices here answered")
     size = collection.inputs - hidden
     places = np.arange(size) if values is None else np.array(values, np.int64)
-    if not answers(design, counters):
+    if not answers(mechanism, counters):
         return _unanswered(len(places), terms.level)
     if hidden:
-        return _with_absent(design, counters, terms, view, places=places, of_all=among == "all")
-    return frequencies(_supports(design, counters, places), terms, places, view=view)
+        return _with_absent(mechanism, counters, terms, view, places=places, of_all=among == "all")
+    return frequencies(_supports(mechanism, counters, places), terms, places, view=view)
 
 
 def _with_absent(
-    design: Shares,
+    mechanism: Shares,
     counters: Counts,
     terms: IntervalTerms,
     view: View,
@@ -167,45 +169,45 @@ def _with_absent(
     of_all: bool,
 ) -> ShareEstimates:
     """Return the shares of all devices, `absent` beside them, or of those that answered."""
-    absent = np.array([design.k - 1])
+    absent = np.array([mechanism.k - 1])
     everywhere = np.append(places, absent)
-    everything = _supports(design, counters, everywhere)
+    everything = _supports(mechanism, counters, everywhere)
     parts, rest = everything.rows(slice(-1)), everything.rows(slice(-1, None))
     of = OF[terms.target]
     if of_all:
         shown = frequencies(everything, terms, everywhere, of=f"{ALL_DEVICES}, {of}", view=view)
         return rows(shown, slice(-1), parts, rows(shown, slice(-1, None), rest))
-    evidence = ratios(design, counters, places, absent, parts=parts, part_of=rest, inverted=True)
+    evidence = ratios(mechanism, counters, places, absent, parts=parts, part_of=rest, inverted=True)
     return frequencies(evidence, terms, places, of=f"{ANSWERED}, {of}", view=view)
 
 
-def _supports(design: Shares, counters: Counts, places: Counts) -> SupportCounts:
+def _supports(mechanism: Shares, counters: Counts, places: Counts) -> SupportCounts:
     """Return the evidence on some values; of two values, one share tells the other."""
-    few = None if np.array_equal(places, np.arange(design.k)) else places
-    families = 1 if design.k == 2 else design.k  # noqa: PLR2004 - a share and its counterpart
-    counts = supports(design, counters, few)
+    few = None if np.array_equal(places, np.arange(mechanism.k)) else places
+    families = 1 if mechanism.k == 2 else mechanism.k  # noqa: PLR2004 - a share and its counterpart
+    counts = supports(mechanism, counters, few)
     return SupportCounts(
-        answers(design, counters), counts, ResponseDistribution.of(design), families
+        answers(mechanism, counters), counts, ResponseDistribution.of(mechanism), families
     )
 
 
 def _of_number(
     collection: Collection, domain: Number, counters: Counts, terms: IntervalTerms
 ) -> MeanEstimate | BucketHistogram | NoReports:
-    design = collection.design
-    if terms.looks is LookCount.EVERY and not isinstance(design, MeanMechanism):
+    mechanism = collection.mechanism
+    if terms.looks is LookCount.EVERY and not isinstance(mechanism, MeanMechanism):
         raise ValueError(f"{collection.name}: the bands of a distribution hold at one look alone")
-    if isinstance(design, DistributionMechanism):
-        return distribution(design, domain, counters, terms.level, target=terms.target)
-    if isinstance(design, RangeTree):
-        return ranges(design, domain, counters, terms.level, target=terms.target)
-    assert isinstance(design, MeanMechanism), "no number has another"  # noqa: S101 - told to the type checker
+    if isinstance(mechanism, DistributionMechanism):
+        return distribution(mechanism, domain, counters, terms.level, target=terms.target)
+    if isinstance(mechanism, RangeTree):
+        return ranges(mechanism, domain, counters, terms.level, target=terms.target)
+    assert isinstance(mechanism, MeanMechanism), "no number has another"  # noqa: S101 - told to the type checker
     if not counters.sum():
         ends = np.array([float(domain.low)]), np.array([float(domain.high)])
         return NoReports(low=ends[0], high=ends[1], level=terms.level)
     if terms.looks is LookCount.EVERY:
-        return average(anytime_mean(design, domain, counters), terms)
-    return average(Decoded.of(design, domain, counters), terms)
+        return average(anytime_mean(mechanism, domain, counters), terms)
+    return average(Decoded.of(mechanism, domain, counters), terms)
 
 
 def _unanswered(size: int, level: float) -> NoReports:

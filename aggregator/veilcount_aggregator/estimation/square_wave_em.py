@@ -33,7 +33,7 @@ MOST_STEPS = 20_000  # under a second
 
 
 def distribution(
-    design: DistributionMechanism,
+    mechanism: DistributionMechanism,
     domain: Number,
     counters: Counters,
     level: float = 0.95,
@@ -44,7 +44,7 @@ def distribution(
     n = int(counters.sum())
     if not n:
         return nothing(domain, level, target)
-    wave = wave_of(design)
+    wave = wave_of(mechanism)
     frequency, steps = wave.likeliest(counters)
     below = np.cumsum(frequency)[:-1]
     half = NormalDist().inv_cdf((1 + level) / 2) * wave.noise(frequency, steps, target) / sqrt(n)
@@ -143,9 +143,9 @@ class Wave:
 
 
 @lru_cache(maxsize=64)
-def wave_of(design: DistributionMechanism) -> Wave:
+def wave_of(mechanism: DistributionMechanism) -> Wave:
     """Return a design's wave, as the nearest floats; its tables are made once."""
-    window = design.window
+    window = mechanism.window
     width, levels = window.width, window.levels
     outside = (1 - window.P) / (levels - width)
     # The mean level of start s is first + slope s: the inverse line decodes a level without bias.
@@ -167,7 +167,7 @@ def wave_of(design: DistributionMechanism) -> Wave:
         outside=float(outside),
         decoded=np.array([decoded], np.float64),
         squares=np.array([squares], np.float64),
-        gain=min(float(GAIN * exp_lower(design.epsilon)), LARGEST_GAIN),
+        gain=min(float(GAIN * exp_lower(mechanism.epsilon)), LARGEST_GAIN),
     )
 
 

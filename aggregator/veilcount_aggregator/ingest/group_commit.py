@@ -59,13 +59,13 @@ class GroupCommitter:
     def __init__(
         self,
         store: Store,
-        notebook: ServiceCounters,
+        service_counters: ServiceCounters,
         most_waiting: int = MOST_WAITING,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         """Stand in front of this store; `seconds` is a clock that never goes back."""
         self._store = store
-        self._notebook = notebook
+        self._notebook = service_counters
         self._seconds = seconds
         self._most = most_waiting
         self._lanes: dict[int, _Lane] = {}

@@ -56,7 +56,7 @@ class IntakePipeline:
     """What turns bodies into verdicts: where they are committed, and what is counted beside."""
 
     commit: Commit
-    notebook: ServiceCounters
+    service_counters: ServiceCounters
     limit: PseudonymLimit
     memory: MemoryLimits = DEFAULT_LIMITS
 
@@ -103,7 +103,7 @@ class IntakePipeline:
         """
         undecided = codes == UNDECIDED
         if undecided.any():
-            self.notebook.note(ServiceCounter(POSTPONED, "", -1, ""), int(undecided.sum()))
+            self.service_counters.note(ServiceCounter(POSTPONED, "", -1, ""), int(undecided.sum()))
             return np.where(undecided, CODES[Verdict.EARLY], codes)
         return codes
 
@@ -136,7 +136,9 @@ class IntakePipeline:
         beyond = ~admitted & (codes == COUNTED)
         codes[beyond] = CODES[Verdict.FULL]
         if number := int(beyond.sum()):
-            self.notebook.note(ServiceCounter(LIMITED, series.fingerprint, -1, BY_BODY), number)
+            self.service_counters.note(
+                ServiceCounter(LIMITED, series.fingerprint, -1, BY_BODY), number
+            )
 
     def _note_refused(self, series: Series, codes: Codes) -> None:
         for code, number in enumerate(np.bincount(codes).tolist()):
@@ -144,7 +146,7 @@ class IntakePipeline:
                 self._note(series.fingerprint, VERDICTS[code], number)
 
     def _note(self, fingerprint: str, verdict: Verdict, number: int) -> None:
-        self.notebook.note(ServiceCounter(VERDICT, fingerprint, -1, verdict), number)
+        self.service_counters.note(ServiceCounter(VERDICT, fingerprint, -1, verdict), number)
 
     def _note_losses(self, losses: Losses, known: Mapping[str, Series]) -> None:
         """Count one device's losses by reason and bucket; of unknown series none are kept."""
@@ -152,7 +154,7 @@ class IntakePipeline:
             return
         for reason in ("aged", "evicted", "corrupt"):
             if bucket := getattr(losses, reason):
-                self.notebook.note(
+                self.service_counters.note(
                     ServiceCounter(LOSS, losses.fingerprint, -1, f"{reason}:{bucket}")
                 )
 

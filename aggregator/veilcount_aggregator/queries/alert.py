@@ -47,26 +47,26 @@ class Alert:
         """Look at the newest series' last stretch."""
         if not answer.series:
             raise QueryError("alert", self.value, "there is no series to look at")
-        last = answer.series[0].stretches[-1]
+        last = answer.series[0].time_ranges[-1]
         low, high = self._interval(last)
         beyond = low > self.bound if self.above else high < self.bound
         return Alarm(beyond, self._sentence(last, low, high, answer.level, beyond=beyond))
 
-    def _interval(self, stretch: TimeRangeEstimate) -> tuple[float, float]:
-        if self.value == MEAN and stretch.mean is not None:
-            return stretch.mean.low, stretch.mean.high
-        for row in stretch.values:
+    def _interval(self, time_range: TimeRangeEstimate) -> tuple[float, float]:
+        if self.value == MEAN and time_range.mean is not None:
+            return time_range.mean.low, time_range.mean.high
+        for row in time_range.values:
             if spelled(row.value) == self.value:
                 return row.low, row.high
-        known = ", ".join([spelled(row.value) for row in stretch.values[:5]] or [MEAN])
+        known = ", ".join([spelled(row.value) for row in time_range.values[:5]] or [MEAN])
         raise QueryError("alert", self.value, f"this is not shown: give one of {known}")
 
     def _sentence(
-        self, stretch: TimeRangeEstimate, low: float, high: float, level: float, *, beyond: bool
+        self, time_range: TimeRangeEstimate, low: float, high: float, level: float, *, beyond: bool
     ) -> str:
         side, bound = ("above", "below")[not self.above], f"{float(self.bound):g}"
-        interval = f"{low:.4g} to {high:.4g} ({100 * level:.4g} % interval, n = {stretch.n:,})"
-        days = f"{stretch.first} to {stretch.last}"
+        interval = f"{low:.4g} to {high:.4g} ({100 * level:.4g} % interval, n = {time_range.n:,})"
+        days = f"{time_range.first} to {time_range.last}"
         if beyond:
             return f"ALARM: {self.value} is {side} {bound}: all of {interval} is; {days}."
         return f"No alarm: {self.value} need not be {side} {bound}: {interval}; {days}."

@@ -86,15 +86,15 @@ class BudgetQuery:
 
 
 def budget(
-    holdings: Snapshot, name: str, asked: BudgetQuery, *, bars: bool = False
+    snapshot: Snapshot, name: str, asked: BudgetQuery, *, bars: bool = False
 ) -> BudgetResult:
     """Return the account of a collection; `bars` shows an admin the histogram of spent slots."""
-    everyone = holdings.named(name)
+    everyone = snapshot.named(name)
     wanted = [chosen(everyone, each) for each in asked.series] or list(everyone)
     return BudgetResult(
         collection=name,
-        series=[_series(holdings, each, asked, bars=bars) for each in wanted],
-        across=_across(holdings.catalogue.named, everyone[0].collection.app),
+        series=[_series(snapshot, each, asked, bars=bars) for each in wanted],
+        across=_across(snapshot.catalogue.named, everyone[0].collection.app),
     )
 
 
@@ -103,11 +103,11 @@ def _across(named: Mapping[str, tuple[Series, ...]], app: str) -> CrossCollectio
     return across({name: each for name, each in newest.items() if each.app == app})
 
 
-def _series(holdings: Snapshot, series: Series, asked: BudgetQuery, *, bars: bool) -> SeriesBudget:
+def _series(snapshot: Snapshot, series: Series, asked: BudgetQuery, *, bars: bool) -> SeriesBudget:
     collection = series.collection
-    histogram = spent_slots(holdings, series)
+    histogram = spent_slots(snapshot, series)
     found = account(collection, histogram, delta=asked.delta)
-    n, n_is = persons(holdings, series, asked.n)
+    n, n_is = persons(snapshot, series, asked.n)
     return SeriesBudget(
         fingerprint=series.fingerprint,
         question=collection.question,
@@ -118,20 +118,20 @@ def _series(holdings: Snapshot, series: Series, asked: BudgetQuery, *, bars: boo
     )
 
 
-def spent_slots(holdings: Snapshot, series: Series) -> list[int] | None:
+def spent_slots(snapshot: Snapshot, series: Series) -> list[int] | None:
     """Return how many pseudonyms have spent 0, 1, ... slots; None where nobody may know or can."""
     if not series.linked or not counts_are_public(series.collection):
         return None
-    spread = holdings.store.spread(series)
+    spread = snapshot.store.spread(series)
     return [0, *(spread[0].tolist() if 0 in spread else ())]
 
 
-def persons(holdings: Snapshot, series: Series, asked: int | None) -> tuple[int, str]:
+def persons(snapshot: Snapshot, series: Series, asked: int | None) -> tuple[int, str]:
     """Return how many persons errors are told for, and where the number comes from."""
     if asked is not None:
         return asked, "as asked"
     if counts_are_public(series.collection):
-        fresh = holdings.store.fresh(series).values()
+        fresh = snapshot.store.fresh(series).values()
         if series.linked and fresh:
             return sum(fresh), "pseudonyms of the campaign"
         if fresh:

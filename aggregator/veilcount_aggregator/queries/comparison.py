@@ -74,9 +74,9 @@ class CompareQuery:
         return cls(a, b, common)
 
 
-def compare(holdings: Snapshot, name: str, asked: CompareQuery) -> CompareResult:
+def compare(snapshot: Snapshot, name: str, asked: CompareQuery) -> CompareResult:
     """Return how one side differs from the other."""
-    a, b = (_read(holdings, name, side, asked.common) for side in (asked.a, asked.b))
+    a, b = (_read(snapshot, name, side, asked.common) for side in (asked.a, asked.b))
     refuse_overlap(a, b)
     if not (a.counters.any() and b.counters.any()):
         return _unanswered(name, asked.common, a, b)
@@ -110,9 +110,9 @@ def compare_sides(name: str, a: Read, b: Read, common: EstimateQuery) -> Compare
     )
 
 
-def _read(holdings: Snapshot, name: str, side: Side, common: EstimateQuery) -> Read:
+def _read(snapshot: Snapshot, name: str, side: Side, common: EstimateQuery) -> Read:
     asked = side.within(common)
-    return Read.of(holdings, side, asked, chosen_series(holdings, name, asked)[0])
+    return Read.of(snapshot, side, asked, chosen_series(snapshot, name, asked)[0])
 
 
 # -- what is compared ------------------------------------------------------------------------------
@@ -251,10 +251,10 @@ def _unanswered(name: str, common: EstimateQuery, a: Read, b: Read) -> CompareRe
 
 
 def _received(read: Read) -> int:
-    design, total = read.series.collection.design, int(read.counters.sum())
+    mechanism, total = read.series.collection.mechanism, int(read.counters.sum())
     return (
-        answers(design, read.counters)
-        if isinstance(design, SubsetSelection | ProjectiveGeometry)
+        answers(mechanism, read.counters)
+        if isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
         else total
     )
 

@@ -19,7 +19,7 @@ from .estimate_query import EstimateQuery, Segments, segments
 from .query_params import day_of
 from .segment_cells import cells
 from .snapshot import Snapshot
-from .time_ranges import TimeRange, stretch
+from .time_ranges import TimeRange, time_range
 
 FIX = "give a segment (arm:A), a range (2026-12-01..2026-12-31) or a series (series:FINGERPRINT)"
 _SERIES = re.compile(r"series:([0-9a-f]{6,64})")
@@ -89,17 +89,17 @@ class Read:
     counters: Counts
 
     @classmethod
-    def of(cls, holdings: Snapshot, side: Side, asked: EstimateQuery, series: Series) -> Read:
+    def of(cls, snapshot: Snapshot, side: Side, asked: EstimateQuery, series: Series) -> Read:
         """Read a side of a series."""
-        periods = periods_of(holdings, series, asked)
+        periods = periods_of(snapshot, series, asked)
         where = cells(series.collection, asked.segments)
         return cls(
             side,
             asked,
             series,
-            stretch(series, periods, holdings.today),
+            time_range(series, periods, snapshot.today),
             tuple(where),
-            counters_of(holdings, series, periods, where),
+            counters_of(snapshot, series, periods, where),
         )
 
     @property

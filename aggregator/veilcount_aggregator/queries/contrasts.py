@@ -30,7 +30,7 @@ from .numeric_results import quarters
 from .paired_comparison import PairedComparison, twin_of
 from .query_params import Parameters
 from .snapshot import Snapshot, chosen
-from .time_ranges import TimeRange, stretch
+from .time_ranges import TimeRange, time_range
 
 PARAMETERS = ("series", "n", "level", "delta")
 
@@ -86,17 +86,17 @@ class ContrastQuery:
         )
 
 
-def contrast(holdings: Snapshot, name: str, asked: ContrastQuery) -> ContrastResult:
+def contrast(snapshot: Snapshot, name: str, asked: ContrastQuery) -> ContrastResult:
     """Return a collection under the models of trust: its newest definition, or those named."""
-    everyone = holdings.named(name)
+    everyone = snapshot.named(name)
     wanted = [chosen(everyone, each) for each in asked.series] or [everyone[0]]
-    return ContrastResult(name, [_series(holdings, each, asked) for each in wanted])
+    return ContrastResult(name, [_series(snapshot, each, asked) for each in wanted])
 
 
-def _series(holdings: Snapshot, series: Series, asked: ContrastQuery) -> SeriesContrast:
+def _series(snapshot: Snapshot, series: Series, asked: ContrastQuery) -> SeriesContrast:
     collection, seen = series.collection, None
     if asked.n is None and counts_are_public(collection):
-        seen = _seen(holdings, series)
+        seen = _seen(snapshot, series)
     n = asked.n or (seen.n if seen else ASSUMED)
     found = _contrasted(collection, n, seen.frequencies if seen else None, asked.level, asked.delta)
     return SeriesContrast(
@@ -107,7 +107,7 @@ def _series(holdings: Snapshot, series: Series, asked: ContrastQuery) -> SeriesC
         first=seen.span.first if seen else None,
         last=seen.span.last if seen else None,
         contrast=found,
-        twin=twin_of(holdings, series, asked.level),
+        twin=twin_of(snapshot, series, asked.level),
     )
 
 
@@ -126,29 +126,29 @@ class Seen:
     frequencies: tuple[float, ...] | None
 
 
-def _seen(holdings: Snapshot, series: Series) -> Seen | None:
+def _seen(snapshot: Snapshot, series: Series) -> Seen | None:
     sizes: dict[int, int] = {}
-    for cell, reports in holdings.store.sizes(series).items():
+    for cell, reports in snapshot.store.sizes(series).items():
         sizes[cell.period] = sizes.get(cell.period, 0) + reports
     if not sizes:
         return None
     period = max(sizes, key=lambda each: sizes[each])
-    span = stretch(series, range(period, period + 1), holdings.today)
-    return Seen(span, sizes[period], _frequencies(holdings, series, span))
+    span = time_range(series, range(period, period + 1), snapshot.today)
+    return Seen(span, sizes[period], _frequencies(snapshot, series, span))
 
 
-def _frequencies(holdings: Snapshot, series: Series, span: TimeRange) -> tuple[float, ...] | None:
+def _frequencies(snapshot: Snapshot, series: Series, span: TimeRange) -> tuple[float, ...] | None:
     collection = series.collection
     if collection.epsilon is None:  # true values: they are for releases alone
         return None
-    counters = counters_of(holdings, series, span.periods, range(collection.cells))
+    counters = counters_of(snapshot, series, span.periods, range(collection.cells))
     found = estimated(collection, counters)
     if isinstance(found, ShareEstimates):
         parts = [found.frequency] + ([found.absent.frequency] if found.absent else [])
         return tuple(np.clip(np.concatenate(parts), 0, 1).tolist())
     if not isinstance(found, BucketHistogram) or found.frequency is None:
         return None
-    if isinstance(collection.design, RangeTree):
+    if isinstance(collection.mechanism, RangeTree):
         return quarters(found.frequency)
     return tuple(found.frequency.tolist())
 

@@ -24,7 +24,7 @@ from .estimate_schema import EstimateResult, SeriesEstimate, TimeRangeEstimate
 from .numeric_results import Bounds, ranges_of, told_number
 from .segment_cells import cells
 from .snapshot import Snapshot
-from .time_ranges import TimeRange, covered, stretch, stretches
+from .time_ranges import TimeRange, covered, time_range, time_ranges
 from .uncounted import Beside
 
 NUMBER_ROWS = 600  # a curve, a histogram, quantiles
@@ -37,10 +37,10 @@ ONE_LOOK = (
 UNTESTED = "Reports of numbers are not tested for fakes: the band says what they could have moved."
 
 
-def estimate(holdings: Snapshot, name: str, asked: EstimateQuery) -> EstimateResult:
+def estimate(snapshot: Snapshot, name: str, asked: EstimateQuery) -> EstimateResult:
     """Return the answer to a question about a collection."""
-    noted = holdings.store.noted()
-    parts = [Part.of(holdings, each, asked) for each in chosen_series(holdings, name, asked)]
+    noted = snapshot.store.noted()
+    parts = [Part.of(snapshot, each, asked) for each in chosen_series(snapshot, name, asked)]
     rows = sum(part.rows for part in parts)
     if rows > MOST_ROWS:
         fix = f"{rows:,} figures, at most {MOST_ROWS:,}: ask for fewer values, days or series"
@@ -60,31 +60,31 @@ def estimate(holdings: Snapshot, name: str, asked: EstimateQuery) -> EstimateRes
     )
 
 
-def chosen_series(holdings: Snapshot, name: str, asked: EstimateQuery) -> list[Series]:
+def chosen_series(snapshot: Snapshot, name: str, asked: EstimateQuery) -> list[Series]:
     """Return the series that a question is about: those that are named, or all with answers.
 
     A series that the range does not touch, or that has no such segment or value, is left out; if
     none is left, the newest says why.
     """
-    series = holdings.local(name, asked.series)
+    series = snapshot.local(name, asked.series)
     refused: list[QueryError] = []
     fit: list[Series] = []
     for each in series:
         try:
-            _check(holdings, each, asked)
+            _check(snapshot, each, asked)
             fit.append(each)
         except QueryError as error:
             refused.append(error)
     if not fit:
         raise refused[0]
-    answered = [each for each in fit if holdings.reports(each)]
+    answered = [each for each in fit if snapshot.reports(each)]
     return fit if asked.series else answered or fit[:1]
 
 
-def _check(holdings: Snapshot, series: Series, asked: EstimateQuery) -> None:
+def _check(snapshot: Snapshot, series: Series, asked: EstimateQuery) -> None:
     """Refuse what has no meaning for a series."""
     collection = series.collection
-    stretches(series, periods_of(holdings, series, asked), asked.by, holdings.today)
+    time_ranges(series, periods_of(snapshot, series, asked), asked.by, snapshot.today)
     cells(collection, asked.segments)
     if asked.among is Denominator.ANSWERED and not hidden(collection):
         raise QueryError("among", "answered", "presence is public, so all of them answered: all")
@@ -109,14 +109,14 @@ def _check_number(collection: Collection, asked: EstimateQuery) -> None:
         raise QueryError("view", str(asked.view), "a number has the raw view alone: view=raw")
     if asked.page > 1:
         raise QueryError("page", asked.page, "a number has one page")
-    if asked.looks is LookCount.EVERY and not isinstance(collection.design, MeanMechanism):
+    if asked.looks is LookCount.EVERY and not isinstance(collection.mechanism, MeanMechanism):
         raise QueryError("looks", str(asked.looks), ONE_LOOK)
     ranges_of(collection, asked.values)
 
 
-def periods_of(holdings: Snapshot, series: Series, asked: EstimateQuery) -> range:
+def periods_of(snapshot: Snapshot, series: Series, asked: EstimateQuery) -> range:
     """Return the periods that a question covers, or refuse a range outside the campaign."""
-    found = covered(series, asked.first, asked.last, holdings.today)
+    found = covered(series, asked.first, asked.last, snapshot.today)
     if found is None:
         collection = series.collection
         outside = asked.first is not None and asked.first >= collection.until
@@ -128,18 +128,18 @@ def periods_of(holdings: Snapshot, series: Series, asked: EstimateQuery) -> rang
 
 
 def counters_of(
-    holdings: Snapshot, series: Series, periods: range, segments: Sequence[int]
+    snapshot: Snapshot, series: Series, periods: range, segments: Sequence[int]
 ) -> Counts:
     """Return the counters of some periods and cells together."""
     asked = [Cell(period, segment) for period in periods for segment in segments]
-    return holdings.store.counters(series, asked)
+    return snapshot.store.counters(series, asked)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """One series of an answer, with all that is read of it."""
 
-    holdings: Snapshot
+    snapshot: Snapshot
     series: Series
     asked: EstimateQuery
     whole: TimeRange
@@ -149,17 +149,17 @@ class Part:
     stand_out: int | None
 
     @classmethod
-    def of(cls, holdings: Snapshot, series: Series, asked: EstimateQuery) -> Part:
+    def of(cls, snapshot: Snapshot, series: Series, asked: EstimateQuery) -> Part:
         """Read what a question needs of a series. What is shown is chosen once, over all of it."""
-        periods = periods_of(holdings, series, asked)
-        counters = counters_of(holdings, series, periods, cells(series.collection, asked.segments))
+        periods = periods_of(snapshot, series, asked)
+        counters = counters_of(snapshot, series, periods, cells(series.collection, asked.segments))
         shown, stand_out = _shown(series.collection, counters, asked)
         return cls(
-            holdings,
+            snapshot,
             series,
             asked,
-            stretch(series, periods, holdings.today),
-            tuple(stretches(series, periods, asked.by, holdings.today)),
+            time_range(series, periods, snapshot.today),
+            tuple(time_ranges(series, periods, asked.by, snapshot.today)),
             counters,
             shown,
             stand_out,
@@ -196,7 +196,7 @@ class Part:
             suspicion=suspicion,
             unplaced=beside.unplaced(),
             losses=beside.losses(),
-            stretches=[self._stretch(each, beside) for each in self.cut],
+            time_ranges=[self._stretch(each, beside) for each in self.cut],
         )
 
     def _pages(self) -> tuple[int | None, int, int]:
@@ -237,7 +237,7 @@ class Part:
         if each.periods == self.whole.periods:
             return self.counters
         segments = cells(self.collection, self.asked.segments)
-        return counters_of(self.holdings, self.series, each.periods, segments)
+        return counters_of(self.snapshot, self.series, each.periods, segments)
 
 
 def _shown(
@@ -268,7 +268,7 @@ def page_of(collection: Collection, asked: EstimateQuery) -> Counts:
 
 def verdict_on(collection: Collection, counters: Counts) -> tuple[bool, str]:
     """Return whether the tests for fakes saw any, and what they say."""
-    if not isinstance(collection.design, SubsetSelection | ProjectiveGeometry):
+    if not isinstance(collection.mechanism, SubsetSelection | ProjectiveGeometry):
         return False, UNTESTED
     if not counters.any():
         return False, "There are no answers to test."

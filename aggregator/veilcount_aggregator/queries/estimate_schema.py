@@ -129,7 +129,7 @@ class SeriesEstimate(Struct):
     suspicion: Annotated[str, Meta(description="what the tests for fakes saw, and cannot see")]
     unplaced: Annotated[Counts, Meta(description="reports that were not counted, of no period")]
     losses: list[LossRow]
-    stretches: list[TimeRangeEstimate]
+    time_ranges: list[TimeRangeEstimate]
 
 
 class EstimateResult(Struct):

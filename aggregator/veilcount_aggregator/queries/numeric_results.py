@@ -40,7 +40,7 @@ class ToldNumber:
 
 def ranges_of(collection: Collection, words: Sequence[str]) -> list[Bounds]:
     """Return the ranges whose shares are asked for, or refuse them."""
-    if words and not isinstance(collection.design, RangeTree):
+    if words and not isinstance(collection.mechanism, RangeTree):
         raise QueryError(
             "values", list(words), 'only a number with measure = "ranges" tells shares: remove it'
         )
@@ -85,12 +85,12 @@ def evidence_of(
     """Return what the mean stands on; nothing before the first answer."""
     if isinstance(found, MeanEstimate):
         return found.evidence
-    design, domain = collection.design, collection.domain
+    mechanism, domain = collection.mechanism, collection.domain
     if found.frequency is None:
         return None
-    assert isinstance(design, DistributionMechanism | RangeTree)  # noqa: S101 - what has histograms
+    assert isinstance(mechanism, DistributionMechanism | RangeTree)  # noqa: S101 - what has histograms
     assert isinstance(domain, Number)  # noqa: S101 - likewise
-    return mean_of(design, domain, counters)
+    return mean_of(mechanism, domain, counters)
 
 
 def _mean(
@@ -114,7 +114,7 @@ def _range(found: RangeEstimator, bounds: Bounds, asked: EstimateQuery) -> Share
     if told.share is None:
         return ShareRow(value, None, None, told.low, told.high, 0.0, 1.0)
     source = found.source
-    evidence = share_between(source.design, source.domain, source.counters, bounds)
+    evidence = share_between(source.mechanism, source.domain, source.counters, bounds)
     fakes = band(evidence, asked.fakes)
     low, high = float(fakes.low[0]), float(fakes.high[0])
     return ShareRow(value, told.share, told.share * found.n, told.low, told.high, low, high)

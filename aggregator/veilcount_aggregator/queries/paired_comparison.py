@@ -27,7 +27,7 @@ from .estimate_query import EstimateQuery
 from .estimate_schema import MeanRow, Named, ShareRow
 from .json_encoding import decimal
 from .snapshot import Snapshot
-from .time_ranges import stretch
+from .time_ranges import time_range
 
 UNRELEASED = "Nothing that shows the same was released yet: a release is asked for, and paid for."
 SHARES = "Both as shares."
@@ -69,32 +69,32 @@ class PairedComparison(Struct, rename={"first": "from", "last": "to"}):
     rows: list[PairedRow]
 
 
-def twin_of(holdings: Snapshot, series: Series, level: float) -> PairedComparison | None:
+def twin_of(snapshot: Snapshot, series: Series, level: float) -> PairedComparison | None:
     """Return a collection beside its twin, over what was released last; None: it has none."""
-    other = _other(holdings, series)
+    other = _other(snapshot, series)
     if other is None:
         return None
     pair = (series, other) if series.collection.model is Model.LOCAL else (other, series)
-    return _view(holdings, *pair, level)
+    return _view(snapshot, *pair, level)
 
 
-def _other(holdings: Snapshot, series: Series) -> Series | None:
+def _other(snapshot: Snapshot, series: Series) -> Series | None:
     """Return the newest series of the twin that knows this one for its own."""
-    twins = holdings.catalogue.named.get(series.collection.twin or "", ())
+    twins = snapshot.catalogue.named.get(series.collection.twin or "", ())
     fit = (each for each in twins if each.collection.twin == series.collection.name)
     return next((each for each in fit if each.collection.model != series.collection.model), None)
 
 
-def _view(holdings: Snapshot, local: Series, central: Series, level: float) -> PairedComparison:
-    release = _last(holdings, central)
+def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> PairedComparison:
+    release = _last(snapshot, central)
     periods = range(local.collection.periods)
     if release is not None:
         periods = range(release.first_period, release.last_period + 1)
-    span = stretch(local, periods, holdings.today)
+    span = time_range(local, periods, snapshot.today)
     asked = EstimateQuery(
         first=span.first, last=span.last, level=level, series=(local.fingerprint,)
     )
-    found = estimate(holdings, local.collection.name, asked).series[0].stretches[0]
+    found = estimate(snapshot, local.collection.name, asked).series[0].time_ranges[0]
     figures = {} if release is None else _figures(central.collection, release)
     sides: list[tuple[Named | None, PairedFigure]] = [
         (row.value, _share(row)) for row in found.values
@@ -118,10 +118,10 @@ def _view(holdings: Snapshot, local: Series, central: Series, level: float) -> P
     )
 
 
-def _last(holdings: Snapshot, central: Series) -> Release | None:
+def _last(snapshot: Snapshot, central: Series) -> Release | None:
     """Return the newest release that says of the curator's half what the local half says."""
     wanted = "mean" if isinstance(central.collection.domain, Number) else "histogram"
-    kept = [Release.read(each.answer) for each in releases(holdings.store, central.fingerprint)]
+    kept = [Release.read(each.answer) for each in releases(snapshot.store, central.fingerprint)]
     return next((each for each in reversed(kept) if each.kind == wanted), None)
 
 

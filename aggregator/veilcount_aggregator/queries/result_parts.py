@@ -40,29 +40,29 @@ def split(answer: object) -> Iterator[Document]:
 
 
 def _parts_of_series(series: SeriesEstimate) -> Iterator[SeriesEstimate]:
-    stretches, rows = list[TimeRangeEstimate](), 0
-    for part in (part for each in series.stretches for part in _parts_of_stretch(each)):
-        stretches.append(part)
+    time_ranges, rows = list[TimeRangeEstimate](), 0
+    for part in (part for each in series.time_ranges for part in _parts_of_stretch(each)):
+        time_ranges.append(part)
         rows += _rows(part)
         if rows >= ROWS:
-            yield replace(series, stretches=stretches)
-            stretches, rows = [], 0
-    if stretches:
-        yield replace(series, stretches=stretches)
+            yield replace(series, time_ranges=time_ranges)
+            time_ranges, rows = [], 0
+    if time_ranges:
+        yield replace(series, time_ranges=time_ranges)
 
 
-def _rows(stretch: TimeRangeEstimate) -> int:
-    spread = stretch.spread
+def _rows(time_range: TimeRangeEstimate) -> int:
+    spread = time_range.spread
     curve = len(spread.buckets) + len(spread.curve) + len(spread.quantiles) if spread else 0
-    return len(stretch.values) + curve + 1
+    return len(time_range.values) + curve + 1
 
 
-def _parts_of_stretch(stretch: TimeRangeEstimate) -> Iterator[TimeRangeEstimate]:
+def _parts_of_stretch(time_range: TimeRangeEstimate) -> Iterator[TimeRangeEstimate]:
     """Yield its values in chunks; what stands behind the values comes with the last chunk."""
-    *first, last = list(_chunks(stretch.values)) or [[]]
+    *first, last = list(_chunks(time_range.values)) or [[]]
     for values in first:
-        yield replace(stretch, values=values, absent=None, mean=None, spread=None)
-    yield replace(stretch, values=last)
+        yield replace(time_range, values=values, absent=None, mean=None, spread=None)
+    yield replace(time_range, values=last)
 
 
 def _chunks(rows: list[Row]) -> Iterator[list[Row]]:
@@ -83,7 +83,7 @@ def column_names(answer: object) -> tuple[str, ...]:
 
 def _stretches(answer: EstimateResult) -> Iterator[TimeRangeEstimate]:
     for series in answer.series:
-        yield from series.stretches
+        yield from series.time_ranges
 
 
 def _named(names: tuple[str, ...], values: Iterator[Any]) -> tuple[str, ...]:

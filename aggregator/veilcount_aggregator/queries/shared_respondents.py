@@ -55,9 +55,9 @@ def correlation(
 
 
 def _persons(read: Read, found: ShareEstimates | MeanEstimate) -> Floats:
-    design, domain = read.series.collection.design, read.series.collection.domain
-    if isinstance(design, MeanMechanism) and isinstance(domain, Number):
-        return persons_variance_of_mean(design, domain, found.evidence)
+    mechanism, domain = read.series.collection.mechanism, read.series.collection.domain
+    if isinstance(mechanism, MeanMechanism) and isinstance(domain, Number):
+        return persons_variance_of_mean(mechanism, domain, found.evidence)
     return persons_variance(found.evidence)
 
 

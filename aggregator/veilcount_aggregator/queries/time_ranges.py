@@ -60,7 +60,7 @@ def covered(series: Series, first: date | None, last: date | None, today: date) 
     return range(low, max(low, min(high, newest)) + 1)
 
 
-def stretches(series: Series, among: range, by: GroupBy, today: date) -> list[TimeRange]:
+def time_ranges(series: Series, among: range, by: GroupBy, today: date) -> list[TimeRange]:
     """Return periods cut into stretches, the oldest first; a week counts where it begins."""
     collection = series.collection
     if by not in WIDER[collection.unit]:
@@ -71,16 +71,16 @@ def stretches(series: Series, among: range, by: GroupBy, today: date) -> list[Ti
             + " or ".join(WIDER[collection.unit]),
         )
     if by is GroupBy.ALL:
-        return [stretch(series, among, today)]
+        return [time_range(series, among, today)]
     unit = Unit(by)
     cut = groupby(
         among, lambda period: periods.number(unit, collection.start, _first(collection, period))
     )
     runs = [list(run) for _, run in cut]
-    return [stretch(series, range(run[0], run[-1] + 1), today) for run in runs]
+    return [time_range(series, range(run[0], run[-1] + 1), today) for run in runs]
 
 
-def stretch(series: Series, together: range, today: date) -> TimeRange:
+def time_range(series: Series, together: range, today: date) -> TimeRange:
     """Return periods as one stretch."""
     oldest, newest = series.taken(today)
     filling = not series.closed and max(together[0], oldest) <= min(together[-1], newest)

@@ -80,31 +80,33 @@ class Weighed:
         return self.low + self.span * figure
 
 
-def mean_of(design: DistributionMechanism | RangeTree, domain: Number, counters: Counts) -> Weighed:
+def mean_of(
+    mechanism: DistributionMechanism | RangeTree, domain: Number, counters: Counts
+) -> Weighed:
     """Return the evidence on the mean of a number that is measured by its spread."""
-    weights, squares = _weights(design, middles()), _squares(design)
+    weights, squares = _weights(mechanism, middles()), _squares(mechanism)
     fixed = float((squares @ counters)[0]) / int(counters.sum())
     return Weighed(counters, weights, fixed, float(domain.low), float(domain.high - domain.low))
 
 
 def share_between(
-    design: RangeTree, domain: Number, counters: Counts, bounds: tuple[float, float]
+    mechanism: RangeTree, domain: Number, counters: Counts, bounds: tuple[float, float]
 ) -> Weighed:
     """Return the evidence on the share between two bounds."""
     place = (np.array(bounds) - float(domain.low)) / float(domain.high - domain.low) * BUCKETS
     below, above = (np.clip(end - np.arange(BUCKETS), 0, 1) for end in (place[1], place[0]))
-    return Weighed(counters, _weights(design, below - above), 0.0)
+    return Weighed(counters, _weights(mechanism, below - above), 0.0)
 
 
-def _weights(design: DistributionMechanism | RangeTree, parts: Floats) -> Floats:
+def _weights(mechanism: DistributionMechanism | RangeTree, parts: Floats) -> Floats:
     """Return what each message says of a figure to which a number in a bucket gives its part."""
-    if isinstance(design, RangeTree):
-        return (parts @ weights_of(design))[np.newaxis]
-    return wave_of(design).decoded
+    if isinstance(mechanism, RangeTree):
+        return (parts @ weights_of(mechanism))[np.newaxis]
+    return wave_of(mechanism).decoded
 
 
-def _squares(design: DistributionMechanism | RangeTree) -> Floats:
+def _squares(mechanism: DistributionMechanism | RangeTree) -> Floats:
     """Return the unbiased estimate of a number's square that each message gives."""
-    if isinstance(design, RangeTree):
-        return _weights(design, middles() ** 2)
-    return wave_of(design).squares
+    if isinstance(mechanism, RangeTree):
+        return _weights(mechanism, middles() ** 2)
+    return wave_of(mechanism).squares

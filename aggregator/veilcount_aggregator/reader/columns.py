@@ -114,12 +114,12 @@ def _estimate(answer: Document) -> Iterator[Row]:
     }
     for series in answer["series"]:
         of_series = common | _of_series(series)
-        for stretch in series["stretches"]:
+        for time_range in series["time_ranges"]:
             of_stretch = of_series | {
-                name: stretch[name]
+                name: time_range[name]
                 for name in ("from", "to", "filling", "n", "contributions", "of")
             }
-            for row in _figures(stretch):
+            for row in _figures(time_range):
                 yield of_stretch | row
 
 
@@ -136,16 +136,16 @@ def _epsilons(epsilon: Document) -> Row:
     return {f"epsilon_{name}": epsilon[name] for name in ("event", "day", "user")}
 
 
-def _figures(stretch: Document) -> Iterator[Row]:
-    for row in stretch["values"]:
+def _figures(time_range: Document) -> Iterator[Row]:
+    for row in time_range["values"]:
         yield {"kind": "share", **row, **_valued(row["value"])}
-    if stretch["absent"]:
-        yield {"kind": "absent", **stretch["absent"]}
-    if stretch["mean"]:
-        mean = dict(stretch["mean"])
+    if time_range["absent"]:
+        yield {"kind": "absent", **time_range["absent"]}
+    if time_range["mean"]:
+        mean = dict(time_range["mean"])
         yield {"kind": "mean", "number": mean.pop("mean"), **mean}
-    if stretch["spread"]:
-        yield from _spread(stretch["spread"])
+    if time_range["spread"]:
+        yield from _spread(time_range["spread"])
 
 
 def _spread(spread: Document) -> Iterator[Row]:

@@ -137,7 +137,7 @@ class Estimate(Table):
 
     @property
     def _last(self) -> Mapping[str, Any]:
-        return dict(self._newest["stretches"][-1])
+        return dict(self._newest["time_ranges"][-1])
 
     def _column(self, name: str) -> Floats:
         rows = [self._last["mean"]] if self._last["mean"] else self._last["values"]

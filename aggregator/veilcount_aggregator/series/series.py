@@ -49,7 +49,7 @@ class Series:
     @property
     def counters(self) -> int:
         """How many counters its tallies have."""
-        return self.collection.design.counters
+        return self.collection.mechanism.counters
 
     def epoch(self, period: int) -> int:
         """Return the epoch of a period."""

@@ -23,13 +23,13 @@ def tally(collection: Collection, messages: Iterable[int] | Packed) -> Counters:
     One counter an input for subsets (how many reports support it), one a message otherwise.
     """
     rows = messages if isinstance(messages, np.ndarray) else _rows(collection, messages)
-    design = collection.design
-    if not isinstance(design, SubsetSelection) or design.w == 1:
-        return np.bincount(numbers(rows), minlength=design.counters).astype(np.int64)
-    supports = np.zeros(design.counters, np.int64)
+    mechanism = collection.mechanism
+    if not isinstance(mechanism, SubsetSelection) or mechanism.w == 1:
+        return np.bincount(numbers(rows), minlength=mechanism.counters).astype(np.int64)
+    supports = np.zeros(mechanism.counters, np.int64)
     step = max(1, BLOCK // collection.message_bytes)
     for first in range(0, len(rows), step):
-        supports += _supports(design, rows[first : first + step])
+        supports += _supports(mechanism, rows[first : first + step])
     return supports
 
 
@@ -38,8 +38,10 @@ def touched(collection: Collection, rows: Packed) -> tuple[list[int], list[int]]
 
     A tally without its zeros: where a design has millions of counters, a group touches a few.
     """
-    design = collection.design
-    if isinstance(design, SubsetSelection) and design.w > 1:  # one message touches many of few
+    mechanism = collection.mechanism
+    if (
+        isinstance(mechanism, SubsetSelection) and mechanism.w > 1
+    ):  # one message touches many of few
         counters = tally(collection, rows)
         places = np.flatnonzero(counters)
         return places.tolist(), counters[places].tolist()
@@ -49,8 +51,8 @@ def touched(collection: Collection, rows: Packed) -> tuple[list[int], list[int]]
 
 def only_places(collection: Collection, rows: Packed) -> NDArray[np.int64] | None:
     """Return the one counter that each message touches; None: its messages touch several."""
-    design = collection.design
-    return None if isinstance(design, SubsetSelection) and design.w > 1 else numbers(rows)
+    mechanism = collection.mechanism
+    return None if isinstance(mechanism, SubsetSelection) and mechanism.w > 1 else numbers(rows)
 
 
 def numbers(rows: Packed) -> NDArray[np.int64]:
@@ -61,14 +63,14 @@ def numbers(rows: Packed) -> NDArray[np.int64]:
     return found
 
 
-def _supports(design: SubsetSelection, rows: Packed) -> Counters:
-    bits = np.unpackbits(rows[:, ::-1], axis=1, count=design.bits, bitorder="little")
-    if design.masked:
+def _supports(mechanism: SubsetSelection, rows: Packed) -> Counters:
+    bits = np.unpackbits(rows[:, ::-1], axis=1, count=mechanism.bits, bitorder="little")
+    if mechanism.masked:
         supports: Counters = bits.sum(axis=0, dtype=np.int64)
         return supports
-    labels = bits.reshape(-1, design.label_bits)
-    weights = 1 << np.arange(design.label_bits, dtype=np.int32)  # an input is below 2^20
-    return np.bincount(labels @ weights, minlength=design.k).astype(np.int64)
+    labels = bits.reshape(-1, mechanism.label_bits)
+    weights = 1 << np.arange(mechanism.label_bits, dtype=np.int32)  # an input is below 2^20
+    return np.bincount(labels @ weights, minlength=mechanism.k).astype(np.int64)
 
 
 def _rows(collection: Collection, messages: Iterable[int]) -> Packed:

@@ -48,7 +48,10 @@ def create_app(
     app = Flask(__name__, static_folder=None)
     app.config.update(MAX_CONTENT_LENGTH=MOST_BODY, PROVIDE_AUTOMATIC_OPTIONS=False)
     app.url_map.merge_slashes = False  # a redirect would repeat the path, and no device follows one
-    authority, figures = Authenticator(aggregator, seconds), RequestMetrics(aggregator.notebook)
+    authority, figures = (
+        Authenticator(aggregator, seconds),
+        RequestMetrics(aggregator.service_counters),
+    )
     faults, gate = FaultLog(seconds), ComputationGate(partial(figures.unanalyzed, COMPUTING))
     app.register_blueprint(pseudonyms.doors(aggregator, authority))
     app.register_blueprint(collections.doors(aggregator, authority, gate))

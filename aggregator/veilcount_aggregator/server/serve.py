@@ -241,7 +241,7 @@ def _look() -> None:
 def _count_refusal(reason: str) -> None:
     """Count a request that the analysis process did not answer."""
     if app.opened is not None:
-        RequestMetrics(app.opened.aggregator.notebook).unanalyzed(reason)
+        RequestMetrics(app.opened.aggregator.service_counters).unanalyzed(reason)
 
 
 def _open() -> None:

@@ -86,7 +86,7 @@ def tally_bytes(counters: int) -> int:
 def worst_case(collection: Collection, shards: int = 1) -> int:
     """Return what a definition's counters take at most: every period, every cell, every shard."""
     tallies = collection.periods * collection.cells * shards
-    return tallies * tally_bytes(collection.design.counters)
+    return tallies * tally_bytes(collection.mechanism.counters)
 
 
 def series_cap(limit: int) -> int:

@@ -21,20 +21,20 @@ SPACED = (4 * 3600.0, 2 * 86_400.0, 7 * 86_400.0)
 GRAIN = 1000
 
 
-def delay(failures: int, coins: RandomSource) -> float:
+def delay(failures: int, randomness: RandomSource) -> float:
     """Return how many seconds to wait after so many failures in a row."""
     ceiling = min(FIRST * (1 << min(failures - 1, 30)), LONGEST)
-    return ceiling * coins.below(GRAIN + 1) / GRAIN
+    return ceiling * randomness.below(GRAIN + 1) / GRAIN
 
 
-def spaced(attempts: int, coins: RandomSource) -> float:
+def spaced(attempts: int, randomness: RandomSource) -> float:
     """Return how many seconds to wait after so many attempts of which the server has read the body.
 
     Each tells it an instant at which the device ran, and a few instants tell a device from others.
     So a server that counts nothing receives a row three or four times in a week, not every hour.
     """
     ceiling = SPACED[min(max(attempts, 1), len(SPACED)) - 1]
-    return ceiling * coins.below(GRAIN + 1) / GRAIN
+    return ceiling * randomness.below(GRAIN + 1) / GRAIN
 
 
 def asked(header: str | None, now: float) -> float:

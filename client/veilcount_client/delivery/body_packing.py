@@ -22,13 +22,17 @@ SIZES = (1 << 10, 1 << 12, 1 << 14)  # of bodies; longer ones are multiples of t
 Row = tuple[bytes, str, bytes]  # person, series, pseudonym
 
 
-def row_of(parcel: QueuedReport) -> Row:
+def row_of(queued_report: QueuedReport) -> Row:
     """Return whose row at the aggregator a report belongs to."""
-    return parcel.person, parcel.report.fingerprint, parcel.report.pseudonym
+    return queued_report.person, queued_report.report.fingerprint, queued_report.report.pseudonym
 
 
 def bodies(
-    parcels: list[QueuedReport], coins: RandomSource, *, persons: bool, keyed: bool = True
+    queued_reports: list[QueuedReport],
+    randomness: RandomSource,
+    *,
+    persons: bool,
+    keyed: bool = True,
 ) -> list[list[QueuedReport]]:
     """Return parcels as bodies: one pseudonym each, or, of many persons, at most one of each.
 
@@ -36,14 +40,14 @@ def bodies(
     """
     most_rows = MOST_IN_BODY if keyed else OPEN_BODY_PSEUDONYMS
     rows: dict[Row, list[QueuedReport]] = defaultdict(list)
-    for parcel in parcels:
-        rows[row_of(parcel)].append(parcel)
+    for queued_report in queued_reports:
+        rows[row_of(queued_report)].append(queued_report)
     pieces = [
         row[first : first + MOST_IN_BODY]
         for row in rows.values()
         for first in range(0, len(row), MOST_IN_BODY)
     ]
-    shuffled = coins.shuffled(pieces)
+    shuffled = randomness.shuffled(pieces)
     if not persons:
         return shuffled
     mixed: list[list[QueuedReport]] = []
@@ -62,7 +66,7 @@ def bodies(
         mixed[place] += row
         held[place] += 1
         turn[person] = place + 1
-    return [coins.shuffled(body) for body in mixed]
+    return [randomness.shuffled(body) for body in mixed]
 
 
 def pack(reports: Iterable[Report], *, test: bool) -> bytes:

@@ -22,9 +22,9 @@ FURTHEST = 8 * 86_400.0  # further ahead than any failure puts a report off
 class RowBackoff:
     """Remembers which rows wait, and how often in succession nobody can have read their reports."""
 
-    def __init__(self, coins: RandomSource, *, persons: bool) -> None:
+    def __init__(self, randomness: RandomSource, *, persons: bool) -> None:
         """Begin with no row waiting."""
-        self._coins, self._persons = coins, persons
+        self._coins, self._persons = randomness, persons
         self.after_fork()
 
     def after_fork(self) -> None:
@@ -34,15 +34,15 @@ class RowBackoff:
         self._unsent: dict[Row, int] = {}
 
     def fail(
-        self, parcels: Iterable[QueuedReport], now: float, after: float, *, seen: bool
+        self, queued_reports: Iterable[QueuedReport], now: float, after: float, *, seen: bool
     ) -> dict[int, float]:
         """Return when each of these reports, which did not get through, is tried again.
 
         The rows of one body of many persons stay together: they are of as many persons.
         """
         rows: dict[Row | None, list[QueuedReport]] = defaultdict(list)
-        for parcel in parcels:
-            rows[None if self._persons else row_of(parcel)].append(parcel)
+        for queued_report in queued_reports:
+            rows[None if self._persons else row_of(queued_report)].append(queued_report)
         times: dict[int, float] = {}
         for row, those in rows.items():
             due = now + after + self._wait(row, max(each.tries for each in those), seen=seen)
@@ -52,19 +52,19 @@ class RowBackoff:
                     self._due[row] = due
         return times
 
-    def succeed(self, parcels: Iterable[QueuedReport]) -> None:
+    def succeed(self, queued_reports: Iterable[QueuedReport]) -> None:
         """Forget the failures of rows that got through."""
         with self._lock:
-            for row in {row_of(parcel) for parcel in parcels}:
+            for row in {row_of(queued_report) for queued_report in queued_reports}:
                 self._due.pop(row, None)
                 self._unsent.pop(row, None)
 
-    def waiting(self, parcels: Iterable[QueuedReport], now: float) -> dict[int, float]:
+    def waiting(self, queued_reports: Iterable[QueuedReport], now: float) -> dict[int, float]:
         """Return those of these reports whose row waits, each with the row's time."""
         with self._lock:
             # A time beyond any was set by a clock that was ahead.
             self._due = {row: due for row, due in self._due.items() if 0 < due - now <= FURTHEST}
-            rows = {each.number: row_of(each) for each in parcels}
+            rows = {each.number: row_of(each) for each in queued_reports}
             return {number: self._due[row] for number, row in rows.items() if row in self._due}
 
     def _wait(self, row: Row | None, attempts: int, *, seen: bool) -> float:

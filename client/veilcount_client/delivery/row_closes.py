@@ -25,10 +25,10 @@ class RowCloses:
     """Decides which rows are to be closed now, and keeps which were."""
 
     def __init__(
-        self, state: State, coins: RandomSource, now: Callable[[], float], *, hurried: bool
+        self, state: State, randomness: RandomSource, now: Callable[[], float], *, hurried: bool
     ) -> None:
         """Look at nothing yet. Hurried, in development: close each at once."""
-        self._state, self._coins, self._now = state, coins, now
+        self._state, self._coins, self._now = state, randomness, now
         self._hurried = hurried
 
     def next_due(self) -> float | None:

@@ -72,7 +72,7 @@ class Body:
     """Reports that leave together, and the outbox that they came from."""
 
     outbox: Outbox
-    parcels: list[QueuedReport]
+    queued_reports: list[QueuedReport]
     leased_until: float
 
 
@@ -83,7 +83,7 @@ class Uploader:
     state: State
     answers: Recorder
     transport: Transport
-    coins: RandomSource
+    randomness: RandomSource
     collections: Mapping[str, Collection]
     now: Callable[[], float]
     persons: bool = False
@@ -112,10 +112,10 @@ class Uploader:
             self.answers.outbox.count,
             persons=self.persons,
         )
-        self._backoff = RowBackoff(self.coins, persons=self.persons)
+        self._backoff = RowBackoff(self.randomness, persons=self.persons)
         self._closed = closed(self.state, self._series)  # series that some row was closed of
         hurried = not self.answers.jitter
-        self._row_closes = RowCloses(self.state, self.coins, self.now, hurried=hurried)
+        self._row_closes = RowCloses(self.state, self.randomness, self.now, hurried=hurried)
 
     def run(self, *, hurry: bool = False, leaving: bool = False) -> None:
         """Do what is due now. Hurry: send all that may leave; leaving: all that is in memory."""
@@ -152,7 +152,7 @@ class Uploader:
     def later(self, start: float, longest: float | None = None) -> float:
         """Return an instant within the jitter of another, independent of all others."""
         longest = self.answers.jitter if longest is None else longest
-        return start + longest * self.coins.below(GRAIN) / GRAIN
+        return start + longest * self.randomness.below(GRAIN) / GRAIN
 
     # -- times ---------------------------------------------------------------------------------
 
@@ -184,17 +184,24 @@ class Uploader:
             outbox.reschedule({number: self.later(now, jitter) for number in late})
 
     def _put_back(
-        self, outbox: Outbox, parcels: list[QueuedReport], after: float = 0.0, *, seen: bool = True
+        self,
+        outbox: Outbox,
+        queued_reports: list[QueuedReport],
+        after: float = 0.0,
+        *,
+        seen: bool = True,
     ) -> None:
         """Give what did not get through another time."""
-        times = self._backoff.fail(parcels, self.now(), after, seen=seen)
+        times = self._backoff.fail(queued_reports, self.now(), after, seen=seen)
         outbox.reschedule(times, unsent=not seen)
 
-    def _ready(self, outbox: Outbox, parcels: list[QueuedReport], now: float) -> list[QueuedReport]:
+    def _ready(
+        self, outbox: Outbox, queued_reports: list[QueuedReport], now: float
+    ) -> list[QueuedReport]:
         """Return what is not of a row that waits to be tried again; that waits with its row."""
-        waiting = self._backoff.waiting(parcels, now)
+        waiting = self._backoff.waiting(queued_reports, now)
         outbox.reschedule(waiting, unsent=True)
-        return [each for each in parcels if each.number not in waiting]
+        return [each for each in queued_reports if each.number not in waiting]
 
     # -- sending -------------------------------------------------------------------------------
 
@@ -206,12 +213,14 @@ class Uploader:
                 return
             if len(self.under_way) > MOST_THREADS:
                 return  # nothing would be sent soon: another round leases it
-            parcels = outbox.lease(now, now + LEASE, MOST_LEASED, hurry=hurry)
+            queued_reports = outbox.lease(now, now + LEASE, MOST_LEASED, hurry=hurry)
             if not hurry:
-                parcels = self._ready(outbox, parcels, now)
+                queued_reports = self._ready(outbox, queued_reports, now)
             begun = [
                 Body(outbox, each, now + LEASE)
-                for each in bodies(parcels, self.coins, persons=self.persons, keyed=self.keyed)
+                for each in bodies(
+                    queued_reports, self.randomness, persons=self.persons, keyed=self.keyed
+                )
             ]
             self.under_way += begun
         for body in begun:
@@ -231,14 +240,14 @@ class Uploader:
 
     def _deliver(self, body: Body) -> None:
         """Send a body and write down what became of it."""
-        parcels = self._without_closed(body)
-        if not parcels:
+        queued_reports = self._without_closed(body)
+        if not queued_reports:
             return
-        outcome = self._send([parcel.report for parcel in parcels])
+        outcome = self._send([queued_report.report for queued_report in queued_reports])
         if isinstance(outcome, Later):
-            self._put_back(body.outbox, parcels, outcome.seconds, seen=outcome.seen)
+            self._put_back(body.outbox, queued_reports, outcome.seconds, seen=outcome.seen)
         else:
-            self._settle(body.outbox, parcels, outcome)
+            self._settle(body.outbox, queued_reports, outcome)
 
     def _send(self, reports: list[Report]) -> Outcome:
         outcome = self.transport.send(pack(reports, test=self.test), len(reports))
@@ -248,36 +257,44 @@ class Uploader:
         return outcome
 
     def _settle(
-        self, outbox: Outbox, parcels: list[QueuedReport], outcome: Delivered | Refused
+        self, outbox: Outbox, queued_reports: list[QueuedReport], outcome: Delivered | Refused
     ) -> None:
         """Write down what became of a body."""
-        verdicts = _verdicts(outcome, len(parcels))
-        pairs = list(zip(parcels, verdicts, strict=True))
-        self._keep_closed(parcel for parcel, verdict in pairs if verdict is Verdict.CLOSED)
+        verdicts = _verdicts(outcome, len(queued_reports))
+        pairs = list(zip(queued_reports, verdicts, strict=True))
+        self._keep_closed(
+            queued_report for queued_report, verdict in pairs if verdict is Verdict.CLOSED
+        )
         with self._lock:
             self.refused += sum(verdict.dropped for verdict in verdicts)
         outbox.settle(
-            [parcel.number for parcel, verdict in pairs if verdict.delivered],
-            {parcel.number: Loss(verdict) for parcel, verdict in pairs if verdict.dropped},
+            [queued_report.number for queued_report, verdict in pairs if verdict.delivered],
+            {
+                queued_report.number: Loss(verdict)
+                for queued_report, verdict in pairs
+                if verdict.dropped
+            },
         )
         self.answers.write_losses()
-        self._backoff.succeed(parcels)
-        self._put_back(outbox, [parcel for parcel, verdict in pairs if verdict.retry])
+        self._backoff.succeed(queued_reports)
+        self._put_back(outbox, [queued_report for queued_report, verdict in pairs if verdict.retry])
 
     # -- rows that the aggregator has closed ---------------------------------------------------
 
-    def _keep_closed(self, parcels: Iterable[QueuedReport]) -> None:
+    def _keep_closed(self, queued_reports: Iterable[QueuedReport]) -> None:
         """Keep which rows were closed: before their reports are off the outbox.
 
         Cut in between, the closing is kept and the report is dropped by the next process; the other
         way round the next process would draw again. No other row of the collection is touched: a
         server that closes one pseudonym would know the person's others by their silence.
         """
-        for (person, series, _), parcel in {row_of(each): each for each in parcels}.items():
+        for (person, series, _), queued_report in {
+            row_of(each): each for each in queued_reports
+        }.items():
             if series not in self._closed:
                 keep_closed(self.state, series)
                 self._closed.add(series)
-            through = self._last_period(parcel.report)
+            through = self._last_period(queued_report.report)
             if through is not None:
                 self.state.close_row(person, series, through)
 
@@ -291,16 +308,18 @@ class Uploader:
 
     def _without_closed(self, body: Body) -> list[QueuedReport]:
         """Drop what is of a closed row, as the aggregator would; return the rest."""
-        over = [parcel for parcel in body.parcels if self._is_closed(parcel)]
+        over = [
+            queued_report for queued_report in body.queued_reports if self._is_closed(queued_report)
+        ]
         if over:
             self._settle(body.outbox, over, Delivered((Verdict.CLOSED,) * len(over)))
-        return [parcel for parcel in body.parcels if parcel not in over]
+        return [queued_report for queued_report in body.queued_reports if queued_report not in over]
 
-    def _is_closed(self, parcel: QueuedReport) -> bool:
-        if parcel.report.fingerprint not in self._closed:
+    def _is_closed(self, queued_report: QueuedReport) -> bool:
+        if queued_report.report.fingerprint not in self._closed:
             return False
-        used = self.state.used(parcel.person, parcel.report.fingerprint)
-        return used == (self._last_period(parcel.report), ROW_CLOSED)
+        used = self.state.used(queued_report.person, queued_report.report.fingerprint)
+        return used == (self._last_period(queued_report.report), ROW_CLOSED)
 
     # -- what ends under way -------------------------------------------------------------------
 
@@ -308,7 +327,9 @@ class Uploader:
         """Let no report of a person leave that has not left yet."""
         with self._lock:
             for body in self.under_way:
-                body.parcels = [each for each in body.parcels if each.person != person]
+                body.queued_reports = [
+                    each for each in body.queued_reports if each.person != person
+                ]
 
     def let_go(self) -> None:
         """Give back what is under way: whoever comes next need not wait for the lease to end.
@@ -319,10 +340,12 @@ class Uploader:
             self.leaving = True
             begun, self.under_way = self.under_way, []
         for outbox, _ in self._outboxes():
-            parcels = [each for body in begun if body.outbox is outbox for each in body.parcels]
-            if parcels:
+            queued_reports = [
+                each for body in begun if body.outbox is outbox for each in body.queued_reports
+            ]
+            if queued_reports:
                 now = self.now()
-                outbox.reschedule({each.number: self.later(now) for each in parcels})
+                outbox.reschedule({each.number: self.later(now) for each in queued_reports})
 
     def after_fork(self) -> None:
         """In a forked child: what is under way is the parent's."""

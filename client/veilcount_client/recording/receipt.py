@@ -130,7 +130,7 @@ class ReportExample:
     """What a report of a collection looks like, and by which law its message is drawn."""
 
     collection: str
-    design: Mapping[str, Any]
+    mechanism: Mapping[str, Any]
     message_bits: int
     message_bytes: int
     dummy: str  # of a fixed message that nobody recorded
@@ -189,10 +189,10 @@ def _totals(
 
 def example(collection: Collection) -> ReportExample:
     """Return the format and the law of a collection's reports."""
-    dummy = next(m for m in range(1 << collection.message_bits) if collection.design.valid(m))
+    dummy = next(m for m in range(1 << collection.message_bits) if collection.mechanism.valid(m))
     return ReportExample(
         collection.name,
-        collection.design.canonical(),
+        collection.mechanism.canonical(),
         collection.message_bits,
         collection.message_bytes,
         collection.pack(dummy).hex(),
@@ -244,31 +244,32 @@ def _told(collection: Collection, sent: SentReport) -> dict[str, Any]:
 
 def _says(collection: Collection, packed: bytes) -> str:
     """Return a randomized answer as a person can read it."""
-    design, message = collection.design, collection.unpack(packed)
-    if not isinstance(design, SubsetSelection):
-        return f"randomized answer {message} of {design.messages}"
-    labels = list(getattr(collection.domain, "labels", range(design.k)))
+    mechanism, message = collection.mechanism, collection.unpack(packed)
+    if not isinstance(mechanism, SubsetSelection):
+        return f"randomized answer {message} of {mechanism.messages}"
+    labels = list(getattr(collection.domain, "labels", range(mechanism.k)))
     if collection.presence is Presence.HIDDEN:
         labels.append("absent")
-    return "randomized answer " + " or ".join(str(labels[x]) for x in design.members(message))
+    return "randomized answer " + " or ".join(str(labels[x]) for x in mechanism.members(message))
 
 
 def _law(collection: Collection) -> str:
-    design = collection.design
+    mechanism = collection.mechanism
     if collection.model is Model.CENTRAL:
         return "the true value itself, for a trusted curator"
-    if isinstance(design, SubsetSelection | ProjectiveGeometry):
+    if isinstance(mechanism, SubsetSelection | ProjectiveGeometry):
         return (
-            f"holds the true value with probability {float(design.P):.6f}, any given other value"
-            f" with {float(design.Q):.6f}"
+            f"holds the true value with probability {float(mechanism.P):.6f}, any given other value"
+            f" with {float(mechanism.Q):.6f}"
         )
-    if isinstance(design, RangeTree):
+    if isinstance(mechanism, RangeTree):
         return (
-            f"names a node of a tree over {design.inputs} stretches of the range, on one of"
-            f" {len(design.levels)} levels drawn beforehand: by that level's own randomizer"
+            f"names a node of a tree over {mechanism.inputs} stretches of the range, on one of"
+            f" {len(mechanism.levels)} levels drawn beforehand: by that level's own randomizer"
         )
-    assert isinstance(design, MeanMechanism | DistributionMechanism)  # noqa: S101 - the other two
+    assert isinstance(mechanism, MeanMechanism | DistributionMechanism)  # noqa: S101 - the other two
     return (
-        f"lies in the true value's window of {design.window.width} of {design.messages} levels"
-        f" with probability {float(design.P):.6f}"
+        f"lies in the true value's window of {mechanism.window.width}"
+        f" of {mechanism.messages} levels"
+        f" with probability {float(mechanism.P):.6f}"
     )

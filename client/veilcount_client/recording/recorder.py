@@ -78,7 +78,7 @@ class Recorder:
     """Turns records into stored reports."""
 
     state: State
-    coins: RandomSource
+    randomness: RandomSource
     claims: Mapping[str, Claim]
     jitter: float
     uncapped: bool = False
@@ -359,7 +359,7 @@ class Recorder:
             fingerprint=collection.fingerprint,
             period=period,
             segment=answer.segment,
-            pseudonym=schedule.pseudonym(person.secret, collection, period, self.coins),
+            pseudonym=schedule.pseudonym(person.secret, collection, period, self.randomness),
             slot=schedule.slot(person.secret, collection, period, number),
             message=collection.pack(self._message(answer)),
         )
@@ -395,7 +395,7 @@ class Recorder:
         A hidden one leaves in the minute after the one in which its absence would be drawn: both
         are stored before, and the odd second tells neither which it is nor how the clock is off.
         """
-        share = self.coins.below(JITTER_GRAIN) / JITTER_GRAIN
+        share = self.randomness.below(JITTER_GRAIN) / JITTER_GRAIN
         if answer.collection.presence is Presence.HIDDEN:
             leaves = self._instants(answer)[number] + MINUTE * (1 + share)
             return leaves, leaves
@@ -406,10 +406,10 @@ class Recorder:
 
     def _message(self, answer: _Answer) -> int:
         if answer.absent:
-            return answer.collection.randomize_absent(self.coins)
+            return answer.collection.randomize_absent(self.randomness)
         if answer.collection.model is Model.CENTRAL:
-            return answer.collection.reveal(answer.value, self.coins)
-        return answer.collection.randomize(answer.value, self.coins)
+            return answer.collection.reveal(answer.value, self.randomness)
+        return answer.collection.randomize(answer.value, self.randomness)
 
 
 def _next_answer(used: tuple[int, int], answer: _Answer) -> int | None:

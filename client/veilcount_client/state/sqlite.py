@@ -163,7 +163,7 @@ class SqliteState(SqliteFile):
             taken = [_parcel(row) for row in rows.fetchall()]
             database.executemany(
                 "update report set leased = ?, tries = tries + 1 where number = ?",
-                [(until, parcel.number) for parcel in taken],
+                [(until, queued_report.number) for queued_report in taken],
             )
         return taken
 

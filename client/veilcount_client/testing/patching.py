@@ -67,11 +67,11 @@ def places(directory: str) -> Replacement:
 
 
 @contextmanager
-def secrets(coins: RandomSource) -> Iterator[None]:
+def secrets(randomness: RandomSource) -> Iterator[None]:
     """Make every person's secret from these coins: who answers when is the same in each run."""
 
     def drawn(size: int) -> bytes:
-        return b"".join(coins.word().to_bytes(8, "big") for _ in range(size // 8))
+        return b"".join(randomness.word().to_bytes(8, "big") for _ in range(size // 8))
 
     with patch.object(state_secrets, "random_bytes", drawn):
         yield

@@ -30,7 +30,7 @@ def form(collection: Collection) -> dict[str, Any]:
         "name": collection.name,
         "domain": collection.domain.canonical(),
         "measure": collection.measure,
-        "mechanism": collection.design.canonical(),
+        "mechanism": collection.mechanism.canonical(),
         "model": collection.model,
         "epsilon": _fraction(collection.epsilon),
         "budget": _fraction(collection.budget),

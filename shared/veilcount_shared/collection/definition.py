@@ -126,14 +126,14 @@ class Collection:
     # -- the design ----------------------------------------------------------------------------
 
     @cached_property
-    def design(self) -> Mechanism:
+    def mechanism(self) -> Mechanism:
         """The randomizer; for a trusted curator, none."""
         if self.model is Model.CENTRAL:
             return Identity(self.inputs)
         if isinstance(self.domain, Number):
             assert self.measure is not None, "rules.check has required it"  # noqa: S101 - told to the type checker
             return _BY_MEASURE[self.measure].at(self.unit_epsilon)
-        return plan(self.inputs, self.unit_epsilon).design
+        return plan(self.inputs, self.unit_epsilon).mechanism
 
     @property
     def inputs(self) -> int:
@@ -145,31 +145,31 @@ class Collection:
     @cached_property
     def message_bits(self) -> int:
         """A message lies below 2 ** message_bits."""
-        return self.design.bits
+        return self.mechanism.bits
 
     @property
     def message_bytes(self) -> int:
         """The fixed width of a message on the wire."""
         return -(-self.message_bits // 8)
 
-    def randomize(self, value: object, coins: RandomSource) -> int:
+    def randomize(self, value: object, randomness: RandomSource) -> int:
         """Return the message of any value whatever: epsilon-LDP, and never an error."""
-        return self._randomizer.randomize(self.domain.input(value, coins), coins)
+        return self._randomizer.randomize(self.domain.input(value, randomness), randomness)
 
-    def randomize_absent(self, coins: RandomSource) -> int:
+    def randomize_absent(self, randomness: RandomSource) -> int:
         """Return the message of a period without a record, where presence is hidden."""
         if self.presence is not Presence.HIDDEN:
             raise TrueValueRefused(self.name, "presence is public: a period without a record is")
-        return self._randomizer.randomize(self.inputs - 1, coins)
+        return self._randomizer.randomize(self.inputs - 1, randomness)
 
-    def reveal(self, value: object, coins: RandomSource) -> int:
+    def reveal(self, value: object, randomness: RandomSource) -> int:
         """Return the true value's message, for a trusted curator and nobody else."""
-        if not isinstance(self.design, Identity):
+        if not isinstance(self.mechanism, Identity):
             raise TrueValueRefused(self.name, "the model is local: use randomize()")
-        place = self.domain.input(value, coins)
+        place = self.domain.input(value, randomness)
         if isinstance(self.domain, Number):  # from the grid to the nearest integer of the range
             place = (place * (self.inputs - 1) + (1 << GRID_BITS - 1)) >> GRID_BITS
-        return self.design.reveal(place)
+        return self.mechanism.reveal(place)
 
     def pack(self, message: int) -> bytes:
         """Return the message at its fixed width, the highest byte first."""
@@ -178,7 +178,7 @@ class Collection:
     def unpack(self, packed: bytes) -> int:
         """Return the message, or refuse what is none."""
         message = int.from_bytes(packed, "big")
-        if len(packed) != self.message_bytes or not self.design.valid(message):
+        if len(packed) != self.message_bytes or not self.mechanism.valid(message):
             raise MessageOutOfRange(
                 f"message: give {self.message_bytes} bytes that are a message of this design"
             )
@@ -188,9 +188,9 @@ class Collection:
     def _randomizer(
         self,
     ) -> SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism | RangeTree:
-        if isinstance(self.design, Identity):
+        if isinstance(self.mechanism, Identity):
             raise TrueValueRefused(self.name, "the model is central: use reveal()")
-        return self.design
+        return self.mechanism
 
     # -- periods, slots, segments --------------------------------------------------------------
 

@@ -59,9 +59,9 @@ def _spends_much(collection: Collection) -> Iterator[Remark]:
 
 def _sees_little(collection: Collection, answers: int) -> Iterator[Remark]:
     """Compare the predicted margin with what the domain needs: its values' average share."""
-    design = collection.design
-    if isinstance(design, SubsetSelection | ProjectiveGeometry):
-        margin = _margin(design, answers)
+    mechanism = collection.mechanism
+    if isinstance(mechanism, SubsetSelection | ProjectiveGeometry):
+        margin = _margin(mechanism, answers)
         if margin > 1 / collection.inputs:
             yield Remark(
                 "epsilon",
@@ -69,17 +69,17 @@ def _sees_little(collection: Collection, answers: int) -> Iterator[Remark]:
                 f" average share of {collection.inputs:,} values: fewer values, more answers or a"
                 " larger epsilon, or look only at the most common values",
             )
-    elif isinstance(design, MeanMechanism):
-        margin = Z95 * sqrt(design.variance / answers) / 2
+    elif isinstance(mechanism, MeanMechanism):
+        margin = Z95 * sqrt(mechanism.variance / answers) / 2
         if margin > 1 / 10:
             yield Remark(
                 "epsilon",
                 f"with {answers:,} answers the mean is known to +/- {margin:.0%} of the range: a"
                 " narrower range, more answers or a larger epsilon",
             )
-    elif isinstance(design, RangeTree):
-        top = design.levels[0]  # its nodes are quarters; a level has its share of the answers
-        margin = _margin(top, answers / len(design.levels))
+    elif isinstance(mechanism, RangeTree):
+        top = mechanism.levels[0]  # its nodes are quarters; a level has its share of the answers
+        margin = _margin(top, answers / len(mechanism.levels))
         if margin > 1 / 10:
             yield Remark(
                 "epsilon",
@@ -88,9 +88,9 @@ def _sees_little(collection: Collection, answers: int) -> Iterator[Remark]:
             )
 
 
-def _margin(design: SubsetSelection | ProjectiveGeometry, answers: float) -> float:
+def _margin(mechanism: SubsetSelection | ProjectiveGeometry, answers: float) -> float:
     """Return half the interval of a share near 0."""
-    p, q = design.P, design.Q
+    p, q = mechanism.P, mechanism.Q
     return Z95 * sqrt(q * (1 - q) / answers) / float(p - q)
 
 

@@ -121,16 +121,16 @@ class MeanMechanism:
         worst = max(_top(one, two) for one, two in pairwise(points))
         return worst / half**2
 
-    def randomize(self, grid: int, coins: RandomSource) -> int:
+    def randomize(self, grid: int, randomness: RandomSource) -> int:
         """Return the message of a point of the number's grid."""
-        return self.window.randomize(self.start(grid, coins), coins)
+        return self.window.randomize(self.start(grid, randomness), randomness)
 
-    def start(self, grid: int, coins: RandomSource) -> int:
+    def start(self, grid: int, randomness: RandomSource) -> int:
         """Round the grid point to a start: up with exactly the probability that keeps the mean."""
         ends = self._ends
         place = grid * (ends[-1] // GRID)
         start = min(bisect_right(ends, place), len(ends) - 1) - 1
-        return start + coins.bernoulli(place - ends[start], ends[start + 1] - ends[start])
+        return start + randomness.bernoulli(place - ends[start], ends[start + 1] - ends[start])
 
     def valid(self, message: int) -> bool:
         """Whether this is a message at all."""

@@ -80,7 +80,7 @@ class ProjectiveGeometry:
         outside = Fraction(self.owned - self.shared, self.messages - self.owned)
         return self.P * inside + (1 - self.P) * outside
 
-    def randomize(self, x: int, coins: RandomSource) -> int:
+    def randomize(self, x: int, randomness: RandomSource) -> int:
         """Return the message of input x, with two draws and no rejection of a hyperplane.
 
         Let i be x's pivot. The normals u with <u, x> = 0 are fixed by their t-1 other coordinates,
@@ -90,11 +90,11 @@ class ProjectiveGeometry:
         q, size = self.q, self.t
         point = self.point(x)
         pivot = point.index(1)
-        if coins.bernoulli(self.a):
-            normal = self.point(coins.below(self.owned), size - 1)
+        if randomness.bernoulli(self.a):
+            normal = self.point(randomness.below(self.owned), size - 1)
             wanted = 0
         else:
-            normal = _digits(coins.below(q ** (size - 1)), q, size - 1)
+            normal = _digits(randomness.below(q ** (size - 1)), q, size - 1)
             wanted = 1
         normal.insert(pivot, 0)
         product = self._field.minus_dot(normal, point)

@@ -87,11 +87,11 @@ class RangeTree:
         """Return the node of a level that holds a bucket."""
         return bucket >> BUCKET_BITS - LEVEL_BITS[level]
 
-    def randomize(self, grid: int, coins: RandomSource) -> int:
+    def randomize(self, grid: int, randomness: RandomSource) -> int:
         """Return the message of a point of the number's grid."""
-        level = coins.below(len(self.levels))
+        level = randomness.below(len(self.levels))
         node = self.node(level, self.bucket(grid))
-        return self.starts[level] + self.levels[level].randomize(node, coins)
+        return self.starts[level] + self.levels[level].randomize(node, randomness)
 
     def level(self, message: int) -> int:
         """Return the level that a message is of."""
@@ -100,10 +100,12 @@ class RangeTree:
     def supports(self, message: int, bucket: int) -> bool:
         """Whether the message's level owns it to the bucket's node: sends it more likely so."""
         level = self.level(message)
-        design, node = self.levels[level], self.node(level, bucket)
+        mechanism, node = self.levels[level], self.node(level, bucket)
         number = message - self.starts[level]
         return (
-            number == node if isinstance(design, SubsetSelection) else design.supports(number, node)
+            number == node
+            if isinstance(mechanism, SubsetSelection)
+            else mechanism.supports(number, node)
         )
 
     def valid(self, message: int) -> bool:

@@ -31,7 +31,7 @@ POOR = Fraction("1.035")
 class Selection:
     """A design and what it costs."""
 
-    design: SubsetSelection | ProjectiveGeometry
+    mechanism: SubsetSelection | ProjectiveGeometry
     variance: float  # n times the variance of a frequency near 0
     ratio: (
         float  # variance at the uniform distribution, to the best that any mechanism reaches [YB18]
@@ -40,7 +40,7 @@ class Selection:
     @property
     def bits(self) -> int:
         """The length of a message."""
-        return self.design.bits
+        return self.mechanism.bits
 
 
 def plan(k: int, epsilon: int | str | Fraction) -> Selection:
@@ -77,9 +77,9 @@ def subset_bits(k: int, w: int) -> int:
     return label if w == 1 else min(k, w * label)
 
 
-def _priced(design: SubsetSelection | ProjectiveGeometry, ratio: Fraction) -> Selection:
-    p, q = design.P, design.Q
-    return Selection(design, float(q * (1 - q) / (p - q) ** 2), float(ratio))
+def _priced(mechanism: SubsetSelection | ProjectiveGeometry, ratio: Fraction) -> Selection:
+    p, q = mechanism.P, mechanism.Q
+    return Selection(mechanism, float(q * (1 - q) / (p - q) ** 2), float(ratio))
 
 
 def subset_variance(k: int, w: int, e: Fraction) -> Fraction:

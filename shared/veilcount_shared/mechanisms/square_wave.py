@@ -72,11 +72,11 @@ class SquareWave:
             for start in range(self.inputs)
         )
 
-    def randomize(self, start: int, coins: RandomSource) -> int:
+    def randomize(self, start: int, randomness: RandomSource) -> int:
         """Return the message of a start."""
-        if coins.bernoulli(self.a):
-            return start + coins.below(self.width)
-        other = coins.below(self.levels - self.width)
+        if randomness.bernoulli(self.a):
+            return start + randomness.below(self.width)
+        other = randomness.below(self.levels - self.width)
         return other if other < start else other + self.width
 
     def valid(self, message: int) -> bool:
@@ -142,9 +142,9 @@ class DistributionMechanism:
         """Return the bucket of a grid point; the upper end belongs to the last."""
         return min(grid >> GRID_BITS - BUCKET_BITS, BUCKETS - 1)
 
-    def randomize(self, grid: int, coins: RandomSource) -> int:
+    def randomize(self, grid: int, randomness: RandomSource) -> int:
         """Return the message of a point of the number's grid."""
-        return self.window.randomize(self.bucket(grid), coins)
+        return self.window.randomize(self.bucket(grid), randomness)
 
     def valid(self, message: int) -> bool:
         """Whether this is a message at all."""

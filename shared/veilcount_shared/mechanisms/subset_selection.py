@@ -69,18 +69,18 @@ class SubsetSelection:
         inside, outside = Fraction(self.w - 1, self.k - 1), Fraction(self.w, self.k - 1)
         return self.P * inside + (1 - self.P) * outside
 
-    def randomize(self, x: int, coins: RandomSource) -> int:
+    def randomize(self, x: int, randomness: RandomSource) -> int:
         """Return the message of input x."""
-        inside = coins.bernoulli(self.a)
+        inside = randomness.bernoulli(self.a)
         if self.w == 1:
             if inside:
                 return x
-            other = coins.below(self.k - 1)
+            other = randomness.below(self.k - 1)
             return other + (other >= x)
         others = self.w - inside
         if self.masked:
-            return self._draw_mask(x, others, inside=inside, coins=coins)
-        return self._draw_members(x, others, inside=inside, coins=coins)
+            return self._draw_mask(x, others, inside=inside, randomness=randomness)
+        return self._draw_members(x, others, inside=inside, randomness=randomness)
 
     def members(self, message: int) -> tuple[int, ...]:
         """Return the inputs that a message supports, ascending."""
@@ -108,16 +108,16 @@ class SubsetSelection:
     # Both draw a uniform subset of the k - 1 inputs that are not x: numbered 0..k-2, then moved up
     # by one from x on. A mask is drawn as `Coins.sample` draws a set, with bits for members.
 
-    def _draw_mask(self, x: int, others: int, *, inside: bool, coins: RandomSource) -> int:
-        below, mask = coins.below, 0
+    def _draw_mask(self, x: int, others: int, *, inside: bool, randomness: RandomSource) -> int:
+        below, mask = randomness.below, 0
         for top in range(self.k - 1 - others, self.k - 1):
             bit = 1 << below(top + 1)
             mask |= 1 << top if mask & bit else bit
         upper = mask >> x
         return (mask ^ upper << x) | (upper << 1 | inside) << x
 
-    def _draw_members(self, x: int, others: int, *, inside: bool, coins: RandomSource) -> int:
-        members = [member + (member >= x) for member in coins.sample(self.k - 1, others)]
+    def _draw_members(self, x: int, others: int, *, inside: bool, randomness: RandomSource) -> int:
+        members = [member + (member >= x) for member in randomness.sample(self.k - 1, others)]
         if inside:
             members.append(x)
         members.sort(reverse=True)

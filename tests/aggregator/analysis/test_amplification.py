@@ -83,45 +83,47 @@ SMALL = [
 ]
 
 
-def overlap_of(design: SubsetSelection | ProjectiveGeometry | SquareWave) -> tuple[Overlap, ...]:
+def overlap_of(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave) -> tuple[Overlap, ...]:
     """A bare window's: its two ends."""
-    if not isinstance(design, SquareWave):
-        return overlaps(design)
-    apart = min(design.width, design.levels - design.width)
-    share = Fraction(design.width, design.levels)
-    return (Overlap(share, Fraction(apart, design.levels), design.P),)
+    if not isinstance(mechanism, SquareWave):
+        return overlaps(mechanism)
+    apart = min(mechanism.width, mechanism.levels - mechanism.width)
+    share = Fraction(mechanism.width, mechanism.levels)
+    return (Overlap(share, Fraction(apart, mechanism.levels), mechanism.P),)
 
 
 def pairs_of(
-    design: SubsetSelection | ProjectiveGeometry | SquareWave,
+    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave,
 ) -> Iterable[tuple[int, int]]:
     """Any two inputs; of subsets and planes two stand for all."""
-    return permutations(range(design.inputs), 2) if isinstance(design, SquareWave) else [(0, 1)]
+    return (
+        permutations(range(mechanism.inputs), 2) if isinstance(mechanism, SquareWave) else [(0, 1)]
+    )
 
 
 @pytest.mark.parametrize("part", [Fraction(0), Fraction(1, 5), Fraction(1, 2), Fraction(4, 5)])
-@pytest.mark.parametrize(("design", "most"), SMALL, ids=str)
+@pytest.mark.parametrize(("mechanism", "most"), SMALL, ids=str)
 def test_both_bounds_hold_for_every_small_batch(
-    design: SubsetSelection | ProjectiveGeometry | SquareWave, most: int, part: Fraction
+    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, most: int, part: Fraction
 ) -> None:
     """Over all datasets of 2 to 4 reports, enumerated: [BBGN19] and [FMT21] against the law."""
-    rows, ratio = rows_of(design), float(exp_upper(design.epsilon))
-    at = design.epsilon * part
+    rows, ratio = rows_of(mechanism), float(exp_upper(mechanism.epsilon))
+    at = mechanism.epsilon * part
     for n in range(2, most + 1):
-        exact = exact_delta(rows, n, at, pairs_of(design))
+        exact = exact_delta(rows, n, at, pairs_of(mechanism))
 
-        assert exact <= blanket_delta(overlap_of(design), n, float(at))
+        assert exact <= blanket_delta(overlap_of(mechanism), n, float(at))
         assert exact <= clones_delta(ratio, n, float(at))
 
 
-@pytest.mark.parametrize(("design", "most"), SMALL[:5], ids=str)
+@pytest.mark.parametrize(("mechanism", "most"), SMALL[:5], ids=str)
 def test_the_comparison_would_see_an_epsilon_that_is_understated(
-    design: SubsetSelection, most: int
+    mechanism: SubsetSelection, most: int
 ) -> None:
     """The blanket of 0.7 epsilon is exceeded by the law of epsilon."""
-    weaker = SubsetSelection.at(design.epsilon * Fraction(7, 10), design.k, design.w)
-    at = design.epsilon / 5
-    exact = exact_delta(rows_of(design), most, at, [(0, 1)])
+    weaker = SubsetSelection.at(mechanism.epsilon * Fraction(7, 10), mechanism.k, mechanism.w)
+    at = mechanism.epsilon / 5
+    exact = exact_delta(rows_of(mechanism), most, at, [(0, 1)])
 
     assert exact > blanket_delta(overlaps(weaker), most, float(at))
 
@@ -150,25 +152,25 @@ def test_the_pair_that_overlaps_least_bounds_every_pair() -> None:
 
 def test_the_bound_is_close_to_the_law() -> None:
     """A bound that is never below the truth could be useless: four bits, within a factor of 3."""
-    design = SubsetSelection.at(ONE, 2, 1)
-    exact = exact_delta(rows_of(design), 4, ONE / 5, [(0, 1)])
+    mechanism = SubsetSelection.at(ONE, 2, 1)
+    exact = exact_delta(rows_of(mechanism), 4, ONE / 5, [(0, 1)])
 
-    assert blanket_delta(overlaps(design), 4, 0.2) < 3 * exact
+    assert blanket_delta(overlaps(mechanism), 4, 0.2) < 3 * exact
 
 
-@pytest.mark.parametrize(("design", "most"), SMALL, ids=str)
+@pytest.mark.parametrize(("mechanism", "most"), SMALL, ids=str)
 def test_an_overlap_is_that_of_the_sets(
-    design: SubsetSelection | ProjectiveGeometry | SquareWave, most: int
+    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, most: int
 ) -> None:
     """Counted, message by message: what is owned, owned alone, and as likely for every input."""
-    rows = rows_of(design)
+    rows = rows_of(mechanism)
     sets = [{m for m, p in enumerate(row) if p == max(row)} for row in rows]
-    (pair,) = overlap_of(design)
+    (pair,) = overlap_of(mechanism)
 
     assert most > 1
     assert pair.own == Fraction(len(sets[0]), len(rows[0]))
     assert pair.alone == Fraction(max(len(sets[0] - each) for each in sets), len(rows[0]))
-    assert pair.ratio == max(rows[0]) / min(rows[0]) <= exp_lower(design.epsilon)
+    assert pair.ratio == max(rows[0]) / min(rows[0]) <= exp_lower(mechanism.epsilon)
     assert pair.blanket <= sum(map(min, zip(*rows, strict=True)))
 
 
@@ -225,32 +227,32 @@ def test_the_blanket_gives_the_known_values(
     k: int, epsilon: str, reports: int, expected: float
 ) -> None:
     """At delta = 1e-6, within 1.5 %: the plane that is shipped is not the optimum it stands for."""
-    found = blanket_epsilon(plan(k, epsilon).design, reports, DELTA)
+    found = blanket_epsilon(plan(k, epsilon).mechanism, reports, DELTA)
 
     assert isclose(found, expected, rel_tol=0.015)
 
 
 # -- what is returned ------------------------------------------------------------------------------
 
-DESIGNS = [
-    plan(2, 1).design,
-    plan(1000, 1).design,
+MECHANISMS = [
+    plan(2, 1).mechanism,
+    plan(1000, 1).mechanism,
     MeanMechanism.at(ONE),
     DistributionMechanism.at(ONE),
     RangeTree.at(ONE),
 ]
 
 
-@pytest.mark.parametrize("design", DESIGNS, ids=lambda design: type(design).__name__)
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: type(mechanism).__name__)
 def test_for_our_designs_the_blanket_is_the_best_bound(
-    design: SubsetSelection
+    mechanism: SubsetSelection
     | ProjectiveGeometry
     | MeanMechanism
     | DistributionMechanism
     | RangeTree,
 ) -> None:
     """Which the answer names as its epsilon; all three are shown."""
-    bound = amplified(design, 10**4, DELTA)
+    bound = amplified(mechanism, 10**4, DELTA)
 
     assert bound.epsilon == bound.blanket < bound.clones < bound.closed < bound.local == 1
     assert bound.closed == shuffled(ONE, 10**4, DELTA)
@@ -258,25 +260,25 @@ def test_for_our_designs_the_blanket_is_the_best_bound(
 
 def test_a_result_is_the_least_that_the_bound_shows() -> None:
     """In millionths: its own delta is small enough, that of a millionth less is not."""
-    design = plan(10, 2).design
-    found = blanket_epsilon(design, 1000, DELTA)
+    mechanism = plan(10, 2).mechanism
+    found = blanket_epsilon(mechanism, 1000, DELTA)
 
-    assert blanket_delta(overlaps(design), 1000, float(found)) <= DELTA
-    assert blanket_delta(overlaps(design), 1000, float(found) - 1e-6) > DELTA
+    assert blanket_delta(overlaps(mechanism), 1000, float(found)) <= DELTA
+    assert blanket_delta(overlaps(mechanism), 1000, float(found) - 1e-6) > DELTA
 
 
 @pytest.mark.parametrize("reports", [0, 1])
 def test_with_nobody_to_hide_among_the_local_epsilon_is_left(reports: int) -> None:
     """Whoever is alone hides nothing."""
-    assert amplified(plan(3, 1).design, reports, DELTA) == Amplified(
+    assert amplified(plan(3, 1).mechanism, reports, DELTA) == Amplified(
         reports=reports, delta=DELTA, local=ONE, closed=ONE, clones=ONE, blanket=ONE
     )
 
 
 def test_more_reports_never_hide_less() -> None:
     """From ten to a million."""
-    design = plan(4, 1).design
-    found = [blanket_epsilon(design, 10**power, DELTA) for power in range(1, 7)]
+    mechanism = plan(4, 1).mechanism
+    found = [blanket_epsilon(mechanism, 10**power, DELTA) for power in range(1, 7)]
 
     assert found == sorted(found, reverse=True)
 
@@ -284,7 +286,7 @@ def test_more_reports_never_hide_less() -> None:
 @pytest.mark.parametrize("reports", [2, 10**3, 10**6])
 def test_beyond_the_local_epsilon_nothing_is_left(reports: int) -> None:
     """Both bounds are 0 from there on."""
-    assert blanket_delta(overlaps(plan(4, 1).design), reports, 1.0001) == 0
+    assert blanket_delta(overlaps(plan(4, 1).mechanism), reports, 1.0001) == 0
     assert clones_delta(float(exp_lower(ONE)), reports, 1.0001) == 0
 
 
@@ -295,7 +297,7 @@ def test_the_loudest_local_epsilon_holds_and_a_thousandth_more_does_not() -> Non
     """For a batch of a thousand, at epsilon 1."""
 
     def family(epsilon: Fraction) -> SubsetSelection | ProjectiveGeometry:
-        return plan(5, epsilon).design
+        return plan(5, epsilon).mechanism
 
     local = loudest(family, 1000, ONE, DELTA)
 
@@ -307,4 +309,4 @@ def test_the_loudest_local_epsilon_holds_and_a_thousandth_more_does_not() -> Non
 def test_a_shuffler_never_costs() -> None:
     """Alone, or among few, a device answers as it would without one."""
     for reports in (1, 5):
-        assert loudest(lambda epsilon: plan(2, epsilon).design, reports, ONE, DELTA) == 1
+        assert loudest(lambda epsilon: plan(2, epsilon).mechanism, reports, ONE, DELTA) == 1

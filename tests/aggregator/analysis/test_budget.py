@@ -87,7 +87,7 @@ def test_across_new_pseudonyms_the_device_alone_enforces() -> None:
     """The server's cap is that of one period."""
     shown = figures(asked(unit='"event"', per_day=3))
 
-    assert (shown.server_cap, shown.stretch) == (Fraction(3), "day")
+    assert (shown.server_cap, shown.time_range) == (Fraction(3), "day")
     assert shown.server.endswith("across days, under new pseudonyms, the device alone enforces")
 
 
@@ -175,12 +175,14 @@ def test_a_design_of_its_own_gives_the_known_values(
     """At delta = 1e-6, to the digits shown."""
     places = len(expected.partition(".")[2])
 
-    assert round(float(specific(plan(k, epsilon).design, times, DELTA)), places) == float(expected)
+    assert round(float(specific(plan(k, epsilon).mechanism, times, DELTA)), places) == float(
+        expected
+    )
 
 
 def test_two_inputs_are_the_worst_mechanism_there_is() -> None:
     """Warner's coin reaches the optimal bound exactly: KOV(1, 365, 1e-6) = 244.63."""
-    shown = of_design(plan(2, 1).design, 365)
+    shown = of_design(plan(2, 1).mechanism, 365)
 
     assert shown.optimal == optimal(ONE, 365, DELTA)
     assert isclose(float(shown.optimal), 244.63, abs_tol=0.005)
@@ -189,10 +191,10 @@ def test_two_inputs_are_the_worst_mechanism_there_is() -> None:
 
 
 def exact_delta(
-    design: SubsetSelection | ProjectiveGeometry, times: int, epsilon: Fraction, *, low: bool
+    mechanism: SubsetSelection | ProjectiveGeometry, times: int, epsilon: Fraction, *, low: bool
 ) -> Fraction:
     """The definition of (epsilon, delta), over every string of messages of the inputs 0 and 1."""
-    zero, one = rows_of(design)[:2]
+    zero, one = rows_of(mechanism)[:2]
     e = exp_lower(epsilon) if low else exp_upper(epsilon)
     return sum(
         (
@@ -206,7 +208,7 @@ def exact_delta(
 @pytest.mark.parametrize("delta", [Fraction(1, 10), Fraction(1, 100)])
 @pytest.mark.parametrize("times", [1, 2, 3])
 @pytest.mark.parametrize(
-    "design",
+    "mechanism",
     [
         SubsetSelection.at(ONE, 2, 1),
         SubsetSelection.at(TWO, 3, 1),
@@ -216,64 +218,67 @@ def exact_delta(
     ids=str,
 )
 def test_a_design_of_its_own_is_the_least_that_holds(
-    design: SubsetSelection | ProjectiveGeometry, times: int, delta: Fraction
+    mechanism: SubsetSelection | ProjectiveGeometry, times: int, delta: Fraction
 ) -> None:
     """Enumerated: at the result delta is kept, three millionths below it is not."""
-    found = specific(design, times, delta)
+    found = specific(mechanism, times, delta)
 
-    assert exact_delta(design, times, found, low=True) <= delta
+    assert exact_delta(mechanism, times, found, low=True) <= delta
     if found > Fraction(3, 10**6):
-        assert exact_delta(design, times, found - Fraction(3, 10**6), low=False) > delta
+        assert exact_delta(mechanism, times, found - Fraction(3, 10**6), low=False) > delta
 
 
 @pytest.mark.parametrize("times", [1, 7, 30])
 @pytest.mark.parametrize("k", [3, 10])
 def test_dp_accounting_agrees_on_classic_randomized_response(k: int, times: int) -> None:
     """Google's library prices the same mechanism, pessimistically, on a grid of 1e-4."""
-    design = SubsetSelection.at(Fraction(3), k, 1)
+    mechanism = SubsetSelection.at(Fraction(3), k, 1)
     theirs = pld.from_randomized_response(
-        noise_parameter=float((1 - design.P) * k / (k - 1)), num_buckets=k
+        noise_parameter=float((1 - mechanism.P) * k / (k - 1)), num_buckets=k
     ).self_compose(times)
-    ours = float(specific(design, times, DELTA))
+    ours = float(specific(mechanism, times, DELTA))
 
     assert isclose(theirs.get_epsilon_for_delta(1e-6), ours, rel_tol=2e-3)
 
 
 @pytest.mark.parametrize("times", [7, 30])
 @pytest.mark.parametrize(
-    "design",
+    "mechanism",
     [
-        plan(10, 1).design,
-        plan(1000, 1).design,
+        plan(10, 1).mechanism,
+        plan(1000, 1).mechanism,
         MeanMechanism.at(ONE),
         DistributionMechanism.at(TWO),
     ],
-    ids=lambda design: type(design).__name__,
+    ids=lambda mechanism: type(mechanism).__name__,
 )
 def test_dp_accounting_agrees_on_subsets_planes_and_windows(
-    design: SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism, times: int
+    mechanism: SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism,
+    times: int,
 ) -> None:
     """Given the chances of what one input alone owns, the other alone, or neither alone."""
-    (pair,) = overlaps(design)
+    (pair,) = overlaps(mechanism)
     told = float(pair.P * pair.alone / pair.own)
     mistold = float((1 - pair.P) * pair.alone / (1 - pair.own))
     upper = {0: np.log(told), 1: np.log(mistold), 2: np.log1p(-told - mistold)}
     lower = {0: upper[1], 1: upper[0], 2: upper[2]}
     theirs = pld.from_two_probability_mass_functions(lower, upper).self_compose(times)
 
-    assert isclose(theirs.get_epsilon_for_delta(1e-6), specific(design, times, DELTA), rel_tol=2e-3)
+    assert isclose(
+        theirs.get_epsilon_for_delta(1e-6), specific(mechanism, times, DELTA), rel_tol=2e-3
+    )
 
 
 def test_a_wrong_epsilon_would_not_agree() -> None:
     """The comparison sees 5 % of epsilon."""
-    design = SubsetSelection.at(Fraction("2.85"), 10, 1)
+    mechanism = SubsetSelection.at(Fraction("2.85"), 10, 1)
     theirs = pld.from_randomized_response(
         noise_parameter=float((1 - SubsetSelection.at(Fraction(3), 10, 1).P) * 10 / 9),
         num_buckets=10,
     ).self_compose(30)
 
     assert not isclose(
-        theirs.get_epsilon_for_delta(1e-6), specific(design, 30, DELTA), rel_tol=2e-3
+        theirs.get_epsilon_for_delta(1e-6), specific(mechanism, 30, DELTA), rel_tol=2e-3
     )
 
 
@@ -316,7 +321,7 @@ def test_fresh_answers_average_out(epsilon: int | str, times: int, expected: flo
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 @pytest.mark.parametrize(
-    "design",
+    "mechanism",
     [
         SubsetSelection.at(ONE, 2, 1),
         SubsetSelection.at(TWO, 4, 2),
@@ -325,10 +330,10 @@ def test_fresh_answers_average_out(epsilon: int | str, times: int, expected: flo
     ids=str,
 )
 def test_nobody_guesses_better_than_the_curve(
-    design: SubsetSelection | ProjectiveGeometry, times: int
+    mechanism: SubsetSelection | ProjectiveGeometry, times: int
 ) -> None:
     """The best guess from every string of messages, enumerated; and the curve is not far above."""
-    zero, one = rows_of(design)[:2]
+    zero, one = rows_of(mechanism)[:2]
     best = sum(
         (
             max(prod(zero[m] for m in sent), prod(one[m] for m in sent)) / 2
@@ -336,15 +341,15 @@ def test_nobody_guesses_better_than_the_curve(
         ),
         Fraction(0),
     )
-    shown = guess(design, times)
+    shown = guess(mechanism, times)
 
-    assert best <= shown.design <= shown.fresh
-    assert shown.design - best < Fraction(1, 10**8)
+    assert best <= shown.mechanism <= shown.fresh
+    assert shown.mechanism - best < Fraction(1, 10**8)
 
 
 def test_a_frozen_answer_is_no_better_the_thirtieth_time() -> None:
     """Which is why answers are frozen."""
-    curve = guesses(plan(2, 1).design, 365)
+    curve = guesses(plan(2, 1).mechanism, 365)
 
     assert [point.answers for point in curve] == [1, 7, 30, 90, 365]
     assert {point.frozen for point in curve} == {guessed(ONE, 1)}

@@ -107,11 +107,11 @@ def test_a_shuffled_plan_is_hidden_well_enough(question: QuestionShape) -> None:
         plan(question, trust=TrustModel.SHUFFLED, devices=20_000, error=width(question)),
     ):
         assert planned.device is not None
-        design = question.quantity.family(planned.device)
+        mechanism = question.quantity.family(planned.device)
 
         assert planned.device > planned.epsilon
         assert planned.delta == question.delta
-        assert holds(design, planned.devices // question.arms, planned.epsilon, planned.delta)
+        assert holds(mechanism, planned.devices // question.arms, planned.epsilon, planned.delta)
 
 
 def test_one_percent_takes_a_hundred_and_forty_thousand() -> None:
@@ -195,8 +195,8 @@ def test_the_smallest_detectable_share_stands_out_from_all_empty_values(
     planned: PlanResult,
 ) -> None:
     """Jointly at 95 %: z at 1 - 0.025 / k, times the floor."""
-    design = planned_design(planned)
-    floor = sqrt(float(design.Q * (1 - design.Q) / (design.P - design.Q) ** 2) / 10**5)
+    mechanism = planned_design(planned)
+    floor = sqrt(float(mechanism.Q * (1 - mechanism.Q) / (mechanism.P - mechanism.Q) ** 2) / 10**5)
 
     assert planned.detectable is not None
     assert isclose(planned.detectable, 2.807034 * floor, rel_tol=1e-6)
@@ -204,17 +204,17 @@ def test_the_smallest_detectable_share_stands_out_from_all_empty_values(
 
 def planned_design(planned: PlanResult) -> SubsetSelection:
     """The design it was computed for."""
-    design = Quantity.of_values(10).family(planned.device or ONE)
-    assert isinstance(design, SubsetSelection)
-    return design
+    mechanism = Quantity.of_values(10).family(planned.device or ONE)
+    assert isinstance(mechanism, SubsetSelection)
+    return mechanism
 
 
 def test_headroom_is_what_fake_devices_can_push_and_pull(planned: PlanResult) -> None:
     """1 % of them, each counting (1 - Q) / (P - Q) or - Q / (P - Q)."""
-    design, headroom = planned_design(planned), planned.headroom
+    mechanism, headroom = planned_design(planned), planned.headroom
 
-    assert isclose(headroom.push, 0.01 * float((1 - design.Q) / (design.P - design.Q)))
-    assert isclose(headroom.pull, 0.01 * float(design.Q / (design.P - design.Q)))
+    assert isclose(headroom.push, 0.01 * float((1 - mechanism.Q) / (mechanism.P - mechanism.Q)))
+    assert isclose(headroom.pull, 0.01 * float(mechanism.Q / (mechanism.P - mechanism.Q)))
 
 
 @pytest.mark.parametrize("question", QUESTIONS[4:-1], ids=str)
@@ -275,7 +275,7 @@ def test_the_definition_gives_the_planned_numbers(
     assert collection.epsilon_user == planned.together.plain
     if trust is TrustModel.CENTRAL:
         assert collection.model is Model.CENTRAL
-        assert isinstance(collection.design, Identity)
+        assert isinstance(collection.mechanism, Identity)
         error = quantity.central(collection.unit_epsilon, each, question.level)
     else:
         assert collection.message_bits == planned.bits

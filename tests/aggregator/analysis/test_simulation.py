@@ -96,8 +96,8 @@ def rng() -> Generator:
 class EnumeratedGenerator:
     """What a simulation asks of a numpy generator, one coin at a time, exact for its floats."""
 
-    def __init__(self, coins: RandomSource) -> None:
-        self._coins = coins
+    def __init__(self, randomness: RandomSource) -> None:
+        self._coins = randomness
 
     def binomial(self, n: Ints, p: NDArray[np.float64] | float) -> Ints:
         trials, chances = np.broadcast_arrays(n, p)
@@ -121,27 +121,27 @@ class EnumeratedGenerator:
 
 
 def simulated(
-    design: SubsetSelection | ProjectiveGeometry | SquareWave, held: list[int]
+    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, held: list[int]
 ) -> Tallies:
     """The law of the tally, from the simulation's code."""
 
-    def run(coins: RandomSource) -> tuple[int, ...]:
-        generator = cast("Generator", EnumeratedGenerator(coins))
+    def run(randomness: RandomSource) -> tuple[int, ...]:
+        generator = cast("Generator", EnumeratedGenerator(randomness))
         counts = np.array(held)
-        if isinstance(design, SquareWave):
-            return tuple(map(int, levels(design, counts, generator)))
-        return tuple(map(int, categories(design, counts, generator)))
+        if isinstance(mechanism, SquareWave):
+            return tuple(map(int, levels(mechanism, counts, generator)))
+        return tuple(map(int, categories(mechanism, counts, generator)))
 
     return {counters: float(weight) for counters, weight in law(run).items()}
 
 
-def sent(design: SubsetSelection | ProjectiveGeometry | SquareWave, held: list[int]) -> Tallies:
+def sent(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, held: list[int]) -> Tallies:
     """The law of the tally, from the client's code: the devices' own laws, added up."""
-    total: dict[tuple[int, ...], Fraction] = {counted(design, []): Fraction(1)}
+    total: dict[tuple[int, ...], Fraction] = {counted(mechanism, []): Fraction(1)}
     for x in np.repeat(np.arange(len(held)), held).tolist():
         following: dict[tuple[int, ...], Fraction] = defaultdict(Fraction)
-        for message, weight in law(partial(design.randomize, x)).items():
-            one = counted(design, [message])
+        for message, weight in law(partial(mechanism.randomize, x)).items():
+            one = counted(mechanism, [message])
             for counters, before in total.items():
                 summed = tuple(map(sum, zip(counters, one, strict=True)))
                 following[summed] += before * weight
@@ -150,12 +150,12 @@ def sent(design: SubsetSelection | ProjectiveGeometry | SquareWave, held: list[i
 
 
 def counted(
-    design: SubsetSelection | ProjectiveGeometry | SquareWave, messages: list[int]
+    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, messages: list[int]
 ) -> tuple[int, ...]:
-    if isinstance(design, SubsetSelection):
-        members = [x for message in messages for x in design.members(message)]
-        return tuple(map(members.count, range(design.k)))
-    return tuple(map(messages.count, range(design.messages)))
+    if isinstance(mechanism, SubsetSelection):
+        members = [x for message in messages for x in mechanism.members(message)]
+        return tuple(map(members.count, range(mechanism.k)))
+    return tuple(map(messages.count, range(mechanism.messages)))
 
 
 def differ(one: Tallies, two: Tallies) -> float:
@@ -180,16 +180,16 @@ SMALL: dict[str, tuple[SubsetSelection | ProjectiveGeometry | SquareWave, list[i
 @pytest.mark.parametrize("name", SMALL)
 def test_every_tally_of_a_small_population_has_its_exact_probability(name: str) -> None:
     """To within the rounding of a probability to a float."""
-    design, held = SMALL[name]
+    mechanism, held = SMALL[name]
 
-    assert differ(simulated(design, held), sent(design, held)) < 1e-14
+    assert differ(simulated(mechanism, held), sent(mechanism, held)) < 1e-14
 
 
 @pytest.mark.parametrize("name", ["pairs of 3", "pairs of 4", "triples of 4", "pairs of 5"])
 def test_counts_drawn_item_by_item_have_another_law(name: str) -> None:
     """The right law of each input by itself, multiplied, is far off."""
-    design, held = SMALL[name]
-    exact = sent(design, held)
+    mechanism, held = SMALL[name]
+    exact = sent(mechanism, held)
     alone = [marginal(exact, place) for place in range(len(held))]
     product: Tallies = {(): 1.0}
     for law_of_one in alone:
@@ -212,35 +212,35 @@ def marginal(joint: Tallies, place: int) -> dict[int, float]:
 @pytest.mark.parametrize("name", SMALL)
 def test_another_epsilon_has_another_law(name: str) -> None:
     """One a hundredth higher is told apart by the same comparison."""
-    design, held = SMALL[name]
+    mechanism, held = SMALL[name]
 
-    assert differ(simulated(design, held), sent(at(design, Fraction(101, 100)), held)) > 1e-5
+    assert differ(simulated(mechanism, held), sent(at(mechanism, Fraction(101, 100)), held)) > 1e-5
 
 
 def at(
-    design: SubsetSelection | ProjectiveGeometry | SquareWave, factor: Fraction
+    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, factor: Fraction
 ) -> SubsetSelection | ProjectiveGeometry | SquareWave:
-    epsilon = design.epsilon * factor
-    match design:
+    epsilon = mechanism.epsilon * factor
+    match mechanism:
         case SubsetSelection():
-            return SubsetSelection.at(epsilon, design.k, design.w)
+            return SubsetSelection.at(epsilon, mechanism.k, mechanism.w)
         case ProjectiveGeometry():
-            return ProjectiveGeometry.at(epsilon, design.k, design.q, design.t)
+            return ProjectiveGeometry.at(epsilon, mechanism.k, mechanism.q, mechanism.t)
         case SquareWave():
-            return SquareWave.at(epsilon, design.levels, design.width)
+            return SquareWave.at(epsilon, mechanism.levels, mechanism.width)
 
 
 def test_telling_is_what_is_left_of_p_when_every_message_is_equally_likely() -> None:
     """P = telling + (1 - telling) r / M, exactly."""
-    for design, owned, messages in (
+    for mechanism, owned, messages in (
         (SubsetSelection.at(Fraction(1), 10, 3), 3, 10),
         (SquareWave.at(Fraction(1), 40, 11), 11, 40),
         (ProjectiveGeometry.at(Fraction(1), 85, 4, 4), 21, 85),
     ):
-        share = telling(design)
+        share = telling(mechanism)
 
         assert 0 < share < 1
-        assert share + (1 - share) * Fraction(owned, messages) == design.P
+        assert share + (1 - share) * Fraction(owned, messages) == mechanism.P
 
 
 # -- the parts -------------------------------------------------------------------------------------
@@ -274,11 +274,11 @@ def test_balls_fall_into_cells_that_exist_and_none_is_lost(cells: int) -> None:
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(4)], ids=str)
 def test_a_number_is_rounded_to_a_start_as_on_the_device(epsilon: Fraction) -> None:
     """The chances of both starts, beside the device's own exact ones; the ends included."""
-    design = MeanMechanism.at(epsilon)
+    mechanism = MeanMechanism.at(epsilon)
     points = np.array([0, 1, GRID // 7, GRID // 2, 3 * GRID // 4, GRID - 1, GRID])
-    low, up = rounding(design, points)
+    low, up = rounding(mechanism, points)
     for point, start, chance in zip(points.tolist(), low.tolist(), up.tolist(), strict=True):
-        exact = law(partial(design.start, point))
+        exact = law(partial(mechanism.start, point))
 
         assert set(exact) <= {start, start + 1}
         assert abs(float(exact.get(start + 1, Fraction(0))) - chance) < 1e-14
@@ -338,7 +338,7 @@ def test_a_tally_has_as_many_reports_as_there_are_devices(name: str) -> None:
     asked = SENDERS[name]
     inputs, devices = np.unique(inputs_of(asked, 700), return_counts=True)
     counters = simulate(asked, Population(inputs, devices), rng())
-    weight = getattr(asked.design, "w", 1)
+    weight = getattr(asked.mechanism, "w", 1)
 
     assert counters.shape == tally(asked, []).shape
     assert counters.sum() == 700 * weight

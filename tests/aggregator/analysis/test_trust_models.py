@@ -44,7 +44,7 @@ N = 10**5
 
 @pytest.mark.parametrize("shares", [(1, 0, 0, 0), (0.25, 0.25, 0.25, 0.25), (0.7, 0.2, 0.1, 0)])
 @pytest.mark.parametrize(
-    "design",
+    "mechanism",
     [
         SubsetSelection.at(ONE, 4, 1),
         SubsetSelection.at(ONE, 4, 2),
@@ -53,21 +53,23 @@ N = 10**5
     ids=str,
 )
 def test_the_average_noise_does_not_depend_on_the_shares(
-    design: SubsetSelection | ProjectiveGeometry, shares: tuple[float, ...]
+    mechanism: SubsetSelection | ProjectiveGeometry, shares: tuple[float, ...]
 ) -> None:
     """From every message's exact law, value by value: their average is the variance stated."""
     total = 0.0
     for value in range(4):
         for held, share in enumerate(shares):
-            chance = sum(_chance(design, held, value))
-            total += share * float(chance * (1 - chance) / (design.P - design.Q) ** 2)
+            chance = sum(_chance(mechanism, held, value))
+            total += share * float(chance * (1 - chance) / (mechanism.P - mechanism.Q) ** 2)
 
-    assert isclose(total / 4, variance(design), rel_tol=1e-12)
+    assert isclose(total / 4, variance(mechanism), rel_tol=1e-12)
 
 
-def _chance(design: SubsetSelection | ProjectiveGeometry, held: int, value: int) -> list[Fraction]:
+def _chance(
+    mechanism: SubsetSelection | ProjectiveGeometry, held: int, value: int
+) -> list[Fraction]:
     """The chances of the messages that support a value, sent by someone who holds another."""
-    rows = rows_of(design)
+    rows = rows_of(mechanism)
     owned = [p == max(rows[value]) for p in rows[value]]
     return [p for p, each in zip(rows[held], owned, strict=True) if each]
 
@@ -75,16 +77,16 @@ def _chance(design: SubsetSelection | ProjectiveGeometry, held: int, value: int)
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "4"])
 def test_the_square_wave_s_mean_is_as_exact_as_its_law_says(epsilon: str) -> None:
     """From the exact rows: the worst variance of the linear decoder over all buckets."""
-    design = DistributionMechanism.at(Fraction(epsilon))
+    mechanism = DistributionMechanism.at(Fraction(epsilon))
     moments = [
         [sum(p * level**power for level, p in enumerate(row)) for power in (1, 2)]
-        for row in design.rows[:: len(design.rows) // 17]
+        for row in mechanism.rows[:: len(mechanism.rows) // 17]
     ]
-    slope = (moments[-1][0] - moments[0][0]) / (17 * (len(design.rows) // 17))
+    slope = (moments[-1][0] - moments[0][0]) / (17 * (len(mechanism.rows) // 17))
     worst = max(second - first**2 for first, second in moments)
 
-    assert float(worst / slope**2) / design.inputs**2 <= variance(design) * (1 + 1e-9)
-    assert isclose(float(worst / slope**2) / design.inputs**2, variance(design), rel_tol=0.02)
+    assert float(worst / slope**2) / mechanism.inputs**2 <= variance(mechanism) * (1 + 1e-9)
+    assert isclose(float(worst / slope**2) / mechanism.inputs**2, variance(mechanism), rel_tol=0.02)
 
 
 def test_a_mean_is_as_exact_as_its_design_says() -> None:
@@ -116,17 +118,17 @@ def test_a_hundred_thousand_devices_are_as_exact_as_promised(
     k: int, epsilon: int, percent: float
 ) -> None:
     """Root mean square error of the share of a value that few have, in the cohort."""
-    design = plan(k, epsilon).design
+    mechanism = plan(k, epsilon).mechanism
 
-    assert sqrt(rare_variance(design) / N) <= percent / 100
+    assert sqrt(rare_variance(mechanism) / N) <= percent / 100
 
 
 def test_a_value_nobody_has_is_the_floor() -> None:
     """For large domains the two are the same."""
-    design = plan(10**5, 1).design
-    assert isinstance(design, SubsetSelection | ProjectiveGeometry)
+    mechanism = plan(10**5, 1).mechanism
+    assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
 
-    assert rare_variance(design) < variance(design) < 1.001 * rare_variance(design)
+    assert rare_variance(mechanism) < variance(mechanism) < 1.001 * rare_variance(mechanism)
 
 
 # -- the noise of a curator ------------------------------------------------------------------------
@@ -218,7 +220,7 @@ def test_trust_buys_accuracy(shown: TrustComparison) -> None:
 def test_the_same_reports_would_promise_more_behind_a_shuffler(shown: TrustComparison) -> None:
     """(epsilon, delta) of the batch; whoever sees one report alone still has epsilon 1."""
     line = shown.line(TrustModelRow.SAME_REPORTS)
-    bound = amplified(plan(2, 1).design, 10**4, line.delta)
+    bound = amplified(plan(2, 1).mechanism, 10**4, line.delta)
 
     assert line.device == 1
     assert line.epsilon == bound.epsilon < Fraction("0.05")
@@ -232,7 +234,7 @@ def test_the_same_guarantee_lets_devices_answer_louder(shown: TrustComparison) -
     assert line.epsilon == 1
     assert line.device is not None
     assert line.device > 4
-    assert holds(plan(2, line.device).design, 10**4, ONE, line.delta)
+    assert holds(plan(2, line.device).mechanism, 10**4, ONE, line.delta)
 
 
 def test_the_population_s_error_is_the_second_line(shown: TrustComparison) -> None:

@@ -179,7 +179,7 @@ class World:
         period = period_of(series.collection, self.clocks.now)
         assert period is not None
         slot = period * series.collection.per_period if series.linked else 0
-        message = next(each for each in range(1 << 16) if series.collection.design.valid(each))
+        message = next(each for each in range(1 << 16) if series.collection.mechanism.valid(each))
         report = Report(
             series.fingerprint,
             period,

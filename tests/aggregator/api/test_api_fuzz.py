@@ -64,7 +64,7 @@ def assert_sound(deployed: World, told: Counter[str], bodies: int) -> None:
         series = deployed.series(name)
         store = deployed.aggregator.store
         sums = int(store.counters(series, list(store.sizes(series))).sum())
-        weight = getattr(series.collection.design, "w", 1)
+        weight = getattr(series.collection.mechanism, "w", 1)
         assert sums == held[name] * weight
         counters += held[name]
 

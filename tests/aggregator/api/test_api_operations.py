@@ -171,7 +171,7 @@ def test_probes_write_nothing(deployed: World) -> None:
     for path in ("/healthz", "/readyz"):
         deployed.ask("GET", path)
 
-    assert deployed.aggregator.notebook.take(now=True) == {}
+    assert deployed.aggregator.service_counters.take(now=True) == {}
 
 
 # -- the document ----------------------------------------------------------------------------------

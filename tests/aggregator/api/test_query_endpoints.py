@@ -71,11 +71,11 @@ def test_the_other_methods_are_as_they_should_be(answered: World, path: str) -> 
 def test_the_door_says_what_the_answer_is(answered: World) -> None:
     """Nothing is added or lost between them."""
     aggregator = answered.aggregator
-    holdings = queries.Snapshot(aggregator.known().catalogue, aggregator.store, aggregator.today())
-    expected = queries.estimate(holdings, "theme", queries.EstimateQuery.read({"by": ["month"]}))
+    snapshot = queries.Snapshot(aggregator.known().catalogue, aggregator.store, aggregator.today())
+    expected = queries.estimate(snapshot, "theme", queries.EstimateQuery.read({"by": ["month"]}))
 
     assert ask(answered, f"{ESTIMATE}?by=month").json == queries.plain(expected)
-    assert ask(answered, ESTIMATE).json["series"][0]["stretches"][0]["n"] == 800
+    assert ask(answered, ESTIMATE).json["series"][0]["time_ranges"][0]["n"] == 800
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,9 @@ def test_a_type_that_is_not_given_is_refused(answered: World, path: str, accept:
 
 
 def test_tables_say_what_json_says(answered: World) -> None:
-    rows: list[dict[str, Any]] = ask(answered, ESTIMATE).json["series"][0]["stretches"][0]["values"]
+    rows: list[dict[str, Any]] = ask(answered, ESTIMATE).json["series"][0]["time_ranges"][0][
+        "values"
+    ]
     read = csv.DictReader(io.StringIO(ask(answered, ESTIMATE, accept="text/csv").body.decode()))
     arrow = ask(answered, ESTIMATE, accept="application/vnd.apache.arrow.stream").body
     figures = [(row["value"], row["frequency"], row["low"], row["high"]) for row in rows]

@@ -51,10 +51,10 @@ def test_every_share_stands_with_interval_n_and_epsilon(typed: Type, answered: s
 
 def test_json_has_the_fields_of_the_door(typed: Type, answered: str) -> None:
     document = typed("estimate", "theme", "--store", answered, "--json").json
-    stretch = document["series"][0]["stretches"][0]
-    dark = next(row for row in stretch["values"] if row["value"] == "dark")
+    time_range = document["series"][0]["time_ranges"][0]
+    dark = next(row for row in time_range["values"] if row["value"] == "dark")
 
-    assert stretch["n"] == 2 * PEOPLE
+    assert time_range["n"] == 2 * PEOPLE
     assert dark["low"] < 0.7 < dark["high"]
     assert document == typed("estimate", "theme", "--store", answered, "--format", "json").json
 
@@ -62,19 +62,19 @@ def test_json_has_the_fields_of_the_door(typed: Type, answered: str) -> None:
 def test_csv_has_the_figures_of_json(typed: Type, answered: str) -> None:
     text = typed("estimate", "theme", "--store", answered, "--format", "csv").out
     rows = list(csv.DictReader(io.StringIO(text)))
-    stretch = typed("estimate", "theme", "--store", answered, "--json").json["series"][0][
-        "stretches"
+    time_range = typed("estimate", "theme", "--store", answered, "--json").json["series"][0][
+        "time_ranges"
     ][0]
 
     assert [float(row["frequency"]) for row in rows] == [
-        row["frequency"] for row in stretch["values"]
+        row["frequency"] for row in time_range["values"]
     ]
 
 
 def test_a_segment_is_a_part_of_the_answers(typed: Type, answered: str) -> None:
     said = typed("estimate", "theme", "--segment", "arm:A", "--store", answered, "--json").json
 
-    assert said["series"][0]["stretches"][0]["n"] == PEOPLE
+    assert said["series"][0]["time_ranges"][0]["n"] == PEOPLE
 
 
 def test_what_the_door_takes_the_command_takes(typed: Type, answered: str) -> None:
@@ -83,7 +83,7 @@ def test_what_the_door_takes_the_command_takes(typed: Type, answered: str) -> No
     more = typed(
         *words, "--simultaneous", "--fakes", "0.2", "--size", "2", "--among", "all", "--json"
     )
-    first, wide = (each["series"][0]["stretches"][0]["values"][0] for each in (alone, more.json))
+    first, wide = (each["series"][0]["time_ranges"][0]["values"][0] for each in (alone, more.json))
 
     assert (more.json["simultaneous"], more.json["fakes"]) == (True, 0.2)
     assert more.json["series"][0]["pages"] == 2

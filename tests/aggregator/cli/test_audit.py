@@ -39,9 +39,9 @@ def test_a_design_that_spends_more_than_it_claims_is_broken(
 ) -> None:
     """Every tenth answer is sent as it is: 1 is claimed, and 1.18 lost."""
 
-    def leaking(collection: Collection, value: object, coins: RandomSource) -> int:
-        place = collection.domain.input(value, coins)
-        return place if coins.below(10) == 0 else honest(collection, value, coins)
+    def leaking(collection: Collection, value: object, randomness: RandomSource) -> int:
+        place = collection.domain.input(value, randomness)
+        return place if randomness.below(10) == 0 else honest(collection, value, randomness)
 
     honest = Collection.randomize
     monkeypatch.setattr(Collection, "randomize", leaking)
@@ -84,8 +84,8 @@ def test_the_self_test_catches_planted_bugs_and_not_their_repairs(
 def test_a_self_test_that_misses_a_bug_fails(typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
     """A blind audit: it is given the repaired device in both places."""
 
-    def repaired(coins: RandomSource, *, repaired: bool) -> object:
-        return bug.plant(coins, repaired=True)
+    def repaired(randomness: RandomSource, *, repaired: bool) -> object:
+        return bug.plant(randomness, repaired=True)
 
     bug = self_test.BUGS[QUICK[0]]
     blind = self_test.Bug(repaired, bug.pair, 1, 5_000, bug.shown)  # type: ignore[arg-type] # so

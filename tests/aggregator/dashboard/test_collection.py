@@ -407,7 +407,7 @@ def world_of_fakes(deployed: World) -> Visitor:
         fakes = [deployed.report("theme", message=report.message) for _ in range(200)]
         deployed.verdicts(*fakes)
 
-    assert series.collection.design.messages
+    assert series.collection.mechanism.messages
     visitor = Visitor(deployed)
     visitor.enter(Role.ANALYST)
     return visitor
@@ -533,7 +533,7 @@ def test_a_file_of_a_line_has_all_its_stretches(analyst: Visitor) -> None:
     found = json.loads(analyst.get(links(analyst.get("/collections/theme"), "JSON")[1]).html)
 
     assert found["by"] == "month"
-    assert [each["n"] > 0 for each in found["series"][0]["stretches"]] == [True] * 6
+    assert [each["n"] > 0 for each in found["series"][0]["time_ranges"]] == [True] * 6
 
 
 @pytest.mark.parametrize(

@@ -63,9 +63,9 @@ def line(page: str, name: str) -> str:
 
 def facts(made: World) -> dict[str, Fact]:
     """The intake's figures, by their titles."""
-    holdings = made.aggregator.holdings()
-    noted, series = holdings.store.noted(), holdings.catalogue.series
-    found = intake(holdings.store, series, told_sizes(holdings), noted, holdings.today)
+    snapshot = made.aggregator.snapshot()
+    noted, series = snapshot.store.noted(), snapshot.catalogue.series
+    found = intake(snapshot.store, series, told_sizes(snapshot), noted, snapshot.today)
     return {each.title: each for each in found.facts}
 
 

@@ -23,18 +23,18 @@ Counts = NDArray[np.int64]
 
 
 @cache
-def rows_of(design: RangeTree | DistributionMechanism) -> Floats:
+def rows_of(mechanism: RangeTree | DistributionMechanism) -> Floats:
     """The probability of every message, for every bucket: from who owns what, asked one by one."""
-    if isinstance(design, DistributionMechanism):
-        return np.array([[float(chance) for chance in row] for row in design.rows])
-    rows = np.empty((BUCKETS, design.messages))
-    for message in range(design.messages):
-        level = design.levels[design.level(message)]
+    if isinstance(mechanism, DistributionMechanism):
+        return np.array([[float(chance) for chance in row] for row in mechanism.rows])
+    rows = np.empty((BUCKETS, mechanism.messages))
+    for message in range(mechanism.messages):
+        level = mechanism.levels[mechanism.level(message)]
         own = level.owned if isinstance(level, ProjectiveGeometry) else 1
         inside = float(level.P / own / 4)
         outside = float((1 - level.P) / (level.messages - own) / 4)
         nodes = range(0, BUCKETS, BUCKETS // level.inputs)
-        owned = [design.supports(message, bucket) for bucket in nodes]
+        owned = [mechanism.supports(message, bucket) for bucket in nodes]
         rows[:, message] = np.repeat(np.where(owned, inside, outside), BUCKETS // level.inputs)
     return rows
 
@@ -71,19 +71,19 @@ def few(n: int, *shares: tuple[int, float]) -> Counts:
 
 
 def sample(
-    shares: Floats, design: RangeTree | DistributionMechanism, n: int, generator: Generator
+    shares: Floats, mechanism: RangeTree | DistributionMechanism, n: int, generator: Generator
 ) -> Counts:
     """The counters of n devices, whose numbers are drawn from a population."""
-    law = shares @ rows_of(design)
+    law = shares @ rows_of(mechanism)
     return generator.multinomial(n, law / law.sum())
 
 
 def answers(
-    held: Counts, design: RangeTree | DistributionMechanism, generator: Generator
+    held: Counts, mechanism: RangeTree | DistributionMechanism, generator: Generator
 ) -> Counts:
     """The counters of exactly these devices: only the noise is drawn."""
     some = np.flatnonzero(held)
-    rows = rows_of(design)[some]
+    rows = rows_of(mechanism)[some]
     drawn = generator.multinomial(held[some], rows / rows.sum(axis=1, keepdims=True))
     counters: Counts = drawn.sum(axis=0)
     return counters

@@ -134,7 +134,7 @@ def test_a_chance_find_in_a_family_is_called_that() -> None:
 
 def test_means_are_compared_in_their_own_units() -> None:
     collection = of_number(0, 240)
-    levels = collection.design.counters
+    levels = collection.mechanism.counters
     low, high = np.full(levels, 3000), np.full(levels, 3000)
     high[-4:] += 1500
     one, other = (estimate(collection, each) for each in (high, low))

@@ -101,7 +101,7 @@ def test_a_level_is_a_probability(level: float) -> None:
 def test_without_answers_every_share_is_possible(k: int, epsilon: str) -> None:
     collection = of_values(k, epsilon)
 
-    shown = estimate(collection, np.zeros(collection.design.counters, np.int64))
+    shown = estimate(collection, np.zeros(collection.mechanism.counters, np.int64))
 
     assert isinstance(shown, NoReports)
     assert (shown.n, shown.frequency, shown.mean) == (0, None, None)
@@ -112,7 +112,7 @@ def test_without_answers_every_share_is_possible(k: int, epsilon: str) -> None:
 def test_without_answers_the_mean_may_be_anywhere_in_the_range() -> None:
     collection = of_number(-40, 60)
 
-    shown = estimate(collection, np.zeros(collection.design.counters, np.int64))
+    shown = estimate(collection, np.zeros(collection.mechanism.counters, np.int64))
 
     assert isinstance(shown, NoReports)
     assert (shown.low.tolist(), shown.high.tolist()) == ([-40.0], [60.0])
@@ -124,7 +124,7 @@ def test_one_answer_has_an_interval_too(level: int, target: str) -> None:
     """And identical answers have one: no interval has no width."""
     collection = of_number()
     for times in (1, 1000):
-        counters = np.zeros(collection.design.counters, np.int64)
+        counters = np.zeros(collection.mechanism.counters, np.int64)
         counters[level] = times
         shown = estimate(collection, counters, target=target)  # type: ignore[arg-type] # both words
         assert isinstance(shown, MeanEstimate)

@@ -20,35 +20,35 @@ def at(epsilon: str) -> MeanMechanism:
     return MeanMechanism.at(Fraction(epsilon))
 
 
-def normal(design: MeanMechanism, n: int) -> float:
-    return 1.959964 * float(np.sqrt(float(design.variance) / 4 / n))
+def normal(mechanism: MeanMechanism, n: int) -> float:
+    return 1.959964 * float(np.sqrt(float(mechanism.variance) / 4 / n))
 
 
-def first_many(design: MeanMechanism, alpha: float) -> int:
+def first_many(mechanism: MeanMechanism, alpha: float) -> int:
     """The least n that is not few, by bisection."""
     low, high = 1, MANY
     while low < high:
         middle = (low + high) // 2
-        low, high = (middle + 1, high) if is_few(design, middle, alpha) else (low, middle)
+        low, high = (middle + 1, high) if is_few(mechanism, middle, alpha) else (low, middle)
     return low
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_exact_interval_is_as_narrow_as_the_normal_where_that_takes_over(epsilon: str) -> None:
     """At the first n that is not few, at 0.95, the two differ by at most 6 %."""
-    design = at(epsilon)
-    n = first_many(design, 0.05)
+    mechanism = at(epsilon)
+    n = first_many(mechanism, 0.05)
 
-    assert half_width(design, n, 0.05) / normal(design, n) == pytest.approx(1.01, abs=0.05)
+    assert half_width(mechanism, n, 0.05) / normal(mechanism, n) == pytest.approx(1.01, abs=0.05)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("n", [1, 2, 5, 15, 60])
 def test_the_exact_interval_is_never_far_wider_than_the_normal(epsilon: str, n: int) -> None:
     """At most 1.7 times as wide; Chernoff's is up to 7 times as wide."""
-    design = at(epsilon)
+    mechanism = at(epsilon)
 
-    assert 0.4 < half_width(design, n, 0.05) / normal(design, n) < 1.7
+    assert 0.4 < half_width(mechanism, n, 0.05) / normal(mechanism, n) < 1.7
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -57,24 +57,24 @@ def test_a_half_width_grows_with_the_confidence_and_is_within_chernoff_s(
     epsilon: str, n: int
 ) -> None:
     """Beyond 1e-6 it is Chernoff's; an error is never larger than that of a single report."""
-    design = at(epsilon)
+    mechanism = at(epsilon)
     alphas = (0.5, 0.05, 1e-3, 1e-5, 1e-6, 1e-8, 1e-15)
-    widths = [half_width(design, n, alpha) for alpha in alphas]
-    bounds = [chernoff(design, n, alpha) for alpha in alphas]
+    widths = [half_width(mechanism, n, alpha) for alpha in alphas]
+    bounds = [chernoff(mechanism, n, alpha) for alpha in alphas]
 
     assert widths == sorted(widths)
     assert all(one <= 1.03 * two for one, two in zip(widths, bounds, strict=True))
-    assert widths[-1] <= float(max(design.decoded)) + 1e-9
+    assert widths[-1] <= float(max(mechanism.decoded)) + 1e-9
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "3", "8"])
 @pytest.mark.parametrize("alpha", [0.05, 1e-4, 1e-8])
 def test_chernoff_s_bound_holds_for_every_cohort(epsilon: str, alpha: float) -> None:
     """By the exact distribution: all at an end, all within, and split between the ends."""
-    design, n = at(epsilon), 6
-    bound = chernoff(design, n, alpha) * (1 + 1e-9)
+    mechanism, n = at(epsilon), 6
+    bound = chernoff(mechanism, n, alpha) * (1 + 1e-9)
     for numbers, counts in (([0.0], [6]), ([0.37], [6]), ([0.0, 1.0], [3, 3]), ([0, 1.0], [5, 1])):
-        errors, chances = mean_errors(design, np.array(numbers), np.array(counts))
+        errors, chances = mean_errors(mechanism, np.array(numbers), np.array(counts))
 
         assert chances[np.abs(errors) > bound].sum() <= alpha
 

@@ -27,15 +27,15 @@ FAKES = Fraction(1, 100)
 def test_one_percent_of_fakes_cannot_leave_the_band(k: int, epsilon: str) -> None:
     """All fakes for one value, and all against it: the band holds what the honest ones said."""
     collection, rng = of_values(k, epsilon), np.random.default_rng(1)
-    design = collection.design
-    assert isinstance(design, SubsetSelection | ProjectiveGeometry)
+    mechanism = collection.mechanism
+    assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
     honest = simulate(collection, falling(k, 99_000), rng)
     truth = estimate(collection, honest)
     assert isinstance(truth, ShareEstimates)
-    for message in (0, design.counters - 1):
+    for message in (0, mechanism.counters - 1):
         counters = honest.copy()
-        if isinstance(design, SubsetSelection):
-            counters[(message + np.arange(design.w)) % k] += 1000
+        if isinstance(mechanism, SubsetSelection):
+            counters[(message + np.arange(mechanism.w)) % k] += 1000
         else:
             counters[message] += 1000
         shown = estimate(collection, counters)
@@ -61,10 +61,10 @@ def test_the_band_of_a_share_is_the_formula() -> None:
 
 def test_means_and_groups_and_parts_have_a_band_too() -> None:
     number = of_number(0, 10)
-    mean = estimate(number, np.full(number.design.counters, 100))
+    mean = estimate(number, np.full(number.mechanism.counters, 100))
     assert isinstance(mean, MeanEstimate)
-    assert isinstance(number.design, MeanMechanism)
-    most = 10 * float(max(number.design.decoded))
+    assert isinstance(number.mechanism, MeanMechanism)
+    most = 10 * float(max(number.mechanism.decoded))
 
     assert band(mean.evidence).low[0] == pytest.approx((mean.mean - most / 100) / 0.99)
     for k in (16, 300):
@@ -121,11 +121,11 @@ def test_a_share_of_more_than_everyone_is_seen() -> None:
 def test_supporters_of_what_nobody_can_choose_are_seen() -> None:
     """The messages are random among the hyperplanes of a point that is no input."""
     collection = of_values(300, "2")
-    design = collection.design
-    assert isinstance(design, ProjectiveGeometry)
+    mechanism = collection.mechanism
+    assert isinstance(mechanism, ProjectiveGeometry)
     counters = simulate(collection, falling(300, 20_000), np.random.default_rng(2))
-    nobody = design.k + 5
-    counters[held(design, np.array([nobody])) > 0] += 1000 // design.owned + 1
+    nobody = mechanism.k + 5
+    counters[held(mechanism, np.array([nobody])) > 0] += 1000 // mechanism.owned + 1
 
     verdict = suspect(collection, counters)
 

@@ -57,7 +57,7 @@ def test_far_below_zero_is_no_share() -> None:
 
 
 def test_a_list_names_what_noise_alone_would_not_the_largest_first() -> None:
-    law = ResponseDistribution.of(plan(1000, 1).design)
+    law = ResponseDistribution.of(plan(1000, 1).mechanism)
     error = np.sqrt(law.floor / 10_000) / law.gap
     shares = np.zeros(1000)
     shares[[5, 9, 7]] = np.array([4.5, 3.5, 9]) * error
@@ -67,7 +67,11 @@ def test_a_list_names_what_noise_alone_would_not_the_largest_first() -> None:
 
 def test_a_list_of_noise_is_empty_19_times_of_20() -> None:
     """400 lists of 1,000 values that nobody has; 0.05 +/- 4 errors."""
-    law, rng, n = ResponseDistribution.of(plan(1000, 1).design), np.random.default_rng(2), 1_000_000
+    law, rng, n = (
+        ResponseDistribution.of(plan(1000, 1).mechanism),
+        np.random.default_rng(2),
+        1_000_000,
+    )
     named = 0
     for _ in range(400):
         supports = rng.binomial(n, law.Q, 1000)

@@ -64,9 +64,9 @@ def parts(*bounds: tuple[int, int]) -> Floats:
 ASKED = parts((64, 128), (3, 4), (90, 133), (0, 200), (129, 131))
 
 
-def some_counters(n: int = 50_000, design: RangeTree = ONE, name: str = "two humps") -> Counts:
+def some_counters(n: int = 50_000, mechanism: RangeTree = ONE, name: str = "two humps") -> Counts:
     generator = np.random.default_rng(5)
-    return answers(crowd(name, n, generator), design, generator)
+    return answers(crowd(name, n, generator), mechanism, generator)
 
 
 def curve_of(found: RangeEstimator) -> Floats:
@@ -80,9 +80,9 @@ def curve_of(found: RangeEstimator) -> Floats:
 @every_epsilon
 def test_the_reading_is_unbiased_for_every_bucket(epsilon: Fraction) -> None:
     """A bucket's messages add 1 to its own share, on average, and 0 to any other."""
-    design = RangeTree.at(epsilon)
-    weights = weights_of(design)
-    expected = rows_of(design) @ weights.T
+    mechanism = RangeTree.at(epsilon)
+    weights = weights_of(mechanism)
+    expected = rows_of(mechanism) @ weights.T
     rounding = 1e-15 * abs(weights).max() * 10
 
     assert np.allclose(expected, np.eye(BUCKETS), rtol=0, atol=rounding)
@@ -97,10 +97,10 @@ def test_all_shares_together_are_exactly_one(epsilon: Fraction) -> None:
     assert np.allclose(weights.sum(axis=0), 1, rtol=0, atol=rounding)
 
 
-def through_levels(design: RangeTree, bounds: tuple[int, int]) -> Floats:
+def through_levels(mechanism: RangeTree, bounds: tuple[int, int]) -> Floats:
     """The classic reading: cut the range into the fewest nodes, each debiased at its own level."""
-    weights, (low, high) = np.zeros(design.messages), bounds
-    for place, level in enumerate(design.levels):
+    weights, (low, high) = np.zeros(mechanism.messages), bounds
+    for place, level in enumerate(mechanism.levels):
         size, coarser = BUCKETS // level.inputs, BUCKETS // level.inputs * 4
         for node in range(level.inputs):
             inside = low <= node * size and (node + 1) * size <= high
@@ -110,7 +110,7 @@ def through_levels(design: RangeTree, bounds: tuple[int, int]) -> Floats:
                 numbers = range(level.messages)
                 owned = np.array([_supports(level, number, node) for number in numbers])
                 reading = (owned - float(level.Q)) / float(level.P - level.Q)
-                start = design.starts[place]
+                start = mechanism.starts[place]
                 weights[start : start + level.messages] += 4 * reading
     return weights
 
@@ -120,13 +120,13 @@ def _supports(level: SubsetSelection | ProjectiveGeometry, number: int, node: in
 
 
 @pytest.mark.parametrize("bounds", [(64, 128), (3, 4), (90, 133), (0, 200)])
-@pytest.mark.parametrize("design", [ONE, EIGHT], ids=["eps 1", "eps 8"])
+@pytest.mark.parametrize("mechanism", [ONE, EIGHT], ids=["eps 1", "eps 8"])
 def test_no_reading_through_the_levels_varies_less(
-    design: RangeTree, bounds: tuple[int, int]
+    mechanism: RangeTree, bounds: tuple[int, int]
 ) -> None:
     """For an even spread the best unbiased reading has at most the classic one's variance."""
-    rows, even = rows_of(design), np.full(BUCKETS, 1 / BUCKETS)
-    classic, best = through_levels(design, bounds), (parts(bounds) @ weights_of(design))[0]
+    rows, even = rows_of(mechanism), np.full(BUCKETS, 1 / BUCKETS)
+    classic, best = through_levels(mechanism, bounds), (parts(bounds) @ weights_of(mechanism))[0]
     truth = parts(bounds)[0]
 
     assert np.allclose(rows @ classic, truth, atol=1e-9)
@@ -137,7 +137,7 @@ def test_no_reading_through_the_levels_varies_less(
 
 
 def hits(
-    design: RangeTree, sent: RangeTree, held: Counts, target: IntervalTarget, runs: int
+    mechanism: RangeTree, sent: RangeTree, held: Counts, target: IntervalTarget, runs: int
 ) -> NDArray[np.int64]:
     """How many of the runs' intervals hold, for each of what is asked."""
     generator, n = np.random.default_rng(int(held.sum())), int(held.sum())
@@ -148,7 +148,7 @@ def hits(
             if target.sampled
             else answers(held, sent, generator)
         )
-        told = Source(design, RANGE, counters, 0.95, target).read(ASKED)
+        told = Source(mechanism, RANGE, counters, 0.95, target).read(ASKED)
         found += (told.low <= truth + 1e-12) & (truth - 1e-12 <= told.high)
     return found
 
@@ -163,12 +163,12 @@ SHARES = {
 @each_target
 @pytest.mark.parametrize("n", [300, 3_000, 100_000])
 @pytest.mark.parametrize("name", SHARES)
-@pytest.mark.parametrize("design", [ONE, EIGHT], ids=["eps 1", "eps 8"])
+@pytest.mark.parametrize("mechanism", [ONE, EIGHT], ids=["eps 1", "eps 8"])
 def test_intervals_of_shares_and_of_the_mean_hold(
-    design: RangeTree, name: str, n: int, target: IntervalTarget
+    mechanism: RangeTree, name: str, n: int, target: IntervalTarget
 ) -> None:
     """Of 250 runs at least 93.5 %, for wide, narrow and empty ranges, of few answers and many."""
-    found = hits(design, design, few(n, *SHARES[name]), target, runs=250)
+    found = hits(mechanism, mechanism, few(n, *SHARES[name]), target, runs=250)
 
     assert all(could_be(int(each), 250, COVERED) for each in found)
 
@@ -182,8 +182,8 @@ def test_intervals_hold_at_every_epsilon(
     epsilon: Fraction, name: str, n: int, target: IntervalTarget
 ) -> None:
     """Of 1,000 runs at least 93.5 %."""
-    design = RangeTree.at(epsilon)
-    found = hits(design, design, few(n, *SHARES[name]), target, runs=1_000)
+    mechanism = RangeTree.at(epsilon)
+    found = hits(mechanism, mechanism, few(n, *SHARES[name]), target, runs=1_000)
 
     assert all(could_be(int(each), 1_000, COVERED) for each in found)
 
@@ -204,9 +204,9 @@ def test_intervals_for_another_epsilon_would_not_hold(factor: Fraction) -> None:
 
 
 @each_target
-@pytest.mark.parametrize(("design", "n"), [(ONE, 2_000), (ONE, 300_000), (EIGHT, 20_000)])
+@pytest.mark.parametrize(("mechanism", "n"), [(ONE, 2_000), (ONE, 300_000), (EIGHT, 20_000)])
 def test_the_band_holds_at_every_edge_at_once_and_so_do_all_quantiles(
-    design: RangeTree, n: int, target: IntervalTarget
+    mechanism: RangeTree, n: int, target: IntervalTarget
 ) -> None:
     """Of 150 runs at least 93.5 %: every edge inside the band, every decile inside its bounds."""
     generator, runs, band, quantiles = np.random.default_rng(n), 150, 0, 0
@@ -214,11 +214,11 @@ def test_the_band_holds_at_every_edge_at_once_and_so_do_all_quantiles(
     true = np.concatenate([[0.0], np.cumsum(held) / n])
     for _ in range(runs):
         counters = (
-            sample(held / n, design, n, generator)
+            sample(held / n, mechanism, n, generator)
             if target.sampled
-            else answers(held, design, generator)
+            else answers(held, mechanism, generator)
         )
-        found = ranges(design, RANGE, counters, target=target)
+        found = ranges(mechanism, RANGE, counters, target=target)
         band += bool(np.all((found.curve.low <= true + 1e-9) & (true <= found.curve.high + 1e-9)))
         at = [np.searchsorted(true, each.share) for each in found.quantiles()]
         # the quantile lies in the bucket before the edge at which the true curve has reached it
@@ -381,9 +381,9 @@ def test_reports_of_devices_become_ranges() -> None:
         until=date(2027, 12, 1),
         epsilon=Fraction(4),
     )
-    coins, generator = SeededRandomSource(4), np.random.default_rng(4)
+    randomness, generator = SeededRandomSource(4), np.random.default_rng(4)
     minutes = 240 * generator.beta(2, 5, 4_000)
-    counters = tally(asked, [asked.randomize(float(value), coins) for value in minutes])
+    counters = tally(asked, [asked.randomize(float(value), randomness) for value in minutes])
     found = estimate(asked, counters)
 
     assert isinstance(found, RangeEstimator)

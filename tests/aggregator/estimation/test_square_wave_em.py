@@ -45,9 +45,9 @@ def curve_of(estimate: BucketHistogram) -> np.ndarray[tuple[int], np.dtype[np.fl
     return estimate.curve.share
 
 
-def some_counters(n: int = 20_000, design: DistributionMechanism = FOUR) -> Counts:
+def some_counters(n: int = 20_000, mechanism: DistributionMechanism = FOUR) -> Counts:
     generator = np.random.default_rng(3)
-    return answers(crowd("two humps", n, generator), design, generator)
+    return answers(crowd("two humps", n, generator), mechanism, generator)
 
 
 # -- the law ---------------------------------------------------------------------------------------
@@ -56,9 +56,9 @@ def some_counters(n: int = 20_000, design: DistributionMechanism = FOUR) -> Coun
 @every_epsilon
 def test_the_server_reckons_with_the_devices_exact_law(epsilon: Fraction) -> None:
     """The rows are the definition's, to the last bits of a float."""
-    design = DistributionMechanism.at(epsilon)
+    mechanism = DistributionMechanism.at(epsilon)
 
-    assert np.allclose(wave_of(design).rows, rows_of(design), rtol=1e-12, atol=0)
+    assert np.allclose(wave_of(mechanism).rows, rows_of(mechanism), rtol=1e-12, atol=0)
 
 
 @every_epsilon
@@ -97,7 +97,7 @@ def test_every_step_of_em_makes_the_counters_likelier() -> None:
 
 
 def distances(
-    design: DistributionMechanism, decoded_as: DistributionMechanism, runs: int
+    mechanism: DistributionMechanism, decoded_as: DistributionMechanism, runs: int
 ) -> Distance:
     """The mean distance over runs of each crowd, 100,000 devices."""
     found = []
@@ -105,7 +105,7 @@ def distances(
         for seed in range(runs):
             generator = np.random.default_rng(seed)
             held = crowd(name, 100_000, generator)
-            counters = answers(held, design, generator)
+            counters = answers(held, mechanism, generator)
             found.append(
                 Distance.between(curve_of(distribution(decoded_as, RANGE, counters)), held)
             )
@@ -144,11 +144,11 @@ def test_em_takes_less_than_half_a_second() -> None:
     """Of processor time, for 100,000 answers; few answers and low epsilons included."""
     took = []
     for epsilon in (Fraction(1, 2), Fraction(1)):
-        design = DistributionMechanism.at(epsilon)
-        counters = some_counters(100_000, design)
-        wave_of(design)
+        mechanism = DistributionMechanism.at(epsilon)
+        counters = some_counters(100_000, mechanism)
+        wave_of(mechanism)
         before = process_time()
-        distribution(design, RANGE, counters)
+        distribution(mechanism, RANGE, counters)
         took.append(process_time() - before)
 
     assert max(took) < 0.5
@@ -195,8 +195,8 @@ def test_the_same_counters_have_the_same_band() -> None:
 
 def test_an_epsilon_that_tells_nothing_leaves_everything_possible() -> None:
     """At a millionth EM hears nothing, and its even histogram is not shown as if it were known."""
-    design = DistributionMechanism.at(Fraction(1, 10**6))
-    estimate = distribution(design, RANGE, some_counters(10_000, design))
+    mechanism = DistributionMechanism.at(Fraction(1, 10**6))
+    estimate = distribution(mechanism, RANGE, some_counters(10_000, mechanism))
 
     assert set(estimate.curve.low[1:-1]) == {0.0}
     assert set(estimate.curve.high[1:-1]) == {1.0}
@@ -228,16 +228,16 @@ def test_the_means_interval_holds(
 ) -> None:
     """Of 1,000 runs at least 93.5 % cover, of few answers too, and without EM."""
     wave, generator = (
-        wave_of(design := DistributionMechanism.at(Fraction(epsilon))),
+        wave_of(mechanism := DistributionMechanism.at(Fraction(epsilon))),
         np.random.default_rng(n),
     )
     held = few(n, *shares)
     true, hits, runs = float(held @ (np.arange(BUCKETS) + 0.5) / n / BUCKETS), 0, 1_000
     for _ in range(runs):
         counters = (
-            sample(held / n, design, n, generator)
+            sample(held / n, mechanism, n, generator)
             if target.sampled
-            else answers(held, design, generator)
+            else answers(held, mechanism, generator)
         )
         told = wave.mean(counters, 0.05, target)
         hits += bool(told.low[0] <= true <= told.high[0])
@@ -248,10 +248,10 @@ def test_the_means_interval_holds(
 @every_epsilon
 def test_every_level_tells_the_square_of_a_number_without_bias(epsilon: Fraction) -> None:
     """Expected over the levels of a bucket's reports, it is the square of the bucket's middle."""
-    design = DistributionMechanism.at(epsilon)
+    mechanism = DistributionMechanism.at(epsilon)
     middle = (np.arange(BUCKETS) + 0.5) / BUCKETS
 
-    assert np.allclose(rows_of(design) @ wave_of(design).squares[0], middle**2, atol=1e-6)
+    assert np.allclose(rows_of(mechanism) @ wave_of(mechanism).squares[0], middle**2, atol=1e-6)
 
 
 # -- what is shown ---------------------------------------------------------------------------------

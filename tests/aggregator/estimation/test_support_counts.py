@@ -28,10 +28,10 @@ def plane(q: int, t: int) -> ProjectiveGeometry:
     return ProjectiveGeometry.at(Fraction(1), points(q, t), q, t)
 
 
-def incidence(design: ProjectiveGeometry) -> NDArray[np.bool_]:
+def incidence(mechanism: ProjectiveGeometry) -> NDArray[np.bool_]:
     """Who meets whom, asked of the device's own arithmetic, hyperplane by hyperplane."""
-    size = range(design.messages)
-    return np.array([[design.supports(message, x) for x in size] for message in size])
+    size = range(mechanism.messages)
+    return np.array([[mechanism.supports(message, x) for x in size] for message in size])
 
 
 def drawn(v: int, most: int) -> Ints:
@@ -41,32 +41,32 @@ def drawn(v: int, most: int) -> Ints:
 
 @pytest.mark.parametrize(("q", "t"), [(2, 5), (3, 3), (4, 3), (5, 3), (8, 3)])
 def test_decoding_is_what_the_device_would_count(q: int, t: int) -> None:
-    design = plane(q, t)
-    cells = drawn(design.messages, 1000)
+    mechanism = plane(q, t)
+    cells = drawn(mechanism.messages, 1000)
 
-    assert (supports(design, cells) == cells @ incidence(design)).all()
+    assert (supports(mechanism, cells) == cells @ incidence(mechanism)).all()
 
 
 @pytest.mark.parametrize(("q", "t"), SMALL)
 @pytest.mark.parametrize("most", [1, 10**3, 10**9, 10**15])
 def test_decoding_equals_adding_up_cell_by_cell(q: int, t: int, most: int) -> None:
     """The largest of these counts is far beyond what one transform resolves."""
-    design = plane(q, t)
-    cells = drawn(design.messages, most)
-    hyperplanes = vectors(q, t, np.arange(design.messages))
-    one_by_one = [cells[meets(design, hyperplanes, x)].sum() for x in range(design.messages)]
+    mechanism = plane(q, t)
+    cells = drawn(mechanism.messages, most)
+    hyperplanes = vectors(q, t, np.arange(mechanism.messages))
+    one_by_one = [cells[meets(mechanism, hyperplanes, x)].sum() for x in range(mechanism.messages)]
 
-    assert (supports(design, cells) == np.array(one_by_one)).all()
+    assert (supports(mechanism, cells) == np.array(one_by_one)).all()
 
 
 def test_one_message_that_came_from_all_is_decoded_exactly() -> None:
     """The worst case of a transform's error: one cell holds everything."""
-    design = plane(4, 6)
-    cells = np.zeros(design.messages, np.int64)
+    mechanism = plane(4, 6)
+    cells = np.zeros(mechanism.messages, np.int64)
     cells[17] = 10**17
-    through = held(design, np.array([17]))  # point 17's hyperplanes are hyperplane 17's points
+    through = held(mechanism, np.array([17]))  # point 17's hyperplanes are hyperplane 17's points
 
-    assert (supports(design, cells) == 10**17 * through).all()
+    assert (supports(mechanism, cells) == 10**17 * through).all()
 
 
 @pytest.mark.parametrize(("q", "t"), SMALL)
@@ -87,60 +87,60 @@ def test_a_polynomial_with_a_short_cycle_is_passed_over() -> None:
 
 @pytest.mark.parametrize(("q", "t"), SMALL)
 def test_vectors_and_numbers_are_the_devices_own(q: int, t: int) -> None:
-    design = plane(q, t)
-    numbered = np.arange(design.messages)
+    mechanism = plane(q, t)
+    numbered = np.arange(mechanism.messages)
     found = vectors(q, t, numbered)
 
     assert [list(map(int, row)) for row in zip(*found, strict=True)] == [
-        design.point(number) for number in range(design.messages)
+        mechanism.point(number) for number in range(mechanism.messages)
     ]
     assert (numbers(field_of(q), found) == numbered).all()
 
 
 def test_a_few_values_are_decoded_alike_without_a_transform() -> None:
     collection = of_values(5000)
-    design = collection.design
+    mechanism = collection.mechanism
     counters = simulate(collection, falling(5000, 300), np.random.default_rng(1))
     places = np.array([0, 4999, 17])
-    assert isinstance(design, ProjectiveGeometry)
+    assert isinstance(mechanism, ProjectiveGeometry)
 
-    assert (supports(design, counters, places) == supports(design, counters)[places]).all()
+    assert (supports(mechanism, counters, places) == supports(mechanism, counters)[places]).all()
 
 
 @pytest.mark.parametrize(("k", "epsilon"), [(16, "1"), (300, "1"), (16, "4"), (2, "1")])
 def test_answers_are_counted_back(k: int, epsilon: str) -> None:
     collection = of_values(k, epsilon)
-    design = collection.design
-    assert isinstance(design, SubsetSelection | ProjectiveGeometry)
+    mechanism = collection.mechanism
+    assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
 
     for n in (0, 1, 77):
         counters = simulate(collection, falling(k, n), np.random.default_rng(n))
 
-        assert answers(design, counters) == n
+        assert answers(mechanism, counters) == n
 
 
 @pytest.mark.parametrize(("k", "epsilon"), [(12, "0.5"), (12, "4"), (300, "1")])
 def test_values_are_held_together_as_often_as_reports_say(k: int, epsilon: str) -> None:
     """Of a plane and of one input a report exactly; of subsets on average, within 6 errors."""
     collection = of_values(k, epsilon)
-    design, rng, n = collection.design, np.random.default_rng(3), 40_000
-    assert isinstance(design, SubsetSelection | ProjectiveGeometry)
+    mechanism, rng, n = collection.mechanism, np.random.default_rng(3), 40_000
+    assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
     whole = np.array([0, 3, 4, k - 1])
     inputs = np.repeat(np.arange(k), falling(k, n))
     sent = [int.from_bytes(row) for row in simulate_messages(collection, inputs, rng)]
-    if isinstance(design, ProjectiveGeometry):
-        hyperplanes = vectors(design.q, design.t, np.array(sent))
-        rows = np.array([meets(design, hyperplanes, x) for x in range(k)])
-        counters = np.bincount(sent, minlength=design.messages)
+    if isinstance(mechanism, ProjectiveGeometry):
+        hyperplanes = vectors(mechanism.q, mechanism.t, np.array(sent))
+        rows = np.array([meets(mechanism, hyperplanes, x) for x in range(k)])
+        counters = np.bincount(sent, minlength=mechanism.messages)
     else:
-        members = np.array([design.members(message) for message in sent])
+        members = np.array([mechanism.members(message) for message in sent])
         rows = np.array([(members == x).any(axis=1) for x in range(k)])
         counters = rows.sum(axis=1)
     together = (rows * rows[whole].sum(axis=0)).mean(axis=1)
     error = (
         0
-        if isinstance(design, ProjectiveGeometry) or design.w == 1
+        if isinstance(mechanism, ProjectiveGeometry) or mechanism.w == 1
         else 6 * len(whole) / np.sqrt(n)
     )
 
-    assert np.abs(joint(design, counters, whole) - together).max() <= error + 1e-9
+    assert np.abs(joint(mechanism, counters, whole) - together).max() <= error + 1e-9

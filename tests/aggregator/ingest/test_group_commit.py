@@ -250,9 +250,9 @@ def test_what_waits_is_bounded() -> None:
 def test_notes_are_written_with_a_group() -> None:
     """Its size class among them; what could not be written is written with the next."""
     store = Recording()
-    notebook = ServiceCounters(iter(range(10**6)).__next__)
-    queue = GroupCommitter(cast("Store", store), notebook)
-    notebook.note(ServiceCounter("x", "", -1, "y"), 3)
+    service_counters = ServiceCounters(iter(range(10**6)).__next__)
+    queue = GroupCommitter(cast("Store", store), service_counters)
+    service_counters.note(ServiceCounter("x", "", -1, "y"), 3)
     store.error = StoreError("no")
     with pytest.raises(StoreError):
         queue.commit([spends(1)])

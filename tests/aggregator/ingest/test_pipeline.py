@@ -60,18 +60,21 @@ class Desk:
     """An intake, with what is behind it and beside it."""
 
     behind: Counting = field(default_factory=Counting)
-    notebook: ServiceCounters = field(default_factory=lambda: ServiceCounters(lambda: 0.0))
+    service_counters: ServiceCounters = field(default_factory=lambda: ServiceCounters(lambda: 0.0))
 
     def take(self, *reports: Report, day: date, series: Sequence[Series] = ()) -> list[Verdict]:
         """Return the verdicts of a batch."""
         known = {each.fingerprint: each for each in series or SERIES.values()}
         body = DecodedBody(len(reports), sheets_of(reports))
-        return IntakePipeline(self.behind.commit, self.notebook, LIMIT).take(body, known, day)
+        return IntakePipeline(self.behind.commit, self.service_counters, LIMIT).take(
+            body, known, day
+        )
 
     def noted(self) -> dict[tuple[str, str], int]:
         """Return what was counted beside."""
         return {
-            (note.what, note.word): number for note, number in self.notebook.take(now=True).items()
+            (note.what, note.word): number
+            for note, number in self.service_counters.take(now=True).items()
         }
 
 
@@ -193,12 +196,12 @@ def test_only_what_could_count_is_asked_of_the_store() -> None:
 
 def test_unknown_fingerprints_are_noted_without_their_names() -> None:
     """Anyone could make up as many as he likes."""
-    notebook = ServiceCounters(lambda: 0.0)
-    desk = Desk(notebook=notebook)
+    service_counters = ServiceCounters(lambda: 0.0)
+    desk = Desk(service_counters=service_counters)
     given = [replace(report(SERIES["linked"]), fingerprint=f"{place:064x}") for place in range(3)]
     desk.take(*given, day=date(2026, 12, 1))
 
-    assert notebook.take(now=True) == {
+    assert service_counters.take(now=True) == {
         ServiceCounter(VERDICT, "", -1, Verdict.UNKNOWN_COLLECTION): 3
     }
 
@@ -221,7 +224,7 @@ def test_losses_are_noted_by_reason_and_digits() -> None:
     """Of unknown series none are."""
     desk = Desk()
     known = {each.fingerprint: each for each in SERIES.values()}
-    intake = IntakePipeline(desk.behind.commit, desk.notebook, LIMIT)
+    intake = IntakePipeline(desk.behind.commit, desk.service_counters, LIMIT)
     for fingerprint in (SERIES["linked"].fingerprint, "0" * 64):
         body = DecodedBody(0, (), Losses(fingerprint, aged=1, corrupt=4))
         assert intake.take(body, known, date(2026, 12, 1)) == []

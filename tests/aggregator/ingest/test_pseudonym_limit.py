@@ -66,8 +66,8 @@ class Unvaried(PseudonymLimit):
 
 def learnt(store: Store, which: Series, limit: PseudonymLimit) -> list[int]:
     """What the attacker takes for the number of honest pseudonyms, period by period."""
-    notebook = ServiceCounters(lambda: 0.0)
-    intake = IntakePipeline(GroupCommitter(store, notebook).commit, notebook, limit)
+    service_counters = ServiceCounters(lambda: 0.0)
+    intake = IntakePipeline(GroupCommitter(store, service_counters).commit, service_counters, limit)
     day = which.collection.until
     found = []
     for period in range(PERIODS):

@@ -174,7 +174,7 @@ def counted(verdicts: list[Verdict]) -> None:
     assert set(verdicts) == {Verdict.COUNTED}
 
 
-def holdings(deployed: World) -> queries.Snapshot:
+def snapshot(deployed: World) -> queries.Snapshot:
     """What answers are read from."""
     aggregator = deployed.aggregator
     aggregator.flush()
@@ -196,10 +196,10 @@ def typed(**asked: str | list[str]) -> dict[str, list[str]]:
 
 def estimate(deployed: World, name: str, **asked: str | list[str]) -> queries.EstimateResult:
     """Ask."""
-    return queries.estimate(holdings(deployed), name, question(**asked))
+    return queries.estimate(snapshot(deployed), name, question(**asked))
 
 
 def compare(deployed: World, name: str, **asked: str | list[str]) -> queries.CompareResult:
     """Compare."""
     read = queries.CompareQuery.read(typed(**asked))
-    return queries.compare(holdings(deployed), name, read)
+    return queries.compare(snapshot(deployed), name, read)

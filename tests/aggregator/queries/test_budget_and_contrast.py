@@ -12,7 +12,7 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, World, world
 from tests.aggregator.queries.conftest import AFTER, stock
-from tests.aggregator.queries.simulated_reports import FILE, LISTS, holdings, typed
+from tests.aggregator.queries.simulated_reports import FILE, LISTS, snapshot, typed
 from veilcount_aggregator import queries
 from veilcount_aggregator.analysis.trust_models import contrast as contrasted
 from veilcount_aggregator.queries.json_encoding import decimal
@@ -24,12 +24,12 @@ TODAY = date(2026, 12, 5)
 def budget(deployed: World, name: str, *, bars: bool = False, n: str = "") -> queries.BudgetResult:
     """Ask for a budget."""
     read = queries.BudgetQuery.read({"n": [n]})
-    return queries.budget(holdings(deployed), name, read, bars=bars)
+    return queries.budget(snapshot(deployed), name, read, bars=bars)
 
 
 def contrast(deployed: World, name: str, **asked: str | list[str]) -> queries.ContrastResult:
     """Ask for a contrast."""
-    return queries.contrast(holdings(deployed), name, queries.ContrastQuery.read(typed(**asked)))
+    return queries.contrast(snapshot(deployed), name, queries.ContrastQuery.read(typed(**asked)))
 
 
 # -- budgets ---------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def test_two_segments_differ_where_their_crowds_do(stocked: World) -> None:
 
 def test_each_side_is_what_the_estimate_says_of_it(stocked: World) -> None:
     answer = compare(stocked, "theme", a="arm:A", b="arm:B", **NOVEMBER)
-    rows = estimate(stocked, "theme", segment="arm:B", **NOVEMBER).series[0].stretches[0].values
+    rows = estimate(stocked, "theme", segment="arm:B", **NOVEMBER).series[0].time_ranges[0].values
 
     assert [(row.b.figure, row.b.low, row.b.high) for row in answer.rows] == [
         (row.frequency, row.low, row.high) for row in rows

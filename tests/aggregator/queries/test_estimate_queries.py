@@ -16,9 +16,9 @@ from tests.aggregator.queries.simulated_reports import (
     WORDS,
     counted,
     estimate,
-    holdings,
     question,
     send,
+    snapshot,
 )
 from veilcount_aggregator import queries
 from veilcount_aggregator.catalog.definitions import close
@@ -38,8 +38,8 @@ POPULATION = "of the population that could have been asked"
 def only(answer: queries.EstimateResult) -> tuple[SeriesEstimate, TimeRangeEstimate]:
     """The series and the stretch of an answer that has one of each."""
     (series,) = answer.series
-    (stretch,) = series.stretches
-    return series, stretch
+    (time_range,) = series.time_ranges
+    return series, time_range
 
 
 def holds(row: ShareRow, share: float) -> bool:
@@ -55,7 +55,7 @@ def test_the_answer_is_the_estimate_of_the_counters(stocked: World) -> None:
     store, series = stocked.aggregator.store, stocked.series("theme")
     counters = store.counters(series, [Cell(1, 0)])
     expected = estimated(series.collection, counters, 0.9, contributions=1)
-    _, stretch = only(
+    _, time_range = only(
         estimate(
             stocked,
             "theme",
@@ -67,11 +67,11 @@ def test_the_answer_is_the_estimate_of_the_counters(stocked: World) -> None:
     )
 
     assert isinstance(expected, ShareEstimates)
-    assert [row.frequency for row in stretch.values] == expected.frequency.tolist()
-    assert [row.low for row in stretch.values] == expected.low.tolist()
-    assert [row.high for row in stretch.values] == expected.high.tolist()
-    assert [row.answers for row in stretch.values] == (expected.frequency * 4000).tolist()
-    assert stretch.n == 4000
+    assert [row.frequency for row in time_range.values] == expected.frequency.tolist()
+    assert [row.low for row in time_range.values] == expected.low.tolist()
+    assert [row.high for row in time_range.values] == expected.high.tolist()
+    assert [row.answers for row in time_range.values] == (expected.frequency * 4000).tolist()
+    assert time_range.n == 4000
 
 
 def test_the_truth_lies_in_its_intervals_and_another_does_not(stocked: World) -> None:
@@ -103,7 +103,7 @@ def test_fakes_move_the_band_and_not_the_estimate(stocked: World) -> None:
 def test_what_every_answer_carries(stocked: World) -> None:
     """Epsilon three times, the unit, what n counts, the promise, the tests for fakes."""
     answer = estimate(stocked, "theme", view="consistent", simultaneous="true")
-    series, stretch = only(answer)
+    series, time_range = only(answer)
 
     assert (answer.collection, answer.view.value) == ("theme", "consistent")
     assert answer.simultaneous
@@ -114,7 +114,7 @@ def test_what_every_answer_carries(stocked: World) -> None:
     assert "Epsilon (substitution) 2 an event" in series.promise[1]
     assert not series.suspicious
     assert "Nothing here tells patient fakes" in series.suspicion
-    assert sum(row.frequency or 0 for row in stretch.values) == pytest.approx(1)
+    assert sum(row.frequency or 0 for row in time_range.values) == pytest.approx(1)
 
 
 def test_simultaneous_intervals_are_wider(stocked: World) -> None:
@@ -167,26 +167,26 @@ def test_a_message_that_no_crowd_would_send_is_told(tmp_path: Path) -> None:
 
 
 def test_a_range_is_widened_to_whole_periods_and_says_which(stocked: World) -> None:
-    _, stretch = only(estimate(stocked, "theme", from_="2026-10-20", to="2026-11-02"))
+    _, time_range = only(estimate(stocked, "theme", from_="2026-10-20", to="2026-11-02"))
 
-    assert (stretch.first, stretch.last) == (date(2026, 10, 1), date(2026, 11, 30))
-    assert (stretch.first_period, stretch.last_period, stretch.n) == (0, 1, 12_000)
+    assert (time_range.first, time_range.last) == (date(2026, 10, 1), date(2026, 11, 30))
+    assert (time_range.first_period, time_range.last_period, time_range.n) == (0, 1, 12_000)
 
 
 def test_periods_that_have_not_begun_are_not_covered(stocked: World) -> None:
-    _, stretch = only(estimate(stocked, "theme"))
+    _, time_range = only(estimate(stocked, "theme"))
 
-    assert (stretch.first, stretch.last) == (date(2026, 10, 1), date(2026, 12, 31))
-    assert stretch.n == 13_000
+    assert (time_range.first, time_range.last) == (date(2026, 10, 1), date(2026, 12, 31))
+    assert time_range.n == 13_000
 
 
 def test_a_period_that_takes_reports_is_marked(stocked: World) -> None:
     """October closed ten days after its end; November closes on the tenth of December."""
-    stretches = estimate(stocked, "theme", by="month").series[0].stretches
+    time_ranges = estimate(stocked, "theme", by="month").series[0].time_ranges
 
-    assert [each.first.month for each in stretches] == [10, 11, 12]
-    assert [each.filling for each in stretches] == [False, True, True]
-    assert [each.n for each in stretches] == [4000, 8000, 1000]
+    assert [each.first.month for each in time_ranges] == [10, 11, 12]
+    assert [each.filling for each in time_ranges] == [False, True, True]
+    assert [each.n for each in time_ranges] == [4000, 8000, 1000]
 
 
 def test_a_closed_collection_does_not_fill(tmp_path: Path) -> None:
@@ -212,18 +212,18 @@ def test_a_closed_collection_does_not_fill(tmp_path: Path) -> None:
 def test_days_are_cut_as_asked(stocked: World, by: str, firsts: list[date]) -> None:
     """Weeks are ISO's, and none is lost: stretches add up to the whole."""
     answer = estimate(stocked, "opened", from_="2026-11-28", to="2026-12-01", by=by)
-    stretches = answer.series[0].stretches
+    time_ranges = answer.series[0].time_ranges
 
-    assert [each.first for each in stretches] == firsts
-    assert sum(each.n for each in stretches) == 400
-    assert stretches[-1].last == date(2026, 12, 1)
+    assert [each.first for each in time_ranges] == firsts
+    assert sum(each.n for each in time_ranges) == 400
+    assert time_ranges[-1].last == date(2026, 12, 1)
 
 
 def test_weeks_are_shown_by_the_month_they_begin_in(stocked: World) -> None:
     """The week of the thirtieth of November reaches into December."""
-    stretches = estimate(stocked, "minutes", by="month").series[0].stretches
+    time_ranges = estimate(stocked, "minutes", by="month").series[0].time_ranges
 
-    assert [(each.first, each.last) for each in stretches] == [
+    assert [(each.first, each.last) for each in time_ranges] == [
         (date(2026, 11, 2), date(2026, 12, 6)),
     ]
 
@@ -244,9 +244,9 @@ def test_only_one_answer_a_person_is_a_sample_of_a_population(
     stocked: World, name: str, asked: dict[str, str | list[str]], contributions: int, of: str
 ) -> None:
     """Otherwise the interval is of these answers; it always says which."""
-    _, stretch = only(estimate(stocked, name, **asked))
+    _, time_range = only(estimate(stocked, name, **asked))
 
-    assert (stretch.contributions, stretch.of) == (contributions, of)
+    assert (time_range.contributions, time_range.of) == (contributions, of)
 
 
 def test_before_any_answer_nothing_is_claimed(tmp_path: Path) -> None:
@@ -273,9 +273,9 @@ def test_before_any_answer_nothing_is_claimed(tmp_path: Path) -> None:
 def test_a_campaign_that_has_not_begun_is_empty(tmp_path: Path) -> None:
     with world(tmp_path, now=datetime(2026, 9, 1, tzinfo=UTC)) as made:
         made.push(FILE, **LISTS)
-        _, stretch = only(estimate(made, "theme"))
+        _, time_range = only(estimate(made, "theme"))
 
-    assert (stretch.n, stretch.filling, stretch.first) == (0, False, date(2026, 10, 1))
+    assert (time_range.n, time_range.filling, time_range.first) == (0, False, date(2026, 10, 1))
 
 
 # -- which values ----------------------------------------------------------------------------------
@@ -314,12 +314,12 @@ def test_a_top_list_is_the_largest_shares_under_intervals_that_hold_together(
 ) -> None:
     """The values were picked by their estimates: alone, their intervals would miss too often."""
     answer = estimate(stocked, "word", top="6")
-    series, stretch = only(answer)
-    frequencies = [row.frequency or 0 for row in stretch.values]
+    series, time_range = only(answer)
+    frequencies = [row.frequency or 0 for row in time_range.values]
     _, consistent = only(estimate(stocked, "word", top="6", view="consistent"))
 
     assert answer.simultaneous
-    assert [row.value for row in stretch.values[:4]] == ["w0", "w1", "w2", "w3"]
+    assert [row.value for row in time_range.values[:4]] == ["w0", "w1", "w2", "w3"]
     assert frequencies == sorted(frequencies, reverse=True)
     assert series.stand_out == 4
     assert [row.value for row in consistent.values] == ["w0", "w1", "w2", "w3"]
@@ -327,17 +327,17 @@ def test_a_top_list_is_the_largest_shares_under_intervals_that_hold_together(
 
 def test_a_top_list_is_one_list_for_all_stretches(stocked: World) -> None:
     """So that each value can be followed through them."""
-    stretches = estimate(stocked, "word", top="4", by="month").series[0].stretches
-    listed = [[row.value for row in each.values] for each in stretches]
+    time_ranges = estimate(stocked, "word", top="4", by="month").series[0].time_ranges
+    listed = [[row.value for row in each.values] for each in time_ranges]
 
     assert listed == [["w0", "w1", "w2", "w3"]] * 2
 
 
 def test_groups_are_sums_with_intervals_of_their_own(stocked: World) -> None:
     groups = ["dim:dark,system", "light:light"]
-    _, stretch = only(estimate(stocked, "theme", to="2026-10-31", group=groups, level=SURE))
+    _, time_range = only(estimate(stocked, "theme", to="2026-10-31", group=groups, level=SURE))
     _, single = only(estimate(stocked, "theme", to="2026-10-31"))
-    dim, light = stretch.values
+    dim, light = time_range.values
 
     assert (dim.value, light.value) == ("dim", "light")
     assert dim.frequency == pytest.approx(sum(row.frequency or 0 for row in single.values[1:]))
@@ -394,19 +394,19 @@ def test_hidden_presence_has_shares_of_all_and_of_those_who_answered(stocked: Wo
 @pytest.mark.parametrize("name", ["minutes", "spread"])
 def test_a_number_has_its_mean_in_its_own_units(stocked: World, name: str) -> None:
     """Beta(2, 5) times a hundred: 28.57; a mean of 40 is rejected."""
-    _, stretch = only(estimate(stocked, name, level=SURE))
-    mean = stretch.mean
+    _, time_range = only(estimate(stocked, name, level=SURE))
+    mean = time_range.mean
 
     assert mean is not None
     assert mean.low < 28.57 < mean.high < 40
     assert mean.fake_low < (mean.mean or 0) < mean.fake_high
-    assert stretch.values == []
+    assert time_range.values == []
 
 
 def test_a_spread_has_histogram_curve_and_quantiles(stocked: World) -> None:
     """The bands say what they cover."""
-    _, stretch = only(estimate(stocked, "spread"))
-    spread = stretch.spread
+    _, time_range = only(estimate(stocked, "spread"))
+    spread = time_range.spread
 
     assert spread is not None
     assert spread.covers.startswith("noise only")
@@ -420,19 +420,19 @@ def test_a_spread_has_histogram_curve_and_quantiles(stocked: World) -> None:
 
 def test_ranges_have_shares_with_intervals(stocked: World) -> None:
     """Of any bounds; an end within a bucket is honest about it."""
-    _, stretch = only(
+    _, time_range = only(
         estimate(stocked, "ranges", values=["0..25", "25..100"], segment="arm:A", level=SURE)
     )
     true = float((np.random.default_rng(11).beta(2, 5, 8000) < 0.25).mean())
-    low, high = stretch.values
+    low, high = time_range.values
 
     assert low.value == {"from": 0, "below": 25}
     assert holds(low, true)
     assert holds(high, 1 - true)
     assert not holds(low, 1 - true)
     assert low.fake_low < (low.frequency or 0) < low.fake_high
-    assert stretch.spread is not None
-    assert stretch.spread.covers.startswith("every edge at once")
+    assert time_range.spread is not None
+    assert time_range.spread.covers.startswith("every edge at once")
 
 
 # -- series, losses --------------------------------------------------------------------------------
@@ -454,7 +454,7 @@ def test_series_stand_side_by_side_the_newest_first(tmp_path: Path) -> None:
 
     assert [each.fingerprint for each in before.series] == [old.fingerprint]
     assert [each.fingerprint for each in after.series] == [new.fingerprint, old.fingerprint]
-    assert [each.stretches[0].n for each in after.series] == [450, 400]
+    assert [each.time_ranges[0].n for each in after.series] == [450, 400]
     assert [each.size for each in after.series] == [3, 2]
     assert [each.fingerprint for each in third.series] == [new.fingerprint]
     assert [each.fingerprint for each in named.series] == [old.fingerprint]
@@ -489,7 +489,7 @@ def test_what_was_not_counted_stands_beside_n(tmp_path: Path) -> None:
         (series,) = estimate(made, "theme", by="month").series
 
     assert series.unplaced == {"over_budget": 1}
-    assert [each.verdicts for each in series.stretches] == [{"stale": 1}, {}, {"duplicate": 1}]
+    assert [each.verdicts for each in series.time_ranges] == [{"stale": 1}, {}, {"duplicate": 1}]
     assert [(each.reason, each.least, each.most) for each in series.losses] == [
         ("aged", 30, 297),
         ("evicted", 3000, None),
@@ -500,4 +500,4 @@ def test_what_was_not_counted_stands_beside_n(tmp_path: Path) -> None:
 
 def test_a_question_is_asked_of_what_the_store_holds_alone(stocked: World) -> None:
     """Twice the same: reading changes nothing."""
-    assert estimate(stocked, "theme") == queries.estimate(holdings(stocked), "theme", question())
+    assert estimate(stocked, "theme") == queries.estimate(snapshot(stocked), "theme", question())

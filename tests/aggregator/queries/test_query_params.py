@@ -153,7 +153,7 @@ def test_more_figures_than_an_answer_holds_are_refused(
     with pytest.raises(QueryError, match="1,400 figures, at most 1,399: ask for fewer values"):
         estimate(stocked, "word", size="700", by="month")
 
-    assert len(estimate(stocked, "word", size="699", by="month").series[0].stretches) == 2
+    assert len(estimate(stocked, "word", size="699", by="month").series[0].time_ranges) == 2
 
 
 def test_a_name_that_is_none_says_which_are_like_it(stocked: World) -> None:

@@ -57,21 +57,21 @@ def some(collection: Collection) -> list[int]:
 
 def made(seed: int, collection: Collection) -> int:
     """Return a true message: of a subset, w members drawn."""
-    design = collection.design
-    if not isinstance(design, SubsetSelection):
-        return int(seed % design.messages)
-    drawn = np.random.default_rng(seed % 2**32).permutation(design.k)[: design.w]
+    mechanism = collection.mechanism
+    if not isinstance(mechanism, SubsetSelection):
+        return int(seed % mechanism.messages)
+    drawn = np.random.default_rng(seed % 2**32).permutation(mechanism.k)[: mechanism.w]
     members: list[int] = sorted(drawn.tolist())
-    if design.masked:
+    if mechanism.masked:
         return sum(1 << member for member in members)
-    return sum(member << place * design.label_bits for place, member in enumerate(members))
+    return sum(member << place * mechanism.label_bits for place, member in enumerate(members))
 
 
 @every
 def test_columns_are_judged_as_each_message_is(collection: Collection) -> None:
     """All of them where they are few; true, changed and random ones where they are many."""
     messages = some(collection)
-    expected = [collection.design.valid(message) for message in messages]
+    expected = [collection.mechanism.valid(message) for message in messages]
 
     assert valid(collection, rows(collection, messages)).tolist() == expected
     assert True in expected
@@ -86,13 +86,15 @@ def test_another_width_is_no_message(collection: Collection) -> None:
 
 def test_every_kind_of_design_is_here() -> None:
     """A new one must come along."""
-    designs = {type(collection.design).__name__ for collection in COLLECTIONS.values()}
+    mechanisms = {type(collection.mechanism).__name__ for collection in COLLECTIONS.values()}
     subsets = [
-        each.design for each in COLLECTIONS.values() if isinstance(each.design, SubsetSelection)
+        each.mechanism
+        for each in COLLECTIONS.values()
+        if isinstance(each.mechanism, SubsetSelection)
     ]
 
-    assert designs == {"SubsetSelection", "Plane", "Mean", "Distribution", "Hierarchy", "Plain"}
-    assert {(design.w > 1, design.masked) for design in subsets} >= {
+    assert mechanisms == {"SubsetSelection", "Plane", "Mean", "Distribution", "Hierarchy", "Plain"}
+    assert {(mechanism.w > 1, mechanism.masked) for mechanism in subsets} >= {
         (False, False),
         (True, True),
         (True, False),

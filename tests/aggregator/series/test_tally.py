@@ -18,11 +18,13 @@ SHAPES = [(10, "4"), (10, "0.5"), (64, "2.5"), (300, "1")]
 @pytest.mark.parametrize(("k", "epsilon"), SHAPES)
 def test_every_report_counts_for_the_inputs_it_supports(k: int, epsilon: str) -> None:
     collection = of_values(k, epsilon)
-    design, coins = collection.design, SeededRandomSource(1)
-    messages = [collection.randomize(f"value {place % k}", coins) for place in range(500)]
-    expected = np.zeros(design.counters, np.int64)
+    mechanism, randomness = collection.mechanism, SeededRandomSource(1)
+    messages = [collection.randomize(f"value {place % k}", randomness) for place in range(500)]
+    expected = np.zeros(mechanism.counters, np.int64)
     for message in messages:
-        for place in design.members(message) if isinstance(design, SubsetSelection) else [message]:
+        for place in (
+            mechanism.members(message) if isinstance(mechanism, SubsetSelection) else [message]
+        ):
             expected[place] += 1
 
     assert (tally(collection, messages) == expected).all()
@@ -46,5 +48,5 @@ def test_parts_add_up_to_the_whole_in_integers_and_in_rows(k: int, epsilon: str)
 def test_no_messages_are_counters_too(k: int, epsilon: str) -> None:
     collection = of_values(k, epsilon)
 
-    assert tally(collection, []).shape == (collection.design.counters,)
+    assert tally(collection, []).shape == (collection.mechanism.counters,)
     assert not tally(collection, []).any()

@@ -89,12 +89,14 @@ class Model:
 
     def counters(self, series: Series, cells: Sequence[Cell]) -> list[int]:
         """Return the sum of what the messages of these cells support."""
-        design = series.collection.design
+        mechanism = series.collection.mechanism
         total = [0] * series.counters
         for cell in cells:
             for message in self.messages[series.fingerprint].get(cell, ()):
                 for x in (
-                    design.members(message) if isinstance(design, SubsetSelection) else (message,)
+                    mechanism.members(message)
+                    if isinstance(mechanism, SubsetSelection)
+                    else (message,)
                 ):
                     total[x] += 1
         return total

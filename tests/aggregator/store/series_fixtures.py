@@ -144,15 +144,15 @@ def told(codes: Codes) -> list[Verdict]:
 
 def message(which: Series, chance: random.Random) -> int:
     """Return a random message of a series."""
-    design = which.collection.design
-    if not isinstance(design, SubsetSelection) or design.w == 1:
-        return chance.randrange(design.messages)
-    members = chance.sample(range(design.k), design.w)
-    if design.masked:
+    mechanism = which.collection.mechanism
+    if not isinstance(mechanism, SubsetSelection) or mechanism.w == 1:
+        return chance.randrange(mechanism.messages)
+    members = chance.sample(range(mechanism.k), mechanism.w)
+    if mechanism.masked:
         return sum(1 << x for x in members)
     packed = 0
     for x in sorted(members, reverse=True):
-        packed = packed << design.label_bits | x
+        packed = packed << mechanism.label_bits | x
     return packed
 
 

@@ -180,7 +180,7 @@ def test_a_large_tally_stays_within_its_limit(store: Store, what: str) -> None:
     assert set(verdicts) == {COUNTED, FULL}
     assert store.memory().series[which.fingerprint] <= 5_000
     assert sum(store.sizes(which).values()) == verdicts.count(COUNTED)
-    per_report = getattr(which.collection.design, "w", 1)
+    per_report = getattr(which.collection.mechanism, "w", 1)
     total = store.counters(which, list(store.sizes(which))).sum()
     assert total == per_report * verdicts.count(COUNTED)
 
@@ -206,4 +206,4 @@ def test_the_account_moves_with_the_tallies(store: Store, target: Store) -> None
         more = [Asked(row(5000 + n), 1, message=message(which, chance)) for n in range(60)]
         assert send(target, which, *more) == [COUNTED] * 60
         after = target.counters(which, [Cell(0, 0), Cell(1, 0)]).sum()
-        assert after == counters.sum() + 60 * getattr(which.collection.design, "w", 1)
+        assert after == counters.sum() + 60 * getattr(which.collection.mechanism, "w", 1)

@@ -381,7 +381,7 @@ class Served:
     campaign: Campaign
     key: str
     timeline: Timeline = field(default_factory=Timeline)
-    coins: SeededRandomSource = field(default_factory=lambda: SeededRandomSource(1))
+    randomness: SeededRandomSource = field(default_factory=lambda: SeededRandomSource(1))
 
     def scrape(self, at: float) -> None:
         """Read its metrics, as if at an instant; a place that cannot be read is down."""
@@ -395,7 +395,7 @@ class Served:
 
     def post(self) -> int:
         """Send a person's report; return the status."""
-        body = encode_packed(Batch((self.campaign.person(self.coins)[0],)))
+        body = encode_packed(Batch((self.campaign.person(self.randomness)[0],)))
         given = {"Content-Type": PACKED_TYPE}
         return self.server.ask("POST", "/v1/reports", data=body, headers=given).status_code
 

@@ -64,10 +64,12 @@ class Campaign:
         """The same, as a store knows them."""
         return [Series(collection) for collection in self.collections]
 
-    def person(self, coins: SeededRandomSource) -> list[Report]:
+    def person(self, randomness: SeededRandomSource) -> list[Report]:
         """Return everything that a person answers in the periods that have begun."""
         return [
-            report for collection in self.collections for report in self._answers(collection, coins)
+            report
+            for collection in self.collections
+            for report in self._answers(collection, randomness)
         ]
 
     def serve(self, store: str, *flags: str, port: int | None = None) -> Server:
@@ -75,23 +77,23 @@ class Campaign:
         given = ("--collections", str(self.file), "--dev", *flags)
         return Server(store, self.file.parent, *given, port=port)
 
-    def _answers(self, collection: Collection, coins: SeededRandomSource) -> list[Report]:
+    def _answers(self, collection: Collection, randomness: SeededRandomSource) -> list[Report]:
         linked = Series(collection).linked
         periods = range(DAYS_BEFORE + 1)
-        names = {epoch: _pseudonym(coins) for epoch in ([0] if linked else periods)}
+        names = {epoch: _pseudonym(randomness) for epoch in ([0] if linked else periods)}
         return [
             Report(
                 fingerprint=collection.fingerprint,
                 period=period,
-                segment=coins.below(collection.cells),
+                segment=randomness.below(collection.cells),
                 pseudonym=names[0 if linked else period],
                 slot=answer + (period * collection.per_period if linked else 0),
-                message=collection.pack(collection.randomize("menu", coins)),
+                message=collection.pack(collection.randomize("menu", randomness)),
             )
             for period in periods
             for answer in range(collection.per_period)
         ]
 
 
-def _pseudonym(coins: SeededRandomSource) -> bytes:
-    return b"".join(coins.word().to_bytes(8, "big") for _ in range(PSEUDONYM_BYTES // 8))
+def _pseudonym(randomness: SeededRandomSource) -> bytes:
+    return b"".join(randomness.word().to_bytes(8, "big") for _ in range(PSEUDONYM_BYTES // 8))

@@ -36,8 +36,8 @@ def campaign(tmp_path: Path) -> Campaign:
 @pytest.fixture
 def sent(campaign: Campaign) -> list[Report]:
     """One report each of some persons."""
-    coins = SeededRandomSource(1)
-    return [campaign.person(coins)[0] for _ in range(SENT)]
+    randomness = SeededRandomSource(1)
+    return [campaign.person(randomness)[0] for _ in range(SENT)]
 
 
 @pytest.fixture

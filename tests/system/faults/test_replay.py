@@ -27,8 +27,8 @@ def test_a_batch_that_is_replayed_by_many_at_once_is_counted_once(
     engine: str, tmp_path: Path
 ) -> None:
     campaign = Campaign.write(tmp_path)
-    coins = SeededRandomSource(5)
-    batch = [report for _ in range(5) for report in campaign.person(coins)]
+    randomness = SeededRandomSource(5)
+    batch = [report for _ in range(5) for report in campaign.person(randomness)]
     deployment = DEPLOYMENTS[engine](campaign, tmp_path)
     try:
         verdicts = replay(campaign, deployment.server.port, batch)

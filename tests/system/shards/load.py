@@ -55,7 +55,7 @@ def report(series: Series, pseudonym: bytes) -> Report:
     """Return a report of today that would be counted."""
     period = period_of(series.collection, datetime.now(UTC))
     assert period is not None
-    message = next(each for each in range(1 << 16) if series.collection.design.valid(each))
+    message = next(each for each in range(1 << 16) if series.collection.mechanism.valid(each))
     slot = period * series.collection.per_period if series.linked else 0
     packed = series.collection.pack(message)
     return Report(series.fingerprint, period, 0, pseudonym, slot, packed)

@@ -45,15 +45,15 @@ class Amplified:
         return min(self.closed, self.clones, self.blanket)
 
 
-def amplified(design: Randomizer, reports: int, delta: Fraction) -> Amplified:
+def amplified(mechanism: Randomizer, reports: int, delta: Fraction) -> Amplified:
     """Return all three bounds."""
     return Amplified(
         reports=reports,
         delta=delta,
-        local=design.epsilon,
-        closed=shuffled(design.epsilon, reports, delta),
-        clones=clones_epsilon(design.epsilon, reports, delta),
-        blanket=blanket_epsilon(design, reports, delta),
+        local=mechanism.epsilon,
+        closed=shuffled(mechanism.epsilon, reports, delta),
+        clones=clones_epsilon(mechanism.epsilon, reports, delta),
+        blanket=blanket_epsilon(mechanism, reports, delta),
     )
 
 
@@ -65,11 +65,14 @@ def clones_epsilon(epsilon: Fraction, reports: int, delta: Fraction) -> Fraction
     )
 
 
-def blanket_epsilon(design: Randomizer, reports: int, delta: Fraction) -> Fraction:
+def blanket_epsilon(mechanism: Randomizer, reports: int, delta: Fraction) -> Fraction:
     """Return the epsilon that this design has behind a shuffler [BBGN19]."""
-    pairs = overlaps(design)
+    pairs = overlaps(mechanism)
     return _least(
-        lambda at: blanket_delta(pairs, reports, at), design.epsilon, reports=reports, delta=delta
+        lambda at: blanket_delta(pairs, reports, at),
+        mechanism.epsilon,
+        reports=reports,
+        delta=delta,
     )
 
 

@@ -17,16 +17,16 @@ Family = Callable[[Fraction], Randomizer]
 GRAIN = 1000  # local epsilons are tried in thousandths
 
 
-def holds(design: Randomizer, reports: int, epsilon: Fraction, delta: Fraction) -> bool:
+def holds(mechanism: Randomizer, reports: int, epsilon: Fraction, delta: Fraction) -> bool:
     """Whether the shuffled batch is (epsilon, delta)-DP, by the blanket or by the clones."""
-    if design.epsilon <= epsilon:
+    if mechanism.epsilon <= epsilon:
         return True
     if reports < 2:  # noqa: PLR2004 - alone
         return False
     at = nextafter(float(epsilon), 0)
-    if blanket_delta(overlaps(design), reports, at) <= delta:
+    if blanket_delta(overlaps(mechanism), reports, at) <= delta:
         return True
-    ratio = nextafter(float(exp_upper(design.epsilon)), float("inf"))
+    ratio = nextafter(float(exp_upper(mechanism.epsilon)), float("inf"))
     return clones_delta(ratio, reports, at) <= delta
 
 

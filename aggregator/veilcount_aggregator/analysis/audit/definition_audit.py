@@ -23,7 +23,7 @@ def why_not(collection: Collection) -> str:
 
 
 def audit_definition(
-    collection: Collection, coins: RandomSource, *, samples: int, alpha: float
+    collection: Collection, randomness: RandomSource, *, samples: int, alpha: float
 ) -> AuditResult:
     """Audit what a device sends for the two values that are told apart best.
 
@@ -34,7 +34,9 @@ def audit_definition(
     def emit(value: object) -> bytes:
         absent = value is ABSENT
         message = (
-            collection.randomize_absent(coins) if absent else collection.randomize(value, coins)
+            collection.randomize_absent(randomness)
+            if absent
+            else collection.randomize(value, randomness)
         )
         return collection.pack(message)
 
@@ -62,8 +64,12 @@ def _pair(collection: Collection) -> tuple[object, object]:
 
 def _symbol_bits(collection: Collection) -> tuple[int, ...]:
     """Return the widths of a message's parts: bits, bytes, and packed members."""
-    design = collection.design
-    packed = isinstance(design, SubsetSelection) and design.w > 1 and not design.masked
-    if packed and isinstance(design, SubsetSelection) and design.label_bits <= SYMBOL_BITS_MAX:
-        return (1, 8, design.label_bits)
+    mechanism = collection.mechanism
+    packed = isinstance(mechanism, SubsetSelection) and mechanism.w > 1 and not mechanism.masked
+    if (
+        packed
+        and isinstance(mechanism, SubsetSelection)
+        and mechanism.label_bits <= SYMBOL_BITS_MAX
+    ):
+        return (1, 8, mechanism.label_bits)
     return (1, 8)

@@ -27,7 +27,7 @@ Record = tuple[int, ...]
 class Plant(Protocol):
     """Makes a device: with the bug, or repaired."""
 
-    def __call__(self, coins: RandomSource, *, repaired: bool) -> Emit:
+    def __call__(self, randomness: RandomSource, *, repaired: bool) -> Emit:
         """Return the function from a value to the bytes that this device sends for it."""
 
 
@@ -37,33 +37,33 @@ BITS = 16
 KEEP = threshold(ONE / 2, 1, 2)  # a bit is kept with KEEP / 2^64: two bits that differ cost 1
 
 
-def last_bit_in_clear(coins: RandomSource, *, repaired: bool) -> Emit:
+def last_bit_in_clear(randomness: RandomSource, *, repaired: bool) -> Emit:
     """OpenDP's bit vector until 2026-04: the loop over the bits ends one too early."""
     noisy = BITS if repaired else BITS - 1
 
     def emit(value: object) -> bytes:
         bits = _one_hot(value)
         for place in range(noisy):
-            bits[place] ^= not coins.bernoulli(KEEP)
+            bits[place] ^= not randomness.bernoulli(KEEP)
         return bytes(bits)
 
     return emit
 
 
-def ones_never_cleared(coins: RandomSource, *, repaired: bool) -> Emit:
+def ones_never_cleared(randomness: RandomSource, *, repaired: bool) -> Emit:
     """pure-LDP's RAPPOR: noise sets bits that are 0, and leaves the bits that are 1."""
 
     def emit(value: object) -> bytes:
         bits = _one_hot(value)
         for place, bit in enumerate(bits):
             if repaired or not bit:
-                bits[place] ^= not coins.bernoulli(KEEP)
+                bits[place] ^= not randomness.bernoulli(KEEP)
         return bytes(bits)
 
     return emit
 
 
-def true_bit_over_noise(coins: RandomSource, *, repaired: bool) -> Emit:
+def true_bit_over_noise(randomness: RandomSource, *, repaired: bool) -> Emit:
     """pure-LDP's unary encoding up to 1.1.2: an `if` without its `else`.
 
     All bits are drawn as if they were 0, then the true one is set with probability p and otherwise
@@ -71,8 +71,8 @@ def true_bit_over_noise(coins: RandomSource, *, repaired: bool) -> Emit:
     """
 
     def emit(value: object) -> bytes:
-        bits = [not coins.bernoulli(KEEP) for _ in range(BITS)]
-        if coins.bernoulli(KEEP):
+        bits = [not randomness.bernoulli(KEEP) for _ in range(BITS)]
+        if randomness.bernoulli(KEEP):
             bits[cast("int", value)] = True
         elif repaired:
             bits[cast("int", value)] = False
@@ -90,14 +90,14 @@ def _one_hot(value: object) -> list[int]:
 
 def true_value_first(k: int) -> Plant:
     """multi-freq-ldpy's subset selection: right as a set, but sent in the order it was made."""
-    design = _subset(k)
-    pack = Struct(f">{design.w}{'B' if k <= 1 << 8 else 'H'}").pack
+    mechanism = _subset(k)
+    pack = Struct(f">{mechanism.w}{'B' if k <= 1 << 8 else 'H'}").pack
 
-    def plant(coins: RandomSource, *, repaired: bool) -> Emit:
+    def plant(randomness: RandomSource, *, repaired: bool) -> Emit:
         def emit(value: object) -> bytes:
             x = cast("int", value)
-            members = [x] if coins.bernoulli(design.a) else []
-            others = _drawn(k - 1, design.w - len(members), coins)
+            members = [x] if randomness.bernoulli(mechanism.a) else []
+            others = _drawn(k - 1, mechanism.w - len(members), randomness)
             members += [other + (other >= x) for other in others]
             return pack(*(sorted(members) if repaired else members))
 
@@ -106,16 +106,16 @@ def true_value_first(k: int) -> Plant:
     return plant
 
 
-def off_by_one(coins: RandomSource, *, repaired: bool) -> Emit:
+def off_by_one(randomness: RandomSource, *, repaired: bool) -> Emit:
     """A k-subset sampler that steps over x one too late: x + 1 is never among the noise."""
     k = 64
-    design = _subset(k)
+    mechanism = _subset(k)
 
     def emit(value: object) -> bytes:
         x = cast("int", value)
-        inside = coins.bernoulli(design.a)
+        inside = randomness.bernoulli(mechanism.a)
         mask = int(inside) << x
-        for other in _drawn(k - 1, design.w - inside, coins):
+        for other in _drawn(k - 1, mechanism.w - inside, randomness):
             mask |= 1 << other + (other >= x if repaired else other > x)
         return mask.to_bytes(k // 8, "big")
 
@@ -126,11 +126,11 @@ def _subset(k: int) -> SubsetSelection:
     return SubsetSelection.at(ONE, k, best_subset(k, exp_lower(ONE)))
 
 
-def _drawn(k: int, size: int, coins: RandomSource) -> list[int]:
+def _drawn(k: int, size: int, randomness: RandomSource) -> list[int]:
     """Return `size` of 0..k-1 in uniform order: the beginning of a shuffle [Fisher-Yates]."""
     deck = list(range(k))
     for place in range(size):
-        other = place + coins.below(k - place)
+        other = place + randomness.below(k - place)
         deck[place], deck[other] = deck[other], deck[place]
     return deck[:size]
 
@@ -140,7 +140,7 @@ def _drawn(k: int, size: int, coins: RandomSource) -> list[int]:
 PLANE = ProjectiveGeometry.at(ONE, 31, 5, 3)
 
 
-def zero_rejected_too_early(coins: RandomSource, *, repaired: bool) -> Emit:
+def zero_rejected_too_early(randomness: RandomSource, *, repaired: bool) -> Emit:
     """A plane's sampler with one loop around everything.
 
     A hyperplane that misses x has a product <u, x> other than 0, so a zero draw is rejected: but by
@@ -151,23 +151,23 @@ def zero_rejected_too_early(coins: RandomSource, *, repaired: bool) -> Emit:
     def emit(value: object) -> bytes:
         message = None
         while message is None:
-            message = plane_attempt(cast("int", value), coins, repaired=repaired)
+            message = plane_attempt(cast("int", value), randomness, repaired=repaired)
         return bytes([message])
 
     return emit
 
 
-def plane_attempt(x: int, coins: RandomSource, *, repaired: bool) -> int | None:
+def plane_attempt(x: int, randomness: RandomSource, *, repaired: bool) -> int | None:
     """Return the hyperplane of one pass through the loop, or None to start again."""
     q, point = PLANE.q, PLANE.point(x)
     pivot = point.index(1)
-    if coins.bernoulli(PLANE.a):
-        product, normal = 0, PLANE.point(coins.below(PLANE.owned), PLANE.t - 1)
+    if randomness.bernoulli(PLANE.a):
+        product, normal = 0, PLANE.point(randomness.below(PLANE.owned), PLANE.t - 1)
     else:
-        product = 1 + coins.below(q - 1) if repaired else coins.below(q)
+        product = 1 + randomness.below(q - 1) if repaired else randomness.below(q)
         if product == 0:
             return None
-        normal = [coins.below(q) for _ in range(PLANE.t - 1)]
+        normal = [randomness.below(q) for _ in range(PLANE.t - 1)]
     normal.insert(pivot, 0)
     normal[pivot] = (product - sum(map(int.__mul__, normal, point))) % q
     return PLANE.number(normal)
@@ -183,15 +183,15 @@ def whole_record(attributes: int) -> Plant:
     records that differ in one attribute; between records that differ in all, nothing is hidden.
     """
 
-    def plant(coins: RandomSource, *, repaired: bool) -> Emit:
+    def plant(randomness: RandomSource, *, repaired: bool) -> Emit:
         odds = exp_lower(ONE) if repaired else attributes * (exp_lower(ONE) - 1) + 1
         keep = int(WORDS * odds / (odds + 1))
 
         def emit(value: object) -> bytes:
             record = cast("Record", value)
-            told = coins.below(attributes)
+            told = randomness.below(attributes)
             return bytes(
-                bit ^ (not coins.bernoulli(keep)) if place == told else coins.below(2)
+                bit ^ (not randomness.bernoulli(keep)) if place == told else randomness.below(2)
                 for place, bit in enumerate(record)
             )
 
@@ -205,7 +205,7 @@ def whole_record(attributes: int) -> Plant:
 REPORTS = 200
 
 
-def redrawn(coins: RandomSource, *, repaired: bool) -> Emit:
+def redrawn(randomness: RandomSource, *, repaired: bool) -> Emit:
     """A permanent answer that is never found in the memo, so each of 200 reports draws afresh."""
     coin = SubsetSelection.at(TWO, 2, 1)
 
@@ -215,7 +215,7 @@ def redrawn(coins: RandomSource, *, repaired: bool) -> Emit:
         for day in range(REPORTS):
             key = 0 if repaired else day
             if key not in memo:
-                memo[key] = coin.randomize(cast("int", value), coins)
+                memo[key] = coin.randomize(cast("int", value), randomness)
             reports.append(memo[key])
         return bytes(reports)
 

@@ -26,10 +26,12 @@ class Bug:
     shown: float
     symbol_bits: tuple[int, ...] = (1, 8)
 
-    def audit(self, coins: RandomSource, *, repaired: bool, alpha: float = 0.001) -> AuditResult:
+    def audit(
+        self, randomness: RandomSource, *, repaired: bool, alpha: float = 0.001
+    ) -> AuditResult:
         """Audit the device with the bug, or repaired."""
         return audit(
-            self.plant(coins, repaired=repaired),
+            self.plant(randomness, repaired=repaired),
             self.pair,
             self.claimed,
             samples=self.samples,

@@ -36,12 +36,12 @@ def budget(
     floor: int = FLOOR,
 ) -> CollectionBudget:
     """Return the account; with `histogram[j]` pseudonyms of j spent slots, what was counted too."""
-    design = collection.design
+    mechanism = collection.mechanism
     return CollectionBudget(
         collection=collection.name,
         fingerprint=collection.fingerprint,
         figures=figures(collection),
         spent=None if histogram is None else counted(collection, histogram, floor),
         together=together(collection, delta),
-        guesses=() if isinstance(design, Identity) else guesses(design, answers(collection)),
+        guesses=() if isinstance(mechanism, Identity) else guesses(mechanism, answers(collection)),
     )

@@ -25,23 +25,23 @@ class Guess:
 
     answers: int
     fresh: Fraction  # whatever the mechanism, at this epsilon
-    design: Fraction  # by this design
+    mechanism: Fraction  # by this design
     frozen: Fraction
 
 
-def guesses(design: Randomizer, most: int) -> tuple[Guess, ...]:
+def guesses(mechanism: Randomizer, most: int) -> tuple[Guess, ...]:
     """Return the curve up to a person's number of answers, which is its last point."""
     seen = sorted({*(times for times in SEEN if times < most), min(most, MAX_ANSWERS)})
-    return tuple(guess(design, times) for times in seen)
+    return tuple(guess(mechanism, times) for times in seen)
 
 
-def guess(design: Randomizer, times: int) -> Guess:
+def guess(mechanism: Randomizer, times: int) -> Guess:
     """Return one point of the curve: half of 1 + the distance in total variation, delta at 0."""
-    fresh = guessed(design.epsilon, times)
-    own = (1 + losses_of(design, times).delta(0.0)) / 2
+    fresh = guessed(mechanism.epsilon, times)
+    own = (1 + losses_of(mechanism, times).delta(0.0)) / 2
     return Guess(
         answers=times,
         fresh=fresh,
-        design=min(fresh, Fraction(ceil(own * FINE), FINE)),
-        frozen=guessed(design.epsilon, 1),
+        mechanism=min(fresh, Fraction(ceil(own * FINE), FINE)),
+        frozen=guessed(mechanism.epsilon, 1),
     )

@@ -44,20 +44,20 @@ class ComposedEpsilon:
 
 def together(collection: Collection, delta: Fraction = DELTA) -> ComposedEpsilon:
     """Return what a person's answers of the whole campaign reveal together."""
-    design = collection.design
-    if isinstance(design, Identity):
+    mechanism = collection.mechanism
+    if isinstance(mechanism, Identity):
         return _plain(answers(collection), collection.epsilon_user, delta)
-    return of_design(design, answers(collection), delta)
+    return of_design(mechanism, answers(collection), delta)
 
 
 @lru_cache(maxsize=256)  # the optimal bound is exact: seconds at 5,000 answers
-def of_design(design: Randomizer, times: int, delta: Fraction = DELTA) -> ComposedEpsilon:
+def of_design(mechanism: Randomizer, times: int, delta: Fraction = DELTA) -> ComposedEpsilon:
     """Return what so many answers of one design reveal together."""
-    plain = design.epsilon * times
+    plain = mechanism.epsilon * times
     if times > MAX_ANSWERS:
         return _plain(times, plain, delta)
-    best = optimal(design.epsilon, times, delta)
-    own = specific(design, times, delta)
+    best = optimal(mechanism.epsilon, times, delta)
+    own = specific(mechanism, times, delta)
     return ComposedEpsilon(
         answers=times, delta=delta, plain=plain, optimal=best, specific=min(own, best)
     )
@@ -67,17 +67,17 @@ def _plain(times: int, plain: Fraction, delta: Fraction) -> ComposedEpsilon:
     return ComposedEpsilon(answers=times, delta=delta, plain=plain, optimal=None, specific=None)
 
 
-def specific(design: Randomizer, times: int, delta: Fraction) -> Fraction:
+def specific(mechanism: Randomizer, times: int, delta: Fraction) -> Fraction:
     """Return the least epsilon, in millionths, at which so many answers are (epsilon, delta)-DP."""
-    losses = losses_of(design, times)
-    low, high = -1, int(design.epsilon * times * GRAIN)
+    losses = losses_of(mechanism, times)
+    low, high = -1, int(mechanism.epsilon * times * GRAIN)
     while high - low > 1:
         middle = (low + high) // 2
         if losses.delta(middle / GRAIN) <= delta:
             high = middle
         else:
             low = middle
-    return min(Fraction(high, GRAIN), design.epsilon * times)
+    return min(Fraction(high, GRAIN), mechanism.epsilon * times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +95,14 @@ class Losses:
 
 
 @lru_cache(maxsize=64)
-def losses_of(design: Randomizer, times: int) -> Losses:
+def losses_of(mechanism: Randomizer, times: int) -> Losses:
     """Return the losses of so many answers, between the two inputs that are told apart best.
 
     The thresholds keep a hair below e^epsilon, each level of a tree its own. Here every ratio is
     e^epsilon: the true law is that one, mixed with reports that tell nothing.
     """
-    step = nextafter(float(design.epsilon), inf)
-    single = np.mean([_single(overlap, step) for overlap in overlaps(design)], axis=0)
+    step = nextafter(float(mechanism.epsilon), inf)
+    single = np.mean([_single(overlap, step) for overlap in overlaps(mechanism)], axis=0)
     chances = np.ones(1)
     for bit in f"{times:b}":
         chances = np.convolve(chances, chances)

@@ -35,7 +35,7 @@ class PrivacyLevels:
     device: str
     server: str
     server_cap: Fraction | None
-    stretch: str
+    time_range: str
 
 
 def figures(collection: Collection) -> PrivacyLevels:
@@ -54,7 +54,7 @@ def figures(collection: Collection) -> PrivacyLevels:
         device=_device(collection),
         server=_server(collection, cap),
         server_cap=cap,
-        stretch=_stretch(collection),
+        time_range=_stretch(collection),
     )
 
 
@@ -110,10 +110,10 @@ def _server(collection: Collection, cap: Fraction | None) -> str:
             f"the curator charges every release: at most epsilon"
             f" {float(collection.epsilon_day):g} a period of one {collection.unit}"
         )
-    stretch = _stretch(collection)
+    time_range = _stretch(collection)
     if cap is None:
         return "the server cannot join two reports: beyond replays, the device alone enforces"
-    enforced = f"the server refuses beyond epsilon {float(cap):g} a pseudonym and {stretch}"
+    enforced = f"the server refuses beyond epsilon {float(cap):g} a pseudonym and {time_range}"
     if collection.linkage is Linkage.COLLECTION:
         return enforced
-    return f"{enforced}; across {stretch}s, under new pseudonyms, the device alone enforces"
+    return f"{enforced}; across {time_range}s, under new pseudonyms, the device alone enforces"

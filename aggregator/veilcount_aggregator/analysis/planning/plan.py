@@ -54,7 +54,7 @@ class PlanResult:
     device: Fraction | None
     error: ErrorEstimate
     population: ErrorEstimate
-    design: str
+    mechanism: str
     bits: int
     excess: float | None  # of the variance above the least possible; None: no noise, or a number
     detectable: float | None
@@ -116,7 +116,7 @@ def _countable(question: QuestionShape) -> None:
 def _planned(solver: Solver, trust: TrustModel, found: str, choice: Choice) -> PlanResult:
     question, quantity = solver.question, solver.question.quantity
     each = solver.each(choice.devices)
-    design = None if choice.device is None else quantity.family(choice.device)
+    mechanism = None if choice.device is None else quantity.family(choice.device)
     shown = choice.epsilon if choice.device is None else choice.device
     times = question.asked
     one = guessed(shown, 1)
@@ -137,13 +137,13 @@ def _planned(solver: Solver, trust: TrustModel, found: str, choice: Choice) -> P
         population=with_sampling(
             choice.error, each, quantity.sampling(None) * question.arms, question.level
         ),
-        design="true values, to a trusted curator" if design is None else describe(design),
-        bits=0 if design is None else design.bits,
+        mechanism="true values, to a trusted curator" if mechanism is None else describe(mechanism),
+        bits=0 if mechanism is None else mechanism.bits,
         excess=None if choice.device is None else quantity.excess(choice.device),
-        detectable=_detectable(solver, choice, design),
-        headroom=_headroom(solver, design),
+        detectable=_detectable(solver, choice, mechanism),
+        headroom=_headroom(solver, mechanism),
         unit=question.unit,
-        together=_together(question, choice, design),
+        together=_together(question, choice, mechanism),
         guess_one=one,
         guess_all=every,
         sentence=sentence(trust, one, every, times),
@@ -151,63 +151,63 @@ def _planned(solver: Solver, trust: TrustModel, found: str, choice: Choice) -> P
     )
 
 
-def describe(design: Randomizer) -> str:
+def describe(mechanism: Randomizer) -> str:
     """Return a design in words."""
-    if isinstance(design, SubsetSelection):
-        kept = "1 value" if design.w == 1 else f"{design.w} values"
-        return f"subset: {kept} of {design.k}"
-    if isinstance(design, ProjectiveGeometry):
-        return f"plane: a hyperplane of PG({design.t - 1}, {design.q})"
-    if isinstance(design, RangeTree):
-        return f"tree: one of {len(design.levels)} levels over {design.inputs} buckets"
-    return f"window: {design.window.width} of {design.window.levels} levels"
+    if isinstance(mechanism, SubsetSelection):
+        kept = "1 value" if mechanism.w == 1 else f"{mechanism.w} values"
+        return f"subset: {kept} of {mechanism.k}"
+    if isinstance(mechanism, ProjectiveGeometry):
+        return f"plane: a hyperplane of PG({mechanism.t - 1}, {mechanism.q})"
+    if isinstance(mechanism, RangeTree):
+        return f"tree: one of {len(mechanism.levels)} levels over {mechanism.inputs} buckets"
+    return f"window: {mechanism.window.width} of {mechanism.window.levels} levels"
 
 
-def _detectable(solver: Solver, choice: Choice, design: Randomizer | None) -> float | None:
+def _detectable(solver: Solver, choice: Choice, mechanism: Randomizer | None) -> float | None:
     """Return the least share that stands out from all values that nobody has, jointly."""
     inputs, each = solver.question.values, solver.each(choice.devices)
     if inputs is None:
         return None
     level = 1 - SURE / inputs
-    if design is None:
+    if mechanism is None:
         return solver.question.quantity.curator(choice.epsilon).half_width(level) / each
-    assert isinstance(design, SubsetSelection | ProjectiveGeometry), "values are asked so"  # noqa: S101 - told to the type checker
-    return two_sided(level) * sqrt(rare_variance(design) / each)
+    assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry), "values are asked so"  # noqa: S101 - told to the type checker
+    return two_sided(level) * sqrt(rare_variance(mechanism) / each)
 
 
-def _headroom(solver: Solver, design: Randomizer | None) -> Headroom:
+def _headroom(solver: Solver, mechanism: Randomizer | None) -> Headroom:
     """Each fake device can count for (1 - Q) / (P - Q) of a person, or for -Q / (P - Q)."""
     fakes, span = solver.question.fakes, solver.question.quantity.span
-    push, pull = (1.0, 0.0) if design is None else _reach(design)
+    push, pull = (1.0, 0.0) if mechanism is None else _reach(mechanism)
     return Headroom(fakes, float(fakes) * push * span, float(fakes) * pull * span)
 
 
-def _reach(design: Randomizer) -> tuple[float, float]:
+def _reach(mechanism: Randomizer) -> tuple[float, float]:
     """Return the largest and the least that one message can count for: 1 and 0 are honest."""
-    if isinstance(design, MeanMechanism):
-        return float(max(design.decoded)), -float(min(design.decoded))
-    if isinstance(design, DistributionMechanism):
-        return _wave_reach(design)
-    if isinstance(design, RangeTree):  # fakes may all speak of one level
-        push, pull = _reach(design.levels[0])
-        return push * len(design.levels), pull * len(design.levels)
-    p, q = design.P, design.Q
+    if isinstance(mechanism, MeanMechanism):
+        return float(max(mechanism.decoded)), -float(min(mechanism.decoded))
+    if isinstance(mechanism, DistributionMechanism):
+        return _wave_reach(mechanism)
+    if isinstance(mechanism, RangeTree):  # fakes may all speak of one level
+        push, pull = _reach(mechanism.levels[0])
+        return push * len(mechanism.levels), pull * len(mechanism.levels)
+    p, q = mechanism.P, mechanism.Q
     return float((1 - q) / (p - q)), float(q / (p - q))
 
 
-def _wave_reach(design: DistributionMechanism) -> tuple[float, float]:
+def _wave_reach(mechanism: DistributionMechanism) -> tuple[float, float]:
     """The outermost levels, decoded linearly; the range is symmetric."""
-    m, w = design.window.levels, design.window.width
-    slope = float(design.P) - float(1 - design.P) * w / (m - w)
-    beyond = (m - 1) / 2 / (slope * design.inputs) - 0.5
+    m, w = mechanism.window.levels, mechanism.window.width
+    slope = float(mechanism.P) - float(1 - mechanism.P) * w / (m - w)
+    beyond = (m - 1) / 2 / (slope * mechanism.inputs) - 0.5
     return 1 + beyond, beyond
 
 
 def _together(
-    question: QuestionShape, choice: Choice, design: Randomizer | None
+    question: QuestionShape, choice: Choice, mechanism: Randomizer | None
 ) -> ComposedEpsilon:
-    if design is not None:
-        return of_design(design, question.asked, question.delta)
+    if mechanism is not None:
+        return of_design(mechanism, question.asked, question.delta)
     return ComposedEpsilon(
         answers=question.asked,
         delta=question.delta,

@@ -121,8 +121,8 @@ class Shuffled(Local):
         device = self._device(devices, error)
         if device is None:
             raise _unreachable("error", error)
-        design = self.question.quantity.family(device)
-        bound = amplified(design, self.each(devices), self.question.delta)
+        mechanism = self.question.quantity.family(device)
+        bound = amplified(mechanism, self.each(devices), self.question.delta)
         return Choice(devices, bound.epsilon, device, self.noise(devices, device))
 
     def devices(self, epsilon: Fraction, error: float) -> Choice:

@@ -46,44 +46,51 @@ def chunks(devices: int) -> Iterator[slice]:
 
 
 def messages(
-    design: SubsetSelection | ProjectiveGeometry | SquareWave, x: Ints, generator: Generator
+    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, x: Ints, generator: Generator
 ) -> Ints:
     """Return the message of each device, of a design whose messages are small numbers."""
-    telling = tells(design, len(x), generator)
+    telling = tells(mechanism, len(x), generator)
     own = x[telling]
-    match design:
+    match mechanism:
         case SubsetSelection():
-            chosen, every = own, design.k
+            chosen, every = own, mechanism.k
         case ProjectiveGeometry():
-            which = generator.integers(design.owned, size=len(own))
-            chosen, every = through(design, own, which), design.messages
+            which = generator.integers(mechanism.owned, size=len(own))
+            chosen, every = through(mechanism, own, which), mechanism.messages
         case SquareWave():
-            chosen, every = own + generator.integers(design.width, size=len(own)), design.levels
+            chosen, every = (
+                own + generator.integers(mechanism.width, size=len(own)),
+                mechanism.levels,
+            )
     sent = generator.integers(every, size=len(x))
     sent[telling] = chosen
     return sent
 
 
 def _rows(collection: Collection, x: Ints, generator: Generator) -> Packed:
-    design, width = collection.design, collection.message_bytes
-    if isinstance(design, Identity):
+    mechanism, width = collection.mechanism, collection.message_bytes
+    if isinstance(mechanism, Identity):
         return _bytes(x, width)
-    if isinstance(design, SubsetSelection) and design.w > 1:
-        return _subsets(design, members(design, x, generator), width)
-    if isinstance(design, RangeTree):
-        return _bytes(_tree(design, x, generator), width)
-    of = design if isinstance(design, SubsetSelection | ProjectiveGeometry) else design.window
+    if isinstance(mechanism, SubsetSelection) and mechanism.w > 1:
+        return _subsets(mechanism, members(mechanism, x, generator), width)
+    if isinstance(mechanism, RangeTree):
+        return _bytes(_tree(mechanism, x, generator), width)
+    of = (
+        mechanism
+        if isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
+        else mechanism.window
+    )
     return _bytes(messages(of, x, generator), width)
 
 
-def _tree(design: RangeTree, buckets: Ints, generator: Generator) -> Ints:
+def _tree(mechanism: RangeTree, buckets: Ints, generator: Generator) -> Ints:
     """Return the message of each device, which draws its level first."""
-    drawn = generator.integers(len(design.levels), size=len(buckets))
+    drawn = generator.integers(len(mechanism.levels), size=len(buckets))
     sent = np.empty(len(buckets), np.int64)
-    for place, level in enumerate(design.levels):
+    for place, level in enumerate(mechanism.levels):
         here = drawn == place
-        nodes = buckets[here] // (design.inputs // level.inputs)
-        sent[here] = design.starts[place] + messages(level, nodes, generator)
+        nodes = buckets[here] // (mechanism.inputs // level.inputs)
+        sent[here] = mechanism.starts[place] + messages(level, nodes, generator)
     return sent
 
 
@@ -93,14 +100,14 @@ def _bytes(numbers: Ints, width: int) -> Packed:
     return (numbers[:, np.newaxis] >> shifts & 0xFF).astype(np.uint8)
 
 
-def _subsets(design: SubsetSelection, drawn: Ints, width: int) -> Packed:
+def _subsets(mechanism: SubsetSelection, drawn: Ints, width: int) -> Packed:
     """Return subsets in their one spelling: a mask, or the members ascending from the low bits."""
     devices = drawn.shape[1]
     bits = np.zeros((devices, 8 * width), np.uint8)
-    if design.masked:
+    if mechanism.masked:
         np.put_along_axis(bits, drawn.T, 1, axis=1)
     else:
         labels = np.sort(drawn, axis=0).T[:, :, np.newaxis]
-        digits = labels >> np.arange(design.label_bits) & 1
-        bits[:, : design.bits] = digits.reshape(devices, design.bits)
+        digits = labels >> np.arange(mechanism.label_bits) & 1
+        bits[:, : mechanism.bits] = digits.reshape(devices, mechanism.bits)
     return np.packbits(bits, axis=1, bitorder="little")[:, ::-1]

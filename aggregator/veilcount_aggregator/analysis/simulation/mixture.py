@@ -29,25 +29,25 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-def telling(design: SubsetSelection | ProjectiveGeometry | SquareWave) -> Fraction:
+def telling(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave) -> Fraction:
     """Return the probability that a message is drawn from the input's own set on purpose."""
-    owned, messages = _sizes(design)
-    return (design.P * messages - owned) / (messages - owned)
+    owned, messages = _sizes(mechanism)
+    return (mechanism.P * messages - owned) / (messages - owned)
 
 
 def told(
-    design: SubsetSelection | ProjectiveGeometry | SquareWave, held: Ints, generator: Generator
+    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, held: Ints, generator: Generator
 ) -> Ints:
     """Return how many of the devices of each input tell something."""
-    return generator.binomial(held, float(telling(design)))
+    return generator.binomial(held, float(telling(mechanism)))
 
 
 def tells(
-    design: SubsetSelection | ProjectiveGeometry | SquareWave, devices: int, generator: Generator
+    mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, devices: int, generator: Generator
 ) -> Flags:
     """Return for each of so many devices whether it tells something."""
     words = generator.integers(WORDS, size=devices, dtype=np.uint64)
-    return words < np.uint64(int(telling(design) * WORDS))
+    return words < np.uint64(int(telling(mechanism) * WORDS))
 
 
 def scattered(balls: Ints, cells: int, generator: Generator) -> Ints:
@@ -66,12 +66,12 @@ def scattered(balls: Ints, cells: int, generator: Generator) -> Ints:
     return counts[:, :cells]
 
 
-def _sizes(design: SubsetSelection | ProjectiveGeometry | SquareWave) -> tuple[int, int]:
+def _sizes(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave) -> tuple[int, int]:
     """Return how many messages an input owns of how many; of subsets, their ratio w : k."""
-    match design:
+    match mechanism:
         case SubsetSelection():
-            return design.w, design.k
+            return mechanism.w, mechanism.k
         case ProjectiveGeometry():
-            return design.owned, design.messages
+            return mechanism.owned, mechanism.messages
         case SquareWave():
-            return design.width, design.levels
+            return mechanism.width, mechanism.levels

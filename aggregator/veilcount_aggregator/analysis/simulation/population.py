@@ -71,10 +71,10 @@ def population(
 
     So an unknown value is `other`, or drawn from the generator.
     """
-    coins = GeneratorCoins(generator)
+    randomness = GeneratorCoins(generator)
     enter = collection.reveal if collection.model is Model.CENTRAL else collection.domain.input
     inputs, devices = np.unique(
-        np.fromiter((enter(value, coins) for value in values), np.int64), return_counts=True
+        np.fromiter((enter(value, randomness) for value in values), np.int64), return_counts=True
     )
     return Population(inputs, devices)
 
@@ -85,20 +85,20 @@ def held(collection: Collection, given: Population | Ints, generator: Generator)
     Counts are taken as they are: one a value, bucket or start. A number whose mean is asked is
     rounded to a start, up or down by chance, as on the device.
     """
-    size = collection.design.inputs
+    size = collection.mechanism.inputs
     if not isinstance(given, Population):
         if given.shape != (size,):
             raise ValueError(f"{collection.name}: give {size} counts, one for each input")
         return Population(np.arange(size), given).devices
     _check(collection, given.inputs)
-    design = collection.design
-    if isinstance(design, MeanMechanism):
-        low, up = rounding(design, given.inputs)
+    mechanism = collection.mechanism
+    if isinstance(mechanism, MeanMechanism):
+        low, up = rounding(mechanism, given.inputs)
         higher = generator.binomial(given.devices, up)
         return _summed(low, given.devices - higher, size) + _summed(low + 1, higher, size)
     places = (
         buckets(given.inputs)
-        if isinstance(design, DistributionMechanism | RangeTree)
+        if isinstance(mechanism, DistributionMechanism | RangeTree)
         else given.inputs
     )
     return _summed(places, given.devices, size)
@@ -107,13 +107,13 @@ def held(collection: Collection, given: Population | Ints, generator: Generator)
 def starts(collection: Collection, inputs: Ints, generator: Generator) -> Ints:
     """Return the design's input of each device."""
     _check(collection, inputs)
-    if isinstance(collection.design, MeanMechanism):
-        low, up = rounding(collection.design, inputs)
+    if isinstance(collection.mechanism, MeanMechanism):
+        low, up = rounding(collection.mechanism, inputs)
         rounded: Ints = low + (generator.random(len(inputs)) < up)
         return rounded
     return (
         buckets(inputs)
-        if isinstance(collection.design, DistributionMechanism | RangeTree)
+        if isinstance(collection.mechanism, DistributionMechanism | RangeTree)
         else inputs
     )
 
@@ -124,13 +124,13 @@ def buckets(points: Ints) -> Ints:
     return found
 
 
-def rounding(design: MeanMechanism, points: Ints) -> tuple[Ints, Floats]:
+def rounding(mechanism: MeanMechanism, points: Ints) -> tuple[Ints, Floats]:
     """Return the start at or below each point, and the chance of the next one instead.
 
     In floats: a chance is off by some 1e-15 in units of the range.
     """
-    low, high = design.means[0], design.means[-1]
-    ends = np.array([float((mean - low) / (high - low)) for mean in design.means])
+    low, high = mechanism.means[0], mechanism.means[-1]
+    ends = np.array([float((mean - low) / (high - low)) for mean in mechanism.means])
     place = points / GRID
     start = np.clip(np.searchsorted(ends, place, side="right") - 1, 0, len(ends) - 2)
     up = (place - ends[start]) / (ends[start + 1] - ends[start])

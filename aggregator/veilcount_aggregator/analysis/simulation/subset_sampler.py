@@ -14,17 +14,17 @@ from veilcount_shared.mechanisms import SubsetSelection
 from .mixture import Ints, scattered, tells, told
 
 
-def supports(design: SubsetSelection, held: Ints, generator: Generator) -> Ints:
+def supports(mechanism: SubsetSelection, held: Ints, generator: Generator) -> Ints:
     """Return how many of the reports hold each input, all inputs jointly."""
-    telling = told(design, held, generator)
+    telling = told(mechanism, held, generator)
     blind = int((held - telling).sum())
-    if design.w == 1:
-        others: Ints = scattered(np.array([blind]), design.k, generator)[0]
+    if mechanism.w == 1:
+        others: Ints = scattered(np.array([blind]), mechanism.k, generator)[0]
         return telling + others
-    return _walked(design, telling, blind, generator)
+    return _walked(mechanism, telling, blind, generator)
 
 
-def _walked(design: SubsetSelection, telling: Ints, blind: int, generator: Generator) -> Ints:
+def _walked(mechanism: SubsetSelection, telling: Ints, blind: int, generator: Generator) -> Ints:
     """Walk through the inputs, keeping only how many reports still want how many members.
 
     A report that wants j of the `left` inputs from here on takes this one with probability
@@ -33,7 +33,7 @@ def _walked(design: SubsetSelection, telling: Ints, blind: int, generator: Gener
     its input comes it chooses among one less, alike for every later input. Which reports have
     this input as their own is therefore a uniform choice among those whose input has not come.
     """
-    k, w = design.k, design.w
+    k, w = mechanism.k, mechanism.w
     wants = np.arange(w + 1)
     free, waiting = np.zeros((2, w + 1), np.int64)
     free[w], waiting[w - 1] = blind, telling.sum()
@@ -55,15 +55,15 @@ def _fewer(took: Ints) -> Ints:
     return np.append(took[1:], 0) - took
 
 
-def members(design: SubsetSelection, x: Ints, generator: Generator) -> Ints:
+def members(mechanism: SubsetSelection, x: Ints, generator: Generator) -> Ints:
     """Return a subset for each device, a column of its w members in any order."""
-    telling = tells(design, len(x), generator)
-    drawn = np.empty((design.w, len(x)), np.int64)
+    telling = tells(mechanism, len(x), generator)
+    drawn = np.empty((mechanism.w, len(x)), np.int64)
     own = x[telling]
-    others = _sample(design.k - 1, design.w - 1, len(own), generator)
+    others = _sample(mechanism.k - 1, mechanism.w - 1, len(own), generator)
     drawn[0, telling] = own
     drawn[1:, telling] = others + (others >= own)
-    drawn[:, ~telling] = _sample(design.k, design.w, len(x) - len(own), generator)
+    drawn[:, ~telling] = _sample(mechanism.k, mechanism.w, len(x) - len(own), generator)
     return drawn
 
 

@@ -32,52 +32,52 @@ def simulate(
     An array says how many devices hold each of the design's inputs: values, the buckets of a
     distribution, the starts of a mean. Nothing is kept of single devices.
     """
-    counts, design = held(collection, population, generator), collection.design
-    match design:
+    counts, mechanism = held(collection, population, generator), collection.mechanism
+    match mechanism:
         case Identity():
             return counts.copy()
-        case SubsetSelection() if design.w > 1 and counts.sum() < design.k:
+        case SubsetSelection() if mechanism.w > 1 and counts.sum() < mechanism.k:
             # Fewer devices than inputs: to walk through the inputs would take longer.
-            inputs = np.repeat(np.arange(design.k), counts)
+            inputs = np.repeat(np.arange(mechanism.k), counts)
             return tally(collection, simulate_messages(collection, inputs, generator))
         case SubsetSelection() | ProjectiveGeometry():
-            return categories(design, counts, generator)
+            return categories(mechanism, counts, generator)
         case RangeTree():
-            return tree(design, counts, generator)
-    return levels(design.window, counts, generator)
+            return tree(mechanism, counts, generator)
+    return levels(mechanism.window, counts, generator)
 
 
 def categories(
-    design: SubsetSelection | ProjectiveGeometry, held: Ints, generator: Generator
+    mechanism: SubsetSelection | ProjectiveGeometry, held: Ints, generator: Generator
 ) -> Counters:
     """Return how many subsets hold each input, or how many reports name each hyperplane."""
-    if isinstance(design, SubsetSelection):
-        return supports(design, held, generator)
-    telling = told(design, held, generator)
+    if isinstance(mechanism, SubsetSelection):
+        return supports(mechanism, held, generator)
+    telling = told(mechanism, held, generator)
     blind = (held - telling).sum(keepdims=True)
-    counts: Counters = scattered(blind, design.messages, generator)[0]
+    counts: Counters = scattered(blind, mechanism.messages, generator)[0]
     for points in _in_chunks(telling):
-        which = generator.integers(design.owned, size=len(points))
-        counts += np.bincount(through(design, points, which), minlength=design.messages)
+        which = generator.integers(mechanism.owned, size=len(points))
+        counts += np.bincount(through(mechanism, points, which), minlength=mechanism.messages)
     return counts
 
 
-def levels(design: SquareWave, held: Ints, generator: Generator) -> Counters:
+def levels(mechanism: SquareWave, held: Ints, generator: Generator) -> Counters:
     """Return how many reports name each level."""
-    telling = told(design, held, generator)
+    telling = told(mechanism, held, generator)
     blind = (held - telling).sum(keepdims=True)
-    counts: Counters = scattered(blind, design.levels, generator)[0]
-    for start, inside in enumerate(scattered(telling, design.width, generator)):
-        counts[start : start + design.width] += inside
+    counts: Counters = scattered(blind, mechanism.levels, generator)[0]
+    for start, inside in enumerate(scattered(telling, mechanism.width, generator)):
+        counts[start : start + mechanism.width] += inside
     return counts
 
 
-def tree(design: RangeTree, held: Ints, generator: Generator) -> Counters:
+def tree(mechanism: RangeTree, held: Ints, generator: Generator) -> Counters:
     """Return how many reports name each message: every device draws its level by itself."""
-    drawn = scattered(held, len(design.levels), generator)
+    drawn = scattered(held, len(mechanism.levels), generator)
     parts = [
         categories(level, buckets.reshape(level.inputs, -1).sum(axis=1), generator)
-        for level, buckets in zip(design.levels, drawn.T, strict=True)
+        for level, buckets in zip(mechanism.levels, drawn.T, strict=True)
     ]
     return np.concatenate(parts)
 

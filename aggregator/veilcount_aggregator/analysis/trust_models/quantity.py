@@ -28,7 +28,7 @@ class Values:
 
     def __call__(self, epsilon: Fraction) -> Randomizer:
         """Return the one at this epsilon."""
-        return plan(self.k, epsilon).design
+        return plan(self.k, epsilon).mechanism
 
 
 @lru_cache(maxsize=1 << 14)

@@ -35,10 +35,10 @@ class Lines:
 
 def composed(collection: Collection, account: CollectionBudget, delta: Fraction) -> Lines | None:
     """Return epsilon over the number of answers, in sum and together; None: one, or no noise."""
-    design, most = collection.design, min(account.figures.answers, MOST_DRAWN)
-    if isinstance(design, Identity) or most == 1:
+    mechanism, most = collection.mechanism, min(account.figures.answers, MOST_DRAWN)
+    if isinstance(mechanism, Identity) or most == 1:
         return None
-    points = _composed(design, most, delta)
+    points = _composed(mechanism, most, delta)
     seen = [point.answers for point in points]
     ways = {
         "plain sum, enforced": [point.plain for point in points],
@@ -57,8 +57,8 @@ def composed(collection: Collection, account: CollectionBudget, delta: Fraction)
 
 
 @lru_cache(maxsize=64)
-def _composed(design: Randomizer, most: int, delta: Fraction) -> tuple[ComposedEpsilon, ...]:
-    return tuple(of_design(design, times, delta) for times in _places(most))
+def _composed(mechanism: Randomizer, most: int, delta: Fraction) -> tuple[ComposedEpsilon, ...]:
+    return tuple(of_design(mechanism, times, delta) for times in _places(most))
 
 
 def _places(most: int) -> list[int]:
@@ -96,8 +96,8 @@ def attack(account: CollectionBudget) -> Lines | None:
     seen = [point.answers for point in found]
     ways = {
         "fresh noise, any mechanism": [point.fresh for point in found],
-        "fresh noise, this mechanism": [point.design for point in found],
-        "one answer, frozen": [found[0].design for _ in found],
+        "fresh noise, this mechanism": [point.mechanism for point in found],
+        "one answer, frozen": [found[0].mechanism for _ in found],
     }
     parts = [
         curve(

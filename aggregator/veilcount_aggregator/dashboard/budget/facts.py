@@ -57,17 +57,17 @@ def _campaign(answers: int) -> str:
 
 
 def _guess(collection: Collection, seen: int) -> str:
-    design = collection.design
-    if isinstance(design, Identity):
+    mechanism = collection.mechanism
+    if isinstance(mechanism, Identity):
         return ""
-    return _means(seen, guess(design, seen).design)
+    return _means(seen, guess(mechanism, seen).mechanism)
 
 
 def _all(account: CollectionBudget) -> str:
     if not account.guesses:
         return ""
     last = account.guesses[-1]
-    return _means(last.answers, last.design)
+    return _means(last.answers, last.mechanism)
 
 
 def _means(seen: int, chance: Fraction) -> str:

@@ -30,8 +30,8 @@ def pages(frame: Frame) -> None:
     @frame.page("/collections/<name>/budget", computes=True)
     def budget(name: str) -> Response:
         """What a person reveals to a collection."""
-        holdings = frame.aggregator.holdings()
-        everyone = holdings.named(name)
+        snapshot = frame.aggregator.snapshot()
+        everyone = snapshot.named(name)
         series = definition(everyone)
         typed = {entry: request.args.get(entry, "").strip() for entry in ASKED}
         shown: dict[str, Any] = {
@@ -47,7 +47,7 @@ def pages(frame: Frame) -> None:
             asked = BudgetQuery.read(given)
         except QueryError as error:
             return frame.told("budget.html", 400, **shown, wrong=error)
-        found = queries.budget(holdings, name, asked, bars=g.visit.role is Role.ADMIN)
+        found = queries.budget(snapshot, name, asked, bars=g.visit.role is Role.ADMIN)
         return frame.told("budget.html", **shown, **_shown(series, found, asked))
 
 

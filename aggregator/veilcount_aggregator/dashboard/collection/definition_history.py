@@ -14,7 +14,7 @@ from veilcount_shared.mechanisms import Identity
 from ...analysis.planning.plan import describe
 from ...queries import Snapshot
 from ...queries.categorical_results import hidden
-from ...queries.time_ranges import stretch
+from ...queries.time_ranges import time_range
 from ...series.series import Series
 from ...text.privacy_guarantees import counts_are_public
 from .formatting import days
@@ -30,12 +30,12 @@ class Defined:
 
     fingerprint: str
     text: str
-    design: str
+    mechanism: str
     holds: str
     changes: tuple[str, ...]
 
 
-def defined(holdings: Snapshot, series: Sequence[Series]) -> list[Defined]:
+def defined(snapshot: Snapshot, series: Sequence[Series]) -> list[Defined]:
     """Return a collection's definitions, the newest first, each with what it changed."""
     changed = [changes(old.collection, new.collection) for new, old in pairwise(series)]
     return [
@@ -43,24 +43,24 @@ def defined(holdings: Snapshot, series: Sequence[Series]) -> list[Defined]:
             each.fingerprint,
             "\n".join(lines_of(each.collection)),
             design_of(each.collection),
-            _holds(holdings, each),
+            _holds(snapshot, each),
             tuple(what),
         )
         for each, what in zip(series, [*changed, []], strict=True)
     ]
 
 
-def _holds(holdings: Snapshot, series: Series) -> str:
+def _holds(snapshot: Snapshot, series: Series) -> str:
     """Return how many reports a series holds, and for which days; nothing where that is secret."""
     collection = series.collection
     if not counts_are_public(collection):
         return ""
-    sizes = holdings.store.sizes(series)
+    sizes = snapshot.store.sizes(series)
     many = f"{sum(sizes.values()):,} {counted(collection)}"
     if not sizes:
         return many
     periods = range(min(sizes).period, max(sizes).period + 1)
-    among = stretch(series, periods, holdings.today)
+    among = time_range(series, periods, snapshot.today)
     return f"{many}, for UTC days {days(among.first, among.last)}"
 
 
@@ -71,8 +71,8 @@ def counted(collection: Collection) -> str:
 
 def design_of(collection: Collection) -> str:
     """Return what a device does with an answer, in words."""
-    design = collection.design
-    return "none: true values" if isinstance(design, Identity) else describe(design)
+    mechanism = collection.mechanism
+    return "none: true values" if isinstance(mechanism, Identity) else describe(mechanism)
 
 
 def lines_of(collection: Collection) -> Iterator[str]:

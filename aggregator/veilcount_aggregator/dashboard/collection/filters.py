@@ -42,7 +42,7 @@ def ways(
     if not isinstance(newest.domain, Number):
         yield from _of_values(at, newest, asked)
     yield _level(at, asked)
-    if not isinstance(newest.design, DistributionMechanism | RangeTree):
+    if not isinstance(newest.mechanism, DistributionMechanism | RangeTree):
         yield _looks(at, asked)
     yield _fakes(at, asked)
     if hidden(newest):
@@ -185,7 +185,7 @@ def _series(at: Address, series: Sequence[Series], asked: EstimateQuery) -> Ways
 
 
 def others(
-    at: Address, holdings: Snapshot, series: Sequence[Series], answer: EstimateResult
+    at: Address, snapshot: Snapshot, series: Sequence[Series], answer: EstimateResult
 ) -> list[tuple[str, str]]:
     """Return the definitions that have answers and no place beside the others, with addresses.
 
@@ -197,7 +197,7 @@ def others(
         for each in series
         if each.fingerprint not in shown
         and each.collection.model is Model.LOCAL
-        and holdings.reports(each)
+        and snapshot.reports(each)
     ]
 
 

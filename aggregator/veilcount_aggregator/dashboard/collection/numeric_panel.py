@@ -45,19 +45,19 @@ class Told:
     quantiles: tuple[tuple[str, str, str], ...] = ()
 
 
-def numbers(answer: EstimateResult, stretch: TimeRangeEstimate, chart: str) -> Told | None:
+def numbers(answer: EstimateResult, time_range: TimeRangeEstimate, chart: str) -> Told | None:
     """Return what a stretch tells of a number; None: nothing was received."""
-    if stretch.mean is None or stretch.mean.mean is None:
+    if time_range.mean is None or time_range.mean.mean is None:
         return None
-    mean, spread = _mean(answer, stretch.mean, stretch), stretch.spread
+    mean, spread = _mean(answer, time_range.mean, time_range), time_range.spread
     if spread is None:
         return Told(mean)
     return Told(
         mean,
         spread.covers,
         NOISE not in spread.covers,
-        _curve(answer, stretch, spread, f"{chart}-curve"),
-        None if stretch.values else _parts(stretch, spread, f"{chart}-parts"),
+        _curve(answer, time_range, spread, f"{chart}-curve"),
+        None if time_range.values else _parts(time_range, spread, f"{chart}-parts"),
         tuple(
             (
                 f"{100 * each.share:.3g}%",
@@ -71,12 +71,13 @@ def numbers(answer: EstimateResult, stretch: TimeRangeEstimate, chart: str) -> T
     )
 
 
-def _mean(answer: EstimateResult, row: MeanRow, stretch: TimeRangeEstimate) -> Mean:
+def _mean(answer: EstimateResult, row: MeanRow, time_range: TimeRangeEstimate) -> Mean:
     fakes = between(row.fake_low, row.fake_high)
     return Mean(
         number_format.precise(row.mean or 0.0, row.low, row.high),
         between(row.low, row.high),
-        f"interval at {level_of(answer.level)}, {answer.validity}, {stretch.of}; n = {stretch.n:,}",
+        f"interval at {level_of(answer.level)}, {answer.validity}, {time_range.of};"
+        f" n = {time_range.n:,}",
         f"{of_fakes(answer.fakes)} of fake reports could have moved it: the honest mean may be"
         f" anything in {fakes}"
         if answer.fakes
@@ -84,7 +85,9 @@ def _mean(answer: EstimateResult, row: MeanRow, stretch: TimeRangeEstimate) -> M
     )
 
 
-def _curve(answer: EstimateResult, stretch: TimeRangeEstimate, spread: Spread, chart: str) -> Chart:
+def _curve(
+    answer: EstimateResult, time_range: TimeRangeEstimate, spread: Spread, chart: str
+) -> Chart:
     rows = [each for each in spread.curve if each.share is not None]
     told = [_told(each) for each in rows]
     line = charts.estimates(
@@ -97,8 +100,9 @@ def _curve(answer: EstimateResult, stretch: TimeRangeEstimate, spread: Spread, c
         dots=False,
     )
     label = (
-        f"Share of n = {stretch.n:,} answers below each number, UTC days"
-        f" {days(stretch.first, stretch.last)}. The band holds at {level_of(answer.level)} for"
+        f"Share of n = {time_range.n:,} answers below each number, UTC days"
+        f" {days(time_range.first, time_range.last)}. The band holds"
+        f" at {level_of(answer.level)} for"
         f" {spread.covers}."
     )
     return Chart(
@@ -128,7 +132,7 @@ def _some(rows: Sequence[CurveRow]) -> list[CurveRow]:
     return list(rows[:: max(1, (len(rows) - 1) // 32)])
 
 
-def _parts(stretch: TimeRangeEstimate, spread: Spread, chart: str) -> Chart:
+def _parts(time_range: TimeRangeEstimate, spread: Spread, chart: str) -> Chart:
     low, high = _band(spread)
     share = np.array([each.frequency for each in spread.buckets]).reshape(PARTS, -1).sum(axis=1)
     ends = [each.at for each in spread.curve[:: len(spread.buckets) // PARTS]]
@@ -139,7 +143,8 @@ def _parts(stretch: TimeRangeEstimate, spread: Spread, chart: str) -> Chart:
     ]
     told = [f"{name}: {each} ({between})" for name, each, between in rows]
     label = (
-        f"How n = {stretch.n:,} answers are spread over the range. Intervals are what the curve's"
+        f"How n = {time_range.n:,} answers are spread over the range."
+        " Intervals are what the curve's"
         f" band leaves; it holds for {spread.covers}."
     )
     drawn = charts.estimates(share.tolist(), low, high, told, name="Share")

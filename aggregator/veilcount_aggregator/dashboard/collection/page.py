@@ -39,14 +39,14 @@ def pages(frame: Frame) -> None:
     @frame.page("/collections/<name>", computes=True)
     def collection(name: str) -> Response:
         """One collection's answers."""
-        holdings = frame.aggregator.holdings()
-        series = holdings.named(name)
+        snapshot = frame.aggregator.snapshot()
+        series = snapshot.named(name)
         if series[0].collection.model is Model.CENTRAL:
-            return _of_curator(frame, holdings, series)
+            return _of_curator(frame, snapshot, series)
         try:
-            return _of_devices(frame, holdings, series, dict(request.args.lists()))
+            return _of_devices(frame, snapshot, series, dict(request.args.lists()))
         except QueryError as wrong:
-            return _of_devices(frame, holdings, series, {}, str(wrong))
+            return _of_devices(frame, snapshot, series, {}, str(wrong))
 
     @frame.page("/collections/<name>/answers.<form>", computes=True)
     def collection_file(name: str, form: str) -> Response:
@@ -54,7 +54,7 @@ def pages(frame: Frame) -> None:
         if form not in FORMS:
             raise refusal("not-found", f"give one of {', '.join(FORMS)}", "form")
         asked = EstimateQuery.read(dict(request.args.lists()))
-        answer = queries.estimate(frame.aggregator.holdings(), name, asked)
+        answer = queries.estimate(frame.aggregator.snapshot(), name, asked)
         json = form == "json"
         response = respond(
             [queries.encode(answer)] if json else WRITERS[FORMS[form]](answer), FORMS[form]
@@ -63,24 +63,24 @@ def pages(frame: Frame) -> None:
         return response
 
 
-def _of_curator(frame: Frame, holdings: Snapshot, series: Sequence[Series]) -> Response:
+def _of_curator(frame: Frame, snapshot: Snapshot, series: Sequence[Series]) -> Response:
     """Return the page of a collection whose true values a curator keeps: no estimate, no n."""
-    return frame.told("collection.html", **_common(holdings, series), sections=[])
+    return frame.told("collection.html", **_common(snapshot, series), sections=[])
 
 
 def _of_devices(
-    frame: Frame, holdings: Snapshot, series: Sequence[Series], given: Given, wrong: str = ""
+    frame: Frame, snapshot: Snapshot, series: Sequence[Series], given: Given, wrong: str = ""
 ) -> Response:
     at = Address(series[0].collection.name, given)
-    newest = holdings.local(at.name, tuple(given.get("series", ())))[0].collection
+    newest = snapshot.local(at.name, tuple(given.get("series", ())))[0].collection
     shown = Shown.of(newest, given)
     check_cut(newest, given)
-    answer = queries.estimate(holdings, at.name, shown.question)
-    look, known = Look(holdings, at, shown, answer), holdings.catalogue.series
+    answer = queries.estimate(snapshot, at.name, shown.question)
+    look, known = Look(snapshot, at, shown, answer), snapshot.catalogue.series
     return frame.told(
         "collection.html",
         REFUSED if wrong else 200,
-        **_common(holdings, series),
+        **_common(snapshot, series),
         wrong=wrong,
         at=at,
         given=given,
@@ -90,25 +90,25 @@ def _of_devices(
         ways=list(ways(at, series, newest, shown.question)),
         shown=summary(newest, shown.question),
         sections=[look.section(known[each.fingerprint], each) for each in answer.series],
-        others=[] if given.get("series") else others(at, holdings, series, answer),
+        others=[] if given.get("series") else others(at, snapshot, series, answer),
         cut=len(shown.question.values) if len(shown.question.values) == FOUND else 0,
-        ranges=isinstance(newest.design, RangeTree),
+        ranges=isinstance(newest.mechanism, RangeTree),
         many=not isinstance(newest.domain, Number | Boolean),
         fakes=of_fakes(answer.fakes) if answer.fakes else "",
     )
 
 
-def _common(holdings: Snapshot, series: Sequence[Series]) -> dict[str, Any]:
+def _common(snapshot: Snapshot, series: Sequence[Series]) -> dict[str, Any]:
     newest = series[0].collection
     return {
         "name": newest.name,
         "question": newest.question,
         "collection": newest,
         "curated": newest.model is Model.CENTRAL,
-        "standing": standing(series[0], holdings.today),
+        "standing": standing(series[0], snapshot.today),
         "epsilon": epsilons(newest),
         "promise": promise(newest),
         "twin_name": newest.twin,
-        "definitions": defined(holdings, series),
-        "twin": beside(twin_of(holdings, series[0], LEVEL)),
+        "definitions": defined(snapshot, series),
+        "twin": beside(twin_of(snapshot, series[0], LEVEL)),
     }

@@ -90,11 +90,11 @@ class Yardstick:
 
 @lru_cache(maxsize=1024)
 def _yardstick(collection: Collection) -> Yardstick:
-    quantity, design = Quantity.of(collection), collection.design
-    assert not isinstance(design, Identity)  # noqa: S101 - a curator's collection has no local error
-    if isinstance(design, SubsetSelection | ProjectiveGeometry) and collection.inputs > LISTED:
-        return Yardstick(rare_variance(design), 0.0, STANDS_OUT, True, collection.inputs)
-    noise, goal = variance(design) * quantity.span**2, GOAL * quantity.span
+    quantity, mechanism = Quantity.of(collection), collection.mechanism
+    assert not isinstance(mechanism, Identity)  # noqa: S101 - a curator's collection has no local error
+    if isinstance(mechanism, SubsetSelection | ProjectiveGeometry) and collection.inputs > LISTED:
+        return Yardstick(rare_variance(mechanism), 0.0, STANDS_OUT, True, collection.inputs)
+    noise, goal = variance(mechanism) * quantity.span**2, GOAL * quantity.span
     of_shares = quantity.inputs is not None
     figure = ""
     if isinstance(collection.domain, Number):

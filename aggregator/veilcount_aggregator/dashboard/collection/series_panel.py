@@ -60,51 +60,51 @@ class Section:
 class Look:
     """A page's question and its answer, from which each series gets its section."""
 
-    holdings: Snapshot
+    snapshot: Snapshot
     at: Address
     shown: Shown
     answer: EstimateResult
 
     def section(self, series: Series, said: SeriesEstimate) -> Section:
         """Return a series' section."""
-        stretch, name = said.stretches[-1], _name(said)
+        time_range, name = said.time_ranges[-1], _name(said)
         return Section(
             fingerprint=said.fingerprint,
             said=said,
-            span=days(stretch.first, stretch.last),
-            n=f"{stretch.n:,}",
-            filling=stretch.filling,
-            verdict=self._verdict(series, stretch),
-            bars=shares(self.answer, said, stretch, name),
-            number=numbers(self.answer, stretch, name),
+            span=days(time_range.first, time_range.last),
+            n=f"{time_range.n:,}",
+            filling=time_range.filling,
+            verdict=self._verdict(series, time_range),
+            bars=shares(self.answer, said, time_range, name),
+            number=numbers(self.answer, time_range, name),
             files=_files(self.at, {**self.shown.given, "series": [said.fingerprint]}),
             over=self._over(series, said),
             refused=refused(said),
             lost=lost(said),
         )
 
-    def _verdict(self, series: Series, stretch: TimeRangeEstimate) -> Verdict:
+    def _verdict(self, series: Series, time_range: TimeRangeEstimate) -> Verdict:
         collection, at_once = series.collection, 1
-        if stretch.n and (
+        if time_range.n and (
             self.answer.among is Denominator.ANSWERED or self.answer.looks is LookCount.EVERY
         ):
-            rows = [stretch.mean] if stretch.mean else stretch.values
+            rows = [time_range.mean] if time_range.mean else time_range.values
             widest = max(row.high - row.low for row in rows)
-            return verdict_seen(collection, stretch.n, widest / 2)
+            return verdict_seen(collection, time_range.n, widest / 2)
         if self.answer.simultaneous and not isinstance(collection.domain, Number):
             at_once = collection.inputs if collection.inputs > TWO else 1
         each = collection.answering * collection.per_period  # before there are any, of them all
-        most = stretch.contributions if stretch.n else each
+        most = time_range.contributions if time_range.n else each
         judged = Judged(self.answer.level, at_once, most == 1)
-        return verdict(collection, stretch.n, judged)
+        return verdict(collection, time_range.n, judged)
 
     def _over(self, series: Series, said: SeriesEstimate) -> Over | None:
-        n = said.stretches[-1].n
-        cut = over_time(self.holdings, series, self.shown, self.at.given, n)
+        n = said.time_ranges[-1].n
+        cut = over_time(self.snapshot, series, self.shown, self.at.given, n)
         if cut is None:
             return None
         asked = asked_over_time(series, self.shown, cut, said)
-        chart = over(self.holdings, self.at.name, asked, f"{_name(said)}-time")
+        chart = over(self.snapshot, self.at.name, asked, f"{_name(said)}-time")
         if chart is None:
             return None
         return Over(chart, cuts(self.at, series.collection, cut), _files(self.at, asked))

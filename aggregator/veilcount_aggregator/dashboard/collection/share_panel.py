@@ -24,19 +24,19 @@ class Chart:
 
 
 def shares(
-    answer: EstimateResult, series: SeriesEstimate, stretch: TimeRangeEstimate, chart: str
+    answer: EstimateResult, series: SeriesEstimate, time_range: TimeRangeEstimate, chart: str
 ) -> Chart | None:
     """Return the shares of a stretch; None: nothing was received, or no value is shown."""
-    rows = [each for each in stretch.values if each.frequency is not None]
+    rows = [each for each in time_range.values if each.frequency is not None]
     if not rows:
         return None
-    told = [*rows, *([stretch.absent] if stretch.absent else [])]
+    told = [*rows, *([time_range.absent] if time_range.absent else [])]
     return Chart(
         chart,
         charts.bars(list(map(name_of, told)), [_bars(answer, told)], _axis()),
-        _label(answer, series, stretch),
+        _label(answer, series, time_range),
         tuple(_columns(answer)),
-        tuple(_row(answer, each, stretch.n) for each in told),
+        tuple(_row(answer, each, time_range.n) for each in told),
     )
 
 
@@ -75,14 +75,15 @@ def _told(answer: EstimateResult, row: ShareRow) -> str:
     return f"{name_of(row)}: {share} ({interval} at {level_of(answer.level)})"
 
 
-def _label(answer: EstimateResult, series: SeriesEstimate, stretch: TimeRangeEstimate) -> str:
+def _label(answer: EstimateResult, series: SeriesEstimate, time_range: TimeRangeEstimate) -> str:
     together = "all at once" if answer.simultaneous else "each alone"
     reports = "answers" if series.counts == "answers" else "reports"
-    filling = ", some of which take answers still" if stretch.filling else ""
+    filling = ", some of which take answers still" if time_range.filling else ""
     return (
-        f"Shares of n = {stretch.n:,} {reports}, UTC days {days(stretch.first, stretch.last)}"
+        f"Shares of n = {time_range.n:,} {reports},"
+        f" UTC days {days(time_range.first, time_range.last)}"
         f"{filling}. Intervals at {level_of(answer.level)}, {together}, {answer.validity},"
-        f" {stretch.of}."
+        f" {time_range.of}."
     )
 
 

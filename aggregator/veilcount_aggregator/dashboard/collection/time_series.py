@@ -51,33 +51,33 @@ def _followed(series: Series, found: SeriesEstimate) -> list[str]:
     """Return the values to follow: the largest; of yes and no the one."""
     if isinstance(series.collection.domain, Boolean):
         return [spelled(True)]
-    rows = sorted(found.stretches[-1].values, key=lambda row: -(row.frequency or 0.0))
+    rows = sorted(found.time_ranges[-1].values, key=lambda row: -(row.frequency or 0.0))
     return [spelled(row.value) for row in rows[:DRAWN]]
 
 
-def over(holdings: Snapshot, name: str, given: Asked, chart: str) -> Chart | None:
+def over(snapshot: Snapshot, name: str, given: Asked, chart: str) -> Chart | None:
     """Return the chart of a question that is cut; None: there are too few stretches."""
-    answer = estimate(holdings, name, EstimateQuery.read(given))
+    answer = estimate(snapshot, name, EstimateQuery.read(given))
     series = answer.series[0]
-    told = [each for each in series.stretches if each.n]
+    told = [each for each in series.time_ranges if each.n]
     most = max((each.n for each in told), default=0)
-    stretches = [each for each in told if each.n * FAINT >= most]
-    if len(stretches) < LEAST:
+    time_ranges = [each for each in told if each.n * FAINT >= most]
+    if len(time_ranges) < LEAST:
         return None
-    lines = _lines(stretches)
-    of_shares = stretches[0].mean is None
+    lines = _lines(time_ranges)
+    of_shares = time_ranges[0].mean is None
     format_ = charts.SHARE if of_shares else {}
     title = "share of the answers" if of_shares else "mean"
     return Chart(
         chart,
         charts.lines(
-            [_drawn(answer, stretches, line) for line in lines],
-            charts.axis(_days(answer.by), type="date", ticks=_ticks(stretches)),
+            [_drawn(answer, time_ranges, line) for line in lines],
+            charts.axis(_days(answer.by), type="date", ticks=_ticks(time_ranges)),
             charts.axis(title, **format_),
         ),
-        _label(answer, series, stretches, of_shares=of_shares) + _faint(told, most),
+        _label(answer, series, time_ranges, of_shares=of_shares) + _faint(told, most),
         ("UTC days", "n", *(line.name for line in lines)),
-        tuple(_row(each, lines, place) for place, each in enumerate(stretches)),
+        tuple(_row(each, lines, place) for place, each in enumerate(time_ranges)),
     )
 
 
@@ -85,16 +85,18 @@ def _days(by: GroupBy) -> str:
     return "UTC day" if by is GroupBy.DAY else f"first UTC day of the {by}"
 
 
-def _ticks(stretches: Sequence[TimeRangeEstimate]) -> list[tuple[str, str]]:
+def _ticks(time_ranges: Sequence[TimeRangeEstimate]) -> list[tuple[str, str]]:
     """Return the days that are named: of many, every so many."""
-    named_days = [each.first.isoformat() for each in stretches[:: -(-len(stretches) // TICKS)]]
+    named_days = [each.first.isoformat() for each in time_ranges[:: -(-len(time_ranges) // TICKS)]]
     return [(day, day) for day in named_days]
 
 
-def _lines(stretches: Sequence[TimeRangeEstimate]) -> list[Line]:
-    if stretches[0].mean is not None:
-        return [Line("mean", tuple(each.mean for each in stretches if each.mean))]
-    rows = [[each.values[place] for each in stretches] for place in range(len(stretches[0].values))]
+def _lines(time_ranges: Sequence[TimeRangeEstimate]) -> list[Line]:
+    if time_ranges[0].mean is not None:
+        return [Line("mean", tuple(each.mean for each in time_ranges if each.mean))]
+    rows = [
+        [each.values[place] for each in time_ranges] for place in range(len(time_ranges[0].values))
+    ]
     lines = [Line(named(each[0].value), tuple(each)) for each in rows]
     lines.sort(key=lambda line: -_figure(line.rows[-1]))
     return lines[:DRAWN]
@@ -105,24 +107,24 @@ def _figure(row: Row) -> float:
     return (row.mean if isinstance(row, MeanRow) else row.frequency) or 0.0
 
 
-def _drawn(answer: EstimateResult, stretches: Sequence[TimeRangeEstimate], line: Line) -> Drawn:
+def _drawn(answer: EstimateResult, time_ranges: Sequence[TimeRangeEstimate], line: Line) -> Drawn:
     rows = line.rows
     return charts.estimates(
         [_figure(row) for row in rows],
         [row.low for row in rows],
         [row.high for row in rows],
-        [_told(answer, each, line, row) for each, row in zip(stretches, rows, strict=True)],
+        [_told(answer, each, line, row) for each, row in zip(time_ranges, rows, strict=True)],
         name=line.name,
-        x=[each.first.isoformat() for each in stretches],
-        open=[place for place, each in enumerate(stretches) if each.filling],
+        x=[each.first.isoformat() for each in time_ranges],
+        open=[place for place, each in enumerate(time_ranges) if each.filling],
     )
 
 
-def _told(answer: EstimateResult, stretch: TimeRangeEstimate, line: Line, row: Row) -> str:
-    still = "; takes answers still" if stretch.filling else ""
+def _told(answer: EstimateResult, time_range: TimeRangeEstimate, line: Line, row: Row) -> str:
+    still = "; takes answers still" if time_range.filling else ""
     return (
-        f"{line.name}, {days(stretch.first, stretch.last)}: {_between(row)} at"
-        f" {level_of(answer.level)}, n = {stretch.n:,}{still}"
+        f"{line.name}, {days(time_range.first, time_range.last)}: {_between(row)} at"
+        f" {level_of(answer.level)}, n = {time_range.n:,}{still}"
     )
 
 
@@ -134,26 +136,26 @@ def _between(row: Row) -> str:
     return f"{number_format.share(_figure(row))} ({interval})"
 
 
-def _row(stretch: TimeRangeEstimate, lines: Sequence[Line], place: int) -> tuple[str, ...]:
-    still = " (takes answers still)" if stretch.filling else ""
+def _row(time_range: TimeRangeEstimate, lines: Sequence[Line], place: int) -> tuple[str, ...]:
+    still = " (takes answers still)" if time_range.filling else ""
     figures = [_between(line.rows[place]) for line in lines]
-    return (f"{days(stretch.first, stretch.last)}{still}", f"{stretch.n:,}", *figures)
+    return (f"{days(time_range.first, time_range.last)}{still}", f"{time_range.n:,}", *figures)
 
 
 def _label(
     answer: EstimateResult,
     series: SeriesEstimate,
-    stretches: Sequence[TimeRangeEstimate],
+    time_ranges: Sequence[TimeRangeEstimate],
     *,
     of_shares: bool,
 ) -> str:
     what = "Shares" if of_shares else "The mean"
     raw = ", raw" if of_shares else ""
-    hollow = " Hollow points take answers still." if any(s.filling for s in stretches) else ""
+    hollow = " Hollow points take answers still." if any(s.filling for s in time_ranges) else ""
     together = "over all values at once" if answer.simultaneous else "each alone"
     return (
-        f"{what} by {answer.by}{raw}: UTC days {days(stretches[0].first, stretches[-1].last)},"
-        f" n = {sum(each.n for each in stretches):,} {_counted(series)}. Bands at"
+        f"{what} by {answer.by}{raw}: UTC days {days(time_ranges[0].first, time_ranges[-1].last)},"
+        f" n = {sum(each.n for each in time_ranges):,} {_counted(series)}. Bands at"
         f" {level_of(answer.level)}, {together if of_shares else 'each alone'},"
         f" {answer.validity}.{hollow}"
     )

@@ -24,8 +24,8 @@ MEANS = {
 def refused(series: SeriesEstimate) -> list[tuple[str, str, str]]:
     """Return reports that were not counted: how many, why, and what it means; all segments."""
     found: Counter[str] = Counter(series.unplaced)
-    for stretch in series.stretches:
-        found.update(stretch.verdicts)
+    for time_range in series.time_ranges:
+        found.update(time_range.verdicts)
     return [
         (f"{number:,}", WHY[Verdict(word)], MEANS[Verdict(word)])
         for word, number in found.most_common()

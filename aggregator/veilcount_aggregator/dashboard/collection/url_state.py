@@ -24,7 +24,7 @@ from ...queries import EstimateQuery, GroupBy, Snapshot
 from ...queries.domain_values import FEW, places_of, value_at
 from ...queries.estimate import periods_of
 from ...queries.query_params import word
-from ...queries.time_ranges import WIDER, stretches
+from ...queries.time_ranges import WIDER, time_ranges
 from ...reader.columns import spelled
 from ...series.series import Series
 from .formatting import named
@@ -104,7 +104,7 @@ class Shown:
 
 
 def _of_number(collection: Collection, asked: Asked) -> Asked:
-    if not isinstance(collection.design, RangeTree) or "values" in asked:
+    if not isinstance(collection.mechanism, RangeTree) or "values" in asked:
         return {}
     return {"values": parts_of(collection)}
 
@@ -169,7 +169,7 @@ def check_cut(collection: Collection, given: Given) -> None:
 
 
 def over_time(
-    holdings: Snapshot, series: Series, shown: Shown, given: Given, n: int
+    snapshot: Snapshot, series: Series, shown: Shown, given: Given, n: int
 ) -> GroupBy | None:
     """Return how a range is cut for a line over time; None: one stretch is all there is.
 
@@ -180,9 +180,9 @@ def over_time(
     told = word(given, "by")
     if told is not None:
         return GroupBy(told) if told in ways else None
-    periods = periods_of(holdings, series, shown.question)
+    periods = periods_of(snapshot, series, shown.question)
     for by in ways:
-        many = len(stretches(series, periods, by, holdings.today))
+        many = len(time_ranges(series, periods, by, snapshot.today))
         if many <= STRETCHES and verdict(series.collection, n // many).tone not in POOR:
             return by
     return ways[-1] if ways else None

@@ -28,7 +28,7 @@ def pages(frame: Frame) -> None:
         """How it runs."""
         health = aggregator.store.health()
         store, complete = aggregator.store.answering()
-        holdings = replace(aggregator.holdings(), store=store)
+        snapshot = replace(aggregator.snapshot(), store=store)
         admin = g.visit.role is Role.ADMIN
         all_found = store_health.findings(aggregator, store, everything=admin)
         return frame.told(
@@ -38,19 +38,19 @@ def pages(frame: Frame) -> None:
             findings=[store_health.found(each) for each in all_found],
             shards=shards.rows(aggregator.store, aggregator.committer.queues()),
             complete=complete,
-            **_reports(holdings),
-            **_service(aggregator, holdings),
+            **_reports(snapshot),
+            **_service(aggregator, snapshot),
             **(_acts(aggregator) if admin else {}),
         )
 
 
-def _reports(holdings: Snapshot) -> dict[str, Any]:
+def _reports(snapshot: Snapshot) -> dict[str, Any]:
     """Return what became of reports: of all, and of the chosen collection by period."""
-    noted, named = holdings.store.noted(), holdings.catalogue.named
-    table = verdict_panel.by_collection(holdings.store, named, noted)
+    noted, named = snapshot.store.noted(), snapshot.catalogue.named
+    table = verdict_panel.by_collection(snapshot.store, named, noted)
     choosable = [line.title for line in table.lines if line.title in named]
     shown = _shown(named, choosable)
-    counts = shown and verdict_panel.counted(holdings.store.sizes(shown), shown, noted)
+    counts = shown and verdict_panel.counted(snapshot.store.sizes(shown), shown, noted)
     return {
         "table": table,
         "choosable": choosable,
@@ -75,9 +75,9 @@ def _withheld(named: Mapping[str, Sequence[Series]]) -> list[str]:
     ]
 
 
-def _service(aggregator: Aggregator, holdings: Snapshot) -> dict[str, Any]:
+def _service(aggregator: Aggregator, snapshot: Snapshot) -> dict[str, Any]:
     """Return the service's figures; the intake's as a whole where they tell no secret count."""
-    noted, named = holdings.store.noted(), holdings.catalogue.named
+    noted, named = snapshot.store.noted(), snapshot.catalogue.named
     intake = not _withheld(named)
     groups = request_panel.groups(noted) if intake else []
     newest = (series[0] for series in named.values())
@@ -87,7 +87,7 @@ def _service(aggregator: Aggregator, holdings: Snapshot) -> dict[str, Any]:
         "groups": groups,
         "groups_drawn": request_panel.drawn(groups),
         "rooms": pseudonym_quota.rooms(
-            holdings.store, newest, aggregator.settings.room, holdings.today
+            snapshot.store, newest, aggregator.settings.room, snapshot.today
         ),
     }
 

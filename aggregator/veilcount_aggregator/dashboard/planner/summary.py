@@ -116,7 +116,7 @@ def _rest(planned: PlanResult) -> list[tuple[str, str]]:
         rest.insert(0, ("Stands out", f"A share of {seen} is told from one that nobody has."))
     if planned.device is not None:
         bits = f"{planned.bits} bit{'s' * (planned.bits != 1)} a message"
-        rest.append(("Design", f"{planned.design[:1].upper()}{planned.design[1:]}; {bits}."))
+        rest.append(("Design", f"{planned.mechanism[:1].upper()}{planned.mechanism[1:]}; {bits}."))
     if planned.excess is not None:
         least = number_format.excess(planned.excess)
         rest.append(

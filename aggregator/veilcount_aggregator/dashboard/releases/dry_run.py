@@ -36,9 +36,9 @@ class Foresaid:
     earlier: int  # the place in the journal of the same question; 0: it is new
 
 
-def foresay(holdings: Snapshot, series: Series, foreseen: DryRun) -> Foresaid:
+def foresay(snapshot: Snapshot, series: Series, foreseen: DryRun) -> Foresaid:
     """Return a dry run in words."""
-    kept = releases(holdings.store, series.fingerprint)
+    kept = releases(snapshot.store, series.fingerprint)
     told = expected(series, foreseen)
     least = min(foreseen.accounts, key=lambda account: account.remaining)
     after = max(Fraction(0), least.remaining - foreseen.question.epsilon)
@@ -52,18 +52,18 @@ def foresay(holdings: Snapshot, series: Series, foreseen: DryRun) -> Foresaid:
         release_text.epsilon(told.spent),
         release_text.epsilon(told.remaining),
         release_text.epsilon(after),
-        _obstacle(holdings, series, foreseen, kept),
+        _obstacle(snapshot, series, foreseen, kept),
         place_of(kept, foreseen.question.canonical),
     )
 
 
 def _obstacle(
-    holdings: Snapshot, series: Series, foreseen: DryRun, kept: Sequence[StoredRelease]
+    snapshot: Snapshot, series: Series, foreseen: DryRun, kept: Sequence[StoredRelease]
 ) -> str:
     """Return why a release would be refused, as things stand."""
     charges = foreseen.question.charges
     try:
-        refuse_filling(series, charges, holdings.today)
+        refuse_filling(series, charges, snapshot.today)
         refuse_overspending(series, charges, kept)
     except ReleaseRefused as refused:
         return release_text.refused(series.collection, refused)

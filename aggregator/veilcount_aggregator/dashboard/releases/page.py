@@ -60,36 +60,36 @@ def pages(frame: Frame) -> None:
     @frame.page(rule, computes=True)
     def releases(name: str) -> Response:
         """What may be asked, what is left, what was told."""
-        holdings = aggregator.holdings()
-        if not _central(holdings, name):
-            return frame.told("releases_none.html", **_head(holdings, name))
-        series = _chosen(holdings, name, request.args.get("series", ""))
+        snapshot = aggregator.snapshot()
+        if not _central(snapshot, name):
+            return frame.told("releases_none.html", **_head(snapshot, name))
+        series = _chosen(snapshot, name, request.args.get("series", ""))
         if "query" not in request.args:
-            return _told(holdings, series, form.usual(series, holdings.today))
+            return _told(snapshot, series, form.usual(series, snapshot.today))
         asked = Asked.read(request.args)
         try:
             foreseen = aggregator.curator.foresee(series, asked.request(series.collection))
         except QueryError as error:
-            return _told(holdings, series, asked, wrong=error)
-        return _told(holdings, series, asked, foreseen=foreseen)
+            return _told(snapshot, series, asked, wrong=error)
+        return _told(snapshot, series, asked, foreseen=foreseen)
 
     @frame.page(rule, methods=("POST",), computes=True)
     def release(name: str) -> Response:
         """Release: charge it, and lead to what was told."""
-        holdings = aggregator.holdings()
-        series = _chosen(holdings, name, request.form.get("series", ""))
+        snapshot = aggregator.snapshot()
+        series = _chosen(snapshot, name, request.form.get("series", ""))
         asked = Asked.read(request.form)
         try:
             told = aggregator.curator.answer(
                 series, asked.request(series.collection), aggregator.instant(), g.visit.who
             )
         except (QueryError, ReleaseRefused) as error:
-            return _told(holdings, series, asked, wrong=error, status=HTTPStatus.CONFLICT)
+            return _told(snapshot, series, asked, wrong=error, status=HTTPStatus.CONFLICT)
         place = place_of(kept_of(aggregator.store, series.fingerprint), told.release.canonical)
         return go("releases", name=name, series=series.fingerprint, shown=place, _anchor="shown")
 
     def _told(
-        holdings: Snapshot,
+        snapshot: Snapshot,
         series: Series,
         asked: Asked,
         *,
@@ -97,36 +97,36 @@ def pages(frame: Frame) -> None:
         wrong: VeilcountError | None = None,
         status: int = 200,
     ) -> Response:
-        standing = released(holdings.store, series)
+        standing = released(snapshot.store, series)
         return frame.told(
             "releases.html",
             status,
-            **_head(holdings, series.collection.name),
+            **_head(snapshot, series.collection.name),
             **_journal(standing),
             asked=asked,
             wrong=wrong and release_text.refused(series.collection, wrong),
-            offer=form.offer(series, holdings.today),
-            foreseen=foreseen and foresay(holdings, series, foreseen),
+            offer=form.offer(series, snapshot.today),
+            foreseen=foreseen and foresay(snapshot, series, foreseen),
             verdict=_verdict(frame, series, standing),
             series=series,
-            all_series=_central(holdings, series.collection.name),
+            all_series=_central(snapshot, series.collection.name),
             budget=release_text.epsilon(standing.budget),
             drawn=rows.budget(standing.periods),
-            left=rows.left(standing.periods, _states(holdings, series)),
+            left=rows.left(standing.periods, _states(snapshot, series)),
             promise=promise(series.collection)[0],
         )
 
 
-def _head(holdings: Snapshot, name: str) -> dict[str, Any]:
-    return {"name": name, "question": holdings.named(name)[0].collection.question}
+def _head(snapshot: Snapshot, name: str) -> dict[str, Any]:
+    return {"name": name, "question": snapshot.named(name)[0].collection.question}
 
 
-def _central(holdings: Snapshot, name: str) -> list[Series]:
-    return [each for each in holdings.named(name) if each.collection.model is Model.CENTRAL]
+def _central(snapshot: Snapshot, name: str) -> list[Series]:
+    return [each for each in snapshot.named(name) if each.collection.model is Model.CENTRAL]
 
 
-def _chosen(holdings: Snapshot, name: str, fingerprint: str) -> Series:
-    found = _central(holdings, name)
+def _chosen(snapshot: Snapshot, name: str, fingerprint: str) -> Series:
+    found = _central(snapshot, name)
     if not found:
         raise QueryError("collection", name, "its model is local: read its answers")
     return chosen(found, fingerprint) if fingerprint else found[0]
@@ -146,9 +146,9 @@ def _journal(standing: SeriesReleases) -> dict[str, Any]:
     }
 
 
-def _states(holdings: Snapshot, series: Series) -> list[str]:
+def _states(snapshot: Snapshot, series: Series) -> list[str]:
     """Return for each period whether it can be released."""
-    oldest_open, _ = series.taken(holdings.today)
+    oldest_open, _ = series.taken(snapshot.today)
     return [
         "closed: can be released"
         if period < oldest_open

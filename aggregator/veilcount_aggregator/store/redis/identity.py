@@ -108,9 +108,9 @@ def spread_bases(name: bytes, count_of: int) -> tuple[bytes, ...]:
     """Return so many keys of a name, spread evenly over all slots."""
     found = []
     for number in range(count_of):
-        stretch = range(SLOTS * number // count_of, SLOTS * (number + 1) // count_of)
+        time_range = range(SLOTS * number // count_of, SLOTS * (number + 1) // count_of)
         tried = (b"veilcount:{%b.%d.%d}" % (name, number, at) for at in count())
-        found.append(next(base for base in tried if key_slot(base) in stretch))
+        found.append(next(base for base in tried if key_slot(base) in time_range))
     return tuple(found)
 
 
@@ -119,6 +119,6 @@ def _base(shard: int, shards: int) -> bytes:
 
     Masters have equal stretches unless somebody moved them, so shards are spread over them evenly.
     """
-    stretch = range(SLOTS * shard // shards, SLOTS * (shard + 1) // shards)
+    time_range = range(SLOTS * shard // shards, SLOTS * (shard + 1) // shards)
     bases = (b"veilcount:{%d.%d}" % (shard, number) for number in count())
-    return next(base for base in bases if key_slot(base) in stretch)
+    return next(base for base in bases if key_slot(base) in time_range)

@@ -66,8 +66,8 @@ class Memory:
         """Return what each further report of a cell needs."""
         if self._series.counters <= SMALL:
             return 0
-        design = self._series.collection.design
-        touched = design.w if isinstance(design, SubsetSelection) else 1
+        mechanism = self._series.collection.mechanism
+        touched = mechanism.w if isinstance(mechanism, SubsetSelection) else 1
         return 2 * COUNTER_BYTES * touched
 
 

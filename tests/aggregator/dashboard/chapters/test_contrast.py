@@ -10,7 +10,7 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import World
 from tests.aggregator.dashboard.chapters.reading import drawn, entry
 from tests.aggregator.dashboard.page_fixtures import Visitor
-from tests.aggregator.queries.simulated_reports import holdings
+from tests.aggregator.queries.simulated_reports import snapshot
 from veilcount_aggregator import queries
 from veilcount_aggregator.auth.api_keys import Role
 
@@ -18,7 +18,7 @@ from veilcount_aggregator.auth.api_keys import Role
 def test_four_rows_stand_with_their_errors_and_guarantees(asked: World, analyst: Visitor) -> None:
     page = analyst.get("/collections/theme/contrast")
     question = queries.ContrastQuery.read({})
-    (series,) = queries.contrast(holdings(asked), "theme", question).series
+    (series,) = queries.contrast(snapshot(asked), "theme", question).series
 
     for line in series.contrast.lines:
         assert f"{line.devices_as_central:,}" in page.text
