@@ -1,4 +1,4 @@
-"""Runs in `.venv-rivals`: times one client of pure-ldp for each line of JSON it is given.
+"""Runs in `.venv-competitors`: times one client of pure-ldp for each line of JSON it is given.
 
 A line in is {"client", "k", "epsilon", "budget"}; a line out is {"us", "bits", "variance"}. What is
 known of a client's accuracy is computed from the probabilities that the client itself uses.

@@ -1,4 +1,4 @@
-"""Our side of the comparison: makes `.venv-rivals` on demand and asks the process that runs in it.
+"""Our side of the comparison: makes `.venv-competitors` on demand and asks the process that runs in it.
 
 Nothing of a rival is copied here or imported by us: their packages are installed from a hashed lock
 and talk to us over a pipe.
@@ -17,8 +17,8 @@ from types import TracebackType
 from typing import Self
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCK = Path(__file__).with_name("rivals.lock")
-PLACE = ROOT / ".venv-rivals"
+LOCK = Path(__file__).with_name("competitors.lock")
+PLACE = ROOT / ".venv-competitors"
 BUILT = "multi-freq-ldpy"  # from hashed source, by a hashed setuptools; all others are wheels
 CLIENTS = {
     "direct_encoding": "pure-ldp DE",
@@ -89,7 +89,7 @@ def _python() -> Path:
     python, stamp = PLACE / "bin" / "python", PLACE / "stamp"
     wanted = f"{sys.version} {sha256(LOCK.read_bytes()).hexdigest()}"
     if not (python.exists() and stamp.exists() and stamp.read_text() == wanted):
-        print("bench: setting up .venv-rivals", file=sys.stderr)
+        print("bench: setting up .venv-competitors", file=sys.stderr)
         _fill(python)
         stamp.write_text(wanted)  # last: a set-up that was interrupted starts again
     return python

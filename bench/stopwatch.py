@@ -1,7 +1,7 @@
 """How a call is timed: the same lines for ours and for theirs, in whichever process runs them.
 
 CPU time, so that waiting for a core is not counted; a machine that changes its pace is answered by
-alternation (see `randomize`), not here. The standard library only: `.venv-rivals` runs it too.
+alternation (see `randomize`), not here. The standard library only: `.venv-competitors` runs it too.
 """
 
 from __future__ import annotations

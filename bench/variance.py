@@ -1,7 +1,7 @@
 """The yardstick of accuracy: n times the variance of a frequency, at the uniform distribution.
 
 Written in floats and apart from the planner, so that it checks the planner's own fractions. The
-standard library only: this also runs in `.venv-rivals`.
+standard library only: this also runs in `.venv-competitors`.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["estimate", "tally"]
 
-_ROOMS = {"estimate": "estimating", "tally": "counting"}
+_MODULES = {"estimate": "estimation", "tally": "series.tally"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ROOMS:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_ROOMS[name]}", __name__), name)
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)

@@ -18,7 +18,7 @@ from .licences import unfree, unknown
 from .lock import Pinned, flaws, pinned
 
 ROOT = Path(__file__).resolve().parents[3]
-LOCKS = (ROOT / "requirements.lock", ROOT / "bench" / "rivals.lock")
+LOCKS = (ROOT / "requirements.lock", ROOT / "bench" / "competitors.lock")
 BILL = ROOT / "build" / "sbom.cdx.json"
 WELL, FOUND, UNASKED = 0, 1, 3
 
