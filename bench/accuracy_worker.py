@@ -1,4 +1,4 @@
-"""Runs in `.venv-competitors`: estimates one crowd with one rival for each line of JSON it is given.
+"""Runs in `.venv-competitors`: one competitor's estimate for each line of JSON.
 
 A line in is {"rival", "k", "epsilon", "people", "seed"}, `people` how many hold each value; a line
 out is {"shares"}, or {"missing"} where the rival is not to be had.

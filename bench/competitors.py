@@ -1,4 +1,4 @@
-"""Our side of the comparison: makes `.venv-competitors` on demand and asks the process that runs in it.
+"""Our side of the comparison: makes `.venv-competitors` on demand, asks the process in it.
 
 Nothing of a rival is copied here or imported by us: their packages are installed from a hashed lock
 and talk to us over a pipe.

@@ -24,9 +24,9 @@ from .ingest.pipeline import IntakePipeline, refuse_unsure
 from .ingest.pseudonym_limit import ANY, PseudonymLimit, RequestOrigin, stored_key
 from .ingest.service_counters import ServiceCounters
 from .queries import Snapshot
+from .retention.clock_guard import Clock, ClockGuard
+from .retention.retention_guard import DROPPED, Retention
 from .series.series import utc_day
-from .server.clock_guard import Clock, ClockGuard
-from .server.retention_guard import DROPPED, Retention
 from .settings import Settings
 from .store import MemoryLimits, Store, open_store
 

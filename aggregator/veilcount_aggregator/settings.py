@@ -35,6 +35,7 @@ from pathlib import Path
 from veilcount_shared.report import MAX_REPORTS, OPEN_BODY_PSEUDONYMS
 
 from .errors import SettingsError
+from .store.memory_limit import SERIES_MEMORY
 from .text.byte_sizes import FORM as BYTES_FORM
 from .text.byte_sizes import parse_bytes
 
@@ -44,7 +45,6 @@ ROOM = 10_000_000
 NEW_PER_HOUR = 1_000_000
 MOST_CLASSES = 64
 _CLASS = re.compile("[a-z0-9-]{1,20}")
-SERIES_MEMORY = 256 << 20  # bytes
 ANALYSIS_MEMORY = 1024
 LEAST_ANALYSIS_MEMORY = 512  # idle, its code and its threads take more than 300
 

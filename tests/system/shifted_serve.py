@@ -16,8 +16,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from veilcount_aggregator.cli.main import run
+from veilcount_aggregator.retention import retention_guard
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.server import background, retention_guard, serve, wsgi
+from veilcount_aggregator.server import background, serve, wsgi
 
 
 def main(shift: Path, arguments: list[str]) -> int:

@@ -28,7 +28,6 @@ from veilcount_aggregator.auth.api_keys import Role, create, keyring, mark_used,
 from veilcount_aggregator.catalog.definitions import DefinitionSource, push
 from veilcount_aggregator.central.budget_ledger import StoredRelease
 from veilcount_aggregator.central.release_journal import ReleaseJournal
-from veilcount_aggregator.central.restore_lock import lock
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.doctor import (
     Finding,
@@ -42,11 +41,12 @@ from veilcount_aggregator.doctor.tls import plain
 from veilcount_aggregator.doctor.verdict_checks import judged, read_metrics
 from veilcount_aggregator.errors import SettingsError, StoreUnfit
 from veilcount_aggregator.ingest.pipeline import LOSS
-from veilcount_aggregator.server.retention_guard import confirm
+from veilcount_aggregator.retention.retention_guard import confirm
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import VERDICT, ServiceCounter, Store, open_store
 from veilcount_aggregator.store.backup import backup
 from veilcount_aggregator.store.records import change
+from veilcount_aggregator.store.restore_lock import lock
 from veilcount_aggregator.store.transfer_format import digest
 from veilcount_shared.verdict import Verdict
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from veilcount_shared import Collection
 from veilcount_shared.collection.lint import Remark
 
-from ..settings import SERIES_MEMORY
-from ..store.memory_limit import worst_case
+from ..store.memory_limit import SERIES_MEMORY, worst_case
 from ..text.byte_sizes import format_bytes
 
 

@@ -11,7 +11,7 @@ from flask import Blueprint, Response
 
 from veilcount_shared.errors import VeilcountError
 
-from ..server.clock_guard import Reading
+from ..retention.clock_guard import Reading
 from ..service import Aggregator
 from ..store import Store, StoreHealth
 from .json_io import answer

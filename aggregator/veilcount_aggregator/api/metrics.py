@@ -20,11 +20,11 @@ from flask import Blueprint, Response, request
 
 from ..catalog.cache import KEYS_SECONDS
 from ..central.journal_registry import waited_for
-from ..central.restore_lock import locked
 from ..errors import StoreError
-from ..server.retention_guard import DROPPED
+from ..retention.retention_guard import DROPPED
 from ..service import Aggregator
 from ..store import ServiceCounter, Store, StoreHealth
+from ..store.restore_lock import locked
 from ..text.privacy_guarantees import counts_are_public
 from .auth import Authenticator
 from .collection_metrics import memory_metrics, pseudonym_metrics, report_metrics, suspicion_metrics

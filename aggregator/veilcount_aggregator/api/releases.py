@@ -11,10 +11,10 @@ from flask import Blueprint, Response, g
 from veilcount_shared.collection import Model
 
 from ..auth.api_keys import Role
-from ..central.restore_lock import locked
 from ..errors import QueryError
 from ..series.series import Series
 from ..service import Aggregator
+from ..store.restore_lock import locked
 from .auth import Authenticator
 from .collections import unknown
 from .computation_gate import ComputationGate

@@ -1,6 +1,7 @@
 """The central path: what a trusted curator's true counts may say, and under how much noise."""
 
 from ..errors import QueryError as QueryError
+from ..series.public_n import publishes_n as publishes_n
 from .discrete_laplace import DiscreteLaplace as DiscreteLaplace
 from .priced_query import PricedQuery as PricedQuery
 from .priced_query import prepare as prepare
@@ -12,4 +13,3 @@ from .release import Release as Release
 from .release import answer as answer
 from .release import forecast as forecast
 from .sensitivity import person_answers as person_answers
-from .sensitivity import publishes_n as publishes_n

@@ -22,6 +22,7 @@ from veilcount_shared.errors import EpsilonError, InexactError
 from veilcount_shared.schedule import closes, opens
 
 from ..errors import QueryError
+from ..series import public_n
 from . import sensitivity as contribution
 from .query import Count, Histogram, Mean, Query, parse
 
@@ -85,7 +86,7 @@ class PricedQuery:
     @property
     def publishes_n(self) -> bool:
         """Whether the exact number of answers is public."""
-        return contribution.publishes_n(self.collection)
+        return public_n.publishes_n(self.collection)
 
     @property
     def sensitivity(self) -> int:

@@ -38,6 +38,8 @@ from ..errors import (
 from ..series.series import Series, utc_day
 from ..store import Record, Store
 from ..store.records import change
+from ..store.restore_lock import KIND as LOCK
+from ..store.restore_lock import RELEASES, locked
 from .budget_ledger import (
     Answer,
     Charged,
@@ -53,8 +55,6 @@ from .journal_registry import KIND as JOURNAL
 from .journal_registry import RETIRED, UNLOCKS, Registered, pending, registered
 from .journal_state import StateFile
 from .release_journal import ReleaseJournal, believed, line_in, spelled
-from .restore_lock import KIND as LOCK
-from .restore_lock import RELEASES, locked
 from .store_confirmation import Confirmer
 
 UNLOCK_ID_BYTES = 8

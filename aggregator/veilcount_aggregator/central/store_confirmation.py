@@ -55,13 +55,13 @@ from ..auth.audit_log import KIND as AUDIT
 from ..errors import ReleasesWaiting, StoreReadOnly, StoreUnfit
 from ..store import Record, Store
 from ..store.records import change
+from ..store.restore_lock import KIND as LOCK
+from ..store.restore_lock import RELEASES, locked
 from .budget_ledger import Price, kept_in, records
 from .digest_cache import Once
 from .journal_registry import RETIRED, UNLOCKS, Registered, registered, view
 from .journal_state import HeldElsewhere, JournalState, StateFile, digest
 from .release_journal import ReleaseJournal, spelled
-from .restore_lock import KIND as LOCK
-from .restore_lock import RELEASES, locked
 
 FORGOTTEN = "the journal remembers releases that the store does not: a budget would be spent twice"
 WENT_BACK = "the store lacks what this host has seen in it: it came back from older files"

@@ -9,8 +9,8 @@ import click
 
 from ..estimation import LookCount
 from ..queries import CompareQuery, compare, plain
-from ..reader.columns import spelled
 from ..text import number_format
+from ..text.result_columns import spelled
 from . import name_completion, options, query_source
 from .output import tell_json, tell_lines, tell_table
 

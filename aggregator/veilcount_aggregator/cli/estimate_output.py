@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..reader.columns import spelled
 from ..text import number_format
+from ..text.result_columns import spelled
 from .output import tell_lines, tell_table
 
 Document = Mapping[str, Any]

@@ -11,8 +11,8 @@ import click
 import requests
 
 from ..errors import SettingsError, StoreUnavailable
-from ..reader.url_check import why_not
 from ..settings import PREFIX
+from ..url_check import why_not
 from .main import NotSo
 
 SECONDS = 60.0

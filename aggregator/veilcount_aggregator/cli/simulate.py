@@ -16,8 +16,8 @@ from veilcount_shared.domain import Number
 
 from ..analysis.simulation import SimulatedEstimate, Simulation, beside
 from ..queries.domain_values import size_of, value_at
-from ..reader.columns import spelled
 from ..text import number_format
+from ..text.result_columns import spelled
 from . import options, param_types
 from .output import tell_json, tell_lines, tell_table
 from .population_option import LAWS, crowd

@@ -10,11 +10,11 @@ import click
 from ..central.journal_registry import waited_for
 from ..central.privacy_filter import PrivacyFilter
 from ..central.release_journal import ReleaseJournal
-from ..central.restore_lock import locked
 from ..settings import PREFIX, Settings
 from ..store import CommitMode
 from ..store.backup import backup, restore
 from ..store.migrate import Leaving, Progress, copy, leaving
+from ..store.restore_lock import locked
 from ..store.url_redaction import shown
 from . import options, store_retention
 from .main import NOT_SO, WELL, NotSo

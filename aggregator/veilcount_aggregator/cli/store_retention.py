@@ -11,9 +11,9 @@ import click
 from ..auth import audit_log
 from ..catalog.definitions import catalogue
 from ..errors import SettingsError
+from ..retention.clock_guard import TOLERANCE, skew
+from ..retention.retention_guard import Confirmed, confirm, confirmed
 from ..series.series import Series
-from ..server.clock_guard import TOLERANCE, skew
-from ..server.retention_guard import Confirmed, confirm, confirmed
 from ..store import Record, Store
 from ..store.records import change
 from . import options

@@ -12,8 +12,8 @@ from veilcount_shared.periods import Unit
 from ..queries import Snapshot
 from ..queries.query_params import Parameters
 from ..queries.time_ranges import TimeRange, time_range
-from ..reader.columns import spelled
 from ..series.series import Series
+from ..text.result_columns import spelled
 
 Range = tuple[str, str]  # two UTC days, or nothing where they are open
 

@@ -18,9 +18,9 @@ from veilcount_shared.periods import Unit
 from veilcount_shared.verdict import Verdict
 
 from ..api.request_metrics import REFUSED
-from ..central.restore_lock import locked
 from ..series.series import Series
 from ..store import VERDICT, Cell, CommitMode, ServiceCounter, Store, StoreHealth
+from ..store.restore_lock import locked
 from ..text.privacy_guarantees import counts_are_public
 from .collection_status import counts_of
 

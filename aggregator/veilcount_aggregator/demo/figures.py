@@ -21,7 +21,7 @@ from ..central import Release
 from ..queries import EstimateQuery, estimate
 from ..queries.domain_values import value_at
 from ..queries.estimate_schema import TimeRangeEstimate
-from ..reader.columns import spelled
+from ..text.result_columns import spelled
 from .campaign import (
     DARK_MAP,
     FIRST_TAP,

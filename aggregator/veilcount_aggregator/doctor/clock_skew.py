@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from ..server.clock_guard import TOLERANCE
-from ..server.retention_guard import confirmed, waits
+from ..retention.clock_guard import TOLERANCE
+from ..retention.retention_guard import confirmed, waits
 from .finding import Told, ok, warn, wrong
 from .store_snapshot import StoreSnapshot
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import requests
 
 from ..errors import SettingsError
-from ..reader.url_check import EXAMPLE, why_not
+from ..url_check import EXAMPLE, why_not
 
 SECONDS = 10.0
 OK, REDIRECT, UNAUTHORIZED, NOT_READY = 200, 300, 401, 503

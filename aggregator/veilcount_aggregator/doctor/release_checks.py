@@ -10,7 +10,7 @@ from ..central.budget_ledger import releases
 from ..central.journal_registry import registered, waited_for
 from ..central.privacy_filter import PrivacyFilter
 from ..central.release_journal import ReleaseJournal
-from ..central.restore_lock import locked
+from ..store.restore_lock import locked
 from .finding import Told, ok, warn, wrong
 from .store_snapshot import StoreSnapshot
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import requests
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
-from ..reader.url_check import why_not
+from ..url_check import why_not
 from .finding import Look, Told, ok, warn, wrong
 from .http_probe import PROXY, SECONDS, Served
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ..errors import QueryError
-from ..reader.columns import spelled
+from ..text.result_columns import spelled
 from .estimate_schema import EstimateResult, TimeRangeEstimate
 from .query_params import exact_of
 

@@ -22,8 +22,8 @@ from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import IntervalTarget
 from ..estimation.series_estimates import target_of
 from ..estimation.support_counts import answers
-from ..reader.columns import spelled
 from ..text.privacy_guarantees import epsilons
+from ..text.result_columns import spelled
 from . import query_params as of
 from . import shared_respondents
 from .categorical_results import hidden

@@ -19,7 +19,7 @@ from veilcount_shared.domain import Boolean, Choice, Cross, Label
 from ..errors import QueryError
 from ..estimation import margin
 from ..estimation.confidence_intervals import Counts
-from ..reader.columns import spelled
+from ..text.result_columns import spelled
 
 ANSWER = "answer"
 TAKEN = "(answer)"  # an attribute may have the other name, and none can have this one

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..reader.columns import Document, columns_of, kind_of
+from ..text.result_columns import Document, columns_of, kind_of
 from .result_parts import column_names, promises_of, split
 
 if TYPE_CHECKING:

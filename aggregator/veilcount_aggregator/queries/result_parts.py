@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from ..reader.columns import COMPARISON, ESTIMATE, PART, Document, columns_of
+from ..text.result_columns import COMPARISON, ESTIMATE, PART, Document, columns_of
 from .comparison_schema import CompareResult
 from .estimate_schema import EstimateResult, SeriesEstimate, TimeRangeEstimate
 from .json_encoding import plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from veilcount_shared import Collection
 
 from ..errors import QueryError
-from ..reader.columns import spelled
+from ..text.result_columns import spelled
 from .estimate_query import Segments
 
 

@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 import requests
 
+from ..url_check import why_not
 from .errors import AnswerRefused, KeyRefused, NotFound, Unreachable
 from .results import Answer, Comparison, Estimate
-from .url_check import why_not
 
 SECONDS = 60.0
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND, OK = 401, 403, 404, 200

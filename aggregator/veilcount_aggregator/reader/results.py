@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import Columns, columns_of, kind_of
+from ..text.result_columns import Columns, columns_of, kind_of
 
 if TYPE_CHECKING:
     import pandas as pd

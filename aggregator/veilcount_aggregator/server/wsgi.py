@@ -23,12 +23,12 @@ from .. import blas_threads  # noqa: F401 - before whatever imports numpy
 from ..api.health import ALIVE, ALIVE_PATH, NOT_OPEN, READY_PATH
 from ..api.problems import PROBLEM_TYPE, RETRY_SECONDS, problem_of
 from ..errors import StoreError, StoreUnavailable
+from ..retention.clock_guard import Clock
 from ..service import Aggregator
 from ..settings import Settings
 from ..structured_logging import FaultLog, set_up
 from .app import create_app
 from .background import BackgroundThread
-from .clock_guard import Clock
 
 DOOR = "worker"
 UNAVAILABLE = "503 Service Unavailable"

@@ -19,10 +19,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from urllib.parse import urlsplit
 
-from ..central.restore_lock import lock
 from ..errors import SettingsError, StoreUnfit
 from .factory import open_store
 from .migrate import copy
+from .restore_lock import lock
 from .spool import read_spool, write_spool
 from .sqlite import SqliteStore
 from .sqlite.database import SqliteDatabase

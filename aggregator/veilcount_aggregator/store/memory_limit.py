@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 from veilcount_shared import Collection
 
-from ..settings import SERIES_MEMORY
+SERIES_MEMORY = 256 << 20  # bytes
+
 
 #: counters of a page: with Redis's header still within an allocation of 16 KiB
 PAGE = 2040

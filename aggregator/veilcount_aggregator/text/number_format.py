@@ -6,8 +6,7 @@ from fractions import Fraction
 from math import ceil, floor, log10
 
 from veilcount_shared.collection import Adjacency
-
-from ..analysis.planning.definition_toml import decimal
+from veilcount_shared.epsilon import EPSILON_GRAIN
 
 POINTS = " points"
 LEAST_SHOWN = 1e-4  # of a share: below, two decimals would show zeros
@@ -75,3 +74,10 @@ def interval(low: float, high: float, *, of_shares: bool) -> str:
 def exact(number: Fraction) -> str:
     """Return a number of at most six decimals without loss."""
     return decimal(number)
+
+
+def decimal(number: Fraction) -> str:
+    """Return a number of at most six decimals exactly, without needless zeros."""
+    whole, parts = divmod(abs(number) * EPSILON_GRAIN, EPSILON_GRAIN)
+    sign = "-" if number < 0 else ""
+    return f"{sign}{whole}.{int(parts):06d}".rstrip("0").rstrip(".")

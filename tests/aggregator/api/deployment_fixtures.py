@@ -18,12 +18,12 @@ from flask import Flask
 from veilcount_aggregator.auth.api_keys import Role, create
 from veilcount_aggregator.catalog.definitions import DefinitionSource, push
 from veilcount_aggregator.errors import StoreError
+from veilcount_aggregator.retention.sweep import tend
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.server.app import create_app
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
-from veilcount_aggregator.store.retention import tend
 from veilcount_shared.report import MAX_REPORTS, Batch, Report
 from veilcount_shared.schedule import period_of
 from veilcount_shared.verdict import Verdict

@@ -19,8 +19,8 @@ from veilcount_aggregator.api import schemas
 from veilcount_aggregator.api.problems import problem_of
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.errors import JournalMissing
-from veilcount_aggregator.server.clock_guard import SETTLING_SECONDS
-from veilcount_aggregator.server.retention_guard import confirm
+from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
+from veilcount_aggregator.retention.retention_guard import confirm
 
 ALPHA = 1e-9  # OpenDP's noise is the system's: the chance that a run fails by chance alone
 OVER = datetime(2027, 1, 1, tzinfo=UTC)

@@ -18,13 +18,13 @@ from veilcount_aggregator.catalog.cache import CatalogCache, CatalogSnapshot
 from veilcount_aggregator.catalog.definitions import Catalog, DefinitionSource, close, push
 from veilcount_aggregator.errors import StoreReadOnly, StoreUnavailable
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
+from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
+from veilcount_aggregator.retention.sweep import epochs_over
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.server.clock_guard import SETTLING_SECONDS
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import Record, Records, ServiceCounter, Store, open_store
 from veilcount_aggregator.store.records import TRIES, change
-from veilcount_aggregator.store.retention import epochs_over
 from veilcount_shared import Collection
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)

@@ -18,7 +18,6 @@ from veilcount_aggregator.auth.audit_log import log
 from veilcount_aggregator.central.budget_ledger import accounts, releases
 from veilcount_aggregator.central.curator import Curator
 from veilcount_aggregator.central.release_journal import ENDING, ReleaseJournal
-from veilcount_aggregator.central.restore_lock import locked
 from veilcount_aggregator.central.store_confirmation import FORGOTTEN
 from veilcount_aggregator.errors import (
     InsufficientBudget,
@@ -30,6 +29,7 @@ from veilcount_aggregator.errors import (
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
+from veilcount_aggregator.store.restore_lock import locked
 from veilcount_shared.verdict import Verdict
 
 ONE, TWO = {"day": "2027-01-01", "low": 0.1}, {"day": "2027-01-02", "low": -2.5e-17}

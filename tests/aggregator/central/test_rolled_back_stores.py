@@ -33,10 +33,10 @@ from veilcount_aggregator.central.journal_registry import registered, waited_for
 from veilcount_aggregator.central.journal_state import StateFile
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.central.release_journal import ReleaseJournal
-from veilcount_aggregator.central.restore_lock import locked
 from veilcount_aggregator.central.store_confirmation import SETTLING_SECONDS, WENT_BACK
 from veilcount_aggregator.errors import ReleasesWaiting, SettingsError, StoreError
 from veilcount_aggregator.store import Store, open_store
+from veilcount_aggregator.store.restore_lock import locked
 
 
 @pytest.fixture(params=["sqlite", "redis", pytest.param("redis-cluster", marks=pytest.mark.full)])

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from veilcount_aggregator.auth.api_keys import keyring
-from veilcount_aggregator.central.restore_lock import locked
 from veilcount_aggregator.store import open_store
+from veilcount_aggregator.store.restore_lock import locked
 from veilcount_aggregator.store.url_redaction import shown
 
 from .conftest import Type, Typed

@@ -13,7 +13,7 @@ from tests.aggregator.cli.test_store import typed_by_hand
 from tests.aggregator.store.series_fixtures import LONG_AGO, drop_and_sweep
 from veilcount_aggregator.auth.audit_log import AuditEntry, log
 from veilcount_aggregator.catalog.definitions import catalogue
-from veilcount_aggregator.server.retention_guard import confirmed
+from veilcount_aggregator.retention.retention_guard import confirmed
 from veilcount_aggregator.store import open_store
 
 

@@ -15,13 +15,13 @@ from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from veilcount_aggregator.api.request_metrics import ANSWERED, MICROSECONDS, REFUSED
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.central.restore_lock import lock
 from veilcount_aggregator.dashboard.operations import pseudonym_quota, request_panel
 from veilcount_aggregator.ingest.group_commit import GROUP
-from veilcount_aggregator.server.retention_guard import confirm
+from veilcount_aggregator.retention.retention_guard import confirm
 from veilcount_aggregator.store import VERDICT, ServiceCounter
 from veilcount_aggregator.store.redis.identity import SHELF
 from veilcount_aggregator.store.redis.store import RedisStore
+from veilcount_aggregator.store.restore_lock import lock
 from veilcount_shared.verdict import Verdict
 
 HERE = "/operations"

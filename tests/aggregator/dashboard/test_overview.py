@@ -15,7 +15,6 @@ from tests.aggregator.queries.simulated_reports import counted, send
 from veilcount_aggregator.api.request_metrics import REFUSED
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.catalog.definitions import close
-from veilcount_aggregator.central.restore_lock import RELEASES, lock
 from veilcount_aggregator.dashboard.collection_status import (
     HEIGHT,
     Standing,
@@ -26,6 +25,7 @@ from veilcount_aggregator.dashboard.collection_status import (
 from veilcount_aggregator.dashboard.intake_summary import Fact, intake
 from veilcount_aggregator.dashboard.overview import told_sizes
 from veilcount_aggregator.store import VERDICT, Cell, ServiceCounter
+from veilcount_aggregator.store.restore_lock import RELEASES, lock
 from veilcount_shared.verdict import Verdict
 
 LATE = """

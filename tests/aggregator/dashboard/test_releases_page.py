@@ -15,8 +15,8 @@ from tests.aggregator.queries.simulated_reports import counted, send
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.central.budget_ledger import releases
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
-from veilcount_aggregator.central.restore_lock import lock
 from veilcount_aggregator.server.app import create_app
+from veilcount_aggregator.store.restore_lock import lock
 
 FIRST = datetime(2026, 12, 1, 12, tzinfo=UTC)
 OVER = datetime(2027, 2, 1, 12, tzinfo=UTC)  # all periods are closed

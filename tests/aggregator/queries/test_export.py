@@ -24,7 +24,7 @@ from veilcount_aggregator.queries.export import (
     stream_csv,
     stream_parquet,
 )
-from veilcount_aggregator.reader import columns
+from veilcount_aggregator.text import result_columns
 
 ASKED: list[tuple[str, dict[str, str | list[str]]]] = [
     ("theme", {"by": "month"}),
@@ -41,7 +41,7 @@ asked = pytest.mark.parametrize(("name", "given"), ASKED, ids=str)
 
 def told(answer: object) -> tuple[list[str], list[dict[str, Any]]]:
     """What JSON says, as columns and rows."""
-    found = columns.columns_of(queries.plain(answer))
+    found = result_columns.columns_of(queries.plain(answer))
     return list(found.names), [dict.fromkeys(found.names) | row for row in found.rows]
 
 
@@ -55,7 +55,7 @@ def from_csv(raw: bytes) -> tuple[list[str], list[dict[str, Any]]]:
 def _read(name: str, cell: str) -> Any:
     if cell == "":
         return None
-    kind = columns.kind_of(name)
+    kind = result_columns.kind_of(name)
     return cell == "true" if kind is bool else kind(cell)
 
 
@@ -93,11 +93,11 @@ def test_a_table_is_written_in_parts_of_bounded_size(
     """Parts of two rows make the same table, whatever the answer consists of."""
     monkeypatch.setattr(result_parts, "ROWS", 2)
     answer = estimate(stocked, name, **given)
-    split = [columns.columns_of(part).rows for part in result_parts.split(answer)]
+    split = [result_columns.columns_of(part).rows for part in result_parts.split(answer)]
     names, rows = told(answer)
 
     assert [row for part in split for row in part] == list(
-        columns.columns_of(queries.plain(answer)).rows
+        result_columns.columns_of(queries.plain(answer)).rows
     )
     assert from_csv(b"".join(stream_csv(answer))) == (names, rows)
     assert pa.ipc.open_stream(b"".join(stream_arrow(answer))).read_all().to_pylist() == rows
@@ -128,9 +128,9 @@ def test_every_row_says_what_it_protects_and_counts(stocked: World) -> None:
 
 
 def test_every_column_is_documented() -> None:
-    text = columns.__doc__ or ""
+    text = result_columns.__doc__ or ""
 
-    for name in (*columns.ESTIMATE, *columns.COMPARISON):
+    for name in (*result_columns.ESTIMATE, *result_columns.COMPARISON):
         assert name.removeprefix("a_").removeprefix("b_") in text
 
 

@@ -12,13 +12,13 @@ import pytest
 
 from tests.system.server import wait_until
 from veilcount_aggregator.catalog.definitions import DefinitionSource, push
+from veilcount_aggregator.retention.clock_guard import ClockState
 from veilcount_aggregator.server.background import (
     CLOCK_SECONDS,
     SECONDS,
     TENDING_SECONDS,
     BackgroundThread,
 )
-from veilcount_aggregator.server.clock_guard import ClockState
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import ServiceCounter

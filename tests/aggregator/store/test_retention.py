@@ -17,7 +17,7 @@ from tests.aggregator.store.series_fixtures import (
     send,
 )
 from veilcount_aggregator.errors import RetentionTooEarly
-from veilcount_aggregator.server.clock_guard import TOLERANCE
+from veilcount_aggregator.retention.clock_guard import TOLERANCE
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.transfer_format import digest
 from veilcount_shared.verdict import Verdict

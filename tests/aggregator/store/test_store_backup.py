@@ -15,10 +15,10 @@ import pytest
 from tests.aggregator.store.series_fixtures import DAILY, LINKED, Asked, row, send
 from tests.aggregator.store.test_battery import everything, fill
 from tests.redis_server import free_port
-from veilcount_aggregator.central.restore_lock import lock, locked, unlock
 from veilcount_aggregator.errors import SettingsError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Record, Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
+from veilcount_aggregator.store.restore_lock import lock, locked, unlock
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE

@@ -34,13 +34,13 @@ from tests.system.faults.campaign import Campaign
 from tests.system.server import Server, wait_until
 from veilcount_aggregator.auth.api_keys import Role, create
 from veilcount_aggregator.central.journal_registry import Registered
-from veilcount_aggregator.central.restore_lock import lock
-from veilcount_aggregator.server.retention_guard import DROPPED, confirm
+from veilcount_aggregator.retention.retention_guard import DROPPED, confirm
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.records import change
 from veilcount_aggregator.store.redis import write_probe
 from veilcount_aggregator.store.redis.identity import SHELF
 from veilcount_aggregator.store.redis.store import RedisStore
+from veilcount_aggregator.store.restore_lock import lock
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import PACKED_TYPE, encode_packed

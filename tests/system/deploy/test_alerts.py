@@ -14,9 +14,9 @@ from tests.system.deploy.alert_states import SLOW, STATES
 from tests.system.deploy.files import DEPLOY, documents, unit
 from tests.system.deploy.promql import Sample, fires, meets, read
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.central.restore_lock import lock, unlock
 from veilcount_aggregator.store.redis.identity import SHELF
 from veilcount_aggregator.store.redis.store import RedisStore
+from veilcount_aggregator.store.restore_lock import lock, unlock
 from veilcount_shared.report import Report
 
 GROUP = documents("alerts.yml")[0]["groups"][0]

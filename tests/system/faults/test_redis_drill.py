@@ -17,12 +17,12 @@ from tests.system.faults.books import bit, spent
 from tests.system.faults.campaign import Campaign
 from tests.system.faults.crowd import Crowd
 from tests.system.faults.test_growing_cluster import answered
-from veilcount_aggregator.central.restore_lock import locked
 from veilcount_aggregator.doctor.finding import Severity
 from veilcount_aggregator.doctor.store_checks import examine_store
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.backup import backup, restore
+from veilcount_aggregator.store.restore_lock import locked
 from veilcount_shared.report import Report
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date, timedelta
-from fractions import Fraction
 
 from veilcount_shared import periods
-from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.periods import Unit
 
+from ...text.number_format import decimal
 from .plan_question import YES_OR_NO, QuestionShape
 from .solvers import Choice, TrustModel
 
@@ -66,10 +65,3 @@ def _until(question: QuestionShape) -> date:
     if question.unit is Unit.USER:
         return question.start + YEAR
     return periods.first_day(question.unit, question.start, question.asked)
-
-
-def decimal(number: Fraction) -> str:
-    """Return a number of at most six decimals exactly, without needless zeros."""
-    whole, parts = divmod(abs(number) * EPSILON_GRAIN, EPSILON_GRAIN)
-    sign = "-" if number < 0 else ""
-    return f"{sign}{whole}.{int(parts):06d}".rstrip("0").rstrip(".")

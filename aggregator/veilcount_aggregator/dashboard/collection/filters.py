@@ -15,8 +15,8 @@ from ...queries import Denominator, EstimateQuery, EstimateResult, GroupBy, Snap
 from ...queries.categorical_results import hidden
 from ...queries.domain_values import part_names
 from ...queries.time_ranges import WIDER
-from ...reader.columns import spelled
 from ...series.series import Series
+from ...text.result_columns import spelled
 from .formatting import level_of, of_fakes
 from .url_state import AT_ONCE, LONG, TOP, Address
 

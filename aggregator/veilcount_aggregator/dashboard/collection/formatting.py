@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
-from ...reader.columns import spelled
 from ...text import number_format
+from ...text.result_columns import spelled
 
 
 def named(value: object) -> str:

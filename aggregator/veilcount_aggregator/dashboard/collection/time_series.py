@@ -10,9 +10,9 @@ from veilcount_shared.domain import Boolean, Number
 from ...estimation import View
 from ...queries import EstimateQuery, EstimateResult, GroupBy, Snapshot, estimate
 from ...queries.estimate_schema import MeanRow, SeriesEstimate, ShareRow, TimeRangeEstimate
-from ...reader.columns import spelled
 from ...series.series import Series
 from ...text import number_format
+from ...text.result_columns import spelled
 from .. import charts
 from ..charts import Drawn
 from .formatting import between, days, level_of, named

@@ -25,8 +25,8 @@ from ...queries.domain_values import FEW, places_of, value_at
 from ...queries.estimate import periods_of
 from ...queries.query_params import word
 from ...queries.time_ranges import WIDER, time_ranges
-from ...reader.columns import spelled
 from ...series.series import Series
+from ...text.result_columns import spelled
 from .formatting import named
 from .sample_adequacy import BAD, PLAIN, verdict
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...auth.audit_log import AuditEntry, log
-from ...central.restore_lock import locked
 from ...doctor.finding import Finding, Severity, examine, worst
 from ...doctor.store_checks import OF, STORED
 from ...doctor.store_snapshot import StoreSnapshot
-from ...server.clock_guard import ClockState, Reading
+from ...retention.clock_guard import ClockState, Reading
 from ...service import Aggregator
 from ...store import CommitMode, Store, StoreHealth
+from ...store.restore_lock import locked
 
 FOR_ALL = frozenset({"durable", "definitions", "room", "retention", "verdicts"})
 ELSEWHERE = frozenset({"remarks"})  # on definitions: shown where they are pushed

@@ -10,9 +10,9 @@ from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean, Choice, Cross, Number
 from veilcount_shared.schedule import closes
 
-from ...central import sensitivity
 from ...central.query import MOST_VALUES, numbers_of
 from ...errors import QueryError
+from ...series.public_n import publishes_n
 from ...series.series import Series
 from .release_text import days_of, spelled
 
@@ -120,7 +120,7 @@ def _ways(collection: Collection) -> dict[str, str]:
             found.add(FULFIL)
         case Choice() | Cross():
             found.add(SOME)
-    if sensitivity.publishes_n(collection):  # where it is public, it is shown for nothing
+    if publishes_n(collection):  # where it is public, it is shown for nothing
         found.discard(COUNT)
     words = WAYS | ({SUM: YES, MEAN: SHARE} if isinstance(collection.domain, Boolean) else {})
     return {way: says for way, says in words.items() if way in found}

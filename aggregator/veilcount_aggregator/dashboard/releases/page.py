@@ -16,10 +16,10 @@ from ...api.schemas import SeriesReleases
 from ...central.budget_ledger import releases as kept_of
 from ...central.curator import DryRun
 from ...central.journal_registry import waited_for
-from ...central.restore_lock import locked
 from ...errors import QueryError, ReleaseRefused
 from ...queries.snapshot import Snapshot, chosen
 from ...series.series import Series
+from ...store.restore_lock import locked
 from ...text.privacy_guarantees import promise
 from ..layout import Frame, go
 from . import form, release_text, rows

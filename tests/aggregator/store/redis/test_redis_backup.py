@@ -17,13 +17,13 @@ from tests.aggregator.store.series_fixtures import LINKED
 from tests.aggregator.store.test_battery import everything, fill
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
-from veilcount_aggregator.central.restore_lock import locked
 from veilcount_aggregator.errors import SettingsError, StoreReadOnly, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Record, Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
 from veilcount_aggregator.store.interface import Bytes
 from veilcount_aggregator.store.redis import shard_read_only
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
+from veilcount_aggregator.store.restore_lock import locked
 
 
 @pytest.fixture

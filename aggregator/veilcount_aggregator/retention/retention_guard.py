@@ -22,8 +22,8 @@ from ..errors import StoreError
 from ..series.series import Series, utc_day
 from ..store import Record, ServiceCounter, Store
 from ..store.records import change
-from ..store.retention import tend
 from .clock_guard import SETTLING_SECONDS, Clock, ClockGuard, ClockState
+from .sweep import tend
 
 KIND = "retention"
 KEY = "clock"

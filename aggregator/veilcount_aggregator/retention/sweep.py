@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, time
 
 from ..errors import StoreError
 from ..series.series import RECOVERABLE, Series, utc_day
-from . import Store
+from ..store import Store
 
 
 def tend(store: Store, series: Iterable[Series], now: datetime) -> int:

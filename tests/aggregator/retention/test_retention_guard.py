@@ -11,8 +11,8 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import NOW, World, open_again, world
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.auth.audit_log import log
-from veilcount_aggregator.server.clock_guard import SETTLING_SECONDS
-from veilcount_aggregator.server.retention_guard import (
+from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
+from veilcount_aggregator.retention.retention_guard import (
     CONFIRMING_SECONDS,
     DROPPED,
     LONGEST_STEP,

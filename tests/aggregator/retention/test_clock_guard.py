@@ -12,7 +12,7 @@ import pytest
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import ClockUntrusted
-from veilcount_aggregator.server.clock_guard import (
+from veilcount_aggregator.retention.clock_guard import (
     SETTLING_SECONDS,
     TOLERANCE,
     ClockGuard,

@@ -6,8 +6,8 @@ a restored store carries a lock, until that spend is entered again from the rele
 
 from __future__ import annotations
 
-from ..store.interface import Record, Store
-from ..store.records import change
+from .interface import Record, Store
+from .records import change
 
 KIND = "lock"
 RELEASES = "releases"

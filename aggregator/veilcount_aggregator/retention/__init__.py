@@ -1,0 +1,1 @@
+"""Retention: when epochs are dropped, by which clock, and how what was dropped comes back."""
