@@ -316,6 +316,15 @@ class Store(Protocol):
     def records_at(self, kind: str, keys: Collection[str]) -> Records:
         """Return the records of a kind under these keys; keys without a record are left out."""
 
+    def record_count(self, kind: str) -> int:
+        """Return the number of records of a kind, without reading them."""
+
+    def generations(self) -> Mapping[str, int]:
+        """Return, for each kind of record ever written, the generation of its last change.
+
+        Readers compare these to re-read only the kinds that changed.
+        """
+
     def change(self, generation: int, records: Sequence[Record]) -> bool:
         """Write (or, where the value is None, remove) all records if nobody else changed the shelf
         since this generation; say whether it was done. Durable, and the generation grows by one.

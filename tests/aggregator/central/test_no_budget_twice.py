@@ -38,7 +38,7 @@ class MemoryRecords:
     """The records of a store in memory: put back to an older state, they have a new incarnation."""
 
     def __init__(self) -> None:
-        self.state: tuple[int, dict[str, dict[str, bytes]]] = (0, {})
+        self.state: tuple[int, dict[str, dict[str, bytes]], dict[str, int]] = (0, {}, {})
         self.saved = [deepcopy(self.state)]
         self.lives = 0
         self.before: Callable[[], None] = lambda: None
@@ -57,6 +57,13 @@ class MemoryRecords:
     def records_at(self, kind: str, keys: Collection[str]) -> Records:
         return {key: value for key, value in self.records(kind).items() if key in keys}
 
+    def record_count(self, kind: str) -> int:
+        return len(self.records(kind))
+
+    def generations(self) -> dict[str, int]:
+        self.before()
+        return self.state[2]
+
     def incarnation(self) -> str:
         self.before()
         return str(self.lives)
@@ -65,12 +72,13 @@ class MemoryRecords:
         self.before()
         if generation != self.state[0]:
             return False
+        generations = self.state[2] | dict.fromkeys((each.kind for each in records), generation + 1)
         for kind, key, value in records:
             kept = self.state[1].setdefault(kind, {})
             kept.pop(key, None)
             if value is not None:
                 kept[key] = value
-        self.state = (generation + 1, self.state[1])
+        self.state = (generation + 1, self.state[1], generations)
         return True
 
     def save(self) -> None:

@@ -16,7 +16,7 @@ from .lua_library import call
 from .row_permutation import Scatter
 from .shard_client import Command, ShardClient
 
-FORMAT = b"2"
+FORMAT = b"3"
 SLOTS = 16384
 #: of a new store in a cluster: 3, 4, 6 and 12 masters share them evenly, without a copy
 SHARDS = 12

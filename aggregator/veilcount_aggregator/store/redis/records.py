@@ -50,11 +50,17 @@ def records_at(servers: ShardClient, kind: str, keys: Collection[str]) -> Record
     return {key: value for key, value in zip(asked, answer, strict=True) if value is not None}
 
 
-def kinds(servers: ShardClient) -> list[str]:
-    """Return the kinds of which there are records."""
-    return sorted(
-        kind.decode() for kind in servers.ask_one(Command(SHELF, ("SMEMBERS", SHELF + b":kinds")))
-    )
+def record_count(servers: ShardClient, kind: str) -> int:
+    """Return the number of records of a kind."""
+    return int(servers.ask_one(Command(SHELF, ("HLEN", SHELF + b":records:" + kind.encode()))))
+
+
+def generations(servers: ShardClient) -> dict[str, int]:
+    """Return the generation of the last change of each kind of record."""
+    answer = servers.ask_one(Command(SHELF, ("HGETALL", SHELF + b":generations")))
+    return {
+        kind.decode(): int(number) for kind, number in zip(answer[::2], answer[1::2], strict=True)
+    }
 
 
 def change(servers: Asked, root: Root, expected: int, given: Sequence[Record]) -> bool:

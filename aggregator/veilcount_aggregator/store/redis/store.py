@@ -17,12 +17,12 @@ What a shard keeps, each key after its base `veilcount:{..}`:
     :memory                   bytes that counters take, by series; `total`
     :notes, :series, :ledgers, :probe
     :confirmed                written to wait for replicas
-and the shelf: :root, :generation, :kinds, :records:KIND
+and the shelf: :root, :generation, :generations (by kind), :records:KIND
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -204,6 +204,14 @@ class RedisStore:
     def records_at(self, kind: str, keys: Collection[str]) -> Records:
         """Return the records of a kind under these keys."""
         return shelf.records_at(self._servers, kind, keys)
+
+    def record_count(self, kind: str) -> int:
+        """Return the number of records of a kind."""
+        return shelf.record_count(self._servers, kind)
+
+    def generations(self) -> Mapping[str, int]:
+        """Return the generation of the last change of each kind of record."""
+        return shelf.generations(self._servers)
 
     def change(self, generation: int, records: Sequence[Record]) -> bool:
         """Write or remove all records, unless somebody else was first."""

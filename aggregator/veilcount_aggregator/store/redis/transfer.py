@@ -67,7 +67,7 @@ class Mover:
 
     def records(self) -> Iterator[TransferPiece]:
         """Return the records."""
-        for kind in shelf.kinds(self._servers):
+        for kind in sorted(shelf.generations(self._servers)):
             for record, value in sorted(shelf.records(self._servers, kind).items()):
                 yield TransferPiece("record", name(kind, record), value)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ...errors import StoreReadOnly
 from ..interface import Record, Records
@@ -35,6 +35,17 @@ def records_at(database: sqlite3.Connection, kind: str, keys: Collection[str]) -
     return dict(row for rows in found for row in rows)
 
 
+def record_count(database: sqlite3.Connection, kind: str) -> int:
+    """Return the number of records of a kind."""
+    found = database.execute("select count(*) from record where kind = ?", (kind,))
+    return int(found.fetchone()[0])
+
+
+def generations(database: sqlite3.Connection) -> dict[str, int]:
+    """Return the generation of the last change of each kind of record."""
+    return dict(database.execute("select kind, generation from record_kind"))
+
+
 def change(database: sqlite3.Connection, expected: int, given: Sequence[Record]) -> bool:
     """Write or remove records, unless the shelf has changed since."""
     if generation(database) != expected:
@@ -44,7 +55,7 @@ def change(database: sqlite3.Connection, expected: int, given: Sequence[Record])
             database.execute("delete from record where kind = ? and key = ?", (kind, key))
         else:
             put(database, kind, key, value)
-    changed(database)
+    changed(database, {each.kind for each in given})
     return True
 
 
@@ -53,9 +64,12 @@ def put(database: sqlite3.Connection, kind: str, key: str, value: bytes) -> None
     database.execute("replace into record values (?, ?, ?)", (kind, key, value))
 
 
-def changed(database: sqlite3.Connection) -> None:
-    """Let everyone see that the shelf has changed."""
+def changed(database: sqlite3.Connection, kinds: Iterable[str]) -> None:
+    """Advance the generation, and note it for the kinds of records that were changed."""
     database.execute("update state set generation = generation + 1")
+    database.executemany(
+        "replace into record_kind select ?, generation from state", [(kind,) for kind in kinds]
+    )
 
 
 def fence(database: sqlite3.Connection, *, on: bool) -> None:

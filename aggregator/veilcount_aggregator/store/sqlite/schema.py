@@ -113,8 +113,14 @@ _MEMORY = ";\n".join(
     ]
 )
 
+#: the generation of the last change of each kind of record
+_KINDS = """
+create table record_kind (kind text primary key, generation integer not null) strict, without rowid;
+insert into record_kind select distinct kind, generation from record, state
+"""
+
 #: from each version to the next; a step that was released never changes
-STEPS = (_FIRST, _HOURLY, _RECOVERABLE, _MEMORY)
+STEPS = (_FIRST, _HOURLY, _RECOVERABLE, _MEMORY, _KINDS)
 
 
 def bring_up(database: sqlite3.Connection, name: str, steps: Sequence[str], *, make: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from time import sleep
@@ -187,6 +187,16 @@ class SqliteStore:
         """Return the records of a kind under these keys."""
         with self.file.reading() as database:
             return shelf.records_at(database, kind, keys)
+
+    def record_count(self, kind: str) -> int:
+        """Return the number of records of a kind."""
+        with self.file.reading() as database:
+            return shelf.record_count(database, kind)
+
+    def generations(self) -> Mapping[str, int]:
+        """Return the generation of the last change of each kind of record."""
+        with self.file.reading() as database:
+            return shelf.generations(database)
 
     def change(self, generation: int, records: Sequence[Record]) -> bool:
         """Write or remove all records, unless somebody else was first."""

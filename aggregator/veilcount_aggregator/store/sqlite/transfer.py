@@ -40,8 +40,9 @@ def absorb(database: sqlite3.Connection, given: Sequence[TransferPiece]) -> None
     """Write pieces in place of what stands there."""
     for piece in given:
         _WRITERS[piece.kind](database, piece)
-    if any(piece.kind == "record" for piece in given):
-        records.changed(database)
+    kinds = {piece.key.partition("/")[0] for piece in given if piece.kind == "record"}
+    if kinds:
+        records.changed(database, kinds)
 
 
 # -- reading ---------------------------------------------------------------------------------------

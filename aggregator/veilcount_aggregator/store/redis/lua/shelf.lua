@@ -1,16 +1,16 @@
 -- Small records, changed by whoever saw the latest generation; and the root of the store.
 
 local function write_records(base, records)
+  local generation = call('INCR', base .. ':generation')
   for at = 1, #records, 3 do
     local kind, key, value = records[at], records[at + 1], records[at + 2]
     if value then
-      call('SADD', base .. ':kinds', kind)
       call('HSET', base .. ':records:' .. kind, key, value)
     else
       call('HDEL', base .. ':records:' .. kind, key)
     end
+    call('HSET', base .. ':generations', kind, generation)
   end
-  call('INCR', base .. ':generation')
 end
 
 local function change(base, generation, packed)
