@@ -128,7 +128,7 @@ class Loads:
             if not server.engine.url:
                 continue
             store = open_store(server.engine.url)
-            counted = sum(store.sizes(Series(self._asked)).values())
+            counted = sum(store.report_counts(Series(self._asked)).values())
             store.close()
             doubtful = self._runs[name] * CONNECTIONS
             assert abs(counted - self._answered[name]) <= doubtful, (name, counted)

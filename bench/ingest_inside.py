@@ -117,8 +117,8 @@ def _spends(series: Series, reports: int, chance: np.random.Generator) -> Series
         segments=column * 0,
         slots=column * (series.bits - 1),
         messages=chance.integers(0, 64, (reports, 1), np.uint8),
-        otherwise=np.full(reports, COUNTED),
-        room=ROOM,
+        default_verdicts=np.full(reports, COUNTED),
+        new_pseudonym_limit=ROOM,
     )
 
 

@@ -26,8 +26,8 @@ from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.store.backup import backup
 from veilcount_aggregator.store.interface import Bytes
 from veilcount_aggregator.store.memory_limit import COUNTER_BYTES, PAGE
-from veilcount_aggregator.store.redis.queries import key
-from veilcount_aggregator.store.redis.row_permutation import shards
+from veilcount_aggregator.store.redis.queries import figure_key
+from veilcount_aggregator.store.redis.row_permutation import shard_numbers
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 from .table import Row, Table
@@ -81,7 +81,7 @@ def run(*, quick: bool) -> Table:
 def _fill(store: RedisStore, many: int) -> None:
     count(store, rows(many * SHARDS, 1))
     base = store.root.bases[0]
-    tally = key(base, "tally", LINKED.fingerprint, "9/0")
+    tally = figure_key(base, "tally", LINKED.fingerprint, "9/0")
     pages = [b"%b:%d" % (tally, page) for page in range(-(-COUNTERS // PAGE))]
     store._servers.owner(base).ask("MSET", *chain.from_iterable((page, FULL) for page in pages))
 
@@ -147,7 +147,7 @@ def _commit(store: RedisStore, shard: int, pauses: Pauses, done: threading.Event
 
 def _rows_of(store: RedisStore, shard: int) -> Bytes:
     found = rows(200_000, int(time.time_ns() % 2**32))
-    own: Bytes = found[shards(store.root.scatter.names(found).places, SHARDS) == shard]
+    own: Bytes = found[shard_numbers(store.root.scatter.names(found).places, SHARDS) == shard]
     return np.ascontiguousarray(own)
 
 

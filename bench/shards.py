@@ -111,8 +111,8 @@ def _request(series: Series, chance: np.random.Generator, reports: int) -> Serie
         segments=np.zeros(reports, np.int64),
         slots=np.arange(reports),
         messages=chance.integers(0, 64, (reports, 1), np.uint8),
-        otherwise=np.zeros(reports, np.uint8),
-        room=1 << 40,
+        default_verdicts=np.zeros(reports, np.uint8),
+        new_pseudonym_limit=1 << 40,
     )
 
 

@@ -66,7 +66,7 @@ def _within_budget(told: Told) -> Iterator[str]:
 
 def _bounded(store: Store, answers: Answers, room: int) -> Iterator[str]:
     """Whether no period has more rows than room."""
-    for period, rows in store.fresh(Series(answers.collection)).items():
+    for period, rows in store.new_pseudonyms(Series(answers.collection)).items():
         if rows > room:
             yield f"{answers.name}: {rows} pseudonyms in period {period}, and room for {room}"
 

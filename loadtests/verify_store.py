@@ -100,7 +100,7 @@ def judge(store: Store, told: Told, alpha: float = ALPHA) -> list[str]:
 def _kept(store: Store, answers: Answers) -> Iterator[str]:
     """Whether the store holds each report once, in its place, with its message and its slot."""
     series, name, sent = Series(answers.collection), answers.name, answers.cells
-    held = Counter(store.sizes(series))
+    held = Counter(store.report_counts(series))
     if lost := (sent - held).total():
         yield f"{name}: lost {lost} of {sent.total()} acknowledged reports"
     if doubled := (held - sent).total():
@@ -111,7 +111,9 @@ def _kept(store: Store, answers: Answers) -> Iterator[str]:
     off = np.abs(store.counters(series, list(held)) - answers.counters).sum()
     if off:
         yield f"{name}: the counters are off those of the acknowledged messages by {off}"
-    slots = sum(int(rows @ np.arange(1, len(rows) + 1)) for rows in store.spread(series).values())
+    slots = sum(
+        int(rows @ np.arange(1, len(rows) + 1)) for rows in store.spend_histograms(series).values()
+    )
     if slots != held.total():
         yield f"{name}: {held.total()} reports counted, but {slots} slots spent"
 
@@ -119,7 +121,8 @@ def _kept(store: Store, answers: Answers) -> Iterator[str]:
 def _duplicates(store: Store, told: Told) -> Iterator[str]:
     """Whether the store noted the duplicates that were told, and those whose reply was lost."""
     noted = sum(
-        counts.verdicts[Verdict.DUPLICATE] for counts in counts_by_series(store.noted()).values()
+        counts.verdicts[Verdict.DUPLICATE]
+        for counts in counts_by_series(store.service_counts()).values()
     )
     least = told.verdicts[Verdict.DUPLICATE]
     if not least <= noted <= least + told.unsure:

@@ -25,7 +25,7 @@ from .ingest.pseudonym_limit import ANY, PseudonymLimit, RequestOrigin, stored_k
 from .ingest.service_counters import ServiceCounters
 from .queries import Snapshot
 from .retention.clock_guard import Clock, ClockGuard
-from .retention.retention_guard import DROPPED, Retention
+from .retention.retention_guard import DROPPED, RetentionGuard
 from .series.series import utc_day
 from .settings import Settings
 from .store import MemoryLimits, Store, open_store
@@ -46,7 +46,7 @@ class Aggregator:
     curator: Curator
     clock: Clock
     guard: ClockGuard
-    retention: Retention
+    retention: RetentionGuard
 
     @classmethod
     def open(
@@ -73,7 +73,7 @@ class Aggregator:
         settling = 0 if settings.store.startswith("sqlite:") else SETTLING_SECONDS
         curator = Curator(PrivacyFilter(store, ReleaseJournal.of(settings), settling))
         guard = ClockGuard(store, clock, seconds)
-        retention = Retention(store, guard, clock)
+        retention = RetentionGuard(store, guard, clock)
         made = cls(
             settings,
             store,

@@ -51,6 +51,6 @@ def _answers(
         segments=np.arange(len(rows)) % collection.cells,
         slots=none + slot,
         messages=simulate_messages(collection, generator.permutation(inputs), generator),
-        otherwise=np.full(len(rows), CODES[Verdict.COUNTED], np.uint8),
-        room=ROOM,
+        default_verdicts=np.full(len(rows), CODES[Verdict.COUNTED], np.uint8),
+        new_pseudonym_limit=ROOM,
     )

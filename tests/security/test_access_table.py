@@ -270,7 +270,15 @@ def test_no_door_tells_what_went_wrong_within(
         visitor.get("/")
         cookie = {"HTTP_COOKIE": f"veilcount={visitor.secret}"}
         with monkeypatch.context() as broken:
-            for name in ("records", "change", "noted", "sizes", "fresh", "counters", "forget"):
+            for name in (
+                "records",
+                "change_records",
+                "service_counts",
+                "report_counts",
+                "new_pseudonyms",
+                "counters",
+                "close_row",
+            ):
                 broken.setattr(made.aggregator.store, name, _failing(error, tmp_path))
             replies = [
                 made.ask(

@@ -194,13 +194,13 @@ def test_numbers_at_every_edge_are_judged_and_never_fail(small: World) -> None:
 
 def test_fingerprints_that_nobody_pushed_leave_nothing(small: World) -> None:
     """A thousand invented collections: no row, no counter, and one name in what is noted."""
-    before = len(list(small.aggregator.store.pieces()))
+    before = len(list(small.aggregator.store.export_pieces()))
     invented = [
         Report(secrets.token_hex(32), 0, 0, secrets.token_bytes(16), 0, b"\0") for _ in range(200)
     ]
     verdicts = [verdict for each in invented for verdict in small.verdicts(each)]
     small.aggregator.flush()
-    after = len(list(small.aggregator.store.pieces()))
+    after = len(list(small.aggregator.store.export_pieces()))
 
     assert set(verdicts) == {Verdict.UNKNOWN_COLLECTION}
     assert after - before < 30

@@ -27,15 +27,15 @@ def main(shift: Path, arguments: list[str]) -> int:
     def now() -> datetime:
         return datetime.now(UTC) + timedelta(seconds=float(shift.read_text()))
 
-    retain = retention_guard.Retention.run
+    retain = retention_guard.RetentionGuard.run
 
-    def run_and_tell(self: retention_guard.Retention, series: Collection[Series]) -> int:
+    def run_and_tell(self: retention_guard.RetentionGuard, series: Collection[Series]) -> int:
         found = retain(self, series)
         with shift.with_suffix(".runs").open("a") as runs:
             runs.write(f"{found}\n")
         return found
 
-    retention_guard.Retention.run = run_and_tell  # type: ignore[method-assign]
+    retention_guard.RetentionGuard.run = run_and_tell  # type: ignore[method-assign]
     serve.app = wsgi.Worker(os.environ, time.monotonic, now)  # type: ignore[attr-defined] # not exported
     retention_guard.SETTLING_SECONDS = 0.0  # type: ignore[attr-defined] # not exported
     background.CLOCK_SECONDS = 0.1

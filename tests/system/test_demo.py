@@ -123,7 +123,7 @@ def test_the_mean_of_a_number_lies_in_its_interval(ending: Ending) -> None:
 def test_the_histogram_of_spent_slots_is_what_people_did(name: str, ending: Ending) -> None:
     answered = Counter(ending.truth(name).people.tolist())
     did = Counter(answered.values())
-    (spread,) = ending.snapshot.store.spread(ending.series(name)).values()
+    (spread,) = ending.snapshot.store.spend_histograms(ending.series(name)).values()
 
     assert {slots: number for slots, number in enumerate(spread.tolist(), 1) if number} == did
 
@@ -132,7 +132,7 @@ def test_every_period_holds_what_was_said_in_it(ending: Ending) -> None:
     for name in ending.story.campaign.collections:
         truth = ending.truth(name)
         held: Counter[tuple[int, int]] = Counter()
-        for cell, number in ending.snapshot.store.sizes(ending.series(name)).items():
+        for cell, number in ending.snapshot.store.report_counts(ending.series(name)).items():
             held[cell.period, cell.segment] += number
 
         assert held == Counter(zip(truth.periods.tolist(), truth.segments.tolist(), strict=True))
@@ -271,7 +271,9 @@ def test_a_redis_of_ones_own_keeps_it_and_is_not_used_twice(
         told = json.loads(capfd.readouterr().out)
         again = run([*words, "--once"])
         store = open_store(server.url)
-        kept = sum(number for note, number in store.noted().items() if note.what == "verdict")
+        kept = sum(
+            number for note, number in store.service_counts().items() if note.what == "verdict"
+        )
         generation = store.generation()
         store.close()
     finally:

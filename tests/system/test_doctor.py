@@ -41,13 +41,13 @@ from veilcount_aggregator.doctor.tls import plain
 from veilcount_aggregator.doctor.verdict_checks import judged, read_metrics
 from veilcount_aggregator.errors import SettingsError, StoreUnfit
 from veilcount_aggregator.ingest.pipeline import LOSS
-from veilcount_aggregator.retention.retention_guard import confirm
+from veilcount_aggregator.retention.retention_guard import confirm_day
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import VERDICT, ServiceCounter, Store, open_store
 from veilcount_aggregator.store.backup import backup
-from veilcount_aggregator.store.records import change
-from veilcount_aggregator.store.restore_lock import lock
-from veilcount_aggregator.store.transfer_format import digest
+from veilcount_aggregator.store.records import update_records
+from veilcount_aggregator.store.restore_lock import lock_releases
+from veilcount_aggregator.store.transfer_format import content_digest
 from veilcount_shared.verdict import Verdict
 
 DAY = timedelta(days=1)
@@ -131,7 +131,7 @@ def test_rows_that_are_not_dropped_since_a_day_waits_for_confirmation_are_told(
 ) -> None:
     """With the command that confirms it."""
     with place.opened() as store:
-        confirm(store, NOW, "test")
+        confirm_day(store, NOW, "test")
     found = place.looked_at(NOW + timedelta(days=days))["retention"]
 
     assert (found.state, said in found.what) == (state, True)
@@ -141,7 +141,7 @@ def test_rows_that_are_not_dropped_since_a_day_waits_for_confirmation_are_told(
 def test_looking_changes_nothing(place: Place) -> None:
     def content() -> str:
         with place.opened() as store:
-            return digest(store.pieces())
+            return content_digest(store.export_pieces())
 
     before = content()
     place.looked_at(deep=True)
@@ -151,12 +151,12 @@ def test_looking_changes_nothing(place: Place) -> None:
 
 def fenced(place: Place) -> None:
     with place.opened() as store:
-        store.fence(on=True)
+        store.set_read_only(on=True)
 
 
 def locked(place: Place) -> None:
     with place.opened() as store:
-        lock(store, "restored from a backup")
+        lock_releases(store, "restored from a backup")
 
 
 def readable_by_others(place: Place) -> None:
@@ -244,7 +244,7 @@ def test_releases_that_no_journal_remembers_are_wrong(place: Place) -> None:
     kept = StoredRelease("f", "q", {}, {}, "2026-12-03", "ann")
     with place.opened() as store:
         push(store, DefinitionSource(CENTRAL), NOW, "test")
-        change(store, lambda: ([kept.record(0)], None))
+        update_records(store, lambda: ([kept.record(0)], None))
     lost = place.looked_at()["journal"]
     elsewhere = place.folder / "elsewhere.jsonl"
     ReleaseJournal(elsewhere).keep([kept.line()])
@@ -446,7 +446,7 @@ def test_books_agree_where_somebody_was_forgotten_and_an_epoch_dropped(tmp_path:
         report = made.report("theme")
         made.verdicts(report)
         made.verdicts(made.report("opened"))
-        made.aggregator.store.forget(made.series("theme"), [0], report.pseudonym[:12])
+        made.aggregator.store.close_row(made.series("theme"), [0], report.pseudonym[:12])
         drop_and_sweep(made.aggregator.store, made.series("opened"), 20)
 
         assert deep(made.aggregator.settings.store)["books"].state is Severity.OK
@@ -736,9 +736,9 @@ def test_a_key_that_opens_nothing_is_wrong(tmp_path: Path) -> None:
 
 def test_a_fenced_store_is_seen_from_outside(tmp_path: Path) -> None:
     with world(tmp_path, FILE) as made, listening(made.app.wsgi_app) as url:
-        made.aggregator.store.fence(on=True)
+        made.aggregator.store.set_read_only(on=True)
         found = found_at(url)
-        made.aggregator.store.fence(on=False)
+        made.aggregator.store.set_read_only(on=False)
 
     assert "fenced" in found["ready"].what
 

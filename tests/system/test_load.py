@@ -24,7 +24,7 @@ from veilcount_aggregator.ingest.decode.columns import DecodedBody, sheets_of
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import TransferPiece
-from veilcount_aggregator.store.transfer_format import numbers, parse
+from veilcount_aggregator.store.transfer_format import decode_numbers, encode_numbers
 from veilcount_shared import Collection
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_verdicts
@@ -73,17 +73,17 @@ def run(tmp_path: Path) -> Iterator[tuple[Aggregator, Told]]:
 def first_tally(aggregator: Aggregator, name: str) -> TransferPiece:
     """Return the first tally of a collection: its n, then its counters."""
     start = QUESTIONS[name].fingerprint
-    pieces = aggregator.store.pieces()
+    pieces = aggregator.store.export_pieces()
     return next(each for each in pieces if each.kind == "tally" and each.key.startswith(start))
 
 
 def tamper(aggregator: Aggregator, name: str, more: int, *, n: int) -> None:
     """Add to the first counter of a tally that is not 0, and to its n."""
     tally = first_tally(aggregator, name)
-    body = parse(tally.body)
+    body = decode_numbers(tally.body)
     body[0] += n
     body[1 + np.flatnonzero(body[1:])[0]] += more
-    aggregator.store.absorb([tally._replace(body=numbers(body))])
+    aggregator.store.import_pieces([tally._replace(body=encode_numbers(body))])
 
 
 def test_a_sound_run_has_nothing_wrong(run: tuple[Aggregator, Told]) -> None:

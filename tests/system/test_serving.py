@@ -81,13 +81,15 @@ def looked_into(url: str) -> Iterator[Store]:
 def counted(url: str) -> int:
     """Return how many reports a store has counted."""
     with looked_into(url) as store:
-        return sum(sum(store.sizes(each).values()) for each in catalogue(store).series.values())
+        return sum(
+            sum(store.report_counts(each).values()) for each in catalogue(store).series.values()
+        )
 
 
 def answered(url: str) -> int:
     """Return how many requests to the door of reports a store knows of."""
     with looked_into(url) as store:
-        noted = store.noted().items()
+        noted = store.service_counts().items()
     return sum(n for note, n in noted if (note.what, note.word[:8]) == (ANSWERED, "reports:"))
 
 

@@ -102,7 +102,7 @@ def send(aggregator: World, batch: Batch) -> tuple[Verdict, ...]:
 def counters(aggregator: World, collection: Collection) -> NDArray[np.int64]:
     """Return the sum of a collection's tallies, over its periods and segments."""
     store, series = aggregator.aggregator.store, aggregator.series(collection.name)
-    return store.counters(series, list(store.sizes(series)))
+    return store.counters(series, list(store.report_counts(series)))
 
 
 def send_all(aggregator: World, collection: Collection, values: Sequence[object]) -> None:

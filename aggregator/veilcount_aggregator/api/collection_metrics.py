@@ -28,7 +28,7 @@ def report_metrics(
     for fingerprint, each in series.items():
         if not counts_are_public(each.collection):
             continue
-        reports = sum(store.sizes(each).values())
+        reports = sum(store.report_counts(each).values())
         found = counts.get(fingerprint, VerdictCounts())
         collection = ("collection", each.collection.name)
         for verdict, number in found.with_counted(reports).items():
@@ -54,7 +54,7 @@ def pseudonym_metrics(
         if not counts_are_public(each.collection):
             continue
         collection = ("collection", each.collection.name)
-        new[(collection,)] += sum(store.fresh(each).values())
+        new[(collection,)] += sum(store.new_pseudonyms(each).values())
         for limit, number in counts.get(fingerprint, VerdictCounts()).full().items():
             full[collection, ("limit", limit)] += number
     yield from metric("new_pseudonyms_total", "counter", "Pseudonyms that are new.", new.items())
@@ -65,7 +65,7 @@ def memory_metrics(
     aggregator: Aggregator, store: Store, series: Mapping[str, Series], *, public: bool
 ) -> Iterator[str]:
     """Yield what counters take: of a collection, by its largest series, since each has a limit."""
-    use, settings = store.memory(), aggregator.settings
+    use, settings = store.memory_use(), aggregator.settings
     limits = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
     taken: Counter[Labels] = Counter()
     for fingerprint, each in series.items():

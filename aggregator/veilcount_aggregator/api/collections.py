@@ -57,7 +57,7 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
         if series is None:
             raise unknown()
         aggregator.flush()
-        counts = counts_by_series(store.noted())
+        counts = counts_by_series(store.service_counts())
         return answer(CollectionView(name, [_view(aggregator, each, counts) for each in series]))
 
     @blueprint.post("/v1/collections")
@@ -114,7 +114,7 @@ def _line(aggregator: Aggregator, series: tuple[Series, ...]) -> CollectionLine:
         closed=series[0].closed,
         epsilon=epsilons(newest),
         series=len(series),
-        reports=sum(aggregator.store.sizes(series[0]).values()) if public else None,
+        reports=sum(aggregator.store.report_counts(series[0]).values()) if public else None,
     )
 
 
@@ -149,7 +149,7 @@ def _view(
 def _figures(aggregator: Aggregator, series: Series, counts: VerdictCounts) -> SeriesFigures | None:
     if not counts_are_public(series.collection):
         return None
-    sizes = aggregator.store.sizes(series)
+    sizes = aggregator.store.report_counts(series)
     reports = sum(sizes.values())
     tallies = [
         Tally(cell.period, opens(series.collection, cell.period).date(), cell.segment, number)

@@ -25,7 +25,7 @@ class Suspicion:
 
     def of(self, store: Store, series: Series) -> bool:
         """Whether something came that no honest crowd would send, as far as a store shows it."""
-        sizes = store.sizes(series)
+        sizes = store.report_counts(series)
         answers = sum(sizes.values())
         looked_at, suspicious = self._seen.get(series.fingerprint, (0, False))
         if answers < max(1, looked_at * GROWN):

@@ -11,7 +11,7 @@ from flask import Blueprint, Response
 
 from veilcount_shared.errors import VeilcountError
 
-from ..retention.clock_guard import Reading
+from ..retention.clock_guard import ClockReading
 from ..service import Aggregator
 from ..store import Store, StoreHealth
 from .json_io import answer
@@ -80,7 +80,7 @@ def readiness(probe: Probe) -> Readiness:
         return Readiness(False, "", f"the store cannot be used: {type(error).__name__}")
     if health.blocked:
         return Readiness(False, health.durable, f"no report is taken: {health.why}")
-    if health.fenced:
+    if health.read_only:
         why = "the store is fenced: its reports belong elsewhere"
         return Readiness(False, health.durable, why, health.serving, health.shards)
     if health.trouble:
@@ -89,7 +89,7 @@ def readiness(probe: Probe) -> Readiness:
     return Readiness(True, health.durable, health.why, health.serving, health.shards)
 
 
-def by_clock(store: Readiness, clock: Reading) -> Readiness:
+def by_clock(store: Readiness, clock: ClockReading) -> Readiness:
     """Return whether reports can be taken where the store would: not by a clock in doubt."""
     if store.ready and clock.doubted:
         why = f"{clock}: no report is judged by it"

@@ -24,7 +24,7 @@ from ..errors import StoreError
 from ..retention.retention_guard import DROPPED
 from ..service import Aggregator
 from ..store import ServiceCounter, Store, StoreHealth
-from ..store.restore_lock import locked
+from ..store.restore_lock import release_lock_reason
 from ..text.privacy_guarantees import counts_are_public
 from .auth import Authenticator
 from .collection_metrics import memory_metrics, pseudonym_metrics, report_metrics, suspicion_metrics
@@ -72,8 +72,8 @@ def doors(
 
 def exposition(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:
     """Yield the lines; the intake as a whole only where it tells nothing of a secret count."""
-    store, complete = aggregator.store.answering()
-    noted = store.noted()
+    store, complete = aggregator.store.reachable_part()
+    noted = store.service_counts()
     series = aggregator.known().catalogue.series
     secret = [each for each in series.values() if not counts_are_public(each.collection)]
     yield from _complete(complete=complete)
@@ -109,7 +109,7 @@ def _store(health: StoreHealth) -> Iterator[str]:
     labels = (("engine", health.engine), ("durable", health.durable))
     yield from metric("store", "gauge", "The store, 1.", [(labels, 1)])
     fenced = "1: the store takes no reports."
-    yield from metric("store_fenced", "gauge", fenced, [((), int(health.fenced))])
+    yield from metric("store_fenced", "gauge", fenced, [((), int(health.read_only))])
     blocked = "1: reports are refused until what is acknowledged is durable again."
     yield from metric("store_blocked", "gauge", blocked, [((), int(health.blocked))])
     writable = "0: the last write failed, or a page is damaged; /readyz says which."
@@ -138,7 +138,7 @@ def _dropped(noted: Mapping[ServiceCounter, int]) -> Iterator[str]:
 def _locked(store: Store) -> Iterator[str]:
     """Yield whether releases are locked, or wait, where that can be read."""
     try:
-        is_locked, pending = locked(store) is not None, len(waited_for(store))
+        is_locked, pending = release_lock_reason(store) is not None, len(waited_for(store))
     except StoreError:
         return
     waits = "1: central releases wait for `store unlock`."

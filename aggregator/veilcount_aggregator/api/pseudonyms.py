@@ -30,7 +30,7 @@ def doors(aggregator: Aggregator, authority: Authenticator) -> Blueprint:
         series = aggregator.known().catalogue.series.get(fingerprint)
         if series is None:
             raise _nothing()
-        if not aggregator.store.forget(series, epochs(series, aggregator.today()), row):
+        if not aggregator.store.close_row(series, epochs(series, aggregator.today()), row):
             raise _nothing()
         return Response(status=204)
 

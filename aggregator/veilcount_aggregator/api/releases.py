@@ -14,7 +14,7 @@ from ..auth.api_keys import Role
 from ..errors import QueryError
 from ..series.series import Series
 from ..service import Aggregator
-from ..store.restore_lock import locked
+from ..store.restore_lock import release_lock_reason
 from .auth import Authenticator
 from .collections import unknown
 from .computation_gate import ComputationGate
@@ -46,7 +46,7 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
     def list_all(name: str) -> Response:
         """Everything that was ever released of a collection, and what is left."""
         series = [released(aggregator.store, each) for each in _central(_named(aggregator, name))]
-        return answer(CollectionReleases(name, bool(locked(aggregator.store)), series))
+        return answer(CollectionReleases(name, bool(release_lock_reason(aggregator.store)), series))
 
     return blueprint
 

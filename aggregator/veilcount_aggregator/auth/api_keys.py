@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from ..errors import SettingsError
 from ..store import Record, Records, Store
-from ..store.records import change
+from ..store.records import update_records
 from .audit_log import entry
 
 KIND = "key"
@@ -111,7 +111,7 @@ def create(
         act = entry(store, now, who, f"keys create {role}", key.id)
         return [key.record(), act], (key, secret)
 
-    return change(store, decide)
+    return update_records(store, decide)
 
 
 def revoke(store: Store, identity: str, now: datetime, who: str = "cli") -> ApiKey:
@@ -127,7 +127,7 @@ def revoke(store: Store, identity: str, now: datetime, who: str = "cli") -> ApiK
         gone = replace(key, revoked=now.date().isoformat())
         return [gone.record(), entry(store, now, who, "keys revoke", key.id)], gone
 
-    return change(store, decide)
+    return update_records(store, decide)
 
 
 def mark_used(store: Store, key: ApiKey, now: datetime) -> None:
@@ -141,7 +141,7 @@ def mark_used(store: Store, key: ApiKey, now: datetime) -> None:
             return [], None
         return [replace(current, used=today).record()], None
 
-    change(store, decide)
+    update_records(store, decide)
 
 
 def _new_secret(role: Role) -> str:

@@ -12,7 +12,7 @@ import secrets
 from datetime import datetime, timedelta
 
 from ..store import Record, Store
-from ..store.records import change
+from ..store.records import update_records
 from .api_keys import Role
 from .audit_log import entry
 
@@ -32,7 +32,7 @@ def make(store: Store, role: Role, now: datetime) -> str:
         act = entry(store, now, "cli", f"links make {role}", WHO)
         return [*_over(store, now), Record(KIND, _digest(secret), kept), act], secret
 
-    return change(store, decide)
+    return update_records(store, decide)
 
 
 def address(base: str, secret: str) -> str:
@@ -50,7 +50,7 @@ def take(store: Store, secret: str, now: datetime) -> Role | None:
         used = Record(KIND, _digest(secret), None)
         return [used, entry(store, now, WHO, "links take", WHO)], Role(json.loads(kept)["role"])
 
-    return change(store, decide)
+    return update_records(store, decide)
 
 
 def _over(store: Store, now: datetime) -> list[Record]:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
 from ..store import Record, Records, Store
-from ..store.records import change
+from ..store.records import update_records
 from .api_keys import ApiKeys, Role
 from .login_links import WHO
 
@@ -64,7 +64,7 @@ def begin(store: Store, role: Role, who: str, now: datetime) -> str:
         kept = sessions(store.records(KIND))
         return [*_gone(kept, who, now), session.record()], secret
 
-    return change(store, decide)
+    return update_records(store, decide)
 
 
 def end(store: Store, secret: str) -> None:
@@ -74,7 +74,7 @@ def end(store: Store, secret: str) -> None:
         kept = digest(secret) in store.records(KIND)
         return [Record(KIND, digest(secret), None)] if kept else [], None
 
-    change(store, decide)
+    update_records(store, decide)
 
 
 def digest(secret: str) -> str:

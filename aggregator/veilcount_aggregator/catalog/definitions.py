@@ -22,7 +22,7 @@ from ..auth.audit_log import entry
 from ..errors import StoreUnfit
 from ..series.series import Series
 from ..store import Record, Records, Store
-from ..store.records import change
+from ..store.records import update_records
 
 SOURCE = "source"
 CLOSED = "closed"
@@ -211,7 +211,7 @@ def push(
             entry(store, now, who, "collections push", names),
         ], news
 
-    return change(store, decide)
+    return update_records(store, decide)
 
 
 def close(
@@ -228,4 +228,4 @@ def close(
             records.append(entry(store, now, who, "collections close", name))
         return records, [replace(series, closed=True) for series in still_open]
 
-    return change(store, decide)
+    return update_records(store, decide)

@@ -87,5 +87,5 @@ def draw(store: Store, series: Series, question: PricedQuery) -> Answer:
 
 def _noised(store: Store, series: Series, question: PricedQuery) -> Answer:
     asked = set(question.periods)
-    cells = [cell for cell in store.sizes(series) if cell.period in asked]
+    cells = [cell for cell in store.report_counts(series) if cell.period in asked]
     return answer(question, store.counters(series, cells)).written()

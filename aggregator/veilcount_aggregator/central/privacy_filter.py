@@ -37,9 +37,9 @@ from ..errors import (
 )
 from ..series.series import Series, utc_day
 from ..store import Record, Store
-from ..store.records import change
+from ..store.records import update_records
 from ..store.restore_lock import KIND as LOCK
-from ..store.restore_lock import RELEASES, locked
+from ..store.restore_lock import RELEASES, release_lock_reason
 from .budget_ledger import (
     Answer,
     Charged,
@@ -122,7 +122,7 @@ class PrivacyFilter:
             confirmer.require_settled(now)
             return self._decide(series, question, draw, now, who)
 
-        kept, charged = change(self.store, decide)
+        kept, charged = update_records(self.store, decide)
         # Those before it too: whoever made them may have died before their lines were written.
         made = records(self.store, series.fingerprint)
         prices = list(map(self._price, made))
@@ -163,7 +163,7 @@ class PrivacyFilter:
             self._confirmer.tick(now)
 
     def _require_confirmed(self, mine: str, incarnation: str) -> None:
-        if locked(self.store):
+        if release_lock_reason(self.store):
             raise ReleasesLocked(
                 "releases are locked: the store may have forgotten what was spent; the operator "
                 "enters it again with `veilcount store unlock --journal FILE`"
@@ -209,7 +209,7 @@ class PrivacyFilter:
             opened = Record(LOCK, RELEASES, None)
             return [*self._behind(missing), *self._known(), act, unlocked, opened], missing
 
-        return change(self.store, decide)
+        return update_records(self.store, decide)
 
     def retire(self, id_: str, now: datetime, who: str) -> list[StoredRelease]:
         """Wait for a journal no more; enter first what its file, if there is one, remembers."""
@@ -226,7 +226,7 @@ class PrivacyFilter:
             gone = [Record(JOURNAL, id_, None), Record(RETIRED, id_, found.label.encode())]
             return [*self._behind(missing), *self._known(but=id_), act, *gone], missing
 
-        return change(self.store, decide)
+        return update_records(self.store, decide)
 
     def _known(self, but: str = "") -> list[Record]:
         """Return the journals that this one's host knew and the store does not: to wait for."""

@@ -54,9 +54,9 @@ from datetime import datetime
 from ..auth.audit_log import KIND as AUDIT
 from ..errors import ReleasesWaiting, StoreReadOnly, StoreUnfit
 from ..store import Record, Store
-from ..store.records import change
+from ..store.records import update_records
 from ..store.restore_lock import KIND as LOCK
-from ..store.restore_lock import RELEASES, locked
+from ..store.restore_lock import RELEASES, release_lock_reason
 from .budget_ledger import Price, kept_in, records
 from .digest_cache import Once
 from .journal_registry import RETIRED, UNLOCKS, Registered, registered, view
@@ -81,7 +81,7 @@ class Seen:
     unlocks: frozenset[str]
     acts: Sequence[bytes]
     releases: Mapping[bytes, bytes]  # records by the seals of their lines
-    locked: bool
+    release_lock_reason: bool
 
     @classmethod
     def read(cls, store: Store, price: Once[Price]) -> Seen:
@@ -92,7 +92,7 @@ class Seen:
             frozenset(store.records(UNLOCKS)),
             [entry for _, entry in sorted(store.records(AUDIT).items())],
             {price(each).seal: each for each in records(store)},
-            locked(store) is not None,
+            release_lock_reason(store) is not None,
         )
 
     def lost(self, state: JournalState) -> dict[str, str]:
@@ -151,7 +151,9 @@ class Confirmer:
 
     def _confirm(self, now: datetime, *, keep_acts: bool) -> str:
         incarnation = self._store.incarnation()  # before the journal is read, see above
-        return change(self._store, lambda: self._decide(incarnation, now, keep_acts=keep_acts))
+        return update_records(
+            self._store, lambda: self._decide(incarnation, now, keep_acts=keep_acts)
+        )
 
     def _decide(
         self, incarnation: str, now: datetime, *, keep_acts: bool
@@ -197,7 +199,7 @@ class Confirmer:
         return [*_unconfirmed(lost), mine.record()]
 
     def _lock(self, why: str) -> list[Record]:
-        return [] if locked(self._store) else [Record(LOCK, RELEASES, why.encode())]
+        return [] if release_lock_reason(self._store) else [Record(LOCK, RELEASES, why.encode())]
 
 
 def _doubt(seen: Seen, state: JournalState, lines: Sequence[bytes]) -> str:

@@ -26,7 +26,7 @@ from ..demo.summary import Summary, summary
 from ..queries import plain
 from ..server.background import BackgroundThread
 from ..service import Aggregator
-from ..store.url_redaction import shown
+from ..store.url_redaction import redact_url
 from . import options, param_types
 from .main import WELL
 from .output import tell_json, tell_lines, tell_table
@@ -128,7 +128,7 @@ def _tell(found: Summary, link: str, url: str, *, as_json: bool) -> None:
     tell_lines(["", output.PRICES, ""])
     tell_table(output.COSTS, map(output.costs, found.accounts))
     if url:
-        tell_lines(["", f"All of it stays in {shown(url)}."])
+        tell_lines(["", f"All of it stays in {redact_url(url)}."])
     if link:
         lines = (f"See it (the link logs in once, within 15 minutes): {link}", "Ctrl-C ends it.")
         tell_lines(["", *lines])

@@ -11,11 +11,11 @@ from ..central.journal_registry import waited_for
 from ..central.privacy_filter import PrivacyFilter
 from ..central.release_journal import ReleaseJournal
 from ..settings import PREFIX, Settings
-from ..store import CommitMode
+from ..store import DurabilityState
 from ..store.backup import backup, restore
-from ..store.migrate import Leaving, Progress, copy, leaving
-from ..store.restore_lock import locked
-from ..store.url_redaction import shown
+from ..store.migrate import CopyProgress, OutgoingCopy, copy_store, outgoing_copy
+from ..store.restore_lock import release_lock_reason
+from ..store.url_redaction import redact_url
 from . import options, store_retention
 from .main import NOT_SO, WELL, NotSo
 from .output import Facts, tell_json, tell_lines, tell_table
@@ -40,14 +40,14 @@ command.add_command(store_retention.restore_epochs)
 def check(context: click.Context, *, url: str | None, as_json: bool) -> None:
     """Say whether reports can be taken and kept; exit 1 if not."""
     with options.opened(url) as store:
-        health, left, lock = store.health(), leaving(store), locked(store)
+        health, left, lock = store.health(), outgoing_copy(store), release_lock_reason(store)
         journals = ", ".join(map(str, waited_for(store)))
     facts: Facts = {
         "engine": health.engine,
         "durable": health.durable.value,
         "why": health.why,
         "fix": " ".join(f"{each.where}: {each.fix}" for each in health.weaknesses),
-        "fenced": health.fenced,
+        "fenced": health.read_only,
         "copied_to": left.where if left else None,
         "releases_locked": lock,
         "trouble": health.trouble or None,
@@ -57,10 +57,10 @@ def check(context: click.Context, *, url: str | None, as_json: bool) -> None:
         tell_json(facts)
     else:
         tell_table(
-            ("store", shown(options.given(url))),
+            ("store", redact_url(options.given(url))),
             ((name, _plain(value)) for name, value in facts.items()),
         )
-    failing = health.fenced or health.trouble or health.durable is CommitMode.NO
+    failing = health.read_only or health.trouble or health.durable is DurabilityState.NO
     context.exit(NOT_SO if failing else WELL)
 
 
@@ -68,31 +68,31 @@ def check(context: click.Context, *, url: str | None, as_json: bool) -> None:
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
 @options.as_json
-def copy_store(source: str, target: str, *, as_json: bool) -> None:
+def copy(source: str, target: str, *, as_json: bool) -> None:
     """Copy a store into a new one, of any engine. FROM takes no reports from then on.
 
     Interrupted, it goes on when it is typed again.
     """
-    told = Progress(0, 0)
+    told = CopyProgress(0, 0)
     with (
         options.opened(source) as old,
         options.opened(target, make=True) as new,
         counting() as count,
     ):
 
-        def progress(now: Progress) -> None:
+        def progress(now: CopyProgress) -> None:
             nonlocal told
             told = now
             count(f"{now.pieces:,} pieces, {now.bytes:,} bytes")
 
-        digest = copy(old, new, where=shown(target), progress=progress)
+        digest = copy_store(old, new, where=redact_url(target), progress=progress)
     if as_json:
         tell_json({"digest": digest, "pieces": told.pieces, "bytes": told.bytes})
         return
     tell_lines(
         [
             f"{told.pieces:,} pieces, {told.bytes:,} bytes; both have the digest {digest[:16]}",
-            f"{shown(source)} is fenced: start the servers on {shown(target)}",
+            f"{redact_url(source)} is fenced: start the servers on {redact_url(target)}",
         ]
     )
 
@@ -126,9 +126,9 @@ def bring_back(backed_up: Path, *, url: str | None, as_json: bool) -> None:
     with waiting("reading the backup"):
         restore(backed_up, options.given(url))
     if as_json:
-        tell_json({"store": shown(options.given(url)), "releases_locked": True})
+        tell_json({"store": redact_url(options.given(url)), "releases_locked": True})
     else:
-        tell_lines([f"{shown(options.given(url))} is restored; releases are locked"])
+        tell_lines([f"{redact_url(options.given(url))} is restored; releases are locked"])
 
 
 @command.command("unlock")
@@ -194,10 +194,10 @@ def unfence(*, url: str | None, yes: bool, as_json: bool) -> None:
     period may spend could be spent in each. Destroy the copy first.
     """
     with options.opened(url) as store:
-        was = store.health().fenced
+        was = store.health().read_only
         if was and not yes:
-            _agree(leaving(store))
-        store.fence(on=False)
+            _agree(outgoing_copy(store))
+        store.set_read_only(on=False)
     if as_json:
         tell_json({"was_fenced": was})
     else:
@@ -219,7 +219,7 @@ def _agree_to_lose(id_: str) -> None:
         raise NotSo("nothing was changed: releases still wait for this journal")
 
 
-def _agree(left: Leaving | None) -> None:
+def _agree(left: OutgoingCopy | None) -> None:
     """Have a person say that the copy is gone; a program says so with --yes."""
     copied = f"it was copied to {left.where}" if left else "nobody knows of a copy"
     warning = (

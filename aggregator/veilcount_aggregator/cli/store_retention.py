@@ -11,11 +11,11 @@ import click
 from ..auth import audit_log
 from ..catalog.definitions import catalogue
 from ..errors import SettingsError
-from ..retention.clock_guard import TOLERANCE, skew
-from ..retention.retention_guard import Confirmed, confirm, confirmed
+from ..retention.clock_guard import TOLERANCE, clock_skew
+from ..retention.retention_guard import ConfirmedDay, confirm_day, read_confirmed_day
 from ..series.series import Series
 from ..store import Record, Store
-from ..store.records import change
+from ..store.records import update_records
 from . import options
 from .main import NotSo
 from .output import tell_json, tell_lines, tell_table
@@ -34,13 +34,13 @@ def confirm_clock(*, url: str | None, yes: bool, as_json: bool) -> None:
     machine whose clock is right.
     """
     with options.opened(url) as store:
-        before, times, now = options.now(), store.times(), options.now()
-        off = skew(times, before, now)
+        before, times, now = options.now(), store.server_times(), options.now()
+        off = clock_skew(times, before, now)
         if abs(off) > TOLERANCE:
             raise NotSo(_differs(off))
         if not yes:
-            _ask(confirmed(store), now)
-        made = confirm(store, now, WHO)
+            _ask(read_confirmed_day(store), now)
+        made = confirm_day(store, now, WHO)
     if as_json:
         tell_json({"day": str(made.day), "at": made.at})
     else:
@@ -53,7 +53,7 @@ def _differs(off: timedelta) -> str:
     return f"this machine's clock is {abs(seconds):,.0f} s {side} the store's: mend the wrong one"
 
 
-def _ask(found: Confirmed | None, now: datetime) -> None:
+def _ask(found: ConfirmedDay | None, now: datetime) -> None:
     """Have a person look at another clock; a program says so with --yes."""
     if not sys.stdin.isatty():
         raise click.UsageError("nobody is here to be asked: compare the clock, then give --yes")
@@ -76,7 +76,7 @@ def restore_epochs(names: tuple[str, ...], *, url: str | None, as_json: bool) ->
         chosen = _chosen(store, names)
         _log(store, sorted(chosen))
         restored = {
-            name: max(store.restore_epochs(each) for each in series)
+            name: max(store.restore_dropped(each) for each in series)
             for name, series in chosen.items()
         }
     if as_json:
@@ -101,4 +101,4 @@ def _log(store: Store, names: Sequence[str]) -> None:
         of = " ".join(names)
         return [audit_log.entry(store, options.now(), WHO, "restore epochs", of)], None
 
-    change(store, decide)
+    update_records(store, decide)

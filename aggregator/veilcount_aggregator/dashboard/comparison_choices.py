@@ -66,7 +66,7 @@ def _recent(snapshot: Snapshot, series: Series) -> tuple[Range, Range] | None:
 
     A campaign of one period has no two ranges.
     """
-    sizes = snapshot.store.sizes(series)
+    sizes = snapshot.store.report_counts(series)
     held = sorted({cell.period for cell, reports in sizes.items() if reports})
     if not held or held[0] == held[-1]:
         return None

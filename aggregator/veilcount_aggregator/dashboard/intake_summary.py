@@ -19,8 +19,8 @@ from veilcount_shared.verdict import Verdict
 
 from ..api.request_metrics import REFUSED
 from ..series.series import Series
-from ..store import VERDICT, Cell, CommitMode, ServiceCounter, Store, StoreHealth
-from ..store.restore_lock import locked
+from ..store import VERDICT, Cell, DurabilityState, ServiceCounter, Store, StoreHealth
+from ..store.restore_lock import release_lock_reason
 from ..text.privacy_guarantees import counts_are_public
 from .collection_status import counts_of
 
@@ -150,9 +150,12 @@ def _refused(
 # -- the store -------------------------------------------------------------------------------------
 
 _DURABLE = {
-    CommitMode.YES: ("CommitMode", "what is acknowledged outlives a power cut"),
-    CommitMode.NO: ("Not durable", "a power cut may lose what was acknowledged"),
-    CommitMode.UNKNOWN: ("Unknown", "whether a power cut loses anything cannot be seen from here"),
+    DurabilityState.YES: ("DurabilityState", "what is acknowledged outlives a power cut"),
+    DurabilityState.NO: ("Not durable", "a power cut may lose what was acknowledged"),
+    DurabilityState.UNKNOWN: (
+        "Unknown",
+        "whether a power cut loses anything cannot be seen from here",
+    ),
 }
 
 
@@ -164,7 +167,7 @@ def _store(health: StoreHealth) -> Fact:
 def _troubles(
     store: Store, series: Mapping[str, Series], health: StoreHealth
 ) -> Iterator[Standstill]:
-    if health.fenced:
+    if health.read_only:
         yield Standstill(
             "The store is fenced: no report is taken. `veilcount store unfence` lifts it."
         )
@@ -176,7 +179,7 @@ def _troubles(
             " `veilcount store check` has the command."
         )
     central = any(each.collection.model is Model.CENTRAL for each in series.values())
-    if central and locked(store):
+    if central and release_lock_reason(store):
         yield Standstill(
             "Releases are locked: the store may have forgotten what was spent."
             " `veilcount store unlock --journal FILE` enters it again."

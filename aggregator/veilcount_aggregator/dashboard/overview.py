@@ -61,7 +61,7 @@ def pages(frame: Frame) -> None:
         sizes = told_sizes(snapshot)
         named, find = snapshot.catalogue.named, request.args.get("find", "").strip()
         lines = [line(series, sizes, snapshot.today) for series in named.values()]
-        noted, series = snapshot.store.noted(), snapshot.catalogue.series
+        noted, series = snapshot.store.service_counts(), snapshot.catalogue.series
         return frame.told(
             "overview.html",
             groups=list(groups([each for each in lines if matches(each, find)])),
@@ -75,7 +75,7 @@ def pages(frame: Frame) -> None:
 def told_sizes(snapshot: Snapshot) -> dict[str, Mapping[Cell, int]]:
     """Return the sizes of all tallies whose exact counts may be told, by fingerprint."""
     return {
-        fingerprint: snapshot.store.sizes(each)
+        fingerprint: snapshot.store.report_counts(each)
         for fingerprint, each in snapshot.catalogue.series.items()
         if counts_are_public(each.collection)
     }

@@ -24,7 +24,7 @@ from ..server.listen_address import ListenAddress
 from ..service import Aggregator
 from ..settings import Settings
 from ..store import open_store
-from ..store.url_redaction import shown
+from ..store.url_redaction import redact_url
 from .campaign import Campaign
 from .clock import StoryClock
 from .real_devices import FILES_EACH
@@ -111,7 +111,7 @@ def _make_new(url: str) -> None:
     with closing(open_store(url, make=True)) as made:
         if made.generation():
             fix = "it holds something already: give a new one, or none for a throwaway"
-            raise SettingsError("--store", shown(url), fix)
+            raise SettingsError("--store", redact_url(url), fix)
 
 
 @contextmanager

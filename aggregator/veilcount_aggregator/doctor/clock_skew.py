@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from ..retention.clock_guard import TOLERANCE
-from ..retention.retention_guard import confirmed, waits
+from ..retention.retention_guard import needs_confirmation, read_confirmed_day
 from .finding import Told, ok, warn, wrong
 from .store_snapshot import StoreSnapshot
 
@@ -31,10 +31,10 @@ def skew(there: datetime, before: datetime, after: datetime) -> Iterator[Told]:
 
 def retention(stored: StoreSnapshot) -> Iterator[Told]:
     """Yield whether the day is confirmed by which rows are dropped."""
-    found, today = confirmed(stored.store), stored.today
+    found, today = read_confirmed_day(stored.store), stored.today
     if found is None:
         yield ok("no server has confirmed a day yet: it does within 24 hours")
-    elif waits(found, today):
+    elif needs_confirmation(found, today):
         yield warn(
             f"rows are not dropped: {found.day} is the last day that is confirmed, and"
             f" {(today - found.day).days} days seem to have passed",

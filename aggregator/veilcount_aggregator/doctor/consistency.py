@@ -14,7 +14,7 @@ import numpy as np
 
 from ..series.series import Series
 from ..store import ROW_BYTES, Store, TransferPiece
-from ..store.transfer_format import parse
+from ..store.transfer_format import decode_numbers
 from ..text.privacy_guarantees import counts_are_public
 from .finding import Told, all_well, wrong
 from .store_snapshot import StoreSnapshot
@@ -48,8 +48,8 @@ def books(stored: StoreSnapshot) -> Iterator[Told]:
     """Hold counters, ledgers and the histogram of spent slots against each other."""
     known = stored.catalogue.series
     before = totals(stored.store, known)
-    ledgers = read_ledgers(stored.store.pieces())
-    spread = {name: stored.store.spread(each) for name, each in known.items()}
+    ledgers = read_ledgers(stored.store.export_pieces())
+    spread = {name: stored.store.spend_histograms(each) for name, each in known.items()}
     after = totals(stored.store, known)
     complaints = (
         told
@@ -64,9 +64,9 @@ def totals(store: Store, known: Mapping[str, Series]) -> Totals:
     answers: Counter[Epoch] = Counter()
     rows: Counter[Epoch] = Counter()
     for name, series in known.items():
-        for cell, number in store.sizes(series).items():
+        for cell, number in store.report_counts(series).items():
             answers[name, series.epoch(cell.period)] += number
-        for period, number in store.fresh(series).items():
+        for period, number in store.new_pseudonyms(series).items():
             rows[name, series.epoch(period)] += number
     return Totals(answers, rows)
 
@@ -77,7 +77,7 @@ def read_ledgers(pieces: Iterator[TransferPiece]) -> Ledgers:
     dropped: dict[str, int] = {}
     for piece in pieces:
         if piece.kind == "dropped":
-            dropped[piece.key] = int(parse(piece.body)[0])
+            dropped[piece.key] = int(decode_numbers(piece.body)[0])
         elif piece.kind == "rows":
             fingerprint, epoch, width, _ = piece.key.split("/")
             spent[fingerprint, int(epoch)].update(_bits(piece.body, int(width)))

@@ -53,7 +53,7 @@ def room(stored: StoreSnapshot) -> Iterator[Told]:
 
 def memory(stored: StoreSnapshot) -> Iterator[Told]:
     """Look at what counters take, and may take at most, of the memory there is for them."""
-    settings, use = stored.settings, stored.store.memory()
+    settings, use = stored.settings, stored.store.memory_use()
     limits = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
     limit, total = use.series_limit(limits), use.store_limit(limits)
     worst = sum(worst_case(each.collection, use.shards) for each in stored.open_series)
@@ -105,7 +105,7 @@ def _ending(stored: StoreSnapshot, series: Series) -> Iterator[Told]:
 
 
 def _room(stored: StoreSnapshot, series: Series) -> Iterator[Told]:
-    most = max(stored.store.fresh(series).values(), default=0)
+    most = max(stored.store.new_pseudonyms(series).values(), default=0)
     name, limit = series.collection.name, stored.settings.room
     fix = "raise --room of `veilcount serve`; if nobody expected so many, look for a flood"
     if most >= limit:

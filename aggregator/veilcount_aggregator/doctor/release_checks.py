@@ -10,7 +10,7 @@ from ..central.budget_ledger import releases
 from ..central.journal_registry import registered, waited_for
 from ..central.privacy_filter import PrivacyFilter
 from ..central.release_journal import ReleaseJournal
-from ..store.restore_lock import locked
+from ..store.restore_lock import release_lock_reason
 from .finding import Told, ok, warn, wrong
 from .store_snapshot import StoreSnapshot
 
@@ -23,7 +23,7 @@ UNLOCK = "`veilcount store unlock --journal FILE`, with the journal that release
 
 def releases_open(stored: StoreSnapshot) -> Iterator[Told]:
     """Look whether releases are locked."""
-    why = locked(stored.store)
+    why = release_lock_reason(stored.store)
     if why:
         yield wrong(f"locked: {why}", UNLOCK)
     else:

@@ -13,7 +13,7 @@ import msgspec
 import requests
 
 from ..api.schemas import Readiness
-from ..store import CommitMode
+from ..store import DurabilityState
 from .clock_skew import skew
 from .finding import Finding, Look, Severity, Told, examine, ok, warn, wrong
 from .http_probe import OK, PROXY, Served
@@ -79,7 +79,7 @@ def _ready(served: Served) -> Iterator[Told]:
     more = "`veilcount doctor --store URL`, where the store can be reached, says more"
     if not said.ready:
         yield wrong(f"no report is taken: {said.why}", more)
-    elif said.durable != CommitMode.YES:
+    elif said.durable != DurabilityState.YES:
         yield wrong(f"reports are taken; durable: {said.durable} ({said.why})", more)
     elif said.serving < said.shards:
         fix = "`veilcount doctor --store URL`, where the store can be reached, says which is away"

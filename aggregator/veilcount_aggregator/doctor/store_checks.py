@@ -11,8 +11,8 @@ from veilcount_shared.errors import VeilcountError
 
 from ..errors import SettingsError, StoreUnavailable
 from ..settings import Settings
-from ..store import CommitMode, open_store
-from ..store.migrate import leaving
+from ..store import DurabilityState, open_store
+from ..store.migrate import outgoing_copy
 from . import clock_skew, consistency, definition_checks, release_checks
 from .api_key_checks import keys
 from .finding import Finding, Look, Severity, Told, examine, ok, warn, wrong
@@ -63,10 +63,10 @@ def _taking(stored: StoreSnapshot) -> Iterator[Told]:
     if trouble := stored.health.trouble:
         yield wrong(f"the store cannot be written: {trouble}", "reports wait on devices meanwhile")
         return
-    if not stored.health.fenced:
+    if not stored.health.read_only:
         yield ok("no fence: reports are taken")
         return
-    left = leaving(stored.store)
+    left = outgoing_copy(stored.store)
     where = f", copied to {left.where}" if left else ""
     yield wrong(
         f"fenced{where}: no report is taken",
@@ -82,9 +82,9 @@ def _durable(stored: StoreSnapshot) -> Iterator[Told]:
         yield finding(each.what, "`veilcount store check` names the server and the command")
     if any(each.blocks for each in health.weaknesses):
         return
-    if health.durable is CommitMode.YES:
+    if health.durable is DurabilityState.YES:
         yield ok(health.why)
-    elif health.durable is CommitMode.UNKNOWN:
+    elif health.durable is DurabilityState.UNKNOWN:
         yield warn(health.why, "ask whoever runs it, or allow CONFIG GET to this user")
     else:
         yield wrong(

@@ -92,12 +92,12 @@ def read_metrics(text: str) -> Intake:
 
 
 def _counted(stored: StoreSnapshot) -> Intake:
-    noted, series = stored.store.noted(), stored.catalogue.series
+    noted, series = stored.store.service_counts(), stored.catalogue.series
     counts = counts_by_series(noted)
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for fingerprint, each in series.items():
         if counts_are_public(each.collection):
-            reports = sum(stored.store.sizes(each).values())
+            reports = sum(stored.store.report_counts(each).values())
             told = counts.get(fingerprint, VerdictCounts()).with_counted(reports)
             found[each.collection.name].update(told)
     for fingerprint in counts.keys() - series.keys():

@@ -27,7 +27,7 @@ from veilcount_shared.report import MAX_REPORTS
 from ..errors import StoreUnavailable
 from ..series.series import Series
 from ..store import MemoryLimits, Quota, Record, Store
-from ..store.records import change
+from ..store.records import update_records
 from ..text.privacy_guarantees import counts_are_public
 
 KIND = "secret"
@@ -111,7 +111,7 @@ def stored_key(store: Store) -> Key:
 def _read_key(store: Store) -> bytes:
     """Return the key, or the copy of it while the records are away."""
     try:
-        return change(store, lambda: _key(store))
+        return update_records(store, lambda: _key(store))
     except StoreUnavailable:
         _, copied = store.replica(KIND)
         if NAME not in copied:

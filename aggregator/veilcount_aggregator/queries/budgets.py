@@ -122,7 +122,7 @@ def spent_slots(snapshot: Snapshot, series: Series) -> list[int] | None:
     """Return how many pseudonyms have spent 0, 1, ... slots; None where nobody may know or can."""
     if not series.linked or not counts_are_public(series.collection):
         return None
-    spread = snapshot.store.spread(series)
+    spread = snapshot.store.spend_histograms(series)
     return [0, *(spread[0].tolist() if 0 in spread else ())]
 
 
@@ -131,7 +131,7 @@ def persons(snapshot: Snapshot, series: Series, asked: int | None) -> tuple[int,
     if asked is not None:
         return asked, "as asked"
     if counts_are_public(series.collection):
-        fresh = snapshot.store.fresh(series).values()
+        fresh = snapshot.store.new_pseudonyms(series).values()
         if series.linked and fresh:
             return sum(fresh), "pseudonyms of the campaign"
         if fresh:

@@ -128,7 +128,7 @@ class Seen:
 
 def _seen(snapshot: Snapshot, series: Series) -> Seen | None:
     sizes: dict[int, int] = {}
-    for cell, reports in snapshot.store.sizes(series).items():
+    for cell, reports in snapshot.store.report_counts(series).items():
         sizes[cell.period] = sizes.get(cell.period, 0) + reports
     if not sizes:
         return None

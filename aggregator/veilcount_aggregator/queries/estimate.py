@@ -39,7 +39,7 @@ UNTESTED = "Reports of numbers are not tested for fakes: the band says what they
 
 def estimate(snapshot: Snapshot, name: str, asked: EstimateQuery) -> EstimateResult:
     """Return the answer to a question about a collection."""
-    noted = snapshot.store.noted()
+    noted = snapshot.store.service_counts()
     parts = [Part.of(snapshot, each, asked) for each in chosen_series(snapshot, name, asked)]
     rows = sum(part.rows for part in parts)
     if rows > MOST_ROWS:

@@ -62,7 +62,7 @@ class Snapshot:
 
     def reports(self, series: Series) -> int:
         """Return how many reports a series holds."""
-        return sum(self.store.sizes(series).values())
+        return sum(self.store.report_counts(series).values())
 
 
 def chosen(series: Sequence[Series], fingerprint: str) -> Series:

@@ -28,7 +28,7 @@ Instant = tuple[datetime, float]  # by the wall clock and by the monotonic one
 TOLERANCE = timedelta(minutes=5)
 #: how long after a jump the new time is in doubt, and how long before retention trusts a clock
 SETTLING_SECONDS = 15 * 60.0
-NONE = timedelta(0)
+ZERO = timedelta(0)
 
 
 class ClockState(StrEnum):
@@ -41,7 +41,7 @@ class ClockState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ClockReading:
     """What the guard saw last, and since when its clock has been sound."""
 
     state: ClockState
@@ -57,11 +57,11 @@ class Reading:
     def __str__(self) -> str:
         """Return it for operators: seconds, and no host's name."""
         seconds = abs(self.off.total_seconds())
-        side = "ahead of" if self.off > NONE else "behind"
+        side = "ahead of" if self.off > ZERO else "behind"
         if self.state is ClockState.SKEWED:
             return f"this host's clock is {seconds:,.0f} s {side} the store's"
         if self.state is ClockState.JUMPED:
-            way = "forward" if self.off > NONE else "back"
+            way = "forward" if self.off > ZERO else "back"
             return f"this host's clock jumped {seconds:,.0f} s {way}"
         return f"clock: {self.state}"
 
@@ -76,7 +76,7 @@ class ClockGuard:
         self._seconds = seconds
         self._last: Instant | None = None
         self._trusted: Instant | None = None  # the latest at which nothing was in doubt
-        self.reading = Reading(ClockState.UNKNOWN, NONE, NONE, seconds())
+        self.reading = ClockReading(ClockState.UNKNOWN, ZERO, ZERO, seconds())
 
     def refuse_if_doubted(self) -> None:
         """Raise `ClockDoubted` while the clock is skewed or has jumped."""
@@ -93,15 +93,15 @@ class ClockGuard:
             return 0.0
         return self._seconds() - reading.since
 
-    def look(self) -> Reading:
+    def look(self) -> ClockReading:
         """Compare the clocks now."""
         before = self._clock()
         times = self._store_times()
         now, at = self._clock(), self._seconds()
-        off = None if times is None else skew(times, before, now)
+        off = None if times is None else clock_skew(times, before, now)
         step = _moved(self._last, now, at)
         found = self._judge(off, step, _moved(self._trusted, now, at), at)
-        self.reading = replace(found, spread=max(times) - min(times) if times else NONE)
+        self.reading = replace(found, spread=max(times) - min(times) if times else ZERO)
         self._last = (now, at)
         if not self.reading.doubted:
             self._trusted = (now, at)
@@ -110,45 +110,45 @@ class ClockGuard:
     def _store_times(self) -> list[datetime] | None:
         """Return what the store's servers show; None: they do not answer."""
         try:
-            return self._store.times()
+            return self._store.server_times()
         except StoreError:
             return None
 
     def _judge(
         self, off: timedelta | None, step: timedelta, total: timedelta, at: float
-    ) -> Reading:
+    ) -> ClockReading:
         """Return what is known: `step` since the last look, `total` since the clock was trusted."""
         was = self.reading
         if off is None and was.state is ClockState.SKEWED:
             return was  # it was wrong, and nobody says that it is not any more
         if off is not None and abs(off) > TOLERANCE:
-            return Reading(ClockState.SKEWED, off, NONE, at)
+            return ClockReading(ClockState.SKEWED, off, ZERO, at)
         mended = off is not None and was.state is ClockState.SKEWED
         if not mended and abs(total) > TOLERANCE:
             if abs(step) > TOLERANCE:
-                return Reading(ClockState.JUMPED, total, NONE, at)
+                return ClockReading(ClockState.JUMPED, total, ZERO, at)
             if was.state is ClockState.JUMPED and at - was.since < SETTLING_SECONDS:
                 return was
         since = at if was.doubted or abs(step) > TOLERANCE else was.since
         if off is None:
-            return Reading(ClockState.UNKNOWN, NONE, NONE, since)
-        return Reading(ClockState.AGREES, off, NONE, since)
+            return ClockReading(ClockState.UNKNOWN, ZERO, ZERO, since)
+        return ClockReading(ClockState.AGREES, off, ZERO, since)
 
 
 def _moved(then: Instant | None, now: datetime, at: float) -> timedelta:
     """Return how far the wall clock has moved beyond the monotonic one."""
     if then is None:
-        return NONE
+        return ZERO
     return now - then[0] - timedelta(seconds=at - then[1])
 
 
-def skew(times: Sequence[datetime], before: datetime, after: datetime) -> timedelta:
+def clock_skew(times: Sequence[datetime], before: datetime, after: datetime) -> timedelta:
     """Return how far this host, which looked at its clock twice, is ahead of the store's servers.
 
     Of an even number of servers with two medians the nearer one counts: one server alone whose
     clock is wrong cannot make an honest host a liar.
     """
-    offs = [max(before - there, NONE) - max(there - after, NONE) for there in times]
+    offs = [max(before - there, ZERO) - max(there - after, ZERO) for there in times]
     if not offs:
-        return NONE
+        return ZERO
     return min(median_low(offs), median_high(offs), key=abs)

@@ -21,9 +21,9 @@ from ..auth import audit_log
 from ..errors import StoreError
 from ..series.series import Series, utc_day
 from ..store import Record, ServiceCounter, Store
-from ..store.records import change
+from ..store.records import update_records
 from .clock_guard import SETTLING_SECONDS, Clock, ClockGuard, ClockState
-from .sweep import tend
+from .sweep import collect_garbage
 
 KIND = "retention"
 KEY = "clock"
@@ -35,7 +35,7 @@ CONFIRMING_SECONDS = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmed:
+class ConfirmedDay:
     """The latest day on which the clock was good enough to drop by, and when that was found."""
 
     day: date
@@ -46,7 +46,7 @@ class Confirmed:
         return Record(KIND, KEY, json.dumps({"day": self.day.isoformat(), "at": self.at}).encode())
 
     @classmethod
-    def at_instant(cls, now: datetime) -> Confirmed:
+    def at_instant(cls, now: datetime) -> ConfirmedDay:
         """Return the confirmation of an instant's day."""
         return cls(utc_day(now), now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
@@ -56,23 +56,23 @@ class Confirmed:
         return self.day + LONGEST_STEP
 
 
-def confirmed(store: Store) -> Confirmed | None:
+def read_confirmed_day(store: Store) -> ConfirmedDay | None:
     """Return the day that is on record; None: there never was one."""
     kept = store.records(KIND).get(KEY)
     if kept is None:
         return None
     read = json.loads(kept)
-    return Confirmed(date.fromisoformat(read["day"]), read["at"])
+    return ConfirmedDay(date.fromisoformat(read["day"]), read["at"])
 
 
-def waits(found: Confirmed | None, day: date) -> bool:
+def needs_confirmation(found: ConfirmedDay | None, day: date) -> bool:
     """Whether a day has to be confirmed before anything is dropped by it."""
     return found is None or day > found.until
 
 
-def confirm(store: Store, now: datetime, who: str) -> Confirmed:
+def confirm_day(store: Store, now: datetime, who: str) -> ConfirmedDay:
     """Put the day of an instant on record, for an operator who says that it is right."""
-    made = Confirmed.at_instant(now)
+    made = ConfirmedDay.at_instant(now)
 
     def decide() -> tuple[Sequence[Record], None]:
         return [
@@ -80,11 +80,11 @@ def confirm(store: Store, now: datetime, who: str) -> Confirmed:
             audit_log.entry(store, now, who, "confirm clock", str(made.day)),
         ], None
 
-    change(store, decide)
+    update_records(store, decide)
     return made
 
 
-class Retention:
+class RetentionGuard:
     """The retention of one process: one thread looks and runs, any thread may read."""
 
     def __init__(self, store: Store, guard: ClockGuard, clock: Clock) -> None:
@@ -92,13 +92,13 @@ class Retention:
         self._store = store
         self._guard = guard
         self._clock = clock
-        self._found: Confirmed | None = None
+        self._found: ConfirmedDay | None = None
         self._looked = False
 
     @property
     def waiting(self) -> bool:
         """Whether it waits for this host's day to be confirmed."""
-        return self._looked and waits(self._found, utc_day(self._clock()))
+        return self._looked and needs_confirmation(self._found, utc_day(self._clock()))
 
     def sure(self, day: date) -> date:
         """Return the latest day that may be judged by: this one, unless it is to be confirmed."""
@@ -111,12 +111,12 @@ class Retention:
         """
         reading = self._guard.look()
         with suppress(StoreError):
-            self._found, self._looked = confirmed(self._store), True
+            self._found, self._looked = read_confirmed_day(self._store), True
             day = utc_day(self._clock())
-            new = self._found is None and not any(map(self._store.fresh, series))
+            new = self._found is None and not any(map(self._store.new_pseudonyms, series))
             long_enough = self._guard.sound_seconds >= CONFIRMING_SECONDS
             if reading.state is ClockState.AGREES and (
-                new or (long_enough and waits(self._found, day))
+                new or (long_enough and needs_confirmation(self._found, day))
             ):
                 self._keep()
 
@@ -128,9 +128,9 @@ class Retention:
             return 0
         if self._found is None or self._found.day != utc_day(self._clock()):
             self._keep()  # also an earlier day: later ones have to be confirmed again
-        return tend(self._store, series, self._clock())
+        return collect_garbage(self._store, series, self._clock())
 
     def _keep(self) -> None:
-        made = Confirmed.at_instant(self._clock())
-        change(self._store, lambda: ([made.record()], None))
+        made = ConfirmedDay.at_instant(self._clock())
+        update_records(self._store, lambda: ([made.record()], None))
         self._found = made

@@ -14,7 +14,7 @@ from ..series.series import RECOVERABLE, Series, utc_day
 from ..store import Store
 
 
-def tend(store: Store, series: Iterable[Series], now: datetime) -> int:
+def collect_garbage(store: Store, series: Iterable[Series], now: datetime) -> int:
     """Drop what is over at an instant, sweep what was dropped before; return the epochs dropped.
 
     What fails in one series, or in one shard of it, is raised once all others had their turn.
@@ -35,9 +35,9 @@ def _tend(store: Store, series: Series, now: datetime) -> int:
     if not over:
         return 0
     try:
-        return store.drop(series, over, _midnight(series.due(over - 1)), now)
+        return store.mark_dropped(series, over, _midnight(series.due(over - 1)), now)
     finally:
-        store.sweep(series, RECOVERABLE, now)
+        store.delete_dropped(series, RECOVERABLE, now)
 
 
 def epochs_over(series: Series, day: date) -> int:

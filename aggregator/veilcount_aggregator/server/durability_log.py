@@ -11,7 +11,7 @@ import logging
 from contextlib import suppress
 
 from ..errors import StoreError
-from ..store import CommitMode, Durability, Store
+from ..store import Durability, DurabilityState, Store
 from ..structured_logging import say
 
 EVENT = "durability"
@@ -39,7 +39,7 @@ class DurabilityLog:
             if each not in known:
                 level = logging.ERROR if each.blocks else logging.WARNING
                 say(EVENT, level, why=str(each))
-        if self._last is None and found.durable is not CommitMode.YES and not found.blocking:
+        if self._last is None and found.durable is not DurabilityState.YES and not found.blocking:
             say(EVENT, logging.WARNING, why=f"not durable: {found.why}")
         elif known and not found.weaknesses:
             say(EVENT, why=f"as it should be again: {found.why}")

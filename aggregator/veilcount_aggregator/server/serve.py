@@ -40,8 +40,8 @@ from ..catalog.definitions import read_source
 from ..errors import StoreError, StoreUnavailable
 from ..service import Aggregator
 from ..settings import Settings
-from ..store import CommitMode
-from ..store.url_redaction import shown
+from ..store import DurabilityState
+from ..store.url_redaction import redact_url
 from ..structured_logging import say, set_up
 from .analysis_process.forwarding import Forwarder
 from .analysis_process.supervisor import AnalysisProcess
@@ -64,7 +64,11 @@ RESPAWN_SECONDS = 1.0
 MOST_IN_A_ROW = 10
 
 UNAVAILABLE = "UNAVAILABLE: it is opened when it answers"
-_DURABLE = {CommitMode.YES: "durable", CommitMode.NO: "NOT durable", CommitMode.UNKNOWN: "durable?"}
+_DURABLE = {
+    DurabilityState.YES: "durable",
+    DurabilityState.NO: "NOT durable",
+    DurabilityState.UNKNOWN: "durable?",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,9 @@ def prepare(settings: Settings, bind: ListenAddress) -> StartupSummary:
         for file in settings.collections:
             read_source(file)
         say("store unavailable", logging.WARNING, why=str(error))
-        return StartupSummary(bind, shown(settings.store), UNAVAILABLE, settings.workers, "unknown")
+        return StartupSummary(
+            bind, redact_url(settings.store), UNAVAILABLE, settings.workers, "unknown"
+        )
 
 
 def _opened(settings: Settings, bind: ListenAddress) -> StartupSummary:
@@ -120,8 +126,10 @@ def _opened(settings: Settings, bind: ListenAddress) -> StartupSummary:
         with suppress(StoreUnavailable):  # its figures wait in no memory: nothing was served yet
             aggregator.close()
     durable = _DURABLE[health.durable] + (f": {health.why}" if health.why else "")
-    fenced = " FENCED" if health.fenced else ""
-    return StartupSummary(bind, shown(settings.store) + fenced, durable, settings.workers, intake)
+    fenced = " FENCED" if health.read_only else ""
+    return StartupSummary(
+        bind, redact_url(settings.store) + fenced, durable, settings.workers, intake
+    )
 
 
 #: what the server itself says goes where our own lines go, without its words

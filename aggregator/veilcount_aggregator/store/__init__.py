@@ -12,9 +12,9 @@ from .interface import VERDICT as VERDICT
 from .interface import VERDICTS as VERDICTS
 from .interface import Cell as Cell
 from .interface import Codes as Codes
-from .interface import CommitMode as CommitMode
 from .interface import Counters as Counters
 from .interface import Durability as Durability
+from .interface import DurabilityState as DurabilityState
 from .interface import Quota as Quota
 from .interface import Record as Record
 from .interface import Records as Records

@@ -21,20 +21,20 @@ from urllib.parse import urlsplit
 
 from ..errors import SettingsError, StoreUnfit
 from .factory import open_store
-from .migrate import copy
-from .restore_lock import lock
+from .migrate import copy_store
+from .restore_lock import lock_releases
 from .spool import read_spool, write_spool
 from .sqlite import SqliteStore
 from .sqlite.database import SqliteDatabase
-from .sqlite.error_mapping import fault
+from .sqlite.error_mapping import store_error
 from .sqlite.merge import merge
 from .sqlite.records import fence
 from .sqlite.schema import APPLICATION
 from .sqlite.transfer import absorb
 from .sqlite.url import SqliteUrl
 from .sqlite.wal_guard import remove_links
-from .target_lock import exclusive
-from .url_redaction import shown
+from .target_lock import exclusive_file
+from .url_redaction import redact_url
 
 WHY = "restored from a backup: enter again what was released since, from the release journal"
 
@@ -89,7 +89,7 @@ def _write_shards(url: str, part: Path) -> None:
                     merge(database, read_spool(spool))
         with file.writing() as database:
             absorb(database, source.record_pieces())
-            fence(database, on=source.health().fenced)
+            fence(database, on=source.health().read_only)
     _finish(part, url)
 
 
@@ -109,10 +109,10 @@ def _restore_to_redis(backed_up: Path, url: str) -> None:
         made = f"sqlite:///{Path(folder).absolute()}/restored.db"
         restore(backed_up, made)
         with closing(open_store(made)) as source, closing(open_store(url, make=True)) as target:
-            fenced = source.health().fenced
-            source.fence(on=False)
-            copy(source, target, where=shown(url))
-            target.fence(on=fenced)
+            fenced = source.health().read_only
+            source.set_read_only(on=False)
+            copy_store(source, target, where=redact_url(url))
+            target.set_read_only(on=fenced)
 
 
 @contextmanager
@@ -120,9 +120,9 @@ def _exclusive(target: Path, field: str) -> Iterator[None]:
     """Make a file alone; a folder that is missing or full is the disk's fault, as everywhere."""
     with ExitStack() as stack:
         try:
-            stack.enter_context(exclusive(target, field))
+            stack.enter_context(exclusive_file(target, field))
         except OSError as error:
-            raise fault(error, target) from error
+            raise store_error(error, target) from error
         yield
 
 
@@ -138,7 +138,7 @@ def _beside(to: Path) -> Iterator[Path]:
         part.replace(to)
         _settle(to.parent)
     except (OSError, sqlite3.Error) as error:
-        raise fault(error, part) from error
+        raise store_error(error, part) from error
     finally:
         for left in (part, part.with_name(f"{part.name}-lock")):
             left.unlink(missing_ok=True)
@@ -158,10 +158,10 @@ def _lock(part: Path) -> None:
     file = SqliteDatabase(SqliteUrl(part))
     file.open(make=False)
     store = SqliteStore(file)
-    fenced = store.health().fenced
-    store.fence(on=False)
-    lock(store, WHY)
-    store.fence(on=fenced)
+    fenced = store.health().read_only
+    store.set_read_only(on=False)
+    lock_releases(store, WHY)
+    store.set_read_only(on=fenced)
     store.close()
 
 

@@ -15,7 +15,7 @@ from .memory_limit import MemoryLimits
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class CoalescedReports:
     """The reports of one series and one set of limits in a group, in the group's order."""
 
     spends: SeriesReports
@@ -30,19 +30,24 @@ class Joined:
             first += size
 
 
-def join(group: Sequence[SeriesReports]) -> list[Joined]:
+def coalesce(group: Sequence[SeriesReports]) -> list[CoalescedReports]:
     """Return a group with one member a series."""
     members: dict[tuple[str, int, Quota | None, MemoryLimits], list[int]] = {}
     for place, spends in enumerate(group):
-        limits = (spends.series.fingerprint, spends.room, spends.quota, spends.memory)
+        limits = (
+            spends.series.fingerprint,
+            spends.new_pseudonym_limit,
+            spends.quota,
+            spends.memory,
+        )
         members.setdefault(limits, []).append(place)
     return [
-        Joined(concatenated([group[place] for place in places]), places)
+        CoalescedReports(concatenate_reports([group[place] for place in places]), places)
         for places in members.values()
     ]
 
 
-def concatenated(group: Sequence[SeriesReports]) -> SeriesReports:
+def concatenate_reports(group: Sequence[SeriesReports]) -> SeriesReports:
     """Return the reports of some members, all of one series, as one, under the first's limits."""
     if len(group) == 1:
         return group[0]
@@ -54,5 +59,5 @@ def concatenated(group: Sequence[SeriesReports]) -> SeriesReports:
         segments=np.concatenate([spends.segments for spends in group]),
         slots=np.concatenate([spends.slots for spends in group]),
         messages=np.concatenate([spends.messages for spends in group]),
-        otherwise=np.concatenate([spends.otherwise for spends in group]),
+        default_verdicts=np.concatenate([spends.default_verdicts for spends in group]),
     )

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..errors import StoreError, StoreUnavailable
 from .interface import Record, Store
-from .records import change
+from .records import update_records
 from .target_lock import this_process
 
 BEAT_SECONDS = 2.0
@@ -28,7 +28,7 @@ SILENT_SECONDS = 10.0
 LOOK_SECONDS = 0.1
 
 
-class Lease:
+class CopyLease:
     """One process's right to copy into one store."""
 
     def __init__(self, store: Store, kind: str, key: str) -> None:
@@ -59,7 +59,7 @@ class Lease:
             self._refuse_if_lost()
             return decide(), None
 
-        change(self._store, decide_if_held)
+        update_records(self._store, decide_if_held)
 
     def _acquire(self) -> None:
         found = self._kept()
@@ -72,7 +72,7 @@ class Lease:
             self._refuse_if_changed(found)
             return [self._record()], None
 
-        change(self._store, decide)
+        update_records(self._store, decide)
 
     def _refuse_if_changed(self, found: bytes | None) -> None:
         now = self._kept()

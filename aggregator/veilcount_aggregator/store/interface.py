@@ -63,7 +63,7 @@ VERDICTS = (*Verdict, Verdict.FULL, Verdict.FULL)
 CODES = {verdict: np.uint8(code) for code, verdict in enumerate(Verdict)}
 COUNTED = CODES[Verdict.COUNTED]
 #: `full` by the quota of an hour, not by the period's limit
-DEFERRED = np.uint8(len(Verdict))
+HOURLY_FULL = np.uint8(len(Verdict))
 #: `full` by a limit on the memory of counters
 MEMORY_FULL = np.uint8(len(Verdict) + 1)
 
@@ -94,8 +94,8 @@ class SeriesReports:
     segments: Numbers
     slots: Numbers
     messages: Bytes  # (n, width)
-    otherwise: Codes  # the verdict if the slot is free; COUNTED: count it
-    room: int  # how many new rows each period may bring
+    default_verdicts: Codes  # the verdict if the slot is free; COUNTED: count it
+    new_pseudonym_limit: int  # how many new rows each period may bring
     quota: Quota | None = None  # None: as many in an hour as there is room for
     memory: MemoryLimits = DEFAULT_LIMITS  # bytes that counters may take
 
@@ -121,10 +121,10 @@ VERDICT = "verdict"
 LIMITED = "limited"
 BY_HOUR = "hour"
 BY_MEMORY = "memory"
-_LIMITS = {int(DEFERRED): BY_HOUR, int(MEMORY_FULL): BY_MEMORY}
+_LIMITS = {int(HOURLY_FULL): BY_HOUR, int(MEMORY_FULL): BY_MEMORY}
 
 
-def refusal_notes(
+def refusal_counts(
     fingerprint: str, period: int, code: int, times: int
 ) -> dict[ServiceCounter, int]:
     """Return what is noted of some reports that were not counted."""
@@ -140,7 +140,7 @@ class Cell(NamedTuple):
     segment: int
 
 
-class CommitMode(StrEnum):
+class DurabilityState(StrEnum):
     """Whether an acknowledgement outlives a power cut."""
 
     YES = "yes"
@@ -167,7 +167,7 @@ class Weakness:
 class Durability:
     """Whether acknowledgements outlive a power cut, and what is in the way."""
 
-    durable: CommitMode
+    durable: DurabilityState
     why: str
     weaknesses: tuple[Weakness, ...] = ()
     blocked: bool = False  # at every server something blocks: no report is taken
@@ -183,9 +183,9 @@ class StoreHealth:
     """What an operator wants to know of a store."""
 
     engine: str
-    durable: CommitMode
+    durable: DurabilityState
     why: str
-    fenced: bool
+    read_only: bool
     serving: int = 1  # shards that take reports now
     shards: int = 1
     weaknesses: tuple[Weakness, ...] = ()
@@ -250,7 +250,7 @@ class Store(Protocol):
         StoreUnavailable: the lane is known to be away, so that nobody need wait in it.
         """
 
-    def forget(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
+    def close_row(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         """Close a row wherever it stands in these epochs: what it spent is gone, no slot is free.
 
         Say whether there was any.
@@ -258,48 +258,48 @@ class Store(Protocol):
 
     # -- retention -----------------------------------------------------------------------------
 
-    def times(self) -> list[datetime]:
+    def server_times(self) -> list[datetime]:
         """Return the time of each server of the store that answers.
 
         Empty: the store has no clock of its own, and goes by its caller's (`now` below).
         """
 
-    def drop(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:
+    def mark_dropped(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:
         """Mark the first so many epochs as dropped: what comes for them is stale.
 
         Raise `NotDue` before the instant `due`. Return how many were not marked before.
         """
 
-    def sweep(self, series: Series, kept: timedelta, now: datetime) -> None:
+    def delete_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:
         """Delete the rows of the epochs that were dropped at least so long ago, for good.
 
         Their counters are final: an engine stores them in the form that is read fastest.
         """
 
-    def restore_epochs(self, series: Series) -> int:
+    def restore_dropped(self, series: Series) -> int:
         """Take back the drop of all epochs whose rows are still there; return how many they are."""
 
     # -- what the analyst reads ----------------------------------------------------------------
 
-    def sizes(self, series: Series) -> dict[Cell, int]:
+    def report_counts(self, series: Series) -> dict[Cell, int]:
         """Return how many reports each tally holds; cells without any are left out."""
 
     def counters(self, series: Series, cells: Sequence[Cell]) -> Counters:
         """Return the sum of the tallies of these cells."""
 
-    def spread(self, series: Series) -> dict[int, Counters]:
+    def spend_histograms(self, series: Series) -> dict[int, Counters]:
         """Return per epoch how many rows have spent j slots, for j = 1 .. `Series.most`.
 
         Kept after its epoch drops. Place j - 1 holds the rows with j spent slots.
         """
 
-    def fresh(self, series: Series) -> dict[int, int]:
+    def new_pseudonyms(self, series: Series) -> dict[int, int]:
         """Return how many new rows each period has brought."""
 
-    def noted(self) -> dict[ServiceCounter, int]:
+    def service_counts(self) -> dict[ServiceCounter, int]:
         """Return everything that was ever noted."""
 
-    def memory(self) -> MemoryUse:
+    def memory_use(self) -> MemoryUse:
         """Return how many bytes the counters take, by the account that commits are held to."""
 
     # -- the shelf -----------------------------------------------------------------------------
@@ -325,7 +325,7 @@ class Store(Protocol):
         Readers compare these to re-read only the kinds that changed.
         """
 
-    def change(self, generation: int, records: Sequence[Record]) -> bool:
+    def change_records(self, generation: int, records: Sequence[Record]) -> bool:
         """Write (or, where the value is None, remove) all records if nobody else changed the shelf
         since this generation; say whether it was done. Durable, and the generation grows by one.
         """
@@ -345,13 +345,13 @@ class Store(Protocol):
 
     # -- moving, and the operator --------------------------------------------------------------
 
-    def fence(self, *, on: bool) -> None:
+    def set_read_only(self, *, on: bool) -> None:
         """Refuse (or take) whatever would change something from now on, in every process."""
 
-    def pieces(self) -> Iterator[TransferPiece]:
+    def export_pieces(self) -> Iterator[TransferPiece]:
         """Return everything, in one order, for another store; meant for a fenced one."""
 
-    def absorb(self, pieces: Sequence[TransferPiece]) -> None:
+    def import_pieces(self, pieces: Sequence[TransferPiece]) -> None:
         """Take over pieces of another store, in place of what stands there under their names.
 
         Records are changes of the shelf: the generation grows.
@@ -370,7 +370,7 @@ class Store(Protocol):
     def shards(self) -> Sequence[ShardHealth]:
         """Return how each part is, also of those that are away."""
 
-    def answering(self) -> tuple[Store, bool]:
+    def reachable_part(self) -> tuple[Store, bool]:
         """Return a view that reads from the shards that answer now, and whether these are all.
 
         For figures of the service. An estimate from some of the shards would be a wrong estimate.

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 
 from ..errors import StoreReadOnly, StoreUnfit
-from .copy_lease import Lease
+from .copy_lease import CopyLease
 from .interface import Record, Store, TransferPiece
-from .records import change
-from .transfer_format import digest, name
+from .records import update_records
+from .transfer_format import content_digest, join_key
 
 KIND = "copy"
 TO, FROM, RUN = "to", "from", "run"
@@ -29,7 +29,7 @@ STEP_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class OutgoingCopy:
     """What the source knows of its copy."""
 
     ticket: str
@@ -37,7 +37,7 @@ class Leaving:
 
 
 @dataclass(frozen=True, slots=True)
-class Arriving:
+class IncomingCopy:
     """What the target knows of it."""
 
     ticket: str
@@ -46,38 +46,40 @@ class Arriving:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CopyProgress:
     """How far a copy has come."""
 
     pieces: int
     bytes: int
 
 
-def copy(
+def copy_store(
     source: Store,
     target: Store,
     *,
     where: str,
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[CopyProgress], None] = lambda _: None,
 ) -> str:
     """Copy a store into a new one, or go on with it; return the digest that both have.
 
     `where` is the target's name for people: the source keeps it, and it carries no password.
     """
     _begun(source, target, where)  # before anything is written to what may be another store
-    lease = Lease(target, KIND, RUN)
+    lease = CopyLease(target, KIND, RUN)
     with lease.held():
         known, kept = _begun(source, target, where)
         arriving = known or _arrive(lease, kept or _leave(source, where))
         _carry(source, target, lease, arriving, progress)
-        found = digest(_carried(source))
-        if found != digest(_carried(target)):
+        found = content_digest(_carried(source))
+        if found != content_digest(_carried(target)):
             raise StoreUnfit("the copy differs from its source: begin again with an empty target")
         _keep(lease, replace(arriving, done=True))
     return found
 
 
-def _begun(source: Store, target: Store, where: str) -> tuple[Arriving | None, Leaving | None]:
+def _begun(
+    source: Store, target: Store, where: str
+) -> tuple[IncomingCopy | None, OutgoingCopy | None]:
     """Return what both sides know of this copy; refuse one that cannot be begun or gone on with."""
     known, kept = _arriving(target), _fenced_for(source)
     if known is None:
@@ -87,18 +89,18 @@ def _begun(source: Store, target: Store, where: str) -> tuple[Arriving | None, L
     return known, kept
 
 
-def leaving(source: Store) -> Leaving | None:
+def outgoing_copy(source: Store) -> OutgoingCopy | None:
     """Return where a store was copied to, or is being copied to; None: nowhere."""
     kept = source.records(KIND).get(TO)
-    return None if kept is None else Leaving(**json.loads(kept))
+    return None if kept is None else OutgoingCopy(**json.loads(kept))
 
 
-def _arriving(target: Store) -> Arriving | None:
+def _arriving(target: Store) -> IncomingCopy | None:
     kept = target.records(KIND).get(FROM)
-    return None if kept is None else Arriving(**json.loads(kept))
+    return None if kept is None else IncomingCopy(**json.loads(kept))
 
 
-def _known(target: Store) -> Arriving:
+def _known(target: Store) -> IncomingCopy:
     known = _arriving(target)
     if known is None:
         raise StoreUnfit(
@@ -107,17 +109,17 @@ def _known(target: Store) -> Arriving:
     return known
 
 
-def _fenced_for(source: Store) -> Leaving | None:
+def _fenced_for(source: Store) -> OutgoingCopy | None:
     """Return the copy that a source is fenced for; None: it is open."""
-    if not source.health().fenced:
+    if not source.health().read_only:
         return None
-    kept = leaving(source)
+    kept = outgoing_copy(source)
     if kept is None:
         raise StoreReadOnly("the source is fenced, by no copy: lift the fence first")
     return kept
 
 
-def _refuse_other(target: Store, kept: Leaving | None, where: str) -> None:
+def _refuse_other(target: Store, kept: OutgoingCopy | None, where: str) -> None:
     """Refuse what would begin a copy in the wrong place."""
     if next(_carried(target), None) is not None:
         raise StoreUnfit("the target is not empty, and no part of this copy: give a new store")
@@ -127,7 +129,7 @@ def _refuse_other(target: Store, kept: Leaving | None, where: str) -> None:
         )
 
 
-def _refuse_again(known: Arriving, kept: Leaving | None) -> None:
+def _refuse_again(known: IncomingCopy, kept: OutgoingCopy | None) -> None:
     """Refuse what would go on with another copy."""
     if kept is None or known.ticket != kept.ticket:
         raise StoreUnfit(
@@ -137,22 +139,22 @@ def _refuse_again(known: Arriving, kept: Leaving | None) -> None:
         raise StoreUnfit("the copy is whole already, and the target may have taken reports since")
 
 
-def _leave(source: Store, where: str) -> Leaving:
+def _leave(source: Store, where: str) -> OutgoingCopy:
     """Fence a source for a copy, unless another copy of it has begun meanwhile."""
-    made, seen = Leaving(secrets.token_hex(16), where), leaving(source)
+    made, seen = OutgoingCopy(secrets.token_hex(16), where), outgoing_copy(source)
 
     def decide() -> tuple[list[Record], None]:
-        if leaving(source) != seen or source.health().fenced:
+        if outgoing_copy(source) != seen or source.health().read_only:
             raise StoreReadOnly("another copy of the source has just begun: wait for it")
         return [Record(KIND, TO, json.dumps(asdict(made)).encode())], None
 
-    change(source, decide)
-    source.fence(on=True)
+    update_records(source, decide)
+    source.set_read_only(on=True)
     return made
 
 
-def _arrive(lease: Lease, leaving: Leaving) -> Arriving:
-    made = Arriving(leaving.ticket)
+def _arrive(lease: CopyLease, outgoing: OutgoingCopy) -> IncomingCopy:
+    made = IncomingCopy(outgoing.ticket)
     _keep(lease, made)
     return made
 
@@ -160,24 +162,24 @@ def _arrive(lease: Lease, leaving: Leaving) -> Arriving:
 def _carry(
     source: Store,
     target: Store,
-    lease: Lease,
-    arriving: Arriving,
-    progress: Callable[[Progress], None],
+    lease: CopyLease,
+    arriving: IncomingCopy,
+    progress: Callable[[CopyProgress], None],
 ) -> None:
     """Carry what is not there yet, a step at a time; a step that is done twice changes nothing."""
-    moved = Progress(0, 0)
+    moved = CopyProgress(0, 0)
     for step in _steps(_carried(source)):
-        moved = Progress(moved.pieces + len(step), moved.bytes + _size(step))
+        moved = CopyProgress(moved.pieces + len(step), moved.bytes + _size(step))
         if moved.pieces > arriving.pieces:
-            target.absorb(step)
+            target.import_pieces(step)
             _keep(lease, replace(arriving, pieces=moved.pieces))
         progress(moved)
 
 
 def _carried(store: Store) -> Iterator[TransferPiece]:
     """Return all pieces but those that are about the copy itself."""
-    own = {("record", name(KIND, key)) for key in (TO, FROM, RUN)}
-    return (piece for piece in store.pieces() if (piece.kind, piece.key) not in own)
+    own = {("record", join_key(KIND, key)) for key in (TO, FROM, RUN)}
+    return (piece for piece in store.export_pieces() if (piece.kind, piece.key) not in own)
 
 
 def _steps(pieces: Iterator[TransferPiece]) -> Iterator[list[TransferPiece]]:
@@ -197,6 +199,6 @@ def _size(step: list[TransferPiece]) -> int:
     return sum(len(piece.body) for piece in step)
 
 
-def _keep(lease: Lease, what: Arriving) -> None:
+def _keep(lease: CopyLease, what: IncomingCopy) -> None:
     value = json.dumps(asdict(what)).encode()
     lease.change(lambda: [Record(KIND, FROM, value)])

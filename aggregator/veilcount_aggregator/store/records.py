@@ -17,7 +17,7 @@ TRIES = 50
 Told = TypeVar("Told")
 
 
-def change(store: Store, decide: Callable[[], tuple[Sequence[Record], Told]]) -> Told:
+def update_records(store: Store, decide: Callable[[], tuple[Sequence[Record], Told]]) -> Told:
     """Write what `decide` returns, and return what it tells; asked again if somebody was faster.
 
     It reads the shelf itself, after the generation was read: what it saw is what is changed.
@@ -25,6 +25,6 @@ def change(store: Store, decide: Callable[[], tuple[Sequence[Record], Told]]) ->
     for _ in range(TRIES):
         generation = store.generation()
         records, told = decide()
-        if not records or store.change(generation, records):
+        if not records or store.change_records(generation, records):
             return told
     raise StoreUnavailable("the shelf: too many writers at once; ask again")

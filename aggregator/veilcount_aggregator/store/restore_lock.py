@@ -7,23 +7,23 @@ a restored store carries a lock, until that spend is entered again from the rele
 from __future__ import annotations
 
 from .interface import Record, Store
-from .records import change
+from .records import update_records
 
 KIND = "lock"
 RELEASES = "releases"
 
 
-def locked(store: Store) -> str | None:
+def release_lock_reason(store: Store) -> str | None:
     """Return why releases wait, or None: they do not."""
     why = store.records(KIND).get(RELEASES)
     return None if why is None else why.decode()
 
 
-def lock(store: Store, why: str) -> None:
+def lock_releases(store: Store, why: str) -> None:
     """Have releases wait."""
-    change(store, lambda: ([Record(KIND, RELEASES, why.encode())], None))
+    update_records(store, lambda: ([Record(KIND, RELEASES, why.encode())], None))
 
 
-def unlock(store: Store) -> None:
+def unlock_releases(store: Store) -> None:
     """Let releases go on."""
-    change(store, lambda: ([Record(KIND, RELEASES, None)], None))
+    update_records(store, lambda: ([Record(KIND, RELEASES, None)], None))

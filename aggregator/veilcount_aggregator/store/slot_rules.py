@@ -19,7 +19,7 @@ from ..series.series import Series
 from .interface import (
     CODES,
     COUNTED,
-    DEFERRED,
+    HOURLY_FULL,
     MEMORY_FULL,
     ROW_BYTES,
     Bytes,
@@ -36,7 +36,7 @@ _FULL = int(CODES[Verdict.FULL])
 _MEMORY_FULL = int(MEMORY_FULL)
 _OVER_BUDGET = int(CODES[Verdict.OVER_BUDGET])
 _COUNTED = int(COUNTED)
-_DEFERRED = int(DEFERRED)
+_DEFERRED = int(HOURLY_FULL)
 
 #: an epoch and the first bytes of a pseudonym
 Row = tuple[int, bytes]
@@ -47,7 +47,7 @@ _Report = tuple[Row, int, int, int, int]
 
 
 @dataclass(slots=True)
-class Page:
+class SeriesState:
     """One series as a group finds it, and as it leaves it."""
 
     series: Series
@@ -69,7 +69,7 @@ class Page:
         self.most = self.series.most
 
 
-def judge(page: Page, spends: SeriesReports, rows: Sequence[Row]) -> Codes:
+def assign_verdicts(page: SeriesState, spends: SeriesReports, rows: Sequence[Row]) -> Codes:
     """Return the verdict of each report, in order, and turn the page."""
     verdicts: list[int] = []
     places: dict[tuple[int, int], list[int]] = {}
@@ -87,13 +87,13 @@ def judge(page: Page, spends: SeriesReports, rows: Sequence[Row]) -> Codes:
     return np.array(verdicts, np.uint8)
 
 
-def rows_of(spends: SeriesReports) -> list[Row]:
+def row_keys(spends: SeriesReports) -> list[Row]:
     """Return the row of each report."""
     names = np.ascontiguousarray(spends.rows).view(f"V{ROW_BYTES}").ravel().tolist()
     return list(zip(spends.epochs.tolist(), names, strict=True))
 
 
-def moved(page: Page, epoch: int) -> dict[int, int]:
+def histogram_change(page: SeriesState, epoch: int) -> dict[int, int]:
     """Return by how much each number of spent slots has gained or lost rows in an epoch."""
     change: Counter[int] = Counter()
     for (of, had), rows in page.steps.items():
@@ -105,11 +105,11 @@ def moved(page: Page, epoch: int) -> dict[int, int]:
 
 
 def _reports(spends: SeriesReports, rows: Sequence[Row]) -> Iterator[_Report]:
-    columns = (spends.periods, spends.segments, spends.slots, spends.otherwise)
+    columns = (spends.periods, spends.segments, spends.slots, spends.default_verdicts)
     return zip(rows, *(column.tolist() for column in columns), strict=True)
 
 
-def _verdict(page: Page, spends: SeriesReports, report: _Report) -> int:
+def _verdict(page: SeriesState, spends: SeriesReports, report: _Report) -> int:
     """The contract's table, line by line. A closed row has all slots spent."""
     row, period, segment, slot, otherwise = report
     if row[0] < page.dropped:
@@ -126,9 +126,9 @@ def _verdict(page: Page, spends: SeriesReports, report: _Report) -> int:
     return _COUNTED if page.fits(Cell(period, segment), spends.memory) else _MEMORY_FULL
 
 
-def _limited(page: Page, spends: SeriesReports, period: int) -> int:
+def _limited(page: SeriesState, spends: SeriesReports, period: int) -> int:
     """Return what the limits say of a new row: of its period, and of its hour and source."""
-    if page.fresh[period] >= spends.room:
+    if page.fresh[period] >= spends.new_pseudonym_limit:
         return _FULL
     quota = spends.quota
     if quota is not None and page.hourly[quota] >= quota.limit:
@@ -136,7 +136,7 @@ def _limited(page: Page, spends: SeriesReports, period: int) -> int:
     return _COUNTED
 
 
-def _spend(page: Page, quota: Quota | None, report: _Report) -> None:
+def _spend(page: SeriesState, quota: Quota | None, report: _Report) -> None:
     row, period, _, slot, _ = report
     had = page.spent[row]
     page.spent[row] = had | 1 << slot

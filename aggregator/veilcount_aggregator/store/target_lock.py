@@ -19,7 +19,7 @@ from ..errors import SettingsError
 
 
 @contextmanager
-def exclusive(target: Path, field: str) -> Iterator[None]:
+def exclusive_file(target: Path, field: str) -> Iterator[None]:
     """Make a file alone, or raise who is making it."""
     path = target.with_name(f".{target.name}.lock")
     descriptor = _acquire(path)

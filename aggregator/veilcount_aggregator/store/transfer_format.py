@@ -28,28 +28,28 @@ from .interface import Counters, TransferPiece
 KINDS = ("record", "dropped", "fresh", "note", "spread", "tally", "rows")
 
 
-def numbers(values: Iterable[int] | NDArray[np.int64]) -> bytes:
+def encode_numbers(values: Iterable[int] | NDArray[np.int64]) -> bytes:
     """Return numbers as a body."""
     given = values if isinstance(values, np.ndarray) else np.fromiter(values, np.int64)
     return given.astype("<i8").tobytes()
 
 
-def parse(body: bytes) -> Counters:
+def decode_numbers(body: bytes) -> Counters:
     """Return the numbers of a body."""
     return np.frombuffer(body, "<i8").astype(np.int64)
 
 
-def name(*parts: str | int) -> str:
+def join_key(*parts: str | int) -> str:
     """Return a key."""
     return "/".join(map(str, parts))
 
 
-def width(slots: int) -> int:
+def bitmap_bytes(slots: int) -> int:
     """Return how many bytes a bitmap of so many slots has."""
     return -(-slots // 8)
 
 
-def digest(pieces: Iterable[TransferPiece]) -> str:
+def content_digest(pieces: Iterable[TransferPiece]) -> str:
     """Return one name for the content of all pieces, in whatever order they come."""
     total = 0
     for piece in pieces:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 _QUERIED = re.compile(r"(?<=password=)[^&#]*", re.IGNORECASE)
 
 
-def shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """Return a URL with stars for its password."""
     password = urlsplit(url).password
     bare = url.replace(f":{password}@", ":***@", 1) if password else url

@@ -18,7 +18,7 @@ from flask import Flask
 from veilcount_aggregator.auth.api_keys import Role, create
 from veilcount_aggregator.catalog.definitions import DefinitionSource, push
 from veilcount_aggregator.errors import StoreError
-from veilcount_aggregator.retention.sweep import tend
+from veilcount_aggregator.retention.sweep import collect_garbage
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.server.app import create_app
 from veilcount_aggregator.service import Aggregator
@@ -193,11 +193,11 @@ class World:
     def drop_what_is_over(self) -> int:
         """Drop by the calendar, as a worker does whose clock is trusted; return how many epochs."""
         series = self.aggregator.known().catalogue.series.values()
-        return tend(self.aggregator.store, series, self.clocks.now)
+        return collect_garbage(self.aggregator.store, series, self.clocks.now)
 
     def counted(self, name: str) -> int:
         """Return how many reports the newest series of a collection holds."""
-        return sum(self.aggregator.store.sizes(self.series(name)).values())
+        return sum(self.aggregator.store.report_counts(self.series(name)).values())
 
 
 @dataclass

@@ -63,7 +63,7 @@ def assert_sound(deployed: World, told: Counter[str], bodies: int) -> None:
     for name in NAMES:
         series = deployed.series(name)
         store = deployed.aggregator.store
-        sums = int(store.counters(series, list(store.sizes(series))).sum())
+        sums = int(store.counters(series, list(store.report_counts(series))).sum())
         weight = getattr(series.collection.mechanism, "w", 1)
         assert sums == held[name] * weight
         counters += held[name]

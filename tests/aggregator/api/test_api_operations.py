@@ -18,7 +18,7 @@ from veilcount_aggregator.api.health import Probe
 from veilcount_aggregator.api.openapi import DOORS
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
-from veilcount_aggregator.store import CommitMode, StoreHealth
+from veilcount_aggregator.store import DurabilityState, StoreHealth
 from veilcount_shared.report import Batch
 
 # -- health ----------------------------------------------------------------------------------------
@@ -26,7 +26,7 @@ from veilcount_shared.report import Batch
 
 def test_a_worker_that_answers_is_alive(deployed: World) -> None:
     """Whatever the store does."""
-    deployed.aggregator.store.fence(on=True)
+    deployed.aggregator.store.set_read_only(on=True)
 
     assert deployed.ask("GET", "/healthz").json == {"status": "ok"}
 
@@ -42,7 +42,7 @@ def test_a_worker_is_ready_while_its_store_is(tmp_path: Path) -> None:
 
 def test_a_fenced_store_is_not_ready(deployed: World) -> None:
     """Its reports belong elsewhere."""
-    deployed.aggregator.store.fence(on=True)
+    deployed.aggregator.store.set_read_only(on=True)
     answer = deployed.ask("GET", "/readyz")
 
     assert (answer.status, answer.json["ready"]) == (503, False)
@@ -62,7 +62,7 @@ class Hanging:
         if self._error is not None:
             raise self._error
         self.told.wait(20)
-        return StoreHealth("hanging", CommitMode.YES, "", fenced=False)
+        return StoreHealth("hanging", DurabilityState.YES, "", read_only=False)
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("redis://secret@host"), StoreUnfit("/path")])
@@ -87,7 +87,7 @@ def test_a_store_that_hangs_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch
     assert not any(each.ready for each in said)
     assert took < 1.5
     assert store.asked == 1
-    assert probe.ask().durable is CommitMode.YES
+    assert probe.ask().durable is DurabilityState.YES
 
 
 # -- metrics ---------------------------------------------------------------------------------------

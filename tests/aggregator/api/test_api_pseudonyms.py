@@ -107,7 +107,7 @@ def test_a_fenced_store_closes_no_row(deployed: World) -> None:
     """The device keeps its wish."""
     report = deployed.report("theme")
     deployed.verdicts(report)
-    deployed.aggregator.store.fence(on=True)
+    deployed.aggregator.store.set_read_only(on=True)
 
     assert deployed.ask("DELETE", path(report)).status == 503
 

@@ -20,7 +20,7 @@ from veilcount_aggregator.api.problems import problem_of
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.errors import JournalMissing
 from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
-from veilcount_aggregator.retention.retention_guard import confirm
+from veilcount_aggregator.retention.retention_guard import confirm_day
 
 ALPHA = 1e-9  # OpenDP's noise is the system's: the chance that a run fails by chance alone
 OVER = datetime(2027, 1, 1, tzinfo=UTC)
@@ -87,12 +87,12 @@ def test_nothing_is_released_by_a_clock_in_doubt(curated: World, analyst: str) -
     curated.clocks.now += timedelta(days=40)
     curated.aggregator.look_at_clock()
     jumped = ask(curated, analyst, query="histogram", epsilon="0.5")
-    confirm(curated.aggregator.store, curated.clocks.now - timedelta(days=40), "test")
+    confirm_day(curated.aggregator.store, curated.clocks.now - timedelta(days=40), "test")
     curated.clocks.passed += SETTLING_SECONDS
     curated.clocks.now += timedelta(seconds=SETTLING_SECONDS)
     curated.aggregator.look_at_clock()
     unconfirmed = ask(curated, analyst, query="histogram", epsilon="0.5")
-    confirm(curated.aggregator.store, curated.clocks.now, "test")
+    confirm_day(curated.aggregator.store, curated.clocks.now, "test")
     curated.aggregator.look_at_clock()
 
     assert [(each.status, each.problem) for each in (jumped, unconfirmed)] == [(503, "clock")] * 2

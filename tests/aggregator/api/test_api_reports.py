@@ -149,7 +149,7 @@ def test_losses_are_noted_and_no_verdict_is_given(deployed: World) -> None:
     deployed.aggregator.flush()
     words = {
         note.word: number
-        for note, number in deployed.aggregator.store.noted().items()
+        for note, number in deployed.aggregator.store.service_counts().items()
         if note.what == "loss"
     }
 

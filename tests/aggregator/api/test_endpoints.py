@@ -336,7 +336,7 @@ def test_what_operators_did_is_written_down(deployed: World, admin: str) -> None
 
 def test_a_store_that_is_fenced_takes_no_changes(deployed: World, admin: str) -> None:
     """It says so, and is not at fault."""
-    deployed.aggregator.store.fence(on=True)
+    deployed.aggregator.store.set_read_only(on=True)
 
     assert post(deployed, "/v1/keys", {"role": "device"}, admin).problem == "unavailable"
     assert deployed.ask("GET", "/v1/keys", key=admin).status == 200

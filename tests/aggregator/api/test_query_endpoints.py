@@ -136,7 +136,7 @@ def test_a_fenced_store_is_read_still(tmp_path: Path) -> None:
     """Its reports belong elsewhere; what it holds can be looked at."""
     with world(tmp_path, FILE.replace('values_file = "word.txt"', "values = [1, 2]")) as made:
         key = made.key(Role.ANALYST)
-        made.aggregator.store.fence(on=True)
+        made.aggregator.store.set_read_only(on=True)
 
         assert made.ask("GET", ESTIMATE, key=key).status == 200
 

@@ -24,7 +24,7 @@ from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import Record, Records, ServiceCounter, Store, open_store
-from veilcount_aggregator.store.records import TRIES, change
+from veilcount_aggregator.store.records import TRIES, update_records
 from veilcount_shared import Collection
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
@@ -252,11 +252,11 @@ def test_a_change_that_is_beaten_every_time_gives_up(store: Store) -> None:
     def decide() -> tuple[list[Record], None]:
         nonlocal tries
         tries += 1
-        assert store.change(store.generation(), [Record("x", str(tries), b"")])
+        assert store.change_records(store.generation(), [Record("x", str(tries), b"")])
         return [Record("x", "mine", b"")], None
 
     with pytest.raises(StoreUnavailable, match="ask again"):
-        change(store, decide)
+        update_records(store, decide)
 
     assert tries == TRIES
     assert "mine" not in store.records("x")
@@ -289,13 +289,13 @@ def test_figures_survive_a_store_that_is_away(
     aggregator = Aggregator.open(Settings(url), lambda: NOW)
     note = ServiceCounter("x", "", -1, "y")
     aggregator.service_counters.note(note, 5)
-    store.fence(on=True)
+    store.set_read_only(on=True)
     with pytest.raises(StoreReadOnly):
         aggregator.flush()
-    store.fence(on=False)
+    store.set_read_only(on=False)
     aggregator.close()
 
-    assert store.noted()[note] == 5
+    assert store.service_counts()[note] == 5
 
 
 # -- what is over ----------------------------------------------------------------------------------
@@ -360,7 +360,7 @@ def test_an_aggregator_that_cannot_write_lets_go_all_the_same(url: str, store: S
     """Its files and connections are closed; the error is told."""
     aggregator = Aggregator.open(Settings(url), lambda: NOW)
     aggregator.service_counters.note(ServiceCounter("x", "", -1, "y"))
-    store.fence(on=True)
+    store.set_read_only(on=True)
     with pytest.raises(StoreReadOnly):
         aggregator.close()
 

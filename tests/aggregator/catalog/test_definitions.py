@@ -124,7 +124,7 @@ def test_a_file_that_an_earlier_release_kept_is_read_as_it_was_meant(store: Stor
     stated = DefinitionSource(
         text.replace('takes = "last"', 'takes = "last"\nheld = "process"'), SENT.files
     )
-    store.change(store.generation(), [earlier.record(0)])
+    store.change_records(store.generation(), [earlier.record(0)])
 
     assert {each.collection.held for each in catalogue(store).series.values()} == {Held.PROCESS}
     with pytest.raises(DefinitionError, match="needs it"):
@@ -205,7 +205,7 @@ def test_a_collection_that_is_none_has_nothing_to_close(store: Store) -> None:
 def test_definitions_that_cannot_be_read_any_more_name_the_way_out(store: Store) -> None:
     """A file of another version: run that one."""
     source = DefinitionSource("x = [")
-    store.change(store.generation(), [source.record(0)])
+    store.change_records(store.generation(), [source.record(0)])
 
     with pytest.raises(StoreUnfit, match="run the version that loaded them"):
         catalogue(store)
@@ -214,14 +214,14 @@ def test_definitions_that_cannot_be_read_any_more_name_the_way_out(store: Store)
 def test_two_who_push_at_once_both_are_heard(store: Store) -> None:
     """Whoever loses the race looks again."""
     other = DefinitionSource(FILE.replace("acme", "other"), SENT.files)
-    original = store.change
+    original = store.change_records
 
     def beaten(generation: int, records: list[Record]) -> bool:
-        store.change = original  # type: ignore[method-assign] # once
+        store.change_records = original  # type: ignore[method-assign] # once
         push(store, other, NOW, "other")
         return original(generation, records)
 
-    store.change = beaten  # type: ignore[assignment,method-assign] # once
+    store.change_records = beaten  # type: ignore[assignment,method-assign] # once
     push(store, SENT, NOW, "cli")
 
     assert len(store.records(SOURCE)) == 2

@@ -196,7 +196,7 @@ def test_who_loses_a_race_draws_again_and_pays_once(store: Store, journal: Path)
     def draw() -> Mapping[str, Any]:
         draws.append(len(draws))
         if len(draws) == 1:  # somebody else is faster
-            store.change(store.generation(), [Record("audit", "1", b"{}")])
+            store.change_records(store.generation(), [Record("audit", "1", b"{}")])
         return {"draw": draws[-1]}
 
     paid = PrivacyFilter(store, ReleaseJournal(journal)).release(AGE, question, draw, OVER, "")
@@ -326,7 +326,7 @@ def test_where_the_journal_cannot_be_read_nothing_is_charged(
 
 def test_a_fenced_store_releases_nothing(asked: Curator, store: Store) -> None:
     """Its budget was carried to another: it would be spent there too."""
-    store.fence(on=True)
+    store.set_read_only(on=True)
 
     with pytest.raises(StoreReadOnly):
         asked.answer(AGE, wanted("count", 1), OVER, "")

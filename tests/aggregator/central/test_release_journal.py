@@ -29,7 +29,7 @@ from veilcount_aggregator.errors import (
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
-from veilcount_aggregator.store.restore_lock import locked
+from veilcount_aggregator.store.restore_lock import release_lock_reason
 from veilcount_shared.verdict import Verdict
 
 ONE, TWO = {"day": "2027-01-01", "low": 0.1}, {"day": "2027-01-02", "low": -2.5e-17}
@@ -192,7 +192,7 @@ def test_a_restored_store_releases_nothing_until_what_was_spent_is_entered_again
     entered = mine.filter.reenter(OVER, "cli")
     assert [kept.canonical for kept in entered] == [kept.canonical for kept in releases(store)[1:]]
     assert releases(again) == releases(store)
-    assert locked(again) is None
+    assert release_lock_reason(again) is None
     assert [spent(again), spent(again, 1)] == [Fraction(3, 4), Fraction(3, 4)]
     with pytest.raises(InsufficientBudget):
         mine.answer(AGE, wanted("sum", "0.5"), OVER, "")
@@ -221,10 +221,10 @@ def test_without_its_journal_a_lock_stays(asked: Curator, tmp_path: Path) -> Non
 
     with pytest.raises(SettingsError, match="no such file"):
         mine.reenter(OVER, "cli")
-    assert locked(again)
+    assert release_lock_reason(again)
     (tmp_path / "never").touch()
     assert mine.reenter(OVER, "cli") == []
-    assert locked(again) is None
+    assert release_lock_reason(again) is None
     again.close()
 
 
@@ -237,7 +237,7 @@ def test_a_damaged_journal_opens_no_lock(
 
     with pytest.raises(StoreUnfit, match="line 2"):
         curator(again, journal.path).filter.reenter(OVER, "cli")
-    assert locked(again)
+    assert release_lock_reason(again)
     again.close()
 
 
@@ -251,7 +251,7 @@ def test_a_damaged_journal_locks_releases(
 
     with pytest.raises(ReleasesLocked):
         asked.answer(AGE, wanted("sum", "0.25"), OVER, "")
-    assert "line 1" in (locked(store) or "")
+    assert "line 1" in (release_lock_reason(store) or "")
     journal.path.write_text(whole)
     asked.filter.reenter(OVER, "cli")
     assert asked.answer(AGE, wanted("sum", "0.25"), OVER, "").charged
@@ -307,11 +307,11 @@ def test_a_store_that_forgets_while_it_is_served_is_noticed_by_the_next_release(
     """A replica that was promoted lacks the last: nothing is released on top of it."""
     asked.answer(AGE, wanted("count", "0.25"), OVER, "")
     (record,) = (kept.record(0) for kept in releases(store))
-    store.change(store.generation(), [record._replace(value=None)])
+    store.change_records(store.generation(), [record._replace(value=None)])
 
     with pytest.raises(ReleasesLocked):
         asked.answer(AGE, wanted("count", "0.25"), OVER, "")
-    assert FORGOTTEN in (locked(store) or "")
+    assert FORGOTTEN in (release_lock_reason(store) or "")
     assert len(asked.filter.reenter(OVER, "cli")) == 1
     assert not asked.answer(AGE, wanted("count", "0.25"), OVER, "").charged
 
@@ -338,7 +338,7 @@ def test_a_start_locks_releases_if_the_store_forgot_and_the_intake_goes_on(tmp_p
     lost = forgotten | {"answer": {}, "day": "2027-01-01", "who": ""}
     ReleaseJournal(tmp_path / f"store.db{ENDING}").keep([lost])
     with open_again(url) as deployed:
-        why = locked(deployed.aggregator.store)
+        why = release_lock_reason(deployed.aggregator.store)
         verdicts = deployed.verdicts(deployed.report("age"))
         body = json.dumps(wanted("count", 1)).encode()
         key = deployed.key(Role.ANALYST)

@@ -36,7 +36,7 @@ from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.central.store_confirmation import SETTLING_SECONDS, WENT_BACK
 from veilcount_aggregator.errors import ReleasesWaiting, SettingsError, StoreError
 from veilcount_aggregator.store import Store, open_store
-from veilcount_aggregator.store.restore_lock import locked
+from veilcount_aggregator.store.restore_lock import release_lock_reason
 
 
 @pytest.fixture(params=["sqlite", "redis", pytest.param("redis-cluster", marks=pytest.mark.full)])
@@ -84,7 +84,7 @@ def test_after_a_rollback_no_host_releases_until_what_was_lost_is_entered_again(
     before_a_confirms = [b.refusal("sum"), b.refusal("count"), b.refusal("mean", 1, 1)]
     a.tick()
     after = [a.refusal("count"), b.refusal("sum")]
-    why = locked(b.store) or ""
+    why = release_lock_reason(b.store) or ""
     entered = PrivacyFilter(b.store, ReleaseJournal(a.journal)).reenter(OVER, "cli")
     tick(a, b)
 
@@ -112,7 +112,7 @@ def test_after_a_restart_that_lost_nothing_releases_go_on_by_themselves(
         tick(a, b)
 
         assert waits == ("" if engine == "sqlite" else "ReleasesWaiting")  # the file is the same
-        assert locked(b.store) is None
+        assert release_lock_reason(b.store) is None
         assert b.ask("mean", 1, 2).charged
         assert not b.ask("count").charged
 
@@ -191,7 +191,7 @@ def test_a_store_from_before_a_journal_was_registered_is_noticed_by_those_that_k
     file.rewind()
     b.start()
     b.tick()
-    why = locked(b.store) or ""
+    why = release_lock_reason(b.store) or ""
     PrivacyFilter(b.store, ReleaseJournal(b.journal)).reenter(OVER, "cli")
     b.tick()
     journals = waited_for(b.store)
@@ -247,7 +247,7 @@ def test_the_audit_log_tells_a_store_that_went_back_although_no_release_is_missi
     start(a, b)
     b.tick()
 
-    assert WENT_BACK in (locked(b.store) or "")
+    assert WENT_BACK in (release_lock_reason(b.store) or "")
 
 
 def test_an_older_file_written_over_the_store_in_place_is_noticed_before_a_release(

@@ -96,8 +96,8 @@ def _spends(
         segments=none + segment,
         slots=none,
         messages=sent,
-        otherwise=np.full(len(sent), CODES[Verdict.COUNTED], np.uint8),
-        room=1 << 40,
+        default_verdicts=np.full(len(sent), CODES[Verdict.COUNTED], np.uint8),
+        new_pseudonym_limit=1 << 40,
     )
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from veilcount_aggregator.auth.api_keys import keyring
 from veilcount_aggregator.store import open_store
-from veilcount_aggregator.store.restore_lock import locked
-from veilcount_aggregator.store.url_redaction import shown
+from veilcount_aggregator.store.restore_lock import release_lock_reason
+from veilcount_aggregator.store.url_redaction import redact_url
 
 from .conftest import Type, Typed
 
@@ -101,7 +101,7 @@ def test_a_backup_comes_back_with_its_releases_locked(
     saved = typed("store", "backup", str(file), "--store", store, "--json")
     restored = typed("store", "restore", str(file), "--store", url)
     opened = open_store(url)
-    keys, lock = keyring(opened).keys, locked(opened)
+    keys, lock = keyring(opened).keys, release_lock_reason(opened)
     opened.close()
 
     assert saved.json == {"file": str(file), "bytes": file.stat().st_size}
@@ -125,7 +125,7 @@ def test_nothing_is_overwritten(typed: Type, store: str, tmp_path: Path) -> None
 
 
 def test_no_password_is_shown() -> None:
-    assert shown("redis://me:secret@host:1/0") == "redis://me:***@host:1/0"
-    assert shown("redis://:s%40e@host:1/0") == "redis://:***@host:1/0"
-    assert shown("redis://host/0?password=secret&db=1") == "redis://host/0?password=***&db=1"
-    assert shown("sqlite:////var/lib/x.db") == "sqlite:////var/lib/x.db"
+    assert redact_url("redis://me:secret@host:1/0") == "redis://me:***@host:1/0"
+    assert redact_url("redis://:s%40e@host:1/0") == "redis://:***@host:1/0"
+    assert redact_url("redis://host/0?password=secret&db=1") == "redis://host/0?password=***&db=1"
+    assert redact_url("sqlite:////var/lib/x.db") == "sqlite:////var/lib/x.db"

@@ -13,14 +13,14 @@ from tests.aggregator.cli.test_store import typed_by_hand
 from tests.aggregator.store.series_fixtures import LONG_AGO, drop_and_sweep
 from veilcount_aggregator.auth.audit_log import AuditEntry, log
 from veilcount_aggregator.catalog.definitions import catalogue
-from veilcount_aggregator.retention.retention_guard import confirmed
+from veilcount_aggregator.retention.retention_guard import read_confirmed_day
 from veilcount_aggregator.store import open_store
 
 
 def day_of(url: str) -> str | None:
     """Return the day that is on record."""
     with closing(open_store(url)) as store:
-        found = confirmed(store)
+        found = read_confirmed_day(store)
     return None if found is None else str(found.day)
 
 
@@ -37,7 +37,7 @@ def drop_all(url: str, *, sweep: bool = False) -> None:
             if sweep:
                 drop_and_sweep(store, series, 1)
             else:
-                store.drop(series, 1, LONG_AGO, datetime.now(UTC))
+                store.mark_dropped(series, 1, LONG_AGO, datetime.now(UTC))
 
 
 def test_a_day_is_confirmed_at_once_with_yes(typed: Type, store: str) -> None:

@@ -104,7 +104,7 @@ def test_a_store_that_is_down_is_told_without_its_address(
     def fail() -> None:
         raise StoreUnavailable("sqlite:///secret/place is not reachable")
 
-    monkeypatch.setattr(deployed.aggregator.store, "noted", fail)
+    monkeypatch.setattr(deployed.aggregator.store, "service_counts", fail)
     page = visitor.get("/operations")
 
     assert page.status == 503

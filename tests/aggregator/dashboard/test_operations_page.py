@@ -17,11 +17,11 @@ from veilcount_aggregator.api.request_metrics import ANSWERED, MICROSECONDS, REF
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.dashboard.operations import pseudonym_quota, request_panel
 from veilcount_aggregator.ingest.group_commit import GROUP
-from veilcount_aggregator.retention.retention_guard import confirm
+from veilcount_aggregator.retention.retention_guard import confirm_day
 from veilcount_aggregator.store import VERDICT, ServiceCounter
-from veilcount_aggregator.store.redis.identity import SHELF
+from veilcount_aggregator.store.redis.identity import RECORDS_BASE
 from veilcount_aggregator.store.redis.store import RedisStore
-from veilcount_aggregator.store.restore_lock import lock
+from veilcount_aggregator.store.restore_lock import lock_releases
 from veilcount_shared.verdict import Verdict
 
 HERE = "/operations"
@@ -164,13 +164,13 @@ def test_what_is_acknowledged_is_told_as_it_is(public: World) -> None:
 def test_a_fence_is_told_first(public: World) -> None:
     visitor = Visitor(public)
     visitor.enter(Role.ANALYST)
-    public.aggregator.store.fence(on=True)
+    public.aggregator.store.set_read_only(on=True)
 
     assert "No report is taken: the store is fenced." in visitor.get(HERE).text
 
 
 def test_a_lock_of_releases_is_told(deployed: World) -> None:
-    lock(deployed.aggregator.store, "restored from a backup")
+    lock_releases(deployed.aggregator.store, "restored from a backup")
 
     assert "Releases locked" in _look(deployed)
     assert "locked: restored from a backup" in _look(deployed, Role.ADMIN)
@@ -212,7 +212,7 @@ def test_a_clock_in_doubt_is_the_sentence_on_top(public: World) -> None:
 
 def test_a_day_that_waits_for_confirmation_is_found(public: World) -> None:
     """By analysts too: rows are kept for longer than was promised."""
-    confirm(public.aggregator.store, public.clocks.now - timedelta(days=9), "test")
+    confirm_day(public.aggregator.store, public.clocks.now - timedelta(days=9), "test")
 
     assert "9 days seem to have passed" in _look(public)
 
@@ -233,7 +233,7 @@ def test_each_shard_is_shown_and_one_that_is_away_takes_no_page_along(tmp_path: 
         store = made.aggregator.store
         assert isinstance(store, RedisStore)
         masters = {cluster.master_of(base) for base in store.root.bases}
-        next(iter(masters - {cluster.master_of(SHELF)})).kill()
+        next(iter(masters - {cluster.master_of(RECORDS_BASE)})).kill()
         parts = visitor.get(HERE)
     cluster.close()
 

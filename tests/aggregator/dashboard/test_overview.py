@@ -25,7 +25,7 @@ from veilcount_aggregator.dashboard.collection_status import (
 from veilcount_aggregator.dashboard.intake_summary import Fact, intake
 from veilcount_aggregator.dashboard.overview import told_sizes
 from veilcount_aggregator.store import VERDICT, Cell, ServiceCounter
-from veilcount_aggregator.store.restore_lock import RELEASES, lock
+from veilcount_aggregator.store.restore_lock import RELEASES, lock_releases
 from veilcount_shared.verdict import Verdict
 
 LATE = """
@@ -64,7 +64,7 @@ def line(page: str, name: str) -> str:
 def facts(made: World) -> dict[str, Fact]:
     """The intake's figures, by their titles."""
     snapshot = made.aggregator.snapshot()
-    noted, series = snapshot.store.noted(), snapshot.catalogue.series
+    noted, series = snapshot.store.service_counts(), snapshot.catalogue.series
     found = intake(snapshot.store, series, told_sizes(snapshot), noted, snapshot.today)
     return {each.title: each for each in found.facts}
 
@@ -245,10 +245,10 @@ def test_a_secret_collection_is_in_no_sum(tmp_path: Path) -> None:
 def test_a_fence_and_a_lock_are_told_first(tmp_path: Path) -> None:
     with world(tmp_path, FILE, CENTRAL) as made:
         analyst = entered(made)
-        lock(made.aggregator.store, RELEASES)
-        made.aggregator.store.fence(on=True)
+        lock_releases(made.aggregator.store, RELEASES)
+        made.aggregator.store.set_read_only(on=True)
         said = analyst.get("/").text
-        made.aggregator.store.fence(on=False)
+        made.aggregator.store.set_read_only(on=False)
 
     assert "The store is fenced: no report is taken." in said
     assert "Releases are locked" in said

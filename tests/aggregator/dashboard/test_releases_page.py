@@ -16,7 +16,7 @@ from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.central.budget_ledger import releases
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.server.app import create_app
-from veilcount_aggregator.store.restore_lock import lock
+from veilcount_aggregator.store.restore_lock import lock_releases
 
 FIRST = datetime(2026, 12, 1, 12, tzinfo=UTC)
 OVER = datetime(2027, 2, 1, 12, tzinfo=UTC)  # all periods are closed
@@ -132,7 +132,7 @@ def test_a_period_that_takes_answers_still_is_told_before_and_refused(
 
 
 def test_a_lock_is_told_and_nothing_released(deployed: World, analyst: Visitor) -> None:
-    lock(deployed.aggregator.store, "restored")
+    lock_releases(deployed.aggregator.store, "restored")
     page = _dry(analyst, query="sum", epsilon="0.5", **DAY)
 
     assert "the store may have forgotten what was spent" in page.text

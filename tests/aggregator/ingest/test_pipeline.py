@@ -52,7 +52,7 @@ class Counting:
     def commit(self, spends: Sequence[SeriesReports]) -> list[Codes]:
         """Give each report the verdict it has if its slot is free."""
         self.asked += spends
-        return [each.otherwise.astype(np.uint8) for each in spends]
+        return [each.default_verdicts.astype(np.uint8) for each in spends]
 
 
 @dataclass
@@ -217,7 +217,7 @@ def test_what_is_asked_of_the_store_is_what_was_sent() -> None:
     assert (asked_.epochs.tolist(), asked_.periods.tolist()) == ([0, 0], [0, 1])
     assert (asked_.segments.tolist(), asked_.slots.tolist()) == ([2, 2], [0, 1])
     assert asked_.messages.tobytes() == given[0].message * 2
-    assert (asked_.room, asked_.otherwise.tolist()) == (5, [COUNTED] * 2)
+    assert (asked_.new_pseudonym_limit, asked_.default_verdicts.tolist()) == (5, [COUNTED] * 2)
 
 
 def test_losses_are_noted_by_reason_and_digits() -> None:

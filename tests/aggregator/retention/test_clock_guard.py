@@ -17,7 +17,7 @@ from veilcount_aggregator.retention.clock_guard import (
     TOLERANCE,
     ClockGuard,
     ClockState,
-    skew,
+    clock_skew,
 )
 from veilcount_aggregator.store import Store, open_store
 
@@ -139,7 +139,7 @@ def test_the_median_of_the_servers_counts(servers: list[int], found: int) -> Non
     now = datetime(2026, 12, 3, tzinfo=UTC)
     times = [now + timedelta(days=each) for each in servers]
 
-    assert skew(times, now, now) == timedelta(days=found)
+    assert clock_skew(times, now, now) == timedelta(days=found)
 
 
 def test_where_the_stores_clocks_differ_an_honest_host_agrees_and_nothing_is_dropped(
@@ -150,7 +150,7 @@ def test_where_the_stores_clocks_differ_an_honest_host_agrees_and_nothing_is_dro
     class Differing:
         """A store of three servers, of which one is ahead: no real ones differ on one machine."""
 
-        def times(self) -> list[datetime]:
+        def server_times(self) -> list[datetime]:
             """Return what they show."""
             return [host.now(), host.now(), host.now() + AHEAD]
 
@@ -172,8 +172,8 @@ def test_a_slow_answer_is_no_skew() -> None:
     now = datetime(2026, 12, 3, tzinfo=UTC)
     late = now + timedelta(minutes=9)
 
-    assert skew([now + timedelta(minutes=4)], now, late) == timedelta(0)
-    assert skew([late + timedelta(seconds=1)], now, late) == timedelta(seconds=-1)
+    assert clock_skew([now + timedelta(minutes=4)], now, late) == timedelta(0)
+    assert clock_skew([late + timedelta(seconds=1)], now, late) == timedelta(seconds=-1)
 
 
 # -- against itself --------------------------------------------------------------------------------

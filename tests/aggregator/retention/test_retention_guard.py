@@ -16,8 +16,8 @@ from veilcount_aggregator.retention.retention_guard import (
     CONFIRMING_SECONDS,
     DROPPED,
     LONGEST_STEP,
-    confirm,
-    confirmed,
+    confirm_day,
+    read_confirmed_day,
 )
 from veilcount_shared.report import Batch
 from veilcount_shared.verdict import Verdict
@@ -59,7 +59,7 @@ def dropped(made: World) -> int:
     """Run the retention; return how many epochs were dropped by it and before, by the figures."""
     made.aggregator.tend()
     made.aggregator.flush()
-    return made.aggregator.store.noted().get(DROPPED, 0)
+    return made.aggregator.store.service_counts().get(DROPPED, 0)
 
 
 def restart(made: World, **later: float) -> Iterator[World]:
@@ -81,7 +81,7 @@ def test_rows_are_dropped_day_by_day_while_a_host_runs(made: World) -> None:
         found.append(dropped(made))
 
     assert found == [0, 0, 1, 2, 3, 4]
-    assert confirmed(made.aggregator.store).day == made.aggregator.today()  # type: ignore[union-attr]
+    assert read_confirmed_day(made.aggregator.store).day == made.aggregator.today()  # type: ignore[union-attr]
 
 
 def test_rows_are_swept_a_day_after_they_were_dropped(made: World) -> None:
@@ -91,13 +91,13 @@ def test_rows_are_swept_a_day_after_they_were_dropped(made: World) -> None:
     dropped(made)
     pass_on(made, 23 * 3600)
     dropped(made)
-    restored = store.restore_epochs(series)
+    restored = store.restore_dropped(series)
     dropped(made)
     pass_on(made, 25 * 3600)
     dropped(made)
 
     assert restored == 2
-    assert store.restore_epochs(series) == 1  # what was over a day later
+    assert store.restore_dropped(series) == 1  # what was over a day later
 
 
 def test_a_process_that_has_just_started_drops_nothing(made: World) -> None:
@@ -139,7 +139,7 @@ def test_after_a_long_shutdown_an_operator_confirms_the_day(made: World) -> None
     for again in restart(made, days=40):
         pass_on(again, SETTLING_SECONDS)
         before = dropped(again)
-        confirm(again.aggregator.store, again.clocks.now, "cli")
+        confirm_day(again.aggregator.store, again.clocks.now, "cli")
 
         assert (before, dropped(again)) == (0, 38)
         assert log(again.aggregator.store)[-1].act == "confirm clock"
@@ -162,12 +162,12 @@ def test_a_clock_that_is_set_back_drops_nothing_more_and_confirms_the_earlier_da
     for again in restart(made, days=40):
         pass_on(again, CONFIRMING_SECONDS)
         ahead = dropped(again)
-        restored = again.aggregator.store.restore_epochs(again.series("asked"))
+        restored = again.aggregator.store.restore_dropped(again.series("asked"))
     for again in restart(made):
         pass_on(again, SETTLING_SECONDS)
 
         assert (ahead, restored, dropped(again)) == (39, 39, 39)
-        assert confirmed(again.aggregator.store).day == date(2026, 12, 3)  # type: ignore[union-attr]
+        assert read_confirmed_day(again.aggregator.store).day == date(2026, 12, 3)  # type: ignore[union-attr]
         assert again.verdicts(again.report("asked", period=0)) == [Verdict.COUNTED]
 
 
@@ -197,7 +197,7 @@ def test_no_report_is_stale_by_a_day_that_nobody_has_confirmed(made: World) -> N
         assert later == [Verdict.COUNTED]
     assert made.verdicts(today) == [Verdict.COUNTED]
     for again in restart(made, days=40):
-        confirm(again.aggregator.store, again.clocks.now, "cli")
+        confirm_day(again.aggregator.store, again.clocks.now, "cli")
         again.aggregator.look_at_clock()
 
         assert again.verdicts(made.report("asked")) == [Verdict.STALE]
@@ -227,7 +227,7 @@ def test_the_figures_tell_what_the_clock_and_retention_do(made: World) -> None:
 
         assert "veilcount_retention_waiting{} 1" in found
         assert "veilcount_clock_skew_seconds{} 0" in found
-        confirm(again.aggregator.store, again.clocks.now, "cli")
+        confirm_day(again.aggregator.store, again.clocks.now, "cli")
         pass_on(again, SETTLING_SECONDS)
         again.aggregator.tend()
         found = again.ask("GET", "/metrics", key=key).body.decode()

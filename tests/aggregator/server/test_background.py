@@ -22,7 +22,7 @@ from veilcount_aggregator.server.background import (
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import ServiceCounter
-from veilcount_aggregator.store.transfer_format import parse
+from veilcount_aggregator.store.transfer_format import decode_numbers
 from veilcount_aggregator.structured_logging import FaultLog
 
 NOTE = ServiceCounter("answered", "", -1, "reports:2xx:0.01")
@@ -77,7 +77,7 @@ def test_a_tick_writes_the_figures_that_are_in_memory(
 
     ticker.tick()
 
-    assert aggregator.store.noted() == {NOTE: 3}
+    assert aggregator.store.service_counts() == {NOTE: 3}
 
 
 def test_a_tick_looks_at_the_shelf(
@@ -93,8 +93,8 @@ def test_a_tick_looks_at_the_shelf(
 
 def dropped(aggregator: Aggregator) -> int:
     """Return how many epochs were dropped."""
-    pieces = aggregator.store.pieces()
-    return sum(int(parse(piece.body)[0]) for piece in pieces if piece.kind == "dropped")
+    pieces = aggregator.store.export_pieces()
+    return sum(int(decode_numbers(piece.body)[0]) for piece in pieces if piece.kind == "dropped")
 
 
 def test_what_is_over_is_dropped_every_ten_minutes_once_the_clock_has_agreed_for_a_while(
@@ -136,12 +136,12 @@ def test_a_store_that_takes_nothing_loses_no_figures(
     aggregator: Aggregator, ticker: BackgroundThread
 ) -> None:
     aggregator.service_counters.note(NOTE, 2)
-    aggregator.store.fence(on=True)
+    aggregator.store.set_read_only(on=True)
     ticker.tick()
-    aggregator.store.fence(on=False)
+    aggregator.store.set_read_only(on=False)
     ticker.tick()
 
-    assert aggregator.store.noted() == {NOTE: 2}
+    assert aggregator.store.service_counts() == {NOTE: 2}
 
 
 def test_its_thread_ticks_at_once_and_ends_when_told_to(
@@ -153,5 +153,5 @@ def test_its_thread_ticks_at_once_and_ends_when_told_to(
     ticker.start()
     ticker.stop()
 
-    assert aggregator.store.noted() == {NOTE: 1}
+    assert aggregator.store.service_counts() == {NOTE: 1}
     assert threading.active_count() == before

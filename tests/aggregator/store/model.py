@@ -30,7 +30,7 @@ class Model:
         self.notes: Counter[ServiceCounter] = Counter()
         self.shelf: dict[str, dict[str, bytes]] = defaultdict(dict)
         self.changes = 0
-        self.fenced = False
+        self.read_only = False
 
     def commit(
         self, series: Series, reports: Sequence[Asked], room: int, tallies: int = 1 << 40
@@ -39,7 +39,7 @@ class Model:
         self._open()
         return [self._judge(series, asked, room, tallies) for asked in reports]
 
-    def forget(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
+    def close_row(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         """Close a row."""
         self._open()
         name = series.fingerprint
@@ -51,26 +51,26 @@ class Model:
         self.closed |= found
         return bool(found)
 
-    def drop(self, series: Series, epochs: int) -> int:
+    def mark_dropped(self, series: Series, epochs: int) -> int:
         """Drop epochs."""
         self._open()
         name, before = series.fingerprint, self.dropped[series.fingerprint]
         self.dropped[name] = max(before, epochs)
         return self.dropped[name] - before
 
-    def sweep(self, series: Series) -> None:
+    def delete_dropped(self, series: Series) -> None:
         """Give up whatever was dropped."""
         self._open()
         self.swept[series.fingerprint] = self.dropped[series.fingerprint]
 
-    def restore_epochs(self, series: Series) -> int:
+    def restore_dropped(self, series: Series) -> int:
         """Take drops back."""
         self._open()
         name, before = series.fingerprint, self.dropped[series.fingerprint]
         self.dropped[name] = self.swept[name]
         return before - self.dropped[name]
 
-    def change(self, generation: int, records: Sequence[Record]) -> bool:
+    def change_records(self, generation: int, records: Sequence[Record]) -> bool:
         """Change the shelf."""
         self._open()
         if generation != self.changes:
@@ -83,7 +83,7 @@ class Model:
         self.changes += 1
         return True
 
-    def sizes(self, series: Series) -> dict[Cell, int]:
+    def report_counts(self, series: Series) -> dict[Cell, int]:
         """Return how many reports each cell holds."""
         return {cell: len(held) for cell, held in self.messages[series.fingerprint].items()}
 
@@ -101,7 +101,7 @@ class Model:
                     total[x] += 1
         return total
 
-    def spread(self, series: Series) -> dict[int, list[int]]:
+    def spend_histograms(self, series: Series) -> dict[int, list[int]]:
         """Return how many rows of each epoch have spent 1, 2, .. slots."""
         return {
             epoch: [list(rows.values()).count(j) for j in range(1, series.most + 1)]
@@ -109,7 +109,7 @@ class Model:
         }
 
     def _open(self) -> None:
-        if self.fenced:
+        if self.read_only:
             raise StoreReadOnly
 
     def _judge(self, series: Series, asked: Asked, room: int, tallies: int) -> Verdict:

@@ -109,8 +109,8 @@ def spends(
         segments=np.array([each.segment for each in given], np.int64),
         slots=np.array([slot_of(which, each) for each in given], np.int64),
         messages=_bytes([which.collection.pack(each.message) for each in given], width),
-        otherwise=np.array([CODES[each.otherwise] for each in given], np.uint8),
-        room=room,
+        default_verdicts=np.array([CODES[each.otherwise] for each in given], np.uint8),
+        new_pseudonym_limit=room,
         memory=memory,
     )
 
@@ -128,13 +128,13 @@ def send(
 
 def drop(store: Store, which: Series, epochs: int) -> int:
     """Mark epochs as dropped, whatever any clock shows."""
-    return store.drop(which, epochs, LONG_AGO, LONG_AGO)
+    return store.mark_dropped(which, epochs, LONG_AGO, LONG_AGO)
 
 
 def drop_and_sweep(store: Store, which: Series, epochs: int) -> None:
     """Drop epochs, and delete their rows at once."""
     drop(store, which, epochs)
-    store.sweep(which, timedelta(0), LONG_AGO)
+    store.delete_dropped(which, timedelta(0), LONG_AGO)
 
 
 def told(codes: Codes) -> list[Verdict]:

@@ -36,14 +36,14 @@ from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import (
     VERDICT,
     Cell,
-    CommitMode,
+    DurabilityState,
     Record,
     ServiceCounter,
     Store,
     TransferPiece,
     open_store,
 )
-from veilcount_aggregator.store.transfer_format import KINDS, digest, numbers
+from veilcount_aggregator.store.transfer_format import KINDS, content_digest, encode_numbers
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE, FULL = Verdict.COUNTED, Verdict.DUPLICATE, Verdict.FULL
@@ -53,7 +53,7 @@ CLOSED = Verdict.CLOSED
 
 def spread(store: Store, which: Series) -> dict[int, list[int]]:
     """Return the spread as lists."""
-    return {epoch: rows.tolist() for epoch, rows in store.spread(which).items()}
+    return {epoch: rows.tolist() for epoch, rows in store.spend_histograms(which).items()}
 
 
 def counts(store: Store, which: Series, *cells: Cell) -> list[int]:
@@ -71,7 +71,7 @@ def test_a_free_slot_is_counted_once(store: Store) -> None:
 
     assert send(store, DAILY, one, one) == [COUNTED, DUPLICATE]
     assert send(store, DAILY, one) == [DUPLICATE]
-    assert store.sizes(DAILY) == {Cell(0, 0): 1}
+    assert store.report_counts(DAILY) == {Cell(0, 0): 1}
 
 
 def test_a_slot_is_spent_whatever_is_said_in_it(store: Store) -> None:
@@ -101,7 +101,9 @@ def test_series_do_not_share_rows(store: Store) -> None:
         [COUNTED],
         [DUPLICATE],
     ]
-    assert [store.sizes(which) for which in (DAILY, LINKED, UNLINKED)] == [{Cell(0, 0): 1}] * 3
+    assert [store.report_counts(which) for which in (DAILY, LINKED, UNLINKED)] == [
+        {Cell(0, 0): 1}
+    ] * 3
 
 
 def test_an_empty_group_is_judged(store: Store) -> None:
@@ -110,8 +112,8 @@ def test_an_empty_group_is_judged(store: Store) -> None:
 
     assert store.commit([], {note: 2}) == []
     assert told(store.commit([spends(DAILY, [])], {note: 1})[0]) == []
-    assert store.noted() == {note: 3}
-    assert store.sizes(DAILY) == {}
+    assert store.service_counts() == {note: 3}
+    assert store.report_counts(DAILY) == {}
 
 
 @pytest.mark.parametrize("slots", [1, 64, 65, 1024])
@@ -138,14 +140,14 @@ def test_all_slots_of_a_row_can_be_spent(store: Store) -> None:
 def test_linked_periods_share_a_row(store: Store) -> None:
     """A day's slot is its own; the row is one, and new in its first counted period only."""
     assert send(store, LINKED, Asked(row(1), 3), Asked(row(1), 5)) == [COUNTED] * 2
-    assert store.fresh(LINKED) == {3: 1}
+    assert store.new_pseudonyms(LINKED) == {3: 1}
     assert spread(store, LINKED)[0][:3] == [0, 1, 0]
 
 
 def test_unlinked_periods_have_rows_of_their_own(store: Store) -> None:
     """The same pseudonym in another period is another row."""
     assert send(store, DAILY, Asked(row(1), 3), Asked(row(1), 5)) == [COUNTED] * 2
-    assert store.fresh(DAILY) == {3: 1, 5: 1}
+    assert store.new_pseudonyms(DAILY) == {3: 1, 5: 1}
     assert spread(store, DAILY) == {3: [1], 5: [1]}
 
 
@@ -156,7 +158,7 @@ def test_who_is_linked_may_spend_so_many_slots(store: Store) -> None:
     assert send(store, SPARING, *reports) == [COUNTED, COUNTED, OVER_BUDGET]
     assert send(store, SPARING, Asked(row(1), 30)) == [OVER_BUDGET]
     assert send(store, SPARING, Asked(row(1), 9)) == [DUPLICATE]
-    assert store.sizes(SPARING) == {Cell(4, 0): 1, Cell(9, 0): 1}
+    assert store.report_counts(SPARING) == {Cell(4, 0): 1, Cell(9, 0): 1}
 
 
 def test_a_period_has_room_for_so_many_new_rows(store: Store) -> None:
@@ -166,14 +168,14 @@ def test_a_period_has_room_for_so_many_new_rows(store: Store) -> None:
     assert send(store, LINKED, *reports, room=2) == [COUNTED, COUNTED, FULL, FULL]
     assert send(store, LINKED, Asked(row(0), 3), Asked(row(9), 2), room=2) == [COUNTED, FULL]
     assert send(store, LINKED, Asked(row(2), 2), room=3) == [COUNTED]
-    assert store.fresh(LINKED) == {2: 3}
+    assert store.new_pseudonyms(LINKED) == {2: 3}
 
 
 def test_no_room_at_all_takes_nobody_new(store: Store) -> None:
     """Room 0 closes a period for new rows."""
     assert send(store, DAILY, Asked(row(1)), room=0) == [FULL]
-    assert store.fresh(DAILY) == {}
-    assert store.sizes(DAILY) == {}
+    assert store.new_pseudonyms(DAILY) == {}
+    assert store.report_counts(DAILY) == {}
 
 
 def test_what_was_judged_before_is_told_if_the_slot_is_free(store: Store) -> None:
@@ -187,11 +189,13 @@ def test_what_was_judged_before_is_told_if_the_slot_is_free(store: Store) -> Non
 
 def test_a_refused_report_spends_nothing(store: Store) -> None:
     """Neither slot nor row nor room, of whichever verdict."""
-    before = digest(piece for piece in store.pieces() if piece.kind != "note")
+    before = content_digest(piece for piece in store.export_pieces() if piece.kind != "note")
     refused = [Asked(row(1), 2, otherwise=verdict) for verdict in (EARLY, CLOSED, STALE)]
 
     assert send(store, LINKED, *refused) == [EARLY, CLOSED, STALE]
-    assert digest(piece for piece in store.pieces() if piece.kind != "note") == before
+    assert (
+        content_digest(piece for piece in store.export_pieces() if piece.kind != "note") == before
+    )
 
 
 def test_the_first_rule_that_holds_decides(store: Store) -> None:
@@ -216,7 +220,7 @@ def test_what_is_not_counted_is_noted(store: Store) -> None:
     send(store, DAILY, Asked(row(2), 5), Asked(row(3), 5, otherwise=EARLY), room=0)
 
     name = DAILY.fingerprint
-    assert store.noted() == {
+    assert store.service_counts() == {
         ServiceCounter(VERDICT, name, 4, "duplicate"): 2,
         ServiceCounter(VERDICT, name, 5, "full"): 1,
         ServiceCounter(VERDICT, name, 5, "early"): 1,
@@ -232,7 +236,7 @@ def test_notes_add_up(store: Store) -> None:
     store.commit([], notes)
     store.commit([spends(DAILY, [Asked(row(1))])], notes)
 
-    assert store.noted() == {note: 2 * times for note, times in notes.items()}
+    assert store.service_counts() == {note: 2 * times for note, times in notes.items()}
 
 
 # -- counters -------------------------------------------------------------------------------------
@@ -251,7 +255,7 @@ def test_counters_are_what_the_messages_support(store: Store, what: str) -> None
 
     cells = [Cell(0, 0), Cell(2, 0)]
     assert counts(store, which, *cells) == model.counters(which, cells)
-    assert store.sizes(which) == model.sizes(which)
+    assert store.report_counts(which) == model.report_counts(which)
 
 
 @pytest.mark.parametrize("what", ["several", "plane", "distribution"])
@@ -268,7 +272,7 @@ def test_many_groups_are_counted_as_one_would_be(store: Store, what: str) -> Non
 
     drop_and_sweep(store, which, 1)
     assert counts(store, which, cell) == model.counters(which, [cell])
-    assert store.sizes(which) == {cell: 450}
+    assert store.report_counts(which) == {cell: 450}
 
 
 def test_segments_and_periods_have_tallies_of_their_own(store: Store) -> None:
@@ -281,7 +285,7 @@ def test_segments_and_periods_have_tallies_of_their_own(store: Store) -> None:
         Asked(row(3), 7, message=2, segment=1),
     )
 
-    assert store.sizes(ARMS) == {Cell(0, 0): 1, Cell(0, 1): 1, Cell(7, 1): 1}
+    assert store.report_counts(ARMS) == {Cell(0, 0): 1, Cell(0, 1): 1, Cell(7, 1): 1}
     assert counts(store, ARMS, Cell(0, 0), Cell(7, 1)) == [1, 0, 1]
     assert counts(store, ARMS, Cell(0, 1), Cell(3, 0)) == [0, 1, 0]
     assert counts(store, ARMS) == [0, 0, 0]
@@ -290,10 +294,10 @@ def test_segments_and_periods_have_tallies_of_their_own(store: Store) -> None:
 
 def test_an_unknown_series_holds_nothing(store: Store) -> None:
     """Reading is no mistake."""
-    assert store.sizes(DAILY) == {}
+    assert store.report_counts(DAILY) == {}
     assert counts(store, DAILY, Cell(0, 0)) == [0, 0, 0]
     assert spread(store, DAILY) == {}
-    assert store.fresh(DAILY) == {}
+    assert store.new_pseudonyms(DAILY) == {}
 
 
 # -- spread, forget, drop -------------------------------------------------------------------------
@@ -313,22 +317,22 @@ def test_a_forgotten_row_is_closed(store: Store) -> None:
     """What it spent is not told any more, no slot is free, and what it said stays counted."""
     send(store, LINKED, Asked(row(1), 1, message=2), Asked(row(2), 1))
 
-    assert store.forget(LINKED, [0], row(1))
+    assert store.close_row(LINKED, [0], row(1))
     assert send(store, LINKED, Asked(row(1), 1), Asked(row(1), 50)) == [DUPLICATE] * 2
     assert send(store, LINKED, Asked(row(2), 50)) == [COUNTED]
     assert spread(store, LINKED)[0][:2] == [1, 1]
     assert counts(store, LINKED, Cell(1, 0)) == [1, 0, 1]
-    assert store.fresh(LINKED) == {1: 2}
+    assert store.new_pseudonyms(LINKED) == {1: 2}
 
 
 def test_who_has_no_row_cannot_be_forgotten(store: Store) -> None:
     """It says so, and makes none."""
     send(store, DAILY, Asked(row(1), 1))
 
-    assert not store.forget(DAILY, [1], row(2))
-    assert not store.forget(DAILY, [0, 2], row(1))
-    assert not store.forget(DAILY, [], row(1))
-    assert not store.forget(LINKED, [0], row(1))
+    assert not store.close_row(DAILY, [1], row(2))
+    assert not store.close_row(DAILY, [0, 2], row(1))
+    assert not store.close_row(DAILY, [], row(1))
+    assert not store.close_row(LINKED, [0], row(1))
     assert send(store, DAILY, Asked(row(2), 1)) == [COUNTED]
 
 
@@ -336,9 +340,9 @@ def test_a_row_is_forgotten_wherever_it_stands(store: Store) -> None:
     """In each of the epochs that were named, and in no other; twice is once."""
     send(store, DAILY, *(Asked(row(1), period) for period in range(3)))
 
-    assert store.forget(DAILY, range(1, 9), row(1))
-    assert store.forget(DAILY, range(1, 9), row(1))
-    rows = {piece.key: piece.body for piece in store.pieces() if piece.kind == "rows"}
+    assert store.close_row(DAILY, range(1, 9), row(1))
+    assert store.close_row(DAILY, range(1, 9), row(1))
+    rows = {piece.key: piece.body for piece in store.export_pieces() if piece.kind == "rows"}
     assert len(rows) == 3
 
 
@@ -347,9 +351,9 @@ def test_a_closed_row_has_all_slots_set_and_no_others(store: Store, slots: int) 
     """So that two engines write the same bytes."""
     which = series("three", f"per_day = {slots}", unit="event")
     send(store, which, Asked(row(1), slot=slots - 1))
-    store.forget(which, [0], row(1))
+    store.close_row(which, [0], row(1))
 
-    (body,) = [piece.body for piece in store.pieces() if piece.kind == "rows"]
+    (body,) = [piece.body for piece in store.export_pieces() if piece.kind == "rows"]
     assert body == row(1) + ((1 << slots) - 1).to_bytes(-(-slots // 8), "little")
 
 
@@ -360,7 +364,7 @@ def test_a_dropped_epoch_is_stale_for_ever(store: Store) -> None:
 
     reports = [Asked(row(1), 0), Asked(row(2), 1), Asked(row(1), 2), Asked(row(2), 2)]
     assert send(store, DAILY, *reports) == [STALE, STALE, DUPLICATE, COUNTED]
-    assert not store.forget(DAILY, [0, 1], row(1))
+    assert not store.close_row(DAILY, [0, 1], row(1))
 
 
 def test_what_was_dropped_stays_counted(store: Store) -> None:
@@ -370,8 +374,10 @@ def test_what_was_dropped_stays_counted(store: Store) -> None:
 
     assert counts(store, DAILY, Cell(0, 0), Cell(1, 0)) == [0, 2, 0]
     assert spread(store, DAILY) == {period: [1] for period in range(4)}
-    assert store.fresh(DAILY) == dict.fromkeys(range(4), 1)
-    epochs = {int(piece.key.split("/")[1]) for piece in store.pieces() if piece.kind == "rows"}
+    assert store.new_pseudonyms(DAILY) == dict.fromkeys(range(4), 1)
+    epochs = {
+        int(piece.key.split("/")[1]) for piece in store.export_pieces() if piece.kind == "rows"
+    }
     assert epochs == {2, 3}
 
 
@@ -390,7 +396,7 @@ def test_a_whole_campaign_is_dropped_at_once(store: Store) -> None:
     drop(store, LINKED, 1)
 
     assert send(store, LINKED, Asked(row(1), 62)) == [STALE]
-    assert store.sizes(LINKED) == {Cell(0, 0): 9, Cell(40, 0): 9}
+    assert store.report_counts(LINKED) == {Cell(0, 0): 9, Cell(40, 0): 9}
 
 
 # -- the shelf ------------------------------------------------------------------------------------
@@ -401,10 +407,10 @@ def test_records_are_kept_by_kind(store: Store) -> None:
     first = [Record("key", "a/b", b"\0\xff"), Record("key", "c", b""), Record("audit", "c", b"1")]
 
     assert store.generation() == 0
-    assert store.change(0, first)
+    assert store.change_records(0, first)
     assert store.generation() == 1
     assert store.records("key") == {"a/b": b"\0\xff", "c": b""}
-    assert store.change(1, [Record("key", "c", None), Record("key", "d", b"2")])
+    assert store.change_records(1, [Record("key", "c", None), Record("key", "d", b"2")])
     assert store.records("key") == {"a/b": b"\0\xff", "d": b"2"}
     assert store.records("audit") == {"c": b"1"}
     assert store.records("none") == {}
@@ -412,13 +418,13 @@ def test_records_are_kept_by_kind(store: Store) -> None:
 
 def test_records_are_listed_by_key_and_read_by_key(store: Store) -> None:
     """Whoever knows a value by its key does not read it again."""
-    assert store.change(0, [Record("key", "a/b", b"\0\xff"), Record("key", "c", b"")])
+    assert store.change_records(0, [Record("key", "a/b", b"\0\xff"), Record("key", "c", b"")])
 
     assert store.record_keys("key") == {"a/b", "c"}
     assert store.record_keys("none") == set()
     assert store.records_at("key", ["c", "not there"]) == {"c": b""}
     assert store.records_at("key", []) == {}
-    assert store.change(1, [Record("key", "c", None)])
+    assert store.change_records(1, [Record("key", "c", None)])
     assert store.record_keys("key") == {"a/b"}
 
 
@@ -439,18 +445,18 @@ def test_each_kind_of_record_has_the_generation_of_its_last_change(store: Store)
 
 def test_a_change_after_somebody_elses_is_not_made(store: Store) -> None:
     """Neither by an older generation nor by one that is to come."""
-    assert store.change(0, [Record("key", "a", b"1")])
+    assert store.change_records(0, [Record("key", "a", b"1")])
 
-    assert not store.change(0, [Record("key", "a", b"2")])
-    assert not store.change(2, [Record("key", "b", b"2")])
+    assert not store.change_records(0, [Record("key", "a", b"2")])
+    assert not store.change_records(2, [Record("key", "b", b"2")])
     assert store.records("key") == {"a": b"1"}
     assert store.generation() == 1
 
 
 def test_removing_what_is_not_there_is_a_change(store: Store) -> None:
     """It was done; so was a change of nothing."""
-    assert store.change(0, [Record("key", "a", None)])
-    assert store.change(1, [])
+    assert store.change_records(0, [Record("key", "a", None)])
+    assert store.change_records(1, [])
     assert store.generation() == 2
 
 
@@ -458,7 +464,7 @@ def test_whoever_opens_a_store_finds_the_same_incarnation(url: str, store: Store
     """It stays while records change."""
     before = store.incarnation()
     other = open_store(url)
-    other.change(other.generation(), [Record("kind", "key", b"value")])
+    other.change_records(other.generation(), [Record("kind", "key", b"value")])
     found = other.incarnation()
     other.close()
 
@@ -474,7 +480,7 @@ def test_many_writers_of_the_shelf_lose_nothing(url: str, store: Store) -> None:
             while True:
                 generation = own.generation()
                 number = int(own.records("n").get("n", b"0"))
-                if own.change(generation, [Record("n", "n", str(number + 1).encode())]):
+                if own.change_records(generation, [Record("n", "n", str(number + 1).encode())]):
                     break
         own.close()
 
@@ -507,7 +513,7 @@ def test_64_threads_that_replay_one_batch_count_it_once(store: Store) -> None:
 
     assert len(verdicts) == 64
     assert all(Counter(each) == {COUNTED: 1, DUPLICATE: 63} for each in zip(*verdicts, strict=True))
-    assert sum(store.sizes(LINKED).values()) == 50
+    assert sum(store.report_counts(LINKED).values()) == 50
     assert spread(store, LINKED)[0][0] == 50
 
 
@@ -579,8 +585,10 @@ def fill(store: Store) -> None:
         ]
         send(store, which, *reports, *reports[:3])
     drop(store, DAILY, 2)
-    store.forget(LINKED, [0], row(7))
-    store.change(store.generation(), [Record("key", "a/b", b"\0"), Record("audit", "1", b"")])
+    store.close_row(LINKED, [0], row(7))
+    store.change_records(
+        store.generation(), [Record("key", "a/b", b"\0"), Record("audit", "1", b"")]
+    )
     store.commit([], {ServiceCounter("lost", "", -1, "a/b"): 4})
 
 
@@ -588,11 +596,11 @@ def everything(store: Store) -> list[object]:
     """Return all that can be read of what `fill` has written."""
     kinds = (DAILY, LINKED, series("plane"), ARMS)
     return [
-        *(store.sizes(which) for which in kinds),
-        *(counts(store, which, *store.sizes(which)) for which in kinds),
+        *(store.report_counts(which) for which in kinds),
+        *(counts(store, which, *store.report_counts(which)) for which in kinds),
         *(spread(store, which) for which in kinds),
-        *(store.fresh(which) for which in kinds),
-        store.noted(),
+        *(store.new_pseudonyms(which) for which in kinds),
+        store.service_counts(),
         store.records("key"),
         store.records("audit"),
     ]
@@ -601,12 +609,12 @@ def everything(store: Store) -> list[object]:
 def test_opening_again_gives_the_same(url: str, store: Store) -> None:
     """All that was acknowledged, and what was refused stays refused."""
     fill(store)
-    before, pieces = everything(store), digest(store.pieces())
+    before, pieces = everything(store), content_digest(store.export_pieces())
     store.close()
     again = open_store(url)
 
     assert everything(again) == before
-    assert digest(again.pieces()) == pieces
+    assert content_digest(again.export_pieces()) == pieces
     assert send(again, DAILY, Asked(row(0), 0), Asked(row(2), 2)) == [STALE, DUPLICATE]
     again.close()
 
@@ -625,10 +633,10 @@ REFUSED: dict[str, Callable[[Store], object]] = {
     "a commit of notes": lambda store: store.commit(
         [], {ServiceCounter("request", "", -1, "200"): 1}
     ),
-    "change": lambda store: store.change(store.generation(), [Record("key", "a", b"")]),
-    "forget": lambda store: store.forget(DAILY, [0], row(1)),
+    "change": lambda store: store.change_records(store.generation(), [Record("key", "a", b"")]),
+    "forget": lambda store: store.close_row(DAILY, [0], row(1)),
     "drop": lambda store: drop(store, DAILY, 50),
-    "restore epochs": lambda store: store.restore_epochs(DAILY),
+    "restore epochs": lambda store: store.restore_dropped(DAILY),
 }
 
 
@@ -637,19 +645,19 @@ def test_a_fenced_store_changes_no_more(url: str, store: Store, act: str) -> Non
     """Not in another process either; it is read as ever, until the fence is lifted."""
     fill(store)
     other = open_store(url)
-    store.fence(on=True)
-    before = digest(store.pieces())
+    store.set_read_only(on=True)
+    before = content_digest(store.export_pieces())
 
-    assert store.health().fenced
-    assert other.health().fenced
+    assert store.health().read_only
+    assert other.health().read_only
     for each in (store, other):
         with pytest.raises(StoreReadOnly):
             REFUSED[act](each)
-    assert digest(other.pieces()) == before
+    assert content_digest(other.export_pieces()) == before
 
-    other.fence(on=False)
+    other.set_read_only(on=False)
     REFUSED[act](store)
-    assert not store.health().fenced
+    assert not store.health().read_only
     other.close()
 
 
@@ -657,10 +665,10 @@ def test_a_store_says_how_it_is(store: Store) -> None:
     """The test's engines are set to be durable."""
     health = store.health()
 
-    assert health.durable is CommitMode.YES
+    assert health.durable is DurabilityState.YES
     assert health.engine
     assert health.why
-    assert not health.fenced
+    assert not health.read_only
 
 
 # -- moving ---------------------------------------------------------------------------------------
@@ -668,7 +676,7 @@ def test_a_store_says_how_it_is(store: Store) -> None:
 
 def test_an_empty_store_has_no_pieces(store: Store) -> None:
     """Nothing is carried where nothing is."""
-    assert list(store.pieces()) == []
+    assert list(store.export_pieces()) == []
 
 
 def test_pieces_say_everything(store: Store) -> None:
@@ -676,18 +684,18 @@ def test_pieces_say_everything(store: Store) -> None:
     reports = [Asked(row(1), 3, message=2), Asked(row(1), 4, message=1), Asked(row(1), 4)]
     send(store, LINKED, *reports)
     drop(store, DAILY, 2)
-    store.change(0, [Record("key", "a/b", b"z")])
+    store.change_records(0, [Record("key", "a/b", b"z")])
 
     name = LINKED.fingerprint
-    assert sorted(store.pieces()) == sorted(
+    assert sorted(store.export_pieces()) == sorted(
         [
             TransferPiece("record", "key/a/b", b"z"),
-            TransferPiece("dropped", DAILY.fingerprint, numbers([2])),
-            TransferPiece("fresh", f"{name}/3", numbers([1])),
-            TransferPiece("note", f"verdict/{name}/4/duplicate", numbers([1])),
-            TransferPiece("spread", f"{name}/0", numbers([0, 1])),
-            TransferPiece("tally", f"{name}/3/0", numbers([1, 0, 0, 1])),
-            TransferPiece("tally", f"{name}/4/0", numbers([1, 0, 1])),
+            TransferPiece("dropped", DAILY.fingerprint, encode_numbers([2])),
+            TransferPiece("fresh", f"{name}/3", encode_numbers([1])),
+            TransferPiece("note", f"verdict/{name}/4/duplicate", encode_numbers([1])),
+            TransferPiece("spread", f"{name}/0", encode_numbers([0, 1])),
+            TransferPiece("tally", f"{name}/3/0", encode_numbers([1, 0, 0, 1])),
+            TransferPiece("tally", f"{name}/4/0", encode_numbers([1, 0, 1])),
             TransferPiece("rows", f"{name}/0/8/{row(1)[0]:02x}", row(1) + bytes([24]) + bytes(7)),
         ]
     )
@@ -696,9 +704,9 @@ def test_pieces_say_everything(store: Store) -> None:
 def test_pieces_come_in_one_order(store: Store) -> None:
     """Twice the same; the kinds as they are listed; rows ascending, by their first byte."""
     fill(store)
-    pieces = list(store.pieces())
+    pieces = list(store.export_pieces())
 
-    assert list(store.pieces()) == pieces
+    assert list(store.export_pieces()) == pieces
     assert {piece.kind for piece in pieces} == set(KINDS)
     assert len({(piece.kind, piece.key) for piece in pieces}) == len(pieces)
     for piece in pieces:
@@ -714,9 +722,9 @@ def test_another_store_takes_everything_over(store: Store, target: Store) -> Non
     """Of whichever engine: what is read there, and what is said of every report."""
     fill(store)
     before = target.generation()
-    target.absorb(list(store.pieces()))
+    target.import_pieces(list(store.export_pieces()))
 
-    assert digest(target.pieces()) == digest(store.pieces())
+    assert content_digest(target.export_pieces()) == content_digest(store.export_pieces())
     assert everything(target) == everything(store)
     assert target.generation() != before
     again = [Asked(row(0), 0), Asked(row(2), 2), Asked(row(999), 2)]
@@ -727,24 +735,24 @@ def test_another_store_takes_everything_over(store: Store, target: Store) -> Non
 def test_taking_over_twice_changes_nothing(store: Store, target: Store) -> None:
     """Pieces are absolute, in whatever steps and order they come."""
     fill(store)
-    pieces = list(store.pieces())
+    pieces = list(store.export_pieces())
     random.Random(1).shuffle(pieces)
-    target.absorb(pieces[:20])
-    target.absorb(pieces)
-    target.absorb(pieces[5:30])
+    target.import_pieces(pieces[:20])
+    target.import_pieces(pieces)
+    target.import_pieces(pieces[5:30])
 
-    assert digest(target.pieces()) == digest(store.pieces())
+    assert content_digest(target.export_pieces()) == content_digest(store.export_pieces())
 
 
 def test_a_piece_takes_the_place_of_what_stands_there(store: Store, target: Store) -> None:
     """Also where the target has counted something of its own meanwhile."""
     which = series("plane")
     fill(store)
-    pieces = list(store.pieces())
-    target.absorb(pieces)
+    pieces = list(store.export_pieces())
+    target.import_pieces(pieces)
     send(target, which, *(Asked(row(5000 + n), n % 4, message=7) for n in range(200)))
     send(target, LINKED, *(Asked(row(600 + n), 3) for n in range(6)))
-    target.absorb([piece for piece in pieces if piece.kind not in {"rows", "note"}])
+    target.import_pieces([piece for piece in pieces if piece.kind not in {"rows", "note"}])
 
     assert everything(target)[:4] == everything(store)[:4]
     assert counts(target, which, Cell(0, 0)) == counts(store, which, Cell(0, 0))
@@ -756,7 +764,7 @@ def test_counting_goes_on_where_it_was_taken_over(store: Store, target: Store) -
     model = Model()
     for where in (store, target):
         if where is target:
-            target.absorb(list(store.pieces()))
+            target.import_pieces(list(store.export_pieces()))
         for which in kinds:
             chance = random.Random(where is store)
             reports = [

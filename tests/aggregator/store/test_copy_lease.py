@@ -22,8 +22,8 @@ from veilcount_aggregator.errors import SettingsError, StoreError
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store import copy_lease as lease_module
 from veilcount_aggregator.store.backup import backup, restore
-from veilcount_aggregator.store.migrate import KIND, Progress, copy
-from veilcount_aggregator.store.target_lock import exclusive
+from veilcount_aggregator.store.migrate import KIND, CopyProgress, copy_store
+from veilcount_aggregator.store.target_lock import exclusive_file
 from veilcount_shared.verdict import Verdict
 
 FORK = multiprocessing.get_context("fork")
@@ -88,7 +88,7 @@ def test_of_backups_to_one_name_one_is_made_and_it_is_whole(source: str, tmp_pat
     assert [each.name for each in folder.iterdir()] == ["today.db"]
     restore(to, f"sqlite:///{tmp_path}/again.db")
     with closing(open_store(f"sqlite:///{tmp_path}/again.db")) as again:
-        assert sum(again.sizes(DAILY).values()) == 3000
+        assert sum(again.report_counts(DAILY).values()) == 3000
 
 
 def test_of_restores_to_one_name_one_is_made(source: str, tmp_path: Path) -> None:
@@ -98,12 +98,12 @@ def test_of_restores_to_one_name_one_is_made(source: str, tmp_path: Path) -> Non
 
     assert ends.count("done") == 1
     with closing(open_store(url)) as again:
-        assert sum(again.sizes(DAILY).values()) == 3000
+        assert sum(again.report_counts(DAILY).values()) == 3000
 
 
 def hold(target: Path, pipe: Connection) -> None:
     """Write a file for ever."""
-    with exclusive(target, "to"):
+    with exclusive_file(target, "to"):
         pipe.send(os.getpid())
         time.sleep(600)
 
@@ -125,14 +125,14 @@ def test_the_lock_of_a_process_that_died_holds_nobody_up(source: str, tmp_path: 
 def copy_slowly(source: str, target: str, pipe: Connection) -> None:
     """Copy, and wait after each step until it is told to go on."""
 
-    def step(progress: Progress) -> None:
+    def step(progress: CopyProgress) -> None:
         pipe.send(progress.pieces)
         pipe.recv()
 
     with closing(open_store(source)) as old, closing(open_store(target, make=True)) as new:
         at_end = "done"
         try:
-            copy(old, new, where=target, progress=step)
+            copy_store(old, new, where=target, progress=step)
         except StoreError as error:
             at_end = str(error)
         pipe.send(at_end)
@@ -183,7 +183,7 @@ def test_copies_that_begin_at_once_are_one(source: str, tmp_path: Path) -> None:
     def work(url: str) -> Callable[[], None]:
         def copy_to() -> None:
             with closing(open_store(source)) as old, closing(open_store(url, make=True)) as new:
-                copy(old, new, where=url)
+                copy_store(old, new, where=url)
 
         return copy_to
 
@@ -202,7 +202,7 @@ def test_a_copy_that_was_killed_is_taken_over_at_once(url: str, source: str) -> 
     first.join()
     begun = time.monotonic()
     with closing(open_store(source)) as old, closing(open_store(url)) as new:
-        copy(old, new, where=url)
+        copy_store(old, new, where=url)
         assert in_full(new)
 
     assert time.monotonic() - begun < lease_module.SILENT_SECONDS
@@ -220,7 +220,7 @@ def test_a_copy_that_was_silent_is_taken_over_and_does_not_go_on(
     told(pipe)
     os.kill(first.pid or 0, signal.SIGSTOP)
     with closing(open_store(source)) as old, closing(open_store(url)) as new:
-        copy(old, new, where=url)
+        copy_store(old, new, where=url)
         os.kill(first.pid or 0, signal.SIGCONT)
         refused = go_on(pipe)
 

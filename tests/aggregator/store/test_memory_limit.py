@@ -22,7 +22,7 @@ from tests.aggregator.store.series_fixtures import (
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import Cell, MemoryLimits, Store
 from veilcount_aggregator.store.memory_limit import tally_bytes
-from veilcount_aggregator.store.transfer_format import digest
+from veilcount_aggregator.store.transfer_format import content_digest
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE, FULL = Verdict.COUNTED, Verdict.DUPLICATE, Verdict.FULL
@@ -45,7 +45,7 @@ def test_a_report_that_needs_memory_beyond_the_limit_is_full(store: Store) -> No
     assert send(store, DAILY, *again, memory=enough_for(2)) == [DUPLICATE, COUNTED, FULL, FULL]
     assert send(store, LINKED, Asked(row(1), 5), memory=enough_for(1)) == [COUNTED]
     assert send(store, DAILY, Asked(row(1), 2), memory=enough_for(3)) == [COUNTED]
-    assert store.memory().series == {DAILY.fingerprint: 3 * ONE, LINKED.fingerprint: ONE}
+    assert store.memory_use().series == {DAILY.fingerprint: 3 * ONE, LINKED.fingerprint: ONE}
 
 
 def test_memory_goes_to_whoever_comes_first_in_a_group(store: Store) -> None:
@@ -53,7 +53,7 @@ def test_memory_goes_to_whoever_comes_first_in_a_group(store: Store) -> None:
     reports = [Asked(row(n), period) for n, period in enumerate([7, 7, 3, 5])]
 
     assert send(store, DAILY, *reports, memory=enough_for(1)) == [COUNTED, COUNTED, FULL, FULL]
-    assert store.sizes(DAILY) == {Cell(7, 0): 2}
+    assert store.report_counts(DAILY) == {Cell(7, 0): 2}
 
 
 def test_all_series_share_the_store_s_limit(store: Store) -> None:
@@ -68,18 +68,20 @@ def test_all_series_share_the_store_s_limit(store: Store) -> None:
     assert [told(codes) for codes in store.commit(group, {})] == [[COUNTED], [COUNTED], [FULL]]
     assert send(store, SPARING, Asked(row(1), 0), memory=limits) == [FULL]
     assert send(store, DAILY, Asked(row(2), 0), Asked(row(2), 1), memory=limits) == [COUNTED, FULL]
-    assert store.memory().total == 2 * ONE
+    assert store.memory_use().total == 2 * ONE
 
 
 def test_what_memory_refuses_spends_nothing(store: Store) -> None:
     """Neither slot nor room nor memory; it is noted as `full`."""
     send(store, LINKED, Asked(row(1), 0), memory=enough_for(1))
-    before = digest(piece for piece in store.pieces() if piece.kind != "note")
+    before = content_digest(piece for piece in store.export_pieces() if piece.kind != "note")
     refused = [Asked(row(1), 1), Asked(row(2), 2), Asked(row(2), 2)]
 
     assert send(store, LINKED, *refused, memory=enough_for(1)) == [FULL] * 3
-    assert digest(piece for piece in store.pieces() if piece.kind != "note") == before
-    assert sorted((note.word, times) for note, times in store.noted().items()) == [
+    assert (
+        content_digest(piece for piece in store.export_pieces() if piece.kind != "note") == before
+    )
+    assert sorted((note.word, times) for note, times in store.service_counts().items()) == [
         ("full", 1),
         ("full", 2),
         ("memory", 3),
@@ -149,13 +151,13 @@ def test_a_large_tally_takes_what_it_holds(store: Store) -> None:
     whole = tally_bytes(which.counters)
     send(store, which, Asked(row(1), message=which.counters - 1))
 
-    assert 0 < store.memory().series[which.fingerprint] < whole / 50
+    assert 0 < store.memory_use().series[which.fingerprint] < whole / 50
     for group in range(20):
         reports = [
             Asked(row(100 + 500 * group + n), message=message(which, chance)) for n in range(500)
         ]
         send(store, which, *reports)
-    assert whole / 2 < store.memory().series[which.fingerprint] < 4 * whole
+    assert whole / 2 < store.memory_use().series[which.fingerprint] < 4 * whole
 
 
 @pytest.mark.parametrize("what", ["plane", "labels"])
@@ -178,10 +180,10 @@ def test_a_large_tally_stays_within_its_limit(store: Store, what: str) -> None:
     ]
 
     assert set(verdicts) == {COUNTED, FULL}
-    assert store.memory().series[which.fingerprint] <= 5_000
-    assert sum(store.sizes(which).values()) == verdicts.count(COUNTED)
+    assert store.memory_use().series[which.fingerprint] <= 5_000
+    assert sum(store.report_counts(which).values()) == verdicts.count(COUNTED)
     per_report = getattr(which.collection.mechanism, "w", 1)
-    total = store.counters(which, list(store.sizes(which))).sum()
+    total = store.counters(which, list(store.report_counts(which))).sum()
     assert total == per_report * verdicts.count(COUNTED)
 
 
@@ -193,15 +195,15 @@ def test_the_account_moves_with_the_tallies(store: Store, target: Store) -> None
         reports = [Asked(row(n), n % 2, message=message(which, chance)) for n in range(300)]
         send(store, which, *reports)
         send(target, which, *(Asked(row(n), 1, message=2) for n in range(3)))
-    pieces = list(store.pieces())
+    pieces = list(store.export_pieces())
     for _ in range(2):
-        target.absorb(pieces)
+        target.import_pieces(pieces)
 
     tallies = [piece for piece in pieces if piece.kind == "tally"]
-    assert [piece for piece in target.pieces() if piece.kind == "tally"] == tallies
+    assert [piece for piece in target.export_pieces() if piece.kind == "tally"] == tallies
     for which in kinds:
         counters = store.counters(which, [Cell(0, 0), Cell(1, 0)])
-        taken = target.memory().series[which.fingerprint]
+        taken = target.memory_use().series[which.fingerprint]
         assert 0 < taken < 3 * tally_bytes(which.counters)
         more = [Asked(row(5000 + n), 1, message=message(which, chance)) for n in range(60)]
         assert send(target, which, *more) == [COUNTED] * 60

@@ -17,8 +17,8 @@ from tests.aggregator.store.series_fixtures import DAILY, LINKED, Asked, row, se
 from tests.aggregator.store.test_battery import everything, fill
 from veilcount_aggregator.errors import StoreReadOnly, StoreUnfit
 from veilcount_aggregator.store import Record, Store, TransferPiece, migrate, open_store
-from veilcount_aggregator.store.migrate import Progress, copy, leaving
-from veilcount_aggregator.store.transfer_format import digest
+from veilcount_aggregator.store.migrate import CopyProgress, copy_store, outgoing_copy
+from veilcount_aggregator.store.transfer_format import content_digest
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
@@ -38,17 +38,17 @@ pytestmark = pytest.mark.parametrize(
 
 def content(store: Store) -> str:
     """Return the digest of all but the copy's own records."""
-    return digest(
+    return content_digest(
         piece
-        for piece in store.pieces()
+        for piece in store.export_pieces()
         if not (piece.kind == "record" and piece.key.startswith("copy/"))
     )
 
 
-def cut(at: int) -> Callable[[Progress], None]:
+def cut(at: int) -> Callable[[CopyProgress], None]:
     """Return what ends a copy after so many pieces."""
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: CopyProgress) -> None:
         if progress.pieces >= at:
             raise ConnectionError(CUT)
 
@@ -58,7 +58,7 @@ def cut(at: int) -> Callable[[Progress], None]:
 def test_a_copy_holds_everything(store: Store, target: Store) -> None:
     """Ledgers, counters, keys, notes; and it goes on where the source stood."""
     fill(store)
-    found = copy(store, target, where="there")
+    found = copy_store(store, target, where="there")
 
     assert found == content(store) == content(target)
     assert everything(target) == everything(store)
@@ -68,23 +68,23 @@ def test_a_copy_holds_everything(store: Store, target: Store) -> None:
 def test_the_source_stays_fenced_and_says_where_to(store: Store, target: Store) -> None:
     """Its reports belong elsewhere."""
     fill(store)
-    assert leaving(store) is None
+    assert outgoing_copy(store) is None
 
-    copy(store, target, where="redis://there")
-    kept = leaving(store)
+    copy_store(store, target, where="redis://there")
+    kept = outgoing_copy(store)
     assert kept is not None
     assert kept.where == "redis://there"
     with pytest.raises(StoreReadOnly):
         send(store, DAILY, Asked(row(1), 3))
-    assert not target.health().fenced
+    assert not target.health().read_only
 
 
 def test_an_empty_store_can_be_copied(store: Store, target: Store) -> None:
     """Nothing is carried, and the source is closed all the same."""
-    copy(store, target, where="there")
+    copy_store(store, target, where="there")
 
-    assert content(target) == digest([])
-    assert store.health().fenced
+    assert content(target) == content_digest([])
+    assert store.health().read_only
 
 
 def test_a_copy_tells_how_far_it_is(
@@ -93,12 +93,12 @@ def test_a_copy_tells_how_far_it_is(
     """After every step, in pieces and in bytes of all that is carried."""
     monkeypatch.setattr(migrate, "STEP_PIECES", 10)
     fill(store)
-    told: list[Progress] = []
-    copy(store, target, where="there", progress=told.append)
+    told: list[CopyProgress] = []
+    copy_store(store, target, where="there", progress=told.append)
 
-    pieces = [piece for piece in store.pieces() if not piece.key.startswith("copy/")]
+    pieces = [piece for piece in store.export_pieces() if not piece.key.startswith("copy/")]
     assert [each.pieces for each in told[:3]] == [10, 20, 30]
-    assert told[-1] == Progress(len(pieces), sum(len(piece.body) for piece in pieces))
+    assert told[-1] == CopyProgress(len(pieces), sum(len(piece.body) for piece in pieces))
 
 
 def test_a_large_piece_is_a_step_of_its_own(
@@ -106,11 +106,11 @@ def test_a_large_piece_is_a_step_of_its_own(
 ) -> None:
     """Steps are bounded in bytes too."""
     monkeypatch.setattr(migrate, "STEP_BYTES", 1)
-    store.change(0, [Record("audit", str(n), b"x" * 9) for n in range(5)])
-    told: list[Progress] = []
-    copy(store, target, where="there", progress=told.append)
+    store.change_records(0, [Record("audit", str(n), b"x" * 9) for n in range(5)])
+    told: list[CopyProgress] = []
+    copy_store(store, target, where="there", progress=told.append)
 
-    assert told == [Progress(n, 9 * n) for n in range(1, 6)]
+    assert told == [CopyProgress(n, 9 * n) for n in range(1, 6)]
 
 
 class Counting:
@@ -121,10 +121,10 @@ class Counting:
         self._store = store
         self.given: list[TransferPiece] = []
 
-    def absorb(self, pieces: list[TransferPiece]) -> None:
+    def import_pieces(self, pieces: list[TransferPiece]) -> None:
         """Pass them on."""
         self.given += pieces
-        self._store.absorb(pieces)
+        self._store.import_pieces(pieces)
 
     def __getattr__(self, name: str) -> object:
         """All else is the store's."""
@@ -141,14 +141,14 @@ def test_an_interrupted_copy_goes_on(
     counting = Counting(target)
     tell = cut(at)
     try:
-        copy(store, counting, where="there", progress=tell)  # type: ignore[arg-type]
+        copy_store(store, counting, where="there", progress=tell)  # type: ignore[arg-type]
     except ConnectionError:
         first = len(counting.given)
-        copy(store, counting, where="there")  # type: ignore[arg-type]
+        copy_store(store, counting, where="there")  # type: ignore[arg-type]
     else:
         first = len(counting.given)
 
-    total = len([piece for piece in store.pieces() if not piece.key.startswith("copy/")])
+    total = len([piece for piece in store.export_pieces() if not piece.key.startswith("copy/")])
     assert len(counting.given) == total
     assert first >= min(at, total)
     assert content(target) == content(store)
@@ -157,7 +157,7 @@ def test_an_interrupted_copy_goes_on(
 def carry(source: str, target: str) -> None:
     """Copy very slowly, in small steps."""
     migrate.STEP_PIECES = 5
-    copy(
+    copy_store(
         open_store(source),
         open_store(target, make=True),
         where="there",
@@ -174,14 +174,14 @@ def test_a_copy_that_is_killed_goes_on(empty: Empty, another: Empty) -> None:
     process = multiprocessing.get_context("spawn").Process(target=carry, args=(source, target))
     process.start()
     there = open_store(target, make=True)
-    while next((piece for piece in there.pieces() if piece.kind == "tally"), None) is None:
+    while next((piece for piece in there.export_pieces() if piece.kind == "tally"), None) is None:
         assert process.is_alive()
         time.sleep(0.01)
     os.kill(process.pid or 0, signal.SIGKILL)
     process.join()
     assert content(there) != content(store)
 
-    copy(store, there, where="there")
+    copy_store(store, there, where="there")
     assert content(there) == content(store)
     assert everything(there) == before
     store.close()
@@ -210,13 +210,13 @@ def test_writers_lose_nothing_to_a_copy(empty: Empty, another: Empty) -> None:
     writer.start()
     while len(acknowledged) < 50:
         time.sleep(0.001)
-    copy(store, target, where="there")
+    copy_store(store, target, where="there")
     writer.join()
 
     assert refused.is_set()
     again = [Asked(row(number), number % 3) for number in acknowledged]
     assert send(target, LINKED, *again) == [DUPLICATE] * len(acknowledged)
-    assert sum(target.sizes(LINKED).values()) == len(acknowledged)
+    assert sum(target.report_counts(LINKED).values()) == len(acknowledged)
     store.close()
     target.close()
 
@@ -228,20 +228,20 @@ def test_a_target_that_holds_something_else_is_refused(store: Store, target: Sto
     before = content(target)
 
     with pytest.raises(StoreUnfit, match="not empty"):
-        copy(store, target, where="there")
+        copy_store(store, target, where="there")
     assert content(target) == before
-    assert not store.health().fenced
+    assert not store.health().read_only
 
 
 def test_a_copy_that_is_whole_is_not_made_again(store: Store, target: Store) -> None:
     """The target may have counted since."""
     fill(store)
-    copy(store, target, where="there")
+    copy_store(store, target, where="there")
     send(target, LINKED, Asked(row(5000), 1))
     before = content(target)
 
     with pytest.raises(StoreUnfit, match="whole already"):
-        copy(store, target, where="there")
+        copy_store(store, target, where="there")
     assert content(target) == before
 
 
@@ -249,13 +249,13 @@ def test_a_source_that_has_counted_since_begins_again(store: Store, target: Stor
     """Half of a copy of what was is no half of a copy of what is."""
     fill(store)
     with pytest.raises(ConnectionError, match=CUT):
-        copy(store, target, where="there", progress=cut(1))
-    store.fence(on=False)
+        copy_store(store, target, where="there", progress=cut(1))
+    store.set_read_only(on=False)
     send(store, LINKED, Asked(row(5000), 1))
 
     with pytest.raises(StoreUnfit, match="has taken reports since"):
-        copy(store, target, where="there")
-    assert not store.health().fenced
+        copy_store(store, target, where="there")
+    assert not store.health().read_only
 
 
 def test_a_source_is_not_copied_to_two_places(
@@ -263,21 +263,21 @@ def test_a_source_is_not_copied_to_two_places(
 ) -> None:
     """Both would count: a fenced source goes on to where it has begun."""
     fill(store)
-    copy(store, target, where="there")
+    copy_store(store, target, where="there")
     elsewhere = open_store(f"sqlite:///{tmp_path}/elsewhere.db", make=True)
 
     with pytest.raises(StoreReadOnly, match="copied to there"):
-        copy(store, elsewhere, where="elsewhere")
-    assert content(elsewhere) == digest([])
+        copy_store(store, elsewhere, where="elsewhere")
+    assert content(elsewhere) == content_digest([])
     elsewhere.close()
 
 
 def test_a_fence_that_no_copy_has_raised_is_not_taken_for_one(store: Store, target: Store) -> None:
     """Somebody meant it."""
-    store.fence(on=True)
+    store.set_read_only(on=True)
 
     with pytest.raises(StoreReadOnly, match="lift the fence"):
-        copy(store, target, where="there")
+        copy_store(store, target, where="there")
 
 
 def test_a_target_that_counts_meanwhile_is_found_out(
@@ -287,20 +287,20 @@ def test_a_target_that_counts_meanwhile_is_found_out(
     fill(store)
     sent: list[object] = []
 
-    def meddle(_: Progress) -> None:
+    def meddle(_: CopyProgress) -> None:
         if not sent:
             sent.append(send(target, DAILY, Asked(b"\xff" * 12, 61)))
 
     with pytest.raises(StoreUnfit, match="differs from its source"):
-        copy(store, target, where="there", progress=meddle)
+        copy_store(store, target, where="there", progress=meddle)
 
 
 def test_a_copy_can_be_copied(store: Store, target: Store, tmp_path: object) -> None:
     """Records of an earlier copy stay behind."""
     fill(store)
-    copy(store, target, where="there")
+    copy_store(store, target, where="there")
     third = open_store(f"sqlite:///{tmp_path}/third.db", make=True)
-    copy(target, third, where="third")
+    copy_store(target, third, where="third")
 
     assert content(third) == content(store)
     assert third.records("copy").keys() == {"from"}

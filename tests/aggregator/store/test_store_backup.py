@@ -18,7 +18,11 @@ from tests.redis_server import free_port
 from veilcount_aggregator.errors import SettingsError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Record, Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
-from veilcount_aggregator.store.restore_lock import lock, locked, unlock
+from veilcount_aggregator.store.restore_lock import (
+    lock_releases,
+    release_lock_reason,
+    unlock_releases,
+)
 from veilcount_shared.verdict import Verdict
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
@@ -40,14 +44,14 @@ def serving(place: str) -> Iterator[Store]:
 
 def test_releases_are_locked_and_unlocked(store: Store) -> None:
     """On any engine: why is kept, and other locks are not concerned."""
-    assert locked(store) is None
+    assert release_lock_reason(store) is None
 
-    lock(store, "why")
-    store.change(store.generation(), [Record("lock", "other", b"x")])
-    assert locked(store) == "why"
+    lock_releases(store, "why")
+    store.change_records(store.generation(), [Record("lock", "other", b"x")])
+    assert release_lock_reason(store) == "why"
 
-    unlock(store)
-    assert locked(store) is None
+    unlock_releases(store)
+    assert release_lock_reason(store) is None
     assert store.records("lock") == {"other": b"x"}
 
 
@@ -61,8 +65,8 @@ def test_a_restored_store_is_as_the_backup_was(serving: Store, place: str, tmp_p
     again = open_store(f"sqlite:///{tmp_path}/again.db")
 
     assert everything(again) == before
-    assert "journal" in (locked(again) or "")
-    assert locked(serving) is None
+    assert "journal" in (release_lock_reason(again) or "")
+    assert release_lock_reason(serving) is None
     assert send(again, LINKED, Asked(row(2), 2), Asked(row(5000), 1)) == [DUPLICATE, COUNTED]
     again.close()
 
@@ -107,21 +111,21 @@ def test_a_backup_while_serving_is_one_state(serving: Store, place: str, tmp_pat
     for number, before in enumerate(befores):
         restore(tmp_path / f"{number}.db", f"sqlite:///{tmp_path}/again{number}.db")
         again = open_store(f"sqlite:///{tmp_path}/again{number}.db")
-        rows = again.spread(DAILY)[0][0]
+        rows = again.spend_histograms(DAILY)[0][0]
         assert rows % 10 == 0
-        assert rows == sum(again.sizes(DAILY).values()) >= 10 * before
+        assert rows == sum(again.report_counts(DAILY).values()) >= 10 * before
         again.close()
 
 
 def test_a_fenced_store_comes_back_fenced(serving: Store, place: str, tmp_path: Path) -> None:
     """Its reports belong elsewhere still."""
-    serving.fence(on=True)
+    serving.set_read_only(on=True)
     backup(place, tmp_path / "backup.db")
     restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/again.db")
     again = open_store(f"sqlite:///{tmp_path}/again.db")
 
-    assert again.health().fenced
-    assert locked(again)
+    assert again.health().read_only
+    assert release_lock_reason(again)
     again.close()
 
 

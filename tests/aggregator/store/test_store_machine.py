@@ -29,7 +29,7 @@ from veilcount_aggregator.errors import StoreReadOnly
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import MemoryLimits, Record, ServiceCounter, open_store
 from veilcount_aggregator.store.memory_limit import tally_bytes
-from veilcount_aggregator.store.transfer_format import digest
+from veilcount_aggregator.store.transfer_format import content_digest
 from veilcount_shared.verdict import Verdict
 
 PERIODS = 4
@@ -86,7 +86,7 @@ class Machine(RuleBasedStateMachine):
         """A group of several requests is judged as one after the other."""
         columns = [spends(*each, limits(each[0], tallies)) for each in group]
         note = ServiceCounter("request", "", -1, "200")
-        if self.model.fenced:
+        if self.model.read_only:
             self._refused(lambda: self.store.commit(columns, {note: noted}))
             return
         found = [told(codes) for codes in self.store.commit(columns, {note: noted})]
@@ -101,33 +101,35 @@ class Machine(RuleBasedStateMachine):
     def forget(self, which: Series, first: int, who: bytes) -> None:
         """A row is closed."""
         epochs = sorted({which.epoch(period) for period in range(first, PERIODS)})
-        if self.model.fenced:
-            self._refused(lambda: self.store.forget(which, epochs, who))
+        if self.model.read_only:
+            self._refused(lambda: self.store.close_row(which, epochs, who))
         else:
-            assert self.store.forget(which, epochs, who) == self.model.forget(which, epochs, who)
+            assert self.store.close_row(which, epochs, who) == self.model.close_row(
+                which, epochs, who
+            )
 
     @rule(which=st.sampled_from(KINDS), epochs=st.integers(1, 2))
     def drop(self, which: Series, epochs: int) -> None:
         """Epochs are over; a fenced store says so unless they are over already."""
         epochs = min(epochs, which.epoch(PERIODS) or 1)
-        if not self.model.fenced:
-            assert drop(self.store, which, epochs) == self.model.drop(which, epochs)
+        if not self.model.read_only:
+            assert drop(self.store, which, epochs) == self.model.mark_dropped(which, epochs)
 
     @rule(which=st.sampled_from(KINDS), days=st.sampled_from([0, 0, 1]))
     def sweep(self, which: Series, days: int) -> None:
         """What was dropped a while ago is given up: at once, or not yet."""
-        if not self.model.fenced:
-            self.store.sweep(which, timedelta(days), LONG_AGO)
+        if not self.model.read_only:
+            self.store.delete_dropped(which, timedelta(days), LONG_AGO)
             if not days:
-                self.model.sweep(which)
+                self.model.delete_dropped(which)
 
     @rule(which=st.sampled_from(KINDS))
     def restore_epochs(self, which: Series) -> None:
         """What was dropped and not given up takes reports again."""
-        if self.model.fenced:
-            self._refused(lambda: self.store.restore_epochs(which))
+        if self.model.read_only:
+            self._refused(lambda: self.store.restore_dropped(which))
         else:
-            assert self.store.restore_epochs(which) == self.model.restore_epochs(which)
+            assert self.store.restore_dropped(which) == self.model.restore_dropped(which)
 
     @rule(
         behind=st.sampled_from([0, 0, 0, 1]),
@@ -137,17 +139,17 @@ class Machine(RuleBasedStateMachine):
     def change(self, behind: int, key: str, value: bytes | None) -> None:
         """The shelf is changed by who knows its generation."""
         generation, records = self.model.changes - behind, [Record("kind", key, value)]
-        if self.model.fenced:
-            self._refused(lambda: self.store.change(generation, records))
+        if self.model.read_only:
+            self._refused(lambda: self.store.change_records(generation, records))
         else:
-            done = self.store.change(generation, records)
-            assert done == self.model.change(generation, records)
+            done = self.store.change_records(generation, records)
+            assert done == self.model.change_records(generation, records)
 
     @rule(on=st.booleans())
     def fence(self, on: bool) -> None:  # noqa: FBT001 - hypothesis names it
         """The fence is raised or lifted."""
-        self.store.fence(on=on)
-        self.model.fenced = on
+        self.store.set_read_only(on=on)
+        self.model.read_only = on
 
     @rule()
     def open_again(self) -> None:
@@ -160,27 +162,27 @@ class Machine(RuleBasedStateMachine):
         """Whatever can be read."""
         model, store = self.model, self.store
         for which in KINDS:
-            cells = list(model.sizes(which))
-            assert store.sizes(which) == model.sizes(which)
+            cells = list(model.report_counts(which))
+            assert store.report_counts(which) == model.report_counts(which)
             assert store.counters(which, cells).tolist() == model.counters(which, cells)
-            spread = {epoch: rows.tolist() for epoch, rows in store.spread(which).items()}
-            assert spread == model.spread(which)
-            assert store.fresh(which) == +model.new[which.fingerprint]
-        assert store.noted() == +model.notes
+            spread = {epoch: rows.tolist() for epoch, rows in store.spend_histograms(which).items()}
+            assert spread == model.spend_histograms(which)
+            assert store.new_pseudonyms(which) == +model.new[which.fingerprint]
+        assert store.service_counts() == +model.notes
         assert store.generation() == model.changes
         assert store.records("kind") == model.shelf["kind"]
-        assert store.health().fenced == model.fenced
+        assert store.health().read_only == model.read_only
 
     def teardown(self) -> None:
         """Leave nothing open."""
         self.store.close()
 
     def _refused(self, act: Any) -> None:
-        before = digest(self.store.pieces())
+        before = content_digest(self.store.export_pieces())
         try:
             act()
         except StoreReadOnly:
-            assert digest(self.store.pieces()) == before
+            assert content_digest(self.store.export_pieces()) == before
         else:
             raise AssertionError("a fenced store took it")
 

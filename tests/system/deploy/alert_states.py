@@ -34,13 +34,13 @@ from tests.system.faults.campaign import Campaign
 from tests.system.server import Server, wait_until
 from veilcount_aggregator.auth.api_keys import Role, create
 from veilcount_aggregator.central.journal_registry import Registered
-from veilcount_aggregator.retention.retention_guard import DROPPED, confirm
+from veilcount_aggregator.retention.retention_guard import DROPPED, confirm_day
 from veilcount_aggregator.store import open_store
-from veilcount_aggregator.store.records import change
+from veilcount_aggregator.store.records import update_records
 from veilcount_aggregator.store.redis import write_probe
-from veilcount_aggregator.store.redis.identity import SHELF
+from veilcount_aggregator.store.redis.identity import RECORDS_BASE
 from veilcount_aggregator.store.redis.store import RedisStore
-from veilcount_aggregator.store.restore_lock import lock
+from veilcount_aggregator.store.restore_lock import lock_releases
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import PACKED_TYPE, encode_packed
@@ -154,9 +154,9 @@ def fenced(folder: Path) -> Timeline:
     """As `store copy` leaves its source."""
     with scraped(folder) as found:
         found.scrape(0)
-        found.world.aggregator.store.fence(on=True)
+        found.world.aggregator.store.set_read_only(on=True)
         found.scrape(MINUTE)
-        found.world.aggregator.store.fence(on=False)
+        found.world.aggregator.store.set_read_only(on=False)
     return found.timeline
 
 
@@ -170,7 +170,7 @@ def shard_down(folder: Path) -> Timeline:
             assert isinstance(store, RedisStore)
             found.scrape(0)
             masters = {cluster.master_of(base) for base in store.root.bases}
-            next(iter(masters - {cluster.master_of(SHELF)})).kill()
+            next(iter(masters - {cluster.master_of(RECORDS_BASE)})).kill()
             found.scrape(MINUTE)
     finally:
         cluster.close()
@@ -246,7 +246,7 @@ def retention_waiting(folder: Path) -> Timeline:
     with scraped(folder) as found:
         store, now = found.world.aggregator.store, found.world.clocks.now
         for at, day in ((0, now), (MINUTE, now - timedelta(days=9))):
-            confirm(store, day, "test")
+            confirm_day(store, day, "test")
             found.world.aggregator.look_at_clock()
             found.scrape(at)
     return found.timeline
@@ -289,7 +289,7 @@ def releases_wait(folder: Path) -> Timeline:
     with scraped(folder) as found:
         found.scrape(0)
         gone = Registered("0123", "gone", "of-a-store-before").record()
-        change(found.world.aggregator.store, lambda: ([gone], None))
+        update_records(found.world.aggregator.store, lambda: ([gone], None))
         found.scrape(MINUTE)
     return found.timeline
 
@@ -364,7 +364,7 @@ def releases_locked(folder: Path) -> Timeline:
     """As `store restore` leaves them."""
     with scraped(folder) as found:
         found.scrape(0)
-        lock(found.world.aggregator.store, "restored")
+        lock_releases(found.world.aggregator.store, "restored")
         found.scrape(MINUTE)
     return found.timeline
 

@@ -14,9 +14,9 @@ from tests.system.deploy.alert_states import SLOW, STATES
 from tests.system.deploy.files import DEPLOY, documents, unit
 from tests.system.deploy.promql import Sample, fires, meets, read
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.store.redis.identity import SHELF
+from veilcount_aggregator.store.redis.identity import RECORDS_BASE
 from veilcount_aggregator.store.redis.store import RedisStore
-from veilcount_aggregator.store.restore_lock import lock, unlock
+from veilcount_aggregator.store.restore_lock import lock_releases, unlock_releases
 from veilcount_shared.report import Report
 
 GROUP = documents("alerts.yml")[0]["groups"][0]
@@ -49,11 +49,11 @@ def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Sample]:
     with world(folder, FILE, max_store_memory=1 << 30) as deployed:
         deployed.verdicts(deployed.report("theme"), deployed.report("theme", fingerprint="0" * 64))
         store = deployed.aggregator.store
-        store.fence(on=True)
+        store.set_read_only(on=True)
         deployed.ask("POST", "/v1/reports", b"{}")
         with pytest.raises(AssertionError, match="unavailable"):
             deployed.verdicts(deployed.report("theme"))
-        store.fence(on=False)
+        store.set_read_only(on=False)
         key = deployed.key(Role.ANALYST)
         deployed.key(Role.DEVICE)
         with pytest.raises(AssertionError, match="no-key"):
@@ -134,12 +134,12 @@ def test_a_store_that_is_fenced_and_releases_that_wait_are_told(tmp_path: Path) 
     with world(tmp_path, FILE) as deployed:
         key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
         before = metrics(deployed, key)
-        lock(store, "why")
-        store.fence(on=True)
+        lock_releases(store, "why")
+        store.set_read_only(on=True)
         deployed.ask("GET", "/v1/plan", key=key)  # what is not written yet keeps nothing back
         during = metrics(deployed, key)
-        store.fence(on=False)
-        unlock(store)
+        store.set_read_only(on=False)
+        unlock_releases(store)
         after = metrics(deployed, key)
 
     for name in ("veilcount_store_fenced", "veilcount_releases_locked"):
@@ -153,7 +153,7 @@ def test_a_shard_that_is_away_rings_alone(tmp_path: Path) -> None:
         key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
         assert isinstance(store, RedisStore)
         whole = metrics(deployed, key)
-        of_records = cluster.master_of(SHELF)
+        of_records = cluster.master_of(RECORDS_BASE)
         masters = [cluster.master_of(base) for base in store.root.bases]
         away = next(shard for shard, master in enumerate(masters) if master is not of_records)
         masters[away].kill()

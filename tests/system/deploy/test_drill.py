@@ -56,8 +56,8 @@ def test_the_drill_under_load(tmp_path: Path) -> None:
     restored = veilcount("store", "restore", str(tmp_path / "kept.db"), "--store", back)
     checked = veilcount("store", "check", "--store", back, "--json")
     with closing(open_store(back)) as store:
-        bits = set(spent(store.pieces()))
-        counted = sum(n for series in campaign.series for n in store.sizes(series).values())
+        bits = set(spent(store.export_pieces()))
+        counted = sum(n for series in campaign.series for n in store.report_counts(series).values())
     with campaign.serve(back, *flags) as server:
         locked = release(server, key, "0.4")
         unlocked = veilcount("store", "unlock", "--store", back, "--journal", str(journal))

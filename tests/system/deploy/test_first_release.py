@@ -112,7 +112,7 @@ def kept(deployed: World, name: str) -> dict[str, dict[str, int]]:
             for place, number in enumerate(store.counters(series, [cell]))
             if number
         }
-        for cell in sorted(store.sizes(series))
+        for cell in sorted(store.report_counts(series))
     }
 
 

@@ -88,7 +88,7 @@ def test_a_store_is_upgraded_while_old_and_new_programs_write(tmp_path: Path) ->
     with store.file.reading() as database:
         seen = database.execute("select seen from migrated").fetchall()
         sound = database.execute("pragma integrity_check").fetchall()
-    counted = sum(store.sizes(DAILY).values())
+    counted = sum(store.report_counts(DAILY).values())
     store.close()
     before = sum(each.acknowledged for each in old)
 

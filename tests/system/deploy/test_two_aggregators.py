@@ -124,8 +124,10 @@ def test_one_of_two_is_killed_and_nothing_is_lost(
             recorded = sum(each.recorded for each in living)
         assert [server.stop() for server in servers[1:]] == [0, 0]
         with closing(open_store(cluster.url)) as store:
-            counted = sum(n for series in campaign.series for n in store.sizes(series).values())
-            assert counted == len(list(spent(store.pieces()))) == recorded
+            counted = sum(
+                n for series in campaign.series for n in store.report_counts(series).values()
+            )
+            assert counted == len(list(spent(store.export_pieces()))) == recorded
     finally:
         for server in servers:
             if server.process.poll() is None:

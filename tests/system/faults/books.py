@@ -21,7 +21,7 @@ def assert_right(url: str, campaign: Campaign, acknowledged: Iterable[Report]) -
     """Hold a store at rest against what was acknowledged, all of it and nothing else."""
     told = list(acknowledged)
     with closing(open_store(url)) as store:
-        bits = list(spent(store.pieces()))
+        bits = list(spent(store.export_pieces()))
         expected = {
             bit(series, report)
             for series in campaign.series
@@ -45,7 +45,7 @@ def _assert_counters(store: Store, series: Series, told: list[Report]) -> None:
         message = int.from_bytes(report.message, "big")
         cells[Cell(report.period, report.segment)].append(message)
 
-    assert store.sizes(series) == {cell: len(held) for cell, held in cells.items()}
+    assert store.report_counts(series) == {cell: len(held) for cell, held in cells.items()}
     for cell, held in cells.items():
         assert np.array_equal(store.counters(series, [cell]), tally(series.collection, held)), cell
 
@@ -58,7 +58,7 @@ def _assert_spread(store: Store, series: Series, told: list[Report]) -> None:
         expected[epoch][reports] += 1
     found = {
         epoch: Counter({j: rows for j, rows in enumerate(held.tolist(), 1) if rows})
-        for epoch, held in store.spread(series).items()
+        for epoch, held in store.spend_histograms(series).items()
     }
 
     assert found == expected

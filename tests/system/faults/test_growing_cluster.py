@@ -23,7 +23,7 @@ from tests.system.faults.campaign import Campaign
 from tests.system.faults.crowd import Crowd
 from tests.system.server import wait_until
 from veilcount_aggregator.store import open_store
-from veilcount_aggregator.store.redis.identity import SHELF
+from veilcount_aggregator.store.redis.identity import RECORDS_BASE
 from veilcount_aggregator.store.redis.store import RedisStore
 
 LONGEST_PAUSE = 10.0  # seconds: devices keep reports for days; a busy machine decides the figure
@@ -41,7 +41,7 @@ def bases(url: str) -> list[bytes]:
     """Return what a store's shards, and its records, are named after."""
     with closing(open_store(url)) as store:
         assert isinstance(store, RedisStore)
-        return [SHELF, *store.root.bases]
+        return [RECORDS_BASE, *store.root.bases]
 
 
 def answered(crowd: Crowd) -> None:

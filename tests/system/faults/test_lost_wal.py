@@ -24,7 +24,7 @@ MENDED = "write-ahead log restored"
 def missing(url: str, campaign: Campaign, acknowledged: list[Report]) -> int:
     """Return how many acknowledged reports a store does not hold."""
     with closing(open_store(url)) as store:
-        bits = set(spent(store.pieces()))
+        bits = set(spent(store.export_pieces()))
     series = {each.fingerprint: each for each in campaign.series}
     return sum(bit(series[each.fingerprint], each) not in bits for each in acknowledged)
 

@@ -75,8 +75,10 @@ def test_what_a_client_delivers_through_a_bad_network_is_counted_once(tmp_path: 
         deployment.close()
 
     with closing(open_store(deployment.store)) as store:
-        counted = sum(n for series in campaign.series for n in store.sizes(series).values())
-        lost = sum(n for note, n in store.noted().items() if note.word == Verdict.DUPLICATE)
+        counted = sum(n for series in campaign.series for n in store.report_counts(series).values())
+        lost = sum(
+            n for note, n in store.service_counts().items() if note.word == Verdict.DUPLICATE
+        )
 
         assert lost, "no reply was lost: the network was too good"
-        assert counted == len(list(spent(store.pieces()))) == reports
+        assert counted == len(list(spent(store.export_pieces()))) == reports

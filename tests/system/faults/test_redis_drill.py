@@ -22,7 +22,7 @@ from veilcount_aggregator.doctor.store_checks import examine_store
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.backup import backup, restore
-from veilcount_aggregator.store.restore_lock import locked
+from veilcount_aggregator.store.restore_lock import release_lock_reason
 from veilcount_shared.report import Report
 
 
@@ -47,7 +47,7 @@ def test_a_lost_cluster_is_restored_to_another_one(tmp_path: Path) -> None:
         restore(kept, found.url)
         held = _held(found.url, campaign)
         with closing(open_store(found.url)) as store:
-            why = locked(store)
+            why = release_lock_reason(store)
         findings = {
             each.check: each
             for each in examine_store(Settings(found.url), lambda: datetime.now(UTC), deep=True)
@@ -76,14 +76,14 @@ def _go_on(
     now = _held(found.url, campaign)
     assert now == held | _bits(campaign, set(waiting))
     with closing(open_store(found.url)) as store:
-        assert sum(sum(store.sizes(each).values()) for each in campaign.series) == len(now)
+        assert sum(sum(store.report_counts(each).values()) for each in campaign.series) == len(now)
 
 
 def _held(url: str, campaign: Campaign) -> set[tuple[str, int, bytes, int]]:
     """Return the bits that a store has, as many as its counters say."""
     with closing(open_store(url)) as store:
-        bits = list(spent(store.pieces()))
-        reports = sum(sum(store.sizes(each).values()) for each in campaign.series)
+        bits = list(spent(store.export_pieces()))
+        reports = sum(sum(store.report_counts(each).values()) for each in campaign.series)
     assert len(set(bits)) == len(bits) == reports
     return set(bits)
 

@@ -210,7 +210,7 @@ def test_a_drop_before_a_redis_is_killed_can_be_taken_back_after(redis: RedisSer
     again = open_store(redis.url)
 
     assert send(again, DAILY, Asked(row(1), 0)) == [Verdict.STALE]
-    assert again.restore_epochs(DAILY) == 1
+    assert again.restore_dropped(DAILY) == 1
     assert send(again, DAILY, Asked(row(1), 0), Asked(row(100), 0)) == [
         Verdict.DUPLICATE,
         Verdict.COUNTED,
@@ -237,6 +237,6 @@ def test_a_drop_by_a_process_that_is_killed_can_be_taken_back(tmp_path: Path) ->
 
     assert process.exitcode == -signal.SIGKILL
     assert send(again, DAILY, Asked(row(1), 0)) == [Verdict.STALE]
-    assert again.restore_epochs(DAILY) == 1
+    assert again.restore_dropped(DAILY) == 1
     assert send(again, DAILY, Asked(row(1), 0)) == [Verdict.DUPLICATE]
     again.close()

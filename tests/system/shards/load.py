@@ -18,7 +18,7 @@ import numpy as np
 from tests.system.server import HOST
 from veilcount_aggregator.catalog.definitions import DefinitionSource, push
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store.redis.row_permutation import shards
+from veilcount_aggregator.store.redis.row_permutation import shard_numbers
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_shared import parse_collections
 from veilcount_shared.report import Batch, Report
@@ -67,7 +67,9 @@ def pseudonyms(store: RedisStore, each: int) -> list[list[bytes]]:
     while min(map(len, found)) < each:
         drawn = np.frombuffer(secrets.token_bytes(16 * 1024), np.uint8).reshape(-1, 16)
         places = store.root.scatter.names(np.ascontiguousarray(drawn[:, :12])).places
-        for row, shard in zip(drawn, shards(places, store.root.shards).tolist(), strict=True):
+        for row, shard in zip(
+            drawn, shard_numbers(places, store.root.shards).tolist(), strict=True
+        ):
             found[shard].append(row.tobytes())
     return [rows[:each] for rows in found]
 

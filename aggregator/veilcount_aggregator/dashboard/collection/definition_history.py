@@ -55,7 +55,7 @@ def _holds(snapshot: Snapshot, series: Series) -> str:
     collection = series.collection
     if not counts_are_public(collection):
         return ""
-    sizes = snapshot.store.sizes(series)
+    sizes = snapshot.store.report_counts(series)
     many = f"{sum(sizes.values()):,} {counted(collection)}"
     if not sizes:
         return many

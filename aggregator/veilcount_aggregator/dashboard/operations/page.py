@@ -27,7 +27,7 @@ def pages(frame: Frame) -> None:
     def operations() -> Response:
         """How it runs."""
         health = aggregator.store.health()
-        store, complete = aggregator.store.answering()
+        store, complete = aggregator.store.reachable_part()
         snapshot = replace(aggregator.snapshot(), store=store)
         admin = g.visit.role is Role.ADMIN
         all_found = store_health.findings(aggregator, store, everything=admin)
@@ -46,11 +46,11 @@ def pages(frame: Frame) -> None:
 
 def _reports(snapshot: Snapshot) -> dict[str, Any]:
     """Return what became of reports: of all, and of the chosen collection by period."""
-    noted, named = snapshot.store.noted(), snapshot.catalogue.named
+    noted, named = snapshot.store.service_counts(), snapshot.catalogue.named
     table = verdict_panel.by_collection(snapshot.store, named, noted)
     choosable = [line.title for line in table.lines if line.title in named]
     shown = _shown(named, choosable)
-    counts = shown and verdict_panel.counted(snapshot.store.sizes(shown), shown, noted)
+    counts = shown and verdict_panel.counted(snapshot.store.report_counts(shown), shown, noted)
     return {
         "table": table,
         "choosable": choosable,
@@ -77,7 +77,7 @@ def _withheld(named: Mapping[str, Sequence[Series]]) -> list[str]:
 
 def _service(aggregator: Aggregator, snapshot: Snapshot) -> dict[str, Any]:
     """Return the service's figures; the intake's as a whole where they tell no secret count."""
-    noted, named = snapshot.store.noted(), snapshot.catalogue.named
+    noted, named = snapshot.store.service_counts(), snapshot.catalogue.named
     intake = not _withheld(named)
     groups = request_panel.groups(noted) if intake else []
     newest = (series[0] for series in named.values())

@@ -47,7 +47,7 @@ def rooms(store: Store, series: Iterable[Series], room: int, today: date) -> lis
 
 def _latest(store: Store, series: Series, room: int, today: date) -> Iterator[Room]:
     oldest, newest = series.taken(today)
-    fresh = store.fresh(series)
+    fresh = store.new_pseudonyms(series)
     for period in range(max(oldest, newest - LATEST + 1), newest + 1):
         if period in fresh:
             begins = opens(series.collection, period).date()

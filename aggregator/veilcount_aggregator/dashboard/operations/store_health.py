@@ -12,19 +12,19 @@ from ...auth.audit_log import AuditEntry, log
 from ...doctor.finding import Finding, Severity, examine, worst
 from ...doctor.store_checks import OF, STORED
 from ...doctor.store_snapshot import StoreSnapshot
-from ...retention.clock_guard import ClockState, Reading
+from ...retention.clock_guard import ClockReading, ClockState
 from ...service import Aggregator
-from ...store import CommitMode, Store, StoreHealth
-from ...store.restore_lock import locked
+from ...store import DurabilityState, Store, StoreHealth
+from ...store.restore_lock import release_lock_reason
 
 FOR_ALL = frozenset({"durable", "definitions", "room", "retention", "verdicts"})
 ELSEWHERE = frozenset({"remarks"})  # on definitions: shown where they are pushed
 NOT_WELL = {Severity.WARN: "worth a look", Severity.WRONG: "wrong"}
 TONES = {Severity.OK: "good", Severity.WARN: "weak", Severity.WRONG: "bad"}
 DURABLE = {
-    CommitMode.YES: "outlives a power cut",
-    CommitMode.NO: "lost in a power cut",
-    CommitMode.UNKNOWN: "not known",
+    DurabilityState.YES: "outlives a power cut",
+    DurabilityState.NO: "lost in a power cut",
+    DurabilityState.UNKNOWN: "not known",
 }
 
 
@@ -73,9 +73,9 @@ def found(each: Finding) -> Found:
     return Found(each.check, TONES[each.state], each.state, each.what, each.fix)
 
 
-def verdict(all_found: Sequence[Finding], health: StoreHealth, clock: Reading) -> Verdict:
+def verdict(all_found: Sequence[Finding], health: StoreHealth, clock: ClockReading) -> Verdict:
     """Return whether anything is to be done."""
-    if health.fenced:
+    if health.read_only:
         return Verdict(
             "bad", "No report is taken: the store is fenced.", "Its reports belong elsewhere."
         )
@@ -97,7 +97,7 @@ def verdict(all_found: Sequence[Finding], health: StoreHealth, clock: Reading) -
 def facts(aggregator: Aggregator, health: StoreHealth) -> list[Fact]:
     """Return what the store is and promises."""
     taking = _taking(health)
-    closed = bool(locked(aggregator.store))
+    closed = bool(release_lock_reason(aggregator.store))
     journal = (
         "with a journal beside the store"
         if aggregator.curator.filter.journal
@@ -114,7 +114,7 @@ def facts(aggregator: Aggregator, health: StoreHealth) -> list[Fact]:
 
 
 def _taking(health: StoreHealth) -> tuple[str, str]:
-    if health.fenced:
+    if health.read_only:
         return "no", "fenced"
     if health.blocked:
         return "no", "until the store is durable again"
@@ -129,7 +129,7 @@ def _shards(health: StoreHealth) -> list[Fact]:
     return [Fact("Shards that take reports", figure, "reports of the others wait on the devices")]
 
 
-def _clock(reading: Reading) -> tuple[str, str]:
+def _clock(reading: ClockReading) -> tuple[str, str]:
     """Return what is known of this host's clock."""
     if reading.doubted:
         return "in doubt", str(reading)

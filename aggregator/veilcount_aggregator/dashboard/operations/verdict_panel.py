@@ -49,7 +49,7 @@ def by_collection(store: Store, named: Mapping[str, Sequence[Series]], noted: No
     for name, series in named.items():
         known.update(each.fingerprint for each in series)
         if all(counts_are_public(each.collection) for each in series):
-            counts = (counted(store.sizes(each), each, noted) for each in series)
+            counts = (counted(store.report_counts(each), each, noted) for each in series)
             found[name] = sum((each.total() for each in counts), Counter[Verdict]())
     found[UNKNOWN] = _of({Verdict(note.word): n for note, n in noted.items() if _lost(note, known)})
     return _table((name, counts) for name, counts in found.items() if counts)

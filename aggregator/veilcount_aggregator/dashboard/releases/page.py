@@ -19,7 +19,7 @@ from ...central.journal_registry import waited_for
 from ...errors import QueryError, ReleaseRefused
 from ...queries.snapshot import Snapshot, chosen
 from ...series.series import Series
-from ...store.restore_lock import locked
+from ...store.restore_lock import release_lock_reason
 from ...text.privacy_guarantees import promise
 from ..layout import Frame, go
 from . import form, release_text, rows
@@ -160,7 +160,7 @@ def _states(snapshot: Snapshot, series: Series) -> list[str]:
 def _verdict(frame: Frame, series: Series, standing: SeriesReleases) -> Verdict:
     """Return whether anything can be released now."""
     aggregator = frame.aggregator
-    if locked(aggregator.store):
+    if release_lock_reason(aggregator.store):
         return Verdict("bad", LOCKED, UNLOCK)
     if aggregator.curator.filter.journal is None:
         return Verdict("bad", NO_JOURNAL)

@@ -27,7 +27,7 @@ STALL_SECONDS = 1.0
 MOST_STALLED = 8
 
 
-class State(StrEnum):
+class BreakerState(StrEnum):
     """Whether calls go through."""
 
     CLOSED = "closed"
@@ -35,7 +35,7 @@ class State(StrEnum):
     HALF_OPEN = "half_open"  # one caller probes
 
 
-class Breaker:
+class CircuitBreaker:
     """Circuit breaker of one server, for any number of threads or tasks."""
 
     def __init__(self, server: str, seconds: Callable[[], float] = time.monotonic) -> None:
@@ -43,21 +43,21 @@ class Breaker:
         self._server = server
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._state = State.CLOSED
+        self._state = BreakerState.CLOSED
         self._pause = PAUSE_SECONDS
         self._probes_at = 0.0
         self._why = ""
         self._calls: dict[object, float] = {}  # under way, by when each began; oldest first
 
     @property
-    def state(self) -> State:
+    def state(self) -> BreakerState:
         """Whether calls go through."""
         return self._state
 
     def check(self) -> None:
         """Raise StoreUnavailable where a call would fail at once; a probe that is due passes."""
         with self._lock:
-            if self._state is not State.CLOSED and not self._probe_is_due():
+            if self._state is not BreakerState.CLOSED and not self._probe_is_due():
                 raise StoreUnavailable(self._refusal())
             self._refuse_if_stalled()
 
@@ -69,7 +69,7 @@ class Breaker:
         is reported as neither.
         """
         with self._lock:
-            if self._state is not State.CLOSED:
+            if self._state is not BreakerState.CLOSED:
                 raise StoreUnavailable(self._refusal())
             self._refuse_if_stalled()
             token = object()
@@ -85,15 +85,15 @@ class Breaker:
         with self._lock:
             if not self._probe_is_due():
                 return False
-            self._state = State.HALF_OPEN
+            self._state = BreakerState.HALF_OPEN
             return True
 
     def succeeded(self) -> None:
         """Close: the server answers."""
-        if self._state is State.CLOSED:  # nearly always, and then no lock
+        if self._state is BreakerState.CLOSED:  # nearly always, and then no lock
             return
         with self._lock:
-            self._state, self._pause, self._why = State.CLOSED, PAUSE_SECONDS, ""
+            self._state, self._pause, self._why = BreakerState.CLOSED, PAUSE_SECONDS, ""
 
     def failed(self, why: str) -> None:
         """Open: the server did not answer, or no connection was accepted.
@@ -102,17 +102,17 @@ class Breaker:
         the pause longer, a failed probe does.
         """
         with self._lock:
-            if self._state is State.HALF_OPEN:
+            if self._state is BreakerState.HALF_OPEN:
                 self._pause = min(self._pause * 2, LONGEST_PAUSE)
-            elif self._state is State.CLOSED:
+            elif self._state is BreakerState.CLOSED:
                 self._pause = PAUSE_SECONDS
             else:
                 return
-            self._state, self._why = State.OPEN, why
+            self._state, self._why = BreakerState.OPEN, why
             self._probes_at = self._seconds() + self._pause
 
     def _probe_is_due(self) -> bool:
-        return self._state is State.OPEN and self._seconds() >= self._probes_at
+        return self._state is BreakerState.OPEN and self._seconds() >= self._probes_at
 
     def _refuse_if_stalled(self) -> None:
         oldest = next(iter(self._calls.values()), None)

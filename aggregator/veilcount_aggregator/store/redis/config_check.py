@@ -16,7 +16,7 @@ from redis.exceptions import ResponseError
 
 from ...errors import StoreError, StoreUnfit
 from ..interface import Weakness
-from .connections import RedisNode, Wait, ask_each
+from .connections import RedisNode, Wait, execute_each
 
 OLDEST = 7  # the first with functions
 WAITAOF = (7, 2)  # the first version with that command
@@ -24,20 +24,22 @@ ENTRIES = 128  # of a bucket, below which it is kept packed
 BITMAP = 64  # bytes of an entry, likewise
 
 
-class Needed(NamedTuple):
+class RequiredSetting(NamedTuple):
     """A setting's value, and what happens with another one."""
 
     value: str
     otherwise: str
 
 
-KEEPING: dict[str, Needed] = {
-    "maxmemory-policy": Needed("noeviction", "it forgets spent slots, and counts reports twice"),
+KEEPING: dict[str, RequiredSetting] = {
+    "maxmemory-policy": RequiredSetting(
+        "noeviction", "it forgets spent slots, and counts reports twice"
+    ),
 }
-DURABLE: dict[str, Needed] = {
-    "appendonly": Needed("yes", "a restart takes acknowledged reports"),
-    "appendfsync": Needed("always", "a power cut takes acknowledged reports"),
-    "no-appendfsync-on-rewrite": Needed(
+DURABLE: dict[str, RequiredSetting] = {
+    "appendonly": RequiredSetting("yes", "a restart takes acknowledged reports"),
+    "appendfsync": RequiredSetting("always", "a power cut takes acknowledged reports"),
+    "no-appendfsync-on-rewrite": RequiredSetting(
         "no", "a power cut during a rewrite takes acknowledged reports"
     ),
 }
@@ -51,7 +53,7 @@ _SECTIONS = ("server", "replication", "persistence", "commandstats")
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeConfig:
     """What one server says of itself."""
 
     server: RedisNode
@@ -77,10 +79,10 @@ class Node:
         return self.info.get("cmdstat_config|set", "")
 
 
-def read(servers: Sequence[RedisNode]) -> list[Node]:
+def read_configs(servers: Sequence[RedisNode]) -> list[NodeConfig]:
     """Ask servers for all that is judged here, at once; those that do not answer are left out."""
     words = [*(("INFO", section) for section in _SECTIONS), ("CONFIG", "GET", *SETTINGS)]
-    answers = ask_each([(server, each) for server in servers for each in words], Wait.PROBE)
+    answers = execute_each([(server, each) for server in servers for each in words], Wait.PROBE)
     by_server = [answers[at : at + len(words)] for at in range(0, len(answers), len(words))]
     return [
         _node(server, found)
@@ -89,13 +91,13 @@ def read(servers: Sequence[RedisNode]) -> list[Node]:
     ]
 
 
-def _node(server: RedisNode, answers: Sequence[Any]) -> Node:
+def _node(server: RedisNode, answers: Sequence[Any]) -> NodeConfig:
     *told, settings = answers
     lines = b"\n".join(each for each in told if isinstance(each, bytes)).decode().splitlines()
     pairs = (line.partition(":") for line in lines if ":" in line)
     info = {name: value for name, _, value in pairs}
     refuse_old(server, info)
-    return Node(server, info, settings_of(settings), tuple(_replicas(info)))
+    return NodeConfig(server, info, settings_of(settings), tuple(_replicas(info)))
 
 
 def settings_of(answer: Any) -> dict[str, str] | None:
@@ -122,7 +124,7 @@ def weak_settings(
             yield weakness(server, name, settings[name], needed)
     for name, least in LEAST.items():
         if int(settings[name]) < least:
-            needed = Needed(str(least), "rows take three times the memory")
+            needed = RequiredSetting(str(least), "rows take three times the memory")
             yield weakness(server, name, settings[name], needed)
 
 
@@ -134,7 +136,7 @@ def weak_syncing(server: RedisNode, settings: Mapping[str, str]) -> Weakness | N
     return None
 
 
-def weakness(server: RedisNode, name: str, value: str, needed: Needed) -> Weakness:
+def weakness(server: RedisNode, name: str, value: str, needed: RequiredSetting) -> Weakness:
     """Return what is wrong with a setting, and the command that mends it."""
     fix = (
         f"Run: redis-cli -h {server.host[0]} -p {server.host[1]} CONFIG SET {name} {needed.value}"
@@ -143,7 +145,7 @@ def weakness(server: RedisNode, name: str, value: str, needed: Needed) -> Weakne
     return Weakness(f"{name} {value}: {needed.otherwise}", f"Redis at {server}", fix)
 
 
-def unseen(nodes: Iterable[Node]) -> str:
+def hidden_settings_hint(nodes: Iterable[NodeConfig]) -> str:
     """Return what an operator has to see to where settings are hidden; "": nowhere."""
     if all(node.settings is not None for node in nodes):
         return ""

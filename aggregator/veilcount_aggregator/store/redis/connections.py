@@ -24,8 +24,8 @@ from redis.exceptions import AuthenticationError, ResponseError
 from redis.retry import Retry
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
-from .circuit_breaker import Breaker
-from .error_mapping import BROKEN, gone, said
+from .circuit_breaker import CircuitBreaker
+from .error_mapping import BROKEN, connection_error, reply_error
 from .url import RedisUrl
 
 CONNECTIONS = 1 << 16
@@ -63,7 +63,7 @@ class RedisNode:
 
     host: Host
     address: RedisUrl = field(repr=False)
-    breaker: Breaker = field(repr=False)
+    breaker: CircuitBreaker = field(repr=False)
     examine: Callable[[RedisNode], object] = field(repr=False)  # raises StoreUnfit
     pools: dict[Wait, redis.ConnectionPool] = field(default_factory=dict, repr=False)
 
@@ -75,7 +75,7 @@ class RedisNode:
         examine: Callable[[RedisNode], object] = lambda _: None,
     ) -> RedisNode:
         """Get ready to ask one; nothing is sent yet. One that was away is examined first."""
-        return cls(host, address, Breaker("{}:{}".format(*host)), examine)
+        return cls(host, address, CircuitBreaker("{}:{}".format(*host)), examine)
 
     def __str__(self) -> str:
         """Return what an operator knows it by."""
@@ -83,9 +83,9 @@ class RedisNode:
 
     def ask(self, *words: bytes | str | int, wait: Wait = Wait.READ) -> Any:
         """Return its answer to one command, or raise what it says."""
-        (answer,) = ask_together([(self, words)], wait)
+        (answer,) = execute_all([(self, words)], wait)
         if isinstance(answer, ResponseError):
-            raise said(str(self), answer) from answer
+            raise reply_error(str(self), answer) from answer
         return answer
 
     def pool(self, wait: Wait) -> redis.ConnectionPool:
@@ -145,7 +145,7 @@ class RedisNode:
         )
 
 
-def ask_each(asked: Sequence[tuple[RedisNode, Words]], wait: Wait = Wait.READ) -> list[Any]:
+def execute_each(asked: Sequence[tuple[RedisNode, Words]], wait: Wait = Wait.READ) -> list[Any]:
     """Return all answers, in order. In place of one that did not come: a StoreError that says why;
     an answer that is an error: as Redis said it.
     """
@@ -169,9 +169,9 @@ def ask_each(asked: Sequence[tuple[RedisNode, Words]], wait: Wait = Wait.READ) -
     return answers
 
 
-def ask_together(asked: Sequence[tuple[RedisNode, Words]], wait: Wait = Wait.READ) -> list[Any]:
+def execute_all(asked: Sequence[tuple[RedisNode, Words]], wait: Wait = Wait.READ) -> list[Any]:
     """Return all answers, in order; one that is an error as such. StoreError: one did not come."""
-    answers = ask_each(asked, wait)
+    answers = execute_each(asked, wait)
     for answer in answers:
         if isinstance(answer, StoreError):
             raise answer
@@ -252,7 +252,7 @@ class _Call:
         if self.timed_out and self._wait is not Wait.PROBE:
             self._server.breaker.failed(f"no answer within {TIMEOUTS[self._wait].read:g} s")
         self._server.disconnect(idle=True)  # they rest on what may have died with it
-        self._error = gone(error)
+        self._error = connection_error(error)
         self._error.__cause__ = error
 
 

@@ -19,8 +19,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from ...errors import StoreUnfit
-from ..interface import CommitMode, Durability, Weakness
-from .config_check import IS_DURABLE, WAITAOF, Node, read, unseen, weak_settings
+from ..interface import Durability, DurabilityState, Weakness
+from .config_check import (
+    IS_DURABLE,
+    WAITAOF,
+    NodeConfig,
+    hidden_settings_hint,
+    read_configs,
+    weak_settings,
+)
 from .connections import Host, RedisNode
 from .shard_client import ShardClient
 
@@ -30,7 +37,7 @@ REPLICA_SECONDS = 10.0  # between two looks at replicas: one that is away costs 
 NEXT_REWRITE = "no report is acknowledged until that rewrite has ended, by itself"
 
 
-class AppendOnly(NamedTuple):
+class AppendOnlyFile(NamedTuple):
     """Whether a server's append-only file is complete, as of the last look."""
 
     whole: bool = True
@@ -43,7 +50,7 @@ class DurabilityMonitor:
 
     def __init__(self, servers: ShardClient, seconds: Callable[[], float] = time.monotonic) -> None:
         """Examine nothing yet; `seconds` is a clock that never goes back."""
-        self.found = Durability(CommitMode.UNKNOWN, "not examined yet")
+        self.found = Durability(DurabilityState.UNKNOWN, "not examined yet")
         self.settings_are_seen = False
         self.has_waitaof = False
         self._servers = servers
@@ -51,7 +58,7 @@ class DurabilityMonitor:
         self._lock = threading.Lock()
         self._looked = seconds()
         self._suspected = False
-        self._files: dict[Host, AppendOnly] = {}
+        self._files: dict[Host, AppendOnlyFile] = {}
         self._replicas: dict[Host, RedisNode] = {}
         self._replicas_looked = -REPLICA_SECONDS
         self._of_replicas: dict[Host, tuple[Weakness, ...]] = {}
@@ -60,7 +67,7 @@ class DurabilityMonitor:
     def start(self) -> None:
         """Examine the servers that answer; refuse those whose settings are wrong."""
         with self._lock:
-            self._judge(read(self._servers.reachable()))
+            self._judge(read_configs(self._servers.reachable()))
         for each in self.found.weaknesses:
             if each.blocks and not each.passing:
                 raise StoreUnfit(str(each))
@@ -99,11 +106,11 @@ class DurabilityMonitor:
     # -- inside, with the lock held ------------------------------------------------------------
 
     def _look(self) -> None:
-        nodes = read(self._servers.all())  # one that is away acknowledges nothing now
+        nodes = read_configs(self._servers.all())  # one that is away acknowledges nothing now
         if nodes:
             self._judge(nodes)
 
-    def _judge(self, nodes: list[Node]) -> None:
+    def _judge(self, nodes: list[NodeConfig]) -> None:
         address = self._servers.address
         self._looked, self._suspected = self._seconds(), False
         self.settings_are_seen = all(node.settings is not None for node in nodes)
@@ -120,18 +127,18 @@ class DurabilityMonitor:
         weaknesses = tuple(each for several in found.values() for each in several)
         self.found = Durability(durable, why, weaknesses, len(blocking) == len(nodes))
 
-    def _verdict(self, nodes: list[Node]) -> tuple[CommitMode, str]:
+    def _verdict(self, nodes: list[NodeConfig]) -> tuple[DurabilityState, str]:
         address = self._servers.address
         for weakness in self._blocking.values():
-            return CommitMode.NO, weakness.what
+            return DurabilityState.NO, weakness.what
         if not address.durable:
-            return CommitMode.NO, "durability=relaxed: whatever Redis is set to"
-        if why := unseen(nodes):
-            return CommitMode.UNKNOWN, why
+            return DurabilityState.NO, "durability=relaxed: whatever Redis is set to"
+        if why := hidden_settings_hint(nodes):
+            return DurabilityState.UNKNOWN, why
         replicas = f", {address.replicas} replicas confirm" if address.replicas else ""
-        return CommitMode.YES, IS_DURABLE + replicas
+        return DurabilityState.YES, IS_DURABLE + replicas
 
-    def _of(self, node: Node) -> Iterator[Weakness]:
+    def _of(self, node: NodeConfig) -> Iterator[Weakness]:
         address = self._servers.address
         if node.settings is not None:
             yield from weak_settings(node.server, node.settings, durable=address.durable)
@@ -143,16 +150,16 @@ class DurabilityMonitor:
         for host in node.replicas:
             yield from self._of_replicas.get(host, ())
 
-    def _is_whole(self, node: Node) -> bool:
-        known = self._files.get(node.server.host, AppendOnly())
+    def _is_whole(self, node: NodeConfig) -> bool:
+        known = self._files.get(node.server.host, AppendOnlyFile())
         run = node.info.get("run_id", "")
         if known.run not in {"", run}:  # it was started again, and has read its file
-            known = AppendOnly()
+            known = AppendOnlyFile()
         whole = not node.rewriting or (known.whole and known.changes == node.changes)
-        self._files[node.server.host] = AppendOnly(whole, node.changes, run)
+        self._files[node.server.host] = AppendOnlyFile(whole, node.changes, run)
         return whole
 
-    def _look_at_replicas(self, nodes: list[Node]) -> None:
+    def _look_at_replicas(self, nodes: list[NodeConfig]) -> None:
         if self._seconds() - self._replicas_looked < REPLICA_SECONDS:
             return
         hosts = [host for node in nodes for host in node.replicas]
@@ -171,7 +178,7 @@ class DurabilityMonitor:
         """Yield what is wrong with a replica. Where its word is waited for, it has to be good."""
         address = self._servers.address
         server = self._replicas.setdefault(host, RedisNode.at(host, address))
-        for node in read([server]):  # none: not to be reached from here, or by this user
+        for node in read_configs([server]):  # none: not to be reached from here, or by this user
             if node.settings is None:
                 return
             for each in weak_settings(server, node.settings, durable=address.durable):
@@ -183,7 +190,7 @@ class DurabilityMonitor:
                 )
 
 
-def _too_few(node: Node, wanted: int) -> Weakness:
+def _too_few(node: NodeConfig, wanted: int) -> Weakness:
     what = f"{len(node.replicas)} of {wanted} replicas are connected to a master"
     fix = f"Start them, or lower replicas={wanted} in the store's URL"
     return Weakness(what, f"Redis at {node.server}", fix, passing=True)

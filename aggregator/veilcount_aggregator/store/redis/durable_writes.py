@@ -30,7 +30,7 @@ from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from .config_check import DURABLE, settings_of, weak_syncing
 from .connections import Host, Wait, Words
 from .durability import DurabilityMonitor
-from .error_mapping import repeatable
+from .error_mapping import is_repeatable
 from .shard_client import Command, ShardClient
 
 WAIT_MILLISECONDS = 1500  # less than a commit waits for an answer, more than most stalls of a disk
@@ -38,7 +38,7 @@ CONFIG_GET: Words = ("CONFIG", "GET", *DURABLE)
 CONFIG, WAIT, WAITAOF = "CONFIG", "WAIT", "WAITAOF"
 
 
-class ConfirmedServers:
+class DurableWriter:
     """Servers whose answers to writes are passed on only once the writes are durable."""
 
     def __init__(self, servers: ShardClient, monitor: DurabilityMonitor) -> None:
@@ -46,16 +46,16 @@ class ConfirmedServers:
         self._servers = servers
         self._monitor = monitor
 
-    def ask_each(self, commands: Sequence[Command], wait: Wait = Wait.COMMIT) -> list[Any]:
+    def execute_each(self, commands: Sequence[Command], wait: Wait = Wait.COMMIT) -> list[Any]:
         """Return the answers to writes that are durable; in place of any other, a StoreError."""
         refused = [self._refusal(command.base) for command in commands]
         admitted = [each for each, error in zip(commands, refused, strict=True) if error is None]
         confirmed = iter(self._confirmed(admitted, wait))
         return [next(confirmed) if error is None else error for error in refused]
 
-    def ask_one(self, command: Command, wait: Wait = Wait.COMMIT) -> Any:
+    def execute_one(self, command: Command, wait: Wait = Wait.COMMIT) -> Any:
         """Return one answer, or raise why there is none."""
-        (answer,) = self.ask_each([command], wait)
+        (answer,) = self.execute_each([command], wait)
         if isinstance(answer, StoreError):
             raise answer
         return answer
@@ -72,7 +72,7 @@ class ConfirmedServers:
     def confirm(self, bases: Sequence[bytes]) -> None:
         """Return once everything written before is durable at the servers of these bases."""
         for base in bases:
-            self.ask_one(Command(base, ("SET", base + b":confirmed", "1")))
+            self.execute_one(Command(base, ("SET", base + b":confirmed", "1")))
 
     def _refusal(self, base: bytes) -> StoreError | None:
         try:
@@ -84,7 +84,7 @@ class ConfirmedServers:
     def _confirmed(self, commands: Sequence[Command], wait: Wait) -> list[Any]:
         """Ask, and ask behind the writes to each server whether they are durable."""
         answers = self._in_groups(commands, wait)
-        again = [at for at, answer in enumerate(answers) if repeatable(answer)]
+        again = [at for at, answer in enumerate(answers) if is_repeatable(answer)]
         for at in again:
             answers[at] = self._alone(commands[at], wait)
         return answers
@@ -93,7 +93,7 @@ class ConfirmedServers:
         """Ask all at once, each server's writes confirmed together."""
         groups = self._by_server(commands)
         asked = [self._followed([commands[at] for at in places]) for places in groups.values()]
-        replies = iter(self._servers.ask_each(list(chain(*asked)), wait, mend=False))
+        replies = iter(self._servers.execute_each(list(chain(*asked)), wait, mend=False))
         answers: list[Any] = [None] * len(commands)
         for (host, places), sent in zip(groups.items(), asked, strict=True):
             found = list(islice(replies, len(sent)))
@@ -115,7 +115,7 @@ class ConfirmedServers:
     def _alone(self, command: Command, wait: Wait) -> Any:
         """Ask one, with what confirms it; both again where its server could not do it."""
         sent = self._followed([command])
-        found = self._servers.ask_each(sent, wait)
+        found = self._servers.execute_each(sent, wait)
         if isinstance(found[0], StoreError):
             return found[0]
         return self._refused(sent, found) or found[0]

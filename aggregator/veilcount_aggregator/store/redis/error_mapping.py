@@ -29,28 +29,28 @@ _LOADED = "already exists"
 _NO_CLUSTER = "This instance has cluster support disabled"
 
 
-def moved(error: object) -> bool:
+def is_moved(error: object) -> bool:
     """Whether another server of the cluster should have been asked."""
     return isinstance(error, MovedError)
 
 
-def forgotten(error: object) -> bool:
+def is_library_missing(error: object) -> bool:
     """Whether the server has no function library: it was emptied, or is new in the cluster."""
     return isinstance(error, ResponseError) and str(error).startswith(_NO_FUNCTION)
 
 
-def repeatable(answer: object) -> bool:
+def is_repeatable(answer: object) -> bool:
     """Whether a write was not done by a server that has no such keys, or no library yet."""
     cause = answer.__cause__ if isinstance(answer, StoreError) else None
-    return moved(cause) or forgotten(cause)
+    return is_moved(cause) or is_library_missing(cause)
 
 
-def loaded_already(error: ResponseError) -> bool:
+def is_library_loaded(error: ResponseError) -> bool:
     """Whether the library that was sent is there: somebody else was faster."""
     return _LOADED in str(error)
 
 
-def said(place: str, error: Exception) -> StoreError:
+def reply_error(place: str, error: Exception) -> StoreError:
     """Return what an answer means. In each case nothing was written."""
     text = str(error)
     if isinstance(error, OutOfMemoryError):
@@ -80,7 +80,7 @@ def _refused(place: str, text: str) -> StoreError | None:
     return None
 
 
-def gone(error: BaseException) -> StoreError:
+def connection_error(error: BaseException) -> StoreError:
     """Return what it means that a connection failed: whether anything was written is not known."""
     if isinstance(error, AuthenticationError):
         return StoreUnfit(f"Redis refuses this user: {error}")

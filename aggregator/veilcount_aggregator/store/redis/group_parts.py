@@ -30,14 +30,14 @@ from ..interface import (
     Quota,
     SeriesReports,
     ServiceCounts,
-    refusal_notes,
+    refusal_counts,
 )
 from ..memory_limit import PAGE, share
-from ..transfer_format import name, width
-from .identity import Root
+from ..transfer_format import bitmap_bytes, join_key
+from .identity import StoreIdentity
 from .lua_library import call, pack, raw
 from .memory_limit import ShardLimits
-from .row_permutation import Names
+from .row_permutation import PermutedRows
 from .shard_client import Command
 
 PAGE_BY_PAGE, ROW_BY_ROW = 3, 12
@@ -46,23 +46,23 @@ Chosen = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class SeriesBatch:
     """All reports of one series in a group, and what is expected of each."""
 
     spends: SeriesReports
     rooms: Numbers  # of each report's request
     quotas: Sequence[Quota]
     charged: Numbers  # each report's quota, counted from 1; 0: none
-    names: Names
+    names: PermutedRows
     otherwise: Codes  # the verdict if the slot is free: learnt where memory ends
     expected: Codes  # learnt from the answers
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class EpochBatch:
     """Those of one epoch and shard, in their order."""
 
-    sheet: Sheet
+    sheet: SeriesBatch
     epoch: int
     chosen: Chosen
 
@@ -77,7 +77,7 @@ class Leaf:
             spends.series.fingerprint,
             self.epoch,
             spends.series.most,
-            width(spends.series.bits),
+            bitmap_bytes(spends.series.bits),
             (-(-self.sheet.rooms[chosen] // shards)).tolist(),
             [[each.hour, each.source, -(-each.limit // shards)] for each in self.sheet.quotas],
             self.sheet.charged[chosen].tolist(),
@@ -93,9 +93,9 @@ class Leaf:
         """Return the reports that count, cell by cell."""
         spends = self.sheet.spends
         counted = self.chosen[self.sheet.expected[self.chosen] == COUNTED]
-        for period, of_period in by_number(spends.periods, counted):
-            for segment, of_cell in by_number(spends.segments, of_period):
-                yield name(period, segment), of_cell
+        for period, of_period in group_by_value(spends.periods, counted):
+            for segment, of_cell in group_by_value(spends.segments, of_period):
+                yield join_key(period, segment), of_cell
 
     def tally(self, cell: str, chosen: Chosen, shards: int, most: int) -> list[Any]:
         """Return what to add to the counters of a cell, and the shard's share of the limit."""
@@ -108,11 +108,11 @@ class Leaf:
         """Return a note, and how often, for those that are not counted."""
         spends, expected = self.sheet.spends, self.sheet.expected
         refused = self.chosen[expected[self.chosen] != COUNTED]
-        for period, of_period in by_number(spends.periods, refused):
-            for code, reports in by_number(expected, of_period):
-                notes = refusal_notes(spends.series.fingerprint, period, code, len(reports))
+        for period, of_period in group_by_value(spends.periods, refused):
+            for code, reports in group_by_value(expected, of_period):
+                notes = refusal_counts(spends.series.fingerprint, period, code, len(reports))
                 for note, times in notes.items():
-                    yield from (name(*note), times)
+                    yield from (join_key(*note), times)
 
     def learn(self, verdicts: Codes | np.uint8) -> None:
         """Expect what was answered."""
@@ -141,16 +141,16 @@ class Leaf:
 
 
 @dataclass(slots=True)
-class Part:
+class ShardCommit:
     """What one shard gets of a group."""
 
     shard: int
-    leaves: Sequence[Leaf]
+    leaves: Sequence[EpochBatch]
     notes: ServiceCounts
     limits: ShardLimits
     refusals: int = 0  # answers that memory ended
 
-    def command(self, root: Root) -> Command:
+    def command(self, root: StoreIdentity) -> Command:
         """Return the call, on what is expected by now."""
         pages = [leaf.page(root.shards) for leaf in self.leaves]
         tallies = [
@@ -159,7 +159,7 @@ class Part:
         ]
         notes: list[str | int] = [note for leaf in self.leaves for note in leaf.refusals()]
         for note, times in self.notes.items():
-            notes += (name(*note), times) if times else ()
+            notes += (join_key(*note), times) if times else ()
         base = root.bases[self.shard]
         given = pack([pages, tallies, notes, self.limits.total])
         return Command(base, call("commit", base, root.store, given))
@@ -182,7 +182,7 @@ class Part:
         for leaf in self.leaves:
             leaf.learn(UNDECIDED)
 
-    def _cells(self) -> list[tuple[Leaf, str, Chosen]]:
+    def _cells(self) -> list[tuple[EpochBatch, str, Chosen]]:
         """Return the cells that are counted in, by their first reports: those have memory first."""
         found = [(leaf, *cell) for leaf in self.leaves for cell in leaf.cells()]
         return sorted(found, key=lambda each: int(each[2][0]))
@@ -204,7 +204,7 @@ class Part:
             leaf.refuse(refused)
 
 
-def by_number(column: Numbers | Codes, chosen: Chosen) -> Iterator[tuple[int, Chosen]]:
+def group_by_value(column: Numbers | Codes, chosen: Chosen) -> Iterator[tuple[int, Chosen]]:
     """Return the chosen places by what stands there, in their order."""
     numbers = column[chosen]
     found = set(numbers.tolist())

@@ -13,7 +13,7 @@ from redis.crc import key_slot
 from ...errors import StoreUnfit
 from .connections import Wait
 from .lua_library import call
-from .row_permutation import Scatter
+from .row_permutation import RowPermutation
 from .shard_client import Command, ShardClient
 
 FORMAT = b"3"
@@ -22,15 +22,15 @@ SLOTS = 16384
 SHARDS = 12
 
 #: where records stand, beside the root
-SHELF = b"veilcount:{shelf}"
+RECORDS_BASE = b"veilcount:{shelf}"
 
 
 @dataclass(frozen=True)
-class Root:
+class StoreIdentity:
     """What was decided when the store was made, for good."""
 
     store: bytes
-    scatter: Scatter
+    scatter: RowPermutation
     shards: int
 
     @cached_property
@@ -47,24 +47,24 @@ class Root:
             b"shards": b"%d" % self.shards,
         }
 
-    def of_some(self, bases: Sequence[bytes]) -> Root:
+    def of_some(self, bases: Sequence[bytes]) -> StoreIdentity:
         """Return this root with the bases of some shards alone, to read from these."""
         some = replace(self)
         some.__dict__["bases"] = tuple(bases)  # where the property caches what it returns
         return some
 
 
-def find_root(servers: ShardClient, *, make: bool) -> Root:
+def find_identity(servers: ShardClient, *, make: bool) -> StoreIdentity:
     """Return the root of the store that is there, or make one if asked to."""
-    asked = Command(SHELF, ("HGETALL", SHELF + b":root"))
-    kept = _fields(servers.ask_one(asked, Wait.COMMIT))
+    asked = Command(RECORDS_BASE, ("HGETALL", RECORDS_BASE + b":root"))
+    kept = _fields(servers.execute_one(asked, Wait.COMMIT))
     if b"made" not in kept:
         if not make:
             raise StoreUnfit(
                 f"Redis at {servers.address}: no store there: make one with `veilcount init`"
             )
         kept = _make(servers)
-    return root_from(servers, kept)
+    return parse_identity(servers, kept)
 
 
 def _make(servers: ShardClient) -> dict[bytes, bytes]:
@@ -73,18 +73,18 @@ def _make(servers: ShardClient) -> dict[bytes, bytes]:
     given = {
         b"format": FORMAT,
         b"store": secrets.token_hex(16).encode(),
-        b"secret": Scatter.new().secret,
+        b"secret": RowPermutation.new().secret,
         b"shards": b"%d" % shards,
     }
-    words = call("root", SHELF, *(part for pair in given.items() for part in pair))
-    kept = _fields(servers.ask_one(Command(SHELF, words)))
-    root = root_from(servers, kept)
-    servers.ask([Command(base, ("SET", base, root.store)) for base in (SHELF, *root.bases)])
-    servers.ask_one(Command(SHELF, ("HSET", SHELF + b":root", b"made", b"1")))
+    words = call("root", RECORDS_BASE, *(part for pair in given.items() for part in pair))
+    kept = _fields(servers.execute_one(Command(RECORDS_BASE, words)))
+    root = parse_identity(servers, kept)
+    servers.ask([Command(base, ("SET", base, root.store)) for base in (RECORDS_BASE, *root.bases)])
+    servers.execute_one(Command(RECORDS_BASE, ("HSET", RECORDS_BASE + b":root", b"made", b"1")))
     return kept
 
 
-def root_from(servers: ShardClient, kept: dict[bytes, bytes]) -> Root:
+def parse_identity(servers: ShardClient, kept: dict[bytes, bytes]) -> StoreIdentity:
     """Return the root of the fields that are kept, or refuse what this version cannot read."""
     if kept[b"format"] != FORMAT:
         raise StoreUnfit(
@@ -97,7 +97,7 @@ def root_from(servers: ShardClient, kept: dict[bytes, bytes]) -> Root:
             f"the store has {shards} shards, for good: leave out shards={servers.address.shards},"
             " or copy it to a new store with `veilcount store copy`"
         )
-    return Root(kept[b"store"], Scatter(kept[b"secret"]), shards)
+    return StoreIdentity(kept[b"store"], RowPermutation(kept[b"secret"]), shards)
 
 
 def _fields(answer: list[bytes]) -> dict[bytes, bytes]:

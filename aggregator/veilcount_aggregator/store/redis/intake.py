@@ -16,20 +16,24 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ...errors import StoreError, StoreUnavailable
-from ..coalesce import concatenated
+from ..coalesce import concatenate_reports
 from ..interface import Codes, SeriesReports, ServiceCounts
 from .connections import Wait
-from .group_parts import Leaf, Part, Sheet, by_number
-from .identity import Root
-from .memory_limit import Limits, ShardLimits
-from .row_permutation import shards
-from .shard_client import Asked
+from .group_parts import EpochBatch, SeriesBatch, ShardCommit, group_by_value
+from .identity import StoreIdentity
+from .memory_limit import RedisMemoryLimits, ShardLimits
+from .row_permutation import shard_numbers
+from .shard_client import CommandExecutor
 
 TRIES = 50
 
 
 def commit(
-    servers: Asked, root: Root, limits: Limits, group: Sequence[SeriesReports], notes: ServiceCounts
+    servers: CommandExecutor,
+    root: StoreIdentity,
+    limits: RedisMemoryLimits,
+    group: Sequence[SeriesReports],
+    notes: ServiceCounts,
 ) -> list[Codes]:
     """Judge and count a group; each shard's part of it in one step, which fails by itself."""
     members = _by_series(group)
@@ -42,17 +46,19 @@ def commit(
         raise next(iter(errors.values()))
     if notes and 0 in errors:  # the first part had them
         kept = next(part.shard for at, part in enumerate(parts) if at not in errors)
-        only_notes = Part(kept, [], notes, by_shard[kept])
-        servers.ask_each([only_notes.command(root)], Wait.COMMIT)
+        only_notes = ShardCommit(kept, [], notes, by_shard[kept])
+        servers.execute_each([only_notes.command(root)], Wait.COMMIT)
     return _verdicts(group, members, sheets)
 
 
-def _commit(servers: Asked, root: Root, parts: Sequence[Part]) -> dict[int, StoreError]:
+def _commit(
+    servers: CommandExecutor, root: StoreIdentity, parts: Sequence[ShardCommit]
+) -> dict[int, StoreError]:
     """Write each part; return the errors of those that failed, by their places."""
     errors: dict[int, StoreError] = {}
     left = dict(enumerate(parts))
     for _ in range(TRIES):
-        answers = servers.ask_each([part.command(root) for part in left.values()], Wait.COMMIT)
+        answers = servers.execute_each([part.command(root) for part in left.values()], Wait.COMMIT)
         asked, left = list(zip(left.items(), answers, strict=True)), {}
         for (at, part), answer in asked:
             if isinstance(answer, StoreError):
@@ -68,7 +74,7 @@ def _commit(servers: Asked, root: Root, parts: Sequence[Part]) -> dict[int, Stor
     return errors
 
 
-def _answering(servers: Asked, root: Root) -> int:
+def _answering(servers: CommandExecutor, root: StoreIdentity) -> int:
     """Return a shard that answers, as far as is known."""
     found = (shard for shard, base in enumerate(root.bases) if servers.answers(base))
     return next(found, 0)
@@ -81,40 +87,42 @@ def _by_series(group: Sequence[SeriesReports]) -> Mapping[str, list[int]]:
     return members
 
 
-def _sheet(root: Root, group: Sequence[SeriesReports]) -> Sheet:
-    spends = concatenated(group)
-    rooms = np.repeat([each.room for each in group], [len(each) for each in group])
+def _sheet(root: StoreIdentity, group: Sequence[SeriesReports]) -> SeriesBatch:
+    spends = concatenate_reports(group)
+    rooms = np.repeat([each.new_pseudonym_limit for each in group], [len(each) for each in group])
     names = root.scatter.names(spends.rows)
     quotas = list(dict.fromkeys(each.quota for each in group if each.quota is not None))
     numbers = [0 if each.quota is None else 1 + quotas.index(each.quota) for each in group]
     charged = np.repeat(numbers, [len(each) for each in group])
-    otherwise = spends.otherwise
-    return Sheet(spends, rooms, quotas, charged, names, otherwise.copy(), otherwise.copy())
+    otherwise = spends.default_verdicts
+    return SeriesBatch(spends, rooms, quotas, charged, names, otherwise.copy(), otherwise.copy())
 
 
 def _parts(
-    root: Root,
+    root: StoreIdentity,
     limits: Sequence[ShardLimits],
-    sheets: Sequence[Sheet],
+    sheets: Sequence[SeriesBatch],
     notes: ServiceCounts,
     alone: int,
-) -> Iterator[Part]:
+) -> Iterator[ShardCommit]:
     """Notes stand in any shard: they go where something goes anyway, or alone to this one."""
-    leaves: dict[int, list[Leaf]] = {}
+    leaves: dict[int, list[EpochBatch]] = {}
     for sheet in sheets:
         everything = np.arange(len(sheet.spends))
-        for shard, chosen in by_number(shards(sheet.names.places, root.shards), everything):
-            for epoch, of_epoch in by_number(sheet.spends.epochs, chosen):
-                leaves.setdefault(shard, []).append(Leaf(sheet, epoch, of_epoch))
+        for shard, chosen in group_by_value(
+            shard_numbers(sheet.names.places, root.shards), everything
+        ):
+            for epoch, of_epoch in group_by_value(sheet.spends.epochs, chosen):
+                leaves.setdefault(shard, []).append(EpochBatch(sheet, epoch, of_epoch))
     if notes and not leaves:
         leaves[alone] = []
     for shard, of_shard in leaves.items():
-        yield Part(shard, of_shard, notes, limits[shard])
+        yield ShardCommit(shard, of_shard, notes, limits[shard])
         notes = {}
 
 
 def _verdicts(
-    group: Sequence[SeriesReports], members: Mapping[str, list[int]], sheets: Sequence[Sheet]
+    group: Sequence[SeriesReports], members: Mapping[str, list[int]], sheets: Sequence[SeriesBatch]
 ) -> list[Codes]:
     """Return each sheet's verdicts to the columns it was joined from."""
     verdicts: dict[int, Codes] = {}

@@ -17,7 +17,7 @@ import msgspec
 from veilcount_shared.verdict import Verdict
 
 from .. import memory_limit
-from ..interface import CODES, DEFERRED
+from ..interface import CODES, HOURLY_FULL
 
 DIGITS = 12
 PARTS = ("ledger", "guard", "tallies", "intake", "keeping", "shelf", "register")
@@ -47,7 +47,7 @@ def body() -> str:
     """Return the library without its name; the parts are one chunk of Lua, in this order."""
     folder = files(__package__) / "lua"
     constants = [f"local {verdict.name} = {CODES[verdict]}" for verdict in _TOLD]
-    constants.append(f"local DEFERRED = {DEFERRED}")
+    constants.append(f"local DEFERRED = {HOURLY_FULL}")
     sizes = [f"local {name} = {getattr(memory_limit, name)}" for name in _SIZES]
     parts = ((folder / f"{part}.lua").read_text("utf-8") for part in PARTS)
     return "\n".join([*constants, *sizes, *parts])

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from ...errors import StoreError
 from ..memory_limit import SHARE, UNLIMITED, series_cap, share
-from .connections import Host, RedisNode, Wait, ask_each
-from .identity import Root
+from .connections import Host, RedisNode, Wait, execute_each
+from .identity import StoreIdentity
 from .shard_client import ShardClient
 
 SECONDS = 60.0
@@ -30,11 +30,14 @@ class ShardLimits(NamedTuple):
     series: int  # of each series, whatever its own limit is
 
 
-class Limits:
+class RedisMemoryLimits:
     """The limits of one store, as this process knows them."""
 
     def __init__(
-        self, servers: ShardClient, root: Root, seconds: Callable[[], float] = time.monotonic
+        self,
+        servers: ShardClient,
+        root: StoreIdentity,
+        seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         """Ask when first needed."""
         self._servers = servers
@@ -70,7 +73,7 @@ class Limits:
         shards = Counter(owner.host for owner in owners)
         by_host = {owner.host: owner for owner in owners}
         asked = [(owner, ("INFO", "memory")) for owner in by_host.values()]
-        for host, answer in zip(by_host, ask_each(asked, Wait.PROBE), strict=True):
+        for host, answer in zip(by_host, execute_each(asked, Wait.PROBE), strict=True):
             if isinstance(answer, bytes):
                 self._memory[host] = _maxmemory(answer)
         if not self._memory.keys() >= by_host.keys():

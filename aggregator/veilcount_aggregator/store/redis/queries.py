@@ -9,11 +9,11 @@ import numpy as np
 
 from ..interface import Cell, Counters, ServiceCounter
 from ..memory_limit import PAGE
-from ..transfer_format import name
-from .identity import Root
+from ..transfer_format import join_key
+from .identity import StoreIdentity
 from .lua_library import call
 from .shard_client import Command, ShardClient
-from .tally_pages import BIG_ENDIAN, Pages
+from .tally_pages import BIG_ENDIAN, TallyPages
 
 #: numbers that are asked for in one go: some 64 MB of answers
 AT_ONCE = 8_000_000
@@ -22,19 +22,19 @@ AT_ONCE = 8_000_000
 TOTAL = "total"
 
 
-def key(base: bytes, *words: str) -> bytes:
+def figure_key(base: bytes, *words: str) -> bytes:
     """Return the key of a figure in the shard of a base."""
     return b":".join([base, *map(str.encode, words)])
 
 
-class Reader:
+class ShardReader:
     """The figures of one store."""
 
-    def __init__(self, servers: ShardClient, root: Root) -> None:
+    def __init__(self, servers: ShardClient, root: StoreIdentity) -> None:
         """Read from these servers."""
         self._servers = servers
         self._root = root
-        self._pages = Pages(servers, root)
+        self._pages = TallyPages(servers, root)
 
     def sizes(self, fingerprint: str) -> dict[Cell, int]:
         """Return how many reports each tally holds."""
@@ -44,7 +44,7 @@ class Reader:
     def counters(self, fingerprint: str, cells: Sequence[Cell], size: int) -> Counters:
         """Return the sum of these cells' counters, of which there are so many, or more."""
         total = np.zeros(size, np.int64)
-        names = [name(*cell) for cell in cells]
+        names = [join_key(*cell) for cell in cells]
         for _, held in self._strings("tally", fingerprint, names, min(size or PAGE, PAGE)):
             total = _sum(total, held)
         if size and size <= PAGE:
@@ -69,14 +69,14 @@ class Reader:
 
     def held(self, base: bytes, fingerprint: str) -> list[int]:
         """Return the epochs that have rows in one shard."""
-        words = ("HGETALL", key(base, "epochs", fingerprint))
-        answer = self._servers.ask_one(Command(base, words))
+        words = ("HGETALL", figure_key(base, "epochs", fingerprint))
+        answer = self._servers.execute_one(Command(base, words))
         states = zip(answer[::2], answer[1::2], strict=True)
         return sorted(int(epoch) for epoch, state in states if epoch != b"dropped" and state)
 
     def dropped(self, fingerprint: str) -> int:
         """Return the first epoch that was not dropped; a drop that was stopped midway counts."""
-        asked = ((base, key(base, "epochs", fingerprint)) for base in self._root.bases)
+        asked = ((base, figure_key(base, "epochs", fingerprint)) for base in self._root.bases)
         words = [Command(base, ("HGET", epochs, "dropped")) for base, epochs in asked]
         return max(int(answer or 0) for answer in self._servers.ask(words))
 
@@ -97,8 +97,8 @@ class Reader:
         asked = [
             Command(base, call("measure", base, fingerprint, cell))
             for base in self._root.bases
-            for cell in self._servers.ask_one(
-                Command(base, ("HKEYS", key(base, "sizes", fingerprint)))
+            for cell in self._servers.execute_one(
+                Command(base, ("HKEYS", figure_key(base, "sizes", fingerprint)))
             )
         ]
         return sum(self._servers.ask(asked))
@@ -110,7 +110,7 @@ class Reader:
 
     def _each(self, command: str, *words: str) -> list[list[bytes]]:
         """Return every shard's answer about one key."""
-        asked = [Command(base, (command, key(base, *words))) for base in self._root.bases]
+        asked = [Command(base, (command, figure_key(base, *words))) for base in self._root.bases]
         return self._servers.ask(asked)
 
     def _summed(self, *words: str) -> Mapping[str, int]:
@@ -126,7 +126,7 @@ class Reader:
     ) -> Iterator[tuple[str, Counters]]:
         """Return the numbers of each name in each shard, some at a time, where there are any."""
         asked = [
-            (each, Command(base, ("GET", key(base, kind, fingerprint, each))))
+            (each, Command(base, ("GET", figure_key(base, kind, fingerprint, each))))
             for each in names
             for base in self._root.bases
         ]

@@ -22,14 +22,14 @@ import msgspec
 from ...errors import StoreError, StoreUnavailable
 from ..interface import Records
 from .connections import Wait
-from .identity import Root, spread_bases
+from .identity import StoreIdentity, spread_bases
 from .shard_client import Command, ShardClient
 
 COPIES = 16
 FIELDS = ("store", "generation", "digest", "content")
 
 
-class Content(msgspec.Struct, frozen=True):
+class CopyContent(msgspec.Struct, frozen=True):
     """What a copy holds: the root's fields, and records by kind and key."""
 
     root: dict[bytes, bytes]
@@ -37,11 +37,11 @@ class Content(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class RecordCopy:
     """One copy as it was found."""
 
     generation: int
-    content: Content
+    content: CopyContent
 
 
 @cache
@@ -51,13 +51,13 @@ def bases() -> tuple[bytes, ...]:
 
 
 def write(
-    servers: ShardClient, root: Root, generation: int, records: Mapping[str, Records]
+    servers: ShardClient, root: StoreIdentity, generation: int, records: Mapping[str, Records]
 ) -> None:
     """Bring each master's copy up to date, as far as masters answer."""
-    content = Content(root.fields(), {kind: dict(found) for kind, found in records.items()})
+    content = CopyContent(root.fields(), {kind: dict(found) for kind, found in records.items()})
     encoded = msgspec.msgpack.encode(content)
     digest = hashlib.sha256(encoded).hexdigest().encode()
-    found = servers.ask_each(
+    found = servers.execute_each(
         [Command(base, ("HMGET", base, *FIELDS[:3])) for base in bases()], Wait.PROBE
     )
     wanted = _one_a_master(servers)
@@ -73,19 +73,19 @@ def write(
             given = [*marks, *([] if same else [encoded])]
             pairs = [part for pair in zip(FIELDS, given, strict=False) for part in pair]
             commands.append(Command(base, ("HSET", base, *pairs)))
-    servers.ask_each(commands, Wait.COMMIT)
+    servers.execute_each(commands, Wait.COMMIT)
 
 
-def read(servers: ShardClient) -> Copy:
+def read(servers: ShardClient) -> RecordCopy:
     """Return the copy of the newest generation; StoreUnavailable: none can be read."""
-    answers = servers.ask_each(
+    answers = servers.execute_each(
         [Command(base, ("HMGET", base, *FIELDS)) for base in bases()], Wait.COMMIT
     )
     found = [answer for answer in answers if not isinstance(answer, StoreError) and answer[0]]
     if not found:
         raise StoreUnavailable("neither the records nor a copy of them can be read")
     newest: Sequence[Any] = max(found, key=lambda answer: int(answer[1]))
-    return Copy(int(newest[1]), msgspec.msgpack.decode(newest[3], type=Content))
+    return RecordCopy(int(newest[1]), msgspec.msgpack.decode(newest[3], type=CopyContent))
 
 
 def _one_a_master(servers: ShardClient) -> set[bytes]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from ...errors import StoreError, StoreUnavailable
-from .connections import Wait, ask_each
-from .identity import Root
+from .connections import Wait, execute_each
+from .identity import StoreIdentity
 from .lua_library import call
-from .queries import Reader
+from .queries import ShardReader
 from .shard_client import Command, ShardClient
 
 BUCKETS_AT_ONCE = 1000  # to be freed: a millisecond
@@ -17,45 +17,49 @@ BUCKETS_AT_ONCE = 1000  # to be freed: a millisecond
 def times(servers: ShardClient) -> list[datetime]:
     """Return the time of each server that answers, or raise StoreUnavailable: none does."""
     asked = [(server, ("TIME",)) for server in servers.all()]
-    answers = ask_each(asked, Wait.PROBE)
+    answers = execute_each(asked, Wait.PROBE)
     found = [_instant(*answer) for answer in answers if isinstance(answer, list)]
     if not found:
         raise StoreUnavailable("no server of the store tells its time")
     return found
 
 
-def mark(servers: ShardClient, root: Root, fingerprint: str, epochs: int, due: datetime) -> int:
+def mark(
+    servers: ShardClient, root: StoreIdentity, fingerprint: str, epochs: int, due: datetime
+) -> int:
     """Mark the first epochs of a series as dropped; return how many were not before."""
     return _each(servers, root, "drop", fingerprint, epochs, int(due.timestamp()))
 
 
-def restore(servers: ShardClient, root: Root, fingerprint: str) -> int:
+def restore(servers: ShardClient, root: StoreIdentity, fingerprint: str) -> int:
     """Take the marks of a series back as far as its rows are whole; return how many epochs."""
     return _each(servers, root, "restore", fingerprint)
 
 
-def sweep(servers: ShardClient, root: Root, fingerprint: str, kept: timedelta) -> None:
+def sweep(servers: ShardClient, root: StoreIdentity, fingerprint: str, kept: timedelta) -> None:
     """Delete the rows of the epochs that were dropped so long ago, some buckets at a time."""
     errors = []
     for base in root.bases:
         words = call("expire", base, root.store, fingerprint, int(kept.total_seconds()))
         try:
-            _free(servers, root, base, fingerprint, int(servers.ask_one(Command(base, words))))
+            _free(servers, root, base, fingerprint, int(servers.execute_one(Command(base, words))))
         except StoreError as error:  # the other shards' rows go all the same
             errors.append(error)
     if errors:
         raise errors[0]
 
 
-def _free(servers: ShardClient, root: Root, base: bytes, fingerprint: str, epochs: int) -> None:
+def _free(
+    servers: ShardClient, root: StoreIdentity, base: bytes, fingerprint: str, epochs: int
+) -> None:
     """Free what the rows of the first epochs took in one shard."""
-    for epoch in Reader(servers, root).held(base, fingerprint):
+    for epoch in ShardReader(servers, root).held(base, fingerprint):
         words = call("sweep", base, root.store, fingerprint, epoch, BUCKETS_AT_ONCE)
-        while epoch < epochs and servers.ask_one(Command(base, words)):
+        while epoch < epochs and servers.execute_one(Command(base, words)):
             pass
 
 
-def _each(servers: ShardClient, root: Root, name: str, *given: str | int) -> int:
+def _each(servers: ShardClient, root: StoreIdentity, name: str, *given: str | int) -> int:
     """Call a function in every shard; return the greatest answer.
 
     A shard that is away keeps none from doing its part; then the call fails, to be repeated.

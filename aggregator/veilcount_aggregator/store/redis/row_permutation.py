@@ -26,7 +26,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class PermutedRows:
     """The kept names of rows, and their places."""
 
     fields: Bytes  # (n, 12)
@@ -34,7 +34,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Scatter:
+class RowPermutation:
     """The bijection of one store."""
 
     secret: bytes = field(repr=False)
@@ -47,16 +47,16 @@ class Scatter:
         object.__setattr__(self, "_keys", tuple(np.frombuffer(self.secret, "<u8")))
 
     @classmethod
-    def new(cls) -> Scatter:
+    def new(cls) -> RowPermutation:
         """Draw a secret."""
         return cls(secrets.token_bytes(SECRET_BYTES))
 
-    def names(self, rows: Bytes) -> Names:
+    def names(self, rows: Bytes) -> PermutedRows:
         """Return the names under which rows are kept."""
         words = _words(rows)
         words[:, 1] += self._first(words)
         words[:, 0] += self._second(words)
-        return Names(words.view(np.uint8), words[:, 0])
+        return PermutedRows(words.view(np.uint8), words[:, 0])
 
     def rows(self, fields: Bytes) -> Bytes:
         """Return the rows that are kept under these names."""
@@ -76,7 +76,7 @@ class Scatter:
         return _high((mixed & _LOW) * a + (mixed >> _HALF) * b + c)
 
 
-def shards(places: NDArray[np.uint32], count: int) -> NDArray[np.int64]:
+def shard_numbers(places: NDArray[np.uint32], count: int) -> NDArray[np.int64]:
     """Return the shard of each place."""
     return (places.astype(np.uint64) * np.uint64(count) >> _HALF).astype(np.int64)
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, Protocol
 from redis.exceptions import ResponseError
 
 from ...errors import StoreError, StoreUnavailable
-from .circuit_breaker import State
-from .connections import Host, RedisNode, Wait, Words, ask_each, ask_together
-from .error_mapping import forgotten, loaded_already, moved, said
+from .circuit_breaker import BreakerState
+from .connections import Host, RedisNode, Wait, Words, execute_all, execute_each
+from .error_mapping import is_library_loaded, is_library_missing, is_moved, reply_error
 from .lua_library import source
-from .slot_discovery import Topology, ask_slots, likely_first
+from .slot_discovery import Topology, fetch_slots, likely_first
 from .url import RedisUrl
 
 LOOK_SECONDS = 0.5  # between two looks at who has which keys, while a server is away
@@ -33,13 +33,13 @@ class Command(NamedTuple):
     confirms: bool = False  # asks about the command before it, and again if that is asked again
 
 
-class Asked(Protocol):
+class CommandExecutor(Protocol):
     """Whatever can be asked: servers, or servers whose answers are confirmed."""
 
-    def ask_each(self, commands: Sequence[Command], wait: Wait = Wait.READ) -> list[Any]:
+    def execute_each(self, commands: Sequence[Command], wait: Wait = Wait.READ) -> list[Any]:
         """Return the answers; in place of one that did not come or is an error, a StoreError."""
 
-    def ask_one(self, command: Command, wait: Wait = Wait.READ) -> Any:
+    def execute_one(self, command: Command, wait: Wait = Wait.READ) -> Any:
         """Return one answer."""
 
     def answers(self, base: bytes) -> bool:
@@ -76,7 +76,7 @@ class ShardClient:
     def reachable(self) -> list[RedisNode]:
         """Return the servers that answer now; StoreUnavailable: there is none."""
         servers = self.all()
-        answers = ask_each([(server, ("PING",)) for server in servers], Wait.PROBE)
+        answers = execute_each([(server, ("PING",)) for server in servers], Wait.PROBE)
         paired = zip(servers, answers, strict=True)
         found = [server for server, answer in paired if not isinstance(answer, StoreError)]
         if not found:
@@ -104,7 +104,7 @@ class ShardClient:
     def answers(self, base: bytes) -> bool:
         """Whether the server of a base answered when it was asked last."""
         with suppress(StoreUnavailable):
-            return self.owner(base).breaker.state is State.CLOSED
+            return self.owner(base).breaker.state is BreakerState.CLOSED
         return False
 
     def look(self) -> None:
@@ -123,17 +123,17 @@ class ShardClient:
 
     def ask(self, commands: Sequence[Command], wait: Wait = Wait.READ) -> list[Any]:
         """Return the answers, or raise the first that is an error."""
-        answers = self.ask_each(commands, wait)
+        answers = self.execute_each(commands, wait)
         for answer in answers:
             if isinstance(answer, StoreError):
                 raise answer
         return answers
 
-    def ask_one(self, command: Command, wait: Wait = Wait.READ) -> Any:
+    def execute_one(self, command: Command, wait: Wait = Wait.READ) -> Any:
         """Return one answer."""
         return self.ask([command], wait)[0]
 
-    def ask_each(
+    def execute_each(
         self, commands: Sequence[Command], wait: Wait = Wait.READ, *, mend: bool = True
     ) -> list[Any]:
         """Return the answers; in place of one that did not come or is an error, a StoreError."""
@@ -164,7 +164,7 @@ class ShardClient:
                 asked.append((at, self.owner(command.base)))
             except StoreError as error:
                 answers[at] = error
-        found = ask_each([(server, commands[at].words) for at, server in asked], wait)
+        found = execute_each([(server, commands[at].words) for at, server in asked], wait)
         for (at, _), answer in zip(asked, found, strict=True):
             answers[at] = answer
         if any(isinstance(answer, StoreError) for answer in answers):
@@ -173,7 +173,7 @@ class ShardClient:
 
     def _error(self, command: Command, error: ResponseError) -> StoreError:
         try:
-            told = said(str(self.owner(command.base)), error)
+            told = reply_error(str(self.owner(command.base)), error)
         except StoreUnavailable as no_owner:
             return no_owner
         told.__cause__ = error
@@ -181,8 +181,8 @@ class ShardClient:
 
     def _mend(self, errors: Sequence[tuple[bytes, ResponseError]]) -> bool:
         """Do what lets these be asked again, if anything does."""
-        has_moved = self.address.cluster and any(moved(error) for _, error in errors)
-        lacking = [base for base, error in errors if forgotten(error)]
+        has_moved = self.address.cluster and any(is_moved(error) for _, error in errors)
+        lacking = [base for base, error in errors if is_library_missing(error)]
         if has_moved:
             with suppress(StoreError):  # asked again, each says itself what is wrong
                 self.look()
@@ -211,7 +211,7 @@ class ShardClient:
             raise StoreUnavailable(f"no server of the cluster answers; began at {self.address}")
         try:
             candidates = likely_first(list(self._known.values()), self._answered)
-            self._answered, ranges = ask_slots(candidates)
+            self._answered, ranges = fetch_slots(candidates)
         except StoreUnavailable as error:
             raise StoreUnavailable(f"{error}; began at {self.address}") from None
         finally:
@@ -227,9 +227,9 @@ class ShardClient:
 
 def _load_library(server: RedisNode) -> None:
     """Give one server the functions; another process may have done so a moment ago."""
-    (answer,) = ask_together([(server, ("FUNCTION", "LOAD", source()))])
-    if isinstance(answer, ResponseError) and not loaded_already(answer):
-        raise said(str(server), answer) from answer
+    (answer,) = execute_all([(server, ("FUNCTION", "LOAD", source()))])
+    if isinstance(answer, ResponseError) and not is_library_loaded(answer):
+        raise reply_error(str(server), answer) from answer
 
 
 def _again(commands: Sequence[Command], answers: Sequence[Any]) -> list[int]:

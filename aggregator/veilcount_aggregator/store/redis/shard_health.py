@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from ..interface import ShardHealth, StoreHealth
-from .connections import Host, RedisNode, Wait, ask_each
+from .connections import Host, RedisNode, Wait, execute_each
 from .durability import DurabilityMonitor
-from .identity import SHELF, Root
+from .identity import RECORDS_BASE, StoreIdentity
 from .shard_client import Command, ShardClient
 
 RECORDS = "records"
@@ -25,7 +25,7 @@ Info = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ShardState:
     """One shard as it was found."""
 
     name: str
@@ -53,11 +53,13 @@ class Seen:
         )
 
 
-def look(servers: ShardClient, root: Root, monitor: DurabilityMonitor) -> list[Seen]:
+def read_shard_states(
+    servers: ShardClient, root: StoreIdentity, monitor: DurabilityMonitor
+) -> list[ShardState]:
     """Return how the records and each shard are."""
-    bases = {RECORDS: SHELF} | {str(shard): base for shard, base in enumerate(root.bases)}
+    bases = {RECORDS: RECORDS_BASE} | {str(shard): base for shard, base in enumerate(root.bases)}
     asked = [Command(base, ("MGET", base, base + b":fence")) for base in bases.values()]
-    answers = servers.ask_each(asked, Wait.PROBE)
+    answers = servers.execute_each(asked, Wait.PROBE)
     owners = {name: _owner(servers, base) for name, base in bases.items()}
     found = [
         _found(name, owners[name], answer, root.store, monitor)
@@ -70,9 +72,11 @@ def look(servers: ShardClient, root: Root, monitor: DurabilityMonitor) -> list[S
     ]
 
 
-def store_health(servers: ShardClient, root: Root, monitor: DurabilityMonitor) -> StoreHealth:
+def store_health(
+    servers: ShardClient, root: StoreIdentity, monitor: DurabilityMonitor
+) -> StoreHealth:
     """Return how the store is; raise where no shard takes reports, unless it is not durable."""
-    records, *shards = look(servers, root, monitor)
+    records, *shards = read_shard_states(servers, root, monitor)
     serving = [seen for seen in shards if seen.error is None]
     durability = monitor.found
     if not serving and not durability.blocked:
@@ -93,9 +97,11 @@ def store_health(servers: ShardClient, root: Root, monitor: DurabilityMonitor) -
     )
 
 
-def answering(servers: ShardClient, root: Root) -> tuple[bytes, ...]:
+def answering(servers: ShardClient, root: StoreIdentity) -> tuple[bytes, ...]:
     """Return the bases of the shards that answer now; StoreUnavailable: none does."""
-    answers = servers.ask_each([Command(base, ("GET", base)) for base in root.bases], Wait.PROBE)
+    answers = servers.execute_each(
+        [Command(base, ("GET", base)) for base in root.bases], Wait.PROBE
+    )
     found = tuple(
         base for base, answer in zip(root.bases, answers, strict=True) if answer == root.store
     )
@@ -111,18 +117,18 @@ def _found(
     answer: StoreError | Sequence[bytes | None],
     store: bytes,
     monitor: DurabilityMonitor,
-) -> Seen:
+) -> ShardState:
     """Return what is known of a shard by what it answered, and of its server's settings."""
     if isinstance(answer, StoreError):
-        return Seen(name, server, answer)
+        return ShardState(name, server, answer)
     if server is None:
-        return Seen(name, server, StoreUnavailable("no server has its slot at the moment"))
+        return ShardState(name, server, StoreUnavailable("no server has its slot at the moment"))
     kept, fence = answer
     if kept != store:
-        return Seen(name, server, StoreUnfit(GONE))
+        return ShardState(name, server, StoreUnfit(GONE))
     weakness = monitor.blocking(server.host)
     error = StoreUnfit(str(weakness)) if weakness else None
-    return Seen(name, server, error, fence is not None)
+    return ShardState(name, server, error, fence is not None)
 
 
 def _answered(error: StoreError | None) -> bool:
@@ -142,7 +148,7 @@ def _info(servers: Sequence[RedisNode]) -> Mapping[Host, Info]:
     sections = ("memory", "persistence")
     asked = [(server, ("INFO", section)) for server in servers for section in sections]
     found: dict[Host, dict[str, str]] = {}
-    for (server, _), answer in zip(asked, ask_each(asked, Wait.PROBE), strict=True):
+    for (server, _), answer in zip(asked, execute_each(asked, Wait.PROBE), strict=True):
         if isinstance(answer, bytes):
             lines = (line.partition(":") for line in answer.decode().splitlines() if ":" in line)
             found.setdefault(server.host, {}).update({name: text for name, _, text in lines})

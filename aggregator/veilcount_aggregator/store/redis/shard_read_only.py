@@ -27,7 +27,7 @@ _LIFT = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS
 Item = TypeVar("Item")
 
 
-class ShardFence:
+class ShardReadOnlyLock:
     """The fence of one shard, held by one process for a short time."""
 
     def __init__(self, servers: ShardClient, base: bytes) -> None:
@@ -42,7 +42,7 @@ class ShardFence:
     def held(self) -> Iterator[None]:
         """Hold it; raise at the end if it was lost meanwhile."""
         words = ("SET", self._key, self._token, "NX", "PX", HELD_MILLISECONDS)
-        if self._servers.ask_one(Command(self._base, words)) is None:
+        if self._servers.execute_one(Command(self._base, words)) is None:
             raise StoreReadOnly(
                 "a shard is fenced already, by a copy or another backup: wait for it"
             )
@@ -69,4 +69,4 @@ class ShardFence:
 
     def _eval(self, script: str, *given: int) -> bool:
         words: Words = ("EVAL", script, 1, self._key, self._token, *given)
-        return bool(self._servers.ask_one(Command(self._base, words)))
+        return bool(self._servers.execute_one(Command(self._base, words)))

@@ -15,7 +15,7 @@ from typing import Any
 from redis.crc import key_slot
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
-from .circuit_breaker import State
+from .circuit_breaker import BreakerState
 from .connections import TIMEOUTS, Host, RedisNode, Wait
 
 NEXT_SECONDS = 0.2  # after which another node is asked too
@@ -48,7 +48,7 @@ class Topology:
         return list({server.host: server for _, _, server in self.slots}.values())
 
 
-def ask_slots(candidates: Sequence[RedisNode]) -> tuple[RedisNode, Slots]:
+def fetch_slots(candidates: Sequence[RedisNode]) -> tuple[RedisNode, Slots]:
     """Return the first answer that comes, and the node that gave it.
 
     StoreUnfit: none came, since a node is of no cluster or refuses us; StoreUnavailable: none came.
@@ -79,7 +79,9 @@ def ask_slots(candidates: Sequence[RedisNode]) -> tuple[RedisNode, Slots]:
 
 def likely_first(servers: Sequence[RedisNode], last: RedisNode | None) -> list[RedisNode]:
     """Return servers in the order to ask them in: the last that answered, then those not away."""
-    return sorted(servers, key=lambda each: (each.breaker.state != State.CLOSED, each is not last))
+    return sorted(
+        servers, key=lambda each: (each.breaker.state != BreakerState.CLOSED, each is not last)
+    )
 
 
 def _longest() -> float:

@@ -46,22 +46,22 @@ from ..interface import (
     TransferPiece,
 )
 from ..memory_limit import MemoryUse
-from ..transfer_format import width
+from ..transfer_format import bitmap_bytes
 from . import intake, retention
 from . import record_copies as replica
 from . import records as shelf
 from .connections import Wait
 from .durability import DurabilityMonitor
-from .durable_writes import ConfirmedServers
-from .identity import SHELF, Root, find_root, root_from
+from .durable_writes import DurableWriter
+from .identity import RECORDS_BASE, StoreIdentity, find_identity, parse_identity
 from .lua_library import call, pack
-from .memory_limit import Limits
-from .queries import Reader
-from .row_permutation import shards
+from .memory_limit import RedisMemoryLimits
+from .queries import ShardReader
+from .row_permutation import shard_numbers
 from .shard_client import Command, ShardClient
-from .shard_health import answering, look, store_health
-from .shard_read_only import ShardFence
-from .transfer import Mover
+from .shard_health import answering, read_shard_states, store_health
+from .shard_read_only import ShardReadOnlyLock
+from .transfer import RedisTransfer
 from .url import RedisUrl
 from .write_probe import WriteProbe
 
@@ -78,26 +78,28 @@ def open_redis(url: str, *, make: bool) -> RedisStore:
     monitor = DurabilityMonitor(servers)
     monitor.start()
     try:
-        return RedisStore(servers, find_root(servers, make=make), monitor)
+        return RedisStore(servers, find_identity(servers, make=make), monitor)
     except StoreUnavailable:
         if not servers.address.cluster:
             raise
         copy = replica.read(servers)
-        return RedisStore(servers, root_from(servers, copy.content.root), monitor)
+        return RedisStore(servers, parse_identity(servers, copy.content.root), monitor)
 
 
 class RedisStore:
     """One server, or the shards of a cluster, for any number of processes."""
 
-    def __init__(self, servers: ShardClient, root: Root, monitor: DurabilityMonitor) -> None:
+    def __init__(
+        self, servers: ShardClient, root: StoreIdentity, monitor: DurabilityMonitor
+    ) -> None:
         """Take a store that was found."""
         self._servers = servers
         self._monitor = monitor
-        self._confirmed = ConfirmedServers(servers, monitor)
+        self._confirmed = DurableWriter(servers, monitor)
         self.root = root
-        self._reader = Reader(servers, root)
+        self._reader = ShardReader(servers, root)
         self._probe = WriteProbe(servers, root)
-        self._limits = Limits(servers, root)
+        self._limits = RedisMemoryLimits(servers, root)
 
     # -- the intake ----------------------------------------------------------------------------
 
@@ -127,43 +129,43 @@ class RedisStore:
         if self.root.shards == 1:
             return list(self.root.bases)
         rows = np.concatenate([spends.rows for spends in group])
-        found = shards(self.root.scatter.names(rows).places, self.root.shards)
+        found = shard_numbers(self.root.scatter.names(rows).places, self.root.shards)
         return [self.root.bases[shard] for shard in set(found.tolist())]
 
-    def forget(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
+    def close_row(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         """Close a row wherever it stands in these epochs."""
         names = self.root.scatter.names(np.frombuffer(row, np.uint8))
-        base = self.root.bases[int(shards(names.places, self.root.shards)[0])]
-        closed = ((1 << series.bits) - 1).to_bytes(width(series.bits), "little")
+        base = self.root.bases[int(shard_numbers(names.places, self.root.shards)[0])]
+        closed = ((1 << series.bits) - 1).to_bytes(bitmap_bytes(series.bits), "little")
         given = (series.fingerprint, names.fields.tobytes(), int(names.places[0]), closed)
         found = False
         for first in range(0, len(epochs), EPOCHS_AT_ONCE):
             some = pack(list(epochs[first : first + EPOCHS_AT_ONCE]))
             words = call("forget", base, self.root.store, *given, some)
-            found |= bool(self._confirmed.ask_one(Command(base, words), Wait.COMMIT))
+            found |= bool(self._confirmed.execute_one(Command(base, words), Wait.COMMIT))
         return found
 
     # -- retention -----------------------------------------------------------------------------
 
-    def times(self) -> list[datetime]:
+    def server_times(self) -> list[datetime]:
         """Return the time of each server that answers, or raise: none does."""
         return retention.times(self._servers)
 
-    def drop(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:  # noqa: ARG002
+    def mark_dropped(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:  # noqa: ARG002
         """Mark the first epochs as dropped, each server by its own clock."""
         return retention.mark(self._servers, self.root, series.fingerprint, epochs, due)
 
-    def sweep(self, series: Series, kept: timedelta, now: datetime) -> None:  # noqa: ARG002
+    def delete_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:  # noqa: ARG002
         """Delete what was dropped so long ago, by each server's clock, some buckets at a time."""
         retention.sweep(self._servers, self.root, series.fingerprint, kept)
 
-    def restore_epochs(self, series: Series) -> int:
+    def restore_dropped(self, series: Series) -> int:
         """Take back the drop of all epochs whose rows are still there."""
         return retention.restore(self._servers, self.root, series.fingerprint)
 
     # -- what the analyst reads ----------------------------------------------------------------
 
-    def sizes(self, series: Series) -> dict[Cell, int]:
+    def report_counts(self, series: Series) -> dict[Cell, int]:
         """Return how many reports each tally holds."""
         return self._reader.sizes(series.fingerprint)
 
@@ -171,19 +173,19 @@ class RedisStore:
         """Return the sum of the tallies of these cells."""
         return self._reader.counters(series.fingerprint, cells, series.counters)
 
-    def spread(self, series: Series) -> dict[int, Counters]:
+    def spend_histograms(self, series: Series) -> dict[int, Counters]:
         """Return per epoch how many rows have spent 1, 2, .. slots."""
         return self._reader.spread(series.fingerprint, series.most)
 
-    def fresh(self, series: Series) -> dict[int, int]:
+    def new_pseudonyms(self, series: Series) -> dict[int, int]:
         """Return how many new rows each period has brought."""
         return self._reader.fresh(series.fingerprint)
 
-    def noted(self) -> dict[ServiceCounter, int]:
+    def service_counts(self) -> dict[ServiceCounter, int]:
         """Return everything that was ever noted."""
         return self._reader.noted()
 
-    def memory(self) -> MemoryUse:
+    def memory_use(self) -> MemoryUse:
         """Return how many bytes the counters take, by the account in each shard."""
         return MemoryUse(self._reader.memory(), self._limits.total(), self.root.shards)
 
@@ -213,7 +215,7 @@ class RedisStore:
         """Return the generation of the last change of each kind of record."""
         return shelf.generations(self._servers)
 
-    def change(self, generation: int, records: Sequence[Record]) -> bool:
+    def change_records(self, generation: int, records: Sequence[Record]) -> bool:
         """Write or remove all records, unless somebody else was first."""
         return shelf.change(self._confirmed, self.root, generation, records)
 
@@ -237,22 +239,22 @@ class RedisStore:
 
     # -- moving, and the operator --------------------------------------------------------------
 
-    def fence(self, *, on: bool) -> None:
+    def set_read_only(self, *, on: bool) -> None:
         """Refuse (or take) what would change the store, in every process."""
         shelf.fence(self._servers, self.root, on=on)
 
-    def pieces(self) -> Iterator[TransferPiece]:
+    def export_pieces(self) -> Iterator[TransferPiece]:
         """Return everything, in one order."""
-        return Mover(self._servers, self.root).pieces()
+        return RedisTransfer(self._servers, self.root).pieces()
 
     @contextmanager
     def paused(self, shard: int) -> Iterator[Iterator[TransferPiece]]:
         """Fence one shard while what it counted is read, unless the whole store is fenced."""
-        pieces = Mover(self._servers, self.root.of_some([self.root.bases[shard]])).counted()
+        pieces = RedisTransfer(self._servers, self.root.of_some([self.root.bases[shard]])).counted()
         if shelf.fenced(self._servers):
             yield pieces
             return
-        fence = ShardFence(self._servers, self.root.bases[shard])
+        fence = ShardReadOnlyLock(self._servers, self.root.bases[shard])
         with fence.held():
             yield fence.renewing(pieces)
 
@@ -260,15 +262,15 @@ class RedisStore:
         """Return the records as of one moment."""
         while True:
             generation = self.generation()
-            found = list(Mover(self._servers, self.root).records())
+            found = list(RedisTransfer(self._servers, self.root).records())
             if generation == self.generation():
                 return found
 
-    def absorb(self, pieces: Sequence[TransferPiece]) -> None:
+    def import_pieces(self, pieces: Sequence[TransferPiece]) -> None:
         """Take over pieces of another store."""
-        self._confirmed.admit([SHELF, *self.root.bases])
-        Mover(self._servers, self.root).absorb(pieces)
-        self._confirmed.confirm([SHELF, *self.root.bases])
+        self._confirmed.admit([RECORDS_BASE, *self.root.bases])
+        RedisTransfer(self._servers, self.root).absorb(pieces)
+        self._confirmed.confirm([RECORDS_BASE, *self.root.bases])
 
     def durability(self) -> Durability:
         """Examine all servers that answer."""
@@ -282,9 +284,9 @@ class RedisStore:
 
     def shards(self) -> list[ShardHealth]:
         """Return how each shard is, and the server of the records."""
-        return [seen.shard() for seen in look(self._servers, self.root, self._monitor)]
+        return [seen.shard() for seen in read_shard_states(self._servers, self.root, self._monitor)]
 
-    def answering(self) -> tuple[RedisStore, bool]:
+    def reachable_part(self) -> tuple[RedisStore, bool]:
         """Return a view of the shards that answer now, and whether these are all."""
         bases = answering(self._servers, self.root)
         some = RedisStore(self._servers, self.root.of_some(bases), self._monitor)

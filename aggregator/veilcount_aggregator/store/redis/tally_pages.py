@@ -13,7 +13,7 @@ import numpy as np
 
 from ..interface import Counters, Numbers
 from ..memory_limit import COUNTER_BYTES, PAGE, PAGES_A_BYTE, SPARSE
-from .identity import Root
+from .identity import StoreIdentity
 from .lua_library import call, pack
 from .shard_client import Command, ShardClient
 
@@ -28,17 +28,17 @@ WHOLE = COUNTER_BYTES * PAGE
 BIG_ENDIAN = np.dtype(">i8")
 
 
-class Body(NamedTuple):
+class PageBody(NamedTuple):
     """A page as it is kept: all its counters, or the places and counts of those that are not 0."""
 
     number: int
     held: bytes | list[int]
 
 
-class Pages:
+class TallyPages:
     """The pages of one store."""
 
-    def __init__(self, servers: ShardClient, root: Root) -> None:
+    def __init__(self, servers: ShardClient, root: StoreIdentity) -> None:
         """Read from these servers."""
         self._servers = servers
         self._root = root
@@ -77,7 +77,7 @@ def index_key(base: bytes, fingerprint: str, cell: str) -> bytes:
     return b"%b:pages:%b:%b" % (base, fingerprint.encode(), cell.encode())
 
 
-def split(counters: Counters) -> list[Body]:
+def split(counters: Counters) -> list[PageBody]:
     """Return the pages of counters, each in the form that it has in a store."""
     padded = np.zeros(-(-len(counters) // PAGE) * PAGE, np.int64)
     padded[: len(counters)] = counters
@@ -85,12 +85,12 @@ def split(counters: Counters) -> list[Body]:
     return [_body(int(number), by_page[number]) for number in np.flatnonzero(by_page.any(axis=1))]
 
 
-def _body(number: int, page: Counters) -> Body:
+def _body(number: int, page: Counters) -> PageBody:
     places = np.flatnonzero(page)
     if len(places) > SPARSE:
-        return Body(number, page.astype(BIG_ENDIAN).tobytes())
+        return PageBody(number, page.astype(BIG_ENDIAN).tobytes())
     entries = np.stack([places, page[places]], axis=1)
-    return Body(number, entries.ravel().tolist())
+    return PageBody(number, entries.ravel().tolist())
 
 
 def _numbers(index: bytes) -> Numbers:

@@ -15,13 +15,13 @@ import numpy as np
 from ...errors import StoreReadOnly
 from ..interface import ROW_BYTES, Bytes, Counters, Record, TransferPiece
 from ..memory_limit import PAGE
-from ..transfer_format import name, numbers, parse
+from ..transfer_format import decode_numbers, encode_numbers, join_key
 from . import records as shelf
 from .connections import Words
-from .identity import SHELF, Root
+from .identity import RECORDS_BASE, StoreIdentity
 from .lua_library import call, pack, raw
-from .queries import Reader, key
-from .row_permutation import shards
+from .queries import ShardReader, figure_key
+from .row_permutation import shard_numbers
 from .shard_client import Command, ShardClient
 from .tally_pages import BIG_ENDIAN, split
 
@@ -29,14 +29,14 @@ BUCKETS_AT_ONCE = 64  # some 2,500 rows: a millisecond of Redis's time
 ROWS_AT_ONCE = 1000
 
 
-class Mover:
+class RedisTransfer:
     """The way in and the way out of one store."""
 
-    def __init__(self, servers: ShardClient, root: Root) -> None:
+    def __init__(self, servers: ShardClient, root: StoreIdentity) -> None:
         """Move what these servers have."""
         self._servers = servers
         self._root = root
-        self._reader = Reader(servers, root)
+        self._reader = ShardReader(servers, root)
         self._writers: dict[str, Callable[[TransferPiece], Iterator[Command]]] = {
             "dropped": self._put_dropped,
             "fresh": self._put_fresh,
@@ -60,7 +60,7 @@ class Mover:
             for series in known:
                 yield from kind(series)
         for note, times in sorted(self._reader.noted().items()):
-            yield TransferPiece("note", name(*note), numbers([times]))
+            yield TransferPiece("note", join_key(*note), encode_numbers([times]))
         for kind in (self._spread, self._tallies, self._rows):
             for series in known:
                 yield from kind(series)
@@ -69,26 +69,26 @@ class Mover:
         """Return the records."""
         for kind in sorted(shelf.generations(self._servers)):
             for record, value in sorted(shelf.records(self._servers, kind).items()):
-                yield TransferPiece("record", name(kind, record), value)
+                yield TransferPiece("record", join_key(kind, record), value)
 
     def _dropped(self, series: str) -> Iterator[TransferPiece]:
         dropped = self._reader.dropped(series)
         if dropped:
-            yield TransferPiece("dropped", series, numbers([dropped]))
+            yield TransferPiece("dropped", series, encode_numbers([dropped]))
 
     def _fresh(self, series: str) -> Iterator[TransferPiece]:
         for period, rows in sorted(self._reader.fresh(series).items()):
-            yield TransferPiece("fresh", name(series, period), numbers([rows]))
+            yield TransferPiece("fresh", join_key(series, period), encode_numbers([rows]))
 
     def _spread(self, series: str) -> Iterator[TransferPiece]:
         for epoch, rows in sorted(self._reader.spread(series, 0).items()):
-            yield TransferPiece("spread", name(series, epoch), numbers(_used(rows)))
+            yield TransferPiece("spread", join_key(series, epoch), encode_numbers(_used(rows)))
 
     def _tallies(self, series: str) -> Iterator[TransferPiece]:
         for cell, reports in sorted(self._reader.sizes(series).items()):
             counters = self._reader.counters(series, [cell], 0)
-            body = numbers(_used(np.concatenate([[reports], counters])))
-            yield TransferPiece("tally", name(series, *cell), body)
+            body = encode_numbers(_used(np.concatenate([[reports], counters])))
+            yield TransferPiece("tally", join_key(series, *cell), body)
 
     def _rows(self, series: str) -> Iterator[TransferPiece]:
         dropped = self._reader.dropped(series)
@@ -106,14 +106,14 @@ class Mover:
             body = ordered[ends[first] : ends[first + 1]]
             if len(body):
                 yield TransferPiece(
-                    "rows", name(series, epoch, width, f"{first:02x}"), body.tobytes()
+                    "rows", join_key(series, epoch, width, f"{first:02x}"), body.tobytes()
                 )
 
     def _held(self, series: str, epoch: int) -> tuple[Bytes, int]:
         """Return all rows of an epoch as they are kept, each with its bitmap, and its width."""
         found, width = [b""], 0
         for base in self._root.bases:
-            state = self._ask(base, "HGET", key(base, "epochs", series), epoch)
+            state = self._ask(base, "HGET", figure_key(base, "epochs", series), epoch)
             if state:
                 *_, buckets, width = map(int, state.split())
                 for first in range(0, buckets, BUCKETS_AT_ONCE):
@@ -135,42 +135,48 @@ class Mover:
         records = [piece for piece in pieces if piece.kind == "record"]
         if records:
             given = [_record(piece) for piece in records]
-            self._ask(SHELF, *call("shelve", SHELF, self._root.store, shelf.packed(given)))
+            self._ask(
+                RECORDS_BASE, *call("shelve", RECORDS_BASE, self._root.store, shelf.packed(given))
+            )
         others = [piece for piece in pieces if piece.kind != "record"]
         self._servers.ask([each for one in others for each in self._writers[one.kind](one)])
 
     def _put_dropped(self, piece: TransferPiece) -> Iterator[Command]:
         """Rows of dropped epochs are not carried: what the source had dropped cannot come back."""
-        (epochs,) = parse(piece.body).tolist()
+        (epochs,) = decode_numbers(piece.body).tolist()
         fields = (("epochs", ("dropped", epochs)), ("drops", ("swept", epochs)))
         for kind, (field, number) in fields:
             for base in self._root.bases:
-                yield Command(base, ("HSET", key(base, kind, piece.key), field, number))
+                yield Command(base, ("HSET", figure_key(base, kind, piece.key), field, number))
         yield from self._know(piece.key)
 
     def _put_fresh(self, piece: TransferPiece) -> Iterator[Command]:
         """Divide them evenly, as devices would: each shard has its share of the room."""
         series, period = piece.key.split("/")
-        (rows,) = parse(piece.body).tolist()
-        shards = self._root.shards
+        (rows,) = decode_numbers(piece.body).tolist()
+        shard_numbers = self._root.shards
         for shard, base in enumerate(self._root.bases):
-            share = rows * (shard + 1) // shards - rows * shard // shards
-            yield Command(base, ("HSET", key(base, "fresh", series), period, share))
+            share = rows * (shard + 1) // shard_numbers - rows * shard // shard_numbers
+            yield Command(base, ("HSET", figure_key(base, "fresh", series), period, share))
         yield from self._know(series)
 
     def _put_note(self, piece: TransferPiece) -> Iterator[Command]:
-        (times,) = parse(piece.body).tolist()
+        (times,) = decode_numbers(piece.body).tolist()
         yield from self._put_field(piece.key, ("notes",), piece.key, times)
 
     def _put_spread(self, piece: TransferPiece) -> Iterator[Command]:
         series, epoch = piece.key.split("/")
-        yield from self._put_string(piece.key, ("spread", series, epoch), parse(piece.body))
-        yield from self._each(lambda base: ("HSETNX", key(base, "epochs", series), epoch, ""))
+        yield from self._put_string(
+            piece.key, ("spread", series, epoch), decode_numbers(piece.body)
+        )
+        yield from self._each(
+            lambda base: ("HSETNX", figure_key(base, "epochs", series), epoch, "")
+        )
         yield from self._know(series)
 
     def _put_tally(self, piece: TransferPiece) -> Iterator[Command]:
         series, cell = piece.key.split("/", 1)
-        held = parse(piece.body)
+        held = decode_numbers(piece.body)
         home = self._home(piece.key)
         for base in self._root.bases:
             given = pack(_tally(int(held[0]), held[1:]) if base == home else NO_TALLY)
@@ -181,7 +187,7 @@ class Mover:
         step = ROW_BYTES + int(width)
         wide = np.frombuffer(piece.body, np.uint8).reshape(-1, step)
         names = self._root.scatter.names(wide[:, :ROW_BYTES])
-        homes = shards(names.places, self._root.shards)
+        homes = shard_numbers(names.places, self._root.shards)
         for shard, base in enumerate(self._root.bases):
             here = np.flatnonzero(homes == shard)
             for first in range(0, len(here), ROWS_AT_ONCE):
@@ -196,16 +202,16 @@ class Mover:
     ) -> Iterator[Command]:
         def one(base: bytes) -> Words:
             if base == self._home(home):
-                return ("HSET", key(base, *words), field, number)
-            return ("HDEL", key(base, *words), field)
+                return ("HSET", figure_key(base, *words), field, number)
+            return ("HDEL", figure_key(base, *words), field)
 
         return self._each(one)
 
     def _put_string(self, home: str, words: tuple[str, ...], held: Counters) -> Iterator[Command]:
         def one(base: bytes) -> Words:
             if base == self._home(home):
-                return ("SET", key(base, *words), held.astype(BIG_ENDIAN).tobytes())
-            return ("DEL", key(base, *words))
+                return ("SET", figure_key(base, *words), held.astype(BIG_ENDIAN).tobytes())
+            return ("DEL", figure_key(base, *words))
 
         return self._each(one)
 
@@ -213,13 +219,13 @@ class Mover:
         return self._root.bases[crc32(of.encode()) % self._root.shards]
 
     def _know(self, series: str) -> Iterator[Command]:
-        return self._each(lambda base: ("SADD", key(base, "series"), series))
+        return self._each(lambda base: ("SADD", figure_key(base, "series"), series))
 
     def _each(self, words: Callable[[bytes], Words]) -> Iterator[Command]:
         return (Command(base, words(base)) for base in self._root.bases)
 
     def _ask(self, base: bytes, *words: bytes | str | int) -> Any:
-        return self._servers.ask_one(Command(base, words))
+        return self._servers.execute_one(Command(base, words))
 
 
 #: reports, counters, the string of a small tally, the pages of a large one

@@ -14,7 +14,7 @@ from redis.exceptions import ResponseError
 
 from ...errors import StoreError, StoreFull
 from .connections import Wait
-from .identity import Root
+from .identity import StoreIdentity
 from .shard_client import Command, ShardClient
 
 SECONDS = 5.0
@@ -26,7 +26,10 @@ class WriteProbe:
     """Writes one small key of each shard, once in some seconds, whoever asks."""
 
     def __init__(
-        self, servers: ShardClient, root: Root, seconds: Callable[[], float] = time.monotonic
+        self,
+        servers: ShardClient,
+        root: StoreIdentity,
+        seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         """`seconds` is a clock that never goes back."""
         self._servers = servers
@@ -47,7 +50,7 @@ class WriteProbe:
     def _write(self) -> str:
         """Return why no shard that answers takes writes; "": one does, or none answers at all."""
         asked = [Command(base, ("SET", base + KEY, "1")) for base in self._root.bases]
-        answers = self._servers.ask_each(asked, Wait.PROBE)
+        answers = self._servers.execute_each(asked, Wait.PROBE)
         if not all(isinstance(answer, StoreError) for answer in answers):
             return ""
         troubles = (_trouble(answer) for answer in answers)

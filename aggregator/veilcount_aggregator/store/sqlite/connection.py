@@ -15,7 +15,7 @@ from .wal_guard import remove_links
 SECONDS = 10.0
 
 
-def touch(path: Path) -> None:
+def create_file(path: Path) -> None:
     """Make an empty file that only its owner may read, and see that its name lasts."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileExistsError):
@@ -26,7 +26,7 @@ def touch(path: Path) -> None:
         os.close(directory)
 
 
-def require(path: Path) -> None:
+def require_file(path: Path) -> None:
     """Raise StoreUnfit if there is no file."""
     if not path.exists():
         raise StoreUnfit(f"{path}: no store there: make one with `veilcount init`")
@@ -34,7 +34,7 @@ def require(path: Path) -> None:
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
     """Return a new connection to a file that is there; any thread may use it."""
-    require(path)
+    require_file(path)
     return sqlite3.connect(
         f"file:{quote(str(path))}?mode={mode}",
         uri=True,
@@ -45,7 +45,7 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
     )
 
 
-def keep_wal(database: sqlite3.Connection, path: Path) -> None:
+def enable_wal(database: sqlite3.Connection, path: Path) -> None:
     """Set WAL, or raise StoreUnfit: the file system cannot share memory."""
     mode = database.execute("pragma journal_mode = wal").fetchone()[0]
     if mode != "wal":
@@ -55,7 +55,7 @@ def keep_wal(database: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def save_log(database: sqlite3.Connection, path: Path) -> None:
+def checkpoint_and_refuse(database: sqlite3.Connection, path: Path) -> None:
     """Write a log that has no name left back into the database, and refuse to go on with it."""
     busy, logged, saved = database.execute("pragma wal_checkpoint(full)").fetchone()
     what = f"{path}: its write-ahead log was removed, and every other name of it"

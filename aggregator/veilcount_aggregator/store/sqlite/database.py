@@ -22,13 +22,21 @@ from weakref import WeakSet
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from ...structured_logging import say
-from .connection import SECONDS, connect, execute, keep_wal, require, save_log, touch
-from .error_mapping import fault
+from .connection import (
+    SECONDS,
+    checkpoint_and_refuse,
+    connect,
+    create_file,
+    enable_wal,
+    execute,
+    require_file,
+)
+from .error_mapping import store_error
 from .file_lock import FileLock
-from .health import Condition
+from .health import WriteHealth
 from .path_checks import refuse_links
-from .reader_pool import Readers
-from .schema import STEPS, bring_up, refuse_newer
+from .reader_pool import ReaderPool
+from .schema import STEPS, migrate_schema, refuse_newer
 from .url import SqliteUrl
 from .wal_guard import WalGuard
 
@@ -46,14 +54,14 @@ class SqliteDatabase:
     def __init__(self, place: SqliteUrl, steps: Sequence[str] = STEPS) -> None:
         """Name the file and its schema's steps."""
         self.place = place
-        self.condition = Condition()
+        self.condition = WriteHealth()
         self._steps = steps
         self._make = False
         self._identity = (0, 0)
         self._writer: sqlite3.Connection | None = None
         self._mine = Lock()
         self._lock = FileLock(place.path.with_name(f"{place.path.name}-lock"))
-        self._readers = Readers(self._reader, SECONDS)
+        self._readers = ReaderPool(self._reader, SECONDS)
         self._guard = WalGuard(place.path)
         self._forking: dict[int, list[bool]] = {}
         self._orphan = False
@@ -104,7 +112,7 @@ class SqliteDatabase:
             with self._readers.reading() as database:
                 yield database
         except (sqlite3.Error, OSError) as error:
-            found = fault(error, self.place.path)
+            found = store_error(error, self.place.path)
             if isinstance(found, StoreUnfit):
                 self.condition.damaged()
             raise found from error
@@ -141,7 +149,7 @@ class SqliteDatabase:
         self._left += [self._writer, self._readers]  # closing them would disturb the parent
         self._writer = None
         self._mine = Lock()
-        self._readers = Readers(self._reader, SECONDS)
+        self._readers = ReaderPool(self._reader, SECONDS)
 
     # -- inside --------------------------------------------------------------------------------
 
@@ -153,7 +161,7 @@ class SqliteDatabase:
             )
 
     def _failed(self, error: sqlite3.Error | OSError, *, probe: bool) -> StoreError:
-        found = fault(error, self.place.path)
+        found = store_error(error, self.place.path)
         self.condition.failed(found, error, probe=probe)
         return found
 
@@ -180,15 +188,15 @@ class SqliteDatabase:
                 why=f"{name} was removed or replaced while the store was in use: find out by whom",
             )
             return
-        save_log(database, self.place.path)
+        checkpoint_and_refuse(database, self.place.path)
 
     def _find(self) -> None:
         if self._writer is None:
             refuse_links(self.place.path)
         if self._make:
-            touch(self.place.path)
+            create_file(self.place.path)
         elif self._writer is None:
-            require(self.place.path)
+            require_file(self.place.path)
 
     def _moved(self) -> bool:
         try:
@@ -207,13 +215,13 @@ class SqliteDatabase:
 
     def _open_writer(self) -> sqlite3.Connection:
         path = self.place.path
-        require(path)
+        require_file(path)
         self._guard.prepare()
         database = connect(path, "rw")
         try:
             found = path.stat()
-            bring_up(database, str(path), self._steps, make=self._make)
-            keep_wal(database, path)
+            migrate_schema(database, str(path), self._steps, make=self._make)
+            enable_wal(database, path)
             execute(database, *self._settings())
             database.execute("pragma schema_version").fetchone()  # opens log and index
             self._guard.hold()

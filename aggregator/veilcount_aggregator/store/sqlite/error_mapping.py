@@ -17,7 +17,7 @@ _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
-def fault(error: sqlite3.Error | OSError, path: Path) -> StoreError:
+def store_error(error: sqlite3.Error | OSError, path: Path) -> StoreError:
     """Return what to raise for an error at a store's file. It carries no row and no message."""
     if isinstance(error, OSError):
         code, full, damaged = error.errno, error.errno in _FULL, False

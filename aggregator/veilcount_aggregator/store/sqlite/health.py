@@ -21,7 +21,7 @@ FULL = "no room on the disk: make some"
 DAMAGED = "a page of the store is damaged: restore a backup"
 
 
-class Condition:
+class WriteHealth:
     """The trouble of one open store, and when to look for it again."""
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:

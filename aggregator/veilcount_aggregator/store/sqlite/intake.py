@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from ...series.series import Series
-from ..coalesce import join
-from ..interface import Codes, Quota, SeriesReports, ServiceCounts, refusal_notes
-from ..slot_rules import Page, Row, judge, moved, rows_of
-from ..transfer_format import numbers, parse, width
-from .memory_limit import Memory, StoreMemory
-from .tallies import Tally
-from .tally_blobs import padded
+from ..coalesce import coalesce
+from ..interface import Codes, Quota, SeriesReports, ServiceCounts, refusal_counts
+from ..slot_rules import Row, SeriesState, assign_verdicts, histogram_change, row_keys
+from ..transfer_format import bitmap_bytes, decode_numbers, encode_numbers
+from .memory_limit import SeriesMemoryBudget, StoreMemoryBudget
+from .tallies import SqliteTally
+from .tally_blobs import pad_zeros
 
 _SPENT = "select spent from ledger where series = ? and epoch = ? and row = ?"
 #: so many rows are asked for or written at once; fewer than `LEAST` are asked for one by one
@@ -120,7 +120,7 @@ class _Hourly(dict[Quota, int]):
         return self[quota]
 
 
-def find(database: sqlite3.Connection, fingerprint: str) -> tuple[int, int] | None:
+def find_series(database: sqlite3.Connection, fingerprint: str) -> tuple[int, int] | None:
     """Return the number of a series and its first epoch that was not dropped."""
     found: tuple[int, int] | None = database.execute(
         "select number, dropped from series where fingerprint = ?", (fingerprint,)
@@ -128,36 +128,36 @@ def find(database: sqlite3.Connection, fingerprint: str) -> tuple[int, int] | No
     return found
 
 
-def know(database: sqlite3.Connection, fingerprint: str) -> tuple[int, int]:
+def ensure_series(database: sqlite3.Connection, fingerprint: str) -> tuple[int, int]:
     """Return the same; a series that is new here gets a number."""
-    found = find(database, fingerprint)
+    found = find_series(database, fingerprint)
     if found is not None:
         return found
     made = database.execute("insert into series (fingerprint) values (?)", (fingerprint,))
     return made.lastrowid or 0, 0
 
 
-def take(
+def commit_group(
     database: sqlite3.Connection, group: Sequence[SeriesReports], notes: ServiceCounts
 ) -> list[Codes]:
     """Judge and count a group."""
-    pages: dict[str, tuple[int, Page, _Rows]] = {}
+    pages: dict[str, tuple[int, SeriesState, _Rows]] = {}
     verdicts: dict[int, Codes] = {}
-    store = StoreMemory(database)
-    for joined in join(group):
+    store = StoreMemoryBudget(database)
+    for joined in coalesce(group):
         spends = joined.spends
         name = spends.series.fingerprint
         if name not in pages:
             pages[name] = _turn(database, spends.series, store)
         _, page, held = pages[name]
-        rows = rows_of(spends)
+        rows = row_keys(spends)
         held.look_up(rows)
-        verdicts.update(joined.parts(group, judge(page, spends, rows)))
+        verdicts.update(joined.parts(group, assign_verdicts(page, spends, rows)))
     noted = Counter(notes)
     for number, page, _ in pages.values():
         _write(database, number, page)
         for (period, code), times in page.refused.items():
-            noted.update(refusal_notes(page.series.fingerprint, period, code, times))
+            noted.update(refusal_counts(page.series.fingerprint, period, code, times))
     database.executemany(_NOTE, [(*note, times) for note, times in noted.items() if times])
     return [verdicts[place] for place in range(len(group))]
 
@@ -166,8 +166,8 @@ def close_row(
     database: sqlite3.Connection, series: Series, epochs: Iterable[int], row: bytes
 ) -> bool:
     """Set all slots of a row, wherever it stands."""
-    number, dropped = know(database, series.fingerprint)
-    spent = ((1 << series.bits) - 1).to_bytes(width(series.bits), "little")
+    number, dropped = ensure_series(database, series.fingerprint)
+    spent = ((1 << series.bits) - 1).to_bytes(bitmap_bytes(series.bits), "little")
     closed = [
         database.execute(
             "update ledger set spent = ? where series = ? and epoch = ? and row = ?",
@@ -180,17 +180,17 @@ def close_row(
 
 
 def _turn(
-    database: sqlite3.Connection, series: Series, store: StoreMemory
-) -> tuple[int, Page, _Rows]:
-    number, dropped = know(database, series.fingerprint)
+    database: sqlite3.Connection, series: Series, store: StoreMemoryBudget
+) -> tuple[int, SeriesState, _Rows]:
+    number, dropped = ensure_series(database, series.fingerprint)
     held = _Rows(database, number)
     periods, hourly = _Periods(database, number), _Hourly(database, number)
-    memory = Memory(database, number, series, store)
-    return number, Page(series, dropped, held, periods, hourly, memory.fits), held
+    memory = SeriesMemoryBudget(database, number, series, store)
+    return number, SeriesState(series, dropped, held, periods, hourly, memory.fits), held
 
 
-def _write(database: sqlite3.Connection, number: int, page: Page) -> None:
-    size = width(page.series.bits)
+def _write(database: sqlite3.Connection, number: int, page: SeriesState) -> None:
+    size = bitmap_bytes(page.series.bits)
     spent = [(number, *row, page.spent[row].to_bytes(size, "little")) for row in page.changed]
     # Many a statement, not one: between two, other threads take the interpreter's lock.
     for first in range(0, len(spent), MOST):
@@ -200,15 +200,15 @@ def _write(database: sqlite3.Connection, number: int, page: Page) -> None:
     charged = [(q.hour, number, q.source, page.hourly[q]) for q in page.charged]
     database.executemany(_CHARGE, charged)
     for epoch in {epoch for epoch, _ in page.steps}:
-        _move(database, number, epoch, moved(page, epoch))
+        _move(database, number, epoch, histogram_change(page, epoch))
     for cell, found in page.counted.items():
-        Tally(database, number, cell).add(page.series, found)
+        SqliteTally(database, number, cell).add(page.series, found)
 
 
 def _move(database: sqlite3.Connection, number: int, epoch: int, change: Mapping[int, int]) -> None:
     """Change how many rows have spent how many slots."""
     found = database.execute(_SPREAD, (number, epoch)).fetchone()
-    held = padded(parse(found[0] if found else b""), max(change))
+    held = pad_zeros(decode_numbers(found[0] if found else b""), max(change))
     for spent, by in change.items():
         held[spent - 1] += by
-    database.execute(_MOVE, (number, epoch, numbers(held)))
+    database.execute(_MOVE, (number, epoch, encode_numbers(held)))

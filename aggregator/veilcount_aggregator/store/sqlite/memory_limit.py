@@ -25,11 +25,11 @@ _USED = "select bytes from series where number = ?"
 _TOTAL = "select sum(bytes) from series"
 
 
-class Memory:
+class SeriesMemoryBudget:
     """What one series' counters may still take, inside a transaction."""
 
     def __init__(
-        self, database: sqlite3.Connection, number: int, series: Series, store: StoreMemory
+        self, database: sqlite3.Connection, number: int, series: Series, store: StoreMemoryBudget
     ) -> None:
         """Say where, and of which series."""
         self._database = database
@@ -71,7 +71,7 @@ class Memory:
         return 2 * COUNTER_BYTES * touched
 
 
-class StoreMemory:
+class StoreMemoryBudget:
     """What the counters of all series may still take, inside a transaction."""
 
     def __init__(self, database: sqlite3.Connection) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from ..interface import ROW_BYTES, Cell, Counters, TransferPiece
-from ..transfer_format import numbers, parse
-from .intake import know
-from .tallies import Tally
-from .tally_blobs import padded
+from ..transfer_format import decode_numbers, encode_numbers
+from .intake import ensure_series
+from .tallies import SqliteTally
+from .tally_blobs import pad_zeros
 
 
 def merge(database: sqlite3.Connection, pieces: Iterable[TransferPiece]) -> None:
@@ -25,8 +25,8 @@ def merge(database: sqlite3.Connection, pieces: Iterable[TransferPiece]) -> None
 
 def _add_dropped(database: sqlite3.Connection, piece: TransferPiece) -> None:
     """Take the furthest: a drop that was stopped midway counts."""
-    number, _ = know(database, piece.key)
-    (epochs,) = parse(piece.body).tolist()
+    number, _ = ensure_series(database, piece.key)
+    (epochs,) = decode_numbers(piece.body).tolist()
     database.execute(
         "update series set dropped = max(dropped, ?) where number = ?", (epochs, number)
     )
@@ -34,8 +34,8 @@ def _add_dropped(database: sqlite3.Connection, piece: TransferPiece) -> None:
 
 def _add_fresh(database: sqlite3.Connection, piece: TransferPiece) -> None:
     fingerprint, period = piece.key.split("/")
-    number, _ = know(database, fingerprint)
-    (rows,) = parse(piece.body).tolist()
+    number, _ = ensure_series(database, fingerprint)
+    (rows,) = decode_numbers(piece.body).tolist()
     database.execute(
         "insert into fresh values (?, ?, ?) on conflict do update set rows = rows + excluded.rows",
         (number, period, rows),
@@ -43,7 +43,7 @@ def _add_fresh(database: sqlite3.Connection, piece: TransferPiece) -> None:
 
 
 def _add_note(database: sqlite3.Connection, piece: TransferPiece) -> None:
-    (times,) = parse(piece.body).tolist()
+    (times,) = decode_numbers(piece.body).tolist()
     database.execute(
         "insert into note values (?, ?, ?, ?, ?)"
         " on conflict do update set times = times + excluded.times",
@@ -53,22 +53,29 @@ def _add_note(database: sqlite3.Connection, piece: TransferPiece) -> None:
 
 def _add_spread(database: sqlite3.Connection, piece: TransferPiece) -> None:
     fingerprint, epoch = piece.key.split("/")
-    number, _ = know(database, fingerprint)
+    number, _ = ensure_series(database, fingerprint)
     found = database.execute(
         "select rows from spread where series = ? and epoch = ?", (number, epoch)
     ).fetchone()
-    held = parse(piece.body) if found is None else _sum(parse(found[0]), parse(piece.body))
-    database.execute("replace into spread values (?, ?, ?)", (number, epoch, numbers(held)))
+    held = (
+        decode_numbers(piece.body)
+        if found is None
+        else _sum(decode_numbers(found[0]), decode_numbers(piece.body))
+    )
+    database.execute("replace into spread values (?, ?, ?)", (number, epoch, encode_numbers(held)))
 
 
 def _add_tally(database: sqlite3.Connection, piece: TransferPiece) -> None:
     fingerprint, period, segment = piece.key.split("/")
-    number, _ = know(database, fingerprint)
+    number, _ = ensure_series(database, fingerprint)
     found = database.execute(
         "select n from tally where series = ? and period = ? and segment = ?",
         (number, period, segment),
     ).fetchone()
-    tally, held = Tally(database, number, Cell(int(period), int(segment))), parse(piece.body)
+    tally, held = (
+        SqliteTally(database, number, Cell(int(period), int(segment))),
+        decode_numbers(piece.body),
+    )
     if found is not None:
         held = _sum(held, np.concatenate([found, tally.read()]))
     tally.put(int(held[0]), held[1:])
@@ -77,7 +84,7 @@ def _add_tally(database: sqlite3.Connection, piece: TransferPiece) -> None:
 def _add_rows(database: sqlite3.Connection, piece: TransferPiece) -> None:
     """Rows of two shards are never the same."""
     fingerprint, epoch, size, _ = piece.key.split("/")
-    number, _ = know(database, fingerprint)
+    number, _ = ensure_series(database, fingerprint)
     step, body = ROW_BYTES + int(size), piece.body
     database.executemany(
         "insert into ledger values (?, ?, ?, ?)",
@@ -90,7 +97,7 @@ def _add_rows(database: sqlite3.Connection, piece: TransferPiece) -> None:
 
 def _sum(first: Counters, second: Counters) -> Counters:
     size = max(len(first), len(second))
-    return padded(first, size) + padded(second, size)
+    return pad_zeros(first, size) + pad_zeros(second, size)
 
 
 _ADDERS: dict[str, Callable[[sqlite3.Connection, TransferPiece], None]] = {

@@ -13,7 +13,7 @@ from ...errors import StoreUnavailable
 MOST = 8
 
 
-class Readers:
+class ReaderPool:
     """A pool of readers; a reading is one snapshot."""
 
     def __init__(self, connect: Callable[[], sqlite3.Connection], seconds: float) -> None:

@@ -6,7 +6,7 @@ import sqlite3
 from datetime import datetime, timedelta
 
 from ...series.series import Series
-from .intake import know
+from .intake import ensure_series
 
 #: so many rows are deleted in one transaction: a few milliseconds, for which a commit may wait
 SWEEP = 2_000
@@ -14,7 +14,7 @@ SWEEP = 2_000
 
 def mark(database: sqlite3.Connection, series: Series, epochs: int, now: datetime) -> int:
     """Mark the first epochs as dropped, from now on; return how many were not before."""
-    number, dropped = know(database, series.fingerprint)
+    number, dropped = ensure_series(database, series.fingerprint)
     if epochs <= dropped:
         return 0
     database.execute("update series set dropped = ? where number = ?", (epochs, number))

@@ -123,7 +123,9 @@ insert into record_kind select distinct kind, generation from record, state
 STEPS = (_FIRST, _HOURLY, _RECOVERABLE, _MEMORY, _KINDS)
 
 
-def bring_up(database: sqlite3.Connection, name: str, steps: Sequence[str], *, make: bool) -> None:
+def migrate_schema(
+    database: sqlite3.Connection, name: str, steps: Sequence[str], *, make: bool
+) -> None:
     """Make the tables of a new store, or bring an older one up to date; refuse a newer one."""
     _refuse_strange(database, name, make=make)
     refuse_newer(database, name, steps)

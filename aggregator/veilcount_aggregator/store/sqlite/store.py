@@ -16,9 +16,9 @@ from ...series.series import Series
 from ..interface import (
     Cell,
     Codes,
-    CommitMode,
     Counters,
     Durability,
+    DurabilityState,
     Record,
     Records,
     SeriesReports,
@@ -29,16 +29,16 @@ from ..interface import (
     TransferPiece,
 )
 from ..memory_limit import MemoryUse
-from ..transfer_format import parse
+from ..transfer_format import decode_numbers
 from . import intake, retention, transfer
 from . import records as shelf
 from .database import SqliteDatabase
-from .error_mapping import fault
+from .error_mapping import store_error
 from .health import PAGES_SECONDS, PROBE_SECONDS
 from .incarnation import incarnation
 from .page_check import is_damaged
-from .tallies import Tally, unfinished
-from .tally_blobs import padded
+from .tallies import SqliteTally, unmerged_cells
+from .tally_blobs import pad_zeros
 from .url import SqliteUrl
 
 #: between two transactions of a long job, for those who wait
@@ -72,40 +72,40 @@ class SqliteStore:
     def commit(self, group: Sequence[SeriesReports], notes: ServiceCounts) -> list[Codes]:
         """Judge and count a group in one durable transaction."""
         with self._changing() as database:
-            return intake.take(database, group, notes)
+            return intake.commit_group(database, group, notes)
 
     def lane(self, group: Sequence[SeriesReports]) -> int:  # noqa: ARG002 - one file has one writer
         """Return the only lane."""
         return 0
 
-    def forget(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
+    def close_row(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         """Close a row wherever it stands in these epochs."""
         with self._changing() as database:
             return intake.close_row(database, series, epochs, row)
 
     # -- retention -----------------------------------------------------------------------------
 
-    def times(self) -> list[datetime]:
+    def server_times(self) -> list[datetime]:
         """Return nothing: a file has no clock but its host's."""
         return []
 
-    def drop(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:
+    def mark_dropped(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:
         """Mark the first epochs as dropped: what comes for them is stale."""
         if now < due:
             raise RetentionTooEarly(
                 f"{series.collection.name}: its epochs may be dropped from {due} on"
             )
         with self.file.reading() as database:
-            found = intake.find(database, series.fingerprint)
+            found = intake.find_series(database, series.fingerprint)
         if found is not None and epochs <= found[1]:
             return 0
         with self._changing() as database:
             return retention.mark(database, series, epochs, now)
 
-    def sweep(self, series: Series, kept: timedelta, now: datetime) -> None:
+    def delete_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:
         """Delete what was dropped so long ago: given up at once, off the disk by and by."""
         with self.file.reading() as database:
-            number, _ = intake.find(database, series.fingerprint) or (0, 0)
+            number, _ = intake.find_series(database, series.fingerprint) or (0, 0)
             expires = retention.expires(database, number, kept, now)
         if expires:
             with self._changing() as database:
@@ -113,15 +113,15 @@ class SqliteStore:
         self._finish_tallies(series, number)
         self._sweep()
 
-    def restore_epochs(self, series: Series) -> int:
+    def restore_dropped(self, series: Series) -> int:
         """Take back the drop of all epochs whose rows are still there."""
         with self._changing() as database:
-            found = intake.find(database, series.fingerprint)
+            found = intake.find_series(database, series.fingerprint)
             return 0 if found is None else retention.restore(database, found[0])
 
     # -- what the analyst reads ----------------------------------------------------------------
 
-    def sizes(self, series: Series) -> dict[Cell, int]:
+    def report_counts(self, series: Series) -> dict[Cell, int]:
         """Return how many reports each tally holds."""
         rows = self._read(
             "select period, segment, n from tally join series on series = number"
@@ -134,21 +134,21 @@ class SqliteStore:
         """Return the sum of the tallies of these cells."""
         total = np.zeros(series.counters, np.int64)
         with self.file.reading() as database:
-            found = intake.find(database, series.fingerprint)
+            found = intake.find_series(database, series.fingerprint)
             if found:
                 for cell in cells:
-                    Tally(database, found[0], cell).add_to(total)
+                    SqliteTally(database, found[0], cell).add_to(total)
         return total
 
-    def spread(self, series: Series) -> dict[int, Counters]:
+    def spend_histograms(self, series: Series) -> dict[int, Counters]:
         """Return per epoch how many rows have spent 1, 2, .. slots."""
         rows = self._read(
             "select epoch, rows from spread join series on series = number where fingerprint = ?",
             series.fingerprint,
         )
-        return {epoch: padded(parse(held), series.most) for epoch, held in rows}
+        return {epoch: pad_zeros(decode_numbers(held), series.most) for epoch, held in rows}
 
-    def fresh(self, series: Series) -> dict[int, int]:
+    def new_pseudonyms(self, series: Series) -> dict[int, int]:
         """Return how many new rows each period has brought."""
         return dict(
             self._read(
@@ -158,11 +158,11 @@ class SqliteStore:
             )
         )
 
-    def noted(self) -> dict[ServiceCounter, int]:
+    def service_counts(self) -> dict[ServiceCounter, int]:
         """Return everything that was ever noted."""
         return {ServiceCounter(*words): times for *words, times in self._read("select * from note")}
 
-    def memory(self) -> MemoryUse:
+    def memory_use(self) -> MemoryUse:
         """Return how many bytes the counters take, as they are accounted by series."""
         return MemoryUse(dict(self._read("select fingerprint, bytes from series")), None)
 
@@ -198,7 +198,7 @@ class SqliteStore:
         with self.file.reading() as database:
             return shelf.generations(database)
 
-    def change(self, generation: int, records: Sequence[Record]) -> bool:
+    def change_records(self, generation: int, records: Sequence[Record]) -> bool:
         """Write or remove all records, unless somebody else was first."""
         with self._changing() as database:
             return shelf.change(database, generation, records)
@@ -208,20 +208,20 @@ class SqliteStore:
         try:
             return incarnation(self.file.place.path, self.generation)
         except OSError as error:
-            raise fault(error, self.file.place.path) from error
+            raise store_error(error, self.file.place.path) from error
 
     # -- moving, and the operator --------------------------------------------------------------
 
-    def fence(self, *, on: bool) -> None:
+    def set_read_only(self, *, on: bool) -> None:
         """Refuse (or take) what would change the store, in every process."""
         with self.file.writing() as database:
             shelf.fence(database, on=on)
 
-    def pieces(self) -> Iterator[TransferPiece]:
+    def export_pieces(self) -> Iterator[TransferPiece]:
         """Return everything, in one order."""
         return transfer.pieces(self.file)
 
-    def absorb(self, pieces: Sequence[TransferPiece]) -> None:
+    def import_pieces(self, pieces: Sequence[TransferPiece]) -> None:
         """Take over pieces of another store."""
         with self._changing() as database:
             transfer.absorb(database, pieces)
@@ -229,8 +229,8 @@ class SqliteStore:
     def durability(self) -> Durability:
         """Return what was decided when the file was opened: nobody else can change it."""
         if self.file.place.durable:
-            return Durability(CommitMode.YES, "WAL, synchronous=FULL")
-        return Durability(CommitMode.NO, "durability=relaxed: synchronous=OFF")
+            return Durability(DurabilityState.YES, "WAL, synchronous=FULL")
+        return Durability(DurabilityState.NO, "durability=relaxed: synchronous=OFF")
 
     def health(self) -> StoreHealth:
         """Return how it is, or raise; now and then with a write, and a look at the pages."""
@@ -255,7 +255,7 @@ class SqliteStore:
             return [ShardHealth("0", up=False, why=str(error))]
         return [ShardHealth("0", up=True)]
 
-    def answering(self) -> tuple[SqliteStore, bool]:
+    def reachable_part(self) -> tuple[SqliteStore, bool]:
         """Return itself: there are no parts."""
         return self, True
 
@@ -292,10 +292,10 @@ class SqliteStore:
         with self.file.reading() as database:
             epochs = retention.swept(database, number)
             last = series.periods(epochs - 1)[-1] if epochs else -1
-            cells = unfinished(database, number, last)
+            cells = unmerged_cells(database, number, last)
         for cell in cells:
             with self._changing() as database:
-                Tally(database, number, cell).finish(series.counters)
+                SqliteTally(database, number, cell).finish(series.counters)
             sleep(PAUSE)
 
     def _sweep(self) -> None:

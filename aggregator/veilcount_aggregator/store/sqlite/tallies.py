@@ -16,8 +16,8 @@ import numpy as np
 from ...series.series import Series
 from ...series.tally import tally
 from ..interface import Bytes, Cell, Counters
-from ..transfer_format import numbers
-from .tally_blobs import Part
+from ..transfer_format import encode_numbers
+from .tally_blobs import TallyPart
 
 #: so many counters are one blob, read and written whole
 SMALL = 512
@@ -46,7 +46,7 @@ _PARTS = (
 _CLEAR_PARTS = "delete from part where series = ? and period = ? and segment = ? and level <= ?"
 
 
-class Tally:
+class SqliteTally:
     """The tally of one cell, inside a transaction."""
 
     def __init__(self, database: sqlite3.Connection, number: int, cell: Cell) -> None:
@@ -60,9 +60,9 @@ class Tally:
         if series.counters <= SMALL:
             total = tally(series.collection, messages)
             self._add_whole(total)
-            self._database.execute(_ADD, (*self._here, len(messages), numbers(total)))
+            self._database.execute(_ADD, (*self._here, len(messages), encode_numbers(total)))
             return
-        self._append(0, Part.touched(series.collection, messages))
+        self._append(0, TallyPart.touched(series.collection, messages))
         row = self._database.execute(_ADD_PART, (*self._here, len(messages))).fetchone()
         if row[0] >= FAN:
             self._fold(series.counters)
@@ -75,7 +75,7 @@ class Tally:
 
     def read(self) -> Counters:
         """Return the counters as far as any was touched, without knowing how many there are."""
-        whole = [Part(True, held) for (held,) in self._whole()]
+        whole = [TallyPart(True, held) for (held,) in self._whole()]
         parts = [*whole, *self._parts(TOP)]
         total = np.zeros(max((part.reach for part in parts), default=0), np.int64)
         for part in parts:
@@ -87,9 +87,9 @@ class Tally:
         self._database.execute(_CLEAR, self._here)
         self._database.execute(_CLEAR_PARTS, (*self._here, TOP))
         small = len(counters) <= SMALL
-        self._database.execute(_ADD, (*self._here, n, numbers(counters) if small else b""))
+        self._database.execute(_ADD, (*self._here, n, encode_numbers(counters) if small else b""))
         if not small:
-            self._append(TOP, Part.of(counters))
+            self._append(TOP, TallyPart.of(counters))
 
     def finish(self, size: int) -> None:
         """Make one part of all: it is read fastest, and nothing comes any more."""
@@ -100,12 +100,12 @@ class Tally:
 
     def _add_whole(self, total: Counters) -> None:
         for (held,) in self._whole():
-            Part(True, held).add_to(total)
+            TallyPart(True, held).add_to(total)
 
-    def _parts(self, level: int) -> Iterator[Part]:
-        return (Part(*row) for row in self._database.execute(_PARTS, (*self._here, level)))
+    def _parts(self, level: int) -> Iterator[TallyPart]:
+        return (TallyPart(*row) for row in self._database.execute(_PARTS, (*self._here, level)))
 
-    def _append(self, level: int, part: Part) -> None:
+    def _append(self, level: int, part: TallyPart) -> None:
         self._database.execute(_PART, (*self._here, level, *part))
 
     def _fold(self, size: int) -> None:
@@ -122,7 +122,7 @@ class Tally:
         if level + 1 >= TOP or 2 * np.count_nonzero(total) >= size:
             level, total = TOP, self._sum(TOP, size)
         self._database.execute(_CLEAR_PARTS, (*self._here, level))
-        self._append(min(level + 1, TOP), Part.of(total))
+        self._append(min(level + 1, TOP), TallyPart.of(total))
 
     def _sum(self, level: int, size: int) -> Counters:
         total = np.zeros(size, np.int64)
@@ -131,7 +131,7 @@ class Tally:
         return total
 
 
-def unfinished(database: sqlite3.Connection, number: int, last: int) -> list[Cell]:
+def unmerged_cells(database: sqlite3.Connection, number: int, last: int) -> list[Cell]:
     """Return the cells up to a period that are kept in several parts."""
     rows = database.execute(
         "select period, segment from part where series = ? and period <= ?"

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ..interface import ROW_BYTES, Cell, Counters, TransferPiece
-from ..transfer_format import name, numbers, parse
+from ..transfer_format import decode_numbers, encode_numbers, join_key
 from . import records
 from .database import SqliteDatabase
-from .intake import know
-from .tallies import Tally
-from .tally_blobs import used
+from .intake import ensure_series
+from .tallies import SqliteTally
+from .tally_blobs import trim_zeros
 
 _Series = tuple[int, str, int]  # number, fingerprint, the first epoch that was not dropped
 
@@ -50,14 +50,14 @@ def absorb(database: sqlite3.Connection, given: Sequence[TransferPiece]) -> None
 
 def _records(database: sqlite3.Connection) -> Iterator[TransferPiece]:
     for kind, key, value in database.execute("select * from record order by kind, key"):
-        yield TransferPiece("record", name(kind, key), value)
+        yield TransferPiece("record", join_key(kind, key), value)
 
 
 def _dropped(database: sqlite3.Connection) -> Iterator[TransferPiece]:
     for fingerprint, dropped in database.execute(
         "select fingerprint, dropped from series where dropped > 0 order by fingerprint"
     ):
-        yield TransferPiece("dropped", fingerprint, numbers([dropped]))
+        yield TransferPiece("dropped", fingerprint, encode_numbers([dropped]))
 
 
 def _fresh(database: sqlite3.Connection) -> Iterator[TransferPiece]:
@@ -65,12 +65,12 @@ def _fresh(database: sqlite3.Connection) -> Iterator[TransferPiece]:
         "select fingerprint, period, rows from fresh join series on series = number"
         " order by fingerprint, period"
     ):
-        yield TransferPiece("fresh", name(fingerprint, period), numbers([rows]))
+        yield TransferPiece("fresh", join_key(fingerprint, period), encode_numbers([rows]))
 
 
 def _notes(database: sqlite3.Connection) -> Iterator[TransferPiece]:
     for *words, times in database.execute("select * from note"):
-        yield TransferPiece("note", name(*words), numbers([times]))
+        yield TransferPiece("note", join_key(*words), encode_numbers([times]))
 
 
 def _spread(database: sqlite3.Connection, series: _Series) -> Iterator[TransferPiece]:
@@ -78,7 +78,9 @@ def _spread(database: sqlite3.Connection, series: _Series) -> Iterator[TransferP
     for epoch, rows in database.execute(
         "select epoch, rows from spread where series = ? order by epoch", (number,)
     ):
-        yield TransferPiece("spread", name(fingerprint, epoch), numbers(used(parse(rows))))
+        yield TransferPiece(
+            "spread", join_key(fingerprint, epoch), encode_numbers(trim_zeros(decode_numbers(rows)))
+        )
 
 
 def _tallies(file: SqliteDatabase, series: _Series) -> Iterator[TransferPiece]:
@@ -90,9 +92,9 @@ def _tallies(file: SqliteDatabase, series: _Series) -> Iterator[TransferPiece]:
         ).fetchall()
     for period, segment, n in cells:
         with file.reading() as database:
-            counters = Tally(database, number, Cell(period, segment)).read()
-        body = numbers(used(np.concatenate([[n], counters])))
-        yield TransferPiece("tally", name(fingerprint, period, segment), body)
+            counters = SqliteTally(database, number, Cell(period, segment)).read()
+        body = encode_numbers(trim_zeros(np.concatenate([[n], counters])))
+        yield TransferPiece("tally", join_key(fingerprint, period, segment), body)
 
 
 def _rows(file: SqliteDatabase, series: _Series) -> Iterator[TransferPiece]:
@@ -112,7 +114,9 @@ def _rows(file: SqliteDatabase, series: _Series) -> Iterator[TransferPiece]:
                 rows = database.execute(_BUCKET, (number, epoch, *_between(first))).fetchall()
             if rows:
                 body = b"".join(part for row in rows for part in row)
-                yield TransferPiece("rows", name(fingerprint, epoch, size, f"{first:02x}"), body)
+                yield TransferPiece(
+                    "rows", join_key(fingerprint, epoch, size, f"{first:02x}"), body
+                )
         epoch += 1
 
 
@@ -137,7 +141,7 @@ def _put_record(database: sqlite3.Connection, piece: TransferPiece) -> None:
 
 
 def _put_dropped(database: sqlite3.Connection, piece: TransferPiece) -> None:
-    number, _ = know(database, piece.key)
+    number, _ = ensure_series(database, piece.key)
     # Rows of dropped epochs are not carried: nothing of what the source had dropped can come back.
     database.execute("delete from dropping where series = ?", (number,))
     database.execute(
@@ -147,7 +151,7 @@ def _put_dropped(database: sqlite3.Connection, piece: TransferPiece) -> None:
 
 def _put_fresh(database: sqlite3.Connection, piece: TransferPiece) -> None:
     fingerprint, period = piece.key.split("/")
-    number, _ = know(database, fingerprint)
+    number, _ = ensure_series(database, fingerprint)
     database.execute("replace into fresh values (?, ?, ?)", (number, period, _one(piece.body)))
 
 
@@ -158,20 +162,20 @@ def _put_note(database: sqlite3.Connection, piece: TransferPiece) -> None:
 
 def _put_spread(database: sqlite3.Connection, piece: TransferPiece) -> None:
     fingerprint, epoch = piece.key.split("/")
-    number, _ = know(database, fingerprint)
+    number, _ = ensure_series(database, fingerprint)
     database.execute("replace into spread values (?, ?, ?)", (number, epoch, piece.body))
 
 
 def _put_tally(database: sqlite3.Connection, piece: TransferPiece) -> None:
     fingerprint, period, segment = piece.key.split("/")
-    number, _ = know(database, fingerprint)
-    held: Counters = parse(piece.body)
-    Tally(database, number, Cell(int(period), int(segment))).put(int(held[0]), held[1:])
+    number, _ = ensure_series(database, fingerprint)
+    held: Counters = decode_numbers(piece.body)
+    SqliteTally(database, number, Cell(int(period), int(segment))).put(int(held[0]), held[1:])
 
 
 def _put_rows(database: sqlite3.Connection, piece: TransferPiece) -> None:
     fingerprint, epoch, size, first = piece.key.split("/")
-    number, _ = know(database, fingerprint)
+    number, _ = ensure_series(database, fingerprint)
     database.execute(
         "delete from ledger where series = ? and epoch = ? and row between ? and ?",
         (number, epoch, *_between(int(first, 16))),
@@ -187,7 +191,7 @@ def _put_rows(database: sqlite3.Connection, piece: TransferPiece) -> None:
 
 
 def _one(body: bytes) -> int:
-    return int(parse(body)[0])
+    return int(decode_numbers(body)[0])
 
 
 _WRITERS: dict[str, Callable[[sqlite3.Connection, TransferPiece], None]] = {

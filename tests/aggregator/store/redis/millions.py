@@ -53,7 +53,7 @@ def reports(
         segments=place % which.collection.cells,
         slots=np.zeros(many, np.int64),
         messages=(messages[:, None] >> width & 255).astype(np.uint8),
-        otherwise=np.zeros(many, np.uint8),
-        room=1 << 40,
+        default_verdicts=np.zeros(many, np.uint8),
+        new_pseudonym_limit=1 << 40,
         memory=memory,
     )

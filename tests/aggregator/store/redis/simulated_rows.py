@@ -30,8 +30,8 @@ def answers(who: Bytes, period: int = 0, which: Series = LINKED) -> SeriesReport
         segments=np.zeros(many, np.int64),
         slots=np.full(many, period if which.linked else 0),
         messages=(np.arange(many) % 3).astype(np.uint8).reshape(-1, 1),
-        otherwise=np.zeros(many, np.uint8),
-        room=1 << 40,
+        default_verdicts=np.zeros(many, np.uint8),
+        new_pseudonym_limit=1 << 40,
     )
 
 

@@ -13,8 +13,8 @@ from veilcount_aggregator.store.redis.circuit_breaker import (
     MOST_STALLED,
     PAUSE_SECONDS,
     STALL_SECONDS,
-    Breaker,
-    State,
+    BreakerState,
+    CircuitBreaker,
 )
 
 
@@ -35,21 +35,21 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def breaker(clock: Clock) -> Breaker:
-    return Breaker("server:1", clock)
+def breaker(clock: Clock) -> CircuitBreaker:
+    return CircuitBreaker("server:1", clock)
 
 
-def test_after_a_time_out_calls_fail_at_once(breaker: Breaker) -> None:
+def test_after_a_time_out_calls_fail_at_once(breaker: CircuitBreaker) -> None:
     breaker.failed("no answer within 2 s")
 
     with pytest.raises(StoreUnavailable, match="server:1 does not answer: no answer within 2 s"):
         breaker.check()
     with pytest.raises(StoreUnavailable), breaker.call():
         pass
-    assert breaker.state is State.OPEN
+    assert breaker.state is BreakerState.OPEN
 
 
-def test_one_caller_at_a_time_probes_after_a_pause(breaker: Breaker, clock: Clock) -> None:
+def test_one_caller_at_a_time_probes_after_a_pause(breaker: CircuitBreaker, clock: Clock) -> None:
     breaker.failed("")
     too_early = breaker.begin_probe()
     clock.now += PAUSE_SECONDS
@@ -61,11 +61,11 @@ def test_one_caller_at_a_time_probes_after_a_pause(breaker: Breaker, clock: Cloc
         breaker.check()
     breaker.succeeded()
     with breaker.call():
-        assert breaker.state is State.CLOSED
+        assert breaker.state is BreakerState.CLOSED
 
 
 def test_the_pause_doubles_with_each_failed_probe_up_to_a_limit(
-    breaker: Breaker, clock: Clock
+    breaker: CircuitBreaker, clock: Clock
 ) -> None:
     breaker.failed("")
     pauses = []
@@ -81,7 +81,7 @@ def test_the_pause_doubles_with_each_failed_probe_up_to_a_limit(
 
 
 def test_calls_that_were_under_way_do_not_make_the_pause_longer(
-    breaker: Breaker, clock: Clock
+    breaker: CircuitBreaker, clock: Clock
 ) -> None:
     for _ in range(10):
         breaker.failed("")
@@ -90,7 +90,9 @@ def test_calls_that_were_under_way_do_not_make_the_pause_longer(
     assert breaker.begin_probe()
 
 
-def test_few_calls_wait_for_a_server_that_stands_still(breaker: Breaker, clock: Clock) -> None:
+def test_few_calls_wait_for_a_server_that_stands_still(
+    breaker: CircuitBreaker, clock: Clock
+) -> None:
     """Any number while it answers soon, as a slow disk does; a few once one has waited long."""
     with ExitStack() as waiting:
         for _ in range(3 * MOST_STALLED):
@@ -102,4 +104,4 @@ def test_few_calls_wait_for_a_server_that_stands_still(breaker: Breaker, clock: 
         with pytest.raises(StoreUnavailable), breaker.call():
             pass
     with breaker.call():
-        assert breaker.state is State.CLOSED
+        assert breaker.state is BreakerState.CLOSED

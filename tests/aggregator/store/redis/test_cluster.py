@@ -17,9 +17,9 @@ from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreError, StoreUnfit
 from veilcount_aggregator.store import COUNTED, UNDECIDED
-from veilcount_aggregator.store.redis.identity import SHARDS, SLOTS, Root
+from veilcount_aggregator.store.redis.identity import SHARDS, SLOTS, StoreIdentity
 from veilcount_aggregator.store.redis.lua_library import LIBRARY
-from veilcount_aggregator.store.redis.row_permutation import Scatter
+from veilcount_aggregator.store.redis.row_permutation import RowPermutation
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 
@@ -33,7 +33,7 @@ def store(cluster: RedisCluster) -> Iterator[RedisStore]:
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 12, 100])
 def test_shards_are_spread_over_all_slots_evenly(shards: int) -> None:
-    bases = Root(b"store", Scatter.new(), shards).bases
+    bases = StoreIdentity(b"store", RowPermutation.new(), shards).bases
     ends = [SLOTS * shard // shards for shard in range(shards + 1)]
 
     assert all(ends[at] <= key_slot(base) < ends[at + 1] for at, base in enumerate(bases))
@@ -72,18 +72,18 @@ def test_figures_of_all_shards_are_added_up(store: RedisStore) -> None:
     count(store, rows(3_000, 1))
     count(store, rows(1_000, 1), 1)
 
-    assert sum(store.sizes(LINKED).values()) == 4_000
-    assert store.counters(LINKED, list(store.sizes(LINKED))).sum() == 4_000
-    assert store.spread(LINKED)[0].tolist()[:3] == [2_000, 1_000, 0]
-    assert store.fresh(LINKED) == {0: 3_000}
+    assert sum(store.report_counts(LINKED).values()) == 4_000
+    assert store.counters(LINKED, list(store.report_counts(LINKED))).sum() == 4_000
+    assert store.spend_histograms(LINKED)[0].tolist()[:3] == [2_000, 1_000, 0]
+    assert store.new_pseudonyms(LINKED) == {0: 3_000}
 
 
 def test_each_shard_has_its_share_of_a_period_s_room(store: RedisStore) -> None:
     """Together as many as there is room for, but for what chance leaves free."""
-    codes = store.commit([replace(answers(rows(2_000, 1)), room=900)], {})[0]
+    codes = store.commit([replace(answers(rows(2_000, 1)), new_pseudonym_limit=900)], {})[0]
 
     assert (codes == 0).sum() == 900
-    assert store.fresh(LINKED) == {0: 900}
+    assert store.new_pseudonyms(LINKED) == {0: 900}
 
 
 def test_the_number_of_shards_is_for_good(cluster: RedisCluster) -> None:
@@ -125,7 +125,7 @@ def test_while_a_slot_moves_its_reports_wait_and_nothing_is_written(
         node.ask("CLUSTER", "SETSLOT", slot, "STABLE")
     assert (codes == UNDECIDED).sum() == count(store, rows(300, 2))
     assert 150 < (codes == COUNTED).sum() < 250  # those of the other two shards
-    assert sum(store.sizes(LINKED).values()) == 600
+    assert sum(store.report_counts(LINKED).values()) == 600
 
 
 def test_a_shard_that_has_moved_is_found_again(cluster: RedisCluster, store: RedisStore) -> None:
@@ -138,7 +138,7 @@ def test_a_shard_that_has_moved_is_found_again(cluster: RedisCluster, store: Red
     assert count(store, rows(300, 2)) == 300
     assert cluster.nodes[1].ask("CLUSTER", "COUNTKEYSINSLOT", str(slot)) != 0
     cluster.move(slot, cluster.nodes[1], cluster.nodes[0])
-    assert sum(store.sizes(LINKED).values()) == 600
+    assert sum(store.report_counts(LINKED).values()) == 600
 
 
 def test_a_master_that_is_killed_stops_its_shard_alone_and_comes_back(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_master_that_is_killed_stops_its_shard_alone_and_comes_back(tmp_path: 
 
     wait_until(lambda: all(_counts(store, number) for number in range(300)))
     assert count(store, rows(300, 1)) == 0
-    assert sum(store.sizes(LINKED).values()) == 300
+    assert sum(store.report_counts(LINKED).values()) == 300
     store.close()
     cluster.close()
 

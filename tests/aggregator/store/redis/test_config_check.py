@@ -11,7 +11,7 @@ from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_server import HOST, RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnfit
-from veilcount_aggregator.store import CommitMode
+from veilcount_aggregator.store import DurabilityState
 from veilcount_aggregator.store.redis.config_check import refuse_old
 from veilcount_aggregator.store.redis.connections import RedisNode
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
@@ -61,23 +61,23 @@ def test_a_wrong_setting_is_refused_with_the_command_that_mends_it(
 def test_a_setting_that_goes_wrong_later_is_noticed(
     loose: RedisServer, store: RedisStore, name: str
 ) -> None:
-    assert store.health().durable is CommitMode.YES
+    assert store.health().durable is DurabilityState.YES
     loose.ask("CONFIG", "SET", name, WRONG[name])
 
     health = store.health()
-    assert (health.durable, health.blocked) == (CommitMode.NO, True)
+    assert (health.durable, health.blocked) == (DurabilityState.NO, True)
     assert health.why.startswith(f"{name} {WRONG[name]}")
     assert f"CONFIG SET {name} {MENDED[name]}" in str(health.weaknesses[0])
     with pytest.raises(StoreUnfit, match=name):
         count(store, rows(10, 1))
-    assert store.sizes(LINKED) == {}
+    assert store.report_counts(LINKED) == {}
 
 
 def test_a_relaxed_store_says_that_it_is_not_durable(loose: RedisServer) -> None:
     loose.ask("CONFIG", "SET", "appendfsync", "everysec")
     store = open_redis(f"{loose.url}?durability=relaxed", make=True)
 
-    assert store.health().durable is CommitMode.NO
+    assert store.health().durable is DurabilityState.NO
     assert "relaxed" in store.health().why
     store.close()
 
@@ -95,7 +95,7 @@ def test_where_config_is_forbidden_durability_is_unknown(server: RedisServer) ->
     store = open_redis(f"redis://app:secret@{HOST}:{server.port}/0", make=True)
     health = store.health()
 
-    assert health.durable is CommitMode.UNKNOWN
+    assert health.durable is DurabilityState.UNKNOWN
     assert "appendfsync always" in health.why
     assert count(store, rows(10, 1)) == 10
     store.close()

@@ -14,11 +14,11 @@ from tests.aggregator.store.series_fixtures import LINKED
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
-from veilcount_aggregator.store import CommitMode, Record
-from veilcount_aggregator.store.redis.config_check import Node
+from veilcount_aggregator.store import DurabilityState, Record
+from veilcount_aggregator.store.redis.config_check import NodeConfig
 from veilcount_aggregator.store.redis.connections import RedisNode, Wait
 from veilcount_aggregator.store.redis.durability import DurabilityMonitor
-from veilcount_aggregator.store.redis.durable_writes import WAIT_MILLISECONDS, ConfirmedServers
+from veilcount_aggregator.store.redis.durable_writes import WAIT_MILLISECONDS, DurableWriter
 from veilcount_aggregator.store.redis.shard_client import Command, ShardClient
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.redis.url import RedisUrl
@@ -83,7 +83,7 @@ def test_after_a_setting_was_changed_no_report_is_acknowledged(
     thread.join(20)
 
     assert not late
-    assert store.durability().durable is CommitMode.YES
+    assert store.durability().durable is DurabilityState.YES
 
 
 def test_what_was_written_and_not_acknowledged_is_a_duplicate_on_the_retry(
@@ -96,7 +96,7 @@ def test_what_was_written_and_not_acknowledged_is_a_duplicate_on_the_retry(
     server.ask("CONFIG", "SET", "appendfsync", "always")
     wait_until(lambda: is_taken(store))
 
-    assert sum(store.sizes(LINKED).values()) == 10
+    assert sum(store.report_counts(LINKED).values()) == 10
 
 
 def test_records_are_not_changed_and_rows_not_closed_where_that_is_not_durable(
@@ -107,18 +107,18 @@ def test_records_are_not_changed_and_rows_not_closed_where_that_is_not_durable(
 
     assert store.durability().blocking is not None
     with pytest.raises(StoreUnfit, match="appendfsync no"):
-        store.change(0, [Record("kind", "key", b"value")])
+        store.change_records(0, [Record("kind", "key", b"value")])
     with pytest.raises(StoreUnfit, match="appendfsync no"):
-        store.forget(LINKED, [0], rows(1, 1)[0].tobytes())
+        store.close_row(LINKED, [0], rows(1, 1)[0].tobytes())
     with pytest.raises(StoreUnfit, match="appendfsync no"):
-        store.absorb([])
+        store.import_pieces([])
 
 
 def test_a_relaxed_store_goes_on(server: RedisServer) -> None:
     store = open_redis(f"{server.url}?durability=relaxed", make=True)
     server.ask("CONFIG", "SET", "appendfsync", "no")
 
-    assert store.durability().durable is CommitMode.NO
+    assert store.durability().durable is DurabilityState.NO
     assert store.durability().blocking is None
     assert count(store, rows(10, 1)) == 10
     store.close()
@@ -162,7 +162,7 @@ def test_any_other_rewrite_keeps_nobody_waiting(server: RedisServer, store: Redi
     found = store.durability()
 
     assert server.rewriting
-    assert found.durable is CommitMode.YES
+    assert found.durable is DurabilityState.YES
     assert count(store, rows(10, 1)) == 10
 
 
@@ -171,7 +171,7 @@ def test_where_config_is_forbidden_nothing_is_asked_behind_a_write(server: Redis
     url = server.url.replace("//", "//app:secret@")
     store = open_redis(url, make=True)
 
-    assert store.durability().durable is CommitMode.UNKNOWN
+    assert store.durability().durable is DurabilityState.UNKNOWN
     assert count(store, rows(10, 1)) == 10
     store.close()
     server.ask("ACL", "DELUSER", "app")
@@ -189,7 +189,7 @@ class Recorder:
         """Return the server of a base: each has one of its own."""
         return RedisNode.at((base.decode(), 6379), self.address)
 
-    def ask_each(self, commands: list[Command], wait: Wait, *, mend: bool) -> list[object]:
+    def execute_each(self, commands: list[Command], wait: Wait, *, mend: bool) -> list[object]:
         """Keep what is asked, and answer."""
         self.asked += commands
         return [self.confirms if each.confirms else b"OK" for each in commands]
@@ -201,8 +201,8 @@ def test_from_redis_7_2_on_disks_are_waited_for(confirms: list[int]) -> None:
     servers = Recorder(RedisUrl((("db", 6379),), replicas=1), confirms)
     monitor = DurabilityMonitor(servers)  # type: ignore[arg-type] # only asks
     monitor.has_waitaof = True
-    confirmed = ConfirmedServers(servers, monitor)  # type: ignore[arg-type] # likewise
-    answers = confirmed.ask_each([Command(b"a", ("SET",)), Command(b"b", ("SET",))])
+    confirmed = DurableWriter(servers, monitor)  # type: ignore[arg-type] # likewise
+    answers = confirmed.execute_each([Command(b"a", ("SET",)), Command(b"b", ("SET",))])
     if confirms == [1, 1]:
         assert answers == [b"OK"] * 2
     else:
@@ -223,5 +223,5 @@ def test_a_version_is_read(told: str, version: tuple[int, int]) -> None:
     address = RedisUrl((("db", 6379),))
     server = RedisNode.at(("db", 6379), address)
 
-    assert Node(server, {"redis_version": told or "0.0"}, None).version == version
+    assert NodeConfig(server, {"redis_version": told or "0.0"}, None).version == version
     assert ShardClient(address).address.replicas == 0

@@ -18,11 +18,11 @@ from tests.redis_server import LosingProxy, RedisServer
 from veilcount_aggregator.errors import StoreError, StoreFull, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import COUNTED, Cell, ServiceCounter
 from veilcount_aggregator.store.redis import connections
-from veilcount_aggregator.store.redis.circuit_breaker import State
+from veilcount_aggregator.store.redis.circuit_breaker import BreakerState
 from veilcount_aggregator.store.redis.connections import Timeout, Wait
 from veilcount_aggregator.store.redis.lua_library import LIBRARY
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
-from veilcount_aggregator.store.transfer_format import digest
+from veilcount_aggregator.store.transfer_format import content_digest
 
 SLOT = Cell(0, 0)
 
@@ -51,12 +51,12 @@ def until_it_works(act: Callable[[], object], seconds: float = 20) -> None:
 
 def consistent(store: RedisStore) -> int:
     """Return how many reports there are, the same by every figure."""
-    (reports,) = store.sizes(LINKED).values()
+    (reports,) = store.report_counts(LINKED).values()
 
     assert store.counters(LINKED, [SLOT]).sum() == reports
-    assert store.spread(LINKED)[0].tolist()[0] == reports
-    assert sum(store.fresh(LINKED).values()) == reports
-    ledger = sum(len(each.body) // 20 for each in store.pieces() if each.kind == "rows")
+    assert store.spend_histograms(LINKED)[0].tolist()[0] == reports
+    assert sum(store.new_pseudonyms(LINKED).values()) == reports
+    ledger = sum(len(each.body) // 20 for each in store.export_pieces() if each.kind == "rows")
     assert ledger == reports
     return reports
 
@@ -129,7 +129,7 @@ def test_a_redis_that_stands_still_for_a_moment_is_slow_and_not_away(own: RedisS
     thawing.start()
 
     assert count(store, rows(10, 2)) == 10
-    assert breaker.state is State.CLOSED
+    assert breaker.state is BreakerState.CLOSED
     thawing.join()
     store.close()
 
@@ -175,9 +175,9 @@ def test_a_full_redis_takes_all_of_a_group_or_nothing(server: RedisServer) -> No
     assert consistent(store) == counted
     with pytest.raises(StoreFull, match="maxmemory"):
         count(store, rows(2_000, 1_000))
-    store.forget(LINKED, [0], rows(1, 1).tobytes())
-    store.fence(on=True)
-    store.fence(on=False)
+    store.close_row(LINKED, [0], rows(1, 1).tobytes())
+    store.set_read_only(on=True)
+    store.set_read_only(on=False)
     drop_and_sweep(store, LINKED, 1)
     server.ask("CONFIG", "SET", "maxmemory", "0")
 
@@ -203,7 +203,7 @@ def test_an_emptied_redis_takes_nothing_for_a_store_it_has_not(
     with pytest.raises(StoreUnfit, match="emptied or replaced"):
         count(store, rows(10, 1))
     with pytest.raises(StoreUnfit, match="emptied or replaced"):
-        store.change(0, [])
+        store.change_records(0, [])
     with pytest.raises(StoreUnfit, match="gone"):
         store.health()
     assert server.ask("KEYS", "*") == []
@@ -215,7 +215,7 @@ def test_another_store_in_its_place_is_noticed(server: RedisServer, store: Redis
 
     with pytest.raises(StoreUnfit, match="emptied or replaced"):
         count(store, rows(10, 1))
-    assert other.sizes(LINKED) == {}
+    assert other.report_counts(LINKED) == {}
     other.close()
 
 
@@ -239,7 +239,7 @@ def test_two_servers_with_the_same_reports_count_each_once(server: RedisServer) 
 
     assert sum(counted) == 1_200
     assert consistent(stores[0]) == 1_200
-    noted = {note.word: times for note, times in stores[0].noted().items()}
+    noted = {note.word: times for note, times in stores[0].service_counts().items()}
     assert noted == {"duplicate": 2 * 1_200}
     for store in stores:
         store.close()
@@ -253,11 +253,11 @@ def test_a_group_that_is_contested_at_every_turn_is_given_up(
 
     count(store, rows(10, 1))
     monkeypatch.setattr(intake, "TRIES", 1)
-    before = digest(store.pieces())
+    before = content_digest(store.export_pieces())
     with pytest.raises(StoreUnavailable, match="too many writers"):
         store.commit([answers(rows(10, 1))], {ServiceCounter("request", "", -1, "200"): 1})
 
-    assert digest(store.pieces()) == before
+    assert content_digest(store.export_pieces()) == before
 
 
 def test_a_sweep_that_was_stopped_is_finished_by_the_next(
@@ -275,7 +275,7 @@ def test_a_sweep_that_was_stopped_is_finished_by_the_next(
     drop_and_sweep(store, LINKED, 1)
     assert isinstance(kept, int)
     assert server.ask("DBSIZE") == kept - 50
-    assert store.spread(LINKED)[0].tolist()[0] == 2_000
+    assert store.spend_histograms(LINKED)[0].tolist()[0] == 2_000
 
 
 def _stopped(*_: object) -> None:

@@ -87,7 +87,7 @@ def test_bitmaps_of_a_thousand_slots_are_kept(store: RedisStore) -> None:
 
         assert not store.commit([spends], {})[0].any()
 
-    assert store.spread(HUNDREDS)[0].tolist()[:6] == [0, 0, 0, 0, 50, 0]
+    assert store.spend_histograms(HUNDREDS)[0].tolist()[:6] == [0, 0, 0, 0, 50, 0]
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ from veilcount_aggregator.series.tally import tally
 from veilcount_aggregator.store import COUNTED, Cell, MemoryLimits
 from veilcount_aggregator.store.interface import MEMORY_FULL
 from veilcount_aggregator.store.memory_limit import PAGE, SPARSE, UNLIMITED, tally_bytes, worst_case
-from veilcount_aggregator.store.redis.memory_limit import Limits
-from veilcount_aggregator.store.redis.queries import Reader
+from veilcount_aggregator.store.redis.memory_limit import RedisMemoryLimits
+from veilcount_aggregator.store.redis.queries import ShardReader
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_shared.verdict import Verdict
 
@@ -48,7 +48,7 @@ def used(server: RedisServer) -> int:
 
 def recounted(store: RedisStore, fingerprint: str) -> int:
     """Return what the counters of a series take, tally by tally."""
-    return Reader(store._servers, store.root).measured(fingerprint)
+    return ShardReader(store._servers, store.root).measured(fingerprint)
 
 
 def usage(server: RedisServer) -> int:
@@ -81,7 +81,7 @@ def test_a_report_in_each_tally_takes_a_kilobyte_each(own: RedisServer) -> None:
     own.kill()
     own.start()
     assert send(store, DAILY, Asked(row(3))) == [Verdict.COUNTED]
-    assert sum(store.sizes(which).values()) == many
+    assert sum(store.report_counts(which).values()) == many
     store.close()
 
 
@@ -96,11 +96,11 @@ def test_counters_never_take_all_of_maxmemory(own: RedisServer) -> None:
 
     for which in (first, second):
         assert _flood(store, which)
-        assert store.memory().series[which.fingerprint] <= limit // 2
-    assert store.memory().limit == limit
-    assert 0.95 * limit < store.memory().total <= limit
+        assert store.memory_use().series[which.fingerprint] <= limit // 2
+    assert store.memory_use().limit == limit
+    assert 0.95 * limit < store.memory_use().total <= limit
     assert used(own) < 6 * MEGABYTE
-    assert recounted(store, first.fingerprint) == store.memory().series[first.fingerprint]
+    assert recounted(store, first.fingerprint) == store.memory_use().series[first.fingerprint]
     more = [Asked(row(n)) for n in range(2, 500)]
     assert send(store, DAILY, *more, Asked(row(1), 1)) == [Verdict.COUNTED] * 498 + [Verdict.FULL]
     store.close()
@@ -125,20 +125,20 @@ def test_each_shard_has_its_share_of_the_limits(cluster: RedisCluster) -> None:
     codes = store.commit([reports(which, 3_000, 1, cells=20, memory=limits)], {})[0]
 
     assert FULL in codes
-    assert 50_000 < store.memory().total <= 60_000
-    assert store.memory().shards == 3
-    assert recounted(store, which.fingerprint) == store.memory().total
-    assert sum(store.sizes(which).values()) == (codes == COUNTED).sum()
+    assert 50_000 < store.memory_use().total <= 60_000
+    assert store.memory_use().shards == 3
+    assert recounted(store, which.fingerprint) == store.memory_use().total
+    assert sum(store.report_counts(which).values()) == (codes == COUNTED).sum()
     store.close()
 
 
 def test_a_limit_follows_maxmemory(server: RedisServer, store: RedisStore) -> None:
     """Of a Redis that sets none there is none."""
-    assert store.memory().limit is None
+    assert store.memory_use().limit is None
 
     server.ask("CONFIG", "SET", "maxmemory", "1gb")
     again = open_redis(server.url, make=False)
-    found = again.memory().limit
+    found = again.memory_use().limit
     server.ask("CONFIG", "SET", "maxmemory", "0")
 
     assert found == int(0.6 * (1 << 30))
@@ -163,10 +163,10 @@ def test_a_page_is_packed_until_it_has_128_counters(server: RedisServer, store: 
     which = series("plane")
     crowd = [Asked(row(n), message=PAGE + n) for n in range(SPARSE + 1)]
     send(store, which, *crowd[:SPARSE])
-    packed = store.memory().total
+    packed = store.memory_use().total
     send(store, which, *(Asked(row(1000 + n), message=PAGE + n) for n in range(SPARSE)))
     assert kinds(server, store, which) == {1: "listpack"}
-    assert store.memory().total == packed
+    assert store.memory_use().total == packed
 
     send(store, which, crowd[-1], Asked(row(5000), message=0))
 
@@ -174,7 +174,7 @@ def test_a_page_is_packed_until_it_has_128_counters(server: RedisServer, store: 
     counters = store.counters(which, [Cell(0, 0)])
     assert counters[PAGE : PAGE + SPARSE + 1].tolist() == [2] * SPARSE + [1]
     assert counters.sum() == 2 * SPARSE + 2
-    assert recounted(store, which.fingerprint) == store.memory().total
+    assert recounted(store, which.fingerprint) == store.memory_use().total
 
 
 def test_a_group_of_many_makes_whole_pages_at_once(server: RedisServer, store: RedisStore) -> None:
@@ -184,7 +184,7 @@ def test_a_group_of_many_makes_whole_pages_at_once(server: RedisServer, store: R
     store.commit([crowd], {})
 
     assert set(kinds(server, store, which).values()) == {"raw"}
-    assert store.memory().total == tally_bytes(which.counters)
+    assert store.memory_use().total == tally_bytes(which.counters)
     assert recounted(store, which.fingerprint) == tally_bytes(which.counters)
     expected = tally(which.collection, crowd.messages)
     assert (store.counters(which, [Cell(0, 0)]) == expected).all()
@@ -198,7 +198,7 @@ def test_the_account_is_what_redis_says(server: RedisServer, store: RedisStore, 
         size = min(2_000, many - first)
         store.commit([reports(which, size, first, cells=3, memory=ANY)], {})
 
-    taken = store.memory().total
+    taken = store.memory_use().total
     assert recounted(store, which.fingerprint) == taken
     assert usage(server) / 1.1 < taken < 1.6 * usage(server)
 
@@ -213,7 +213,7 @@ def test_the_account_of_small_tallies_is_what_redis_says(
             some = [Asked(row(n), period, message=message(which, chance)) for n in range(3)]
             assert send(store, which, *some) == [Verdict.COUNTED] * 3
 
-    assert usage(server) / 1.1 < store.memory().total < 2 * usage(server)
+    assert usage(server) / 1.1 < store.memory_use().total < 2 * usage(server)
 
 
 def test_a_page_that_fills_while_it_is_read_is_read_whole(
@@ -231,7 +231,7 @@ def test_a_page_that_fills_while_it_is_read_is_read_whole(
     writer.start()
     reader = open_redis(server.url, make=False)
     while not stop.is_set():
-        before = sum(reader.sizes(which).values())
+        before = sum(reader.report_counts(which).values())
         held = int(reader.counters(which, [Cell(0, 0)]).sum())
         wrong += [(before, held)] if held < before else []
     writer.join()
@@ -269,16 +269,16 @@ def test_the_account_survives_a_kill(own: RedisServer) -> None:
         sender.join()
     wait_until(lambda: _answers(store))
 
-    assert store.memory().total == recounted(store, which.fingerprint) > 0
-    cells = list(store.sizes(which))
-    assert store.counters(which, cells).sum() == sum(store.sizes(which).values())
+    assert store.memory_use().total == recounted(store, which.fingerprint) > 0
+    cells = list(store.report_counts(which))
+    assert store.counters(which, cells).sum() == sum(store.report_counts(which).values())
     store.close()
 
 
 def _answers(store: RedisStore) -> bool:
     """Whether a server that was just started is found: old connections fail first."""
     try:
-        store.memory()
+        store.memory_use()
     except StoreError:
         return False
     return True
@@ -309,7 +309,7 @@ def test_a_server_that_hangs_when_a_worker_starts_has_its_limit_soon_after(
     """Not a minute later: a flood that comes as it is back must not find it without one."""
     now = [100.0]
     store = open_redis(own.url, make=True)
-    limits = Limits(store._servers, store.root, lambda: now[0])
+    limits = RedisMemoryLimits(store._servers, store.root, lambda: now[0])
     own.freeze()
     hung = limits.by_shard(None)[0].total
     own.thaw()

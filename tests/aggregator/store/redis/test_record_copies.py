@@ -18,7 +18,7 @@ from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import Record
 from veilcount_aggregator.store.redis import record_copies
-from veilcount_aggregator.store.redis.identity import SHELF
+from veilcount_aggregator.store.redis.identity import RECORDS_BASE
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
@@ -49,7 +49,7 @@ def test_a_copy_that_is_newer_than_the_records_gives_way(store: RedisStore) -> N
         owner = store._servers.owner(base)
         if owner.ask("EXISTS", base):
             owner.ask("HSET", base, "generation", 1_000)
-    store.change(store.generation(), [Record("kind", "name", b"value")])
+    store.change_records(store.generation(), [Record("kind", "name", b"value")])
     store.replicate(("kind",))
 
     assert store.replica("kind") == (store.generation(), {"name": b"value"})
@@ -66,7 +66,7 @@ def test_what_the_intake_needs_is_found_without_the_records(memory: Path, tmp_pa
     close(store, "theme", NOW, "cli")
     secret = stored_key(store)()
     CatalogCache(store, lambda: 0.0).replicate()
-    port = store._servers.owner(SHELF).host[1]
+    port = store._servers.owner(RECORDS_BASE).host[1]
     next(node for node in cluster.nodes if node.port == port).kill()
 
     late = open_redis(cluster.url, make=False)

@@ -23,7 +23,7 @@ from veilcount_aggregator.store.backup import backup, restore
 from veilcount_aggregator.store.interface import Bytes
 from veilcount_aggregator.store.redis import shard_read_only
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
-from veilcount_aggregator.store.restore_lock import locked
+from veilcount_aggregator.store.restore_lock import release_lock_reason
 
 
 @pytest.fixture
@@ -54,16 +54,16 @@ def test_what_is_restored_is_what_was_backed_up(
 ) -> None:
     """Into SQLite and into another Redis, of other shards; releases are locked there."""
     fill(serving)
-    serving.change(serving.generation(), [Record("key", "a", b"secret")])
+    serving.change_records(serving.generation(), [Record("key", "a", b"secret")])
     backup(place, tmp_path / "backup.db")
     sqlite = f"sqlite:///{tmp_path}/again.db"
     for url in (sqlite, server.url):
         restore(tmp_path / "backup.db", url)
         with closing(open_store(url)) as again:
             assert content(again) == content(serving)
-            assert "journal" in (locked(again) or "")
-            assert not again.health().fenced
-    assert locked(serving) is None
+            assert "journal" in (release_lock_reason(again) or "")
+            assert not again.health().read_only
+    assert release_lock_reason(serving) is None
     assert sorted(each.name for each in tmp_path.iterdir()) == [
         "again.db",
         "again.db-lock",
@@ -102,15 +102,15 @@ def test_a_backup_is_consistent_while_devices_send(
     restore(tmp_path / "backup.db", f"sqlite:///{tmp_path}/again.db")
 
     with closing(open_store(f"sqlite:///{tmp_path}/again.db")) as again:
-        (sizes,) = again.sizes(LINKED).values()
-        spread = again.spread(LINKED)[0]
-        counters = int(again.counters(LINKED, list(again.sizes(LINKED))).sum())
+        (sizes,) = again.report_counts(LINKED).values()
+        spread = again.spend_histograms(LINKED)[0]
+        counters = int(again.counters(LINKED, list(again.report_counts(LINKED))).sum())
         ledger = sum(
             len(piece.body) // (12 + int(piece.key.split("/")[2]))
-            for piece in again.pieces()
+            for piece in again.export_pieces()
             if piece.kind == "rows"
         )
-        fresh = sum(again.fresh(LINKED).values())
+        fresh = sum(again.new_pseudonyms(LINKED).values())
     assert sizes == counters == ledger == fresh == int((spread * np.arange(1, 64)).sum())
     assert 3_000 + before <= sizes <= 3_000 + after
     assert after > before, "nothing came meanwhile: nothing was shown"
@@ -145,7 +145,7 @@ def test_a_backup_whose_fence_was_lost_is_given_up(
 def test_a_copy_s_fence_stays_when_a_backup_ends(serving: RedisStore) -> None:
     """Whoever lifted another's fence would let in reports that the copy does not have."""
     with pytest.raises(StoreUnavailable, match="lost"), serving.paused(0):
-        serving.fence(on=True)
+        serving.set_read_only(on=True)
 
     with pytest.raises(StoreReadOnly):
         count(serving, rows(200, 1))
@@ -155,14 +155,14 @@ def test_a_fenced_store_is_backed_up_and_comes_back_fenced(
     serving: RedisStore, place: str, server: RedisServer, tmp_path: Path
 ) -> None:
     count(serving, rows(200, 1))
-    serving.fence(on=True)
+    serving.set_read_only(on=True)
     backup(place, tmp_path / "backup.db")
     restore(tmp_path / "backup.db", server.url)
 
     with closing(open_store(server.url)) as again:
-        assert again.health().fenced
-        assert sum(again.sizes(LINKED).values()) == 200
-    assert serving.health().fenced
+        assert again.health().read_only
+        assert sum(again.report_counts(LINKED).values()) == 200
+    assert serving.health().read_only
 
 
 def test_a_store_that_holds_something_is_not_restored_over(
@@ -175,7 +175,7 @@ def test_a_store_that_holds_something_is_not_restored_over(
         restore(tmp_path / "backup.db", place)
     with pytest.raises(SettingsError, match="new name"):
         backup(place, tmp_path / "backup.db")
-    assert not serving.health().fenced
+    assert not serving.health().read_only
 
 
 def test_a_backup_file_is_a_store_of_sqlite(

@@ -28,7 +28,9 @@ def test_the_server_itself_refuses_an_early_drop(server: RedisServer, store: Red
 
     assert count(store, rows(1, 2)) == 1
     with pytest.raises(RetentionTooEarly, match="veilcount doctor"):
-        store.drop(LINKED, 1, datetime.now(UTC) + HOUR, datetime.now(UTC) + timedelta(days=40))
+        store.mark_dropped(
+            LINKED, 1, datetime.now(UTC) + HOUR, datetime.now(UTC) + timedelta(days=40)
+        )
 
 
 def test_what_an_older_library_dropped_is_never_restored(
@@ -39,9 +41,9 @@ def test_what_an_older_library_dropped_is_never_restored(
     drop(store, DAILY, 1)
     epochs = store.root.bases[0] + b":epochs:" + DAILY.fingerprint.encode()
     server.ask("HSET", epochs.decode(), "dropped", "3")
-    old = store.restore_epochs(DAILY)
+    old = store.restore_dropped(DAILY)
     drop(store, DAILY, 4)
-    new = store.restore_epochs(DAILY)
+    new = store.restore_dropped(DAILY)
     reports = [Asked(row(1), period) for period in range(5)]
 
     assert (old, new) == (0, 1)
@@ -54,9 +56,9 @@ def test_a_sweep_frees_the_memory_of_what_was_given_up_alone(
     count(store, rows(2_000, 1))
     before = server.ask("DBSIZE")
     drop(store, LINKED, 1)
-    store.sweep(LINKED, timedelta(days=1), LONG_AGO)
+    store.delete_dropped(LINKED, timedelta(days=1), LONG_AGO)
     kept = server.ask("DBSIZE")
-    store.sweep(LINKED, timedelta(0), LONG_AGO)
+    store.delete_dropped(LINKED, timedelta(0), LONG_AGO)
     left = server.ask("DBSIZE")
 
     assert isinstance(before, int)
@@ -70,9 +72,9 @@ def test_each_master_shows_its_time_and_one_that_is_down_is_left_out(
     cluster: RedisCluster,
 ) -> None:
     store = open_redis(cluster.url, make=True)
-    all_three = len(store.times())
+    all_three = len(store.server_times())
     cluster.nodes[2].kill()
-    two = len(store.times())
+    two = len(store.server_times())
     cluster.nodes[2].start()
     cluster.wait()
     store.close()
@@ -92,9 +94,9 @@ def test_a_master_that_is_away_keeps_no_other_from_dropping_and_sweeping(
     before = _rows_of(store, bases)
     master.kill()
     with pytest.raises(StoreUnavailable):
-        store.drop(LINKED, 1, LONG_AGO, datetime.now(UTC))
+        store.mark_dropped(LINKED, 1, LONG_AGO, datetime.now(UTC))
     with pytest.raises(StoreUnavailable):
-        store.sweep(LINKED, timedelta(0), LONG_AGO)
+        store.delete_dropped(LINKED, timedelta(0), LONG_AGO)
     after = _rows_of(store, bases)
     master.start()
     cluster.wait()

@@ -114,7 +114,7 @@ def test_a_retry_is_acknowledged_once_the_first_attempt_is_replicated(
         wait_until(lambda: is_taken(store))
     replica.promote()
     with closing(open_redis(replica.url, make=False)) as promoted:
-        assert sum(promoted.sizes(LINKED).values()) == 10
+        assert sum(promoted.report_counts(LINKED).values()) == 10
 
 
 @pytest.mark.full
@@ -126,11 +126,11 @@ def test_records_and_closed_rows_wait_for_the_replica_too(
         wait_until(lambda: is_taken(store))
         replica.freeze()
         with pytest.raises(StoreUnavailable, match="replicas"):
-            store.change(store.generation(), [Record("kind", "key", b"value")])
+            store.change_records(store.generation(), [Record("kind", "key", b"value")])
         with pytest.raises(StoreUnavailable, match="replicas"):
-            store.forget(LINKED, [0], rows(10, 1)[0].tobytes())
+            store.close_row(LINKED, [0], rows(10, 1)[0].tobytes())
         with pytest.raises(StoreUnavailable, match="replicas"):
-            store.absorb([])
+            store.import_pieces([])
         replica.thaw()
 
         wait_until(lambda: is_taken(store))
@@ -182,7 +182,7 @@ def test_without_enough_replicas_nothing_is_written_until_there_are(
 
         assert store.health().blocked
         assert store.health().why == "0 of 1 replicas are connected to a master"
-        assert store.sizes(LINKED) == {}
+        assert store.report_counts(LINKED) == {}
         replica.follow(master)
         wait_until(lambda: is_taken(store))
 

@@ -9,11 +9,15 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from veilcount_aggregator.store.interface import Bytes
-from veilcount_aggregator.store.redis.row_permutation import SECRET_BYTES, Scatter, shards
+from veilcount_aggregator.store.redis.row_permutation import (
+    SECRET_BYTES,
+    RowPermutation,
+    shard_numbers,
+)
 
 ALPHA = 1e-6
 SECRETS = st.binary(min_size=SECRET_BYTES, max_size=SECRET_BYTES)
-SEEDED = Scatter(np.random.default_rng(7).bytes(SECRET_BYTES))
+SEEDED = RowPermutation(np.random.default_rng(7).bytes(SECRET_BYTES))
 MANY = 1 << 16
 
 
@@ -37,7 +41,7 @@ CHOSEN = {
 @given(SECRETS, st.lists(st.binary(min_size=12, max_size=12), min_size=1, max_size=20))
 def test_every_name_is_one_row_s(secret: bytes, rows: list[bytes]) -> None:
     given_rows = np.frombuffer(b"".join(rows), np.uint8).reshape(-1, 12)
-    scatter = Scatter(secret)
+    scatter = RowPermutation(secret)
     names = scatter.names(given_rows)
 
     assert np.array_equal(scatter.rows(names.fields), given_rows)
@@ -59,14 +63,14 @@ def test_chosen_rows_fall_into_buckets_like_random_ones(chosen: str, bits: int) 
 @pytest.mark.parametrize("count", [2, 3, 12, 96])
 def test_chosen_rows_fall_into_shards_likewise(count: int) -> None:
     for rows in CHOSEN.values():
-        loads = np.bincount(shards(SEEDED.names(rows).places, count), minlength=count)
+        loads = np.bincount(shard_numbers(SEEDED.names(rows).places, count), minlength=count)
 
         assert _unevenness(loads) < chi2.isf(ALPHA, count - 1)
 
 
 def test_without_the_secret_s_work_one_bucket_would_have_them_all() -> None:
     """The check above would notice: under a secret of zeros, a row's place is its own bytes."""
-    idle = Scatter(bytes(SECRET_BYTES))
+    idle = RowPermutation(bytes(SECRET_BYTES))
     places = idle.names(_column(np.arange(MANY) << 16, 0)[:, ::-1]).places
     loads = np.bincount(places & np.uint32(63), minlength=64)
 
@@ -75,14 +79,14 @@ def test_without_the_secret_s_work_one_bucket_would_have_them_all() -> None:
 
 def test_a_secret_has_its_length() -> None:
     with pytest.raises(ValueError, match="48 bytes"):
-        Scatter(b"short")
+        RowPermutation(b"short")
 
 
 def test_a_secret_is_not_shown() -> None:
-    scatter = Scatter.new()
+    scatter = RowPermutation.new()
 
-    assert repr(scatter) == "Scatter()"
-    assert Scatter.new() != scatter
+    assert repr(scatter) == "RowPermutation()"
+    assert RowPermutation.new() != scatter
 
 
 def _unevenness(loads: np.ndarray[tuple[int], np.dtype[np.int64]]) -> float:

@@ -30,10 +30,10 @@ def mended(server: RedisServer) -> Iterator[RedisServer]:
 def test_a_sound_store_has_no_trouble(store: RedisStore) -> None:
     """And the probe's key is no part of what is carried to another store."""
     count(store, rows(10, 1))
-    before = list(store.pieces())
+    before = list(store.export_pieces())
 
     assert store.health().trouble == ""
-    assert list(store.pieces()) == before
+    assert list(store.export_pieces()) == before
 
 
 def test_no_memory_is_told(mended: RedisServer, store: RedisStore) -> None:

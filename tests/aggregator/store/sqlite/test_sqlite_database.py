@@ -15,7 +15,7 @@ import pytest
 
 from tests.aggregator.store.series_fixtures import DAILY, LINKED, Asked, row, send
 from veilcount_aggregator.errors import SettingsError, StoreUnavailable, StoreUnfit
-from veilcount_aggregator.store import CommitMode, Record, open_store
+from veilcount_aggregator.store import DurabilityState, Record, open_store
 from veilcount_aggregator.store.sqlite import SqliteStore, reader_pool
 from veilcount_aggregator.store.sqlite import database as file
 from veilcount_aggregator.store.sqlite.database import SqliteDatabase
@@ -149,7 +149,7 @@ def test_a_relaxed_store_says_that_it_forgets(path: Path) -> None:
         (synchronous,) = database.execute("pragma synchronous").fetchone()
 
     assert synchronous == 0
-    assert relaxed.health().durable is CommitMode.NO
+    assert relaxed.health().durable is DurabilityState.NO
     assert "relaxed" in relaxed.health().why
     relaxed.close()
 
@@ -272,7 +272,7 @@ def test_what_an_older_version_dropped_is_never_restored(path: Path) -> None:
     older.close()
     store = opened(path, make=False)
 
-    assert store.restore_epochs(DAILY) == 0
+    assert store.restore_dropped(DAILY) == 0
     assert send(store, DAILY, Asked(row(1), 2), Asked(row(1), 3)) == [
         Verdict.STALE,
         COUNTED,
@@ -314,14 +314,14 @@ def test_a_store_that_was_exchanged_is_the_new_one(path: Path, store: SqliteStor
         path.with_name(f"store.db{left}").unlink()
     path.with_name("other.db").replace(path)
 
-    assert store.fresh(DAILY) == {0: 1}
+    assert store.new_pseudonyms(DAILY) == {0: 1}
     assert send(store, DAILY, Asked(row(1)), Asked(row(2))) == [COUNTED, DUPLICATE]
 
 
 def test_closing_leaves_one_file(path: Path, store: SqliteStore) -> None:
     """And the lock's; the WAL is written back. A closed store opens anew when it is used."""
     send(store, DAILY, Asked(row(1)))
-    store.sizes(DAILY)
+    store.report_counts(DAILY)
     store.close()
 
     assert {each.name for each in path.parent.iterdir()} == {"store.db", "store.db-lock"}
@@ -341,7 +341,7 @@ def test_a_reading_is_one_state(store: SqliteStore) -> None:
     """What is committed meanwhile is seen by the next one."""
     with store.file.reading() as database:
         before = database.execute("select generation from state").fetchone()
-        store.change(0, [Record("key", "a", b"")])
+        store.change_records(0, [Record("key", "a", b"")])
         after = database.execute("select generation from state").fetchone()
 
     assert before == after == (0,)
@@ -373,7 +373,7 @@ def count_in_child(store: SqliteStore, first: int) -> None:
 def test_a_forked_child_opens_anew(store: SqliteStore) -> None:
     """Parent and children write to one store; each row is counted once."""
     send(store, LINKED, Asked(row(0)))
-    store.sizes(LINKED)
+    store.report_counts(LINKED)
     fork = multiprocessing.get_context("fork")
     children = [fork.Process(target=count_in_child, args=(store, 5 * n)) for n in range(4)]
     for child in children:
@@ -383,8 +383,8 @@ def test_a_forked_child_opens_anew(store: SqliteStore) -> None:
         child.join()
 
     assert [child.exitcode for child in children] == [0] * 4
-    assert sum(store.sizes(LINKED).values()) == 26
-    assert store.spread(LINKED)[0][0] == 26
+    assert sum(store.report_counts(LINKED).values()) == 26
+    assert store.spend_histograms(LINKED)[0][0] == 26
     with store.file.reading() as database:
         assert database.execute("pragma integrity_check").fetchone() == ("ok",)
 

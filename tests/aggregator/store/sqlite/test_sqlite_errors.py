@@ -59,18 +59,20 @@ def spent_bits(store: SqliteStore) -> int:
 
 def counted(store: Store) -> int:
     """Return how many reports the tallies hold."""
-    return sum(sum(store.sizes(which).values()) for which in (LINKED, WIDE))
+    return sum(sum(store.report_counts(which).values()) for which in (LINKED, WIDE))
 
 
 def whole(store: SqliteStore) -> bool:
     """Whether counters, ledger, spread and sizes tell of the same reports, in a sound file."""
     with store.file.reading() as database:
         sound = database.execute("pragma integrity_check").fetchone() == ("ok",)
-    sums = [int(store.counters(each, list(store.sizes(each))).sum()) for each in (LINKED, WIDE)]
+    sums = [
+        int(store.counters(each, list(store.report_counts(each))).sum()) for each in (LINKED, WIDE)
+    ]
     spread = sum(
         int((rows * range(1, len(rows) + 1)).sum())
         for each in (LINKED, WIDE)
-        for rows in store.spread(each).values()
+        for rows in store.spend_histograms(each).values()
     )
     return sound and sum(sums) == counted(store) == spent_bits(store) == spread
 
@@ -190,7 +192,7 @@ def test_a_full_disk_is_survived(tmp_path: Path) -> None:
         (disk / "ballast").write_bytes(bytes(200_000))
         store = made(disk / "store.db")
         acknowledged, refused = fill_up(store)
-        assert store.sizes(LINKED)
+        assert store.report_counts(LINKED)
         with pytest.raises(StoreFull):
             send(store, LINKED, *(Asked(row(40 * refused + n), n % 3) for n in range(40)))
 
@@ -259,7 +261,7 @@ def test_who_holds_the_lock_for_too_long_is_named(
         for _ in range(3):
             with pytest.raises(StoreUnavailable, match="another process"):
                 send(store, LINKED, Asked(row(1)))
-        assert store.sizes(LINKED) == {}
+        assert store.report_counts(LINKED) == {}
 
     assert send(store, LINKED, Asked(row(1))) == [COUNTED]
 
@@ -327,7 +329,7 @@ def test_a_group_that_fails_inside_leaves_nothing(store: SqliteStore) -> None:
         raise ZeroDivisionError
 
     assert store.records("a") == {}
-    assert store.change(0, [Record("a", "b", b"1")])
+    assert store.change_records(0, [Record("a", "b", b"1")])
 
 
 # -- much to drop ---------------------------------------------------------------------------------
@@ -370,7 +372,7 @@ def test_a_sweep_that_was_interrupted_is_finished_at_the_next_opening(path: Path
     assert process.exitcode == -signal.SIGKILL
     assert spent_bits(again) == 0
     assert send(again, LINKED, Asked(row(1))) == [Verdict.STALE]
-    assert again.sizes(LINKED) == {Cell(0, 0): 5000}
+    assert again.report_counts(LINKED) == {Cell(0, 0): 5000}
     again.close()
 
 

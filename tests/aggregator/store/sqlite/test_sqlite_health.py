@@ -18,7 +18,7 @@ from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.errors import StoreFull, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store.sqlite import SqliteStore
 from veilcount_aggregator.store.sqlite import store as engine
-from veilcount_aggregator.store.sqlite.health import DAMAGED, FULL, MEMORY_SECONDS, Condition
+from veilcount_aggregator.store.sqlite.health import DAMAGED, FULL, MEMORY_SECONDS, WriteHealth
 
 
 class Clock:
@@ -54,12 +54,12 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_sound_store_has_no_trouble(store: SqliteStore) -> None:
     """Nor does the probe leave anything, in a fenced store either."""
-    store.fence(on=True)
-    before = list(store.pieces())
+    store.set_read_only(on=True)
+    before = list(store.export_pieces())
 
     assert store.health().trouble == ""
-    assert store.health().fenced
-    assert list(store.pieces()) == before
+    assert store.health().read_only
+    assert list(store.export_pieces()) == before
 
 
 def test_the_probe_writes_to_the_disk(path: Path, store: SqliteStore) -> None:
@@ -76,7 +76,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     """To whoever runs it, at /readyz; and it is over when there is room again."""
     with small_disk(tmp_path / "disk") as disk:
         store = made(disk / "store.db")
-        store.file.condition = Condition(clock := Clock())
+        store.file.condition = WriteHealth(clock := Clock())
         probe = Probe(store)
         assert readiness(probe).ready
         with pytest.raises(OSError, match="No space"):
@@ -163,7 +163,7 @@ def test_damage_that_a_reading_meets_is_told(path: Path, store: SqliteStore) -> 
     store.close()
     _damage(path, store)
     with pytest.raises(StoreUnfit):
-        list(store.pieces())
+        list(store.export_pieces())
 
     assert store.health().trouble == DAMAGED
 
@@ -171,7 +171,7 @@ def test_damage_that_a_reading_meets_is_told(path: Path, store: SqliteStore) -> 
 def test_probes_are_few(path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many ask: one write each few seconds."""
     monkeypatch.setattr(engine, "PROBE_SECONDS", 5.0)
-    store.file.condition = Condition(clock := Clock())
+    store.file.condition = WriteHealth(clock := Clock())
     sizes = []
     for _ in range(4):
         for _ in range(20):
@@ -184,7 +184,7 @@ def test_probes_are_few(path: Path, store: SqliteStore, monkeypatch: pytest.Monk
 
 def test_a_failed_commit_is_remembered_through_a_probe(store: SqliteStore) -> None:
     """The probe succeeds meanwhile, and is no report."""
-    store.file.condition = condition = Condition(clock := Clock())
+    store.file.condition = condition = WriteHealth(clock := Clock())
     condition.failed(StoreUnavailable("x"), OSError(5, "I/O error"), probe=False)
 
     assert store.health().trouble == "a write failed: OSError"

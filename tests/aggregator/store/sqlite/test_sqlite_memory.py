@@ -48,17 +48,17 @@ def test_the_account_is_what_the_rows_have(tmp_path: Path) -> None:
         send(store, which, *reports)
         send(store, DAILY, Asked(row(group), group % 20))
         if group % 30 == 0:
-            assert store.memory().total == recounted(store)
-    grown = store.memory().total
+            assert store.memory_use().total == recounted(store)
+    grown = store.memory_use().total
 
     drop_and_sweep(store, which, 1)
-    assert recounted(store) == store.memory().total < grown
+    assert recounted(store) == store.memory_use().total < grown
     target = made(tmp_path / "b.db")
     for _ in range(2):
-        target.absorb(list(store.pieces()))
-        assert target.memory().total == recounted(target)
+        target.import_pieces(list(store.export_pieces()))
+        assert target.memory_use().total == recounted(target)
     assert send(target, DAILY, *(Asked(row(900 + n), n) for n in range(25)))
-    assert target.memory().total == recounted(target)
+    assert target.memory_use().total == recounted(target)
     store.close()
     target.close()
 
@@ -79,9 +79,9 @@ def test_an_older_store_is_counted_when_it_is_brought_up_to_date(tmp_path: Path)
     old.close()
 
     store = made(path)
-    assert store.memory().series == {
+    assert store.memory_use().series == {
         "a": 2 * (TALLY_BYTES + 24),
         "b": TALLY_BYTES + PART_BYTES + 48,
     }
-    assert store.memory().total == recounted(store)
+    assert store.memory_use().total == recounted(store)
     store.close()
