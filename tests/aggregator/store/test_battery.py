@@ -431,15 +431,15 @@ def test_records_are_listed_by_key_and_read_by_key(store: Store) -> None:
 def test_each_kind_of_record_has_the_generation_of_its_last_change(store: Store) -> None:
     """A reader of one kind need not read it again when others change."""
     assert store.generations() == {}
-    assert store.change(0, [Record("key", "a", b"1"), Record("key", "b", b"2")])
-    assert store.change(1, [Record("audit", "a", b"1")])
+    assert store.change_records(0, [Record("key", "a", b"1"), Record("key", "b", b"2")])
+    assert store.change_records(1, [Record("audit", "a", b"1")])
 
     assert store.generations() == {"key": 1, "audit": 2}
     assert (store.record_count("key"), store.record_count("none")) == (2, 0)
-    assert store.change(2, [Record("key", "a", None)])
+    assert store.change_records(2, [Record("key", "a", None)])
     assert store.generations() == {"key": 3, "audit": 2}
     assert store.record_count("key") == 1
-    store.absorb([TransferPiece("record", "audit/b", b"3")])
+    store.import_pieces([TransferPiece("record", "audit/b", b"3")])
     assert store.generations() == {"key": 3, "audit": 4}
 
 

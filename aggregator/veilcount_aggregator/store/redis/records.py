@@ -58,7 +58,11 @@ def records_at(servers: ShardClient, kind: str, keys: Collection[str]) -> Record
 
 def record_count(servers: ShardClient, kind: str) -> int:
     """Return the number of records of a kind."""
-    return int(servers.execute_one(Command(RECORDS_BASE, ("HLEN", RECORDS_BASE + b":records:" + kind.encode()))))
+    return int(
+        servers.execute_one(
+            Command(RECORDS_BASE, ("HLEN", RECORDS_BASE + b":records:" + kind.encode()))
+        )
+    )
 
 
 def generations(servers: ShardClient) -> dict[str, int]:

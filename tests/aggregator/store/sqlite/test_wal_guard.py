@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import signal
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from multiprocessing.connection import Connection
