@@ -13,12 +13,22 @@ from veilcount_shared.wire import JSON_TYPE, MAX_BODY, PACKED_TYPE
 from ..analysis.planning import PlanResult
 from ..auth.api_keys import Role
 from ..ingest.decode.json_fast import JsonBatch
-from ..queries import BudgetResult, CompareResult, ContrastResult, EstimateResult
+from ..queries import (
+    BudgetQuery,
+    BudgetResult,
+    CompareQuery,
+    CompareResult,
+    ContrastQuery,
+    ContrastResult,
+    EstimateQuery,
+    EstimateResult,
+    PlanQuery,
+)
 from ..queries.export import WRITERS
 from ..queries.json_encoding import schema_of
+from ..queries.query_params import Param, QueryParams, params
 from . import schemas as messages
 from .metrics import TYPE as METRICS_TYPE
-from .param_docs import BUDGET, COMPARE, CONTRAST, ESTIMATE, PLAN, described
 from .problems import KINDS, PROBLEM_TYPE
 
 VERSION = "3.1.0"
@@ -41,7 +51,7 @@ class Door:
     refuses: tuple[str, ...] = ()
     takes: Bodies | None = None
     role: Role | None = None
-    asks: tuple[str, ...] = ()  # behind the question mark
+    query: type[QueryParams] | None = None
 
 
 def _json(kind: type) -> Bodies:
@@ -118,7 +128,7 @@ DOORS = (
         {200: _table(EstimateResult)},
         (*_ASKED, "not-found"),
         role=Role.ANALYST,
-        asks=ESTIMATE,
+        query=EstimateQuery,
     ),
     Door(
         "get",
@@ -128,7 +138,7 @@ DOORS = (
         {200: _table(CompareResult)},
         (*_ASKED, "not-found"),
         role=Role.ANALYST,
-        asks=COMPARE,
+        query=CompareQuery,
     ),
     Door(
         "get",
@@ -138,7 +148,7 @@ DOORS = (
         {200: _json(BudgetResult)},
         (*_ASKED, "not-found"),
         role=Role.ANALYST,
-        asks=BUDGET,
+        query=BudgetQuery,
     ),
     Door(
         "get",
@@ -148,7 +158,7 @@ DOORS = (
         {200: _json(ContrastResult)},
         (*_ASKED, "not-found"),
         role=Role.ANALYST,
-        asks=CONTRAST,
+        query=ContrastQuery,
     ),
     Door(
         "get",
@@ -158,7 +168,7 @@ DOORS = (
         {200: _json(PlanResult)},
         _ASKED,
         role=Role.ANALYST,
-        asks=PLAN,
+        query=PlanQuery,
     ),
     Door(
         "post",
@@ -277,7 +287,7 @@ def _operation(door: Door) -> dict[str, Any]:
         "description": door.says,
         "parameters": [
             *(_parameter(name) for name in _parameters(door.path)),
-            *described(door.asks),
+            *(map(_query_parameter, params(door.query)) if door.query else ()),
         ],
         "responses": dict(_responses(door)),
     }
@@ -303,6 +313,16 @@ def _parameters(path: str) -> Iterator[str]:
 def _parameter(name: str) -> dict[str, Any]:
     schema = {"type": "string", "minLength": 1}
     return {"name": name, "in": "path", "required": True, "schema": schema}
+
+
+def _query_parameter(param: Param) -> dict[str, Any]:
+    return {
+        "name": param.name,
+        "in": "query",
+        "required": param.required,
+        "description": param.description,
+        "schema": param.schema,
+    }
 
 
 def _responses(door: Door) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -36,7 +36,7 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
     @_named
     def estimate(name: str) -> Response:
         """A collection's answers, debiased, series by series."""
-        asked = queries.EstimateQuery.read(_given())
+        asked = queries.EstimateQuery.parse(_given())
         return _told(queries.estimate(aggregator.snapshot(), name, asked), WRITERS)
 
     @blueprint.get("/v1/collections/<name>/compare")
@@ -45,7 +45,7 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
     @_named
     def compare(name: str) -> Response:
         """Two sides of a collection, value by value."""
-        asked = queries.CompareQuery.read(_given())
+        asked = queries.CompareQuery.parse(_given())
         return _told(queries.compare(aggregator.snapshot(), name, asked), WRITERS)
 
     @blueprint.get("/v1/collections/<name>/budget")
@@ -54,7 +54,7 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
     @_named
     def budget(name: str) -> Response:
         """What a person reveals, promised and counted."""
-        asked = queries.BudgetQuery.read(_given())
+        asked = queries.BudgetQuery.parse(_given())
         bars = g.key.role is Role.ADMIN
         return _told(queries.budget(aggregator.snapshot(), name, asked, bars=bars))
 
@@ -64,7 +64,7 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
     @_named
     def contrast(name: str) -> Response:
         """The same question under the models of trust."""
-        asked = queries.ContrastQuery.read(_given())
+        asked = queries.ContrastQuery.parse(_given())
         return _told(queries.contrast(aggregator.snapshot(), name, asked))
 
     @blueprint.get("/v1/plan")
@@ -72,8 +72,8 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
     @gate.bounded
     def plan() -> Response:
         """Any of devices, epsilon and error from the other two."""
-        asked = queries.PlanQuery.read(_given(), aggregator.today())
-        return _told(queries.plan(asked))
+        asked = queries.PlanQuery.parse(_given())
+        return _told(queries.plan(asked, aggregator.today()))
 
     return blueprint
 

@@ -57,7 +57,7 @@ def _document(
     if there is not None:
         return there.ask(name, "budget", given)
     with query_source.snapshot(url) as snapshot:
-        found = budget(snapshot, name, BudgetQuery.read(given), bars=True)
+        found = budget(snapshot, name, BudgetQuery.parse(given), bars=True)
         document: dict[str, Any] = plain(found)
         return document
 

@@ -70,7 +70,7 @@ def _document(
     if there is not None:
         return there.ask(name, "compare", given)
     with query_source.snapshot(url) as snapshot:
-        document: dict[str, Any] = plain(compare(snapshot, name, CompareQuery.read(given)))
+        document: dict[str, Any] = plain(compare(snapshot, name, CompareQuery.parse(given)))
         return document
 
 

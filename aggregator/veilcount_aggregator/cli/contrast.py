@@ -108,7 +108,7 @@ def _observed(
         if there is not None:
             return there.ask(name, "contrast", asked)
         with query_source.snapshot(url) as snapshot:
-            document: Document = plain(observed(snapshot, name, ContrastQuery.read(asked)))
+            document: Document = plain(observed(snapshot, name, ContrastQuery.parse(asked)))
             return document
 
 

@@ -98,7 +98,7 @@ def command(
     From a --store, or from a server's --url with a --key. Definitions that were changed are
     listed side by side. An --alert looks at the last stretch of the newest one.
     """
-    alarm = None if alert is None else Alert.read(alert)
+    alarm = None if alert is None else Alert.parse(alert)
     document = _document(name, url, server, key, _given(asked, alarm))
     if as_json or form == JSON:
         tell_json(document)
@@ -131,5 +131,5 @@ def _document(
     if there is not None:
         return there.ask(name, "estimate", given)
     with query_source.snapshot(url) as snapshot:
-        document: dict[str, Any] = plain(estimate(snapshot, name, EstimateQuery.read(given)))
+        document: dict[str, Any] = plain(estimate(snapshot, name, EstimateQuery.parse(given)))
         return document

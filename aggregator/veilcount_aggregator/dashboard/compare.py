@@ -55,7 +55,7 @@ def pages(frame: Frame) -> None:
         form = Form.read(request.args, offer)
         found, wrong = None, None
         try:
-            asked = queries.CompareQuery.read(form.parameters)
+            asked = queries.CompareQuery.parse(form.parameters)
             found = _seen(queries.compare(snapshot, name, asked), form)
         except QueryError as error:
             wrong = error

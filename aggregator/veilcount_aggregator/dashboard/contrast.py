@@ -57,7 +57,7 @@ def pages(frame: Frame) -> None:
             "typed": n,
         }
         try:
-            asked = ContrastQuery.read({"n": [n], "series": [series.fingerprint]})
+            asked = ContrastQuery.parse({"n": [n], "series": [series.fingerprint]})
         except QueryError as error:
             return frame.told("contrast.html", 400, **shown, wrong=error)
         (found,) = queries.contrast(snapshot, name, asked).series

@@ -12,7 +12,7 @@ from fractions import Fraction
 from ..errors import QueryError
 from ..text.result_columns import spelled
 from .estimate_schema import EstimateResult, TimeRangeEstimate
-from .query_params import exact_of
+from .query_params import parse_number
 
 MEAN = "mean"
 FIX = "give a value, > or <, and a bound, such as 'dark > 0.6' or 'mean < 30'"
@@ -36,12 +36,12 @@ class Alert:
     bound: Fraction
 
     @classmethod
-    def read(cls, written: str) -> Alert:
+    def parse(cls, written: str) -> Alert:
         """Return an alert that is written VALUE > BOUND or VALUE < BOUND."""
         found = _WRITTEN.fullmatch(written)
         if found is None:
             raise QueryError("alert", written, FIX)
-        return cls(found[1], found[2] == ">", exact_of("alert", found[3]))
+        return cls(found[1], found[2] == ">", parse_number("alert", found[3]))
 
     def look(self, answer: EstimateResult) -> Alarm:
         """Look at the newest series' last stretch."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated
 
@@ -20,17 +19,23 @@ from ..analysis.budget import (
 from ..analysis.budget import budget as account
 from ..analysis.budget.composition import DELTA
 from ..analysis.budget.spend_histogram import SpendHistogram
-from ..errors import QueryError
 from ..series.series import Series
 from ..text.privacy_guarantees import counts_are_public
-from . import query_params as of
-from .query_params import Parameters
+from .query_params import Delta, Level, QueryParams, SeriesFilter
 from .snapshot import Snapshot, chosen
 
-PARAMETERS = ("series", "delta", "n", "level")
 ASSUMED = 10_000
 MOST_PERSONS = 10**12
-LEAST_DELTA = Fraction(1, 10**30)
+
+Population = Annotated[
+    int | None,
+    Meta(
+        ge=1,
+        le=MOST_PERSONS,
+        description="Number of persons; by default, those in the store.",
+        extra={"fix": "give at least one person", "metavar": "N"},
+    ),
+]
 
 
 class SeriesBudget(Struct):
@@ -56,33 +61,13 @@ class BudgetResult(Struct):
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetQuery:
-    """What is asked of a budget; `n` persons for the errors, those that answered unless told."""
+class BudgetQuery(QueryParams, frozen=True, kw_only=True):
+    """The query of a privacy budget."""
 
-    series: tuple[str, ...] = ()
-    delta: Fraction = DELTA
-    n: int | None = None
-    level: float = 0.95
-
-    def __post_init__(self) -> None:
-        """Refuse what no bound holds for."""
-        if not LEAST_DELTA <= self.delta < 1:
-            raise QueryError("delta", self.delta, "give at least 1e-30 and less than 1")
-        if self.n is not None and not 1 <= self.n <= MOST_PERSONS:
-            raise QueryError("n", self.n, "give at least one person")
-
-    @classmethod
-    def read(cls, given: Parameters) -> BudgetQuery:
-        """Return the question that parameters ask."""
-        of.refuse_unknown(given, PARAMETERS)
-        delta = of.exact(given, "delta")
-        return cls(
-            series=of.words(given, "series"),
-            delta=DELTA if delta is None else delta,
-            n=of.whole(given, "n"),
-            level=of.level_of(given),
-        )
+    series: SeriesFilter = ()
+    delta: Delta = DELTA
+    n: Population = None
+    level: Level = 0.95
 
 
 def budget(

@@ -81,7 +81,7 @@ def estimated(
         counters,
         asked.level,
         asked.view.value,
-        simultaneous=asked.all_at_once,
+        simultaneous=asked.is_simultaneous,
         looks=asked.looks,
         contributions=contributions,
         among=asked.among.value,
@@ -110,7 +110,7 @@ def _sums(
         groups,
         asked.level,
         given=np.arange(size_of(collection)) if answered else None,
-        simultaneous=asked.all_at_once,
+        simultaneous=asked.is_simultaneous,
         looks=asked.looks,
         contributions=contributions,
     )

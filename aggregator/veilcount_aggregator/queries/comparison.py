@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Annotated
+
+from msgspec import Meta
 
 from veilcount_shared import Collection
 from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
@@ -11,7 +14,6 @@ from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 from ..estimation import (
     Comparison,
     IntervalTerms,
-    LookCount,
     MeanEstimate,
     ShareEstimates,
     estimate,
@@ -24,7 +26,6 @@ from ..estimation.series_estimates import target_of
 from ..estimation.support_counts import answers
 from ..text.privacy_guarantees import epsilons
 from ..text.result_columns import spelled
-from . import query_params as of
 from . import shared_respondents
 from .categorical_results import hidden
 from .comparison_schema import CompareResult, ComparisonRow, SideFigure, SideView
@@ -32,14 +33,10 @@ from .comparison_sides import Read, Side, refuse_overlap
 from .comparison_values import pairs
 from .domain_values import Value
 from .estimate import ANSWERS, REPORTS, chosen_series
-from .estimate_query import Denominator, EstimateQuery, segments
+from .estimate_query import EstimateQuery, SelectionQuery
 from .numeric_results import evidence_of
-from .query_params import Parameters
 from .snapshot import Snapshot
 
-PARAMETERS = (
-    "a", "b", "from", "to", "level", "segment", "series", "top", "values", "among", "looks",
-)  # fmt: skip
 MOST_NAMED = 10
 PICKED = (
     "The values are the most frequent of both sides together; each side's own intervals hold for"
@@ -47,40 +44,37 @@ PICKED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CompareQuery:
-    """Two sides, and what they have in common."""
+class CompareQuery(SelectionQuery, frozen=True, kw_only=True):
+    """Two sides, and the selection that they have in common."""
 
-    a: Side
-    b: Side
-    common: EstimateQuery
+    a: Annotated[
+        Side,
+        Meta(
+            description="One side: a segment NAME:VALUE, a range DAY..DAY, series:FINGERPRINT.",
+            extra={"parse": Side.parse, "repeated": True},
+        ),
+    ]
+    b: Annotated[
+        Side,
+        Meta(description="The other side.", extra={"parse": Side.parse, "repeated": True}),
+    ]
 
-    @classmethod
-    def read(cls, given: Parameters) -> CompareQuery:
-        """Return the question that parameters ask."""
-        of.refuse_unknown(given, PARAMETERS)
-        common = EstimateQuery(
-            first=of.day(given, "from"),
-            last=of.day(given, "to"),
-            level=of.level_of(given),
-            segments=segments(of.words(given, "segment")),
-            series=of.words(given, "series"),
-            top=of.whole(given, "top"),
-            values=of.words(given, "values"),
-            among=of.member(given, "among", Denominator, Denominator.ALL),
-            looks=of.member(given, "looks", LookCount, LookCount.ONE),
+    @property
+    def common(self) -> EstimateQuery:
+        """What is estimated on each side."""
+        return EstimateQuery(
+            **{name: getattr(self, name) for name in SelectionQuery.__struct_fields__}
         )
-        a, b = (Side.read(name, of.words(given, name)) for name in ("a", "b"))
-        return cls(a, b, common)
 
 
 def compare(snapshot: Snapshot, name: str, asked: CompareQuery) -> CompareResult:
     """Return how one side differs from the other."""
-    a, b = (_read(snapshot, name, side, asked.common) for side in (asked.a, asked.b))
+    common = asked.common
+    a, b = (_read(snapshot, name, side, common) for side in (asked.a, asked.b))
     refuse_overlap(a, b)
     if not (a.counters.any() and b.counters.any()):
-        return _unanswered(name, asked.common, a, b)
-    return compare_sides(name, a, b, asked.common)
+        return _unanswered(name, common, a, b)
+    return compare_sides(name, a, b, common)
 
 
 def compare_sides(name: str, a: Read, b: Read, common: EstimateQuery) -> CompareResult:

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
+import msgspec
+
 from ..errors import QueryError
 from ..estimation.confidence_intervals import Counts
 from ..series.series import Series
 from .estimate import counters_of, periods_of
-from .estimate_query import EstimateQuery, Segments, segments
-from .query_params import day_of
+from .estimate_query import EstimateQuery, parse_segments
+from .query_params import parse_day
 from .segment_cells import cells
 from .snapshot import Snapshot
 from .time_ranges import TimeRange, time_range
@@ -32,11 +34,11 @@ class Side:
     words: tuple[str, ...]
     first: date | None = None
     last: date | None = None
-    segments: Segments = ()
+    segments: tuple[tuple[str, str], ...] = ()
     series: str = ""
 
     @classmethod
-    def read(cls, name: str, words: Sequence[str]) -> Side:
+    def parse(cls, name: str, words: Sequence[str]) -> Side:
         """Return the side that is written so."""
         if not words:
             raise QueryError(name, None, FIX)
@@ -53,12 +55,12 @@ class Side:
             first, _, last = word.partition("..")
             return replace(
                 self,
-                first=day_of(name, first) if first else None,
-                last=day_of(name, last) if last else None,
+                first=parse_day(name, first) if first else None,
+                last=parse_day(name, last) if last else None,
             )
         if ":" not in word:
             raise QueryError(name, word, FIX)
-        return replace(self, segments=(*self.segments, *segments([word])))
+        return replace(self, segments=(*self.segments, *parse_segments(name, [word])))
 
     @property
     def label(self) -> str:
@@ -68,7 +70,7 @@ class Side:
     def within(self, common: EstimateQuery) -> EstimateQuery:
         """Return the question about this side."""
         mine = dict(self.segments)
-        return replace(
+        return msgspec.structs.replace(
             common,
             first=self.first or common.first,
             last=self.last or common.last,

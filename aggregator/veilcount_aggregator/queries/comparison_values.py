@@ -15,7 +15,7 @@ from ..estimation import ShareEstimates, estimate
 from ..estimation.confidence_intervals import Counts, Floats
 from .comparison_sides import Read
 from .domain_values import Value, places_of, size_of, value_at
-from .estimate_query import SIZE, EstimateQuery
+from .estimate_query import PAGE_SIZE, EstimateQuery
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,9 +36,9 @@ def pairs(a: Read, b: Read, asked: EstimateQuery) -> Pairs:
             raise QueryError("b", list(b.side.words), "one side is of a number, the other is not")
         return Pairs([None])
     first, second = _common(a, b, asked)
-    picked = not asked.values and (asked.top is not None or len(first) > SIZE)
+    picked = not asked.values and (asked.top is not None or len(first) > PAGE_SIZE)
     if picked:
-        most = _most_frequent(a, b, first, second)[: asked.top or SIZE]
+        most = _most_frequent(a, b, first, second)[: asked.top or PAGE_SIZE]
         first, second = first[most], second[most]
     return Pairs([value_at(one, place) for place in first.tolist()], first, second, picked)
 

@@ -17,22 +17,18 @@ from veilcount_shared.mechanisms import RangeTree
 from ..analysis.trust_models import TrustComparison
 from ..analysis.trust_models import contrast as contrasted
 from ..analysis.trust_models.comparison import DELTA
-from ..errors import QueryError
 from ..estimation import ShareEstimates
 from ..estimation import estimate as estimated
 from ..estimation.cdf import BucketHistogram
 from ..series.series import Series
 from ..text.privacy_guarantees import PrivacyFigures, counts_are_public, epsilons
-from . import query_params as of
-from .budgets import ASSUMED, LEAST_DELTA, MOST_PERSONS
+from .budgets import ASSUMED, Population
 from .estimate import counters_of
 from .numeric_results import quarters
 from .paired_comparison import PairedComparison, twin_of
-from .query_params import Parameters
+from .query_params import Delta, Level, QueryParams, SeriesFilter
 from .snapshot import Snapshot, chosen
 from .time_ranges import TimeRange, time_range
-
-PARAMETERS = ("series", "n", "level", "delta")
 
 
 class SeriesContrast(Struct, rename={"first": "from", "last": "to"}):
@@ -57,33 +53,13 @@ class ContrastResult(Struct):
     series: list[SeriesContrast]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContrastQuery:
-    """What is asked of a contrast; with `n`, errors are predicted, else observed if possible."""
+class ContrastQuery(QueryParams, frozen=True, kw_only=True):
+    """The query of a trust-model comparison: with `n` predicted errors, else observed ones."""
 
-    series: tuple[str, ...] = ()
-    n: int | None = None
-    level: float = 0.95
-    delta: Fraction = DELTA
-
-    def __post_init__(self) -> None:
-        """Refuse what no bound holds for."""
-        if not LEAST_DELTA <= self.delta < 1:
-            raise QueryError("delta", self.delta, "give at least 1e-30 and less than 1")
-        if self.n is not None and not 1 <= self.n <= MOST_PERSONS:
-            raise QueryError("n", self.n, "give at least one answer")
-
-    @classmethod
-    def read(cls, given: Parameters) -> ContrastQuery:
-        """Return the question that parameters ask."""
-        of.refuse_unknown(given, PARAMETERS)
-        delta = of.exact(given, "delta")
-        return cls(
-            series=of.words(given, "series"),
-            n=of.whole(given, "n"),
-            level=of.level_of(given),
-            delta=DELTA if delta is None else delta,
-        )
+    series: SeriesFilter = ()
+    n: Population = None
+    level: Level = 0.95
+    delta: Delta = DELTA
 
 
 def contrast(snapshot: Snapshot, name: str, asked: ContrastQuery) -> ContrastResult:

@@ -50,7 +50,7 @@ def estimate(snapshot: Snapshot, name: str, asked: EstimateQuery) -> EstimateRes
         by=asked.by,
         view=asked.view,
         level=asked.level,
-        simultaneous=asked.all_at_once,
+        simultaneous=asked.is_simultaneous,
         looks=asked.looks,
         validity=asked.looks.valid,
         among=asked.among,

@@ -1,29 +1,26 @@
-"""What may be asked of an estimate: every parameter once, checked."""
+"""The query of an estimate, every parameter declared once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from fractions import Fraction
+from typing import Annotated
+
+from msgspec import Meta, field
 
 from ..errors import QueryError
 from ..estimation import LookCount, View
 from ..estimation.poisoning import FAKES
-from . import query_params as of
-from .query_params import Parameters
+from .query_params import Level, QueryParams, SeriesFilter
 
-SIZE = 100  # values on a page
-MOST_ROWS = 100_000  # figures in one answer
-PARAMETERS = (
-    "from", "to", "by", "view", "level", "segment", "series", "top", "values", "among",
-    "simultaneous", "looks", "group", "page", "size", "fakes",
-)  # fmt: skip
+PAGE_SIZE = 100
+MOST_ROWS = 100_000  # figures in one response
 
 
 class GroupBy(StrEnum):
-    """How a range is cut."""
+    """How a time range is cut."""
 
     DAY = "day"
     WEEK = "week"
@@ -32,58 +29,141 @@ class GroupBy(StrEnum):
 
 
 class Denominator(StrEnum):
-    """Whose shares are told where presence is hidden."""
+    """What shares are shares of where presence is hidden."""
 
     ALL = "all"
     ANSWERED = "answered"
 
 
-Segments = tuple[tuple[str, str], ...]
+def parse_segments(name: str, words: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return segments that are written NAME:VALUE."""
+    found = []
+    for word in words:
+        segment, colon, value = word.partition(":")
+        if not (segment and colon and value):
+            raise QueryError(name, word, "give a name and a value, such as arm:A")
+        found.append((segment, value))
+    if len(dict(found)) < len(found):
+        raise QueryError(name, list(words), "give each segment once")
+    return tuple(found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateQuery:
-    """What is asked; what it means for a collection is seen when its series are looked at.
+Segments = Annotated[
+    tuple[tuple[str, str], ...],
+    Meta(
+        description="Only the reports of this segment, NAME:VALUE; one value for each name.",
+        extra={"parse": parse_segments, "metavar": "NAME:VALUE"},
+    ),
+]
 
-    `simultaneous` unless told is yes for a top list, whose values were picked by their estimates,
-    so that one interval at a time would miss too often. `looks`: at how many looks at a range that
-    begins on the same day the intervals hold, one that was planned or every one.
-    """
 
-    first: date | None = None
-    last: date | None = None
-    by: GroupBy = GroupBy.ALL
-    view: View = View.RAW
-    level: float = 0.95
-    segments: Segments = ()
-    series: tuple[str, ...] = ()
-    top: int | None = None
-    values: tuple[str, ...] = ()
-    among: Denominator = Denominator.ALL
-    simultaneous: bool | None = None
-    looks: LookCount = LookCount.ONE
-    groups: tuple[str, ...] = ()
-    page: int = 1
-    size: int = SIZE
-    fakes: Fraction = FAKES
+class SelectionQuery(QueryParams, frozen=True, kw_only=True):
+    """Which reports and values a result covers: what estimates and comparisons have in common."""
+
+    first: Annotated[
+        date | None,
+        Meta(
+            description="The first UTC day. The period that contains it is covered as a whole.",
+            extra={"metavar": "DAY"},
+        ),
+    ] = field(default=None, name="from")
+    last: Annotated[
+        date | None,
+        Meta(
+            description="The last UTC day. The period that contains it is covered as a whole.",
+            extra={"metavar": "DAY"},
+        ),
+    ] = field(default=None, name="to")
+    level: Level = 0.95
+    segments: Segments = field(default=(), name="segment")
+    series: SeriesFilter = ()
+    top: Annotated[
+        int | None,
+        Meta(
+            ge=1,
+            le=MOST_ROWS,
+            description="The N largest shares, with simultaneous intervals.",
+            extra={"metavar": "N"},
+        ),
+    ] = None
+    values: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Only these values: of crossed domains JSON objects, of a number's ranges"
+            " LOW..HIGH.",
+            extra={"metavar": "VALUE"},
+        ),
+    ] = ()
+    among: Annotated[
+        Denominator,
+        Meta(description="With hidden presence: shares of all devices, or of those that answered."),
+    ] = Denominator.ALL
+    looks: Annotated[
+        LookCount,
+        Meta(
+            description="one: intervals valid at one planned look; every: at every look at a"
+            " growing range."
+        ),
+    ] = LookCount.ONE
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be asked of any collection."""
-        if not 0 < self.level < 1:
-            raise QueryError("level", self.level, "give a number between 0 and 1, such as 0.95")
+        """Refuse a range that ends before it begins."""
+        super().__post_init__()
         if self.first and self.last and self.first > self.last:
             raise QueryError("to", self.last, f"give a day not before from = {self.first}")
-        if self.top is not None and not 1 <= self.top <= MOST_ROWS:
-            raise QueryError("top", self.top, f"give 1 to {MOST_ROWS:,}")
-        if self.page < 1:
-            raise QueryError("page", self.page, "give 1 or more")
-        if not 1 <= self.size <= MOST_ROWS:
-            raise QueryError("size", self.size, f"give 1 to {MOST_ROWS:,}")
-        if not 0 <= self.fakes < 1:
-            raise QueryError("fakes", self.fakes, "give a share of the reports, such as 0.01")
-        self._check_together()
+        if self.top and self.values:
+            raise QueryError("values", list(self.values), "give either this or top")
 
-    def _check_together(self) -> None:
+
+class EstimateQuery(SelectionQuery, frozen=True, kw_only=True):
+    """The query of an estimate; whether it fits a collection depends on each of its series.
+
+    `simultaneous` defaults to true for a top list: its values were picked by their estimates, so
+    pointwise intervals would miss too often.
+    """
+
+    by: Annotated[
+        GroupBy, Meta(description="Length of the time ranges, no shorter than a period.")
+    ] = GroupBy.ALL
+    view: Annotated[
+        View, Meta(description="raw is unbiased; consistent is nonnegative and sums to 100 %.")
+    ] = View.RAW
+    simultaneous: Annotated[
+        bool | None,
+        Meta(description="Intervals that hold for all values at once; the default for --top."),
+    ] = None
+    groups: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Sums of values, NAME:VALUE,VALUE; of a crossed domain the name of a part.",
+            extra={"metavar": "NAME:VALUE,..."},
+        ),
+    ] = field(default=(), name="group")
+    page: Annotated[
+        int, Meta(ge=1, description="Page of a large domain.", extra={"metavar": "N"})
+    ] = 1
+    size: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=MOST_ROWS,
+            description=f"Values per page, {PAGE_SIZE} by default.",
+            extra={"metavar": "N"},
+        ),
+    ] = PAGE_SIZE
+    fakes: Annotated[
+        Fraction,
+        Meta(
+            ge=0,
+            lt=1,
+            description="Assumed share of fake reports, 0.01 by default, for the poisoning band.",
+            extra={"fix": "give a share of the reports, such as 0.01", "metavar": "SHARE"},
+        ),
+    ] = FAKES
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that exclude each other."""
+        super().__post_init__()
         ways = {"top": self.top, "values": self.values, "group": self.groups}
         given = [name for name, value in ways.items() if value]
         if len(given) > 1:
@@ -94,48 +174,6 @@ class EstimateQuery:
             raise QueryError("view", str(self.view), "sums are of the raw view: view=raw")
 
     @property
-    def all_at_once(self) -> bool:
-        """Whether the intervals cover all values at once."""
+    def is_simultaneous(self) -> bool:
+        """Whether the intervals hold for all values at once."""
         return self.top is not None if self.simultaneous is None else self.simultaneous
-
-    @classmethod
-    def read(cls, given: Parameters) -> EstimateQuery:
-        """Return the question that parameters ask."""
-        of.refuse_unknown(given, PARAMETERS)
-        fakes, page, size = (
-            of.exact(given, "fakes"),
-            of.whole(given, "page"),
-            of.whole(given, "size"),
-        )
-        return cls(
-            first=of.day(given, "from"),
-            last=of.day(given, "to"),
-            by=of.member(given, "by", GroupBy, GroupBy.ALL),
-            view=of.member(given, "view", View, View.RAW),
-            level=of.level_of(given),
-            segments=segments(of.words(given, "segment")),
-            series=of.words(given, "series"),
-            top=of.whole(given, "top"),
-            values=of.words(given, "values"),
-            among=of.member(given, "among", Denominator, Denominator.ALL),
-            simultaneous=of.flag(given, "simultaneous"),
-            looks=of.member(given, "looks", LookCount, LookCount.ONE),
-            groups=of.words(given, "group"),
-            page=1 if page is None else page,
-            size=SIZE if size is None else size,
-            fakes=FAKES if fakes is None else fakes,
-        )
-
-
-def segments(given: Sequence[str]) -> Segments:
-    """Return segments that are written NAME:VALUE."""
-    found = []
-    for each in given:
-        name, colon, value = each.partition(":")
-        if not (name and colon and value):
-            raise QueryError("segment", each, "give a name and a value, such as arm:A")
-        found.append((name, value))
-    names = [name for name, _ in found]
-    if len(set(names)) < len(names):
-        raise QueryError("segment", list(given), "give each segment once")
-    return tuple(found)

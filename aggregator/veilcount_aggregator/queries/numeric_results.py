@@ -20,7 +20,7 @@ from ..estimation.estimator import Estimator
 from ..estimation.range_queries import RangeEstimator
 from .estimate_query import EstimateQuery
 from .estimate_schema import BucketRow, CurveRow, MeanRow, QuantileRow, ShareRow, Spread
-from .query_params import between
+from .query_params import parse_range
 from .weighted_estimator import mean_of, share_between
 
 SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
@@ -46,7 +46,7 @@ def ranges_of(collection: Collection, words: Sequence[str]) -> list[Bounds]:
         )
     found = []
     for each in words:
-        low, high = between("values", each)
+        low, high = parse_range("values", each)
         found.append((float(low), float(high)))
     return found
 

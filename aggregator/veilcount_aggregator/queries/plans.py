@@ -1,96 +1,105 @@
-"""A plan's answer: any of devices, epsilon and error from the other two."""
+"""The query of a plan and its result: any of devices, epsilon and error from the other two."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
+from typing import Annotated
+
+from msgspec import Meta
 
 from veilcount_shared.collection import Measure
+from veilcount_shared.collection.validation import MAX_SLOTS
 from veilcount_shared.errors import EpsilonError
+from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
 
-from ..analysis.planning import PlanRefused, PlanResult, TrustModel
-from ..analysis.planning import QuestionShape as Planning
-from ..analysis.planning import plan as planned
+from ..analysis import planning
+from ..analysis.planning import PlanRefused, PlanResult, QuestionShape, TrustModel
+from ..analysis.planning.plan_question import MOST_ARMS, YES_OR_NO
 from ..analysis.trust_models.search import MOST
 from ..errors import QueryError
-from . import query_params as of
-from .query_params import Parameters
-
-PARAMETERS = (
-    "trust", "devices", "epsilon", "error", "values", "range", "measure", "unit", "periods",
-    "arms", "level", "delta", "fakes", "start",
-)  # fmt: skip
-LEAST_DELTA = Fraction(1, 10**30)
-LEAST_SCALE, MOST_SCALE = Fraction(1, 10**12), 10**12
-YES_OR_NO = 2
+from .query_params import Delta, Level, QueryParams, parse_range
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanQuery:
-    """What is planned, and two of the three numbers."""
+class PlanQuery(QueryParams, frozen=True, kw_only=True):
+    """A question that is planned, and two of devices, epsilon and error."""
 
-    planning: Planning
-    trust: TrustModel = TrustModel.LOCAL
-    devices: int | None = None
-    epsilon: Fraction | None = None
-    error: float | None = None
+    trust: Annotated[TrustModel, Meta(description="Who is trusted.")] = TrustModel.LOCAL
+    devices: Annotated[
+        int | None, Meta(ge=1, le=MOST, description="Number of devices that answer.")
+    ] = None
+    epsilon: Annotated[
+        Fraction | None, Meta(gt=0, description="Epsilon of one answer, at most 6 decimals.")
+    ] = None
+    error: Annotated[
+        float | None,
+        Meta(
+            ge=1e-12,
+            le=1e12,
+            description="Half the width of the interval: of a share 0.02 is 2 points; of a number,"
+            " in its own units.",
+            extra={"fix": "give half the width of an interval, such as 0.01"},
+        ),
+    ] = None
+    values: Annotated[
+        int | None,
+        Meta(
+            ge=YES_OR_NO,
+            le=MAX_INPUTS,
+            description="Number of values; 2, the default, is a yes or no.",
+        ),
+    ] = None
+    range: Annotated[
+        tuple[Fraction, Fraction] | None,
+        Meta(description="LOW..HIGH, of a number.", extra={"parse": parse_range}),
+    ] = None
+    measure: Annotated[Measure, Meta(description="What is estimated of a number.")] = Measure.MEAN
+    unit: Annotated[Unit, Meta(description="What epsilon protects.")] = Unit.MONTH
+    periods: Annotated[int | None, Meta(ge=1, le=MAX_SLOTS, description="Number of periods.")] = (
+        None
+    )
+    arms: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=MOST_ARMS,
+            description="2: the error is that of the difference between two arms.",
+            extra={"fix": f"give 1 or {MOST_ARMS}"},
+        ),
+    ] = 1
+    level: Level = 0.95
+    delta: Delta = Fraction(1, 10**6)
+    fakes: Annotated[
+        Fraction, Meta(ge=0, lt=1, description="Assumed share of fake reports, 0.01 by default.")
+    ] = Fraction(1, 100)
+    start: Annotated[date | None, Meta(description="The first UTC day, today by default.")] = None
 
-    def __post_init__(self) -> None:
-        """Refuse numbers that no plan needs."""
-        if self.devices is not None and not 1 <= self.devices <= MOST:
-            raise QueryError("devices", self.devices, f"give 1 to {MOST:,}")
-        if self.planning.delta < LEAST_DELTA:
-            raise QueryError("delta", self.planning.delta, "give at least 1e-30")
-
-    @classmethod
-    def read(cls, given: Parameters, today: date) -> PlanQuery:
-        """Return the question that parameters ask; it begins today unless told."""
-        of.refuse_unknown(given, PARAMETERS)
-        error = of.exact(given, "error")
-        if error is not None and not LEAST_SCALE <= error <= MOST_SCALE:
-            raise QueryError("error", error, "give half the width of an interval, such as 0.01")
+    def question(self, today: date) -> QuestionShape:
+        """Return the question that is planned."""
+        yes_or_no = self.values is None and self.range is None
         try:
-            return cls(
-                planning=_planning(given, today),
-                trust=of.member(given, "trust", TrustModel, TrustModel.LOCAL),
-                devices=of.whole(given, "devices"),
-                epsilon=of.exact(given, "epsilon"),
-                error=None if error is None else float(error),
+            return QuestionShape(
+                start=self.start or today,
+                values=YES_OR_NO if yes_or_no else self.values,
+                **{name: getattr(self, name) for name in _QUESTION},
             )
         except PlanRefused as refused:
             raise QueryError(refused.key, refused.value, refused.fix) from refused
 
 
-def _planning(given: Parameters, today: date) -> Planning:
-    values, bounds = of.whole(given, "values"), of.word(given, "range")
-    if values is None and bounds is None:
-        values = YES_OR_NO
-    arms, delta, fakes = of.whole(given, "arms"), of.exact(given, "delta"), of.exact(given, "fakes")
-    return Planning(
-        start=of.day(given, "start") or today,
-        values=values,
-        range=None if bounds is None else of.between("range", bounds),
-        measure=of.member(given, "measure", Measure, Measure.MEAN),
-        unit=of.member(given, "unit", Unit, Unit.MONTH),
-        periods=of.whole(given, "periods"),
-        arms=1 if arms is None else arms,
-        level=of.level_of(given),
-        delta=Fraction(1, 10**6) if delta is None else delta,
-        fakes=Fraction(1, 100) if fakes is None else fakes,
-    )
+_QUESTION = ("range", "measure", "unit", "periods", "arms", "level", "delta", "fakes")
 
 
-def plan(asked: PlanQuery) -> PlanResult:
+def plan(query: PlanQuery, today: date) -> PlanResult:
     """Return the plan."""
     try:
-        return planned(
-            asked.planning,
-            trust=asked.trust,
-            devices=asked.devices,
-            epsilon=asked.epsilon,
-            error=asked.error,
+        return planning.plan(
+            query.question(today),
+            trust=query.trust,
+            devices=query.devices,
+            epsilon=query.epsilon,
+            error=query.error,
         )
     except PlanRefused as refused:
         raise QueryError(refused.key, refused.value, refused.fix) from refused

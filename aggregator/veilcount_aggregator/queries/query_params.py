@@ -1,135 +1,274 @@
-"""Parameters as they were typed, read one by one: each refusal names the field and the fix."""
+"""Query parameters, each declared once as a field of a Struct.
+
+A query is a subclass of `QueryParams`. The annotation of a field holds its type, bounds and
+description (`msgspec.Meta`); parsing, refusals, OpenAPI parameters, click options
+(`cli.struct_options`) and form fields come from it. `Meta.extra` may hold
+
+- `parse`: a function of the name and the given words, for what is neither a number, a day, a flag
+  nor a member of an enumeration;
+- `repeated`: the parameter may be given several times (a tuple always may);
+- `fix`: what to write instead, where the bounds alone do not say it;
+- `metavar`: the placeholder on the command line.
+
+Every refusal is a `QueryError`: the parameter, its value and the fix.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
 from enum import StrEnum
 from fractions import Fraction
-from typing import TypeVar
+from functools import cache
+from typing import Annotated, Any, Self, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct
 
 from ..errors import QueryError
 
+#: as a query string holds them: several words under each name
 Parameters = Mapping[str, Sequence[str]]
-Word = TypeVar("Word", bound=StrEnum)
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_WHOLE = re.compile(r"[0-9]{1,15}")
-_EXACT = re.compile(r"-?[0-9]{1,25}(\.[0-9]{1,25})?([eE]-?[0-9]{1,2})?")
-_SAID = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+_INTEGER = re.compile(r"[0-9]{1,15}")
+_NUMBER = re.compile(r"-?[0-9]{1,25}(\.[0-9]{1,25})?([eE]-?[0-9]{1,2})?")
+_FLAGS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+Level = Annotated[
+    float,
+    Meta(
+        gt=0,
+        lt=1,
+        description="Confidence level of the intervals, 0.95 by default.",
+        extra={"fix": "give a number between 0 and 1, such as 0.95", "metavar": "LEVEL"},
+    ),
+]
+Delta = Annotated[
+    Fraction,
+    Meta(
+        ge=1e-30,
+        lt=1,
+        description="Delta of the bounds that have one, 0.000001 by default.",
+        extra={"fix": "give at least 1e-30 and less than 1", "metavar": "DELTA"},
+    ),
+]
+SeriesFilter = Annotated[
+    tuple[str, ...],
+    Meta(
+        description="A series by its fingerprint, or by the first 6 digits of it or more.",
+        extra={"metavar": "FINGERPRINT"},
+    ),
+]
 
 
-def refuse_unknown(given: Parameters, known: Iterable[str]) -> None:
-    """Refuse a parameter that this question does not have."""
-    names = sorted(known)
-    for name in given:
-        if name not in names:
-            near = get_close_matches(name, names, 1)
-            fix = f"did you mean {near[0]}?" if near else f"give some of {', '.join(names)}"
-            raise QueryError(name, " ".join(given[name]), f"unknown parameter: {fix}")
+class QueryParams(Struct, frozen=True, kw_only=True):
+    """A query whose fields are its parameters; valid from construction."""
+
+    def __post_init__(self) -> None:
+        """Refuse values outside the declared bounds."""
+        for param in params(type(self)):
+            param.check(getattr(self, param.field))
+
+    @classmethod
+    def parse(cls, given: Parameters) -> Self:
+        """Return the query that a query string or the command line asks."""
+        known = {param.name: param for param in params(cls)}
+        for name in given:
+            if name not in known:
+                raise _unknown(name, given[name], sorted(known))
+        words = {name: [word for word in given.get(name, ()) if word] for name in known}
+        return cls(
+            **{
+                param.field: param.parse(words[name])
+                for name, param in known.items()
+                if words[name] or param.required
+            }
+        )
 
 
-def word(given: Parameters, name: str) -> str | None:
-    """Return a parameter that is given once or not at all; an empty one is not given."""
-    said = [each for each in given.get(name, ()) if each]
-    if len(said) > 1:
-        raise QueryError(name, said, "give it once")
-    return said[0] if said else None
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One declared parameter: its name, type, default, bounds and description."""
+
+    name: str
+    field: str
+    kind: Any
+    default: object
+    meta: Meta
+
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        """What was declared beyond type and bounds."""
+        return self.meta.extra or {}
+
+    @property
+    def required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is msgspec.NODEFAULT
+
+    @property
+    def repeated(self) -> bool:
+        """Whether it may be given several times."""
+        several = get_origin(self.kind) is tuple and Ellipsis in get_args(self.kind)
+        return several or bool(self.extra.get("repeated"))
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The members of its enumeration; empty if it has none."""
+        return tuple(self.kind) if _is(self.kind, StrEnum) else ()
+
+    @property
+    def description(self) -> str:
+        """What it means, in a sentence."""
+        return self.meta.description or ""
+
+    def parse(self, words: Sequence[str]) -> Any:
+        """Return the value that is given as these words, or refuse them."""
+        if not self.repeated and len(words) > 1:
+            raise QueryError(self.name, list(words), "give it once")
+        custom = self.extra.get("parse")
+        if self.repeated:
+            return custom(self.name, words) if custom else tuple(words)
+        return (custom or self._parse_word)(self.name, words[0])
+
+    def _parse_word(self, name: str, word: str) -> Any:
+        if self.kind is date:
+            return parse_day(name, word)
+        if self.kind is int:
+            return parse_integer(name, word)
+        if self.kind is bool:
+            return parse_flag(name, word)
+        if self.kind in {float, Fraction}:
+            number = parse_number(name, word)
+            return number if self.kind is Fraction else finite(name, number)
+        if self.choices and word not in self.choices:
+            raise QueryError(name, word, f"give one of {', '.join(self.choices)}")
+        return self.kind(word)
+
+    def check(self, value: Any) -> None:
+        """Refuse a value outside the bounds."""
+        if isinstance(value, int | float | Fraction) and not self._is_within(value):
+            raise QueryError(self.name, value, self._fix())
+
+    def _is_within(self, value: float | Fraction) -> bool:
+        meta = self.meta
+
+        def limit(bound: float) -> Any:  # a decimal as it is written: 1e-30 as a float is more
+            return Fraction(str(bound)) if isinstance(value, Fraction) else bound
+
+        return (
+            (meta.gt is None or value > limit(meta.gt))
+            and (meta.ge is None or value >= limit(meta.ge))
+            and (meta.lt is None or value < limit(meta.lt))
+            and (meta.le is None or value <= limit(meta.le))
+        )
+
+    def _fix(self) -> str:
+        if "fix" in self.extra:
+            return str(self.extra["fix"])
+        low, high = self.meta.ge, self.meta.le
+        return f"give {low or 0:,} or more" if high is None else f"give {low or 0:,} to {high:,}"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of its value, as OpenAPI has it."""
+        text: dict[str, Any] = {"type": "string", "minLength": 1}
+        if self.repeated:
+            return {"type": "array", "items": text}
+        if self.choices:
+            return {"type": "string", "enum": list(self.choices)}
+        if self.extra.get("parse"):
+            return text
+        kind = float if self.kind is Fraction else self.kind
+        bounds = {name: getattr(self.meta, name) for name in ("gt", "ge", "lt", "le")}
+        return msgspec.json.schema(Annotated[kind, Meta(**bounds)])
 
 
-def words(given: Parameters, name: str) -> tuple[str, ...]:
-    """Return a parameter that may be given several times."""
-    return tuple(each for each in given.get(name, ()) if each)
+@cache
+def params(query: type[QueryParams]) -> tuple[Param, ...]:
+    """Return the parameters that a query declares, in their order."""
+    hints = get_type_hints(query, include_extras=True)
+    return tuple(
+        Param(field.encode_name, field.name, *_typed(hints[field.name], field.default))
+        for field in msgspec.structs.fields(query)
+    )
 
 
-def day(given: Parameters, name: str) -> date | None:
+def _typed(hint: Any, default: object) -> tuple[Any, object, Meta]:
+    """Return a field's type without None, its default, and its declaration."""
+    kind, meta = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, Meta())
+    members = get_args(kind) if get_origin(kind) in {Union, type(int | None)} else (kind,)
+    return next(each for each in members if each is not type(None)), default, meta
+
+
+def _is(kind: Any, base: type) -> bool:
+    return isinstance(kind, type) and issubclass(kind, base)
+
+
+def _unknown(name: str, words: Sequence[str], known: Sequence[str]) -> QueryError:
+    near = get_close_matches(name, known, 1)
+    fix = f"did you mean {near[0]}?" if near else f"give some of {', '.join(known)}"
+    return QueryError(name, " ".join(words), f"unknown parameter: {fix}")
+
+
+def single(given: Parameters, name: str) -> str | None:
+    """Return a parameter that is given at most once; an empty word counts as absent."""
+    words = [word for word in given.get(name, ()) if word]
+    if len(words) > 1:
+        raise QueryError(name, words, "give it once")
+    return words[0] if words else None
+
+
+def parse_day(name: str, word: str) -> date:
     """Return a UTC day."""
-    said = word(given, name)
-    return None if said is None else day_of(name, said)
-
-
-def day_of(name: str, said: str) -> date:
-    """Return the UTC day that is written so."""
     try:
-        if _DAY.fullmatch(said):
-            return date.fromisoformat(said)
+        if _DAY.fullmatch(word):
+            return date.fromisoformat(word)
     except ValueError as error:
-        raise QueryError(name, said, "there is no such day") from error
-    raise QueryError(name, said, "give a UTC day, such as 2026-12-01")
+        raise QueryError(name, word, "there is no such day") from error
+    raise QueryError(name, word, "give a UTC day, such as 2026-12-01")
 
 
-def whole(given: Parameters, name: str) -> int | None:
+def parse_integer(name: str, word: str) -> int:
     """Return a whole number."""
-    said = word(given, name)
-    if said is not None and not _WHOLE.fullmatch(said):
-        raise QueryError(name, said, "give a whole number")
-    return None if said is None else int(said)
+    if not _INTEGER.fullmatch(word):
+        raise QueryError(name, word, "give a whole number")
+    return int(word)
 
 
-def exact(given: Parameters, name: str) -> Fraction | None:
-    """Return a number, exactly as it is written."""
-    said = word(given, name)
-    return None if said is None else exact_of(name, said)
-
-
-def exact_of(name: str, said: str) -> Fraction:
-    """Return the number that is written so."""
-    if not _EXACT.fullmatch(said):
-        raise QueryError(name, said, "give a number, such as 0.5")
-    return Fraction(said)
-
-
-def number(given: Parameters, name: str) -> float | None:
-    """Return a number where no exactness is at stake: a level, an error."""
-    said = exact(given, name)
-    return None if said is None else finite(name, said)
-
-
-def finite(name: str, said: Fraction) -> float:
-    """Return a number as the nearest float, which must be one."""
-    try:
-        return float(said)
-    except OverflowError:
-        raise QueryError(name, said, "give a smaller number") from None
-
-
-def flag(given: Parameters, name: str) -> bool | None:
+def parse_flag(name: str, word: str) -> bool:
     """Return a yes or a no."""
-    said = word(given, name)
-    if said is not None and said.lower() not in _SAID:
-        raise QueryError(name, said, "give true or false")
-    return None if said is None else _SAID[said.lower()]
+    if word.lower() not in _FLAGS:
+        raise QueryError(name, word, "give true or false")
+    return _FLAGS[word.lower()]
 
 
-def member(given: Parameters, name: str, kind: type[Word], default: Word) -> Word:
-    """Return one word of a closed list."""
-    said = word(given, name)
-    if said is None:
-        return default
+def parse_number(name: str, word: str) -> Fraction:
+    """Return a number, exactly as it is written."""
+    if not _NUMBER.fullmatch(word):
+        raise QueryError(name, word, "give a number, such as 0.5")
+    return Fraction(word)
+
+
+def finite(name: str, number: Fraction) -> float:
+    """Return the nearest float, or refuse a number beyond the largest."""
     try:
-        return kind(said)
-    except ValueError:
-        raise QueryError(name, said, f"give one of {', '.join(kind)}") from None
+        return float(number)
+    except OverflowError:
+        raise QueryError(name, number, "give a smaller number") from None
 
 
-def level_of(given: Parameters, default: float = 0.95) -> float:
-    """Return the level of intervals."""
-    said = number(given, "level")
-    level = default if said is None else said
-    if not 0 < level < 1:
-        raise QueryError("level", said, "give a number between 0 and 1, such as 0.95")
-    return level
-
-
-def between(name: str, said: str) -> tuple[Fraction, Fraction]:
+def parse_range(name: str, word: str) -> tuple[Fraction, Fraction]:
     """Return two bounds that are written LOW..HIGH."""
-    low, dots, high = said.partition("..")
+    low, dots, high = word.partition("..")
     if not dots:
-        raise QueryError(name, said, "give two numbers with two dots between them, such as 0..60")
-    bounds = exact_of(name, low), exact_of(name, high)
+        raise QueryError(name, word, "give two numbers with two dots between them, such as 0..60")
+    bounds = parse_number(name, low), parse_number(name, high)
     if not math.isfinite(finite(name, bounds[1] - bounds[0])) or bounds[0] >= bounds[1]:
-        raise QueryError(name, said, "give the lower number first")
+        raise QueryError(name, word, "give the lower number first")
     return bounds

@@ -208,7 +208,7 @@ def test_faults_leave_no_mark_either(tmp_path: Path, written: io.StringIO) -> No
     assert {(line["event"], line["door"], line["error"]) for line in lines} == {
         ("failed", "reports", "RuntimeError")
     }
-    assert all(line["where"].startswith("test_web_marks.py:") for line in lines)
+    assert all(line["where"].startswith("test_device_traces.py:") for line in lines)
 
 
 class Failing:

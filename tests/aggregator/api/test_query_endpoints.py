@@ -18,6 +18,7 @@ from tests.aggregator.queries.simulated_reports import FILE, LISTS, counted, sen
 from veilcount_aggregator import queries
 from veilcount_aggregator.api.openapi import document
 from veilcount_aggregator.auth.api_keys import Role
+from veilcount_aggregator.queries.query_params import params
 
 NAMED = ("estimate", "compare?a=arm:A&b=arm:B", "budget", "contrast")
 PATHS = (*(f"/v1/collections/theme/{each}" for each in NAMED), "/v1/plan?devices=1000&epsilon=1")
@@ -72,7 +73,7 @@ def test_the_door_says_what_the_answer_is(answered: World) -> None:
     """Nothing is added or lost between them."""
     aggregator = answered.aggregator
     snapshot = queries.Snapshot(aggregator.known().catalogue, aggregator.store, aggregator.today())
-    expected = queries.estimate(snapshot, "theme", queries.EstimateQuery.read({"by": ["month"]}))
+    expected = queries.estimate(snapshot, "theme", queries.EstimateQuery.parse({"by": ["month"]}))
 
     assert ask(answered, f"{ESTIMATE}?by=month").json == queries.plain(expected)
     assert ask(answered, ESTIMATE).json["series"][0]["time_ranges"][0]["n"] == 800
@@ -201,7 +202,7 @@ def test_the_document_has_all_doors_with_their_parameters() -> None:
     asked = described["paths"]["/v1/collections/{name}/estimate"]["get"]
     names = [each["name"] for each in asked["parameters"]]
 
-    assert names == ["name", *queries.estimate_query.PARAMETERS]
+    assert names == ["name", *(param.name for param in params(queries.EstimateQuery))]
     assert set(asked["responses"]["200"]["content"]) == {
         "application/json",
         "text/csv",

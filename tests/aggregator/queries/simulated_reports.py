@@ -183,7 +183,7 @@ def snapshot(deployed: World) -> queries.Snapshot:
 
 def question(**asked: str | list[str]) -> queries.EstimateQuery:
     """A question as it is typed; `from_` is `from`."""
-    return queries.EstimateQuery.read(typed(**asked))
+    return queries.EstimateQuery.parse(typed(**asked))
 
 
 def typed(**asked: str | list[str]) -> dict[str, list[str]]:
@@ -201,5 +201,5 @@ def estimate(deployed: World, name: str, **asked: str | list[str]) -> queries.Es
 
 def compare(deployed: World, name: str, **asked: str | list[str]) -> queries.CompareResult:
     """Compare."""
-    read = queries.CompareQuery.read(typed(**asked))
+    read = queries.CompareQuery.parse(typed(**asked))
     return queries.compare(snapshot(deployed), name, read)

@@ -23,13 +23,13 @@ TODAY = date(2026, 12, 5)
 
 def budget(deployed: World, name: str, *, bars: bool = False, n: str = "") -> queries.BudgetResult:
     """Ask for a budget."""
-    read = queries.BudgetQuery.read({"n": [n]})
+    read = queries.BudgetQuery.parse({"n": [n]})
     return queries.budget(snapshot(deployed), name, read, bars=bars)
 
 
 def contrast(deployed: World, name: str, **asked: str | list[str]) -> queries.ContrastResult:
     """Ask for a contrast."""
-    return queries.contrast(snapshot(deployed), name, queries.ContrastQuery.read(typed(**asked)))
+    return queries.contrast(snapshot(deployed), name, queries.ContrastQuery.parse(typed(**asked)))
 
 
 # -- budgets ---------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def test_twins_stand_side_by_side_over_what_was_released(tmp_path: Path) -> None
     ],
 )
 def test_two_numbers_give_the_third(given: dict[str, str | list[str]]) -> None:
-    found = queries.plan(queries.PlanQuery.read(typed(**given), TODAY))
+    found = queries.plan(queries.PlanQuery.parse(typed(**given)), TODAY)
 
     assert found.found not in given
     assert "guesses a yes/no right at most" in found.sentence

@@ -160,7 +160,7 @@ def test_without_pyarrow_it_says_what_is_missing(
 def test_an_alarm_sounds_only_when_the_whole_interval_is_beyond(
     stocked: World, name: str, written: str, *, sounds: bool
 ) -> None:
-    alarm = queries.Alert.read(written).look(estimate(stocked, name))
+    alarm = queries.Alert.parse(written).look(estimate(stocked, name))
 
     assert alarm.sounds is sounds
     assert alarm.sentence.startswith("ALARM" if sounds else "No alarm")
@@ -169,17 +169,17 @@ def test_an_alarm_sounds_only_when_the_whole_interval_is_beyond(
 
 def test_without_answers_no_alarm_sounds(stocked: World) -> None:
     empty = estimate(stocked, "plan", from_="2026-12-01")
-    alert = queries.Alert.read("gone > 0.1")
+    alert = queries.Alert.parse("gone > 0.1")
 
     with pytest.raises(QueryError, match="this is not shown"):
         alert.look(empty)
     answer = estimate(stocked, "opened", from_="2026-12-31")
-    assert not queries.Alert.read("true > 0.1").look(answer).sounds
+    assert not queries.Alert.parse("true > 0.1").look(answer).sounds
 
 
 @pytest.mark.parametrize("written", ["dark", "dark = 0.6", "> 0.6", "dark > much", ""])
 def test_an_alert_that_is_none_is_refused(written: str) -> None:
     with pytest.raises(QueryError) as refused:
-        queries.Alert.read(written)
+        queries.Alert.parse(written)
 
     assert refused.value.field == "alert"

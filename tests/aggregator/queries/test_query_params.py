@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from datetime import date
 from fractions import Fraction
+from importlib import import_module
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from tests.aggregator.api.deployment_fixtures import World
 from tests.aggregator.queries.simulated_reports import compare, estimate, question, typed
 from veilcount_aggregator import queries
-from veilcount_aggregator.api import param_docs as documented
+from veilcount_aggregator.cli.struct_options import struct_options
 from veilcount_aggregator.errors import QueryError
 from veilcount_aggregator.estimation import LookCount, View
-from veilcount_aggregator.queries import estimate_query as questions
-from veilcount_aggregator.queries.query_params import Parameters
+from veilcount_aggregator.queries.query_params import QueryParams, params
 
 TODAY = date(2026, 12, 5)
 Words = str | list[str]
@@ -149,7 +151,8 @@ def test_more_figures_than_an_answer_holds_are_refused(
     stocked: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before any of them is worked out."""
-    monkeypatch.setattr("veilcount_aggregator.queries.estimate.MOST_ROWS", 1399)
+    module = import_module("veilcount_aggregator.queries.estimate")  # its function has its name
+    monkeypatch.setattr(module, "MOST_ROWS", 1399)
     with pytest.raises(QueryError, match="1,400 figures, at most 1,399: ask for fewer values"):
         estimate(stocked, "word", size="700", by="month")
 
@@ -202,7 +205,7 @@ PLANNED: list[tuple[dict[str, Words], str, str]] = [
     ({"devices": "10", "epsilon": "1", "values": "3", "range": "0..1"}, "values", "either values"),
     ({"devices": "10", "epsilon": "1", "range": "5"}, "range", "such as 0..60"),
     ({"devices": "10", "epsilon": "1", "arms": "3"}, "arms", "give 1 or 2"),
-    ({"devices": "10", "epsilon": "1", "delta": "0"}, "delta", "between 0 and 1"),
+    ({"devices": "10", "epsilon": "1", "delta": "0"}, "delta", "at least 1e-30"),
     ({"devices": "10", "epsilon": "1", "delta": "1e-40"}, "delta", "at least 1e-30"),
     ({"devices": "10", "epsilon": "1", "periods": "0"}, "periods", "give 1 to"),
     ({"devices": "10", "epsilon": "1", "start": "now"}, "start", "such as 2026-12-01"),
@@ -212,14 +215,14 @@ PLANNED: list[tuple[dict[str, Words], str, str]] = [
 @pytest.mark.parametrize(("asked", "field", "fix"), PLANNED)
 def test_a_plan_that_cannot_be_is_refused(asked: dict[str, Words], field: str, fix: str) -> None:
     with pytest.raises(QueryError) as refused:
-        queries.plan(queries.PlanQuery.read(typed(**asked), TODAY))
+        queries.plan(queries.PlanQuery.parse(typed(**asked)), TODAY)
 
     assert refused.value.field == field
     assert fix in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    "read", [queries.BudgetQuery.read, queries.ContrastQuery.read], ids=["budget", "contrast"]
+    "read", [queries.BudgetQuery.parse, queries.ContrastQuery.parse], ids=["budget", "contrast"]
 )
 @pytest.mark.parametrize(
     ("asked", "field"),
@@ -242,9 +245,44 @@ def test_a_budget_and_a_contrast_take_their_own_parameters(
     assert refused.value.field == field
 
 
-def test_the_document_describes_every_parameter() -> None:
-    """And no other."""
-    for names in (documented.ESTIMATE, documented.COMPARE, documented.PLAN, documented.BUDGET):
-        assert [each["name"] for each in documented.described(names)] == list(names)
-    given: Parameters = {name: [] for name in questions.PARAMETERS}
-    assert queries.EstimateQuery.read(given) == queries.EstimateQuery()
+QUERIES = [
+    queries.EstimateQuery,
+    queries.CompareQuery,
+    queries.BudgetQuery,
+    queries.ContrastQuery,
+    queries.PlanQuery,
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_every_parameter_is_declared_once_with_type_and_description(
+    query: type[QueryParams],
+) -> None:
+    for param in params(query):
+        assert param.description.endswith((".", "%."))
+        assert param.schema["type"] in {"array", "boolean", "integer", "number", "string"}
+        if not param.required:
+            assert getattr(query.parse(_sides(query)), param.field) == param.default
+
+
+def _sides(query: type[QueryParams]) -> dict[str, list[str]]:
+    return {param.name: ["arm:A"] for param in params(query) if param.required}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_click_options_carry_every_parameter(query: type[QueryParams]) -> None:
+    """As they were typed; `parse` checks them in the words of the HTTP API."""
+    found: list[dict[str, list[str]]] = []
+
+    @click.command()
+    @struct_options(query)
+    def command(params: dict[str, list[str]]) -> None:
+        found.append(params)
+
+    line: list[str] = []
+    for param in params(query):
+        word = param.choices[-1] if param.choices else "1"
+        line += [f"--{param.name}", *([] if param.kind is bool else [word])]
+    CliRunner().invoke(command, line, catch_exceptions=False)
+
+    assert set(found[0]) == {param.name for param in params(query)}

@@ -44,7 +44,7 @@ def pages(frame: Frame) -> None:
         given = {entry: [word] for entry, word in typed.items()}
         given["series"] = [series.fingerprint]
         try:
-            asked = BudgetQuery.read(given)
+            asked = BudgetQuery.parse(given)
         except QueryError as error:
             return frame.told("budget.html", 400, **shown, wrong=error)
         found = queries.budget(snapshot, name, asked, bars=g.visit.role is Role.ADMIN)

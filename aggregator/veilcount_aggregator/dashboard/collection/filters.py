@@ -93,7 +93,7 @@ def _list(at: Address, size: int, asked: EstimateQuery) -> Ways:
 
 def _together(at: Address, size: int, asked: EstimateQuery) -> Ways:
     usual = size > AT_ONCE
-    on = asked.all_at_once
+    on = asked.is_simultaneous
     return Ways(
         "Intervals hold",
         (
@@ -211,7 +211,7 @@ def cuts(at: Address, newest: Collection, cut: GroupBy | None) -> Ways | None:
 
 def summary(newest: Collection, asked: EstimateQuery) -> str:
     """Return in a line how a collection is looked at."""
-    together = "all at once" if asked.all_at_once else "each alone"
+    together = "all at once" if asked.is_simultaneous else "each alone"
     number = isinstance(newest.domain, Number)
     words = [
         *([] if number else [f"{asked.view} view", f"intervals {together}"]),

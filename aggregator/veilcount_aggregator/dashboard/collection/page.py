@@ -53,7 +53,7 @@ def pages(frame: Frame) -> None:
         """The answer to one question, as a file."""
         if form not in FORMS:
             raise refusal("not-found", f"give one of {', '.join(FORMS)}", "form")
-        asked = EstimateQuery.read(dict(request.args.lists()))
+        asked = EstimateQuery.parse(dict(request.args.lists()))
         answer = queries.estimate(frame.aggregator.snapshot(), name, asked)
         json = form == "json"
         response = respond(

@@ -57,7 +57,7 @@ def _followed(series: Series, found: SeriesEstimate) -> list[str]:
 
 def over(snapshot: Snapshot, name: str, given: Asked, chart: str) -> Chart | None:
     """Return the chart of a question that is cut; None: there are too few stretches."""
-    answer = estimate(snapshot, name, EstimateQuery.read(given))
+    answer = estimate(snapshot, name, EstimateQuery.parse(given))
     series = answer.series[0]
     told = [each for each in series.time_ranges if each.n]
     most = max((each.n for each in told), default=0)

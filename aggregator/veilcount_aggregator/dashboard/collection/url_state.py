@@ -23,7 +23,7 @@ from ...errors import QueryError
 from ...queries import EstimateQuery, GroupBy, Snapshot
 from ...queries.domain_values import FEW, places_of, value_at
 from ...queries.estimate import periods_of
-from ...queries.query_params import word
+from ...queries.query_params import single
 from ...queries.time_ranges import WIDER, time_ranges
 from ...series.series import Series
 from ...text.result_columns import spelled
@@ -94,13 +94,13 @@ class Shown:
     def of(cls, collection: Collection, given: Given) -> Shown:
         """Read what is asked of a definition, and choose the rest; or refuse it."""
         asked = changed(given, by=None, find=None)
-        find = word(given, FIND)
+        find = single(given, FIND)
         if isinstance(collection.domain, Number):
             asked |= _of_number(collection, asked)
         else:
             asked |= {} if find is None else {"values": found(collection, find)}
             asked |= _of_values(collection, asked)
-        return cls(asked, EstimateQuery.read(asked))
+        return cls(asked, EstimateQuery.parse(asked))
 
 
 def _of_number(collection: Collection, asked: Asked) -> Asked:
@@ -162,7 +162,7 @@ def _labels(collection: Collection) -> list[tuple[str, str]]:
 
 def check_cut(collection: Collection, given: Given) -> None:
     """Refuse a way to cut a range that a collection's periods do not have."""
-    told, ways = word(given, "by"), WIDER[collection.unit][:-1]
+    told, ways = single(given, "by"), WIDER[collection.unit][:-1]
     if told is not None and told not in ways:
         known = " or ".join(ways) or "none: all of it is one period"
         raise QueryError("by", told, f"give {known}")
@@ -177,7 +177,7 @@ def over_time(
     with answers enough on average.
     """
     ways = WIDER[series.collection.unit][:-1]
-    told = word(given, "by")
+    told = single(given, "by")
     if told is not None:
         return GroupBy(told) if told in ways else None
     periods = periods_of(snapshot, series, shown.question)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from datetime import date
 from fractions import Fraction
 
 from ...errors import QueryError
 from ...queries import PlanQuery
 from ...queries.json_encoding import decimal
-from ...queries.query_params import Parameters, exact
+from ...queries.query_params import Parameters, parse_number
 
 POINTS = 100  # in a share of 1
 VALUES, NUMBER = "values", "number"
@@ -61,9 +60,9 @@ class Form:
         """Whether a number is asked for, and not one of some values."""
         return self.kind == NUMBER
 
-    def question(self, today: date) -> PlanQuery:
-        """Return what is asked, or refuse."""
-        return PlanQuery.read(self._parameters(), today)
+    def query(self) -> PlanQuery:
+        """Return the query, or refuse."""
+        return PlanQuery.parse(self._parameters())
 
     def _parameters(self) -> Parameters:
         words = {
@@ -83,10 +82,9 @@ class Form:
 
     def _error(self) -> str:
         """Return the margin as an error is told: of shares it is typed in points."""
-        margin = exact({"margin": [self.margin]}, "margin")
-        if margin is None or self.of_number:
+        if not self.margin or self.of_number:
             return self.margin
-        return decimal(Fraction(margin) / POINTS)
+        return decimal(Fraction(parse_number("margin", self.margin)) / POINTS)
 
 
 def wrong(error: QueryError) -> Wrong:

@@ -36,9 +36,9 @@ def pages(frame: Frame) -> None:
             "trusted": TRUSTED,
         }
         try:
-            asked = form.question(frame.aggregator.today())
-            planned = queries.plan(asked)
+            query, today = form.query(), frame.aggregator.today()
+            planned = queries.plan(query, today)
         except QueryError as error:
             return frame.told("planner.html", 400, **shown, wrong=wrong(error))
-        curve = falling(asked.planning, planned)
+        curve = falling(query.question(today), planned)
         return frame.told("planner.html", **shown, told=told(planned), falling=curve)

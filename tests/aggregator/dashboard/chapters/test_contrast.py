@@ -17,7 +17,7 @@ from veilcount_aggregator.auth.api_keys import Role
 
 def test_four_rows_stand_with_their_errors_and_guarantees(asked: World, analyst: Visitor) -> None:
     page = analyst.get("/collections/theme/contrast")
-    question = queries.ContrastQuery.read({})
+    question = queries.ContrastQuery.parse({})
     (series,) = queries.contrast(snapshot(asked), "theme", question).series
 
     for line in series.contrast.lines:
@@ -96,7 +96,7 @@ def test_with_n_it_is_predicted_and_of_a_number_in_its_own_units(analyst: Visito
     assert "points" not in page.text
 
 
-@pytest.mark.parametrize(("n", "fix"), [("0", "give at least one answer"), ("x", "a whole number")])
+@pytest.mark.parametrize(("n", "fix"), [("0", "give at least one person"), ("x", "a whole number")])
 def test_a_mistake_names_the_field_and_the_fix(analyst: Visitor, n: str, fix: str) -> None:
     page = analyst.get(f"/collections/theme/contrast?n={n}")
 
