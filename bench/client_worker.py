@@ -77,8 +77,8 @@ def _consent_all(client: Client, asked: Collection, persons: int) -> None:
 
 def worker_of(client: Client) -> Worker:
     """Return the inside of a client."""
-    assert client._worker is not None
-    return client._worker
+    assert client._session.worker is not None
+    return client._session.worker
 
 
 # -- what is measured ------------------------------------------------------------------------------

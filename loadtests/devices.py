@@ -173,7 +173,7 @@ class Device:
 
     def has_left(self) -> bool:
         """Whether nothing waits any more."""
-        worker = self._client._worker
+        worker = self._client._session.worker
         return worker is not None and not worker._queue and worker.state.next_due() is None
 
     def hurry(self) -> None:

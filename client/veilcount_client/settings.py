@@ -33,9 +33,10 @@ class Settings:
 
 
 def read_settings(
-    environment: Mapping[str, str] = os.environ, **given: str | Fraction | float | None
+    environment: Mapping[str, str] | None = None, /, **given: str | Fraction | float | None
 ) -> Settings:
     """Return the settings: an argument that is not None wins over its VEILCOUNT_ variable."""
+    environment = os.environ if environment is None else environment
 
     def text(name: str) -> str | None:
         found = given.get(name)

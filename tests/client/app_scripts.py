@@ -1,4 +1,4 @@
-"""Apps that count, to be run, forked and killed: `python -m tests.client.apps NAME URL FOLDER ...`.
+"""Apps that count, run, forked and killed: `python -m tests.client.app_scripts NAME URL FOLDER`.
 
 Each says on its standard output what a test needs to know, and logs everything to standard error.
 """
@@ -100,8 +100,8 @@ PERSONS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine
 
 def worker_of(client: Client) -> Worker:
     """Return the inside of a client."""
-    assert client._worker is not None
-    return client._worker
+    assert client._session.worker is not None
+    return client._session.worker
 
 
 def short_leases() -> None:
@@ -257,7 +257,7 @@ def reap(children: list[int], seconds: float = 20.0) -> None:
 def every_lock_held(client: Client) -> Iterator[threading.Event]:
     """Hold, in a thread of its own, whatever in the client can be held."""
     worker = worker_of(client)
-    places = (worker, worker._here, worker.state, worker.uploader, worker.answers)
+    places = (worker, worker._here, worker.state, worker.uploader, worker.recorder)
     locks = [each for place in places for each in _inside(place) if hasattr(each, "acquire")]
     assert len(locks) >= 3
     held, let_go = threading.Event(), threading.Event()

@@ -194,8 +194,8 @@ class Device:
                 **self.options,
             )
         self.runs, self.awake = True, False
-        if self.client._worker is not None:
-            setattr(self.client._worker, "wake", self._wake)  # noqa: B010 - a method, for once
+        if self.client._session.worker is not None:
+            setattr(self.client._session.worker, "wake", self._wake)  # noqa: B010 - a method, for once
         if woken or not self.lazy:
             self._wake()
 
@@ -214,7 +214,7 @@ class Device:
         worker = self.worker
         worker.state.after_fork()  # lets go of the file without a word to it
         worker._queue.clear()
-        worker.answers.discard()
+        worker.recorder.discard()
         working._live.discard(worker)  # it will see no exit
         self.runs = False
 
@@ -227,13 +227,13 @@ class Device:
     @property
     def worker(self) -> Worker:
         """The worker of the process."""
-        assert self.client._worker is not None
-        return self.client._worker
+        assert self.client._session.worker is not None
+        return self.client._session.worker
 
     # -- the thread ----------------------------------------------------------------------------
 
     def _wake(self) -> None:
-        if self.runs and not self.awake and self.client._worker is not None:
+        if self.runs and not self.awake and self.client._session.worker is not None:
             self.awake = self.woken = True
 
     def work(self) -> None:
@@ -244,7 +244,7 @@ class Device:
 
     def due(self) -> float | None:
         """Return when the thread has something to do."""
-        if not (self.runs and self.awake and self.client._worker is not None):
+        if not (self.runs and self.awake and self.client._session.worker is not None):
             return None
         dues = [self.clock.now() + GATHER] if self.worker._queue or self.woken else []
         due = self.worker.uploader.next_due()

@@ -259,7 +259,7 @@ def test_a_redefinition_spends_only_what_is_left(tmp_path: Path, name: str) -> N
     device.start(file(**{name: {**TWICE, **renamed, "until": "2026-12-31", "answers": 10}}))
     device.client.consent(True)
     after = spend(device, name, range(7, 30))
-    account = device.worker.state.spent(device.client._key(""))
+    account = device.worker.state.spent(device.client._session.key(""))
 
     assert before == 14
     assert after <= 6
@@ -291,7 +291,7 @@ def test_no_refusal_depends_on_what_was_recorded(tmp_path: Path) -> None:
             spend(device, name, days)
         device.stop()
         device.start(later)
-        told.append((device.client.reservation, sorted(device.client._accepted)))
+        told.append((device.client.reservation, sorted(device.client.reservation.claims)))
 
     assert told[0] == told[1]
     assert told[0][0].refused

@@ -72,7 +72,7 @@ class House:
 
     def spent(self, name: str) -> int:
         """Return what a collection has cost the person."""
-        spent = self.device.worker.state.spent(self.device.client._key(""))
+        spent = self.device.worker.state.spent(self.device.client._session.key(""))
         return spent[name].life if name in spent else 0
 
     def lost(self, name: str) -> dict[str, int]:
@@ -81,7 +81,7 @@ class House:
 
     def stored(self) -> list[SentReport]:
         """Return the person's reports."""
-        return self.device.worker.state.sent(self.device.client._key(""))
+        return self.device.worker.state.sent(self.device.client._session.key(""))
 
 
 # -- what is no longer done ------------------------------------------------------------------------
@@ -128,11 +128,11 @@ def test_what_is_held_is_dropped_and_not_drawn(tmp_path: Path) -> None:
     house.device.restart()  # the end of a process draws what it holds
     set_clock(house.clock, at(2, 0.1))
     house.record("it")
-    held = len(house.device.worker.answers._held)
+    held = len(house.device.worker.recorder._held)
     house.until(4)
 
     assert (house.sent("it"), house.spent("it")) == (1, 10**6)
-    assert (held, len(house.device.worker.answers._held)) == (1, 0)
+    assert (held, len(house.device.worker.recorder._held)) == (1, 0)
     assert house.lost("it") == {"closed": 2}
 
 
@@ -184,7 +184,7 @@ def test_true_values_that_wait_are_dropped(tmp_path: Path) -> None:
     house.record("it")
 
     assert house.sent("it") == 1
-    assert house.device.worker.answers.outbox.next_due() is None
+    assert house.device.worker.recorder.outbox.next_due() is None
     assert house.lost("it") == {"closed": 5}
     assert not house.device.worker.state.losses().get((Loss.CRASHED, "it"))
 

@@ -303,7 +303,7 @@ def test_the_first_address_that_answers_is_taken(monkeypatch: pytest.MonkeyPatch
     """As without a deadline."""
     monkeypatch.setattr(deadline, "_addresses", lambda *_: ["127.0.0.2", HOST])
     with listening(dripping(OK + b"Content-Length: 0\r\n\r\n", b"")) as place:
-        reply = HttpTransport(f"http://{place}", None, time.time)._request("GET", "/", b"")
+        reply = HttpTransport(f"http://{place}", None, time.time).request("GET", "/", b"")
 
     assert reply.status == 200
 

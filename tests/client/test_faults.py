@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 from veilcount_client import Client
-from veilcount_client import client as client_module
+from veilcount_client import session as session_module
 from veilcount_client.delivery.worker import MOST_QUEUED
 from veilcount_client.state import StateError
 from veilcount_client.state.losses import Loss
@@ -85,7 +85,7 @@ class Apps:
 
     def start(self, name: str, url: str, *given: object) -> subprocess.Popen[str]:
         """Start an app."""
-        order = [sys.executable, "-m", "tests.client.apps", name, url, str(self.folder)]
+        order = [sys.executable, "-m", "tests.client.app_scripts", name, url, str(self.folder)]
         app = subprocess.Popen(
             [*order, *map(str, given)],
             stdout=subprocess.PIPE,
@@ -390,7 +390,7 @@ def test_held_values_outlive_a_full_disk(tmp_path: Path, monkeypatch: pytest.Mon
         client = consenting(server.url, tmp_path, threaded=False)
         client.record("minutes", 5)
         assert client.flush(until="stored")
-        answers = worker_of(client).answers
+        answers = worker_of(client).recorder
         [held] = answers._held.values()
         due = answers._instants(held)[0]
 
@@ -412,7 +412,7 @@ def test_losses_outlive_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """What could not be counted now is counted later."""
     client = client_of("http://127.0.0.1:9", tmp_path, threaded=False)
     client.record("event", True)
-    answers = worker_of(client).answers
+    answers = worker_of(client).recorder
 
     def full(*given: object) -> None:
         raise StateError("full")
@@ -476,7 +476,7 @@ def test_whatever_opening_raises_stays_out_of_the_app(
     def fail(*given: object) -> None:
         raise error
 
-    monkeypatch.setattr(client_module, "open_state", fail)
+    monkeypatch.setattr(session_module, "open_state", fail)
     client = client_of("http://127.0.0.1:9", tmp_path)
     client.record("event", True)
 

@@ -179,7 +179,7 @@ def test_only_rows_that_were_sent_are_asked_for(tmp_path: Path) -> None:
     for name in NAMES[2:]:
         home.device.client.record(name, True)
     home.device.work()
-    stored = len(home.device.worker.state.sent(home.device.client._key("")))
+    stored = len(home.device.worker.state.sent(home.device.client._session.key("")))
     home.forget()
     home.until(2 * DAY)
 
@@ -317,7 +317,7 @@ PAIRED: dict[str, dict[str, object]] = {
 
 def asked(home: Home) -> dict[str, list[int]]:
     """Return in which periods of which collections the person answers."""
-    person = home.device.worker.state.person(home.device.client._key(""))
+    person = home.device.worker.state.person(home.device.client._session.key(""))
     return {
         name: [period for period in range(each.periods) if _answers(person.root, each, period)]
         for name, each in home.collections.items()
@@ -385,7 +385,7 @@ def test_nothing_that_leaves_hangs_on_the_root(tmp_path: Path) -> None:
     home = Home(
         tmp_path, collections=file(one={"linkage": "collection"}, two={"linkage": "period"})
     )
-    root = home.device.worker.state.person(home.device.client._key("")).root
+    root = home.device.worker.state.person(home.device.client._session.key("")).root
     lives = []
     for _ in range(2):
         home.send()
@@ -413,7 +413,7 @@ def _spell(*fields: object) -> bytes:
 def test_the_derivation_that_is_searched_for_is_the_real_one(tmp_path: Path) -> None:
     """The planted variant: of the secret, the same derivation does give the pseudonym."""
     home = Home(tmp_path, collections=asking("it", linkage="collection"))
-    secret = home.device.worker.state.person(home.device.client._key("")).secret
+    secret = home.device.worker.state.person(home.device.client._session.key("")).secret
     home.send()
     ((series, pseudonym),) = home.rows
 

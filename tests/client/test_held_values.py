@@ -87,7 +87,7 @@ class Home:
     def instant(self) -> float:
         """Return when the person's value of the month is frozen."""
         state, collection = self.device.worker.state, self.device.collections["it"]
-        secret = state.person(self.device.client._key("")).secret
+        secret = state.person(self.device.client._session.key("")).secret
         return math.ceil(schedule.instant(secret, collection, 0).timestamp() / 60) * 60.0
 
     def session(self, value: object, *, crashes: bool = False) -> None:
@@ -121,7 +121,7 @@ class Home:
     def held(self) -> HeldValue | None:
         """Return what the device holds."""
         series = self.device.collections["it"].fingerprint
-        return self.device.worker.state.held(self.device.client._key(""), series)
+        return self.device.worker.state.held(self.device.client._session.key(""), series)
 
 
 # -- many processes --------------------------------------------------------------------------------
@@ -499,7 +499,7 @@ def test_a_definition_that_is_gone_takes_its_value_along(
     for name in both:
         home.device.client.record(name, True)
     home.device.work()
-    key = home.device.client._key("")
+    key = home.device.client._session.key("")
     home.device.stop()
     home.device.start({"other": both["other"]})
     home.device.work()

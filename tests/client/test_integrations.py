@@ -29,7 +29,7 @@ from veilcount_client.integrations import flask as integration
 from veilcount_client.integrations.app_client import made, one_for
 from veilcount_client.state import SentReport
 from veilcount_client.state.key_derivation import key_of
-from veilcount_client.testing import Kit
+from veilcount_client.testing import ClientHarness
 from veilcount_shared import parse_collections
 
 TODAY = datetime.now(UTC).date() - timedelta(days=1)
@@ -125,8 +125,8 @@ def stored(folder: Path, persons: Iterable[object] = range(PERSONS)) -> Counter[
 
 def sent_of(client: Client, person: str) -> list[SentReport]:
     """Return a person's stored reports."""
-    assert client._worker is not None
-    state = client._worker.state
+    assert client._session.worker is not None
+    state = client._session.worker.state
     return state.sent(key_of(state.root, person))
 
 
@@ -278,7 +278,7 @@ def create_app(extension: integration.Veilcount, **configuration: object) -> Fla
     return app
 
 
-def test_a_flask_app_records(veilcount: Kit, folder: Path) -> None:
+def test_a_flask_app_records(veilcount: ClientHarness, folder: Path) -> None:
     """Requests to a Flask app record by one client, made at the first of them."""
     app = create_app(integration.Veilcount(), VEILCOUNT_COLLECTIONS=folder / "collections.toml")
     for name in ("dark", "light"):
@@ -288,7 +288,7 @@ def test_a_flask_app_records(veilcount: Kit, folder: Path) -> None:
     assert len(made) == 1
 
 
-def test_each_flask_app_has_its_own_client(veilcount: Kit) -> None:
+def test_each_flask_app_has_its_own_client(veilcount: ClientHarness) -> None:
     """The configuration of the app wins over the extension's options, which all apps share."""
     extension = integration.Veilcount(collections=COLLECTIONS, url=NOBODY)
     one, other = create_app(extension), create_app(extension, VEILCOUNT_URL="http://127.0.0.1:8")
@@ -301,7 +301,7 @@ def test_each_flask_app_has_its_own_client(veilcount: Kit) -> None:
     assert veilcount.recorded == []
 
 
-def test_the_extension_takes_an_app_at_once(veilcount: Kit) -> None:
+def test_the_extension_takes_an_app_at_once(veilcount: ClientHarness) -> None:
     """Small apps have no factory."""
     app = Flask(__name__)
     extension = integration.Veilcount(app, collections=COLLECTIONS)
@@ -311,7 +311,7 @@ def test_the_extension_takes_an_app_at_once(veilcount: Kit) -> None:
     assert veilcount.recorded == [("theme", "dark")]
 
 
-def test_of_two_clients_made_at_once_one_stays(veilcount: Kit) -> None:
+def test_of_two_clients_made_at_once_one_stays(veilcount: ClientHarness) -> None:
     """Two threads at the first use: both get the same client, the other is closed."""
     app = Flask(__name__)
     clients = []
@@ -391,7 +391,7 @@ def browser(site: ModuleType) -> Any:
     return browser
 
 
-def test_a_django_site_records_who_is_logged_in(veilcount: Kit, browser: Any) -> None:
+def test_a_django_site_records_who_is_logged_in(veilcount: ClientHarness, browser: Any) -> None:
     """A view records for the person of the request, once they have consented."""
     veilcount.consent = None
     browser.get("/theme/light")
@@ -402,7 +402,9 @@ def test_a_django_site_records_who_is_logged_in(veilcount: Kit, browser: Any) ->
     assert veilcount.recorded == [("theme", "dark")]
 
 
-def test_two_persons_of_a_site_are_two(veilcount: Kit, site: ModuleType, browser: Any) -> None:
+def test_two_persons_of_a_site_are_two(
+    veilcount: ClientHarness, site: ModuleType, browser: Any
+) -> None:
     """Each has a pseudonym and a ledger of their own; the site has one client."""
     from django.contrib.auth.models import User
 
@@ -415,7 +417,7 @@ def test_two_persons_of_a_site_are_two(veilcount: Kit, site: ModuleType, browser
     assert site.client() is site.client()
 
 
-def test_a_visitor_records_nothing(veilcount: Kit, site: ModuleType) -> None:
+def test_a_visitor_records_nothing(veilcount: ClientHarness, site: ModuleType) -> None:
     """Who is not logged in would be a new person at every visit."""
     from django.test import Client as Browser
 
@@ -426,7 +428,7 @@ def test_a_visitor_records_nothing(veilcount: Kit, site: ModuleType) -> None:
     assert veilcount.recorded == []
 
 
-def test_consent_is_an_answer_and_a_post(veilcount: Kit, browser: Any) -> None:
+def test_consent_is_an_answer_and_a_post(veilcount: ClientHarness, browser: Any) -> None:
     """A link cannot consent for a person, nor can a form that says nothing."""
     veilcount.consent = None
     browser.get("/consent", {"consent": "yes"})
@@ -437,7 +439,7 @@ def test_consent_is_an_answer_and_a_post(veilcount: Kit, browser: Any) -> None:
     assert veilcount.recorded == []
 
 
-def test_consent_is_withdrawn_likewise(veilcount: Kit, browser: Any) -> None:
+def test_consent_is_withdrawn_likewise(veilcount: ClientHarness, browser: Any) -> None:
     """No is kept too."""
     browser.get("/theme/light")
     browser.post("/consent", {"consent": "no"})

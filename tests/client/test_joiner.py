@@ -283,7 +283,7 @@ def bodies_of_persons(place: Path, **options: Any) -> list[list[int]]:
         for name in COLLECTIONS:
             here.record(name, True)
         device.worker.store()
-        rows = device.worker.state.sent(device.client._key(here._id))
+        rows = device.worker.state.sent(device.client._session.key(here._person))
         owners |= {(each.report.fingerprint, each.report.pseudonym): person for each in rows}
     device.client.flush()
     return [

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from veilcount_client.testing import Kit
+from veilcount_client.testing import ClientHarness
 from veilcount_shared.mechanisms import RangeTree
 
 from .device_fixtures import asking
@@ -15,13 +15,13 @@ MINUTES = {"range": [0, 240], "measure": "ranges", "epsilon": 2}
 
 
 @pytest.fixture
-def veilcount() -> Iterator[Kit]:
+def veilcount() -> Iterator[ClientHarness]:
     """An open kit."""
-    with Kit() as kit:
+    with ClientHarness() as kit:
         yield kit
 
 
-def test_a_number_leaves_as_a_message_of_the_hierarchy(veilcount: Kit) -> None:
+def test_a_number_leaves_as_a_message_of_the_hierarchy(veilcount: ClientHarness) -> None:
     """One report a day, at its fixed width, that the definition accepts."""
     asked = asking("minutes", **MINUTES)
     minutes = asked["minutes"]
@@ -38,7 +38,7 @@ def test_a_number_leaves_as_a_message_of_the_hierarchy(veilcount: Kit) -> None:
     assert all(minutes.mechanism.valid(minutes.unpack(report.message)) for report in veilcount.sent)
 
 
-def test_the_receipt_shows_what_left_and_its_cost(veilcount: Kit) -> None:
+def test_the_receipt_shows_what_left_and_its_cost(veilcount: ClientHarness) -> None:
     """A number and of how many; the figures are those of any collection with this epsilon."""
     client = veilcount.client(asking("minutes", **MINUTES))
     client.record("minutes", 20)
@@ -54,7 +54,7 @@ def test_the_same_coins_send_the_same_message_for_numbers_of_one_bucket() -> Non
     """Nothing finer than a 256th of the range reaches the coins."""
 
     def sent(value: float) -> list[bytes]:
-        with Kit(seed=7) as kit:
+        with ClientHarness(seed=7) as kit:
             kit.client(asking("minutes", **MINUTES)).record("minutes", value)
             kit.advance(days=2)
             return [report.message for report in kit.sent]
@@ -63,7 +63,7 @@ def test_the_same_coins_send_the_same_message_for_numbers_of_one_bucket() -> Non
     assert sent(100) == sent(100.3)
 
 
-def test_an_example_says_what_a_message_would_be(veilcount: Kit) -> None:
+def test_an_example_says_what_a_message_would_be(veilcount: ClientHarness) -> None:
     """Before anything is recorded: the level is drawn beforehand, the node is randomized."""
     told = str(veilcount.client(asking("minutes", **MINUTES)).example("minutes"))
 

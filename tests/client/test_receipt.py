@@ -6,7 +6,7 @@ import pytest
 
 from tests.client.device_fixtures import file
 from veilcount_client.recording.receipt import Receipt
-from veilcount_client.testing import Kit
+from veilcount_client.testing import ClientHarness
 
 YES = True
 BUDGET = {"model": "central", "unit": "month"}
@@ -18,7 +18,7 @@ FAMILY = file(
 
 
 @pytest.fixture
-def answered(veilcount: Kit) -> Receipt:
+def answered(veilcount: ClientHarness) -> Receipt:
     """A person who answered one local collection, and one of a curator's of each adjacency."""
     client = veilcount.client(FAMILY, trust_curator=True)
     for name in FAMILY:
@@ -65,7 +65,7 @@ def test_the_json_states_the_adjacency_of_each_figure(answered: Receipt) -> None
     assert (document["charged"], document["ceiling"]) == (7, 7)
 
 
-def test_what_belongs_to_no_loaded_definition_has_no_adjacency(veilcount: Kit) -> None:
+def test_what_belongs_to_no_loaded_definition_has_no_adjacency(veilcount: ClientHarness) -> None:
     """After forget() the ledger holds a sum; under which definition is not kept."""
     client = veilcount.client(FAMILY, trust_curator=True)
     client.record("removable", YES)
@@ -77,7 +77,7 @@ def test_what_belongs_to_no_loaded_definition_has_no_adjacency(veilcount: Kit) -
     assert "adjacency not recorded: epsilon 2" in client.receipt().text()
 
 
-def test_nothing_recorded_is_nothing_spent(veilcount: Kit) -> None:
+def test_nothing_recorded_is_nothing_spent(veilcount: ClientHarness) -> None:
     receipt = veilcount.client(FAMILY, trust_curator=True).receipt()
 
     assert (receipt.spent, receipt.charged) == ((), 0)

@@ -78,12 +78,12 @@ class Home:
     @property
     def secret(self) -> bytes:
         """Return the person's secret."""
-        return self.device.worker.state.person(self.device.client._key("")).secret
+        return self.device.worker.state.person(self.device.client._session.key("")).secret
 
     @property
     def root(self) -> bytes:
         """Return what the person's cohorts and answering periods hang on."""
-        return self.device.worker.state.person(self.device.client._key("")).root
+        return self.device.worker.state.person(self.device.client._session.key("")).root
 
 
 def true_value(**keys: object) -> dict[str, Collection]:
@@ -221,9 +221,9 @@ def test_what_is_held_is_drawn_at_its_instant_and_then_frozen(tmp_path: Path) ->
     instant = math.ceil(drawn.timestamp() / 60) * 60.0
     home.device.client.record("it", True)
     pass_time(home.clock, instant - 1, home.device)
-    held = home.device.worker.state.sent(home.device.client._key(""))
+    held = home.device.worker.state.sent(home.device.client._session.key(""))
     pass_time(home.clock, instant, home.device)
-    stored = home.device.worker.state.sent(home.device.client._key(""))
+    stored = home.device.worker.state.sent(home.device.client._session.key(""))
     home.device.client.record("it", False)
     home.until(2)
 
@@ -352,8 +352,8 @@ def test_no_jump_of_the_clock_gains_a_slot(jumps: list[tuple[float, str]]) -> No
                 home.device.client.record(what, True)
                 home.device.work()
         home.device.client.flush()
-        spent = home.device.worker.state.spent(home.device.client._key(""))
-        stored = home.device.worker.state.sent(home.device.client._key(""))
+        spent = home.device.worker.state.spent(home.device.client._session.key(""))
+        stored = home.device.worker.state.sent(home.device.client._session.key(""))
         home.device.stop()
     reports = [each.report for each in stored]
     slots = Counter((each.fingerprint, each.period, each.slot) for each in reports)
@@ -414,8 +414,8 @@ def test_a_true_value_stays_in_memory_and_its_slot_is_charged(tmp_path: Path) ->
     home.device.work()
     state = home.device.worker.state
 
-    assert state.sent(home.device.client._key("")) == []
-    assert state.spent(home.device.client._key(""))["it"].life == 10**6
+    assert state.sent(home.device.client._session.key("")) == []
+    assert state.spent(home.device.client._session.key(""))["it"].life == 10**6
     assert state.losses()[Loss.CRASHED, "it"] == 1
     assert not any(b"marked" in each.read_bytes() for each in tmp_path.iterdir())
     home.until(1)
@@ -484,7 +484,7 @@ def test_a_withdrawal_wipes_at_once_and_for_good(tmp_path: Path) -> None:
         home.device.client.record(name, True)
     home.device.work()
     home.device.client.consent(False)
-    wiped = home.device.worker.state.sent(home.device.client._key(""))
+    wiped = home.device.worker.state.sent(home.device.client._session.key(""))
     home.record("first", True, 0, 3)
     home.device.client.consent(True)
     for name in ("first", "true"):
@@ -493,7 +493,9 @@ def test_a_withdrawal_wipes_at_once_and_for_good(tmp_path: Path) -> None:
 
     assert wiped == []
     assert home.wire.attempts == []
-    assert home.device.worker.state.spent(home.device.client._key(""))["first"].life == 10**6
+    assert (
+        home.device.worker.state.spent(home.device.client._session.key(""))["first"].life == 10**6
+    )
 
 
 @pytest.mark.parametrize("trust_curator", [False, True], ids=["reports", "true values"])

@@ -12,9 +12,10 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import world
 from veilcount_client import Client, NotUsable, UnknownCollection
+from veilcount_client import client as client_module
 from veilcount_client.delivery.transport import Delivered, Later
 from veilcount_client.testing import (
-    Kit,
+    ClientHarness,
     RecordingTransport,
     SeededRandomSource,
     SettableClock,
@@ -105,7 +106,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- what a test sees ------------------------------------------------------------------------------
 
 
-def test_what_was_recorded_is_listed_in_order(veilcount: Kit) -> None:
+def test_what_was_recorded_is_listed_in_order(veilcount: ClientHarness) -> None:
     """The list has names and values as the app gave them, repeated ones too."""
     client = veilcount.client(COLLECTIONS)
     client.record("theme", "dark")
@@ -115,7 +116,7 @@ def test_what_was_recorded_is_listed_in_order(veilcount: Kit) -> None:
     assert veilcount.recorded == [("theme", "dark"), ("saved", True), ("theme", "dark")]
 
 
-def test_a_recorded_value_knows_its_segments(veilcount: Kit) -> None:
+def test_a_recorded_value_knows_its_segments(veilcount: ClientHarness) -> None:
     """The public segments come along, by name."""
     client = veilcount.client(COLLECTIONS)
     client.record("saved", True, size=2, arm="B")
@@ -125,7 +126,7 @@ def test_a_recorded_value_knows_its_segments(veilcount: Kit) -> None:
     assert seen.segments == {"arm": "B", "size": 2}
 
 
-def test_what_was_sent_are_the_reports(veilcount: Kit) -> None:
+def test_what_was_sent_are_the_reports(veilcount: ClientHarness) -> None:
     """A flush takes the randomized answers to the list, marked as test ones."""
     client = veilcount.client(THEME)
     client.record("theme", "dark")
@@ -141,7 +142,7 @@ def test_the_same_seed_sends_the_same_bytes() -> None:
     """Secrets, schedule and noise are seeded: a test that passes once passes again."""
 
     def run(seed: int) -> list[object]:
-        with Kit(seed=seed) as veilcount:
+        with ClientHarness(seed=seed) as veilcount:
             client = veilcount.client(COLLECTIONS)
             for day in range(20):
                 client.record("minutes", day)
@@ -152,7 +153,7 @@ def test_the_same_seed_sends_the_same_bytes() -> None:
     assert run(1) != run(2)
 
 
-def test_time_passes_only_when_told(veilcount: Kit) -> None:
+def test_time_passes_only_when_told(veilcount: ClientHarness) -> None:
     """After a week the next answer may be given; what was due on the way has left."""
     client = veilcount.client(THEME)
     client.record("theme", "dark")
@@ -163,7 +164,7 @@ def test_time_passes_only_when_told(veilcount: Kit) -> None:
     assert [report.period for report in veilcount.sent] == [0, 1]
 
 
-def test_what_is_due_on_the_way_leaves_in_its_period(veilcount: Kit) -> None:
+def test_what_is_due_on_the_way_leaves_in_its_period(veilcount: ClientHarness) -> None:
     """Hidden presence sends one report a week, recorded or not, however far time is moved."""
     client = veilcount.client({"crashed": COLLECTIONS["crashed"]})
     veilcount.advance(days=28)
@@ -172,7 +173,7 @@ def test_what_is_due_on_the_way_leaves_in_its_period(veilcount: Kit) -> None:
     assert [report.period for report in veilcount.sent] == [0, 1, 2, 3]
 
 
-def test_the_clock_starts_inside_the_campaign(veilcount: Kit) -> None:
+def test_the_clock_starts_inside_the_campaign(veilcount: ClientHarness) -> None:
     """A test does not depend on the day on which it runs."""
     veilcount.client(COLLECTIONS)
 
@@ -181,7 +182,7 @@ def test_the_clock_starts_inside_the_campaign(veilcount: Kit) -> None:
     )
 
 
-def test_a_clock_that_was_set_is_left_alone(veilcount: Kit) -> None:
+def test_a_clock_that_was_set_is_left_alone(veilcount: ClientHarness) -> None:
     """A test that is about a date sets it first."""
     chosen = datetime(2027, 11, 30, tzinfo=UTC)
     veilcount.clock.set(chosen)
@@ -208,7 +209,7 @@ def test_an_instant_needs_a_time_zone() -> None:
 # -- strict ----------------------------------------------------------------------------------------
 
 
-def test_an_unknown_collection_fails_the_test(veilcount: Kit) -> None:
+def test_an_unknown_collection_fails_the_test(veilcount: ClientHarness) -> None:
     """What is only logged in production is an error here."""
     client = veilcount.client(THEME)
 
@@ -216,7 +217,7 @@ def test_an_unknown_collection_fails_the_test(veilcount: Kit) -> None:
         client.record("colour", "red")
 
 
-def test_an_undeclared_segment_fails_the_test(veilcount: Kit) -> None:
+def test_an_undeclared_segment_fails_the_test(veilcount: ClientHarness) -> None:
     """Segments are a closed list."""
     client = veilcount.client(COLLECTIONS)
 
@@ -225,7 +226,7 @@ def test_an_undeclared_segment_fails_the_test(veilcount: Kit) -> None:
     assert veilcount.recorded == []
 
 
-def test_options_reach_the_client(veilcount: Kit) -> None:
+def test_options_reach_the_client(veilcount: ClientHarness) -> None:
     """An option of Client given to the kit is the client's."""
     client = veilcount.client(THEME, strict=False, persons=True)
     client.record("colour", "red")
@@ -235,14 +236,14 @@ def test_options_reach_the_client(veilcount: Kit) -> None:
 
 def test_a_kit_that_is_not_open_makes_no_client() -> None:
     """Outside of it, a client would be a real one."""
-    with pytest.raises(RuntimeError, match="open the kit"):
-        Kit().client(THEME)
+    with pytest.raises(RuntimeError, match="open the harness"):
+        ClientHarness().client(THEME)
 
 
 # -- consent ---------------------------------------------------------------------------------------
 
 
-def test_consent_is_given_unless_told_otherwise(veilcount: Kit) -> None:
+def test_consent_is_given_unless_told_otherwise(veilcount: ClientHarness) -> None:
     """Most tests are not about consent; those that are leave the person unasked."""
     consented = veilcount.client(THEME).consented
     veilcount.consent = None
@@ -251,7 +252,7 @@ def test_consent_is_given_unless_told_otherwise(veilcount: Kit) -> None:
     assert veilcount.client(THEME).consented is None
 
 
-def test_nothing_is_recorded_without_consent(veilcount: Kit) -> None:
+def test_nothing_is_recorded_without_consent(veilcount: ClientHarness) -> None:
     """An app that asks too late sees an empty list."""
     veilcount.consent = None
     client = veilcount.client(THEME)
@@ -262,7 +263,7 @@ def test_nothing_is_recorded_without_consent(veilcount: Kit) -> None:
     assert veilcount.sent == []
 
 
-def test_persons_consent_likewise(veilcount: Kit) -> None:
+def test_persons_consent_likewise(veilcount: ClientHarness) -> None:
     """Each of many persons has answered yes; one who says no records nothing."""
     client = veilcount.client(THEME, persons=True)
     client.person(1).record("theme", "dark")
@@ -279,7 +280,7 @@ def test_persons_consent_likewise(veilcount: Kit) -> None:
 
 @pytest.mark.usefixtures("no_network")
 def test_a_client_of_the_app_is_rerouted(
-    veilcount: Kit, file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    veilcount: ClientHarness, file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The app's own Client(...) has no thread, no network and no state outside of the kit."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
@@ -295,7 +296,7 @@ def test_a_client_of_the_app_is_rerouted(
     assert not (tmp_path / "home").exists()
 
 
-def test_an_app_that_starts_again_finds_its_state(veilcount: Kit, file: Path) -> None:
+def test_an_app_that_starts_again_finds_its_state(veilcount: ClientHarness, file: Path) -> None:
     """Two clients of the app at the same place share what is frozen there."""
     first = App(file)
     first.choose("dark")
@@ -308,7 +309,7 @@ def test_an_app_that_starts_again_finds_its_state(veilcount: Kit, file: Path) ->
     assert second.client.explain("theme").losses == {"frozen": 1}
 
 
-def test_two_clients_of_a_test_are_two_devices(veilcount: Kit) -> None:
+def test_two_clients_of_a_test_are_two_devices(veilcount: ClientHarness) -> None:
     """Each client that the kit makes has a state, hence a person, of its own."""
     for _ in range(2):
         veilcount.client(THEME).record("theme", "dark")
@@ -323,7 +324,7 @@ def test_kill_switches_of_the_machine_do_not_matter(
 ) -> None:
     """A build machine with DO_NOT_TRACK set runs the same test; afterwards it is set again."""
     monkeypatch.setenv("DO_NOT_TRACK", "1")
-    with Kit() as veilcount:
+    with ClientHarness() as veilcount:
         App(file).choose("dark")
 
         assert veilcount.recorded == [("theme", "dark")]
@@ -331,7 +332,7 @@ def test_kill_switches_of_the_machine_do_not_matter(
 
 
 def test_a_kill_switch_of_the_test_works(
-    veilcount: Kit, file: Path, monkeypatch: pytest.MonkeyPatch
+    veilcount: ClientHarness, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A test may turn one on, to see that the app goes on without."""
     monkeypatch.setenv("VEILCOUNT_DISABLED", "1")
@@ -343,19 +344,19 @@ def test_a_kill_switch_of_the_test_works(
 
 def test_afterwards_everything_is_as_before(tmp_path: Path) -> None:
     """A closed kit leaves no trace in the client's classes."""
-    before = (Client.__init__, Client.person)
-    with Kit() as veilcount:
+    before = (vars(client_module)["Session"], Client.person)
+    with ClientHarness() as veilcount:
         veilcount.client(THEME)
 
-        assert Client.__init__ is not before[0]
+        assert vars(client_module)["Session"] is not before[0]
     client = Client(URL, collections=THEME, state_dir=tmp_path, threaded=False)
 
-    assert (Client.__init__, Client.person) == before
+    assert (vars(client_module)["Session"], Client.person) == before
     assert client.consented is None
     client.close()
 
 
-def test_a_client_that_cannot_open_says_so(veilcount: Kit) -> None:
+def test_a_client_that_cannot_open_says_so(veilcount: ClientHarness) -> None:
     """Strict: an app without definitions fails its test, not its users."""
     assert veilcount.recorded == []
     with pytest.raises(NotUsable, match="definitions"):
@@ -365,7 +366,7 @@ def test_a_client_that_cannot_open_says_so(veilcount: Kit) -> None:
 # -- transports ------------------------------------------------------------------------------------
 
 
-def test_an_aggregator_that_is_away_can_be_played(veilcount: Kit) -> None:
+def test_an_aggregator_that_is_away_can_be_played(veilcount: ClientHarness) -> None:
     """An answer of the transport stands until it is taken back; nothing is lost meanwhile."""
     client = veilcount.client(THEME)
     client.record("theme", "dark")
@@ -380,7 +381,7 @@ def test_an_aggregator_that_is_away_can_be_played(veilcount: Kit) -> None:
     assert len(veilcount.sent) == 1
 
 
-def test_forgetting_can_be_seen(veilcount: Kit) -> None:
+def test_forgetting_can_be_seen(veilcount: ClientHarness) -> None:
     """The rows that a forgotten person asks to be closed are listed."""
     client = veilcount.client(THEME)
     client.record("theme", "dark")
@@ -391,7 +392,9 @@ def test_forgetting_can_be_seen(veilcount: Kit) -> None:
     assert [row[0] for row in veilcount.transport.closed] == [THEME["theme"].fingerprint]
 
 
-def test_a_production_aggregator_refuses_seeded_coins(veilcount: Kit, tmp_path: Path) -> None:
+def test_a_production_aggregator_refuses_seeded_coins(
+    veilcount: ClientHarness, tmp_path: Path
+) -> None:
     """What the kit sends to a real aggregator is refused, through its real web application."""
     with world(tmp_path, FILE, now=datetime(2026, 12, 2, tzinfo=UTC)) as aggregator:
         client = veilcount.client(COLLECTIONS, transport=WsgiTransport(aggregator.app))
@@ -457,7 +460,7 @@ def test_a_transport_remembers_what_it_hands_on() -> None:
             super().send(body, reports)
             return Delivered((Verdict.DUPLICATE,) * reports)
 
-    with Kit() as veilcount:
+    with ClientHarness() as veilcount:
         client = veilcount.client(THEME, transport=(behind := Duplicates()))
         client.record("theme", "dark")
         veilcount.flush()

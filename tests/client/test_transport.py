@@ -228,7 +228,7 @@ def test_a_reply_is_read_only_as_far_as_one_can_be_long(monkeypatch: pytest.Monk
     """Of 100 MB next to nothing is read, however long there would be for it."""
     monkeypatch.setattr(transport, "MAX_SECONDS", 60)
     with serving(server_fixtures.huge) as server:
-        reply = HttpTransport(server.url, None, lambda: NOW)._request("POST", "/", BODY)
+        reply = HttpTransport(server.url, None, lambda: NOW).request("POST", "/", BODY)
 
     assert transport.MAX_REPLY < len(reply.content) <= transport.MAX_REPLY + 16
 

@@ -271,7 +271,7 @@ def test_on_the_device_a_true_value_survives_a_crash(tmp_path: Path) -> None:
 ENDS = """
 import sys
 from veilcount_client import Client
-from tests.client.apps import Running
+from tests.client.app_scripts import Running
 from tests.client.test_true_values import at, file, CENTRAL
 client = Client(
     sys.argv[1], collections=file(it=CENTRAL), state_dir=sys.argv[2], trust_curator=True,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from veilcount_client.testing import Kit
+from veilcount_client.testing import ClientHarness
 
 from .output_match import Untrue
 from .page_parser import Block
@@ -37,7 +37,7 @@ class Speaker:
     def __init__(self, place: Place, page: str) -> None:
         """Begin with the stand-ins alone."""
         self._place, self._page = place, page
-        self._kit = Kit(consent=None).__enter__()
+        self._kit = ClientHarness(consent=None).__enter__()
         self._names: dict[str, Any] = {"__name__": "page", "veilcount": self._kit, **STAND_INS}
 
     def run(self, block: Block) -> None:
@@ -74,6 +74,6 @@ class Speaker:
 
 
 def _test(function: Callable[..., None]) -> None:
-    with Kit() as kit:
+    with ClientHarness() as kit:
         given = {"veilcount": kit} if "veilcount" in inspect.signature(function).parameters else {}
         function(**given)

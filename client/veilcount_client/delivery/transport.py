@@ -81,19 +81,20 @@ class HttpTransport:
     def send(self, body: bytes, reports: int) -> Outcome:
         """Post a batch of so many reports."""
         try:
-            return self._read(self._request("POST", "/v1/reports", body), reports)
+            return self._read(self.request("POST", "/v1/reports", body), reports)
         except Exception as error:  # noqa: BLE001 - whatever went wrong on the way, it is no verdict
             return Later(type(error).__name__, seen=not self._is_unsent(error))
 
     def close_row(self, fingerprint: str, pseudonym: str) -> bool:
         """Ask for a pseudonym's row to be closed; whether it is done (or never was)."""
         try:
-            reply = self._request("DELETE", f"/v1/pseudonyms/{fingerprint}/{pseudonym}", b"")
+            reply = self.request("DELETE", f"/v1/pseudonyms/{fingerprint}/{pseudonym}", b"")
         except Exception:  # noqa: BLE001 - likewise
             return False
         return reply.status in {200, 204, 404, 410}
 
-    def _request(self, method: str, path: str, body: bytes) -> _Reply:
+    def request(self, method: str, path: str, body: bytes) -> Reply:
+        """Return the bounded reply to one request on a connection of its own."""
         with (
             self._deadline(MAX_SECONDS) as deadline,
             self._session(deadline) as session,
@@ -113,14 +114,14 @@ class HttpTransport:
                 stream=True,
             ) as reply,
         ):
-            return _Reply(reply.status_code, reply.headers, _bounded(reply))
+            return Reply(reply.status_code, reply.headers, _bounded(reply))
 
     def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         if self._key:
             request.headers["Authorization"] = f"Bearer {self._key}"
         return request
 
-    def _read(self, reply: _Reply, reports: int) -> Outcome:
+    def _read(self, reply: Reply, reports: int) -> Outcome:
         if reply.status == OK:
             return _verdicts(reply.content, reports)
         problem = reply.headers.get("Content-Type", "").startswith(PROBLEM_TYPE)
@@ -132,7 +133,9 @@ class HttpTransport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reply:
+class Reply:
+    """A reply, read as far as one can be long."""
+
     status: int
     headers: Mapping[str, str]
     content: bytes

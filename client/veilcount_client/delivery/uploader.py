@@ -81,7 +81,7 @@ class Uploader:
     """Takes to the aggregator what is due, each at its own time."""
 
     state: State
-    answers: Recorder
+    recorder: Recorder
     transport: Transport
     randomness: RandomSource
     collections: Mapping[str, Collection]
@@ -109,12 +109,12 @@ class Uploader:
             self.collections,
             self.now,
             self.later,
-            self.answers.outbox.count,
+            self.recorder.outbox.count,
             persons=self.persons,
         )
         self._backoff = RowBackoff(self.randomness, persons=self.persons)
         self._closed = closed(self.state, self._series)  # series that some row was closed of
-        hurried = not self.answers.jitter
+        hurried = not self.recorder.jitter
         self._row_closes = RowCloses(self.state, self.randomness, self.now, hurried=hurried)
 
     def run(self, *, hurry: bool = False, leaving: bool = False) -> None:
@@ -123,7 +123,7 @@ class Uploader:
         for outbox, jitter in self._outboxes():
             if not hurry:
                 self._postpone(outbox, jitter)
-            self._send_due(outbox, hurry=hurry or (leaving and outbox is self.answers.outbox))
+            self._send_due(outbox, hurry=hurry or (leaving and outbox is self.recorder.outbox))
         self._send_losses()
         for row in self._row_closes.due(LEASE, self.grace):
             self.pool.submit(partial(self._close_row, row))
@@ -136,14 +136,14 @@ class Uploader:
     def waiting(self) -> int:
         """Return how many reports may leave now."""
         now = self.now()
-        return self.state.waiting(now) + self.answers.outbox.waiting(now)
+        return self.state.waiting(now) + self.recorder.outbox.waiting(now)
 
     def next_due(self) -> float | None:
         """Return when there is next something to do."""
         dues = (
             self.state.next_due(),
-            self.answers.outbox.next_due(),
-            self.answers.next_instant(self.now(), self.collections.values()),
+            self.recorder.outbox.next_due(),
+            self.recorder.next_instant(self.now(), self.collections.values()),
             self._row_closes.next_due(),
             self._losses.next_due(),
         )
@@ -151,7 +151,7 @@ class Uploader:
 
     def later(self, start: float, longest: float | None = None) -> float:
         """Return an instant within the jitter of another, independent of all others."""
-        longest = self.answers.jitter if longest is None else longest
+        longest = self.recorder.jitter if longest is None else longest
         return start + longest * self.randomness.below(GRAIN) / GRAIN
 
     # -- times ---------------------------------------------------------------------------------
@@ -160,15 +160,15 @@ class Uploader:
         now = self.now()
         if not self._expired <= now < self._expired + EXPIRE_EVERY:
             self.state.expire(now, self.bounds)
-            self.answers.outbox.expire(now)
+            self.recorder.outbox.expire(now)
             self._expired = now
 
     def _outboxes(self) -> list[tuple[Outbox, float]]:
         """Return the outboxes, each with how long its reports are spread over at most."""
-        jitter = self.answers.jitter
+        jitter = self.recorder.jitter
         return [
             (self.state, jitter),
-            (self.answers.outbox, min(jitter, memory_outbox.JITTER)),
+            (self.recorder.outbox, min(jitter, memory_outbox.JITTER)),
         ]
 
     def _postpone(self, outbox: Outbox, jitter: float) -> None:
@@ -275,7 +275,7 @@ class Uploader:
                 if verdict.dropped
             },
         )
-        self.answers.write_losses()
+        self.recorder.write_losses()
         self._backoff.succeed(queued_reports)
         self._put_back(outbox, [queued_report for queued_report, verdict in pairs if verdict.retry])
 
@@ -301,7 +301,7 @@ class Uploader:
     def _last_period(self, report: Report) -> int | None:
         """Return the last period of a report's row; None if it is a row of its own."""
         collection = self._series.get(report.fingerprint)
-        if self.answers.uncapped or collection is None or collection.linkage is Linkage.NONE:
+        if self.recorder.uncapped or collection is None or collection.linkage is Linkage.NONE:
             return None
         whole = collection.linkage is Linkage.COLLECTION
         return collection.periods - 1 if whole else report.period

@@ -41,7 +41,7 @@ class Worker:
     def __init__(
         self,
         state: State,
-        answers: Recorder,
+        recorder: Recorder,
         uploader: Uploader,
         clock: Clock,
         complain: Callable[[str, str], None],
@@ -50,7 +50,7 @@ class Worker:
     ) -> None:
         """Make no thread, touch no network: that waits for the first record."""
         self.state = state
-        self.answers = answers
+        self.recorder = recorder
         self.uploader = uploader
         uploader.pool = DeliveryPool(threaded=threaded, finished=self._notify)
         uploader.failed = self._fail
@@ -94,10 +94,10 @@ class Worker:
         try:
             with self._here.storing:
                 # First what is due: a record must not hide the absence of an earlier period.
-                self.answers.sweep(self._clock.now(), self.uploader.collections.values())
+                self.recorder.sweep(self._clock.now(), self.uploader.collections.values())
                 for _ in range(0, len(self._queue), MOST_AT_ONCE):  # and not what comes meanwhile
                     self._store_some()
-                self.answers.write_losses()
+                self.recorder.write_losses()
         except StateError as error:
             self._complain("state", str(error))
             return False
@@ -108,8 +108,8 @@ class Worker:
         stored = self.store()
         try:
             with self._here.storing:
-                self.answers.finish()
-                self.answers.write_losses()
+                self.recorder.finish()
+                self.recorder.write_losses()
         except StateError as error:
             self._complain("state", str(error))
             return False
@@ -142,12 +142,12 @@ class Worker:
 
     def leave(self) -> None:
         """The process exits: try to deliver what only memory has, and leave the rest."""
-        if self.answers.outbox.next_due() is not None and self._here.thread is not None:
+        if self.recorder.outbox.next_due() is not None and self._here.thread is not None:
             self._send_last(EXIT_SECONDS)
         self.let_go()
 
     def _send_last(self, timeout: float) -> None:
-        self._here.leaving = self.answers.outbox.next_due() is not None
+        self._here.leaving = self.recorder.outbox.next_due() is not None
         if self._here.leaving or (self._threaded and self._is_due()):
             self._do_round(lambda: not self._is_unfinished(), timeout)
 
@@ -177,7 +177,7 @@ class Worker:
                 record = self._queue.popleft()
                 if key_of(self.state.root, record.person) != person:
                     self._queue.append(record)
-        self.answers.discard(person)
+        self.recorder.discard(person)
         self.uploader.discard(person)
 
     # -- the thread ----------------------------------------------------------------------------
@@ -243,14 +243,14 @@ class Worker:
 
     def _store_these(self, some: list[RecordCall]) -> None:
         try:
-            self.answers.take(some)
+            self.recorder.take(some)
         except StateError:
             self._queue.extendleft(reversed(some))
             raise
         except Exception as error:  # noqa: BLE001 - a bug of ours must cost one record, not a thousand
             self._complain("answers", f"{type(error).__name__} while storing")
             if len(some) == 1:
-                self.answers.losses.add(Loss.FAILED, some[0].collection.name)
+                self.recorder.losses.add(Loss.FAILED, some[0].collection.name)
             for record in some if len(some) > 1 else ():
                 self._store_these([record])
 
@@ -283,7 +283,7 @@ class Worker:
         """Begin anew in a child: nothing of the parent's is stored twice, no lock is inherited."""
         self._queue = deque()
         self._here = _Here()
-        self.answers.discard()
+        self.recorder.discard()
         self.uploader.after_fork()
         self.state.after_fork()
 

@@ -16,7 +16,7 @@ from ..recording.budget_reservation import Reservation
 from ..settings import Settings
 from ..state import PersonState, StateError
 from ..state.closed_series import closed
-from ..state.losses import Loss
+from ..state.losses import Loss, LossCounter
 
 CLOSED = "closed: the aggregator takes no more for this collection"
 
@@ -41,10 +41,11 @@ def explain(
     settings: Settings,
     collections: Mapping[str, Collection],
     reservation: Reservation,
-    complaints: Mapping[str, str],
+    problems: Mapping[str, str],
     worker: Worker | None,
     key: bytes | None,
     now: float,
+    unstored: LossCounter,
 ) -> Explanation:
     """Return why nothing of a collection left."""
     reasons = []
@@ -54,8 +55,8 @@ def explain(
         reasons.append(f"definitions: no [{name}] in {', '.join(collections)}")
     if name in reservation.refused:
         reasons.append(f"ceiling: {reservation.refused[name]}")
-    reasons += [f"{about}: {why}" for about, why in complaints.items()]
-    losses: dict[str, int] = {}
+    reasons += [f"{about}: {why}" for about, why in problems.items()]
+    losses = _named(unstored.counts(), {name})
     if worker is not None and key is not None and name in collections:
         try:
             reasons += _of_the_state(worker, key, collections[name], now)
@@ -106,7 +107,7 @@ def _calendar(worker: Worker, person: PersonState, collection: Collection, now: 
 
 
 def _cap(worker: Worker, person: PersonState, collection: Collection, period: int) -> list[str]:
-    claim = worker.answers.claims.get(collection.name)
+    claim = worker.recorder.claims.get(collection.name)
     spent = worker.state.spent(person.key).get(claim.lineage) if claim else None
     if claim is None or spent is None:
         return []
@@ -138,10 +139,15 @@ def _on_the_way(worker: Worker, key: bytes, collection: Collection) -> list[str]
 
 def _losses(worker: Worker, collection: Collection) -> dict[str, int]:
     """Return what was lost of a collection: kept by its name, on the way by its series."""
-    worker.answers.write_losses()
-    lost: Counter[str] = Counter()
-    for (reason, where), count in worker.state.losses().items():
-        if where in {collection.name, collection.fingerprint, ""}:
-            lost[reason.value] += count
-    lost[Loss.CRASHED.value] -= worker.answers.outbox.count(collection.name)  # on their way
+    worker.recorder.write_losses()
+    lost = Counter(_named(worker.state.losses(), {collection.name, collection.fingerprint, ""}))
+    lost[Loss.CRASHED.value] -= worker.recorder.outbox.count(collection.name)  # on their way
     return dict(+lost)
+
+
+def _named(counts: Mapping[tuple[Loss, str], int], names: set[str]) -> dict[str, int]:
+    lost: Counter[str] = Counter()
+    for (reason, where), count in counts.items():
+        if where in names:
+            lost[reason.value] += count
+    return lost

@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.wire import VERSION, encode_packed
 
-from ..delivery.transport import OK, PROBLEM_TYPE, HttpTransport, _Reply
+from ..delivery.transport import OK, PROBLEM_TYPE, HttpTransport, Reply
 
 NO_KEY = frozenset({401, 403})
 NOT_HERE = frozenset({404, 405, 410})
@@ -34,7 +34,7 @@ def call(url: str, key: str | None, fingerprint: str, now: Callable[[], float]) 
     """Ask an aggregator whether it would understand us."""
     body = encode_packed(Batch(losses=Losses(fingerprint), test=True))
     try:
-        reply = HttpTransport(url, key, now)._request("POST", "/v1/reports", body)  # noqa: SLF001 - the same room
+        reply = HttpTransport(url, key, now).request("POST", "/v1/reports", body)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is the finding
         kind = type(error).__name__
         return Call(False, f"{url} cannot be reached ({kind}): check the address and the network")
@@ -42,7 +42,7 @@ def call(url: str, key: str | None, fingerprint: str, now: Callable[[], float]) 
     return Call(well, f"{url} {says}", _time(reply))
 
 
-def _judge(reply: _Reply) -> tuple[bool, str]:  # noqa: PLR0911 - one return a finding
+def _judge(reply: Reply) -> tuple[bool, str]:  # noqa: PLR0911 - one return a finding
     problem = _problem(reply)
     if reply.status == OK:
         return True, "takes test batches: it is in development mode"
@@ -59,7 +59,7 @@ def _judge(reply: _Reply) -> tuple[bool, str]:  # noqa: PLR0911 - one return a f
     return False, f"answers {reply.status}, not as an aggregator would: is a proxy in between?"
 
 
-def _problem(reply: _Reply) -> dict[str, object]:
+def _problem(reply: Reply) -> dict[str, object]:
     if not reply.headers.get("Content-Type", "").startswith(PROBLEM_TYPE):
         return {}
     try:
@@ -69,7 +69,7 @@ def _problem(reply: _Reply) -> dict[str, object]:
     return problem if isinstance(problem, dict) else {}
 
 
-def _time(reply: _Reply) -> float | None:
+def _time(reply: Reply) -> float | None:
     try:
         return parsedate_to_datetime(reply.headers["Date"]).timestamp()
     except (KeyError, ValueError):

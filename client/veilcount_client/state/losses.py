@@ -76,6 +76,13 @@ class LossCounter:
             for (lost, name), number in self.take().items():
                 self._pending.append((lost, name, number))
 
+    def counts(self) -> Counter[tuple[Loss, str]]:
+        """Return what was counted since the last `take`, and keep it."""
+        counts: Counter[tuple[Loss, str]] = Counter()
+        for loss, collection, count in list(self._pending):
+            counts[loss, collection] += count
+        return counts
+
     def take(self) -> Counter[tuple[Loss, str]]:
         """Return what was counted since the last time."""
         counts: Counter[tuple[Loss, str]] = Counter()

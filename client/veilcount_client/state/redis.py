@@ -40,7 +40,7 @@ from .interface import (
 from .key_derivation import new_root, new_salt, root_of, secret_of
 from .losses import Loss
 from .redis_codec import TURN, pack_draws, pack_held, unpack_held, unpack_report
-from .redis_scripts import BUCKETS, SCRIPTS
+from .redis_scripts import BUCKETS, load_scripts
 
 log = logging.getLogger("veilcount")
 
@@ -71,7 +71,9 @@ class RedisState:
         self._url = url.split("#", 1)[0]
         self._space = f"veilcount:{{{space}}}:"
         self._redis = self._connect()
-        self._scripts = {name: self._redis.register_script(text) for name, text in SCRIPTS.items()}
+        self._scripts = {
+            name: self._redis.register_script(text) for name, text in load_scripts().items()
+        }
         self._refuse_forgetful()
         self.root = self._begin()
 

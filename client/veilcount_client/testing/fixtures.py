@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from .harness import Kit
+from .harness import ClientHarness
 
 
 @pytest.fixture
-def veilcount() -> Iterator[Kit]:
+def veilcount() -> Iterator[ClientHarness]:
     """Clients without thread, network and chance; what they recorded and sent."""
-    with Kit() as kit:
-        yield kit
+    with ClientHarness() as harness:
+        yield harness

@@ -1,4 +1,4 @@
-"""The kit: every client that is made while it is open runs without thread, network and chance.
+"""The test harness: while it is open, every new client runs without thread, network and chance.
 
 Clients made before it was opened (at the import of the app, say) are left alone: have the app make
 its client in a function, or through an integration, which does.
@@ -6,62 +6,58 @@ its client in a function, or through an integration, which does.
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from itertools import count
 from typing import Any, Self
 
-from veilcount_shared import Collection
 from veilcount_shared.report import Report
 
-from ..client import Client, Person
+from ..client import Client, Respondent
 from ..delivery.worker import Worker
 from ..recording.recorder import RecordCall
+from ..session import SELF, Definitions, Session
 from ..state.key_derivation import key_of
 from . import patching
 from .clock import SettableClock, opening
-from .recorded_values import Recorded, segments_of
+from .recorded_values import RecordedValue, segments_of
 from .seeded_randomness import SeededRandomSource
 from .transports import RecordingTransport
 
 PACE = 3600.0  # when time passes, what is due is done at least this far apart
 
 
-class Kit:
+class ClientHarness:
     """Clients for tests, and what they recorded and sent."""
 
     def __init__(self, *, seed: int = 1, consent: bool | None = True) -> None:
-        """Choose the coins, and what new persons answer when asked; None leaves them unasked."""
+        """Choose the seed, and the consent of new persons; None leaves them unasked."""
         self.consent = consent
         self.clock = SettableClock()
         self.transport = RecordingTransport()
-        self.recorded: list[Recorded] = []
+        self.recorded: list[RecordedValue] = []
         self._seed = seed
-        self._clients: list[Client] = []
+        self._sessions: list[Session] = []
+        self._overrides: dict[str, Any] = {}  # what `client` was given
         self._fresh = count()
-        self._construct = Client.__init__
         self._undo: ExitStack | None = None
 
     # -- what a test calls ---------------------------------------------------------------------
 
-    def client(
-        self,
-        collections: str | os.PathLike[str] | Mapping[str, Collection] | None = None,
-        **options: Any,
-    ) -> Client:
-        """Return a client with a state of its own. What is given here wins over the kit's."""
+    def client(self, collections: Definitions | None = None, **options: Any) -> Client:
+        """Return a client with a state of its own. These options win over the harness's."""
         if self._undo is None:
-            raise RuntimeError("open the kit first: with Kit() as veilcount")
+            raise RuntimeError("open the harness first: with ClientHarness() as veilcount")
         if not {"state", "state_dir"} & options.keys():
             options["state_dir"] = f"fresh {next(self._fresh)}"
         if onward := options.pop("transport", None):
             options["transport"] = RecordingTransport(onward, self.transport.batches)
-        client = Client.__new__(Client)
-        self._open(client, **{**self._options(), "collections": collections, **options})
-        return client
+        self._overrides = options
+        try:
+            return Client(collections=collections, **options)
+        finally:
+            self._overrides = {}
 
     @property
     def sent(self) -> list[Report]:
@@ -70,7 +66,7 @@ class Kit:
 
     def flush(self) -> bool:
         """Store and send everything that may leave now."""
-        flushed = [client.flush() for client in self._running()]
+        flushed = [session.flush(10.0, "delivered") for session in self._running()]
         return all(flushed)
 
     def advance(self, **by: float) -> None:
@@ -86,13 +82,16 @@ class Kit:
     def __enter__(self) -> Self:
         with ExitStack() as undo:
             directory = undo.enter_context(tempfile.TemporaryDirectory(prefix="veilcount-test-"))
-            undo.enter_context(patching.environment())
-            undo.enter_context(patching.places(directory))
-            undo.enter_context(patching.secrets(SeededRandomSource(self._seed)))
-            undo.enter_context(patching.persons(self._meet))
-            undo.enter_context(patching.records(self._see))
-            undo.enter_context(patching.constructor(self._reroute()))
-            undo.enter_context(patching.integrations())
+            for replacement in (
+                patching.environment(),
+                patching.state_locations(directory),
+                patching.secrets(SeededRandomSource(self._seed)),
+                patching.persons(self._ask_consent),
+                patching.records(self._keep_record),
+                patching.sessions(self._open),
+                patching.integrations(),
+            ):
+                undo.enter_context(replacement)
             undo.callback(self._close)
             self._undo = undo.pop_all()
         return self
@@ -103,56 +102,47 @@ class Kit:
             self._undo = None
 
     def _close(self) -> None:
-        for client in self._running():
-            client.close(0)
+        for session in self._running():
+            session.close(0)
 
     # -- clients -------------------------------------------------------------------------------
 
-    def _options(self) -> dict[str, Any]:
-        return {
+    def _open(self, **options: Any) -> Session:
+        """Open the session of a client that the app makes: the harness's options win."""
+        forced = {
             "strict": True,
             "threaded": False,
             "clock": self.clock,
-            "coins": SeededRandomSource(self._seed + len(self._clients)),
+            "randomness": SeededRandomSource(self._seed + len(self._sessions)),
             "transport": self.transport,
         }
+        session = Session(**{**options, **forced, **self._overrides})
+        if session.worker is not None:
+            session.worker.uploader.grace = 2 * PACE  # rounds are so far apart: nothing is overdue
+        self._sessions.append(session)
+        if not self.clock.is_set and session.collections:
+            self.clock.set(opening(session.collections.values()))
+        self._ask_consent(Respondent(session, SELF))
+        return session
 
-    def _reroute(self) -> Any:
-        """Return the constructor of the clients that the app makes: the kit's options win."""
-
-        def make(client: Client, *given: Any, **options: Any) -> None:
-            self._open(client, *given, **{**options, **self._options()})
-
-        return make
-
-    def _open(self, client: Client, *given: Any, **options: Any) -> None:
-        self._construct(client, *given, **options)
-        if (worker := client._worker) is not None:  # noqa: SLF001 - the same room
-            worker.uploader.grace = 2 * PACE  # rounds are so far apart: nothing is overdue for that
-        self._clients.append(client)
-        if not self.clock.is_set and client.collections:
-            self.clock.set(opening(client.collections.values()))
-        self._meet(client)
-
-    def _meet(self, person: Client | Person) -> None:
-        """Ask a person for consent who was not asked yet."""
+    def _ask_consent(self, person: Respondent) -> None:
         if self.consent is not None and person.consented is None:
             person.consent(self.consent)
 
-    def _see(self, worker: Worker, record: RecordCall) -> None:
+    def _keep_record(self, worker: Worker, record: RecordCall) -> None:
         """List what a person records who consented."""
         key = key_of(worker.state.root, record.person)
         if worker.state.person(key).consented:
             segments = segments_of(record.collection, record.segment)
-            self.recorded.append(Recorded(record.collection.name, record.value, segments))
+            self.recorded.append(RecordedValue(record.collection.name, record.value, segments))
 
-    def _running(self) -> list[Client]:
-        return [client for client in self._clients if not client._closed]  # noqa: SLF001 - the same room
+    def _running(self) -> list[Session]:
+        return [session for session in self._sessions if not session.is_closed]
 
     # -- time ----------------------------------------------------------------------------------
 
     def _workers(self) -> list[Worker]:
-        workers = [client._worker for client in self._running()]  # noqa: SLF001 - the same room
+        workers = [session.worker for session in self._running()]
         return [worker for worker in workers if worker is not None]
 
     def _work(self) -> None:

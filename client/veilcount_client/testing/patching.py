@@ -1,4 +1,4 @@
-"""What stands in for parts of the client while a kit is open. The client knows nothing of it."""
+"""Patches of the client while a test harness is open. The client knows nothing of them."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ from unittest.mock import patch
 
 from veilcount_shared import RandomSource
 
-from .. import client as made_here
+from .. import client as client_module
+from .. import session as session_module
 from ..client import Client, Person
 from ..delivery.worker import Worker
 from ..recording.recorder import RecordCall
+from ..session import Session
 from ..settings import KILL_SWITCHES, Settings
-from ..state import key_derivation as state_secrets
+from ..state import key_derivation
 from ..state.location import place_of
 
 Replacement = AbstractContextManager[Any]
 
 
-def constructor(make: Callable[..., None]) -> Replacement:
-    """Have `make` open whatever client the app constructs."""
-    return patch.object(Client, "__init__", functools.wraps(Client.__init__)(make))
+def sessions(make: Callable[..., Session]) -> Replacement:
+    """Have `make` open the session of every client that the app constructs."""
+    return patch.object(client_module, "Session", make)
 
 
-def persons(meet: Callable[[Person], None]) -> Replacement:
-    """Have `meet` see every person before the app does."""
+def persons(see: Callable[[Person], None]) -> Replacement:
+    """Have `see` look at every person before the app does."""
     original = Client.person
 
     @functools.wraps(original)
     def person(client: Client, id: object, /) -> Person:  # noqa: A002 - as the original
         found = original(client, id)
-        meet(found)
+        see(found)
         return found
 
     return patch.object(Client, "person", person)
@@ -55,25 +57,25 @@ def records(see: Callable[[Worker, RecordCall], None]) -> Replacement:
     return patch.object(Worker, "put", put)
 
 
-def places(directory: str) -> Replacement:
-    """Put each state that the app asks for, wherever it wants it, under this directory."""
+def state_locations(directory: str) -> Replacement:
+    """Put every state under this directory, wherever the app wants it."""
     original = place_of
 
     def place(settings: Settings, app: str) -> Path:
         asked = str(original(settings, app))
         return Path(directory) / hashlib.sha256(asked.encode()).hexdigest()[:16]
 
-    return patch.object(made_here, "place_of", place)
+    return patch.object(session_module, "place_of", place)
 
 
 @contextmanager
 def secrets(randomness: RandomSource) -> Iterator[None]:
-    """Make every person's secret from these coins: who answers when is the same in each run."""
+    """Make every person's secret from this source: who answers when is the same in each run."""
 
     def drawn(size: int) -> bytes:
         return b"".join(randomness.word().to_bytes(8, "big") for _ in range(size // 8))
 
-    with patch.object(state_secrets, "random_bytes", drawn):
+    with patch.object(key_derivation, "random_bytes", drawn):
         yield
 
 

@@ -9,7 +9,7 @@ from veilcount_shared import Collection
 from veilcount_shared.domain import Label
 
 
-class Recorded(tuple[str, object]):  # noqa: SLOT001 - its segments have no room in the tuple
+class RecordedValue(tuple[str, object]):  # noqa: SLOT001 - its segments have no room in the tuple
     """One recorded value: equal to (name, value), and knows its segments."""
 
     segments: Mapping[str, Label]

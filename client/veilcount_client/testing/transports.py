@@ -13,7 +13,7 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import PACKED_TYPE, decode_packed
 
 from ..clock import SystemClock
-from ..delivery.transport import Delivered, HttpTransport, Outcome, Transport, _Reply
+from ..delivery.transport import Delivered, HttpTransport, Outcome, Reply, Transport
 
 
 class RecordingTransport:
@@ -65,7 +65,8 @@ class WsgiTransport(HttpTransport):
         super().__init__("", key, now)
         self._app = app
 
-    def _request(self, method: str, path: str, body: bytes) -> _Reply:
+    def request(self, method: str, path: str, body: bytes) -> Reply:
+        """Return the app's reply."""
         answer: list[Any] = []
 
         def start(status: str, headers: Iterable[tuple[str, str]], *_: object) -> Any:
@@ -78,7 +79,7 @@ class WsgiTransport(HttpTransport):
         finally:
             getattr(pieces, "close", lambda: None)()
         status, headers = answer
-        return _Reply(status, headers, content)
+        return Reply(status, headers, content)
 
     def _environ(self, method: str, path: str, body: bytes) -> dict[str, Any]:
         environ: dict[str, Any] = {

@@ -1,0 +1,134 @@
+-- What every step knows. KEYS[1] is the key of the root secret, ARGV[1] that secret's digest: a Redis
+-- that was emptied meanwhile accepts no step for a root that it does not have.
+--
+-- All keys share the root's hash slot. Persons, ledgers and finished reports lie in hashes of some
+-- dozens of persons each, which Redis keeps as one packed list up to 128 entries of at most 64 bytes
+-- [Redis, memory optimization]: hence binary records, numbers instead of names, and 4,096 buckets.
+--
+--   person     consented, since, salt, covered series; last answered period and answers of a series
+--   ledger     of each lineage: life, first day, end day, spent in that range
+--   past       of each finished report: its number, its status, whether it was leased, itself
+--   out        the waiting reports, each with its number as score
+--   due, early, late   order their numbers by when they leave, may leave, and expire
+--   turn       of each report that was leased or rescheduled: end of the lease, send_at, tries
+--   held       of each person: the running values, by series; `held_due` orders all of them
+--   row_close  series and pseudonym of each row that is to be closed, by when
+--
+-- Lua does not roll back: a step reads and decides first, and writes only what cannot fail any more.
+-- What would make Redis grow is refused by Redis itself, before the first line, when memory is out;
+-- reading, and what makes room (allow-oom), go on.
+if redis.sha1hex(redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then
+  return redis.error_reply('ANEW another root')
+end
+
+local prefix = string.sub(KEYS[1], 1, -5) -- without 'root'
+
+local function bucket_of(kind, key)
+  return prefix .. kind .. bit.rshift(struct.unpack('>H', key), 4), string.sub(key, 2)
+end
+
+local function get(kind, key)
+  return redis.call('HGET', bucket_of(kind, key))
+end
+
+local function put(kind, key, value)
+  local bucket, field = bucket_of(kind, key)
+  if value == '' then
+    redis.call('HDEL', bucket, field)
+  else
+    redis.call('HSET', bucket, field, value)
+  end
+end
+
+-- Names are long and few: each gets a number, for good.
+local function id_of(name)
+  return tonumber(redis.call('HGET', prefix .. 'id', name) or 0)
+end
+
+local function new_id(name)
+  local id = id_of(name)
+  if id == 0 then
+    id = redis.call('HLEN', prefix .. 'id') + 1
+    redis.call('HSET', prefix .. 'id', name, id)
+    redis.call('HSET', prefix .. 'name', id, name)
+  end
+  return id
+end
+
+local function name_of(id)
+  return redis.call('HGET', prefix .. 'name', id)
+end
+
+-- Where the entry that begins with this id stands, in a list of entries of one width.
+local function find(list, width, id)
+  for at = 1, #list, width do
+    if struct.unpack('>H', list, at) == id then return at end
+  end
+end
+
+local function replaced(list, width, id, entry)
+  local at = find(list, width, id) or #list + 1
+  return string.sub(list, 1, at - 1) .. entry .. string.sub(list, at + width)
+end
+
+local function person_of(key)
+  local packed = get('person:', key)
+  if not packed then return nil end
+  local consented, since, salt, covered, at = struct.unpack('>Bdc16H', packed)
+  return {
+    consented = consented, since = since, salt = salt,
+    covered = string.sub(packed, at, at + 2 * covered - 1),
+    used = string.sub(packed, at + 2 * covered),
+  }
+end
+
+local function put_person(key, person)
+  put('person:', key, struct.pack(
+    '>Bdc16H', person.consented, person.since, person.salt, #person.covered / 2
+  ) .. person.covered .. person.used)
+end
+
+-- In `due`, `early` and `late`: equals stand in the order of their numbers.
+local function member(number)
+  return struct.pack('>I6', number)
+end
+
+local function entry_of(number)
+  return redis.call('ZRANGEBYSCORE', prefix .. 'out', number, number)[1]
+end
+
+-- When the lease of a waiting report ends, when it is due without one, how often it was leased.
+local function turn_of(number)
+  local turn = redis.call('HGET', prefix .. 'turn', number)
+  if not turn then
+    return 0, tonumber(redis.call('ZSCORE', prefix .. 'due', member(number))), 0
+  end
+  local leased, send_at, tries = struct.unpack('>ddH', turn)
+  return leased, send_at, tries
+end
+
+local function put_turn(number, leased, send_at, tries)
+  redis.call('HSET', prefix .. 'turn', number, struct.pack('>ddH', leased, send_at, tries))
+  redis.call('ZADD', prefix .. 'due', math.max(send_at, leased), member(number))
+end
+
+local function drop_held(key, series)
+  redis.call('HDEL', prefix .. 'held:' .. key, series)
+  redis.call('ZREM', prefix .. 'held_due', key .. series)
+end
+
+local function drop_all_held(key)
+  for _, series in ipairs(redis.call('HKEYS', prefix .. 'held:' .. key)) do
+    drop_held(key, series)
+  end
+end
+
+-- A step that must not be taken twice leaves its result, for a client that lost the reply.
+local function remembered_result()
+  return redis.call('GET', prefix .. 'done:' .. ARGV[2])
+end
+
+local function remember_result(result)
+  redis.call('SET', prefix .. 'done:' .. ARGV[2], result, 'EX', REMEMBERED)
+  return result
+end
