@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from veilcount_aggregator.settings import NEW_PER_HOUR, ROOM
+from veilcount_aggregator.settings import MAX_NEW_PSEUDONYMS, MAX_NEW_PSEUDONYMS_PER_HOUR
 from veilcount_shared.report import MAX_REPORTS, OPEN_BODY_PSEUDONYMS
 from veilcount_shared.wire import PACKED_TYPE
 
@@ -65,7 +65,11 @@ def run() -> Table:
             for limited in (False, True)
             for size in SIZES
         ]
-    return Table(f"filling a period of {ROOM:,} with invented pseudonyms, SQLite", COLUMNS, rows)
+    return Table(
+        f"filling a period of {MAX_NEW_PSEUDONYMS:,} with invented pseudonyms, SQLite",
+        COLUMNS,
+        rows,
+    )
 
 
 def _flooded(size: int, place: Path, file: Path, *, limited: bool) -> Flood:
@@ -111,14 +115,16 @@ def _bodies(size: int, seed: int) -> Iterator[bytes]:
 def _row(size: int, found: Flood, *, limited: bool) -> Row:
     each = found.admitted / found.requests
     pace = found.admitted / found.seconds
-    hours = ROOM / pace / 3600
+    hours = MAX_NEW_PSEUDONYMS / pace / 3600
     return {
         "limits": "default" if limited else "none",
         "pseudonyms a body": size,
         "let in a body": each,
         "let in a second": pace,
-        "requests to fill": ROOM / each,
-        "hours to fill": max(hours, ROOM / NEW_PER_HOUR) if limited else hours,
+        "requests to fill": MAX_NEW_PSEUDONYMS / each,
+        "hours to fill": max(hours, MAX_NEW_PSEUDONYMS / MAX_NEW_PSEUDONYMS_PER_HOUR)
+        if limited
+        else hours,
     }
 
 

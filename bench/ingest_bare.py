@@ -10,8 +10,7 @@ import sys
 from flask import Flask, request
 
 from veilcount_aggregator.server.listen_address import ListenAddress
-from veilcount_aggregator.server.serve import _server
-from veilcount_aggregator.settings import Settings
+from veilcount_aggregator.server.worker_supervisor import WorkerSupervisor
 
 app = Flask(__name__)
 
@@ -29,4 +28,4 @@ def _load() -> Flask:
 
 if __name__ == "__main__":
     bind = ListenAddress.parse(f"127.0.0.1:{sys.argv[1]}")
-    _server(Settings("none:"), bind).serve(target_loader=_load, wrap_loader=False)
+    WorkerSupervisor(bind, 1).serve(target_loader=_load, wrap_loader=False)

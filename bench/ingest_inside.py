@@ -14,7 +14,7 @@ from tests.redis_server import RedisServer
 from veilcount_aggregator.ingest.group_commit import GroupCommitter
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.server.serve import THREADS
+from veilcount_aggregator.server.worker_supervisor import THREADS
 from veilcount_aggregator.store import (
     COUNTED,
     ROW_BYTES,

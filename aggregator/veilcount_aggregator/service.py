@@ -62,7 +62,7 @@ class Aggregator:
             _load(store, watch, read_source(file), clock())
         service_counters = ServiceCounters(seconds)
         limit = PseudonymLimit(
-            settings.room,
+            settings.max_new_pseudonyms,
             stored_key(store),
             settings.max_new_pseudonyms_per_hour,
             settings.max_pseudonyms_per_body,

@@ -1,163 +1,240 @@
-"""What an operator sets: flags of `veilcount serve`, or variables for any other server.
-
-| flag          | variable              | what                                                     |
-|---------------|-----------------------|----------------------------------------------------------|
-| --store       | VEILCOUNT_STORE       | where everything is kept                                 |
-| --collections | VEILCOUNT_COLLECTIONS | definitions to load at start, separated as paths are     |
-| --dev         | VEILCOUNT_DEV         | 1: take test batches too                                 |
-| --room        | VEILCOUNT_ROOM        | new pseudonyms that a period of a collection may bring   |
-| --rate        | VEILCOUNT_RATE        | requests a second that each key may send; 0: any number  |
-| --workers     | VEILCOUNT_WORKERS     | processes that share the rate                            |
-| --journal     | VEILCOUNT_JOURNAL     | where central releases are also written, line by line:   |
-|               |                       | beside a SQLite file unless told; needed with Redis      |
-| --max-pseudonyms-per-body         | pseudonyms that a body may name, where no key is asked for   |
-| --max-new-pseudonyms-per-hour     | of each collection, device key and source class, over all    |
-|                                   | servers of a store; 0: as many as the period has room for    |
-| --source-classes                  | what the proxy may put into `X-Veilcount-Source-Class`       |
-
-The variables of the last three are named likewise: VEILCOUNT_MAX_PSEUDONYMS_PER_BODY, and so on.
-
-Limits on the memory of counters, beyond which reports are answered `full`: `--max-series-memory`
-(VEILCOUNT_MAX_SERIES_MEMORY, 256MB) of each definition, and `--max-store-memory`
-(VEILCOUNT_MAX_STORE_MEMORY; of Redis 60 % of its maxmemory) of all together.
-`--analysis-memory` (VEILCOUNT_ANALYSIS_MEMORY): MB that the analysis process may take for its data;
-0: any number.
+"""Settings of the aggregator. Each field of `Settings` declares one: its default, its help text and
+how its text is read. `--max-new-pseudonyms` of `veilcount serve` and VEILCOUNT_MAX_NEW_PSEUDONYMS
+of any other WSGI server are both derived from the field `max_new_pseudonyms`.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from veilcount_shared.report import MAX_REPORTS, OPEN_BODY_PSEUDONYMS
 
 from .errors import SettingsError
 from .store.memory_limit import SERIES_MEMORY
-from .text.byte_sizes import FORM as BYTES_FORM
 from .text.byte_sizes import parse_bytes
 
 PREFIX = "VEILCOUNT_"
-ROOM = 10_000_000
+MAX_NEW_PSEUDONYMS = 10_000_000
 #: a tenth of a period's: of ten million devices a day, hardly more come in the busiest hour
-NEW_PER_HOUR = 1_000_000
-MOST_CLASSES = 64
-_CLASS = re.compile("[a-z0-9-]{1,20}")
-ANALYSIS_MEMORY = 1024
-LEAST_ANALYSIS_MEMORY = 512  # idle, its code and its threads take more than 300
+MAX_NEW_PSEUDONYMS_PER_HOUR = 1_000_000
+MAX_SOURCE_CLASSES = 64
+MIN_ANALYSIS_MEMORY = 512  # MB; idle, its code and its threads take more than 300
+_SOURCE_CLASS = re.compile("[a-z0-9-]{1,20}")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The declaration of one setting: help text, text form, bounds."""
+
+    help: str
+    metavar: str
+    read: Callable[[str], Any]
+    write: Callable[[Any], str]
+    check: Callable[[Any], str]
+    default_text: str
+
+
+def parse_number(text: str) -> int:
+    """Parse a whole number, or raise ValueError with the fix."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("give a whole number") from None
+
+
+def parse_labels(text: str) -> tuple[str, ...]:
+    """Return the labels of a list separated by commas."""
+    return tuple(each.strip() for each in text.split(",") if each.strip())
+
+
+def _between(least: int, most: int | None = None, *, zero: bool = False) -> Callable[[int], str]:
+    """Return a check of a number that names the range; `zero` also allows 0, for no limit."""
+    allowed = f"{least:,} to {most:,}" if most else f"{least:,} or more"
+    fix = f"give {allowed}{', or 0 for no limit' if zero else ''}"
+
+    def check(value: int) -> str:
+        valid = (zero and value == 0) or (least <= value <= (most or value))
+        return "" if valid else fix
+
+    return check
+
+
+def _check_bytes(size: int | None) -> str:
+    return "give 1 byte or more" if size is not None and size < 1 else ""
+
+
+def _check_labels(labels: tuple[str, ...]) -> str:
+    """Refuse labels that could identify more than a class of networks."""
+    if len(labels) > MAX_SOURCE_CLASSES:
+        return f"give at most {MAX_SOURCE_CLASSES}"
+    if not all(map(_SOURCE_CLASS.fullmatch, labels)):
+        return "give labels of up to 20 lower-case letters, digits and -"
+    return ""
+
+
+def _metadata(
+    text: str,
+    metavar: str = "N",
+    *,
+    read: Callable[[str], Any] = parse_number,
+    write: Callable[[Any], str] = str,
+    check: Callable[[Any], str] = lambda _: "",
+    default_text: str = "",
+) -> Mapping[str, Setting]:
+    return {"setting": Setting(text, metavar, read, write, check, default_text)}
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What one deployment runs with."""
+    """The settings of one deployment."""
 
-    store: str
-    collections: tuple[Path, ...] = ()
-    dev: bool = False
-    room: int = ROOM
-    rate: int = 0
-    workers: int = 1
-    journal: Path | None = None
-    max_pseudonyms_per_body: int = OPEN_BODY_PSEUDONYMS
-    max_new_pseudonyms_per_hour: int = NEW_PER_HOUR
-    source_classes: tuple[str, ...] = ()
-    max_series_memory: int = SERIES_MEMORY  # bytes
-    max_store_memory: int | None = None  # None: the store's own limit
-    analysis_memory: int = ANALYSIS_MEMORY
+    store: str = field(
+        metadata=_metadata(
+            "URL of the store: sqlite:////path.db, redis://host:port/0, ...", "URL", read=str
+        )
+    )
+    collections: tuple[Path, ...] = field(
+        default=(),
+        metadata=_metadata(
+            "Definitions file to load at start; repeatable.",
+            "FILE",
+            read=lambda text: tuple(map(Path, text.split(os.pathsep))),
+            write=lambda paths: os.pathsep.join(map(str, paths)),
+        ),
+    )
+    dev: bool = field(
+        default=False,
+        metadata=_metadata(
+            "Development mode: create the store if there is none, and accept test batches.",
+            read=lambda text: text == "1",
+            write=lambda on: "1" if on else "",
+        ),
+    )
+    max_new_pseudonyms: int = field(
+        default=MAX_NEW_PSEUDONYMS,
+        metadata=_metadata(
+            "New pseudonyms accepted for one period of a collection.", check=_between(1)
+        ),
+    )
+    rate_limit: int = field(
+        default=0,
+        metadata=_metadata(
+            "Requests per second that one key may send to this server; 0: no limit.",
+            check=_between(1, zero=True),
+        ),
+    )
+    workers: int = field(
+        default=1,
+        metadata=_metadata("Worker processes; they share the rate limit.", check=_between(1)),
+    )
+    journal: Path | None = field(
+        default=None,
+        metadata=_metadata(
+            "Journal of central releases, one line each (default: next to a SQLite store;"
+            " required with Redis).",
+            "FILE",
+            read=Path,
+            write=lambda path: str(path or ""),
+        ),
+    )
+    max_pseudonyms_per_body: int = field(
+        default=OPEN_BODY_PSEUDONYMS,
+        metadata=_metadata(
+            "Pseudonyms in one request body while no device key is required.",
+            check=_between(1, MAX_REPORTS),
+        ),
+    )
+    max_new_pseudonyms_per_hour: int = field(
+        default=MAX_NEW_PSEUDONYMS_PER_HOUR,
+        metadata=_metadata(
+            "New pseudonyms per hour for each collection, device key and source class, over all"
+            " servers of a store; 0: no limit.",
+            check=_between(1, zero=True),
+        ),
+    )
+    source_classes: tuple[str, ...] = field(
+        default=(),
+        metadata=_metadata(
+            "Labels that the proxy may send in X-Veilcount-Source-Class, separated by commas.",
+            "LABELS",
+            read=parse_labels,
+            write=",".join,
+            check=_check_labels,
+        ),
+    )
+    max_series_memory: int = field(
+        default=SERIES_MEMORY,
+        metadata=_metadata(
+            "Memory for the counters of one definition; reports beyond it get `full`.",
+            "SIZE",
+            read=parse_bytes,
+            check=_check_bytes,
+            default_text="256MB",
+        ),
+    )
+    max_store_memory: int | None = field(
+        default=None,
+        metadata=_metadata(
+            "Memory for all counters (default: 60 % of Redis's maxmemory; SQLite: no limit).",
+            "SIZE",
+            read=parse_bytes,
+            write=lambda size: str(size or ""),
+            check=_check_bytes,
+        ),
+    )
+    analysis_memory: int = field(
+        default=1024,
+        metadata=_metadata(
+            "Memory for the data of the analysis process, in MB; 0: no limit.",
+            "MB",
+            check=_between(MIN_ANALYSIS_MEMORY, zero=True),
+        ),
+    )
 
     def __post_init__(self) -> None:
-        """Refuse what nobody can run with."""
-        if self.room < 1:
-            raise SettingsError("room", str(self.room), "give 1 or more")
-        if self.rate < 0:
-            raise SettingsError("rate", str(self.rate), "give 0 (any number) or more")
-        if self.workers < 1:
-            raise SettingsError("workers", str(self.workers), "give 1 or more")
-        if not 1 <= self.max_pseudonyms_per_body <= MAX_REPORTS:
-            given = str(self.max_pseudonyms_per_body)
-            raise SettingsError("max-pseudonyms-per-body", given, f"give 1 to {MAX_REPORTS:,}")
-        if self.max_new_pseudonyms_per_hour < 0:
-            given = str(self.max_new_pseudonyms_per_hour)
-            raise SettingsError("max-new-pseudonyms-per-hour", given, "give 0 (any number) or more")
-        _check_classes(self.source_classes)
-        for name in ("max_series_memory", "max_store_memory"):
-            if (size := getattr(self, name)) is not None and size < 1:
-                raise SettingsError(name, str(size), BYTES_FORM)
-        if self.analysis_memory and self.analysis_memory < LEAST_ANALYSIS_MEMORY:
-            fix = f"give {LEAST_ANALYSIS_MEMORY} (MB) or more, or 0 (any number)"
-            raise SettingsError("analysis-memory", str(self.analysis_memory), fix)
+        """Reject values out of bounds."""
+        for name, setting in declarations().items():
+            value = getattr(self, name)
+            if fix := setting.check(value):
+                raise SettingsError(option_name(name), setting.write(value), fix)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:
-        """Read the variables."""
-        store = environ.get(f"{PREFIX}STORE", "")
-        if not store:
-            raise SettingsError(f"{PREFIX}STORE", "", "give the store's URL: sqlite:////path.db")
-        files = environ.get(f"{PREFIX}COLLECTIONS", "")
-        journal = environ.get(f"{PREFIX}JOURNAL", "")
-        return cls(
-            store,
-            tuple(map(Path, files.split(os.pathsep))) if files else (),
-            environ.get(f"{PREFIX}DEV", "") == "1",
-            _number(environ, "ROOM", ROOM),
-            _number(environ, "RATE", 0),
-            _number(environ, "WORKERS", 1),
-            Path(journal) if journal else None,
-            _number(environ, "MAX_PSEUDONYMS_PER_BODY", OPEN_BODY_PSEUDONYMS),
-            _number(environ, "MAX_NEW_PSEUDONYMS_PER_HOUR", NEW_PER_HOUR),
-            classes_in(environ.get(f"{PREFIX}SOURCE_CLASSES", "")),
-            _bytes(environ, "MAX_SERIES_MEMORY") or SERIES_MEMORY,
-            _bytes(environ, "MAX_STORE_MEMORY"),
-            _number(environ, "ANALYSIS_MEMORY", ANALYSIS_MEMORY),
-        )
+        """Read the environment variables."""
+        if not environ.get(variable_name("store")):
+            raise SettingsError(variable_name("store"), "", "give the URL: sqlite:////path.db")
+        found: dict[str, Any] = {}
+        for name, setting in declarations().items():
+            if text := environ.get(variable_name(name)):
+                try:
+                    found[name] = setting.read(text)
+                except ValueError as error:
+                    raise SettingsError(variable_name(name), text, str(error)) from None
+        return cls(**found)
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that say the same: how a server hands them to its workers."""
-        return {
-            f"{PREFIX}STORE": self.store,
-            f"{PREFIX}COLLECTIONS": os.pathsep.join(map(str, self.collections)),
-            f"{PREFIX}DEV": "1" if self.dev else "",
-            f"{PREFIX}ROOM": str(self.room),
-            f"{PREFIX}RATE": str(self.rate),
-            f"{PREFIX}WORKERS": str(self.workers),
-            f"{PREFIX}JOURNAL": str(self.journal or ""),
-            f"{PREFIX}MAX_PSEUDONYMS_PER_BODY": str(self.max_pseudonyms_per_body),
-            f"{PREFIX}MAX_NEW_PSEUDONYMS_PER_HOUR": str(self.max_new_pseudonyms_per_hour),
-            f"{PREFIX}SOURCE_CLASSES": ",".join(self.source_classes),
-            f"{PREFIX}MAX_SERIES_MEMORY": str(self.max_series_memory),
-            f"{PREFIX}MAX_STORE_MEMORY": str(self.max_store_memory or ""),
-            f"{PREFIX}ANALYSIS_MEMORY": str(self.analysis_memory),
-        }
+        """Return these settings as environment variables, for worker processes."""
+        settings = declarations().items()
+        return {variable_name(name): each.write(getattr(self, name)) for name, each in settings}
 
 
-def classes_in(text: str) -> tuple[str, ...]:
-    """Return the labels of a list with commas."""
-    return tuple(each.strip() for each in text.split(",") if each.strip())
+@cache
+def declarations() -> Mapping[str, Setting]:
+    """Return the declaration of each setting, by the name of its field."""
+    return {each.name: each.metadata["setting"] for each in fields(Settings)}
 
 
-def _check_classes(labels: tuple[str, ...]) -> None:
-    """Refuse labels that could be more than classes of networks."""
-    if len(labels) > MOST_CLASSES:
-        raise SettingsError("source-classes", str(len(labels)), f"give at most {MOST_CLASSES}")
-    for label in labels:
-        if not _CLASS.fullmatch(label):
-            rule = "give labels of up to 20 lower-case letters, digits and -"
-            raise SettingsError("source-classes", label, rule)
+def variable_name(name: str) -> str:
+    """Return the environment variable of a setting."""
+    return PREFIX + name.upper()
 
 
-def _number(environ: Mapping[str, str], name: str, default: int) -> int:
-    given = environ.get(PREFIX + name, "")
-    try:
-        return int(given) if given else default
-    except ValueError:
-        raise SettingsError(PREFIX + name, given, "give a whole number") from None
-
-
-def _bytes(environ: Mapping[str, str], name: str) -> int | None:
-    given = environ.get(PREFIX + name, "")
-    try:
-        return parse_bytes(given) if given else None
-    except ValueError as error:
-        raise SettingsError(PREFIX + name, given, str(error)) from None
+def option_name(name: str) -> str:
+    """Return the command-line option of a setting."""
+    return f"--{name.replace('_', '-')}"

@@ -1,8 +1,8 @@
-"""What the aggregator says of itself: one JSON object a line, of a closed list of fields.
+"""The aggregator's log: one JSON object a line, with a closed list of fields.
 
-A request leaves no line: when it came, from where and what it said are nobody's business. A fault
-of our own leaves one, with its kind and the place in the code, and never with its words: those may
-repeat what a device sent.
+A request leaves no line: its time, origin and content are nobody's business. An internal error
+leaves one with its class and the place in the code, never with its message, which may repeat what
+a device sent.
 """
 
 from __future__ import annotations
@@ -18,86 +18,94 @@ from traceback import extract_tb
 from typing import TextIO, TypedDict, Unpack
 
 NAME = "veilcount.aggregator"
-SILENT_SECONDS = 10.0
+REPEAT_SECONDS = 10.0
 
 _LOGGER = logging.getLogger(NAME)
 _FIELDS = "veilcount_fields"
 
 
-class Fields(TypedDict, total=False):
-    """All that a line may hold beside time, level and event."""
+class LogFields(TypedDict, total=False):
+    """All that a line may hold besides time, level and event."""
 
-    door: str  # a door's name, of a closed list; never a path
-    error: str  # the class of an error; never its words
-    where: str  # a place in the code
-    again: int  # how often the same was not said in between
+    endpoint: str  # the name of an endpoint, of a closed list; never a path
+    error: str  # the class of an error; never its message
+    location: str  # a place in the code
+    suppressed: int  # equal lines that were left out before this one
     store: str  # a store's engine; never its address
-    why: str  # what an operator set, or a store says of itself
+    reason: str  # a text of ours, of an operator's settings, or of a store's own state
     workers: int
     bind: str  # our own address
     signal: str
 
 
-class Lines(logging.Formatter):
-    """Writes a record's own fields, and nothing that a library put into its message."""
+class JsonFormatter(logging.Formatter):
+    """Formats our own fields of a record, and nothing of a library's message."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line of JSON."""
-        said = {
+        fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="seconds"),
             "level": record.levelname.lower(),
             "event": record.msg if record.name == NAME else record.name,
         }
-        return json.dumps(said | getattr(record, _FIELDS, {}), default=str)
+        return json.dumps(fields | getattr(record, _FIELDS, {}), default=str)
 
 
-def set_up(stream: TextIO, level: int = logging.INFO) -> None:
-    """Write the aggregator's lines to a stream, and to nowhere else."""
+def configure_logging(stream: TextIO, level: int = logging.INFO) -> None:
+    """Write the aggregator's log to a stream, and nowhere else."""
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(Lines())
+    handler.setFormatter(JsonFormatter())
     _LOGGER.handlers[:] = [handler]
     _LOGGER.setLevel(level)
     _LOGGER.propagate = False
 
 
-def say(event: str, level: int = logging.INFO, **fields: Unpack[Fields]) -> None:
+def log_event(event: str, level: int = logging.INFO, **fields: Unpack[LogFields]) -> None:
     """Write one line."""
-    unknown = fields.keys() - Fields.__annotations__.keys()
+    unknown = fields.keys() - LogFields.__annotations__.keys()
     if unknown:
         raise TypeError(f"no field of a log line: {', '.join(sorted(unknown))}")
     _LOGGER.log(level, event, extra={_FIELDS: fields})
 
 
 class FaultLog:
-    """Says our own faults, each kind once in a while: a store that is away fills no disk."""
+    """Logs internal errors, each kind once in ten seconds: a store that is away fills no disk."""
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
-        """`seconds` is a clock that never goes back."""
+        """`seconds` is a monotonic clock."""
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._said: dict[tuple[str, str], tuple[float, int]] = {}
+        self._logged: dict[tuple[str, str], tuple[float, int]] = {}
 
-    def tell(self, event: str, door: str, error: BaseException, *, why: str = "") -> None:
-        """Write a line on an error at a door, unless the same was written just before.
+    def log(self, event: str, endpoint: str, error: BaseException, *, reason: str = "") -> None:
+        """Log an error at an endpoint, unless the same was logged just before.
 
-        `why` only where the words are surely our own.
+        Give a `reason` only where its text is certainly our own.
         """
-        kind, where = type(error).__name__, place_of(error)
-        again = self._due(kind, where)
-        if again is not None:
-            say(event, logging.ERROR, door=door, error=kind, where=where, again=again, why=why)
+        kind, location = type(error).__name__, code_location(error)
+        suppressed = self._due(kind, location)
+        if suppressed is not None:
+            log_event(
+                event,
+                logging.ERROR,
+                endpoint=endpoint,
+                error=kind,
+                location=location,
+                suppressed=suppressed,
+                reason=reason,
+            )
 
-    def _due(self, kind: str, where: str) -> int | None:
-        """Return how often it went unsaid if it is to be said now."""
+    def _due(self, kind: str, location: str) -> int | None:
+        """Return how many lines were suppressed since the last one; None: suppress this one too."""
         with self._lock:
             now = self._seconds()
-            last, unsaid = self._said.get((kind, where), (now - SILENT_SECONDS, 0))
-            due = now - last >= SILENT_SECONDS
-            self._said[kind, where] = (now, 0) if due else (last, unsaid + 1)
-            return unsaid if due else None
+            last, suppressed = self._logged.get((kind, location), (now - REPEAT_SECONDS, 0))
+            due = now - last >= REPEAT_SECONDS
+            self._logged[kind, location] = (now, 0) if due else (last, suppressed + 1)
+            return suppressed if due else None
 
 
-def place_of(error: BaseException) -> str:
+def code_location(error: BaseException) -> str:
     """Return where in the code an error was raised: file, line and function."""
     frames = extract_tb(error.__traceback__)
     if not frames:

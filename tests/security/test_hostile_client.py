@@ -34,7 +34,7 @@ def engine(
 @pytest.fixture
 def small(engine: Empty, tmp_path: Path) -> Iterator[World]:
     """A deployment with little room."""
-    with world(tmp_path, FILE, url=engine(), room=ROOM) as made:
+    with world(tmp_path, FILE, url=engine(), max_new_pseudonyms=ROOM) as made:
         yield made
 
 
@@ -68,7 +68,7 @@ def test_a_flood_of_pseudonyms_fills_a_periods_room_and_no_more(small: World) ->
 def test_a_flood_adds_nothing_to_a_file_once_there_is_no_room(memory: Path) -> None:
     file = memory / f"flood-{secrets.token_hex(4)}.db"
     url = f"sqlite:///{file}?durability=relaxed"
-    with world(memory, FILE, url=url, room=ROOM) as made:
+    with world(memory, FILE, url=url, max_new_pseudonyms=ROOM) as made:
         _check_growth(
             made, lambda: sum(each.stat().st_size for each in memory.glob(f"{file.name}*"))
         )
@@ -77,7 +77,7 @@ def test_a_flood_adds_nothing_to_a_file_once_there_is_no_room(memory: Path) -> N
 def test_a_flood_adds_nothing_to_a_redis_once_there_is_no_room(tmp_path: Path) -> None:
     with (
         ENGINES["redis"](tmp_path) as empty,
-        world(tmp_path, FILE, url=empty(), room=ROOM) as made,
+        world(tmp_path, FILE, url=empty(), max_new_pseudonyms=ROOM) as made,
         redis.Redis.from_url(made.aggregator.settings.store) as asked,
     ):
         _check_growth(made, lambda: int(asked.info("memory")["used_memory_dataset"]))

@@ -166,7 +166,7 @@ def test_a_line_of_the_log_is_one_line_whatever_it_holds() -> None:
     record = logging.makeLogRecord(
         {"name": structured_logging.NAME, "msg": "store", "veilcount_fields": {"why": text}}
     )
-    line = structured_logging.Lines().format(record)
+    line = structured_logging.JsonFormatter().format(record)
 
     assert line.isascii()
     assert line.isprintable()

@@ -16,7 +16,7 @@ from tests.aggregator.ingest.test_decode import HOSTILE
 from tests.system.server import Server
 from tests.system.test_serving import KNOWN, body, collection, counted
 from veilcount_aggregator.catalog.definitions import DefinitionSource, push
-from veilcount_aggregator.server.serve import HEADER_MILLISECONDS, THREADS
+from veilcount_aggregator.server.worker_supervisor import HEADER_MILLISECONDS, THREADS
 from veilcount_aggregator.store import open_store
 from veilcount_shared.wire import JSON_TYPE, MAX_BODY, PACKED_TYPE
 

@@ -23,7 +23,12 @@ from tests.aggregator.store.engines import ENGINES, Empty
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.errors import SettingsError
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
-from veilcount_aggregator.settings import MOST_CLASSES, NEW_PER_HOUR, ROOM, Settings
+from veilcount_aggregator.settings import (
+    MAX_NEW_PSEUDONYMS,
+    MAX_NEW_PSEUDONYMS_PER_HOUR,
+    MAX_SOURCE_CLASSES,
+    Settings,
+)
 from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 from veilcount_aggregator.store.sqlite.schema import STEPS
 from veilcount_aggregator.store.sqlite.url import SqliteUrl
@@ -86,7 +91,7 @@ def test_a_body_brings_an_open_intake_a_few_pseudonyms(tmp_path: Path) -> None:
 
 def test_a_period_of_the_default_takes_600_000_requests_to_fill() -> None:
     """One request a thousand pseudonyms made it 10,000."""
-    assert -(-ROOM // Settings("sqlite:///x").max_pseudonyms_per_body) == 625_000
+    assert -(-MAX_NEW_PSEUDONYMS // Settings("sqlite:///x").max_pseudonyms_per_body) == 625_000
 
 
 def test_many_reports_of_one_pseudonym_are_no_crowd(tmp_path: Path) -> None:
@@ -290,7 +295,7 @@ def _metrics(made: World) -> list[str]:
 def test_metrics_tell_which_limit_refuses(tmp_path: Path) -> None:
     """The body's, the hour's, the period's; nothing of a collection whose n is withheld."""
     limits: dict[str, Any] = {
-        "room": 25,
+        "max_new_pseudonyms": 25,
         "max_new_pseudonyms_per_hour": 20,
         "max_pseudonyms_per_body": 15,
     }
@@ -321,9 +326,9 @@ def test_metrics_tell_which_limit_refuses(tmp_path: Path) -> None:
     [
         ({"max_pseudonyms_per_body": 0}, "give 1 to 1,000"),
         ({"max_pseudonyms_per_body": 1_001}, "give 1 to 1,000"),
-        ({"max_new_pseudonyms_per_hour": -1}, "give 0"),
+        ({"max_new_pseudonyms_per_hour": -1}, "or 0 for no limit"),
         ({"source_classes": ("198.51.100.7",)}, "lower-case letters"),
-        ({"source_classes": tuple(f"c{n}" for n in range(MOST_CLASSES + 1))}, "at most 64"),
+        ({"source_classes": tuple(f"c{n}" for n in range(MAX_SOURCE_CLASSES + 1))}, "at most 64"),
     ],
 )
 def test_settings_that_nobody_can_mean_are_refused(wrong: dict[str, object], fix: str) -> None:
@@ -336,4 +341,8 @@ def test_settings_reach_the_workers() -> None:
 
     assert Settings.from_environment(given.environment()) == given
     assert Settings.from_environment({"VEILCOUNT_STORE": "sqlite:///x"}) == Settings("sqlite:///x")
-    assert Settings("sqlite:///x").max_new_pseudonyms_per_hour == NEW_PER_HOUR == ROOM // 10
+    assert (
+        Settings("sqlite:///x").max_new_pseudonyms_per_hour
+        == MAX_NEW_PSEUDONYMS_PER_HOUR
+        == MAX_NEW_PSEUDONYMS // 10
+    )

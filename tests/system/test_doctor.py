@@ -280,7 +280,11 @@ def test_a_period_that_is_full_is_wrong_and_one_that_will_be_is_told(tmp_path: P
             made.verdicts(made.report("theme"))
         states = [
             by_check(
-                examine_store(Settings(made.aggregator.settings.store, room=room), soon, deep=False)
+                examine_store(
+                    Settings(made.aggregator.settings.store, max_new_pseudonyms=room),
+                    soon,
+                    deep=False,
+                )
             )["room"].state
             for room in (5, 6, 100)
         ]
@@ -356,7 +360,7 @@ def test_where_a_count_may_not_leave_no_share_of_it_does(tmp_path: Path) -> None
         made.aggregator.store.commit(
             [], {ServiceCounter(ANSWERED, "", -1, "reports:4xx:0.1"): 1_000}
         )
-        found = looked(made, room=1)
+        found = looked(made, max_new_pseudonyms=1)
 
     assert found["verdicts"].state is Severity.OK
     assert found["room"].state is Severity.OK

@@ -74,7 +74,7 @@ def aggregator(memory: Path) -> Iterator[Aggregator]:
     folder.mkdir()
     file = folder / "collections.toml"
     file.write_text(definitions(NOW.date(), bait=True), encoding="utf-8")
-    settings = Settings(f"sqlite:///{folder}/load.db", (file,), dev=True, room=ROOM)
+    settings = Settings(f"sqlite:///{folder}/load.db", (file,), dev=True, max_new_pseudonyms=ROOM)
     opened = Aggregator.open(settings, lambda: NOW)
     yield opened
     opened.close()

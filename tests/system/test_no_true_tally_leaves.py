@@ -27,7 +27,7 @@ from veilcount_aggregator.api.openapi import DOORS, Door
 from veilcount_aggregator.auth.api_keys import Role, create
 from veilcount_aggregator.central import answer, curator
 from veilcount_aggregator.cli.main import WELL, run, veilcount
-from veilcount_aggregator.structured_logging import set_up
+from veilcount_aggregator.structured_logging import configure_logging
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 
@@ -111,7 +111,7 @@ def crowd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Crowd]:
     """Marked answers of a day that is long over."""
     monkeypatch.setattr(curator, "answer", partial(answer, noise=_still))
     log = io.StringIO()
-    set_up(log)
+    configure_logging(log)
     with world(tmp_path, FILE, SECRET, CENTRAL, ONCE) as deployed:
         keys = {str(role): deployed.key(role) for role in (Role.ANALYST, Role.ADMIN)}
         keys |= {"nobody": "", "wrong": "veilcount_admin_x"}

@@ -24,7 +24,7 @@ import requests
 from veilcount_aggregator.api.request_metrics import ANSWERED
 from veilcount_aggregator.auth.api_keys import Role, create, revoke
 from veilcount_aggregator.catalog.definitions import DefinitionSource, catalogue, push
-from veilcount_aggregator.server.serve import DRAIN_SECONDS
+from veilcount_aggregator.server.worker_supervisor import DRAIN_SECONDS
 from veilcount_aggregator.store import Store, open_store
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import PSEUDONYM_BYTES, Batch, Report

@@ -40,7 +40,7 @@ class Authenticator:
     ) -> None:
         """`seconds` is a clock that never goes back."""
         self._aggregator = aggregator
-        share = aggregator.settings.rate / aggregator.settings.workers
+        share = aggregator.settings.rate_limit / aggregator.settings.workers
         self._devices = RateLimits(share, seconds)
         self._guesses = RateLimits(GUESSES, seconds)
         self._lock = threading.Lock()

@@ -95,9 +95,9 @@ class ReportsEndpoint:
     def _fault(self, error: Exception) -> Problem:
         """Note a fault of ours; return what may be said of it."""
         if isinstance(error, StoreError):
-            self._faults.tell("store", DOOR, error, why=str(error))
+            self._faults.log("store", DOOR, error, reason=str(error))
             return problem_of(error)
-        self._faults.tell("failed", DOOR, error)
+        self._faults.log("failed", DOOR, error)
         return failed()
 
     def _problem(self, problem: Problem) -> tuple[str, Headers, bytes]:

@@ -13,7 +13,7 @@ from datetime import datetime
 from ..errors import StoreError
 from ..series.series import Series
 from ..store import Store
-from ..structured_logging import place_of
+from ..structured_logging import code_location
 from . import Forecast, PricedQuery, Release, answer, forecast, prepare
 from .budget_ledger import Answer, PeriodAccount, accounts
 from .privacy_filter import PrivacyFilter
@@ -80,7 +80,7 @@ def draw(store: Store, series: Series, question: PricedQuery) -> Answer:
     except StoreError:
         raise  # says where the store is, and nothing of what it holds
     except Exception as error:  # noqa: BLE001 - whatever it is, its frames hold true counts
-        why = f"{type(error).__name__} at {place_of(error)}"
+        why = f"{type(error).__name__} at {code_location(error)}"
     # Raised out here: an error that is raised in there would keep the other, and its frames.
     raise DrawFailed(why)
 

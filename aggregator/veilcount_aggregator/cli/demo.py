@@ -93,7 +93,7 @@ def command(
         raise click.BadParameter(
             f"give at most as many as --devices: {devices}", param_hint="--clients"
         )
-    structured_logging.set_up(sys.stderr)
+    structured_logging.configure_logging(sys.stderr)
     allow_files(clients)
     seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     campaign = Campaign(options.now())

@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.text import Text
 
 from ..doctor import Finding, Severity, examine_backups, examine_server, examine_store, worst
 from ..errors import SettingsError
-from ..settings import PREFIX, ROOM, Settings
+from ..settings import PREFIX, Settings
 from . import options, query_source
 from .main import NOT_SO, WELL
-from .memory_options import memory_limits
 from .output import tell_json, tell_lines, tell_table
 from .progress import waiting
 
@@ -31,38 +31,21 @@ STYLES = {Severity.OK: "green", Severity.WARN: "yellow", Severity.WRONG: "bold r
     metavar="DIR",
     help="Where backups are written: the newest is read through.",
 )
-@click.option(
-    "--journal",
-    type=click.Path(path_type=Path),
-    envvar=f"{PREFIX}JOURNAL",
-    metavar="FILE",
-    help="Where the server writes central releases (default: beside a SQLite store).",
-)
-@click.option(
-    "--room",
-    type=click.IntRange(1),
-    default=ROOM,
-    envvar=f"{PREFIX}ROOM",
-    metavar="N",
-    help="The server's --room, if it has one of its own.",
-)
-@memory_limits
+@options.setting_options("journal", "max_new_pseudonyms", "max_series_memory", "max_store_memory")
 @click.option("--deep", is_flag=True, help="Read the whole store: counters against spent slots.")
 @options.as_json
 @click.pass_context
 def command(
     context: click.Context,
+    /,
     *,
     url: str | None,
     server: str | None,
     key: str,
     backups: Path | None,
-    journal: Path | None,
-    room: int,
-    max_series_memory: int,
-    max_store_memory: int | None,
     deep: bool,
     as_json: bool,
+    **limits: Any,
 ) -> None:
     """Say what is wrong with a deployment, and how to mend it; exit 1 if anything is.
 
@@ -73,17 +56,7 @@ def command(
         fix = f"give a store's URL, a server's --url or both, here or as {PREFIX}STORE, {PREFIX}URL"
         raise SettingsError("--store", "", fix)
     with waiting("looking"):
-        settings = (
-            Settings(
-                url,
-                room=room,
-                journal=journal,
-                max_series_memory=max_series_memory,
-                max_store_memory=max_store_memory,
-            )
-            if url
-            else None
-        )
+        settings = Settings(url, **limits) if url else None
         findings = [
             *(_of_store(settings, backups, deep=deep) if settings else ()),
             *(examine_server(server, key, options.now) if server else ()),

@@ -4,28 +4,74 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from ..errors import SettingsError
-from ..settings import PREFIX
+from ..settings import PREFIX, Setting, Settings, declarations, option_name, variable_name
 from ..store import Store, open_store
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+DEFAULTS = {each.name: each.default for each in fields(Settings)}
+
 store = click.option(
     "--store",
     "url",
-    envvar=f"{PREFIX}STORE",
+    envvar=variable_name("store"),
     metavar="URL",
-    help=f"Where everything is kept: sqlite:////path.db, redis://... (default: {PREFIX}STORE).",
+    help=f"URL of the store: sqlite:////path.db, redis://... (default: {PREFIX}STORE).",
 )
-as_json = click.option("--json", "as_json", is_flag=True, help="For programs.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def given(url: str | None) -> str:
+class SettingType(click.ParamType[Any]):
+    """The value of a setting, read as its declaration says."""
+
+    def __init__(self, setting: Setting) -> None:
+        """Read the text of this setting."""
+        self.name = setting.metavar.lower()
+        self._read = setting.read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value of a text; a default is one already."""
+        try:
+            return self._read(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}", param, ctx)
+
+
+def setting_options(*names: str) -> Callable[[Command], Command]:
+    """Add the options of these settings."""
+
+    def add(command: Command) -> Command:
+        for name in reversed(names):
+            command = setting_option(name)(command)
+        return command
+
+    return add
+
+
+def setting_option(name: str) -> Callable[[Command], Command]:
+    """Return the option of one setting, from its declaration."""
+    setting, default = declarations()[name], DEFAULTS[name]
+    about: dict[str, Any] = {"envvar": variable_name(name), "help": setting.help}
+    if isinstance(default, bool):
+        about |= {"is_flag": True}
+    elif name == "collections":
+        about |= {"multiple": True, "type": click.Path(path_type=Path), "metavar": setting.metavar}
+    else:
+        about |= {"type": SettingType(setting), "metavar": setting.metavar}
+        about |= {"default": setting.default_text or default}
+        about |= {"show_default": default not in {None, ()}}
+    return click.option(option_name(name), name, **about)
+
+
+def required_url(url: str | None) -> str:
     """Return the store's URL, or say how to give it."""
     if not url:
         raise SettingsError("--store", "", f"give the store's URL, here or as {PREFIX}STORE")
@@ -35,7 +81,7 @@ def given(url: str | None) -> str:
 @contextmanager
 def opened(url: str | None, *, make: bool = False) -> Iterator[Store]:
     """Open a store for one command."""
-    store = open_store(given(url), make=make)
+    store = open_store(required_url(url), make=make)
     try:
         yield store
     finally:
@@ -43,5 +89,5 @@ def opened(url: str | None, *, make: bool = False) -> Iterator[Store]:
 
 
 def now() -> datetime:
-    """Return the instant of a command."""
+    """Return the current time of a command."""
     return datetime.now(UTC)

@@ -57,7 +57,7 @@ def check(context: click.Context, *, url: str | None, as_json: bool) -> None:
         tell_json(facts)
     else:
         tell_table(
-            ("store", redact_url(options.given(url))),
+            ("store", redact_url(options.required_url(url))),
             ((name, _plain(value)) for name, value in facts.items()),
         )
     failing = health.read_only or health.trouble or health.durable is DurabilityState.NO
@@ -109,7 +109,7 @@ def back_up(to: Path, *, url: str | None, as_json: bool) -> None:
     if not to.absolute().parent.is_dir():
         raise click.BadParameter(f"{to.parent}: no such folder: make it first", param_hint="TO")
     with waiting("writing the backup"):
-        backup(options.given(url), to)
+        backup(options.required_url(url), to)
     facts = {"file": str(to), "bytes": to.stat().st_size}
     if as_json:
         tell_json(facts)
@@ -124,11 +124,11 @@ def back_up(to: Path, *, url: str | None, as_json: bool) -> None:
 def bring_back(backed_up: Path, *, url: str | None, as_json: bool) -> None:
     """Make a store of a backup, where there is none. Central releases stay locked."""
     with waiting("reading the backup"):
-        restore(backed_up, options.given(url))
+        restore(backed_up, options.required_url(url))
     if as_json:
-        tell_json({"store": redact_url(options.given(url)), "releases_locked": True})
+        tell_json({"store": redact_url(options.required_url(url)), "releases_locked": True})
     else:
-        tell_lines([f"{redact_url(options.given(url))} is restored; releases are locked"])
+        tell_lines([f"{redact_url(options.required_url(url))} is restored; releases are locked"])
 
 
 @command.command("unlock")
@@ -144,7 +144,7 @@ def bring_back(backed_up: Path, *, url: str | None, as_json: bool) -> None:
 @options.as_json
 def let_release(*, url: str | None, journal: Path | None, as_json: bool) -> None:
     """Enter again what the store forgot of central releases, and let them go on."""
-    settings = Settings(options.given(url), journal=journal)
+    settings = Settings(options.required_url(url), journal=journal)
     with options.opened(url) as store:
         entered = PrivacyFilter(store, ReleaseJournal.of(settings)).reenter(options.now(), "cli")
         journals = waited_for(store)

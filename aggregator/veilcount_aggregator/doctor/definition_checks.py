@@ -48,7 +48,9 @@ def room(stored: StoreSnapshot) -> Iterator[Told]:
     """Look at how many new pseudonyms each period may still bring."""
     public = [each for each in stored.open_series if counts_are_public(each.collection)]
     complaints = (told for series in public for told in _room(stored, series))
-    yield from all_well(complaints, f"no period is near its room of {stored.settings.room:,}")
+    yield from all_well(
+        complaints, f"no period is near its room of {stored.settings.max_new_pseudonyms:,}"
+    )
 
 
 def memory(stored: StoreSnapshot) -> Iterator[Told]:
@@ -106,8 +108,8 @@ def _ending(stored: StoreSnapshot, series: Series) -> Iterator[Told]:
 
 def _room(stored: StoreSnapshot, series: Series) -> Iterator[Told]:
     most = max(stored.store.new_pseudonyms(series).values(), default=0)
-    name, limit = series.collection.name, stored.settings.room
-    fix = "raise --room of `veilcount serve`; if nobody expected so many, look for a flood"
+    name, limit = series.collection.name, stored.settings.max_new_pseudonyms
+    fix = "raise --max-new-pseudonyms of `veilcount serve`; if unexpected, look for a flood"
     if most >= limit:
         yield wrong(f"{name}: a period has had all of its {limit:,} new pseudonyms", fix)
     elif most >= NEARLY * limit:

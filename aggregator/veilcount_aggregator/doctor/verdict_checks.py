@@ -43,7 +43,7 @@ LIMITS: Mapping[Verdict, Limit] = {
     Verdict.STALE: Limit(0.05, "devices are offline for longer than `late`: define more days"),
     Verdict.FULL: Limit(
         0.0,
-        "`veilcount_full_total` says by which limit: raise --room,"
+        "`veilcount_full_total` says by which limit: raise --max-new-pseudonyms,"
         " --max-new-pseudonyms-per-hour or --max-series-memory of `veilcount serve`;"
         " if unexpected, look for a flood",
     ),

@@ -92,9 +92,9 @@ def _problem(error: Exception, faults: FaultLog) -> Problem:
         allow = {"Allow": given["Allow"]} if "Allow" in given else {}
         return problem_of_status(error.code or 500, allow)
     if isinstance(error, StoreError):
-        faults.tell("store", _door(), error, why=str(error))
+        faults.log("store", _door(), error, reason=str(error))
     elif not isinstance(error, VeilcountError):
-        faults.tell("failed", _door(), error)
+        faults.log("failed", _door(), error)
     return problem_of(error)
 
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from ..catalog.cache import CatalogSnapshot
 from ..errors import ClockUntrusted, StoreError, StoreUnavailable
 from ..service import Aggregator
-from ..structured_logging import FaultLog, say
+from ..structured_logging import FaultLog, log_event
 from .durability_log import DurabilityLog
 
 SECONDS = 1.0
@@ -65,11 +65,11 @@ class BackgroundThread:
         try:
             act()
         except ClockUntrusted as error:
-            self._faults.tell("clock", DOOR, error, why=str(error))
+            self._faults.log("clock", DOOR, error, reason=str(error))
         except StoreError as error:
-            self._faults.tell("store", DOOR, error, why=str(error))
+            self._faults.log("store", DOOR, error, reason=str(error))
         except Exception as error:  # noqa: BLE001 - one bad tick must not end all that come after
-            self._faults.tell("failed", DOOR, error)
+            self._faults.log("failed", DOOR, error)
 
     def _do_what_is_due(self) -> None:
         self._durability.examine()
@@ -113,7 +113,7 @@ class BackgroundThread:
             why = (
                 "the date is not confirmed: `veilcount store confirm-clock`, or 24 hours of running"
             )
-            say("retention waits", logging.WARNING, why=why)
+            log_event("retention waits", logging.WARNING, reason=why)
         self._waited = waits
 
     def _run(self) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from ..errors import StoreError
 from ..store import Durability, DurabilityState, Store
-from ..structured_logging import say
+from ..structured_logging import log_event
 
 EVENT = "durability"
 
@@ -38,8 +38,8 @@ class DurabilityLog:
         for each in found.weaknesses:
             if each not in known:
                 level = logging.ERROR if each.blocks else logging.WARNING
-                say(EVENT, level, why=str(each))
+                log_event(EVENT, level, reason=str(each))
         if self._last is None and found.durable is not DurabilityState.YES and not found.blocking:
-            say(EVENT, logging.WARNING, why=f"not durable: {found.why}")
+            log_event(EVENT, logging.WARNING, reason=f"not durable: {found.why}")
         elif known and not found.weaknesses:
-            say(EVENT, why=f"as it should be again: {found.why}")
+            log_event(EVENT, reason=f"as it should be again: {found.why}")

@@ -26,7 +26,7 @@ from ..errors import StoreError, StoreUnavailable
 from ..retention.clock_guard import Clock
 from ..service import Aggregator
 from ..settings import Settings
-from ..structured_logging import FaultLog, set_up
+from ..structured_logging import FaultLog, configure_logging
 from .app import create_app
 from .background import BackgroundThread
 
@@ -52,7 +52,7 @@ class Opened:
         try:
             self.aggregator.close()
         except StoreError as error:  # the figures of the last second are lost, and no answer
-            self.faults.tell("store", DOOR, error, why=str(error))
+            self.faults.log("store", DOOR, error, reason=str(error))
 
 
 class Worker:
@@ -106,14 +106,14 @@ class Worker:
         """Open, unless that failed a moment ago: nobody should wait for one timeout each."""
         if self._seconds() < self._retries:
             raise StoreUnavailable("the store did not answer a moment ago")
-        set_up(sys.stderr)
+        configure_logging(sys.stderr)
         faults = FaultLog(self._seconds)
         try:
             settings = Settings.from_environment(self._variables)
             aggregator = Aggregator.open(settings, self._clock)
         except VeilcountError as error:
             self._retries = self._seconds() + RETRY_SECONDS
-            faults.tell("store", DOOR, error, why=str(error))
+            faults.log("store", DOOR, error, reason=str(error))
             raise
         answer = create_app(aggregator, analysis_is_up=self.analysis_is_up)
         opened = Opened(

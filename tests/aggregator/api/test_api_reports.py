@@ -291,7 +291,7 @@ def test_a_refused_key_costs_no_reading(deployed: World) -> None:
 
 def test_each_key_has_its_rate(tmp_path: Path) -> None:
     """Divided by the workers; one key's haste is not another's; it comes back with time."""
-    with world(tmp_path, FILE, rate=8, workers=4) as hasty:
+    with world(tmp_path, FILE, rate_limit=8, workers=4) as hasty:
         one, other = hasty.key(Role.DEVICE), hasty.key(Role.DEVICE)
         first = [hasty.send(Batch((hasty.report("theme"),)), key=one) for _ in range(6)]
         beside = hasty.send(Batch((hasty.report("theme"),)), key=other)
@@ -306,7 +306,7 @@ def test_each_key_has_its_rate(tmp_path: Path) -> None:
 
 def test_an_open_intake_has_one_rate_for_all(tmp_path: Path) -> None:
     """Nobody is told apart."""
-    with world(tmp_path, FILE, rate=1) as hasty:
+    with world(tmp_path, FILE, rate_limit=1) as hasty:
         statuses = [hasty.send(Batch((hasty.report("theme"),))).status for _ in range(3)]
 
         assert statuses == [200, 200, 429]

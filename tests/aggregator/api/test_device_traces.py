@@ -48,7 +48,7 @@ def written() -> Iterator[io.StringIO]:
     kept = own.handlers[:], own.propagate, own.level
     root.addHandler(handler)
     root.setLevel(logging.DEBUG)
-    structured_logging.set_up(stream, logging.DEBUG)
+    structured_logging.configure_logging(stream, logging.DEBUG)
     yield stream
     root.removeHandler(handler)
     root.setLevel(level)
@@ -189,7 +189,7 @@ def test_the_search_would_find_a_mark(tmp_path: Path, written: io.StringIO) -> N
     """An operator's label is kept, and is found: so would be a device's."""
     with world(tmp_path, FILE) as deployed:
         deployed.key(Role.DEVICE, MARK)
-        structured_logging.say("marked", why=MARK)
+        structured_logging.log_event("marked", reason=MARK)
 
     assert MARK in found(stored(tmp_path))
     assert MARK in found(written.getvalue().encode())
@@ -205,10 +205,10 @@ def test_faults_leave_no_mark_either(tmp_path: Path, written: io.StringIO) -> No
 
     lines = [json.loads(line) for line in written.getvalue().splitlines()]
     assert found(written.getvalue().encode()) == []
-    assert {(line["event"], line["door"], line["error"]) for line in lines} == {
+    assert {(line["event"], line["endpoint"], line["error"]) for line in lines} == {
         ("failed", "reports", "RuntimeError")
     }
-    assert all(line["where"].startswith("test_device_traces.py:") for line in lines)
+    assert all(line["location"].startswith("test_device_traces.py:") for line in lines)
 
 
 class Failing:
@@ -228,7 +228,7 @@ class Failing:
 
 def test_a_line_has_time_level_event_and_fields(written: io.StringIO) -> None:
     """One JSON object."""
-    structured_logging.say("listening", bind="127.0.0.1:8420", workers=2)
+    structured_logging.log_event("listening", bind="127.0.0.1:8420", workers=2)
     line = json.loads(written.getvalue())
 
     assert line.pop("time").endswith("+00:00")
@@ -238,7 +238,7 @@ def test_a_line_has_time_level_event_and_fields(written: io.StringIO) -> None:
 def test_a_field_that_is_not_on_the_list_is_refused() -> None:
     """So that nobody adds an address by accident."""
     with pytest.raises(TypeError, match="address"):
-        structured_logging.say("request", address="203.0.113.77")  # type: ignore[call-arg] # what is refused
+        structured_logging.log_event("request", address="203.0.113.77")  # type: ignore[call-arg] # what is refused
 
 
 def test_the_same_fault_is_said_once_in_a_while(written: io.StringIO) -> None:
@@ -247,15 +247,15 @@ def test_the_same_fault_is_said_once_in_a_while(written: io.StringIO) -> None:
     faults = structured_logging.FaultLog(lambda: passed[0])
     for moment in (0, 1, 2, 9, 11, 12, 30):
         passed[0] = float(moment)
-        faults.tell("store", "reports", RuntimeError("x"))
+        faults.log("store", "reports", RuntimeError("x"))
     lines = [json.loads(line) for line in written.getvalue().splitlines()]
 
-    assert [line["again"] for line in lines] == [0, 3, 1]
+    assert [line["suppressed"] for line in lines] == [0, 3, 1]
 
 
 def test_another_librarys_message_is_not_written(written: io.StringIO) -> None:
     """The formatter takes the name of whoever spoke, and none of the words."""
     record = logging.LogRecord("redis", logging.ERROR, "x.py", 1, "sent %s", (MARK,), None)
 
-    assert json.loads(structured_logging.Lines().format(record))["event"] == "redis"
-    assert MARK not in structured_logging.Lines().format(record)
+    assert json.loads(structured_logging.JsonFormatter().format(record))["event"] == "redis"
+    assert MARK not in structured_logging.JsonFormatter().format(record)

@@ -6,16 +6,15 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.redis_server import RedisServer
 from tests.system.server import HOST, Server, free_port, wait_until
-from veilcount_aggregator.server import serve
 from veilcount_aggregator.server.listen_address import ListenAddress
 from veilcount_aggregator.server.serve import StartupSummary
+from veilcount_aggregator.server.worker_supervisor import MAX_RESTARTS_IN_A_ROW, RestartPolicy
 from veilcount_aggregator.store import open_store
 
 from .conftest import FILE, Type
@@ -38,11 +37,11 @@ def test_a_port_that_is_taken_is_refused(typed: Type, store: str) -> None:
         (["--bind", "nowhere.invalid:8420"], "no such host"),
         (["--workers", "0"], "workers"),
         (["--workers", "many"], "--workers"),
-        (["--room", "0"], "room"),
-        (["--rate", "-1"], "rate"),
+        (["--max-new-pseudonyms", "0"], "--max-new-pseudonyms"),
+        (["--rate-limit", "-1"], "--rate-limit"),
         (["--max-series-memory", "much"], "--max-series-memory"),
         (["--max-store-memory", "0"], "256MB or 2GB"),
-        (["--analysis-memory", "100"], "give 512 (MB) or more"),
+        (["--analysis-memory", "100"], "give 512 or more"),
         (["--collections", "/nowhere.toml"], "cannot be read"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -152,17 +151,9 @@ def test_what_is_told_holds_no_password() -> None:
     assert ready.facts["bind"] == f"http://{HOST}:1"
 
 
-def test_a_worker_is_replaced_again_and_again_until_none_seems_to_live(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The server looks when it replaced a worker last, and ends if that was just now."""
-    monkeypatch.setattr(serve, "RESPAWN_SECONDS", 0.02)
-    respawns = serve._Respawns()
+def test_restarts_are_admitted_until_no_worker_seems_to_live() -> None:
+    policy = RestartPolicy(seconds=0.02)
 
-    seen = []
-    for _ in range(serve.MOST_IN_A_ROW + 2):
-        respawns.clear()
-        respawns[0] = time.monotonic()
-        seen.append(0 in respawns)
+    admitted = [policy.admit() for _ in range(MAX_RESTARTS_IN_A_ROW + 2)]
 
-    assert seen == [False] * (serve.MOST_IN_A_ROW + 1) + [True]
+    assert admitted == [True] * (MAX_RESTARTS_IN_A_ROW + 1) + [False]

@@ -130,7 +130,7 @@ def test_the_page_of_an_empty_store_says_so(tmp_path: Path) -> None:
 
 
 def test_a_period_that_is_nearly_full_is_told(tmp_path: Path) -> None:
-    with world(tmp_path, FILE, room=100) as made:
+    with world(tmp_path, FILE, max_new_pseudonyms=100) as made:
         counted(send(made, "theme", [79, 0, 0]))
 
         assert "nearly full" not in _look(made)

@@ -316,7 +316,7 @@ def no_key(folder: Path) -> Timeline:
 @state("Full")
 def full(folder: Path) -> Timeline:
     """A period with room for one pseudonym has it, and others come."""
-    return repeated(folder, lambda made: made.verdicts(made.report("theme")), room=1)
+    return repeated(folder, lambda made: made.verdicts(made.report("theme")), max_new_pseudonyms=1)
 
 
 @state("OverBudget")

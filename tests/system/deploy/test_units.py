@@ -20,7 +20,7 @@ from tests.system.server import HOST, free_port, listens, wait_until
 from tests.system.test_serving import COUNTED, KNOWN, body, collection, counted, send
 from veilcount_aggregator.catalog.definitions import DefinitionSource, push
 from veilcount_aggregator.cli.main import run
-from veilcount_aggregator.server.serve import DRAIN_SECONDS
+from veilcount_aggregator.server.worker_supervisor import DRAIN_SECONDS
 from veilcount_aggregator.store import open_store
 
 SERVICE, BACKUP = unit("veilcount.service"), unit("veilcount-backup.service")

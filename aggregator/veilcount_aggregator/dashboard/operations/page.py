@@ -87,7 +87,7 @@ def _service(aggregator: Aggregator, snapshot: Snapshot) -> dict[str, Any]:
         "groups": groups,
         "groups_drawn": request_panel.drawn(groups),
         "rooms": pseudonym_quota.rooms(
-            snapshot.store, newest, aggregator.settings.room, snapshot.today
+            snapshot.store, newest, aggregator.settings.max_new_pseudonyms, snapshot.today
         ),
     }
 

@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...errors import SettingsError
-from ...structured_logging import say
+from ...structured_logging import log_event
 from .worker import EXIT_GROWN
 
 PREFIX = "veilcount-"
@@ -77,7 +77,7 @@ class AnalysisProcess:
             if self._stopping.is_set():
                 return
             if code != EXIT_GROWN:
-                say("analysis process replaced", logging.WARNING)
+                log_event("analysis process replaced", logging.WARNING)
             stable = time.monotonic() - begun > STABLE_SECONDS
             delay = FIRST_DELAY if stable else min(delay * 2, LONGEST_DELAY)
             self._stopping.wait(0 if stable else delay)

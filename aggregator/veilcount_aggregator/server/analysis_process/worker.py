@@ -155,7 +155,7 @@ class Work:
         except BrokenChannel:
             pass  # the worker or its client went away
         except Exception as error:  # noqa: BLE001 - a body that cannot be finished: it breaks off
-            self._faults.tell("failed", DOOR, error)
+            self._faults.log("failed", DOOR, error)
         finally:
             self._channel.close()
 

@@ -21,7 +21,7 @@ from threading import Lock, get_ident
 from weakref import WeakSet
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
-from ...structured_logging import say
+from ...structured_logging import log_event
 from .connection import (
     SECONDS,
     checkpoint_and_refuse,
@@ -181,11 +181,11 @@ class SqliteDatabase:
         name = f"{self.place.path.name}-wal"
         self._readers.close()  # what opened meanwhile has another log
         if self._guard.restore():
-            say(
+            log_event(
                 "write-ahead log restored",
                 logging.ERROR,
                 store="sqlite",
-                why=f"{name} was removed or replaced while the store was in use: find out by whom",
+                reason=f"{name} was removed or replaced while the store was in use: find out how",
             )
             return
         checkpoint_and_refuse(database, self.place.path)

@@ -1,0 +1,106 @@
+"""Worker processes: started, replaced when they die, drained on SIGTERM.
+
+Granian serves. In one run on one machine, with the real application, it took less than half of
+gunicorn's CPU per request (`python -m bench.servers`), and it drains: on SIGTERM it accepts no more
+connections, finishes the requests it has accepted, and ends. What no server here does is to end a
+body that never comes: 32 of those occupy a worker, so a proxy that reads bodies first belongs in
+front of devices.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from granian.server.mp import MPServer
+
+from ..structured_logging import log_event
+from .listen_address import ListenAddress
+
+NAME = "veilcount"
+THREADS = 32  # a worker's requests at once: what a group commit can group
+DRAIN_SECONDS = 8  # less than the ten that a container gets
+HEADER_MILLISECONDS = 10_000
+HEADER_BYTES = 64 << 10  # roughly: beyond it, a stranger's headers would fill our memory
+RESTART_SECONDS = 1.0
+MAX_RESTARTS_IN_A_ROW = 10
+
+#: Granian's own messages go where our log lines go, without their text
+LOGGING = {
+    "formatters": {"json": {"()": "veilcount_aggregator.structured_logging.JsonFormatter"}},
+    "handlers": {
+        "json": {
+            "class": "logging.StreamHandler",
+            "formatter": "json",
+            "stream": "ext://sys.stderr",
+        }
+    },
+    "loggers": {"_granian": {"handlers": ["json"], "propagate": False}},
+}
+
+
+class RestartPolicy:
+    """Restarts at most once a second, and gives up after ten in a row: no worker seems to live."""
+
+    def __init__(self, seconds: float = RESTART_SECONDS) -> None:
+        """Restart at most once in so many seconds."""
+        self._seconds = seconds
+        self._last = -seconds
+        self._in_a_row = 0
+
+    def admit(self) -> bool:
+        """Wait until the next restart is due; return False if it is one too many."""
+        now = time.monotonic()
+        self._in_a_row = self._in_a_row + 1 if now - self._last < 2 * self._seconds else 0
+        time.sleep(max(0.0, self._last + self._seconds - now))
+        self._last = time.monotonic()
+        return self._in_a_row <= MAX_RESTARTS_IN_A_ROW
+
+
+class WorkerSupervisor(MPServer):
+    """Granian's supervisor of worker processes, with a restart policy of our own.
+
+    Granian ends the whole server when one worker dies twice within five seconds of being replaced.
+    """
+
+    def __init__(self, bind: ListenAddress, workers: int) -> None:
+        """Serve with so many workers at this address."""
+        super().__init__(
+            NAME,
+            address=bind.host,
+            port=bind.port,
+            uds=bind.path,
+            interface=Interfaces.WSGI,
+            workers=workers,
+            blocking_threads=THREADS,
+            http=HTTPModes.http1,
+            http1_settings=HTTP1Settings(
+                header_read_timeout=HEADER_MILLISECONDS, max_buffer_size=HEADER_BYTES
+            ),
+            websockets=False,
+            log_dictconfig=LOGGING,
+            log_level=LogLevels.error,
+            respawn_failed_workers=True,
+            workers_kill_timeout=DRAIN_SECONDS,
+        )
+        self._policy = RestartPolicy()
+
+    def _respawn_workers(
+        self,
+        workers: Sequence[int],
+        spawn_target: Callable[..., None],
+        target_loader: Callable[..., Any],
+        delay: float = 0,
+    ) -> None:
+        """Replace workers that died, one after the other."""
+        for worker in workers:
+            admitted = self._policy.admit()
+            super()._respawn_workers([worker], spawn_target, target_loader, delay)
+            log_event("worker replaced", logging.WARNING)
+            if admitted:  # what Granian finds here at the next death counts as a crash loop
+                self.respawned_wrks.clear()
