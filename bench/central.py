@@ -16,7 +16,7 @@ from statistics import median
 from time import process_time
 
 from veilcount_aggregator.central.curator import Curator
-from veilcount_aggregator.central.opendp_noise import noised
+from veilcount_aggregator.central.opendp_noise import add_noise
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.series.series import Series
@@ -98,7 +98,7 @@ class Asking:
 def _beside(folder: Path, k: int, times: int) -> Iterator[Row]:
     asking, zeros = Asking(folder / f"k{k}", k), [0] * k
     asking.release()  # loads OpenDP
-    pairs = [(_ms(asking.release), _ms(lambda: noised(zeros, 100.0))) for _ in range(times)]
+    pairs = [(_ms(asking.release), _ms(lambda: add_noise(zeros, 100.0))) for _ in range(times)]
     asking.close()
     where = f"{k:,} numbers"
     yield _row("release, ms", median(ours for ours, _ in pairs), where)

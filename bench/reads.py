@@ -23,9 +23,9 @@ import requests
 from loadtests.analysts import Findings, definitions, hammering, parse, report_body, send
 from tests.system.server import Server
 
-from veilcount_aggregator.auth.api_keys import Role, create
-from veilcount_aggregator.auth.sessions import begin
-from veilcount_aggregator.catalog.definitions import DefinitionSource, push
+from veilcount_aggregator.auth.api_keys import Role, create_key
+from veilcount_aggregator.auth.sessions import begin_session
+from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.store import open_store
 from veilcount_shared import Collection
 
@@ -97,8 +97,8 @@ def peak(pid: int) -> float:
 def prepare(url: str, text: str) -> str:
     """Make a store that knows these definitions; return an analyst's key."""
     store = open_store(url, make=True)
-    push(store, DefinitionSource(text), datetime.now(UTC), "bench")
-    _, secret = create(store, Role.ANALYST, "", datetime.now(UTC))
+    add_definitions(store, DefinitionSource(text), datetime.now(UTC), "bench")
+    _, secret = create_key(store, Role.ANALYST, "", datetime.now(UTC))
     store.close()
     return secret
 
@@ -117,7 +117,7 @@ def logging_in(url: str) -> Iterator[None]:
     """Push many files of definitions; then begin sessions, as log-ins do."""
     store, stopping = open_store(url), threading.Event()
     for n in range(SOURCES):
-        push(
+        add_definitions(
             store,
             DefinitionSource(f"{definitions(SOURCE_VALUES)}\n# {n}\n"),
             datetime.now(UTC),
@@ -126,7 +126,7 @@ def logging_in(url: str) -> Iterator[None]:
 
     def log_in() -> None:
         while not stopping.wait(0.3):
-            begin(store, Role.ANALYST, "key", datetime.now(UTC))
+            begin_session(store, Role.ANALYST, "key", datetime.now(UTC))
 
     thread = threading.Thread(target=log_in)
     time.sleep(SETTLING)

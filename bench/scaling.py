@@ -19,7 +19,7 @@ from time import process_time
 
 import numpy as np
 
-from veilcount_aggregator.ingest.decode import read_body
+from veilcount_aggregator.ingest.decode import decode_body
 from veilcount_aggregator.ingest.group_commit import GroupCommitter
 from veilcount_aggregator.ingest.pipeline import IntakePipeline
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
@@ -80,7 +80,7 @@ def _a_body(folder: Path, times: int) -> list[float]:
     )
 
     def take(raw: bytes) -> None:
-        intake.take(read_body(PACKED_TYPE, "", raw), known, day)
+        intake.take(decode_body(PACKED_TYPE, "", raw), known, day)
 
     costs = []
     for reports in REPORTS:

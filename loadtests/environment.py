@@ -12,7 +12,7 @@ from typing import Self
 from tests.proxy import Proxy
 from tests.system.server import HOST, Server, free_port
 
-from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.store import open_store
 
 from .engines import Engine
@@ -65,7 +65,7 @@ class Site:
         """Make a key for analysts."""
         store = open_store(self.engine.url)
         try:
-            return create(store, Role.ANALYST, "load", datetime.now(UTC))[1]
+            return create_key(store, Role.ANALYST, "load", datetime.now(UTC))[1]
         finally:
             store.close()
 

@@ -68,9 +68,9 @@ from = {today}
 until = {tomorrow}
 """
 
-LARGE = "catalogue"
+LARGE = "catalog"
 _LARGE = """
-[catalogue]                      # a million values, ten cells a day: 1.4 million counters each
+[catalog]                      # a million values, ten cells a day: 1.4 million counters each
 question = "Is it in use, and by whom?"
 boolean = true
 cross = {{a = {hundred}, b = {hundred}, c = {fifty}}}

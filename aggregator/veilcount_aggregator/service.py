@@ -12,7 +12,7 @@ from veilcount_shared.collection import Model
 from veilcount_shared.verdict import Verdict
 
 from .catalog.cache import CatalogCache, CatalogSnapshot
-from .catalog.definitions import DefinitionSource, push, read_source
+from .catalog.definitions import DefinitionSource, add_definitions, read_source
 from .central.curator import Curator
 from .central.privacy_filter import PrivacyFilter
 from .central.release_journal import ReleaseJournal
@@ -20,8 +20,8 @@ from .central.store_confirmation import SETTLING_SECONDS
 from .errors import ClockUntrusted, StoreError, StoreUnavailable
 from .ingest.decode import DecodedBody
 from .ingest.group_commit import GroupCommitter
-from .ingest.pipeline import IntakePipeline, refuse_unsure
-from .ingest.pseudonym_limit import ANY, PseudonymLimit, RequestOrigin, stored_key
+from .ingest.pipeline import IntakePipeline, require_trusted_day
+from .ingest.pseudonym_limit import ANY, PseudonymLimit, RequestOrigin, limit_secret_reader
 from .ingest.service_counters import ServiceCounters
 from .queries import Snapshot
 from .retention.clock_guard import Clock, ClockGuard
@@ -63,7 +63,7 @@ class Aggregator:
         service_counters = ServiceCounters(seconds)
         limit = PseudonymLimit(
             settings.max_new_pseudonyms,
-            stored_key(store),
+            limit_secret_reader(store),
             settings.max_new_pseudonyms_per_hour,
             settings.max_pseudonyms_per_body,
         )
@@ -106,7 +106,7 @@ class Aggregator:
         """Return what answers are read from, as of now."""
         with suppress(StoreError):  # of a store that is fenced, what is written can be read
             self.flush()
-        return Snapshot(self.known().catalogue, self.store, self.today())
+        return Snapshot(self.known().catalog, self.store, self.today())
 
     def origin(self, key: str, label: str) -> RequestOrigin:
         """Return what the limits know of a request: its device key's id, and its proxy's label."""
@@ -116,8 +116,8 @@ class Aggregator:
     def take(self, body: DecodedBody, origin: RequestOrigin | None = None) -> list[Verdict]:
         """Return the verdicts of a body, once they are durable."""
         self.guard.refuse_if_doubted()
-        known, day = self.known().catalogue.series, self.today()
-        refuse_unsure(body, known, day, self.retention.sure(day))
+        known, day = self.known().catalog.series, self.today()
+        require_trusted_day(body, known, day, self.retention.sure(day))
         return self.intake.take(body, known, day, origin)
 
     def instant(self) -> datetime:
@@ -130,11 +130,11 @@ class Aggregator:
 
     def look_at_clock(self) -> None:
         """Compare this host's clock with the others; what it judges depends on what is found."""
-        self.retention.look(self.known().catalogue.series.values())
+        self.retention.look(self.known().catalog.series.values())
 
     def tend(self) -> int:
         """Drop what is over, if the clock is good for it; return how many epochs were dropped."""
-        dropped = self.retention.run(self.known().catalogue.series.values())
+        dropped = self.retention.run(self.known().catalog.series.values())
         if dropped:
             self.service_counters.note(DROPPED, dropped)
         return dropped
@@ -142,7 +142,7 @@ class Aggregator:
     def confirm(self) -> None:
         """Have this host's journal confirm the store, where anything could be released."""
         journal = self.curator.filter.journal
-        models = {each.collection.model for each in self.known().catalogue.series.values()}
+        models = {each.collection.model for each in self.known().catalog.series.values()}
         if journal is not None and (Model.CENTRAL in models or journal.path.exists()):
             self.curator.filter.tick(self.clock())
 
@@ -167,9 +167,9 @@ class Aggregator:
 def _load(store: Store, watch: CatalogCache, source: DefinitionSource, now: datetime) -> None:
     """Load a file of definitions; while the records are away, all of it has to be known before."""
     try:
-        push(store, source, now, "start")
+        add_definitions(store, source, now, "start")
         watch.refresh()
     except StoreUnavailable:
-        known = watch.known().catalogue.series
+        known = watch.known().catalog.series
         if any(each.fingerprint not in known for each in source.collections().values()):
             raise

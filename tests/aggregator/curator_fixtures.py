@@ -103,7 +103,14 @@ class Asker:
 
     def __init__(self, url: str, journal: Path, query: str) -> None:
         """Start it, and wait until it could answer at once."""
-        command = [sys.executable, "-m", "tests.aggregator.curating", url, str(journal), query]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.aggregator.curator_fixtures",
+            url,
+            str(journal),
+            query,
+        ]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -157,7 +164,7 @@ def main(url: str, journal: str, query: str) -> None:
     """Ask about each period that is read, and say whether it was paid for."""
     store = open_store(url)
     asking = curator(store, Path(journal))
-    asking.foresee(AGE, wanted(query, 1))  # what draws the noise takes its time to load
+    asking.dry_run(AGE, wanted(query, 1))  # what draws the noise takes its time to load
     print("ready", flush=True)
     threading.Thread(target=ticks, args=(asking,), daemon=True).start()
     for line in sys.stdin:

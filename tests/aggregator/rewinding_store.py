@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.aggregator.curator_fixtures import AGE, OVER, PERIODS, fill, wanted
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
-from veilcount_aggregator.central.budget_ledger import releases
+from veilcount_aggregator.central.budget_ledger import load_releases
 from veilcount_aggregator.central.curator import Curator, ReleaseResult
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.central.release_journal import ReleaseJournal
@@ -176,7 +176,7 @@ class Host:
 
     def held(self) -> int:
         """Return how many releases the store has."""
-        return len(releases(self.store))
+        return len(load_releases(self.store))
 
 
 def hosts(rewindable: Rewindable, folder: Path, *names: str) -> list[Host]:

@@ -29,7 +29,7 @@ class House:
     def link(self, role: Role) -> str:
         """Return a new one-time link."""
         store, now = self.world.aggregator.store, self.world.clocks.now
-        return login_links.address(self.base, login_links.make(store, role, now))
+        return login_links.link_url(self.base, login_links.create_link(store, role, now))
 
 
 class _Silent(WSGIRequestHandler):

@@ -12,7 +12,7 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import NOW as TODAY
 from tests.aggregator.api.deployment_fixtures import world
-from veilcount_aggregator.catalog.definitions import close
+from veilcount_aggregator.catalog.definitions import close_collection
 from veilcount_client.diagnostics.doctor import examine
 from veilcount_client.settings import read_settings
 from veilcount_client.state import SentReport
@@ -263,7 +263,7 @@ def test_an_aggregator_closes_and_its_devices_fall_silent(tmp_path: Path) -> Non
         )
         device.client.record("it", True)
         counted = device.client.flush()
-        close(aggregator.aggregator.store, "it", TODAY, "operator")
+        close_collection(aggregator.aggregator.store, "it", TODAY, "operator")
         aggregator.aggregator.watch.refresh()
         device.client.record("it", True)
         refused = device.client.flush()

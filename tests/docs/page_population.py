@@ -10,7 +10,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from veilcount_aggregator.analysis.simulation import simulate_messages
-from veilcount_aggregator.catalog.definitions import catalogue
+from veilcount_aggregator.catalog.definitions import load_catalog
 from veilcount_aggregator.cli.population_option import crowd
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import CODES, ROW_BYTES, SeriesReports, Store
@@ -25,7 +25,7 @@ Rows = NDArray[np.uint8]
 def answered(store: Store, words: Sequence[str], now: datetime) -> None:
     """Have people answer once in each period that has begun: `theme 10000 light=2 dark=7`."""
     name, people, *truth = words
-    series = catalogue(store).named[name][0]
+    series = load_catalog(store).by_name[name][0]
     generator = np.random.default_rng(1)
     rows = generator.integers(256, size=(int(people), ROW_BYTES)).astype(np.uint8)
     for period in range(series.collection.periods):

@@ -9,7 +9,7 @@ from email.utils import format_datetime
 
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.server.app import create_app
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
@@ -36,7 +36,7 @@ class Served:
 
     def key(self, role: str) -> str:
         """Make a key that it takes at once."""
-        _, secret = create(self.aggregator.store, Role(role), "page", self._clock())
+        _, secret = create_key(self.aggregator.store, Role(role), "page", self._clock())
         self.refresh()
         return secret
 

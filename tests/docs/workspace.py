@@ -18,7 +18,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from tests.redis_server import RedisServer, free_port
-from veilcount_aggregator.catalog.definitions import catalogue, push, read_source
+from veilcount_aggregator.catalog.definitions import add_definitions, load_catalog, read_source
 from veilcount_aggregator.cli import options
 from veilcount_aggregator.cli import serve as serve_command
 from veilcount_aggregator.server.listen_address import ListenAddress
@@ -97,8 +97,8 @@ class Place:
         """Have people answer, at the store that the page's server or commands use."""
         url = self.server.aggregator.settings.store if self.server else self.here(STORE)
         store = open_store(url, make=True)
-        if not catalogue(store).named:
-            push(store, read_source(Path("collections.toml")), self.now, "page")
+        if not load_catalog(store).by_name:
+            add_definitions(store, read_source(Path("collections.toml")), self.now, "page")
         answered(store, words.split(), self.now)
         store.close()
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, Reply, World, world
 from tests.aggregator.dashboard.page_fixtures import Visitor
-from veilcount_aggregator.auth.api_keys import Role, create, keyring, revoke
-from veilcount_aggregator.auth.sessions import begin
+from veilcount_aggregator.auth.api_keys import Role, create_key, load_api_keys, revoke_key
+from veilcount_aggregator.auth.sessions import begin_session
 from veilcount_aggregator.errors import StoreUnavailable
 
 from .access_table import DECIDED, Door, Kind, of_kind, served
@@ -68,11 +68,11 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         keys = {role: made.key(role) for role in Role}
         revoked = {}
         for role in Role:
-            key, revoked[role] = create(store, role, "", now)
-            revoke(store, key.id, now)
-            over = begin(store, role, key.id, now)
-        ids = {key.role: key.id for key in keyring(store).keys.values() if not key.revoked}
-        sessions = {role: begin(store, role, ids[role], now) for role in Role}
+            key, revoked[role] = create_key(store, role, "", now)
+            revoke_key(store, key.id, now)
+            over = begin_session(store, role, key.id, now)
+        ids = {key.role: key.id for key in load_api_keys(store).keys.values() if not key.revoked}
+        sessions = {role: begin_session(store, role, ids[role], now) for role in Role}
         made.aggregator.watch.refresh()
         given = Guarded(made, keys, revoked, sessions, over)
         for door in (GUARDED[0], GUARDED[2], GUARDED[-1]):  # each key's first use is written down

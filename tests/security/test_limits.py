@@ -15,7 +15,7 @@ import pytest
 from tests.aggregator.ingest.test_decode import HOSTILE
 from tests.system.server import Server
 from tests.system.test_serving import KNOWN, body, collection, counted
-from veilcount_aggregator.catalog.definitions import DefinitionSource, push
+from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.server.worker_supervisor import HEADER_MILLISECONDS, THREADS
 from veilcount_aggregator.store import open_store
 from veilcount_shared.wire import JSON_TYPE, MAX_BODY, PACKED_TYPE
@@ -40,7 +40,7 @@ def server(folder: Path) -> Iterator[Server]:
     """One worker, for all: it must outlive everything here."""
     url = f"sqlite:///{folder}/store.db?durability=relaxed"
     made = open_store(url, make=True)
-    push(made, DefinitionSource(KNOWN), datetime.now(UTC), "test")
+    add_definitions(made, DefinitionSource(KNOWN), datetime.now(UTC), "test")
     made.close()
     with Server(url, folder) as served:
         yield served

@@ -35,7 +35,7 @@ from tests.statistical.coverage_harness import (
 )
 from veilcount_aggregator.analysis.simulation import simulate
 from veilcount_aggregator.central.discrete_laplace import DiscreteLaplace
-from veilcount_aggregator.central.opendp_noise import scale_of
+from veilcount_aggregator.central.opendp_noise import calibrated_scale
 from veilcount_aggregator.estimation import (
     IntervalTarget,
     MeanEstimate,
@@ -360,7 +360,7 @@ def ranges_of(rng: Generator, rounds: int, width: float) -> Setting:
 def central_noise(rng: Generator, _rounds: int, width: float) -> Setting:
     """The half-width of a released count or sum, from the noise's exact distribution."""
     epsilon, sensitivity = Fraction(an_epsilon(rng)), a_size(rng, 1_000)
-    scale = scale_of(sensitivity, epsilon)
+    scale = calibrated_scale(sensitivity, epsilon)
     alpha = float(rng.choice([0.05, 0.025]))  # of two parts each has half
     half, ratio = DiscreteLaplace(scale).half_width(alpha), np.exp(-1 / scale)
     name = f"release, sensitivity {sensitivity}, epsilon {epsilon}, alpha {alpha}"

@@ -24,8 +24,14 @@ from tests.redis_cluster import RedisCluster
 from tests.redis_server import HOST, RedisServer
 from tests.system.server import Server, free_port, wait_until
 from veilcount_aggregator.api.request_metrics import ANSWERED, REFUSED
-from veilcount_aggregator.auth.api_keys import Role, create, keyring, mark_used, revoke
-from veilcount_aggregator.catalog.definitions import DefinitionSource, push
+from veilcount_aggregator.auth.api_keys import (
+    Role,
+    create_key,
+    load_api_keys,
+    record_key_use,
+    revoke_key,
+)
+from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.central.budget_ledger import StoredRelease
 from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.cli.main import run
@@ -98,8 +104,8 @@ def place(tmp_path: Path) -> Place:
     """A store with definitions and an admin's key."""
     made = Place(tmp_path)
     with closing(open_store(made.url, make=True)) as store:
-        push(store, DefinitionSource(FILE), NOW, "test")
-        create(store, Role.ADMIN, "init", NOW)
+        add_definitions(store, DefinitionSource(FILE), NOW, "test")
+        create_key(store, Role.ADMIN, "init", NOW)
     return made
 
 
@@ -170,30 +176,30 @@ def flooded_log(place: Place) -> None:
 
 def without_admin(place: Place) -> None:
     with place.opened() as store:
-        (key,) = keyring(store).keys.values()
-        revoke(store, key.id, NOW)
+        (key,) = load_api_keys(store).keys.values()
+        revoke_key(store, key.id, NOW)
 
 
 def without_device_keys(place: Place) -> None:
     with place.opened() as store:
-        key, _ = create(store, Role.DEVICE, "app", NOW)
-        revoke(store, key.id, NOW)
+        key, _ = create_key(store, Role.DEVICE, "app", NOW)
+        revoke_key(store, key.id, NOW)
 
 
 def never_used(place: Place) -> None:
     with place.opened() as store:
-        create(store, Role.ANALYST, "ann", NOW - 40 * DAY)
+        create_key(store, Role.ANALYST, "ann", NOW - 40 * DAY)
 
 
 def admin_every_day(place: Place) -> None:
     with place.opened() as store:
-        key, _ = create(store, Role.ADMIN, "bob", NOW - 20 * DAY)
-        mark_used(store, key, NOW)
+        key, _ = create_key(store, Role.ADMIN, "bob", NOW - 20 * DAY)
+        record_key_use(store, key, NOW)
 
 
 def central_without_journal_line(place: Place) -> None:
     with place.opened() as store:
-        push(store, DefinitionSource(CENTRAL), NOW, "test")
+        add_definitions(store, DefinitionSource(CENTRAL), NOW, "test")
     journal = ReleaseJournal.of(Settings(place.url))
     assert journal is not None
     kept = {"fingerprint": "f", "canonical": "q", "charges": {}, "answer": {}, "day": "", "who": ""}
@@ -243,7 +249,7 @@ def test_what_is_wrong_is_found_with_what_to_do(
 def test_releases_that_no_journal_remembers_are_wrong(place: Place) -> None:
     kept = StoredRelease("f", "q", {}, {}, "2026-12-03", "ann")
     with place.opened() as store:
-        push(store, DefinitionSource(CENTRAL), NOW, "test")
+        add_definitions(store, DefinitionSource(CENTRAL), NOW, "test")
         update_records(store, lambda: ([kept.record(0)], None))
     lost = place.looked_at()["journal"]
     elsewhere = place.folder / "elsewhere.jsonl"
@@ -642,7 +648,7 @@ def test_a_real_server_is_sound_and_a_stopped_one_is_not(
     place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with place.opened() as store:
-        _, analyst = create(store, Role.ANALYST, "ann", NOW)
+        _, analyst = create_key(store, Role.ANALYST, "ann", NOW)
     with Server(place.url, tmp_path) as server:
         words = ["doctor", "--url", server.url, "--key", analyst, "--json"]
         served, document = run(words), json.loads(capsys.readouterr().out)

@@ -20,7 +20,7 @@ from loadtests.questions import definitions, questions
 from loadtests.server_verdicts import Told
 from loadtests.verify_store import judge
 
-from veilcount_aggregator.ingest.decode.columns import DecodedBody, sheets_of
+from veilcount_aggregator.ingest.decode.columns import DecodedBody, columns_from_reports
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import TransferPiece
@@ -58,7 +58,7 @@ def sent(aggregator: Aggregator, queued_reports: Sequence[Parcel]) -> Diary:
     for first in range(0, len(places), SEND):
         chosen = [queued_reports[place] for place in places[first : first + SEND]]
         reports = [report for queued_report in chosen for report in queued_report.reports]
-        verdicts = iter(aggregator.take(DecodedBody(len(reports), sheets_of(reports))))
+        verdicts = iter(aggregator.take(DecodedBody(len(reports), columns_from_reports(reports))))
         replies.extend(encode_verdicts(islice(verdicts, len(each.reports))) for each in chosen)
     return Diary(places, replies, [0.0] * len(places), lasted=1.0, cpu=1.0)
 
@@ -132,7 +132,7 @@ def test_a_message_counted_under_another_pseudonym_fails_the_run(
     aggregator, told = run
     queued_report = next(each for each in PARCELS if each.collection.name == "minutes")
     forged = [replace(each, pseudonym=bytes(16)) for each in queued_report.reports]
-    aggregator.take(DecodedBody(len(forged), sheets_of(forged)))
+    aggregator.take(DecodedBody(len(forged), columns_from_reports(forged)))
 
     assert "minutes: 16 reports more than the 960 acknowledged ones" in judge(
         aggregator.store, told
@@ -144,7 +144,7 @@ def test_a_duplicate_that_nobody_was_told_of_fails_the_run(run: tuple[Aggregator
     aggregator, told = run
     heard = told.verdicts[Verdict.DUPLICATE]
     again = next(each for each in PARCELS if each.collection.name == "theme").reports
-    aggregator.take(DecodedBody(1, sheets_of(again)))
+    aggregator.take(DecodedBody(1, columns_from_reports(again)))
 
     assert judge(aggregator.store, told) == [
         f"{heard} duplicates were told, and {heard + 1} are noted"

@@ -19,7 +19,7 @@ from loadtests.server_verdicts import Told
 from loadtests.verify_store import answers, judge
 
 from veilcount_aggregator.estimation.poisoning import FAKES
-from veilcount_aggregator.ingest.decode import read_body
+from veilcount_aggregator.ingest.decode import decode_body
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_shared.errors import WireError
@@ -57,7 +57,7 @@ def sent(aggregator: Aggregator, queued_reports: list[Parcel]) -> Diary:
     places, replies, statuses = order(len(queued_reports), seed=1), [], []
     for place in places:
         try:
-            body = read_body(PACKED_TYPE, "", queued_reports[place].body)
+            body = decode_body(PACKED_TYPE, "", queued_reports[place].body)
         except WireError:
             replies.append(b"")
             statuses.append(400)

@@ -24,8 +24,8 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, Reply, World, world
 from veilcount_aggregator.api.openapi import DOORS, Door
-from veilcount_aggregator.auth.api_keys import Role, create
-from veilcount_aggregator.central import answer, curator
+from veilcount_aggregator.auth.api_keys import Role, create_key
+from veilcount_aggregator.central import curator, draw_release
 from veilcount_aggregator.cli.main import WELL, run, veilcount
 from veilcount_aggregator.structured_logging import configure_logging
 from veilcount_shared.report import Batch, Report
@@ -109,13 +109,13 @@ class Crowd:
 @pytest.fixture
 def crowd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Crowd]:
     """Marked answers of a day that is long over."""
-    monkeypatch.setattr(curator, "answer", partial(answer, noise=_still))
+    monkeypatch.setattr(curator, "draw_release", partial(draw_release, noise=_still))
     log = io.StringIO()
     configure_logging(log)
     with world(tmp_path, FILE, SECRET, CENTRAL, ONCE) as deployed:
         keys = {str(role): deployed.key(role) for role in (Role.ANALYST, Role.ADMIN)}
         keys |= {"nobody": "", "wrong": "veilcount_admin_x"}
-        spare, _ = create(deployed.aggregator.store, Role.ANALYST, "spare", deployed.clocks.now)
+        spare, _ = create_key(deployed.aggregator.store, Role.ANALYST, "spare", deployed.clocks.now)
         made = Crowd(deployed, keys, spare.id, tmp_path, log)
         _answer(made)
         made.keys["device"] = deployed.key(Role.DEVICE)  # from now on, devices need one
@@ -230,7 +230,7 @@ def test_logs_journal_and_shelf_hold_no_true_tally(
 ) -> None:
     """Nor does a fault between the counts and the noise leave one behind."""
     open_all(crowd)
-    monkeypatch.setattr(curator, "answer", _fail)
+    monkeypatch.setattr(curator, "draw_release", _fail)
     failed = crowd.deployed.ask(
         "POST",
         "/v1/collections/age/releases",

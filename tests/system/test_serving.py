@@ -22,8 +22,12 @@ import pytest
 import requests
 
 from veilcount_aggregator.api.request_metrics import ANSWERED
-from veilcount_aggregator.auth.api_keys import Role, create, revoke
-from veilcount_aggregator.catalog.definitions import DefinitionSource, catalogue, push
+from veilcount_aggregator.auth.api_keys import Role, create_key, revoke_key
+from veilcount_aggregator.catalog.definitions import (
+    DefinitionSource,
+    add_definitions,
+    load_catalog,
+)
 from veilcount_aggregator.server.worker_supervisor import DRAIN_SECONDS
 from veilcount_aggregator.store import Store, open_store
 from veilcount_shared import Collection, parse_collections
@@ -82,7 +86,7 @@ def counted(url: str) -> int:
     """Return how many reports a store has counted."""
     with looked_into(url) as store:
         return sum(
-            sum(store.report_counts(each).values()) for each in catalogue(store).series.values()
+            sum(store.report_counts(each).values()) for each in load_catalog(store).series.values()
         )
 
 
@@ -98,7 +102,7 @@ def store(tmp_path: Path) -> str:
     """Where a store is that knows one collection."""
     url = f"sqlite:///{tmp_path}/store.db"
     made = open_store(url, make=True)
-    push(made, DefinitionSource(KNOWN), datetime.now(UTC), "test")
+    add_definitions(made, DefinitionSource(KNOWN), datetime.now(UTC), "test")
     made.close()
     return url
 
@@ -146,7 +150,7 @@ def test_a_revoked_key_opens_nothing_in_any_worker_within_a_second(
 ) -> None:
     now = datetime.now(UTC)
     with looked_into(store) as shelf:
-        key, secret = create(shelf, Role.ANALYST, "", now)
+        key, secret = create_key(shelf, Role.ANALYST, "", now)
 
     with Server(store, tmp_path, "--workers", "2") as server:
         headers = {"Authorization": f"Bearer {secret}", "Connection": "close"}
@@ -156,7 +160,7 @@ def test_a_revoked_key_opens_nothing_in_any_worker_within_a_second(
 
         before = asked_often(ask)
         with looked_into(store) as shelf:
-            revoke(shelf, key.id, now)
+            revoke_key(shelf, key.id, now)
         time.sleep(NOTICED_SECONDS)
         after = asked_often(ask, 16)  # fewer than the guesses that are answered in words
 
@@ -174,7 +178,9 @@ def test_definitions_reach_all_workers_without_a_restart(store: str, tmp_path: P
 
         before = {ask() for _ in range(24)}
         with looked_into(store) as shelf:
-            push(shelf, DefinitionSource(FILE.format("spelling")), datetime.now(UTC), "test")
+            add_definitions(
+                shelf, DefinitionSource(FILE.format("spelling")), datetime.now(UTC), "test"
+            )
         time.sleep(NOTICED_SECONDS)
         after = {ask() for _ in range(24)}
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from flask import Blueprint, Response
 
 from ..auth.api_keys import Role
-from ..auth.audit_log import log
+from ..auth.audit_log import load_audit_log
 from ..service import Aggregator
 from .auth import Authenticator
 from .json_io import answer
@@ -22,6 +22,6 @@ def doors(aggregator: Aggregator, authority: Authenticator) -> Blueprint:
     @authority.opens_to(Role.ADMIN)
     def list_all() -> Response:
         """What operators did, the oldest first. Nothing of a device is in it."""
-        return answer(Acts([Act(**asdict(entry)) for entry in log(aggregator.store)]))
+        return answer(Acts([Act(**asdict(entry)) for entry in load_audit_log(aggregator.store)]))
 
     return blueprint

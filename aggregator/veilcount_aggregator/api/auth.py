@@ -15,7 +15,7 @@ from typing import ParamSpec, TypeVar
 
 from flask import g, request
 
-from ..auth.api_keys import ApiKey, Role, mark_used
+from ..auth.api_keys import ApiKey, Role, record_key_use
 from ..auth.rate_limit import RateLimits
 from ..catalog.cache import DEVICE_KEYS_SECONDS, KEYS_SECONDS
 from ..errors import StoreError
@@ -49,7 +49,7 @@ class Authenticator:
     def admit_device(self, authorization: str) -> str:
         """Return the id of a device's key ("": the intake is open), or refuse: also at its rate."""
         who = NOBODY
-        if not self._aggregator.known().keyring.intake_is_open:
+        if not self._aggregator.known().api_keys.intake_is_open:
             who = self._key(authorization, Role.DEVICE, DEVICE_KEYS_SECONDS).id
         seconds = self._devices.wait(who)
         if seconds:
@@ -67,7 +67,7 @@ class Authenticator:
     def _key(self, authorization: str, door: Role, most_seconds: float) -> ApiKey:
         self._aggregator.watch.require_fresh(most_seconds)
         scheme, _, secret = authorization.partition(" ")
-        found = scheme.lower() == _SCHEME and self._aggregator.known().keyring.find(secret.strip())
+        found = scheme.lower() == _SCHEME and self._aggregator.known().api_keys.find(secret.strip())
         if not found:
             raise self._unknown(given=bool(authorization))
         if not found.role.opens(door):
@@ -93,7 +93,7 @@ class Authenticator:
                 return
             self._marked[key.id] = day
         with suppress(StoreError):
-            mark_used(self._aggregator.store, key, self._aggregator.clock())
+            record_key_use(self._aggregator.store, key, self._aggregator.clock())
 
     def opens_to(self, door: Role) -> Callable[[Callable[Given, Answer]], Callable[Given, Answer]]:
         """Return what puts a door behind a role: its function finds the key in `g.key`."""

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, g, request
 from veilcount_shared.schedule import opens
 
 from ..auth.api_keys import Role
-from ..catalog.definitions import DefinitionSource, close, push
+from ..catalog.definitions import DefinitionSource, add_definitions, close_collection
 from ..series.series import Series
 from ..service import Aggregator
 from ..store.memory_limit import worst_case
@@ -45,7 +45,7 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
     @authority.opens_to(Role.ANALYST)
     def list_all() -> Response:
         """All collections, each by its newest definition."""
-        named = aggregator.known().catalogue.named
+        named = aggregator.known().catalog.by_name
         lines = [_line(aggregator, series) for series in named.values()]
         return answer(CollectionLines(lines))
 
@@ -53,7 +53,7 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
     @authority.opens_to(Role.ANALYST)
     def show_one(name: str) -> Response:
         """One collection's series, side by side."""
-        series = aggregator.known().catalogue.named.get(name)
+        series = aggregator.known().catalog.by_name.get(name)
         if series is None:
             raise unknown()
         aggregator.flush()
@@ -63,9 +63,11 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
     @blueprint.post("/v1/collections")
     @authority.opens_to(Role.ADMIN)
     @gate.bounded
-    def push_definitions() -> Response:
+    def push() -> Response:
         """Take a definitions file: from now on its series are counted."""
-        new = push(store, _source(), aggregator.clock(), g.key.id, aggregator.watch.catalogue.read)
+        new = add_definitions(
+            store, _source(), aggregator.clock(), g.key.id, aggregator.watch.catalog.read
+        )
         aggregator.watch.refresh()
         pushed = [PushedSeries(each.name, each.fingerprint, worst_case(each)) for each in new]
         return answer(Pushed(pushed), 201 if new else 200)
@@ -75,9 +77,11 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
     def close_one(name: str) -> Response:
         """Take no more reports for a collection, under any of its definitions."""
         aggregator.watch.refresh()
-        if name not in aggregator.known().catalogue.named:
+        if name not in aggregator.known().catalog.by_name:
             raise unknown()
-        closed = close(store, name, aggregator.clock(), g.key.id, aggregator.watch.catalogue.read)
+        closed = close_collection(
+            store, name, aggregator.clock(), g.key.id, aggregator.watch.catalog.read
+        )
         aggregator.watch.refresh()
         return answer(Closed([series.fingerprint for series in closed]))
 

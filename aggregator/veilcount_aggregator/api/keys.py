@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Blueprint, Response, g
 
-from ..auth.api_keys import ApiKey, Role, create, keyring, revoke
+from ..auth.api_keys import ApiKey, Role, create_key, load_api_keys, revoke_key
 from ..errors import SettingsError
 from ..service import Aggregator
 from .auth import Authenticator
@@ -22,7 +22,7 @@ def doors(aggregator: Aggregator, authority: Authenticator) -> Blueprint:
     @authority.opens_to(Role.ADMIN)
     def list_all() -> Response:
         """All keys that were ever made, the oldest first; never a key itself."""
-        keys = sorted(keyring(store).keys.values(), key=lambda key: (key.created, key.id))
+        keys = sorted(load_api_keys(store).keys.values(), key=lambda key: (key.created, key.id))
         return answer(KeyLines([_line(key) for key in keys]))
 
     @blueprint.post("/v1/keys")
@@ -30,7 +30,7 @@ def doors(aggregator: Aggregator, authority: Authenticator) -> Blueprint:
     def make() -> Response:
         """Make a key; it is shown in this answer and never again."""
         wanted = asked(WantedKey)
-        key, secret = create(store, wanted.role, wanted.label, aggregator.clock(), g.key.id)
+        key, secret = create_key(store, wanted.role, wanted.label, aggregator.clock(), g.key.id)
         aggregator.watch.refresh()
         return answer(NewKey(key.id, key.role, key.label, secret), 201)
 
@@ -39,7 +39,7 @@ def doors(aggregator: Aggregator, authority: Authenticator) -> Blueprint:
     def take_back(identity: str) -> Response:
         """Take a key back: within a second no worker takes it."""
         try:
-            key = revoke(store, identity, aggregator.clock(), g.key.id)
+            key = revoke_key(store, identity, aggregator.clock(), g.key.id)
         except SettingsError as error:
             raise refusal("not-found", "no such key: GET /v1/keys lists them") from error
         aggregator.watch.refresh()

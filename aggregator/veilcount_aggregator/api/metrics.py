@@ -19,7 +19,7 @@ from contextlib import suppress
 from flask import Blueprint, Response, request
 
 from ..catalog.cache import KEYS_SECONDS
-from ..central.journal_registry import waited_for
+from ..central.journal_registry import unconfirmed_journals
 from ..errors import StoreError
 from ..retention.retention_guard import DROPPED
 from ..service import Aggregator
@@ -74,7 +74,7 @@ def exposition(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:
     """Yield the lines; the intake as a whole only where it tells nothing of a secret count."""
     store, complete = aggregator.store.reachable_part()
     noted = store.service_counts()
-    series = aggregator.known().catalogue.series
+    series = aggregator.known().catalog.series
     secret = [each for each in series.values() if not counts_are_public(each.collection)]
     yield from _complete(complete=complete)
     yield from _store(aggregator.store.health())
@@ -138,7 +138,10 @@ def _dropped(noted: Mapping[ServiceCounter, int]) -> Iterator[str]:
 def _locked(store: Store) -> Iterator[str]:
     """Yield whether releases are locked, or wait, where that can be read."""
     try:
-        is_locked, pending = release_lock_reason(store) is not None, len(waited_for(store))
+        is_locked, pending = (
+            release_lock_reason(store) is not None,
+            len(unconfirmed_journals(store)),
+        )
     except StoreError:
         return
     waits = "1: central releases wait for `store unlock`."

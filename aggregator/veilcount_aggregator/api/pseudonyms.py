@@ -27,7 +27,7 @@ def doors(aggregator: Aggregator, authority: Authenticator) -> Blueprint:
         authority.admit_device(request.headers.get("Authorization", ""))
         aggregator.guard.refuse_if_doubted()  # by a wrong day its row would not be looked for
         row = _row(pseudonym)
-        series = aggregator.known().catalogue.series.get(fingerprint)
+        series = aggregator.known().catalog.series.get(fingerprint)
         if series is None:
             raise _nothing()
         if not aggregator.store.close_row(series, epochs(series, aggregator.today()), row):

@@ -18,7 +18,7 @@ from veilcount_shared.errors import show
 from veilcount_shared.schedule import closes, opens
 
 from ..central import PartNoise, PricedQuery, Release, quantile
-from ..central.budget_ledger import PeriodAccount, StoredRelease, accounts, releases
+from ..central.budget_ledger import PeriodAccount, StoredRelease, load_releases, period_accounts
 from ..central.curator import DryRun, ReleaseResult
 from ..series.series import Series
 from ..store import Store
@@ -96,8 +96,8 @@ def _answer(
 def released(store: Store, series: Series) -> SeriesReleases:
     """Return all that was ever released of a series, and where its periods stand."""
     collection = series.collection
-    kept = releases(store, series.fingerprint)
-    standing = accounts(series, kept, range(collection.periods))
+    kept = load_releases(store, series.fingerprint)
+    standing = period_accounts(series, kept, range(collection.periods))
     return SeriesReleases(
         series.fingerprint,
         collection.adjacency,

@@ -37,7 +37,7 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
         wanted = asked(WantedRelease)
         series = _chosen(_named(aggregator, name), wanted.series)
         if wanted.dry_run:
-            return answer(expected(series, curator.foresee(series, _request(wanted))))
+            return answer(expected(series, curator.dry_run(series, _request(wanted))))
         told = curator.answer(series, _request(wanted), aggregator.instant(), g.key.id)
         return answer(made(series, told))
 
@@ -53,7 +53,7 @@ def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGat
 
 def _named(aggregator: Aggregator, name: str) -> tuple[Series, ...]:
     """Return a collection's series, the newest first."""
-    series = aggregator.known().catalogue.named.get(name)
+    series = aggregator.known().catalog.by_name.get(name)
     if series is None:
         raise unknown()
     return series

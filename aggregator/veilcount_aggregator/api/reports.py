@@ -16,7 +16,7 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import JSON_TYPE, MAX_BODY
 
 from ..errors import ClockUntrusted, Overloaded, StoreError
-from ..ingest.decode import DecodedBody, read_body, too_large
+from ..ingest.decode import DecodedBody, decode_body, too_large
 from ..ingest.pseudonym_limit import RequestOrigin
 from ..service import Aggregator
 from ..structured_logging import FaultLog
@@ -84,7 +84,7 @@ class ReportsEndpoint:
             key = self._authority.admit_device(environ.get("HTTP_AUTHORIZATION", ""))
             raw = _read(environ, size)
             coding = environ.get("HTTP_CONTENT_ENCODING", "")
-            body = read_body(environ.get("CONTENT_TYPE", ""), coding, raw)
+            body = decode_body(environ.get("CONTENT_TYPE", ""), coding, raw)
             if body.test and not self._aggregator.settings.dev:
                 why = "test batches are for an aggregator in development mode"
                 raise BadField("test", why)

@@ -16,7 +16,7 @@ from veilcount_shared.periods import Unit
 from veilcount_shared.verdict import Verdict
 
 from ..auth.api_keys import MOST_LABEL, Role
-from ..central import MOST_VALUES
+from ..central import MAX_HISTOGRAM_VALUES
 from ..text.api_types import Count, Counts, Decimal
 from ..text.privacy_guarantees import PrivacyFigures
 
@@ -218,7 +218,7 @@ class Readiness(Struct):
 class CountOf(Struct, forbid_unknown_fields=True):
     """How many answers are one of these values; of crossed domains, a list each."""
 
-    count: Annotated[list[Value], Meta(min_length=1, max_length=MOST_VALUES)]
+    count: Annotated[list[Value], Meta(min_length=1, max_length=MAX_HISTOGRAM_VALUES)]
 
 
 class WantedRelease(Struct, forbid_unknown_fields=True, rename={"first": "from", "last": "to"}):

@@ -18,7 +18,7 @@ from enum import StrEnum
 from ..errors import SettingsError
 from ..store import Record, Records, Store
 from ..store.records import update_records
-from .audit_log import entry
+from .audit_log import audit_record
 
 KIND = "key"
 BYTES = 32
@@ -92,12 +92,12 @@ class ApiKeys:
         return key
 
 
-def keyring(store: Store) -> ApiKeys:
+def load_api_keys(store: Store) -> ApiKeys:
     """Return all keys of a store."""
     return ApiKeys.of(store.records(KIND))
 
 
-def create(
+def create_key(
     store: Store, role: Role, label: str, now: datetime, who: str = "cli"
 ) -> tuple[ApiKey, str]:
     """Make a key; return it with its secret, which nobody can ask for again."""
@@ -108,13 +108,13 @@ def create(
     key = ApiKey(identity, role, label, _digest(secret), now.date().isoformat())
 
     def decide() -> tuple[list[Record], tuple[ApiKey, str]]:
-        act = entry(store, now, who, f"keys create {role}", key.id)
+        act = audit_record(store, now, who, f"keys create {role}", key.id)
         return [key.record(), act], (key, secret)
 
     return update_records(store, decide)
 
 
-def revoke(store: Store, identity: str, now: datetime, who: str = "cli") -> ApiKey:
+def revoke_key(store: Store, identity: str, now: datetime, who: str = "cli") -> ApiKey:
     """Take a key back: within a second no worker takes it."""
 
     def decide() -> tuple[list[Record], ApiKey]:
@@ -125,12 +125,12 @@ def revoke(store: Store, identity: str, now: datetime, who: str = "cli") -> ApiK
         if key.revoked:
             return [], key
         gone = replace(key, revoked=now.date().isoformat())
-        return [gone.record(), entry(store, now, who, "keys revoke", key.id)], gone
+        return [gone.record(), audit_record(store, now, who, "keys revoke", key.id)], gone
 
     return update_records(store, decide)
 
 
-def mark_used(store: Store, key: ApiKey, now: datetime) -> None:
+def record_key_use(store: Store, key: ApiKey, now: datetime) -> None:
     """Keep the day on which a key was last used: a day, so that it is written once a day."""
     today = now.date().isoformat()
 

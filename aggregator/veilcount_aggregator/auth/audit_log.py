@@ -25,12 +25,12 @@ class AuditEntry:
         return Record(KIND, f"{place:08}", json.dumps(asdict(self)).encode())
 
 
-def entry(store: Store, now: datetime, who: str, act: str, of: str) -> Record:
+def audit_record(store: Store, now: datetime, who: str, act: str, of: str) -> Record:
     """Return the record of one act, for the change that does it."""
     at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     return AuditEntry(at, who, act, of).record(len(store.record_keys(KIND)))
 
 
-def log(store: Store) -> list[AuditEntry]:
+def load_audit_log(store: Store) -> list[AuditEntry]:
     """Return all acts, the oldest first."""
     return [AuditEntry(**json.loads(value)) for _, value in sorted(store.records(KIND).items())]

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from ..store import Record, Store
 from ..store.records import update_records
 from .api_keys import Role
-from .audit_log import entry
+from .audit_log import audit_record
 
 KIND = "link"
 BYTES = 32
@@ -23,24 +23,24 @@ WHO = "link"
 PATH = "/enter"
 
 
-def make(store: Store, role: Role, now: datetime) -> str:
+def create_link(store: Store, role: Role, now: datetime) -> str:
     """Return the secret of a new link: it opens pages once, within a quarter of an hour."""
     secret = secrets.token_urlsafe(BYTES)
     kept = json.dumps({"role": role, "until": (now + LASTS).isoformat()}).encode()
 
     def decide() -> tuple[list[Record], str]:
-        act = entry(store, now, "cli", f"links make {role}", WHO)
+        act = audit_record(store, now, "cli", f"links make {role}", WHO)
         return [*_over(store, now), Record(KIND, _digest(secret), kept), act], secret
 
     return update_records(store, decide)
 
 
-def address(base: str, secret: str) -> str:
+def link_url(base: str, secret: str) -> str:
     """Return the link, below the address of the pages."""
     return f"{base}{PATH}#{secret}"
 
 
-def take(store: Store, secret: str, now: datetime) -> Role | None:
+def redeem_link(store: Store, secret: str, now: datetime) -> Role | None:
     """Use a link up: return what it opens, or nothing if it was used, is too old or is none."""
 
     def decide() -> tuple[list[Record], Role | None]:
@@ -48,7 +48,9 @@ def take(store: Store, secret: str, now: datetime) -> Role | None:
         if kept is None or _until(kept) <= now:
             return [], None
         used = Record(KIND, _digest(secret), None)
-        return [used, entry(store, now, WHO, "links take", WHO)], Role(json.loads(kept)["role"])
+        return [used, audit_record(store, now, WHO, "links take", WHO)], Role(
+            json.loads(kept)["role"]
+        )
 
     return update_records(store, decide)
 

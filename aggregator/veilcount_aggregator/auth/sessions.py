@@ -44,40 +44,40 @@ class BrowserSession:
         fields = json.loads(value)
         return cls(**fields | {"role": Role(fields["role"])})
 
-    def holds(self, keyring: ApiKeys, now: datetime) -> bool:
+    def holds(self, api_keys: ApiKeys, now: datetime) -> bool:
         """Whether it still opens anything: not too old, and its key was not taken back."""
-        valid = {key.id for key in keyring.keys.values() if not key.revoked}
+        valid = {key.id for key in api_keys.keys.values() if not key.revoked}
         return datetime.fromisoformat(self.until) > now and self.who in (WHO, *valid)
 
 
-def sessions(records: Records) -> Mapping[str, BrowserSession]:
+def parse_sessions(records: Records) -> Mapping[str, BrowserSession]:
     """Return all sessions that are kept, by digest."""
     return {key: BrowserSession.of(value) for key, value in records.items()}
 
 
-def begin(store: Store, role: Role, who: str, now: datetime) -> str:
+def begin_session(store: Store, role: Role, who: str, now: datetime) -> str:
     """Begin a session; return what the browser keeps."""
     secret = secrets.token_urlsafe(BYTES)
-    session = BrowserSession(digest(secret), role, who, (now + LASTS).isoformat())
+    session = BrowserSession(session_digest(secret), role, who, (now + LASTS).isoformat())
 
     def decide() -> tuple[list[Record], str]:
-        kept = sessions(store.records(KIND))
+        kept = parse_sessions(store.records(KIND))
         return [*_gone(kept, who, now), session.record()], secret
 
     return update_records(store, decide)
 
 
-def end(store: Store, secret: str) -> None:
+def end_session(store: Store, secret: str) -> None:
     """End a session, for every worker."""
 
     def decide() -> tuple[list[Record], None]:
-        kept = digest(secret) in store.records(KIND)
-        return [Record(KIND, digest(secret), None)] if kept else [], None
+        kept = session_digest(secret) in store.records(KIND)
+        return [Record(KIND, session_digest(secret), None)] if kept else [], None
 
     update_records(store, decide)
 
 
-def digest(secret: str) -> str:
+def session_digest(secret: str) -> str:
     """Return the name a session is kept under."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 

@@ -21,7 +21,7 @@ from ..auth.api_keys import KIND, ApiKeys
 from ..errors import StoreError, StoreUnavailable
 from ..ingest.pseudonym_limit import KIND as SECRET
 from ..store import Store
-from .definitions import CLOSED, SOURCE, Catalog, CatalogueReader, parse_catalogue
+from .definitions import CLOSED, SOURCE, Catalog, CatalogReader, parse_catalog
 
 SECONDS = 0.5
 KEYS_SECONDS = 5.0  # how old the keys of analysts and admins, and sessions, may be
@@ -35,8 +35,8 @@ class CatalogSnapshot:
     """The shelf at one generation."""
 
     generation: int
-    catalogue: Catalog
-    keyring: ApiKeys
+    catalog: Catalog
+    api_keys: ApiKeys
 
 
 class CatalogCache:
@@ -46,7 +46,7 @@ class CatalogCache:
         """Read it; `seconds` is a clock that never goes back."""
         self._store = store
         self._seconds = seconds
-        self.catalogue = CatalogueReader(store)
+        self.catalog = CatalogReader(store)
         self._lock = threading.Lock()
         self._refreshing = threading.Lock()
         self._parser: threading.Thread | None = None
@@ -105,12 +105,12 @@ class CatalogCache:
         if generation == self._known.generation:
             self._read_at = began
             return
-        if not self.catalogue.has_unparsed():
+        if not self.catalog.has_unparsed_sources():
             self.refresh()
             return
         # Under the old generation: the next look finds what is still missing.
-        known, keyring = self.catalogue.read_parsed(), ApiKeys.of(self._store.records(KIND))
-        self._known = replace(self._known, catalogue=known, keyring=keyring)
+        known, api_keys = self.catalog.read_parsed(), ApiKeys.of(self._store.records(KIND))
+        self._known = replace(self._known, catalog=known, api_keys=api_keys)
         self._read_at = began
         if self._parser is None or not self._parser.is_alive():
             self._parser = threading.Thread(target=self._parse, name=PARSER, daemon=True)
@@ -123,9 +123,9 @@ class CatalogCache:
     def _read_replica(self) -> CatalogSnapshot:
         generation, sources = self._store.replica(SOURCE)
         (_, closed), (_, keys) = self._store.replica(CLOSED), self._store.replica(KIND)
-        return CatalogSnapshot(generation, parse_catalogue(sources, closed), ApiKeys.of(keys))
+        return CatalogSnapshot(generation, parse_catalog(sources, closed), ApiKeys.of(keys))
 
     def _read(self, generation: int) -> CatalogSnapshot:
         return CatalogSnapshot(
-            generation, self.catalogue.read(), ApiKeys.of(self._store.records(KIND))
+            generation, self.catalog.read(), ApiKeys.of(self._store.records(KIND))
         )

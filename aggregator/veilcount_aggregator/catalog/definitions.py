@@ -18,7 +18,7 @@ from pathlib import Path
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.errors import DefinitionError
 
-from ..auth.audit_log import entry
+from ..auth.audit_log import audit_record
 from ..errors import StoreUnfit
 from ..series.series import Series
 from ..store import Record, Records, Store
@@ -44,7 +44,7 @@ class DefinitionSource:
         """Return its collections, or refuse it as a device would."""
         return _parse(self)
 
-    def kept_collections(self) -> dict[str, Collection]:
+    def stored_collections(self) -> dict[str, Collection]:
         """Return its collections, as the release that accepted it understood them."""
         return _parse(self, legacy=True)
 
@@ -97,11 +97,11 @@ class Catalog:
     """Every series by its fingerprint, and the series of each collection, the newest first."""
 
     series: Mapping[str, Series]
-    named: Mapping[str, tuple[Series, ...]]
+    by_name: Mapping[str, tuple[Series, ...]]
 
     @classmethod
     def build(cls, parsed: Mapping[str, Iterable[Collection]], closed: Container[str]) -> Catalog:
-        """Return the catalogue of parsed sources, by record key, and of closed fingerprints."""
+        """Return the catalog of parsed sources, by record key, and of closed fingerprints."""
         series: dict[str, Series] = {}
         named: dict[str, list[str]] = {}
         for _, collections in sorted(parsed.items()):
@@ -116,21 +116,21 @@ class Catalog:
         )
 
 
-def parse_catalogue(sources: Records, closed: Container[str]) -> Catalog:
-    """Return the catalogue of sources as they are kept, and of closed fingerprints."""
+def parse_catalog(sources: Records, closed: Container[str]) -> Catalog:
+    """Return the catalog of sources as they are kept, and of closed fingerprints."""
     return Catalog.build({key: _collections(key, text) for key, text in sources.items()}, closed)
 
 
 def _collections(key: str, value: bytes) -> tuple[Collection, ...]:
     try:
-        return tuple(DefinitionSource(**json.loads(value)).kept_collections().values())
+        return tuple(DefinitionSource(**json.loads(value)).stored_collections().values())
     except DefinitionError as error:
         why = f"the kept definitions {key[:14]} cannot be read by this version: {error}"
         raise StoreUnfit(f"{why}; run the version that loaded them, or a newer one") from error
 
 
-class CatalogueReader:
-    """Reads the catalogue of one store, each source once. For any thread.
+class CatalogReader:
+    """Reads the catalog of one store, each source once. For any thread.
 
     A source's key holds the digest of its text, so what was parsed under a key stays right: a
     change of other records costs two lists of keys, a closed collection no parsing. What is
@@ -145,19 +145,19 @@ class CatalogueReader:
         self._closed: frozenset[str] = frozenset()
         self._built: tuple[frozenset[str], Catalog] = (frozenset(), Catalog({}, {}))
 
-    def has_unparsed(self) -> bool:
+    def has_unparsed_sources(self) -> bool:
         """Whether the store holds a source that was not parsed here: that may take seconds."""
         return not self._store.record_keys(SOURCE) <= self._built[0]
 
     def read(self) -> Catalog:
-        """Return the catalogue as of now; the same object while no source or closing came."""
+        """Return the catalog as of now; the same object while no source or closing came."""
         keys, closed = self._store.record_keys(SOURCE), self._store.record_keys(CLOSED)
         with self._lock:
             self._parse(keys)
             return self._build(keys, closed)
 
     def read_parsed(self) -> Catalog:
-        """Return the catalogue without sources that were not parsed yet; it never waits."""
+        """Return the catalog without sources that were not parsed yet; it never waits."""
         closed = self._store.record_keys(CLOSED)
         keys, known = self._built
         return known if closed == self._closed else Catalog.build(self._of(keys), closed)
@@ -177,27 +177,27 @@ class CatalogueReader:
         return {key: self._parsed[key] for key in keys if key in self._parsed}
 
 
-ReadCatalogue = Callable[[], Catalog]
+ReadCatalog = Callable[[], Catalog]
 
 
-def catalogue(store: Store) -> Catalog:
-    """Return what a store knows, read once; whoever reads again keeps a `CatalogueReader`."""
-    return CatalogueReader(store).read()
+def load_catalog(store: Store) -> Catalog:
+    """Return what a store knows, read once; whoever reads again keeps a `CatalogReader`."""
+    return CatalogReader(store).read()
 
 
-def push(
+def add_definitions(
     store: Store,
     source: DefinitionSource,
     now: datetime,
     who: str,
-    read: ReadCatalogue | None = None,
+    read: ReadCatalog | None = None,
 ) -> list[Collection]:
     """Keep a file; return its collections that were not known before.
 
-    `read` returns the store's catalogue as of now: a reader's, where one is kept.
+    `read` returns the store's catalog as of now: a reader's, where one is kept.
     """
     given = source.collections()
-    read = read or CatalogueReader(store).read
+    read = read or CatalogReader(store).read
 
     def decide() -> tuple[list[Record], list[Collection]]:
         kept = store.record_keys(SOURCE)
@@ -208,24 +208,24 @@ def push(
         names = ", ".join(each.name for each in news) or "(texts only)"
         return [
             source.record(len(kept)),
-            entry(store, now, who, "collections push", names),
+            audit_record(store, now, who, "collections push", names),
         ], news
 
     return update_records(store, decide)
 
 
-def close(
-    store: Store, name: str, now: datetime, who: str, read: ReadCatalogue | None = None
+def close_collection(
+    store: Store, name: str, now: datetime, who: str, read: ReadCatalog | None = None
 ) -> list[Series]:
     """Take no more reports for a collection, under any of its definitions; return those closed."""
-    read = read or CatalogueReader(store).read
+    read = read or CatalogReader(store).read
 
     def decide() -> tuple[list[Record], list[Series]]:
-        still_open = [series for series in read().named.get(name, ()) if not series.closed]
+        still_open = [series for series in read().by_name.get(name, ()) if not series.closed]
         day = now.date().isoformat().encode()
         records = [Record(CLOSED, series.fingerprint, day) for series in still_open]
         if records:
-            records.append(entry(store, now, who, "collections close", name))
+            records.append(audit_record(store, now, who, "collections close", name))
         return records, [replace(series, closed=True) for series in still_open]
 
     return update_records(store, decide)

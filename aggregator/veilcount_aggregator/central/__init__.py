@@ -4,12 +4,12 @@ from ..errors import QueryError as QueryError
 from ..series.public_n import publishes_n as publishes_n
 from .discrete_laplace import DiscreteLaplace as DiscreteLaplace
 from .priced_query import PricedQuery as PricedQuery
-from .priced_query import prepare as prepare
+from .priced_query import price_query as price_query
 from .quantile import quantile as quantile
-from .query import MOST_VALUES as MOST_VALUES
+from .query import MAX_HISTOGRAM_VALUES as MAX_HISTOGRAM_VALUES
 from .release import Forecast as Forecast
 from .release import PartNoise as PartNoise
 from .release import Release as Release
-from .release import answer as answer
+from .release import draw_release as draw_release
 from .release import forecast as forecast
-from .sensitivity import person_answers as person_answers
+from .sensitivity import person_contributions as person_contributions

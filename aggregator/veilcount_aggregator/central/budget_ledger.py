@@ -18,7 +18,7 @@ from veilcount_shared.epsilon import EPSILON_GRAIN
 from ..errors import StoreUnfit
 from ..series.series import Series
 from ..store import Record, Store
-from .release_journal import Line, seal, spelled
+from .release_journal import Line, encode_line, seal
 
 KIND = "release"
 
@@ -58,7 +58,7 @@ class StoredRelease:
         return Record(KIND, f"{self.fingerprint}/{place:08}", self.text.encode())
 
 
-class Charged(Protocol):
+class HasCharges(Protocol):
     """Whatever says what a release was charged."""
 
     @property
@@ -67,7 +67,7 @@ class Charged(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class ReleasePrice:
     """A release without its answer, which may be long: what was asked, and what it was charged."""
 
     canonical: str
@@ -75,10 +75,10 @@ class Price:
     seal: bytes  # of its line in the journal
 
     @classmethod
-    def of(cls, record: bytes) -> Price:
+    def of(cls, record: bytes) -> ReleasePrice:
         """Return the price in a record of the shelf."""
-        kept = kept_in(record)
-        return cls(kept.canonical, kept.charges, seal(spelled(kept.line())))
+        kept = parse_release(record)
+        return cls(kept.canonical, kept.charges, seal(encode_line(kept.line())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +95,24 @@ class PeriodAccount:
         return max(Fraction(0), self.budget - self.spent)
 
 
-def records(store: Store, fingerprint: str = "") -> list[bytes]:
+def release_records(store: Store, fingerprint: str = "") -> list[bytes]:
     """Return the records of a series' releases (or of all), the oldest first."""
     kept = store.records(KIND)
     return [kept[key] for key in sorted(kept) if key.startswith(fingerprint)]
 
 
-def releases(store: Store, fingerprint: str = "") -> list[StoredRelease]:
+def load_releases(store: Store, fingerprint: str = "") -> list[StoredRelease]:
     """Return the releases of a series (or of all), the oldest first."""
-    return list(map(kept_in, records(store, fingerprint)))
+    return list(map(parse_release, release_records(store, fingerprint)))
 
 
-def kept_in(record: bytes) -> StoredRelease:
+def parse_release(record: bytes) -> StoredRelease:
     """Return the release in a record of the shelf."""
     return StoredRelease.read(json.loads(record))
 
 
-def accounts(
-    series: Series, kept: Iterable[Charged], periods: Iterable[int]
+def period_accounts(
+    series: Series, kept: Iterable[HasCharges], periods: Iterable[int]
 ) -> list[PeriodAccount]:
     """Return where each of these periods stands after these releases."""
     spent: Counter[int] = Counter()

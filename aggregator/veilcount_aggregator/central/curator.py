@@ -14,8 +14,8 @@ from ..errors import StoreError
 from ..series.series import Series
 from ..store import Store
 from ..structured_logging import code_location
-from . import Forecast, PricedQuery, Release, answer, forecast, prepare
-from .budget_ledger import Answer, PeriodAccount, accounts
+from . import Forecast, PricedQuery, Release, draw_release, forecast, price_query
+from .budget_ledger import Answer, PeriodAccount, period_accounts
 from .privacy_filter import PrivacyFilter
 
 
@@ -49,17 +49,17 @@ class Curator:
 
     filter: PrivacyFilter
 
-    def foresee(self, series: Series, request: Mapping[str, object]) -> DryRun:
+    def dry_run(self, series: Series, request: Mapping[str, object]) -> DryRun:
         """Return what a request would cost: from its definition alone, and what was spent."""
-        question = prepare(request, series.collection)
-        standing = accounts(series, self.filter.prices(series), question.charges)
+        question = price_query(request, series.collection)
+        standing = period_accounts(series, self.filter.prices(series), question.charges)
         return DryRun(question, forecast(question), standing)
 
     def answer(
         self, series: Series, request: Mapping[str, object], now: datetime, who: str
     ) -> ReleaseResult:
         """Return the answer to a request, charged if it is new."""
-        question = prepare(request, series.collection)
+        question = price_query(request, series.collection)
         store = self.filter.store
         paid = self.filter.release(
             series, question, lambda: draw(store, series, question), now, who
@@ -69,7 +69,7 @@ class Curator:
             Release.read(paid.kept.answer),
             paid.kept.day,
             paid.now,
-            accounts(series, paid.prices, question.charges),
+            period_accounts(series, paid.prices, question.charges),
         )
 
 
@@ -88,4 +88,4 @@ def draw(store: Store, series: Series, question: PricedQuery) -> Answer:
 def _noised(store: Store, series: Series, question: PricedQuery) -> Answer:
     asked = set(question.periods)
     cells = [cell for cell in store.report_counts(series) if cell.period in asked]
-    return answer(question, store.counters(series, cells)).written()
+    return draw_release(question, store.counters(series, cells)).written()

@@ -21,7 +21,7 @@ UNLOCKS = "unlock"
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RegisteredJournal:
     """One registered journal, and the view that it confirmed last."""
 
     id: str
@@ -38,24 +38,26 @@ class Registered:
         return Record(KIND, self.id, json.dumps(asdict(self), sort_keys=True).encode())
 
 
-def registered(store: Store) -> dict[str, Registered]:
+def registered_journals(store: Store) -> dict[str, RegisteredJournal]:
     """Return the registered journals, by identity."""
     kept = store.records(KIND)
-    return {id_: Registered(**json.loads(value)) for id_, value in sorted(kept.items())}
+    return {id_: RegisteredJournal(**json.loads(value)) for id_, value in sorted(kept.items())}
 
 
-def view(incarnation: str, journals: Iterable[str]) -> str:
+def view_digest(incarnation: str, journals: Iterable[str]) -> str:
     """Return the name of a view."""
     return hashlib.sha256("\n".join([incarnation, *sorted(journals)]).encode()).hexdigest()[:32]
 
 
-def pending(journals: Mapping[str, Registered], incarnation: str) -> list[Registered]:
+def without_confirmation(
+    journals: Mapping[str, RegisteredJournal], incarnation: str
+) -> list[RegisteredJournal]:
     """Return the journals that have not confirmed the present view."""
-    present = view(incarnation, journals)
+    present = view_digest(incarnation, journals)
     return [each for each in journals.values() if each.view != present]
 
 
-def waited_for(store: Store) -> list[Registered]:
+def unconfirmed_journals(store: Store) -> list[RegisteredJournal]:
     """Return the journals that releases from this store wait for."""
-    journals = registered(store)
-    return pending(journals, store.incarnation()) if journals else []
+    journals = registered_journals(store)
+    return without_confirmation(journals, store.incarnation()) if journals else []

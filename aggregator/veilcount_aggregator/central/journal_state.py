@@ -37,7 +37,7 @@ _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9._-]")
 _LABEL_LENGTH = 64
 
 
-class HeldElsewhere(StoreUnavailable):
+class StateFileBusy(StoreUnavailable):
     """Another process of this host has the state file at the moment."""
 
 
@@ -134,7 +134,7 @@ class StateFile:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() >= ends:
-                    raise HeldElsewhere(
+                    raise StateFileBusy(
                         f"{self.path}: another process of this host has held it for {seconds:g} s"
                     ) from None
                 time.sleep(POLL_SECONDS)
@@ -142,7 +142,7 @@ class StateFile:
                 return
 
 
-def digest(entries: Sequence[bytes]) -> str:
+def audit_digest(entries: Sequence[bytes]) -> str:
     """Return one name for these entries in this order."""
     lengths = b"".join(len(entry).to_bytes(8, "big") for entry in entries)
     return hashlib.sha256(lengths + b"".join(entries)).hexdigest()

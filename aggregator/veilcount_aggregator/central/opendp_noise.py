@@ -14,11 +14,11 @@ from math import inf, nextafter
 from typing import Any
 
 #: adds noise of a scale to each number
-Noise = Callable[[Sequence[int], float], list[int]]
+NoiseSource = Callable[[Sequence[int], float], list[int]]
 
 
 @lru_cache(maxsize=1024)
-def scale_of(sensitivity: int, epsilon: Fraction) -> float:
+def calibrated_scale(sensitivity: int, epsilon: Fraction) -> float:
     """Return the least float scale, from their quotient up, that keeps epsilon."""
     scale = float(sensitivity / epsilon)
     while Fraction(_mechanism(scale).map(sensitivity)) > epsilon:
@@ -26,7 +26,7 @@ def scale_of(sensitivity: int, epsilon: Fraction) -> float:
     return scale
 
 
-def noised(true: Sequence[int], scale: float) -> list[int]:
+def add_noise(true: Sequence[int], scale: float) -> list[int]:
     """Return each number with exact discrete Laplace noise of this scale."""
     return [int(each) for each in _mechanism(scale)(list(true))]
 

@@ -24,7 +24,7 @@ from veilcount_shared.schedule import closes, opens
 from ..errors import QueryError
 from ..series import public_n
 from . import sensitivity as contribution
-from .query import Count, Histogram, Mean, Query, parse
+from .query import Count, Histogram, Mean, Query, parse_query
 
 FIELDS = frozenset({"query", "epsilon", "from", "to"})
 
@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class QueryPart:
     """Integers that noise is added to: their L1 sensitivity and their share of epsilon."""
 
     name: str
@@ -81,7 +81,7 @@ class PricedQuery:
     @property
     def person_epsilon(self) -> Fraction:
         """What the release reveals of all units of one person: the plain sum."""
-        return self.epsilon * contribution.person_answers(self.collection, self.periods)
+        return self.epsilon * contribution.person_contributions(self.collection, self.periods)
 
     @property
     def publishes_n(self) -> bool:
@@ -94,25 +94,29 @@ class PricedQuery:
         return self.parts[0].sensitivity
 
     @cached_property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[QueryPart, ...]:
         """What noise is added to. A mean of unknown n is a sum and a count, at half of epsilon."""
         collection, query, epsilon = self.collection, self.query, self.epsilon
         if isinstance(query, Histogram):
-            return (Part("histogram", query.size, contribution.of_histogram(collection), epsilon),)
+            return (
+                QueryPart(
+                    "histogram", query.size, contribution.histogram_sensitivity(collection), epsilon
+                ),
+            )
         if isinstance(query, Count):
-            return (Part("count", 1, contribution.of_count(collection), epsilon),)
+            return (QueryPart("count", 1, contribution.count_sensitivity(collection), epsilon),)
         low, high = query.ends
         if isinstance(query, Mean) and not self.publishes_n:
-            centred = contribution.of_sum(collection, low - high, high - low)
-            counted = contribution.of_count(collection)
+            centred = contribution.sum_sensitivity(collection, low - high, high - low)
+            counted = contribution.count_sensitivity(collection)
             return (
-                Part("centred sum", 1, centred, epsilon / 2),
-                Part("count", 1, counted, epsilon / 2),
+                QueryPart("centred sum", 1, centred, epsilon / 2),
+                QueryPart("count", 1, counted, epsilon / 2),
             )
-        return (Part("sum", 1, contribution.of_sum(collection, low, high), epsilon),)
+        return (QueryPart("sum", 1, contribution.sum_sensitivity(collection, low, high), epsilon),)
 
 
-def prepare(request: Mapping[str, object], collection: Collection) -> PricedQuery:
+def price_query(request: Mapping[str, object], collection: Collection) -> PricedQuery:
     """Return the question that a request asks, or refuse it with the field and the fix.
 
     `query` and `epsilon` are needed; `from` and `to` are the first and the last day of whole
@@ -124,7 +128,7 @@ def prepare(request: Mapping[str, object], collection: Collection) -> PricedQuer
     unknown = sorted(set(map(str, request)) - FIELDS)
     if unknown:
         raise QueryError(unknown[0], request[unknown[0]], "unknown: remove it")
-    query = parse(request.get("query"), collection)
+    query = parse_query(request.get("query"), collection)
     epsilon = _epsilon(request.get("epsilon"), collection)
     wanted = request["query"]
     question = PricedQuery(collection, query, epsilon, _periods(request, collection), wanted)

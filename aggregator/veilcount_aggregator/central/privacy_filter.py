@@ -26,7 +26,7 @@ from typing import NamedTuple, Protocol
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.schedule import closes
 
-from ..auth.audit_log import entry
+from ..auth.audit_log import audit_record
 from ..errors import (
     InsufficientBudget,
     JournalMissing,
@@ -42,25 +42,31 @@ from ..store.restore_lock import KIND as LOCK
 from ..store.restore_lock import RELEASES, release_lock_reason
 from .budget_ledger import (
     Answer,
-    Charged,
-    Price,
+    HasCharges,
+    ReleasePrice,
     StoredRelease,
-    accounts,
-    kept_in,
-    records,
-    releases,
+    load_releases,
+    parse_release,
+    period_accounts,
+    release_records,
 )
-from .digest_cache import Once
+from .digest_cache import DigestCache
 from .journal_registry import KIND as JOURNAL
-from .journal_registry import RETIRED, UNLOCKS, Registered, pending, registered
+from .journal_registry import (
+    RETIRED,
+    UNLOCKS,
+    RegisteredJournal,
+    registered_journals,
+    without_confirmation,
+)
 from .journal_state import StateFile
-from .release_journal import ReleaseJournal, believed, line_in, spelled
-from .store_confirmation import Confirmer
+from .release_journal import ReleaseJournal, encode_line, parse_line, verified_seal
+from .store_confirmation import StoreConfirmer
 
 UNLOCK_ID_BYTES = 8
 
 
-class Question(Protocol):
+class ChargedQuery(Protocol):
     """What is asked of a collection's closed periods, in its one spelling."""
 
     @property
@@ -72,12 +78,12 @@ class Question(Protocol):
         """What each period is charged, in millionths of epsilon."""
 
 
-class Paid(NamedTuple):
+class PaidRelease(NamedTuple):
     """An answer, whether it was charged now, and the prices of all releases of its series since."""
 
     kept: StoredRelease
     now: bool
-    prices: Sequence[Price]
+    prices: Sequence[ReleasePrice]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,26 +93,28 @@ class PrivacyFilter:
     store: Store
     journal: ReleaseJournal | None
     settling: float = 0.0  # seconds that a new journal waits, where other hosts may exist
-    _price: Once[Price] = field(default_factory=lambda: Once(Price.of), init=False, repr=False)
-    _look: Once[bytes | None] = field(
-        default_factory=lambda: Once(believed), init=False, repr=False
+    _price: DigestCache[ReleasePrice] = field(
+        default_factory=lambda: DigestCache(ReleasePrice.of), init=False, repr=False
     )
-    _confirmer: Confirmer | None = field(default=None, init=False, repr=False)
+    _look: DigestCache[bytes | None] = field(
+        default_factory=lambda: DigestCache(verified_seal), init=False, repr=False
+    )
+    _confirmer: StoreConfirmer | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Get ready to confirm the store, where there is a journal."""
         if self.journal is not None:
-            made = Confirmer(self.store, self.journal, self._price, self._look, self.settling)
+            made = StoreConfirmer(self.store, self.journal, self._price, self._look, self.settling)
             object.__setattr__(self, "_confirmer", made)
 
     def release(
         self,
         series: Series,
-        question: Question,
+        question: ChargedQuery,
         draw: Callable[[], Answer],
         now: datetime,
         who: str,
-    ) -> Paid:
+    ) -> PaidRelease:
         """Return the answer, charged and durable; or the one that was given before."""
         confirmer = self._confirmer
         if self.journal is None or confirmer is None:
@@ -124,35 +132,35 @@ class PrivacyFilter:
 
         kept, charged = update_records(self.store, decide)
         # Those before it too: whoever made them may have died before their lines were written.
-        made = records(self.store, series.fingerprint)
+        made = release_records(self.store, series.fingerprint)
         prices = list(map(self._price, made))
         texts = {price.seal: record for price, record in zip(prices, made, strict=True)}
         self._require_same(incarnation)  # or the journal would remember what the store has lost
-        self.journal.add(texts, lambda seal: spelled(kept_in(texts[seal]).line()))
+        self.journal.add(texts, lambda seal: encode_line(parse_release(texts[seal]).line()))
         self._require_same(incarnation)  # only now: see `confirmation`
-        return Paid(kept, charged, prices)
+        return PaidRelease(kept, charged, prices)
 
-    def prices(self, series: Series) -> list[Price]:
+    def prices(self, series: Series) -> list[ReleasePrice]:
         """Return the prices of a series' releases, the oldest first."""
-        return list(map(self._price, records(self.store, series.fingerprint)))
+        return list(map(self._price, release_records(self.store, series.fingerprint)))
 
     def _decide(
         self,
         series: Series,
-        question: Question,
+        question: ChargedQuery,
         draw: Callable[[], Answer],
         now: datetime,
         who: str,
     ) -> tuple[list[Record], tuple[StoredRelease, bool]]:
-        made = records(self.store, series.fingerprint)
+        made = release_records(self.store, series.fingerprint)
         earlier = list(map(self._price, made))
         for known, record in zip(earlier, made, strict=True):
-            if known.canonical == question.canonical and not overspent(series, known, earlier):
-                return [], (kept_in(record), False)
-        refuse_filling(series, question.charges, utc_day(now))
-        refuse_overspending(series, question.charges, earlier)
+            if known.canonical == question.canonical and not is_overspent(series, known, earlier):
+                return [], (parse_release(record), False)
+        require_closed_periods(series, question.charges, utc_day(now))
+        require_budget(series, question.charges, earlier)
         new = _kept(series, question, draw(), now, who)
-        act = entry(self.store, now, who, "release", series.collection.name)
+        act = audit_record(self.store, now, who, "release", series.collection.name)
         return [new.record(len(earlier)), act], (new, True)
 
     # -- the journals against the store --------------------------------------------------------
@@ -168,8 +176,8 @@ class PrivacyFilter:
                 "releases are locked: the store may have forgotten what was spent; the operator "
                 "enters it again with `veilcount store unlock --journal FILE`"
             )
-        journals = registered(self.store)
-        waited_for = pending(journals, incarnation)
+        journals = registered_journals(self.store)
+        waited_for = without_confirmation(journals, incarnation)
         if mine not in journals or waited_for:
             raise ReleasesWaiting(_waiting(waited_for))
 
@@ -184,14 +192,14 @@ class PrivacyFilter:
             return []
         # The journal first: what it holds is in the store already, unless the store forgot.
         remembered = dict(self.journal.sealed(self._look))
-        here = {self._price(each).seal for each in records(self.store)}
+        here = {self._price(each).seal for each in release_records(self.store)}
         return [
-            StoredRelease.read(line_in(text))
+            StoredRelease.read(parse_line(text))
             for seal, text in remembered.items()
             if seal not in here
         ]
 
-    def reenter(self, now: datetime, who: str) -> list[StoredRelease]:
+    def restore_missing(self, now: datetime, who: str) -> list[StoredRelease]:
         """Enter again what was forgotten, and open the lock; return what was entered."""
         if self.journal is None or not self.journal.path.exists():
             given = str(self.journal.path) if self.journal else ""
@@ -204,7 +212,7 @@ class PrivacyFilter:
 
         def decide() -> tuple[list[Record], list[StoredRelease]]:
             missing = self.forgotten()
-            act = entry(self.store, now, who, "store unlock", f"{len(missing)} releases")
+            act = audit_record(self.store, now, who, "store unlock", f"{len(missing)} releases")
             unlocked = Record(UNLOCKS, secrets.token_hex(UNLOCK_ID_BYTES), b"{}")
             opened = Record(LOCK, RELEASES, None)
             return [*self._behind(missing), *self._known(), act, unlocked, opened], missing
@@ -217,12 +225,12 @@ class PrivacyFilter:
             _refuse_other_journal(self.journal, id_)
 
         def decide() -> tuple[list[Record], list[StoredRelease]]:
-            found = registered(self.store).get(id_)
+            found = registered_journals(self.store).get(id_)
             if found is None:
-                known = ", ".join(registered(self.store)) or "none is registered"
+                known = ", ".join(registered_journals(self.store)) or "none is registered"
                 raise SettingsError("ID", id_, f"no such journal: {known}")
             missing = self.forgotten()
-            act = entry(self.store, now, who, "journal retired", str(found))
+            act = audit_record(self.store, now, who, "journal retired", str(found))
             gone = [Record(JOURNAL, id_, None), Record(RETIRED, id_, found.label.encode())]
             return [*self._behind(missing), *self._known(but=id_), act, *gone], missing
 
@@ -233,22 +241,22 @@ class PrivacyFilter:
         state = StateFile.beside(self.journal.path).load() if self.journal else None
         if state is None:  # several journals in one file: each host that runs adds what it knows
             return []
-        there = registered(self.store).keys() | self.store.records(RETIRED).keys() | {but}
+        there = registered_journals(self.store).keys() | self.store.records(RETIRED).keys() | {but}
         known = sorted(state.members.items())
-        return [Registered(id_, label).record() for id_, label in known if id_ not in there]
+        return [RegisteredJournal(id_, label).record() for id_, label in known if id_ not in there]
 
     def _behind(self, missing: Iterable[StoredRelease]) -> list[Record]:
         """Return records behind those that are there: none of them is ever written over."""
-        places = Counter(kept.fingerprint for kept in releases(self.store))
-        records = []
+        places = Counter(kept.fingerprint for kept in load_releases(self.store))
+        release_records = []
         for kept in missing:
-            records.append(kept.record(places[kept.fingerprint]))
+            release_records.append(kept.record(places[kept.fingerprint]))
             places[kept.fingerprint] += 1
-        return records
+        return release_records
 
 
 def _kept(
-    series: Series, question: Question, answer: Answer, now: datetime, who: str
+    series: Series, question: ChargedQuery, answer: Answer, now: datetime, who: str
 ) -> StoredRelease:
     """Return a new release as it will be read: to JSON and back, numbers and lists are the same."""
     charges = {str(period): charge for period, charge in question.charges.items()}
@@ -268,7 +276,7 @@ def _refuse_other_journal(journal: ReleaseJournal, id_: str) -> None:
         raise SettingsError("journal", str(journal.path), f"it is {state.id}'s: retire that one")
 
 
-def _waiting(journals: Sequence[Registered]) -> str:
+def _waiting(journals: Sequence[RegisteredJournal]) -> str:
     if not journals:
         return "the store was restarted or replaced meanwhile: ask again in some seconds"
     named = ", ".join(map(str, journals))
@@ -279,13 +287,13 @@ def _waiting(journals: Sequence[Registered]) -> str:
     )
 
 
-def overspent(series: Series, release: Charged, earlier: Sequence[Charged]) -> bool:
+def is_overspent(series: Series, release: HasCharges, earlier: Sequence[HasCharges]) -> bool:
     """Whether some period of a release was charged more than its budget."""
-    standing = accounts(series, earlier, map(int, release.charges))
+    standing = period_accounts(series, earlier, map(int, release.charges))
     return any(account.spent > account.budget for account in standing)
 
 
-def refuse_filling(series: Series, charges: Iterable[int], day: date) -> None:
+def require_closed_periods(series: Series, charges: Iterable[int], day: date) -> None:
     """Refuse periods that take reports still."""
     oldest, _ = series.taken(day)
     newest = max(charges)
@@ -308,12 +316,12 @@ def _closes(series: Series, period: int) -> date:
     return closes(series.collection, period).date()
 
 
-def refuse_overspending(
-    series: Series, charges: Mapping[int, int], earlier: Sequence[Charged]
+def require_budget(
+    series: Series, charges: Mapping[int, int], earlier: Sequence[HasCharges]
 ) -> None:
     """Refuse what some period's budget does not pay for."""
     asked = {period: Fraction(charge, EPSILON_GRAIN) for period, charge in charges.items()}
-    standing = accounts(series, earlier, charges)
+    standing = period_accounts(series, earlier, charges)
     least = min(standing, key=lambda account: account.remaining - asked[account.period])
     requested = asked[least.period]
     if requested > least.remaining:

@@ -26,8 +26,10 @@ from veilcount_shared.errors import show
 from ..errors import QueryError
 from ..series.tally import Counters
 
-MOST_VALUES = 1 << 16  # of a histogram: each value's noise costs some 7 us and a line of the answer
-MOST_NUMBER = 1 << 30  # with as many answers, a sum still fits 64 bits
+MAX_HISTOGRAM_VALUES = (
+    1 << 16
+)  # of a histogram: each value's noise costs some 7 us and a line of the answer
+MAX_NUMBER = 1 << 30  # with as many answers, a sum still fits 64 bits
 
 _THRESHOLD = re.compile(
     r" *([A-Za-z][A-Za-z0-9_-]*) *(>=|>|<=|<) *(-?[0-9]{1,20}(?:\.[0-9]{1,20})?) *"
@@ -90,7 +92,7 @@ class Mean(Sum):
 Query = Histogram | Count | Sum
 
 
-def parse(given: object, collection: Collection) -> Query:
+def parse_query(given: object, collection: Collection) -> Query:
     """Return the query, or refuse what is none of this collection."""
     match given:
         case "histogram":
@@ -111,7 +113,7 @@ def parse(given: object, collection: Collection) -> Query:
     )
 
 
-def numbers_of(collection: Collection) -> Numbers | None:
+def numeric_values(collection: Collection) -> Numbers | None:
     """Return the number that each input stands for, where all stand for one."""
     match collection.domain:
         case Boolean():
@@ -126,21 +128,22 @@ def numbers_of(collection: Collection) -> Numbers | None:
 
 
 def _histogram(collection: Collection) -> Histogram:
-    if collection.inputs > MOST_VALUES:
+    if collection.inputs > MAX_HISTOGRAM_VALUES:
         raise QueryError(
             "query",
             "histogram",
-            f"{collection.inputs:,} values, at most {MOST_VALUES:,}: ask a count, sum or mean",
+            f"{collection.inputs:,} values, at most {MAX_HISTOGRAM_VALUES:,}:"
+            " ask for a count, sum or mean",
         )
     return Histogram(collection.inputs)
 
 
 def _summable(given: str, collection: Collection) -> Numbers:
-    numbers = numbers_of(collection)
+    numbers = numeric_values(collection)
     if numbers is None:
         raise QueryError("query", given, f'{collection.name} is no number: ask "histogram"')
-    if max(map(abs, numbers)) > MOST_NUMBER:
-        raise QueryError("query", given, f"only for numbers within +/- {MOST_NUMBER:,}: scale them")
+    if max(map(abs, numbers)) > MAX_NUMBER:
+        raise QueryError("query", given, f"only for numbers within +/- {MAX_NUMBER:,}: scale them")
     return numbers
 
 
@@ -154,7 +157,7 @@ def _threshold(given: str, collection: Collection) -> Count:
             f' "{collection.name} >= 1"',
         )
     name, relation, bound = found[1], found[2], Fraction(found[3])
-    numbers = numbers_of(collection)
+    numbers = numeric_values(collection)
     if name != collection.name or numbers is None or isinstance(collection.domain, Boolean):
         raise QueryError("query", given, f"compare {collection.name}, if its values are numbers")
     return _held(given, _ranges(_fulfilling(numbers, relation, bound)))

@@ -16,8 +16,8 @@ from veilcount_shared.domain import Number
 
 from ..series.tally import Counters
 from .discrete_laplace import DiscreteLaplace
-from .opendp_noise import Noise, noised, scale_of
-from .priced_query import Part, PricedQuery
+from .opendp_noise import NoiseSource, add_noise, calibrated_scale
+from .priced_query import PricedQuery, QueryPart
 from .query import Count, Histogram, Mean, Query
 
 LEVEL = 0.95
@@ -98,8 +98,12 @@ def forecast(question: PricedQuery, level: float = LEVEL) -> Forecast:
     )
 
 
-def answer(
-    question: PricedQuery, counters: Counters, level: float = LEVEL, *, noise: Noise = noised
+def draw_release(
+    question: PricedQuery,
+    counters: Counters,
+    level: float = LEVEL,
+    *,
+    noise: NoiseSource = add_noise,
 ) -> Release:
     """Draw the release. `counters` are the true ones of all its periods, summed, and not kept.
 
@@ -136,14 +140,14 @@ def answer(
     )
 
 
-def _noise(parts: tuple[Part, ...], level: float) -> tuple[PartNoise, ...]:
+def _noise(parts: tuple[QueryPart, ...], level: float) -> tuple[PartNoise, ...]:
     """Return each part's noise; two parts share what their intervals may miss together."""
     if not 0 < level < 1:
         raise ValueError(f"level = {level}: give a probability between 0 and 1")
     alpha = (1 - level) / len(parts)
     found = []
     for part in parts:
-        law = DiscreteLaplace(scale_of(part.sensitivity, part.epsilon))
+        law = DiscreteLaplace(calibrated_scale(part.sensitivity, part.epsilon))
         width = law.half_width(alpha)
         found.append(PartNoise(part.name, part.sensitivity, law.scale, law.deviation, width))
     return tuple(found)

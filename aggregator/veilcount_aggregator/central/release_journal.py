@@ -26,7 +26,7 @@ from .journal_state import sync_folder
 ENDING = ".releases.jsonl"
 
 Line = Mapping[str, Any]
-Look = Callable[[bytes], bytes | None]
+VerifySeal = Callable[[bytes], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class ReleaseJournal:
 
     def lines(self) -> list[Line]:
         """Return what it holds, the oldest first; nothing, where there is no such file."""
-        return [line_in(text) for _, text in self.sealed()]
+        return [parse_line(text) for _, text in self.sealed()]
 
-    def sealed(self, look: Look | None = None) -> list[tuple[bytes, bytes]]:
+    def sealed(self, look: VerifySeal | None = None) -> list[tuple[bytes, bytes]]:
         """Return its lines as they are written, each behind its seal, once all are believed.
 
         `look` is `believed`, or that with a memory.
@@ -61,13 +61,13 @@ class ReleaseJournal:
         except OSError as error:
             raise StoreUnavailable(f"{self.path}: the journal cannot be read: {error}") from error
         return [
-            (self._sure(place, (look or believed)(line)), line)
+            (self._sure(place, (look or verified_seal)(line)), line)
             for place, line in enumerate(_whole(text), 1)
         ]
 
     def keep(self, lines: Iterable[Line]) -> None:
         """Add those that are not there yet, and return once they are on the disk."""
-        texts = {seal(text): text for text in map(spelled, lines)}
+        texts = {seal(text): text for text in map(encode_line, lines)}
         self.add(texts, texts.__getitem__)
 
     def add(self, seals: Iterable[bytes], text: Callable[[bytes], bytes]) -> None:
@@ -94,22 +94,22 @@ class ReleaseJournal:
         return found
 
 
-def believed(text: bytes) -> bytes | None:
+def verified_seal(text: bytes) -> bytes | None:
     """Return the seal of a line that is as it was written, or None."""
     try:
-        line = line_in(text)
+        line = parse_line(text)
     except (ValueError, LookupError, TypeError):
         return None
-    return seal(text) if spelled(line) == text else None
+    return seal(text) if encode_line(line) == text else None
 
 
-def line_in(text: bytes) -> Line:
+def parse_line(text: bytes) -> Line:
     """Return what a line holds."""
     line: Line = json.loads(text)["release"]
     return line
 
 
-def spelled(line: Line) -> bytes:
+def encode_line(line: Line) -> bytes:
     """Return how a line is written."""
     digest = hashlib.sha256(_json(line)).hexdigest()
     return _json({"release": line, "sha256": digest}) + b"\n"

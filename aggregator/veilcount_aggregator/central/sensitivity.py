@@ -33,22 +33,22 @@ def contributions(collection: Collection) -> int:
     return 1 if collection.unit is Unit.EVENT else collection.per_period
 
 
-def person_answers(collection: Collection, periods: range) -> int:
+def person_contributions(collection: Collection, periods: range) -> int:
     """Return how many answers one person gives at most in these periods."""
     return collection.per_period * min(collection.answering, len(periods))
 
 
-def of_histogram(collection: Collection) -> int:
+def histogram_sensitivity(collection: Collection) -> int:
     """Return the L1 sensitivity of how many hold each value."""
     return contributions(collection) * (2 if _substitute(collection) else 1)
 
 
-def of_count(collection: Collection) -> int:
+def count_sensitivity(collection: Collection) -> int:
     """Return the sensitivity of how many fulfil a condition."""
     return contributions(collection)
 
 
-def of_sum(collection: Collection, low: int, high: int) -> int:
+def sum_sensitivity(collection: Collection, low: int, high: int) -> int:
     """Return the sensitivity of the sum of answers between low and high."""
     span = high - low if _substitute(collection) else max(abs(low), abs(high))
     return contributions(collection) * span

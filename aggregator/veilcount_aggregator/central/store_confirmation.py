@@ -57,11 +57,11 @@ from ..store import Record, Store
 from ..store.records import update_records
 from ..store.restore_lock import KIND as LOCK
 from ..store.restore_lock import RELEASES, release_lock_reason
-from .budget_ledger import Price, kept_in, records
-from .digest_cache import Once
-from .journal_registry import RETIRED, UNLOCKS, Registered, registered, view
-from .journal_state import HeldElsewhere, JournalState, StateFile, digest
-from .release_journal import ReleaseJournal, spelled
+from .budget_ledger import ReleasePrice, parse_release, release_records
+from .digest_cache import DigestCache
+from .journal_registry import RETIRED, UNLOCKS, RegisteredJournal, registered_journals, view_digest
+from .journal_state import JournalState, StateFile, StateFileBusy, audit_digest
+from .release_journal import ReleaseJournal, encode_line
 
 FORGOTTEN = "the journal remembers releases that the store does not: a budget would be spent twice"
 WENT_BACK = "the store lacks what this host has seen in it: it came back from older files"
@@ -69,29 +69,29 @@ WENT_BACK = "the store lacks what this host has seen in it: it came back from ol
 SETTLING_SECONDS = 5.0
 LOCK_SECONDS = 10.0
 
-Look = Once[bytes | None]
+VerifySeal = DigestCache[bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ReleaseRecords:
     """What the store's records say that matters to releases."""
 
-    journals: Mapping[str, Registered]
+    journals: Mapping[str, RegisteredJournal]
     retired: frozenset[str]
     unlocks: frozenset[str]
     acts: Sequence[bytes]
     releases: Mapping[bytes, bytes]  # records by the seals of their lines
-    release_lock_reason: bool
+    locked: bool
 
     @classmethod
-    def read(cls, store: Store, price: Once[Price]) -> Seen:
+    def read(cls, store: Store, price: DigestCache[ReleasePrice]) -> ReleaseRecords:
         """Read it."""
         return cls(
-            registered(store),
+            registered_journals(store),
             frozenset(store.records(RETIRED)),
             frozenset(store.records(UNLOCKS)),
             [entry for _, entry in sorted(store.records(AUDIT).items())],
-            {price(each).seal: each for each in records(store)},
+            {price(each).seal: each for each in release_records(store)},
             release_lock_reason(store) is not None,
         )
 
@@ -102,14 +102,19 @@ class Seen:
 
     def begins_with(self, state: JournalState) -> bool:
         """Whether the audit log begins with the entries that a host has seen."""
-        return digest(self.acts[: state.acts]) == (state.digest or digest([]))
+        return audit_digest(self.acts[: state.acts]) == (state.digest or audit_digest([]))
 
 
-class Confirmer:
+class StoreConfirmer:
     """The procedure above, for one store and the journal of one host."""
 
     def __init__(
-        self, store: Store, journal: ReleaseJournal, price: Once[Price], look: Look, settling: float
+        self,
+        store: Store,
+        journal: ReleaseJournal,
+        price: DigestCache[ReleasePrice],
+        look: VerifySeal,
+        settling: float,
     ) -> None:
         """Take the store and the journal; `settling` is how long a new journal waits."""
         self._store = store
@@ -126,7 +131,7 @@ class Confirmer:
         if present == self._checked:
             return
         # A fenced store releases nothing; a process of this host that is at it does it for all.
-        with suppress(StoreReadOnly, HeldElsewhere):
+        with suppress(StoreReadOnly, StateFileBusy):
             with self._file.locked(0):
                 self._confirm(now, keep_acts=True)
             self._checked = present
@@ -164,7 +169,7 @@ class Confirmer:
             lines = [seal for seal, _ in self._journal.sealed(self._look)]
         except StoreUnfit as error:
             return self._lock(str(error)), ""
-        seen = Seen.read(self._store, self._price)
+        seen = ReleaseRecords.read(self._store, self._price)
         why = _doubt(seen, state, lines)
         if why:
             named = f"journal {state.label} ({state.id}): {why}"
@@ -176,7 +181,7 @@ class Confirmer:
 
     def _confirmed(
         self,
-        seen: Seen,
+        seen: ReleaseRecords,
         state: JournalState,
         lines: Sequence[bytes],
         incarnation: str,
@@ -188,21 +193,23 @@ class Confirmer:
         members = lost | {each.id: each.label for each in seen.journals.values()}
         missing = seen.releases.keys() - set(lines)
         if missing or not self._journal.path.exists():
-            self._journal.add(missing, lambda seal: spelled(kept_in(seen.releases[seal]).line()))
+            self._journal.add(
+                missing, lambda seal: encode_line(parse_release(seen.releases[seal]).line())
+            )
         self._file.save(replace(state, members=members))
-        present = view(incarnation, {*members, state.id})
+        present = view_digest(incarnation, {*members, state.id})
         mine = seen.journals.get(state.id)
         if mine is not None and mine.view == present:
             return _unconfirmed(lost)
         at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-        mine = Registered(state.id, state.label, present, at)
+        mine = RegisteredJournal(state.id, state.label, present, at)
         return [*_unconfirmed(lost), mine.record()]
 
     def _lock(self, why: str) -> list[Record]:
         return [] if release_lock_reason(self._store) else [Record(LOCK, RELEASES, why.encode())]
 
 
-def _doubt(seen: Seen, state: JournalState, lines: Sequence[bytes]) -> str:
+def _doubt(seen: ReleaseRecords, state: JournalState, lines: Sequence[bytes]) -> str:
     """Return why the store cannot be the one that a host has seen before; "" if it can."""
     if not seen.releases.keys() >= set(lines):
         return FORGOTTEN
@@ -213,14 +220,14 @@ def _doubt(seen: Seen, state: JournalState, lines: Sequence[bytes]) -> str:
     return WENT_BACK if seen.lost(state) or not seen.begins_with(state) else ""
 
 
-def _noted(seen: Seen, state: JournalState, *, keep_acts: bool) -> JournalState:
+def _noted(seen: ReleaseRecords, state: JournalState, *, keep_acts: bool) -> JournalState:
     """Return a state with the audit log and the unlocks as they are; both belong together."""
     unlocks = sorted(seen.unlocks)
     if not keep_acts and unlocks == list(state.unlocks):
         return state
-    return replace(state, acts=len(seen.acts), digest=digest(seen.acts), unlocks=unlocks)
+    return replace(state, acts=len(seen.acts), digest=audit_digest(seen.acts), unlocks=unlocks)
 
 
 def _unconfirmed(journals: Mapping[str, str]) -> list[Record]:
     """Return the records of journals that have yet to confirm."""
-    return [Registered(id_, label).record() for id_, label in journals.items()]
+    return [RegisteredJournal(id_, label).record() for id_, label in journals.items()]

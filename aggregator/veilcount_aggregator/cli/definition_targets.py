@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from veilcount_shared import Collection
 
-from ..catalog.definitions import DefinitionSource, catalogue, close, push
+from ..catalog.definitions import DefinitionSource, add_definitions, close_collection, load_catalog
 from ..errors import SettingsError
 from ..series.series import Series
 from ..store import Store
@@ -53,19 +53,19 @@ class AtStore:
 
     def collections(self) -> list[Facts]:
         """Return what is listed of each collection."""
-        return [_line(series) for series in catalogue(self.store).named.values()]
+        return [_line(series) for series in load_catalog(self.store).by_name.values()]
 
     def push(self, source: DefinitionSource) -> list[Facts]:
         """Take a file; return the series that were not known before."""
-        new = push(self.store, source, options.now(), "cli")
+        new = add_definitions(self.store, source, options.now(), "cli")
         return [_named(each) | {"counter_bytes": worst_case(each)} for each in new]
 
     def close(self, name: str) -> list[str]:
         """Take no more reports for a collection; return the fingerprints that are closed now."""
-        if name not in catalogue(self.store).named:
+        if name not in load_catalog(self.store).by_name:
             fix = "no such collection: `veilcount collections list` shows them"
             raise SettingsError("name", name, fix)
-        closed = close(self.store, name, options.now(), "cli")
+        closed = close_collection(self.store, name, options.now(), "cli")
         return [series.fingerprint for series in closed]
 
 

@@ -113,8 +113,8 @@ def command(
 
 def _link(place: Stage) -> str:
     """Return a link that logs in once, as an admin: every page can be seen."""
-    secret = login_links.make(place.aggregator.store, Role.ADMIN, place.clock.instant())
-    return login_links.address(place.url, secret)
+    secret = login_links.create_link(place.aggregator.store, Role.ADMIN, place.clock.instant())
+    return login_links.link_url(place.url, secret)
 
 
 def _tell(found: Summary, link: str, url: str, *, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ..auth.api_keys import Role, create, keyring
+from ..auth.api_keys import Role, create_key, load_api_keys
 from ..store import Store
 from . import options
 from .output import tell_json, tell_lines
@@ -32,10 +32,10 @@ def command(url: str | None, *, another: bool, as_json: bool) -> None:
 
 
 def _init(store: Store, *, another: bool) -> dict[str, Any]:
-    new = not keyring(store).keys
+    new = not load_api_keys(store).keys
     facts: dict[str, Any] = {"new": new, "engine": store.health().engine}
     if new or another:
-        key, secret = create(store, Role.ADMIN, LABEL, options.now())
+        key, secret = create_key(store, Role.ADMIN, LABEL, options.now())
         facts |= {"key": secret, "id": key.id, "role": key.role}
     return facts
 

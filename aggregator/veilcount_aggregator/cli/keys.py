@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ..auth.api_keys import ApiKey, Role, create, keyring, revoke
+from ..auth.api_keys import ApiKey, Role, create_key, load_api_keys, revoke_key
 from . import options
 from .output import tell_json, tell_lines, tell_table
 
@@ -22,14 +22,14 @@ def command() -> None:
 @click.option("--label", default="", help="Whose it is, for `keys list`.")
 @options.store
 @options.as_json
-def create_key(role: str, label: str, url: str | None, *, as_json: bool) -> None:
+def create(role: str, label: str, url: str | None, *, as_json: bool) -> None:
     """Make a key and print it, once.
 
     The first device key closes the intake to devices without one.
     """
     with options.opened(url) as store:
-        closes = role == Role.DEVICE and keyring(store).intake_is_open
-        key, secret = create(store, Role(role), label, options.now())
+        closes = role == Role.DEVICE and load_api_keys(store).intake_is_open
+        key, secret = create_key(store, Role(role), label, options.now())
     if as_json:
         tell_json({"key": secret, **shown(key)})
         return
@@ -45,7 +45,7 @@ def create_key(role: str, label: str, url: str | None, *, as_json: bool) -> None
 def list_keys(url: str | None, *, as_json: bool) -> None:
     """Show all keys: everything but the keys."""
     with options.opened(url) as store:
-        ring = keyring(store)
+        ring = load_api_keys(store)
     facts = [shown(key) for key in sorted(ring.keys.values(), key=lambda key: key.created)]
     if as_json:
         tell_json(facts)
@@ -59,10 +59,10 @@ def list_keys(url: str | None, *, as_json: bool) -> None:
 @click.argument("identity", metavar="ID")
 @options.store
 @options.as_json
-def revoke_key(identity: str, url: str | None, *, as_json: bool) -> None:
+def revoke(identity: str, url: str | None, *, as_json: bool) -> None:
     """Take a key back: within a second nobody takes it any more."""
     with options.opened(url) as store:
-        key = revoke(store, identity, options.now())
+        key = revoke_key(store, identity, options.now())
     if as_json:
         tell_json(shown(key))
     else:

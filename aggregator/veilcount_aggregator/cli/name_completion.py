@@ -11,7 +11,7 @@ import click
 from veilcount_shared import load_collections
 from veilcount_shared.errors import VeilcountError
 
-from ..catalog.definitions import catalogue
+from ..catalog.definitions import load_catalog
 from . import options
 
 CHEAP = "sqlite:"  # a store that is away must not keep a prompt waiting
@@ -33,7 +33,7 @@ def of_store(context: click.Context, _: click.Parameter, incomplete: str) -> lis
     if not url.startswith(CHEAP):
         return []
     with suppress(VeilcountError), options.opened(url) as store:
-        return _beginning(catalogue(store).named, incomplete)
+        return _beginning(load_catalog(store).by_name, incomplete)
     return []
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import click
 from click.core import ParameterSource
 
-from ..catalog.definitions import catalogue
+from ..catalog.definitions import load_catalog
 from ..errors import SettingsError
 from ..queries import CollectionNotFound, Snapshot
 from ..series.series import utc_day
@@ -57,7 +57,7 @@ def server_of(url: str | None, server: str | None, key: str) -> Server | None:
 def snapshot(url: str | None) -> Iterator[Snapshot]:
     """Open a store to read answers from, as of today."""
     with options.opened(url) as store:
-        held = Snapshot(catalogue(store), store, utc_day(options.now()))
+        held = Snapshot(load_catalog(store), store, utc_day(options.now()))
         try:
             yield held
         except CollectionNotFound as error:
@@ -67,7 +67,7 @@ def snapshot(url: str | None) -> Iterator[Snapshot]:
 def _meant(error: CollectionNotFound, held: Snapshot) -> str:
     if error.near:
         return str(error)
-    known = ", ".join(held.catalogue.named)
+    known = ", ".join(held.catalog.by_name)
     listed = f"there are {known}" if known else "there is none: `veilcount collections push FILE`"
     return f"{error}: {listed}"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ..central.journal_registry import waited_for
+from ..central.journal_registry import unconfirmed_journals
 from ..central.privacy_filter import PrivacyFilter
 from ..central.release_journal import ReleaseJournal
 from ..settings import PREFIX, Settings
@@ -41,7 +41,7 @@ def check(context: click.Context, *, url: str | None, as_json: bool) -> None:
     """Say whether reports can be taken and kept; exit 1 if not."""
     with options.opened(url) as store:
         health, left, lock = store.health(), outgoing_copy(store), release_lock_reason(store)
-        journals = ", ".join(map(str, waited_for(store)))
+        journals = ", ".join(map(str, unconfirmed_journals(store)))
     facts: Facts = {
         "engine": health.engine,
         "durable": health.durable.value,
@@ -146,8 +146,10 @@ def let_release(*, url: str | None, journal: Path | None, as_json: bool) -> None
     """Enter again what the store forgot of central releases, and let them go on."""
     settings = Settings(options.required_url(url), journal=journal)
     with options.opened(url) as store:
-        entered = PrivacyFilter(store, ReleaseJournal.of(settings)).reenter(options.now(), "cli")
-        journals = waited_for(store)
+        entered = PrivacyFilter(store, ReleaseJournal.of(settings)).restore_missing(
+            options.now(), "cli"
+        )
+        journals = unconfirmed_journals(store)
     if as_json:
         tell_json({"entered": len(entered), "releases_locked": None})
         return

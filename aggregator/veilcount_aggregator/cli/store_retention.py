@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import click
 
 from ..auth import audit_log
-from ..catalog.definitions import catalogue
+from ..catalog.definitions import load_catalog
 from ..errors import SettingsError
 from ..retention.clock_guard import TOLERANCE, clock_skew
 from ..retention.retention_guard import ConfirmedDay, confirm_day, read_confirmed_day
@@ -87,7 +87,7 @@ def restore_epochs(names: tuple[str, ...], *, url: str | None, as_json: bool) ->
 
 def _chosen(store: Store, names: Sequence[str]) -> dict[str, Sequence[Series]]:
     """Return the series of the named collections, or of all."""
-    named = catalogue(store).named
+    named = load_catalog(store).by_name
     for name in names:
         if name not in named:
             raise SettingsError("NAME", name, "no such collection: `veilcount collections list`")
@@ -99,6 +99,6 @@ def _log(store: Store, names: Sequence[str]) -> None:
 
     def decide() -> tuple[Sequence[Record], None]:
         of = " ".join(names)
-        return [audit_log.entry(store, options.now(), WHO, "restore epochs", of)], None
+        return [audit_log.audit_record(store, options.now(), WHO, "restore epochs", of)], None
 
     update_records(store, decide)

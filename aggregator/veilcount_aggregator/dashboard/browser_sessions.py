@@ -18,11 +18,11 @@ from ..auth.sessions import (
     KIND,
     LASTS,
     BrowserSession,
-    begin,
-    digest,
-    end,
+    begin_session,
+    end_session,
     form_token,
-    sessions,
+    parse_sessions,
+    session_digest,
 )
 from ..errors import StoreError
 from ..service import Aggregator
@@ -84,12 +84,12 @@ class Visitors:
     def admit(self, response: Response, role: Role, who: str) -> None:
         """Begin a session; the browser keeps it until it is closed or the session is over."""
         now = self._aggregator.clock()
-        self.keep(response, begin(self._aggregator.store, role, who, now))
+        self.keep(response, begin_session(self._aggregator.store, role, who, now))
         self._aggregator.watch.refresh()
 
     def dismiss(self, response: Response, visit: Visit) -> None:
         """End a session."""
-        end(self._aggregator.store, visit.secret)
+        end_session(self._aggregator.store, visit.secret)
         self._aggregator.watch.refresh()
         response.delete_cookie(_name(), secure=is_secure(), httponly=True, samesite="Strict")
 
@@ -105,19 +105,19 @@ class Visitors:
         )
 
     def _find(self, secret: str) -> BrowserSession | None:
-        name = digest(secret)
+        name = session_digest(secret)
         found = self._known().get(name)
         if found is None and not self._looks.wait(""):  # begun in another worker, just now
             self._aggregator.watch.refresh()
             found = self._known().get(name)
-        now, ring = self._aggregator.clock(), self._aggregator.known().keyring
+        now, ring = self._aggregator.clock(), self._aggregator.known().api_keys
         return found if found is not None and found.holds(ring, now) else None
 
     def _known(self) -> Mapping[str, BrowserSession]:
         generation = self._aggregator.known().generation
         with self._lock:
             if generation != self._generation:
-                self._sessions = sessions(self._aggregator.store.records(KIND))
+                self._sessions = parse_sessions(self._aggregator.store.records(KIND))
                 self._generation = generation
             return self._sessions
 

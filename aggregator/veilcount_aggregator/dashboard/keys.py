@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from flask import Response, g, request
 
 from ..api.problems import refusal
-from ..auth.api_keys import MOST_LABEL, ApiKey, ApiKeys, Role, create, keyring, revoke
+from ..auth.api_keys import MOST_LABEL, ApiKey, ApiKeys, Role, create_key, load_api_keys, revoke_key
 from ..errors import SettingsError
 from .layout import Frame, go
 
@@ -60,7 +60,7 @@ def pages(frame: Frame) -> None:
         if asked.role not in OPENS:
             raise refusal("bad-field", f"role: give {', '.join(OPENS)}", "role")
         try:
-            key, secret = create(
+            key, secret = create_key(
                 aggregator.store, Role(asked.role), asked.label, aggregator.clock(), g.visit.who
             )
         except SettingsError as error:
@@ -72,7 +72,7 @@ def pages(frame: Frame) -> None:
     def take_key_back(identity: str) -> Response:
         """Take a key back: within a second no worker takes it."""
         try:
-            revoke(aggregator.store, identity, aggregator.clock(), g.visit.who)
+            revoke_key(aggregator.store, identity, aggregator.clock(), g.visit.who)
         except SettingsError as error:
             raise refusal("not-found", "no such key") from error
         aggregator.watch.refresh()
@@ -81,7 +81,7 @@ def pages(frame: Frame) -> None:
     def _told(
         asked: Asked, made: ApiKey | None = None, secret: str = "", status: int = 200
     ) -> Response:
-        ring = keyring(aggregator.store)
+        ring = load_api_keys(aggregator.store)
         return frame.told(
             "keys.html",
             status,

@@ -7,7 +7,7 @@ from flask import Response, g, request
 from ..api.auth import Authenticator
 from ..api.problems import ProblemError
 from ..auth.api_keys import Role
-from ..auth.login_links import PATH, WHO, take
+from ..auth.login_links import PATH, WHO, redeem_link
 from .layout import Frame, go, go_to
 
 WRONG_ROLE = "This key opens the intake of devices. The pages need an analyst's or an admin's."
@@ -41,7 +41,7 @@ def pages(frame: Frame, authority: Authenticator) -> None:
         if request.method == "GET":
             return frame.told("enter.html")
         aggregator = frame.aggregator
-        role = take(aggregator.store, request.form.get("link", ""), aggregator.clock())
+        role = redeem_link(aggregator.store, request.form.get("link", ""), aggregator.clock())
         if role is None:
             return _asked("/", USED_UP, 403)
         response = go("overview")

@@ -59,9 +59,9 @@ def pages(frame: Frame) -> None:
         """All collections."""
         snapshot = frame.aggregator.snapshot()
         sizes = told_sizes(snapshot)
-        named, find = snapshot.catalogue.named, request.args.get("find", "").strip()
+        named, find = snapshot.catalog.by_name, request.args.get("find", "").strip()
         lines = [line(series, sizes, snapshot.today) for series in named.values()]
-        noted, series = snapshot.store.service_counts(), snapshot.catalogue.series
+        noted, series = snapshot.store.service_counts(), snapshot.catalog.series
         return frame.told(
             "overview.html",
             groups=list(groups([each for each in lines if matches(each, find)])),
@@ -76,7 +76,7 @@ def told_sizes(snapshot: Snapshot) -> dict[str, Mapping[Cell, int]]:
     """Return the sizes of all tallies whose exact counts may be told, by fingerprint."""
     return {
         fingerprint: snapshot.store.report_counts(each)
-        for fingerprint, each in snapshot.catalogue.series.items()
+        for fingerprint, each in snapshot.catalog.series.items()
         if counts_are_public(each.collection)
     }
 

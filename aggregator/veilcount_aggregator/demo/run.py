@@ -163,7 +163,7 @@ class Story:
     def _release(self) -> ReleaseResult:
         """Ask the curator for the last month that takes no more answers, and pay for it."""
         aggregator = self.stage.aggregator
-        series = aggregator.known().catalogue.named[WAY_THERE_TOLD][0]
+        series = aggregator.known().catalog.by_name[WAY_THERE_TOLD][0]
         period = series.taken(aggregator.today())[0] - 1
         collection = series.collection
         request = {
@@ -193,7 +193,7 @@ class Ending:
     def snapshot(self) -> Snapshot:
         """What the aggregator answers from."""
         aggregator = self.story.stage.aggregator
-        return Snapshot(aggregator.known().catalogue, aggregator.store, aggregator.today())
+        return Snapshot(aggregator.known().catalog, aggregator.store, aggregator.today())
 
     def series(self, name: str) -> Series:
         """Return a collection's series."""

@@ -16,7 +16,7 @@ RECENT = timedelta(days=1)
 
 def keys(stored: StoreSnapshot) -> Iterator[Told]:
     """Look at the keys that open something."""
-    ring = stored.keyring
+    ring = stored.api_keys
     valid = [key for key in ring.keys.values() if not key.revoked]
     devices = "any device" if ring.intake_is_open else "devices with a key"
     well = f"{len(valid)} keys open something; reports are taken of {devices}"

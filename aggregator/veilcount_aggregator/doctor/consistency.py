@@ -46,7 +46,7 @@ class Ledgers:
 
 def books(stored: StoreSnapshot) -> Iterator[Told]:
     """Hold counters, ledgers and the histogram of spent slots against each other."""
-    known = stored.catalogue.series
+    known = stored.catalog.series
     before = totals(stored.store, known)
     ledgers = read_ledgers(stored.store.export_pieces())
     spread = {name: stored.store.spend_histograms(each) for name, each in known.items()}

@@ -21,7 +21,7 @@ NEARLY = 0.8  # of the room of a period
 
 def definitions(stored: StoreSnapshot) -> Iterator[Told]:
     """Look at what is asked now: has it ended, does it end soon?"""
-    named, running = stored.catalogue.named, stored.open_series
+    named, running = stored.catalog.by_name, stored.open_series
     if not named:
         yield warn("nobody is asked anything", "`veilcount collections push FILE`")
     elif not running:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from veilcount_shared.collection import Model
 
-from ..central.budget_ledger import releases
-from ..central.journal_registry import registered, waited_for
+from ..central.budget_ledger import load_releases
+from ..central.journal_registry import registered_journals, unconfirmed_journals
 from ..central.privacy_filter import PrivacyFilter
 from ..central.release_journal import ReleaseJournal
 from ..store.restore_lock import release_lock_reason
@@ -32,7 +32,7 @@ def releases_open(stored: StoreSnapshot) -> Iterator[Told]:
 
 def journal(stored: StoreSnapshot) -> Iterator[Told]:
     """Look whether the journal is there, can be believed, and agrees with the store."""
-    models = {each.collection.model for each in stored.catalogue.series.values()}
+    models = {each.collection.model for each in stored.catalog.series.values()}
     if Model.CENTRAL not in models:
         yield ok("none is needed: no collection is central")
     elif stored.journal is None:
@@ -46,7 +46,7 @@ def journal(stored: StoreSnapshot) -> Iterator[Told]:
 
 def journals(stored: StoreSnapshot) -> Iterator[Told]:
     """Look whether the journals of all hosts have confirmed the store as it is."""
-    known, waiting = registered(stored.store), waited_for(stored.store)
+    known, waiting = registered_journals(stored.store), unconfirmed_journals(stored.store)
     for each in waiting:
         last = f"last confirmed it at {each.at}" if each.at else "never confirmed it"
         yield warn(f"journal {each} {last}: releases wait for it", RETIRE)
@@ -57,7 +57,7 @@ def journals(stored: StoreSnapshot) -> Iterator[Told]:
 
 def _agrees(stored: StoreSnapshot, journal: ReleaseJournal) -> Iterator[Told]:
     forgotten = PrivacyFilter(stored.store, journal).forgotten()
-    lines, kept = len(journal.lines()), len(releases(stored.store))
+    lines, kept = len(journal.lines()), len(load_releases(stored.store))
     if forgotten:
         yield wrong(
             f"{journal.path} remembers {len(forgotten)} releases that the store has forgotten:"

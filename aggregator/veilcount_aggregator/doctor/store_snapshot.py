@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property
 
-from ..auth.api_keys import ApiKeys, keyring
-from ..catalog.definitions import Catalog, catalogue
+from ..auth.api_keys import ApiKeys, load_api_keys
+from ..catalog.definitions import Catalog, load_catalog
 from ..central.release_journal import ReleaseJournal
 from ..series.series import Series, utc_day
 from ..settings import Settings
@@ -34,14 +34,14 @@ class StoreSnapshot:
         return self.store.health()
 
     @cached_property
-    def catalogue(self) -> Catalog:
+    def catalog(self) -> Catalog:
         """Its definitions."""
-        return catalogue(self.store)
+        return load_catalog(self.store)
 
     @cached_property
-    def keyring(self) -> ApiKeys:
+    def api_keys(self) -> ApiKeys:
         """Its keys."""
-        return keyring(self.store)
+        return load_api_keys(self.store)
 
     @cached_property
     def journal(self) -> ReleaseJournal | None:
@@ -51,13 +51,13 @@ class StoreSnapshot:
     @property
     def open_series(self) -> list[Series]:
         """The newest definition of each collection that still takes reports, or will."""
-        newest = [series[0] for series in self.catalogue.named.values()]
+        newest = [series[0] for series in self.catalog.by_name.values()]
         return [each for each in newest if not (each.closed or over(each, self.today))]
 
     @property
     def secret(self) -> bool:
         """Whether there are counts that may not leave."""
-        everything = self.catalogue.series.values()
+        everything = self.catalog.series.values()
         return not all(counts_are_public(each.collection) for each in everything)
 
 

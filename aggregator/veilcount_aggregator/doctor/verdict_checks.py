@@ -92,7 +92,7 @@ def read_metrics(text: str) -> Intake:
 
 
 def _counted(stored: StoreSnapshot) -> Intake:
-    noted, series = stored.store.service_counts(), stored.catalogue.series
+    noted, series = stored.store.service_counts(), stored.catalog.series
     counts = counts_by_series(noted)
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for fingerprint, each in series.items():

@@ -23,15 +23,15 @@ from ..errors import Overloaded, StoreError, StoreUnavailable
 from ..store import UNDECIDED, Codes, SeriesReports, ServiceCounter, Store
 from .service_counters import ServiceCounters
 
-MOST_WAITING = 50_000  # reports: some 3 MB
-MOST_AT_ONCE = 2_000
+MAX_WAITING_REPORTS = 50_000  # reports: some 3 MB
+MAX_GROUP_REPORTS = 2_000
 RETRY_SECONDS = 2
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 GROUP = "group"
 COMMITS = "commits"
 COMMIT_MICROSECONDS = "commit_microseconds"
 STALL_SECONDS = 1.0
-MOST_STALLED = 8  # requests that stay in a lane that hangs, of 32 threads
+MAX_STALLED_REQUESTS = 8  # requests that stay in a lane that hangs, of 32 threads
 SEVERAL = -1
 
 
@@ -60,7 +60,7 @@ class GroupCommitter:
         self,
         store: Store,
         service_counters: ServiceCounters,
-        most_waiting: int = MOST_WAITING,
+        most_waiting: int = MAX_WAITING_REPORTS,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         """Stand in front of this store; `seconds` is a clock that never goes back."""
@@ -162,7 +162,7 @@ class _Lane:
     def _join(self, ticket: _Ticket) -> bool:
         """Stand in the queue; say whether this request leads."""
         with self._lock:
-            if self._hangs() and len(self._queue) >= MOST_STALLED:
+            if self._hangs() and len(self._queue) >= MAX_STALLED_REQUESTS:
                 raise _stalled()
             self._queue.append(ticket)
             self.waiting += ticket.reports
@@ -174,7 +174,7 @@ class _Lane:
         with self._lock:
             if ticket.settled or not self._hangs() or ticket not in self._queue:
                 return False
-            if self._queue.index(ticket) < MOST_STALLED:
+            if self._queue.index(ticket) < MAX_STALLED_REQUESTS:
                 return False
             if ticket not in self._under_way:  # else its leader takes it off the queue
                 self._queue.remove(ticket)
@@ -212,7 +212,7 @@ class _Lane:
             group, reports = [self._queue[0]], self._queue[0].reports
             for ticket in islice(self._queue, 1, None):
                 reports += ticket.reports
-                if reports > MOST_AT_ONCE:
+                if reports > MAX_GROUP_REPORTS:
                     break
                 group.append(ticket)
             self._begun, self._under_way = self._seconds(), group

@@ -42,7 +42,7 @@ from .service_counters import ServiceCounters
 Commit = Callable[[Sequence[SeriesReports]], list[Codes]]
 Fits = np.ndarray[tuple[int], np.dtype[np.bool_]]
 Fit = Fits | EllipsisType  # `...`: all, and no copies
-Asked = tuple[
+PlacedReports = tuple[
     np.ndarray[tuple[int], np.dtype[np.intp]], SeriesReports
 ]  # with their places in the batch
 
@@ -74,14 +74,14 @@ class IntakePipeline:
         if body.losses is not None:
             self._note_losses(body.losses, known)
         verdicts = np.full(body.reports, CODES[Verdict.UNKNOWN_COLLECTION], np.uint8)
-        asked: list[Asked] = []
+        asked: list[PlacedReports] = []
         admitted = within_limit(body, self.limit.of_body(origin))
         for sheet in body.sheets:
             series = known.get(sheet.fingerprint)
             if series is None:
                 self._note("", Verdict.UNKNOWN_COLLECTION, len(sheet))
                 continue
-            codes = judge(series, sheet)
+            codes = check_reports(series, sheet)
             if admitted is not None:
                 self._refuse_beyond(series, codes, admitted[sheet.places])
             verdicts[sheet.places] = codes
@@ -114,7 +114,7 @@ class IntakePipeline:
         fit: Fits,
         day: date,
         origin: RequestOrigin | None,
-    ) -> Iterator[Asked]:
+    ) -> Iterator[PlacedReports]:
         """Yield the reports that fit their definition, those of one limit together."""
         whole, quota = bool(fit.all()), self.limit.quota(series, origin)
         memory = self.limit.memory(series, self.memory)
@@ -122,13 +122,17 @@ class IntakePipeline:
             if whole or fit.any():
                 places, chosen = sheet.places if whole else sheet.places[fit], ... if whole else fit
                 room = self.limit.most
-                found = spends(series, sheet, chosen, day, room, quota=quota, memory=memory)
+                found = to_series_reports(
+                    series, sheet, chosen, day, room, quota=quota, memory=memory
+                )
                 yield places, found
             return
         for period in np.unique(sheet.periods[fit]).tolist():
             of_period = fit & (sheet.periods == period)
             limit = self.limit.of(series, period)
-            found = spends(series, sheet, of_period, day, limit, quota=quota, memory=memory)
+            found = to_series_reports(
+                series, sheet, of_period, day, limit, quota=quota, memory=memory
+            )
             yield sheet.places[of_period], found
 
     def _refuse_beyond(self, series: Series, codes: Codes, admitted: Fits) -> None:
@@ -159,7 +163,9 @@ class IntakePipeline:
                 )
 
 
-def refuse_unsure(body: DecodedBody, known: Mapping[str, Series], day: date, sure: date) -> None:
+def require_trusted_day(
+    body: DecodedBody, known: Mapping[str, Series], day: date, sure: date
+) -> None:
     """Raise `ClockDoubted` if a report is stale by a day that nobody has confirmed, not by `sure`.
 
     Devices drop what is stale; what is refused comes back when the day is confirmed, or mended.
@@ -177,7 +183,7 @@ def refuse_unsure(body: DecodedBody, known: Mapping[str, Series], day: date, sur
                 )
 
 
-def judge(series: Series, sheet: ReportColumns) -> Codes:
+def check_reports(series: Series, sheet: ReportColumns) -> Codes:
     """Return what the definition says of each report, as `veilcount_shared.report.check` does."""
     collection = series.collection
     width = collection.per_period
@@ -195,7 +201,7 @@ def judge(series: Series, sheet: ReportColumns) -> Codes:
     return codes
 
 
-def spends(
+def to_series_reports(
     series: Series,
     sheet: ReportColumns,
     fit: Fit,

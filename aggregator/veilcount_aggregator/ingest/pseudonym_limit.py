@@ -96,7 +96,7 @@ class PseudonymLimit:
         return most - drawn % max(1, most // 2)
 
 
-def stored_key(store: Store) -> Key:
+def limit_secret_reader(store: Store) -> Key:
     """Return what reads the store's key, made by whoever needs it first; read once."""
     known: list[bytes] = []
 

@@ -79,7 +79,7 @@ def budget(
     return BudgetResult(
         collection=name,
         series=[_series(snapshot, each, asked, bars=bars) for each in wanted],
-        across=_across(snapshot.catalogue.named, everyone[0].collection.app),
+        across=_across(snapshot.catalog.by_name, everyone[0].collection.app),
     )
 
 

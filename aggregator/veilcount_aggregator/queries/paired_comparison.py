@@ -19,7 +19,7 @@ from veilcount_shared.domain import Cross, Number
 from veilcount_shared.epsilon import EPSILON_GRAIN
 
 from ..central import Release
-from ..central.budget_ledger import releases
+from ..central.budget_ledger import load_releases
 from ..series.series import Series
 from .domain_values import part_names
 from .estimate import estimate
@@ -80,7 +80,7 @@ def twin_of(snapshot: Snapshot, series: Series, level: float) -> PairedCompariso
 
 def _other(snapshot: Snapshot, series: Series) -> Series | None:
     """Return the newest series of the twin that knows this one for its own."""
-    twins = snapshot.catalogue.named.get(series.collection.twin or "", ())
+    twins = snapshot.catalog.by_name.get(series.collection.twin or "", ())
     fit = (each for each in twins if each.collection.twin == series.collection.name)
     return next((each for each in fit if each.collection.model != series.collection.model), None)
 
@@ -121,7 +121,9 @@ def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> P
 def _last(snapshot: Snapshot, central: Series) -> Release | None:
     """Return the newest release that says of the curator's half what the local half says."""
     wanted = "mean" if isinstance(central.collection.domain, Number) else "histogram"
-    kept = [Release.read(each.answer) for each in releases(snapshot.store, central.fingerprint)]
+    kept = [
+        Release.read(each.answer) for each in load_releases(snapshot.store, central.fingerprint)
+    ]
     return next((each for each in reversed(kept) if each.kind == wanted), None)
 
 

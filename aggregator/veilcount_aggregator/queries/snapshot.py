@@ -37,15 +37,15 @@ class CollectionNotFound(VeilcountError, LookupError):
 class Snapshot:
     """The definitions and the store, as of a day."""
 
-    catalogue: Catalog
+    catalog: Catalog
     store: Store
     today: date
 
     def named(self, name: str) -> tuple[Series, ...]:
         """Return a collection's series, the newest first."""
-        found = self.catalogue.named.get(name)
+        found = self.catalog.by_name.get(name)
         if found is None:
-            raise CollectionNotFound(name, get_close_matches(name, list(self.catalogue.named), 3))
+            raise CollectionNotFound(name, get_close_matches(name, list(self.catalog.by_name), 3))
         return found
 
     def local(self, name: str, fingerprints: Sequence[str] = ()) -> list[Series]:

@@ -77,7 +77,7 @@ def confirm_day(store: Store, now: datetime, who: str) -> ConfirmedDay:
     def decide() -> tuple[Sequence[Record], None]:
         return [
             made.record(),
-            audit_log.entry(store, now, who, "confirm clock", str(made.day)),
+            audit_log.audit_record(store, now, who, "confirm clock", str(made.day)),
         ], None
 
     update_records(store, decide)

@@ -91,7 +91,7 @@ class BackgroundThread:
         known = self._aggregator.known()
         last = self._replicated
         same = (
-            last is not None and last.catalogue is known.catalogue and last.keyring == known.keyring
+            last is not None and last.catalog is known.catalog and last.api_keys == known.api_keys
         )
         if same and self._seconds() < self._replicates:
             return

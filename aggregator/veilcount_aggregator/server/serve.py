@@ -104,7 +104,7 @@ def _opened(settings: Settings, bind: ListenAddress) -> StartupSummary:
     try:
         create_app(aggregator)
         health = aggregator.store.health()
-        intake = "open" if aggregator.known().keyring.intake_is_open else "keyed"
+        intake = "open" if aggregator.known().api_keys.intake_is_open else "keyed"
     finally:
         with suppress(StoreUnavailable):  # no counters to flush: nothing was served yet
             aggregator.close()

@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from flask import Flask
 
-from veilcount_aggregator.auth.api_keys import Role, create
-from veilcount_aggregator.catalog.definitions import DefinitionSource, push
+from veilcount_aggregator.auth.api_keys import Role, create_key
+from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.retention.sweep import collect_garbage
 from veilcount_aggregator.series.series import Series
@@ -159,19 +159,19 @@ class World:
 
     def key(self, role: Role, label: str = "") -> str:
         """Make a key that this worker knows at once."""
-        _, secret = create(self.aggregator.store, role, label, self.clocks.now)
+        _, secret = create_key(self.aggregator.store, role, label, self.clocks.now)
         self.aggregator.watch.refresh()
         return secret
 
     def push(self, text: str, **files: str) -> None:
         """Load definitions and the lists they name, known at once; `.txt` is added to a name."""
         source = DefinitionSource(text, {f"{name}.txt": lines for name, lines in files.items()})
-        push(self.aggregator.store, source, self.clocks.now, "cli")
+        add_definitions(self.aggregator.store, source, self.clocks.now, "cli")
         self.aggregator.watch.refresh()
 
     def series(self, name: str) -> Series:
         """Return the newest series of a collection."""
-        return self.aggregator.known().catalogue.named[name][0]
+        return self.aggregator.known().catalog.by_name[name][0]
 
     def report(self, name: str, **changed: Any) -> Report:
         """Return a report that would be counted, of a new pseudonym in the running period."""
@@ -192,7 +192,7 @@ class World:
 
     def drop_what_is_over(self) -> int:
         """Drop by the calendar, as a worker does whose clock is trusted; return how many epochs."""
-        series = self.aggregator.known().catalogue.series.values()
+        series = self.aggregator.known().catalog.series.values()
         return collect_garbage(self.aggregator.store, series, self.clocks.now)
 
     def counted(self, name: str) -> int:

@@ -131,7 +131,7 @@ class Keys:
 
     def admin(self) -> str:
         """Return it."""
-        if self._deployed.aggregator.known().keyring.find(self._secret) is None:
+        if self._deployed.aggregator.known().api_keys.find(self._secret) is None:
             self._secret = self._deployed.key(Role.ADMIN)
         return self._secret
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import FILE, Reply, World, world
 from veilcount_aggregator.api.reports import reply
-from veilcount_aggregator.auth.api_keys import Role, keyring, revoke
+from veilcount_aggregator.auth.api_keys import Role, load_api_keys, revoke_key
 from veilcount_aggregator.errors import (
     Overloaded,
     StoreError,
@@ -254,9 +254,9 @@ def test_devices_need_a_key_once_there_is_one(deployed: World) -> None:
     without, wrong, right = (
         deployed.send(Batch((report,)), key=each) for each in ("", "veilcount_device_x", key)
     )
-    revoke(
+    revoke_key(
         deployed.aggregator.store,
-        keyring(deployed.aggregator.store).find(key).id,  # type: ignore[union-attr] # it is there
+        load_api_keys(deployed.aggregator.store).find(key).id,  # type: ignore[union-attr] # it is there
         deployed.clocks.now,
     )
     deployed.aggregator.watch.refresh()
@@ -331,7 +331,7 @@ def test_a_key_is_marked_once_a_day(deployed: World) -> None:
     generation = store.generation()
     deployed.verdicts(deployed.report("theme"), key=key)
 
-    assert keyring(store).find(key).used == "2026-12-03"  # type: ignore[union-attr] # it is there
+    assert load_api_keys(store).find(key).used == "2026-12-03"  # type: ignore[union-attr] # it is there
     assert store.generation() == generation
 
 

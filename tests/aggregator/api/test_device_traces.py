@@ -23,7 +23,11 @@ from tests.system.server import Server
 from veilcount_aggregator import structured_logging
 from veilcount_aggregator.api.openapi import DOORS
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.catalog.definitions import DefinitionSource, catalogue, push
+from veilcount_aggregator.catalog.definitions import (
+    DefinitionSource,
+    add_definitions,
+    load_catalog,
+)
 from veilcount_aggregator.store import open_store
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.wire import JSON_TYPE, PACKED_TYPE, encode_json, encode_packed
@@ -157,8 +161,8 @@ def test_a_real_server_leaves_nothing_either(place: tuple[Path, str], tmp_path: 
     """Its log, and that of the server beneath it, included."""
     folder, url = place
     with closing(open_store(url, make=True)) as store:
-        push(store, DefinitionSource(FILE), NOW, "cli")
-        (theme, *_) = catalogue(store).named["theme"]
+        add_definitions(store, DefinitionSource(FILE), NOW, "cli")
+        (theme, *_) = load_catalog(store).by_name["theme"]
     report = Report(theme.fingerprint, 0, 0, MARK.encode().ljust(16, b"\xff"), 0, b"\1")
     headers = {
         "User-Agent": MARK,

@@ -72,7 +72,7 @@ def test_the_other_methods_are_as_they_should_be(answered: World, path: str) -> 
 def test_the_door_says_what_the_answer_is(answered: World) -> None:
     """Nothing is added or lost between them."""
     aggregator = answered.aggregator
-    snapshot = queries.Snapshot(aggregator.known().catalogue, aggregator.store, aggregator.today())
+    snapshot = queries.Snapshot(aggregator.known().catalog, aggregator.store, aggregator.today())
     expected = queries.estimate(snapshot, "theme", queries.EstimateQuery.parse({"by": ["month"]}))
 
     assert ask(answered, f"{ESTIMATE}?by=month").json == queries.plain(expected)

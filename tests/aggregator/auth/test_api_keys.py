@@ -16,12 +16,12 @@ from veilcount_aggregator.auth.api_keys import (
     ApiKey,
     ApiKeys,
     Role,
-    create,
-    keyring,
-    mark_used,
-    revoke,
+    create_key,
+    load_api_keys,
+    record_key_use,
+    revoke_key,
 )
-from veilcount_aggregator.auth.audit_log import log
+from veilcount_aggregator.auth.audit_log import load_audit_log
 from veilcount_aggregator.errors import SettingsError
 from veilcount_aggregator.store import Store, open_store
 
@@ -38,8 +38,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def test_a_key_is_found_by_its_secret_alone(store: Store) -> None:
     """Several are valid at once; a changed letter is another key."""
-    made = [create(store, role, role, NOW) for role in Role]
-    ring = keyring(store)
+    made = [create_key(store, role, role, NOW) for role in Role]
+    ring = load_api_keys(store)
 
     assert [ring.find(secret) for _, secret in made] == [key for key, _ in made]
     for _, secret in made:
@@ -50,7 +50,7 @@ def test_a_key_is_found_by_its_secret_alone(store: Store) -> None:
 
 def test_a_secret_is_32_random_bytes_behind_its_role(store: Store) -> None:
     """A scanner for leaked secrets finds the mark."""
-    secrets = [create(store, Role.DEVICE, "", NOW)[1] for _ in range(5)]
+    secrets = [create_key(store, Role.DEVICE, "", NOW)[1] for _ in range(5)]
 
     assert len(set(secrets)) == 5
     for secret in secrets:
@@ -61,8 +61,8 @@ def test_a_secret_is_32_random_bytes_behind_its_role(store: Store) -> None:
 
 def test_a_store_holds_no_secret(store: Store) -> None:
     """A hash, from which nobody finds it."""
-    _, secret = create(store, Role.ADMIN, "mine", NOW)
-    kept = b"".join(store.records(KIND).values()) + repr(log(store)).encode()
+    _, secret = create_key(store, Role.ADMIN, "mine", NOW)
+    kept = b"".join(store.records(KIND).values()) + repr(load_audit_log(store)).encode()
 
     assert secret.encode() not in kept
     assert secret[17:].encode() not in kept
@@ -77,43 +77,43 @@ def test_an_admin_is_an_analyst_too_and_no_other_is_another(role: Role, door: Ro
 
 def test_a_key_that_was_taken_back_opens_nothing(store: Store) -> None:
     """Its line stays, with the day; taking it back again changes nothing."""
-    key, secret = create(store, Role.ANALYST, "", NOW)
-    gone = revoke(store, key.id, NOW + timedelta(days=1))
-    again = revoke(store, key.id, NOW + timedelta(days=2))
+    key, secret = create_key(store, Role.ANALYST, "", NOW)
+    gone = revoke_key(store, key.id, NOW + timedelta(days=1))
+    again = revoke_key(store, key.id, NOW + timedelta(days=2))
 
-    assert keyring(store).find(secret) is None
+    assert load_api_keys(store).find(secret) is None
     assert gone.revoked == again.revoked == "2026-12-04"
-    assert len(keyring(store).keys) == 1
+    assert len(load_api_keys(store).keys) == 1
 
 
 def test_a_key_that_is_none_cannot_be_taken_back(store: Store) -> None:
     """And it is said where to look."""
     with pytest.raises(SettingsError, match="veilcount keys list"):
-        revoke(store, "nothing", NOW)
+        revoke_key(store, "nothing", NOW)
 
 
 def test_the_intake_is_open_until_the_first_device_key(store: Store) -> None:
     """Other keys do not close it; taking the last one back does not open it."""
-    states = [keyring(store).intake_is_open]
-    create(store, Role.ADMIN, "", NOW)
-    states.append(keyring(store).intake_is_open)
-    key, _ = create(store, Role.DEVICE, "", NOW)
-    states.append(keyring(store).intake_is_open)
-    revoke(store, key.id, NOW)
-    states.append(keyring(store).intake_is_open)
+    states = [load_api_keys(store).intake_is_open]
+    create_key(store, Role.ADMIN, "", NOW)
+    states.append(load_api_keys(store).intake_is_open)
+    key, _ = create_key(store, Role.DEVICE, "", NOW)
+    states.append(load_api_keys(store).intake_is_open)
+    revoke_key(store, key.id, NOW)
+    states.append(load_api_keys(store).intake_is_open)
 
     assert states == [True, True, False, False]
 
 
 def test_the_last_day_is_kept_and_written_once_a_day(store: Store) -> None:
     """Never an hour."""
-    key, _ = create(store, Role.DEVICE, "", NOW)
-    mark_used(store, key, NOW)
+    key, _ = create_key(store, Role.DEVICE, "", NOW)
+    record_key_use(store, key, NOW)
     generation = store.generation()
-    mark_used(store, key, NOW + timedelta(hours=2))
+    record_key_use(store, key, NOW + timedelta(hours=2))
     same_day = store.generation()
-    mark_used(store, key, NOW + timedelta(days=1))
-    (kept,) = keyring(store).keys.values()
+    record_key_use(store, key, NOW + timedelta(days=1))
+    (kept,) = load_api_keys(store).keys.values()
 
     assert same_day == generation
     assert kept.used == "2026-12-04"
@@ -122,28 +122,28 @@ def test_the_last_day_is_kept_and_written_once_a_day(store: Store) -> None:
 
 def test_a_mark_does_not_bring_a_key_back(store: Store) -> None:
     """A worker that has not heard of it yet marks a key that was taken back."""
-    key, secret = create(store, Role.DEVICE, "", NOW)
-    revoke(store, key.id, NOW)
-    mark_used(store, key, NOW + timedelta(days=1))
+    key, secret = create_key(store, Role.DEVICE, "", NOW)
+    revoke_key(store, key.id, NOW)
+    record_key_use(store, key, NOW + timedelta(days=1))
 
-    assert keyring(store).find(secret) is None
+    assert load_api_keys(store).find(secret) is None
 
 
 @pytest.mark.parametrize("label", ["x" * (MOST_LABEL + 1), "two\nlines", "\x00"])
 def test_a_label_that_nobody_can_read_is_refused(store: Store, label: str) -> None:
     """And nothing is made."""
     with pytest.raises(SettingsError):
-        create(store, Role.DEVICE, label, NOW)
+        create_key(store, Role.DEVICE, label, NOW)
 
-    assert keyring(store).keys == {}
+    assert load_api_keys(store).keys == {}
 
 
 def test_acts_are_written_down(store: Store) -> None:
     """By whom, and of which key."""
-    key, _ = create(store, Role.DEVICE, "", NOW, "abcd")
-    revoke(store, key.id, NOW)
+    key, _ = create_key(store, Role.DEVICE, "", NOW, "abcd")
+    revoke_key(store, key.id, NOW)
 
-    assert [(each.who, each.act, each.of) for each in log(store)] == [
+    assert [(each.who, each.act, each.of) for each in load_audit_log(store)] == [
         ("abcd", "keys create device", key.id),
         ("cli", "keys revoke", key.id),
     ]
@@ -151,7 +151,7 @@ def test_acts_are_written_down(store: Store) -> None:
 
 def test_a_key_survives_its_record(store: Store) -> None:
     """What is kept is read again as it was."""
-    key, _ = create(store, Role.ADMIN, "mine", NOW)
+    key, _ = create_key(store, Role.ADMIN, "mine", NOW)
 
     assert ApiKey.of(key.record().value or b"") == key
     assert set(json.loads(key.record().value or b"")) == set(ApiKey.__slots__)

@@ -11,11 +11,16 @@ import pytest
 
 from tests.aggregator.aggregator_fixtures import asked
 from tests.system.server import wait_until
-from veilcount_aggregator.auth.api_keys import Role, create, keyring, revoke
-from veilcount_aggregator.auth.sessions import begin
+from veilcount_aggregator.auth.api_keys import Role, create_key, load_api_keys, revoke_key
+from veilcount_aggregator.auth.sessions import begin_session
 from veilcount_aggregator.catalog import definitions
 from veilcount_aggregator.catalog.cache import CatalogCache, CatalogSnapshot
-from veilcount_aggregator.catalog.definitions import Catalog, DefinitionSource, close, push
+from veilcount_aggregator.catalog.definitions import (
+    Catalog,
+    DefinitionSource,
+    add_definitions,
+    close_collection,
+)
 from veilcount_aggregator.errors import StoreReadOnly, StoreUnavailable
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
@@ -76,7 +81,7 @@ def found(watch: CatalogCache, passing: Passing, name: str) -> CatalogSnapshot:
 
     def look() -> bool:
         passing.now += 0.6
-        return name in watch.known().catalogue.named
+        return name in watch.known().catalog.by_name
 
     wait_until(look)
     return watch.known()
@@ -93,24 +98,24 @@ def test_what_changes_is_known_within_a_second(store: Store, passing: Passing) -
     def look() -> None:
         passing.now += 0.6
         known = watch.known()
-        theme = known.catalogue.named.get("theme", ())
-        seen.append((len(theme), [each.closed for each in theme], len(known.keyring.keys)))
+        theme = known.catalog.by_name.get("theme", ())
+        seen.append((len(theme), [each.closed for each in theme], len(known.api_keys.keys)))
 
     look()
-    push(store, DefinitionSource(FILE), NOW, "cli")
+    add_definitions(store, DefinitionSource(FILE), NOW, "cli")
     found(watch, passing, "theme")
     look()
-    close(store, "theme", NOW, "cli")
+    close_collection(store, "theme", NOW, "cli")
     look()
-    key, secret = create(store, Role.DEVICE, "", NOW)
+    key, secret = create_key(store, Role.DEVICE, "", NOW)
     look()
-    before = watch.known().keyring.find(secret)
-    revoke(store, key.id, NOW)
+    before = watch.known().api_keys.find(secret)
+    revoke_key(store, key.id, NOW)
     look()
 
     assert seen == [(0, [], 0), (1, [False], 0), (1, [True], 0), (1, [True], 1), (1, [True], 1)]
     assert before is not None
-    assert watch.known().keyring.find(secret) is None
+    assert watch.known().api_keys.find(secret) is None
 
 
 def test_the_shelf_is_asked_twice_a_second_and_read_when_it_changed(
@@ -143,7 +148,7 @@ def test_a_store_that_is_away_leaves_what_was_known(
     store: Store, passing: Passing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And is asked again later."""
-    push(store, DefinitionSource(FILE), NOW, "cli")
+    add_definitions(store, DefinitionSource(FILE), NOW, "cli")
     watch = CatalogCache(store, passing)
 
     def away() -> int:
@@ -153,11 +158,11 @@ def test_a_store_that_is_away_leaves_what_was_known(
         patch.setattr(store, "generation", away)
         passing.now += 1
         kept = watch.known()
-    close(store, "theme", NOW, "cli")
+    close_collection(store, "theme", NOW, "cli")
     passing.now += 1
 
-    assert "theme" in kept.catalogue.named
-    assert watch.known().catalogue.named["theme"][0].closed
+    assert "theme" in kept.catalog.by_name
+    assert watch.known().catalog.by_name["theme"][0].closed
 
 
 def test_while_one_thread_looks_the_others_go_on(
@@ -198,15 +203,15 @@ def test_no_request_parses_definitions(
         return original(key, value)
 
     monkeypatch.setattr(definitions, "_collections", slowly)
-    push(store, DefinitionSource(FILE), NOW, "cli", lambda: Catalog({}, {}))
-    _, secret = create(store, Role.DEVICE, "", NOW)
+    add_definitions(store, DefinitionSource(FILE), NOW, "cli", lambda: Catalog({}, {}))
+    _, secret = create_key(store, Role.DEVICE, "", NOW)
     passing.now += 0.6
     meanwhile = watch.known()
     parse.set()
 
-    assert "theme" not in meanwhile.catalogue.named
-    assert meanwhile.keyring.find(secret) is not None
-    assert "theme" in found(watch, passing, "theme").catalogue.named
+    assert "theme" not in meanwhile.catalog.by_name
+    assert meanwhile.api_keys.find(secret) is not None
+    assert "theme" in found(watch, passing, "theme").catalog.by_name
     assert threads == {"veilcount-parser"}
 
 
@@ -221,24 +226,24 @@ def test_each_source_is_parsed_once_whatever_changes(
         parsed.append(key)
         return original(key, value)
 
-    push(store, DefinitionSource(FILE), NOW, "cli")
+    add_definitions(store, DefinitionSource(FILE), NOW, "cli")
     monkeypatch.setattr(definitions, "_collections", counted)
     watch = CatalogCache(store, passing)
     for n in range(40):
-        push(store, DefinitionSource(f"{FILE}# {n}\n"), NOW, "cli", watch.catalogue.read)
+        add_definitions(store, DefinitionSource(f"{FILE}# {n}\n"), NOW, "cli", watch.catalog.read)
     watch.refresh()
-    before = watch.known().catalogue
+    before = watch.known().catalog
     for _ in range(3):
-        begin(store, Role.ANALYST, "key", NOW)
-        create(store, Role.DEVICE, "", NOW)
+        begin_session(store, Role.ANALYST, "key", NOW)
+        create_key(store, Role.DEVICE, "", NOW)
         watch.refresh()
     after = watch.known()
-    close(store, "theme", NOW, "cli", watch.catalogue.read)
+    close_collection(store, "theme", NOW, "cli", watch.catalog.read)
     watch.refresh()
 
     assert after.generation == store.generation() - 1
-    assert after.catalogue is before
-    assert watch.known().catalogue.named["theme"][0].closed
+    assert after.catalog is before
+    assert watch.known().catalog.by_name["theme"][0].closed
     assert len(parsed) == len(set(parsed)) == 41
 
 
@@ -326,7 +331,7 @@ def test_epochs_are_dropped_a_day_after_nothing_is_taken_any_more() -> None:
 
 def test_a_worker_drops_what_is_over(url: str, store: Store) -> None:
     """Of every series that was ever loaded, once its clock is trusted; twice is once."""
-    push(store, DefinitionSource(FILE), NOW, "cli")
+    add_definitions(store, DefinitionSource(FILE), NOW, "cli")
     passing = Passing()
     aggregator = Aggregator.open(Settings(url), lambda: at(passing), passing)
     aggregator.look_at_clock()
@@ -353,7 +358,7 @@ def test_definitions_that_are_given_are_loaded_at_start(tmp_path: Path, url: str
         kept = len(aggregator.store.records("source"))
         aggregator.close()
 
-    assert (kept, list(aggregator.known().catalogue.named)) == (1, ["theme"])
+    assert (kept, list(aggregator.known().catalog.by_name)) == (1, ["theme"])
 
 
 def test_an_aggregator_that_cannot_write_lets_go_all_the_same(url: str, store: Store) -> None:
@@ -364,4 +369,4 @@ def test_an_aggregator_that_cannot_write_lets_go_all_the_same(url: str, store: S
     with pytest.raises(StoreReadOnly):
         aggregator.close()
 
-    assert keyring(store).keys == {}
+    assert load_api_keys(store).keys == {}

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.auth.audit_log import log
+from veilcount_aggregator.auth.audit_log import load_audit_log
 from veilcount_aggregator.catalog.definitions import (
     CLOSED,
     SOURCE,
     DefinitionSource,
-    catalogue,
-    close,
-    push,
+    add_definitions,
+    close_collection,
+    load_catalog,
     read_source,
 )
 from veilcount_aggregator.errors import StoreUnfit
@@ -60,17 +60,17 @@ def fingerprints(store: Store) -> dict[str, list[str]]:
     """Return the fingerprints of each collection, the newest first."""
     return {
         name: [each.fingerprint for each in series]
-        for name, series in catalogue(store).named.items()
+        for name, series in load_catalog(store).by_name.items()
     }
 
 
 def test_what_was_pushed_is_known(store: Store) -> None:
     """By name and by fingerprint."""
-    new = push(store, SENT, NOW, "cli")
+    new = add_definitions(store, SENT, NOW, "cli")
 
     assert [each.name for each in new] == ["theme", "plugin"]
     assert fingerprints(store) == {each.name: [each.fingerprint] for each in new}
-    assert catalogue(store).series.keys() == {each.fingerprint for each in new}
+    assert load_catalog(store).series.keys() == {each.fingerprint for each in new}
 
 
 def test_a_file_means_the_same_here_and_on_a_device(tmp_path: Path, store: Store) -> None:
@@ -78,7 +78,7 @@ def test_a_file_means_the_same_here_and_on_a_device(tmp_path: Path, store: Store
     (tmp_path / "plugins.txt").write_bytes(b"\xef\xbb\xbf" + PLUGINS.encode())
     (tmp_path / "c.toml").write_bytes(b"\xef\xbb\xbf" + FILE.encode())
     device = load_collections(tmp_path / "c.toml")
-    push(store, read_source(tmp_path / "c.toml"), NOW, "cli")
+    add_definitions(store, read_source(tmp_path / "c.toml"), NOW, "cli")
 
     assert fingerprints(store) == {name: [each.fingerprint] for name, each in device.items()}
     assert SENT.collections()["plugin"].fingerprint == device["plugin"].fingerprint
@@ -86,19 +86,19 @@ def test_a_file_means_the_same_here_and_on_a_device(tmp_path: Path, store: Store
 
 def test_the_same_file_again_is_no_news(store: Store) -> None:
     """Nothing is written."""
-    push(store, SENT, NOW, "cli")
+    add_definitions(store, SENT, NOW, "cli")
     generation = store.generation()
 
-    assert push(store, SENT, NOW, "cli") == []
+    assert add_definitions(store, SENT, NOW, "cli") == []
     assert store.generation() == generation
 
 
 def test_an_older_definition_stays_known(store: Store) -> None:
     """Its series stands beside the newer one, which comes first."""
-    push(store, SENT, NOW, "cli")
+    add_definitions(store, SENT, NOW, "cli")
     (old,) = fingerprints(store)["theme"]
     changed = DefinitionSource(FILE.replace("epsilon = 1", "epsilon = 2"), SENT.files)
-    new = push(store, changed, NOW, "cli")
+    new = add_definitions(store, changed, NOW, "cli")
 
     assert [each.name for each in new] == ["theme"]
     assert fingerprints(store)["theme"] == [new[0].fingerprint, old]
@@ -106,15 +106,15 @@ def test_an_older_definition_stays_known(store: Store) -> None:
 
 def test_a_question_may_be_put_in_better_words(store: Store) -> None:
     """The newest file says it; the series is the same."""
-    push(store, SENT, NOW, "cli")
+    add_definitions(store, SENT, NOW, "cli")
     before = fingerprints(store)
-    new = push(
+    new = add_definitions(
         store, DefinitionSource(FILE.replace("Which theme?", "Which one?"), SENT.files), NOW, "cli"
     )
 
     assert new == []
     assert fingerprints(store) == before
-    assert catalogue(store).named["theme"][0].collection.question == "Which one?"
+    assert load_catalog(store).by_name["theme"][0].collection.question == "Which one?"
 
 
 def test_a_file_that_an_earlier_release_kept_is_read_as_it_was_meant(store: Store) -> None:
@@ -126,10 +126,12 @@ def test_a_file_that_an_earlier_release_kept_is_read_as_it_was_meant(store: Stor
     )
     store.change_records(store.generation(), [earlier.record(0)])
 
-    assert {each.collection.held for each in catalogue(store).series.values()} == {Held.PROCESS}
+    assert {each.collection.held for each in load_catalog(store).series.values()} == {Held.PROCESS}
     with pytest.raises(DefinitionError, match="needs it"):
-        push(store, earlier, NOW, "cli")
-    assert push(store, stated, NOW, "cli") == []  # the same series: they only state it now
+        add_definitions(store, earlier, NOW, "cli")
+    assert (
+        add_definitions(store, stated, NOW, "cli") == []
+    )  # the same series: they only state it now
 
 
 @pytest.mark.parametrize(
@@ -145,10 +147,10 @@ def test_a_file_that_an_earlier_release_kept_is_read_as_it_was_meant(store: Stor
 def test_a_file_that_cannot_be_used_is_not_kept(store: Store, source: DefinitionSource) -> None:
     """A path on our own disk is nothing that may be asked for."""
     with pytest.raises(DefinitionError):
-        push(store, source, NOW, "cli")
+        add_definitions(store, source, NOW, "cli")
 
     assert store.records(SOURCE) == {}
-    assert log(store) == []
+    assert load_audit_log(store) == []
 
 
 @pytest.mark.parametrize("missing", ["c.toml", "plugins.txt"])
@@ -164,20 +166,20 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, missing: str) -> None
 
 def test_a_closed_collection_is_closed_under_all_its_definitions(store: Store) -> None:
     """Once; the day is kept, and who did it. The others stay open."""
-    push(store, SENT, NOW, "cli")
-    push(
+    add_definitions(store, SENT, NOW, "cli")
+    add_definitions(
         store, DefinitionSource(FILE.replace("epsilon = 1", "epsilon = 2"), SENT.files), NOW, "cli"
     )
-    gone = close(store, "theme", NOW, "abcd")
-    again = close(store, "theme", NOW, "abcd")
-    known = catalogue(store)
+    gone = close_collection(store, "theme", NOW, "abcd")
+    again = close_collection(store, "theme", NOW, "abcd")
+    known = load_catalog(store)
 
-    assert all(each.closed for each in [*gone, *known.named["theme"]])
+    assert all(each.closed for each in [*gone, *known.by_name["theme"]])
     assert len(gone) == 2
     assert again == []
-    assert not known.named["plugin"][0].closed
+    assert not known.by_name["plugin"][0].closed
     assert set(store.records(CLOSED).values()) == {b"2026-12-03"}
-    assert [(each.who, each.act, each.of) for each in log(store)][-1] == (
+    assert [(each.who, each.act, each.of) for each in load_audit_log(store)][-1] == (
         "abcd",
         "collections close",
         "theme",
@@ -186,20 +188,20 @@ def test_a_closed_collection_is_closed_under_all_its_definitions(store: Store) -
 
 def test_a_definition_that_was_closed_stays_so(store: Store) -> None:
     """Pushing the same again opens nothing; a changed one is another series."""
-    push(store, SENT, NOW, "cli")
-    close(store, "theme", NOW, "cli")
-    push(store, DefinitionSource(FILE + "\n# again\n", SENT.files), NOW, "cli")
-    push(
+    add_definitions(store, SENT, NOW, "cli")
+    close_collection(store, "theme", NOW, "cli")
+    add_definitions(store, DefinitionSource(FILE + "\n# again\n", SENT.files), NOW, "cli")
+    add_definitions(
         store, DefinitionSource(FILE.replace("epsilon = 1", "epsilon = 2"), SENT.files), NOW, "cli"
     )
 
-    assert [each.closed for each in catalogue(store).named["theme"]] == [False, True]
+    assert [each.closed for each in load_catalog(store).by_name["theme"]] == [False, True]
 
 
 def test_a_collection_that_is_none_has_nothing_to_close(store: Store) -> None:
     """No error: nothing takes reports."""
-    assert close(store, "nothing", NOW, "cli") == []
-    assert log(store) == []
+    assert close_collection(store, "nothing", NOW, "cli") == []
+    assert load_audit_log(store) == []
 
 
 def test_definitions_that_cannot_be_read_any_more_name_the_way_out(store: Store) -> None:
@@ -208,7 +210,7 @@ def test_definitions_that_cannot_be_read_any_more_name_the_way_out(store: Store)
     store.change_records(store.generation(), [source.record(0)])
 
     with pytest.raises(StoreUnfit, match="run the version that loaded them"):
-        catalogue(store)
+        load_catalog(store)
 
 
 def test_two_who_push_at_once_both_are_heard(store: Store) -> None:
@@ -218,11 +220,11 @@ def test_two_who_push_at_once_both_are_heard(store: Store) -> None:
 
     def beaten(generation: int, records: list[Record]) -> bool:
         store.change_records = original  # type: ignore[method-assign] # once
-        push(store, other, NOW, "other")
+        add_definitions(store, other, NOW, "other")
         return original(generation, records)
 
     store.change_records = beaten  # type: ignore[assignment,method-assign] # once
-    push(store, SENT, NOW, "cli")
+    add_definitions(store, SENT, NOW, "cli")
 
     assert len(store.records(SOURCE)) == 2
-    assert [each.who for each in log(store)] == ["other", "cli"]
+    assert [each.who for each in load_audit_log(store)] == ["other", "cli"]

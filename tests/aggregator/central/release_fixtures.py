@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_aggregator.central import PricedQuery, prepare
+from veilcount_aggregator.central import PricedQuery, price_query
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Model
 from veilcount_shared.domain import Boolean, Choice, Cross, Number
@@ -56,4 +56,4 @@ def ask(
     """The question, of all three months or of one."""
     days = {1: ("2026-01-10", "2026-01-31"), 2: ("2026-02-01", "2026-02-28")}
     dates = dict(zip(("from", "to"), days[month], strict=True)) if month else {}
-    return prepare({"query": query, "epsilon": epsilon, **dates}, asked)
+    return price_query({"query": query, "epsilon": epsilon, **dates}, asked)

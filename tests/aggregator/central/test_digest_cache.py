@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from veilcount_aggregator.central import digest_cache
-from veilcount_aggregator.central.digest_cache import Once
+from veilcount_aggregator.central.digest_cache import DigestCache
 
 
 class Reader:
@@ -24,7 +24,7 @@ class Reader:
 def test_the_same_bytes_are_read_once() -> None:
     """Though they are another object."""
     reader = Reader()
-    told = Once(reader)
+    told = DigestCache(reader)
     twice = [told(bytes(bytearray(b"a line"))) for _ in range(2)]
 
     assert twice == [6, 6]
@@ -33,7 +33,7 @@ def test_the_same_bytes_are_read_once() -> None:
 
 def test_one_bit_makes_them_others() -> None:
     reader = Reader()
-    told = Once(reader)
+    told = DigestCache(reader)
     told(b"price 5")
     told(b"price 4")
 
@@ -42,7 +42,7 @@ def test_one_bit_makes_them_others() -> None:
 
 def test_an_error_is_raised_every_time() -> None:
     reader = Reader()
-    told = Once(reader)
+    told = DigestCache(reader)
     for _ in range(2):
         with pytest.raises(ValueError, match="nothing"):
             told(b"")
@@ -52,9 +52,9 @@ def test_an_error_is_raised_every_time() -> None:
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the bound it begins anew, and tells the same."""
-    monkeypatch.setattr(digest_cache, "MOST", 3)
+    monkeypatch.setattr(digest_cache, "MAX_ENTRIES", 3)
     reader = Reader()
-    told = Once(reader)
+    told = DigestCache(reader)
     lengths = [told(b"x" * length) for length in (1, 2, 3, 4, 4, 1)]
 
     assert lengths == [1, 2, 3, 4, 4, 1]

@@ -17,8 +17,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.aggregator.curator_fixtures import AGE, OVER, wanted
-from veilcount_aggregator.central import prepare
-from veilcount_aggregator.central.journal_registry import registered
+from veilcount_aggregator.central import price_query
+from veilcount_aggregator.central.journal_registry import registered_journals
 from veilcount_aggregator.central.journal_state import StateFile
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.central.release_journal import ReleaseJournal
@@ -129,19 +129,19 @@ class Deployment:
 
     def release(self, host: int, query: str, epsilon: str, period: int) -> None:
         """Ask a host; what it answers has left."""
-        question = prepare(wanted(query, epsilon, period), AGE.collection)
+        question = price_query(wanted(query, epsilon, period), AGE.collection)
         drawn = {"draw": next(self.draws)}
         paid = self.filters[host].release(AGE, question, lambda: drawn, OVER, "")
         self.left[int(paid.kept.answer["draw"])] = dict(paid.kept.charges)
 
     def unlock(self, host: int) -> None:
         if self.journals[host].path.exists():
-            self.filters[host].reenter(OVER, "cli")
+            self.filters[host].restore_missing(OVER, "cli")
 
     def retire(self, host: int) -> None:
         """Retire the journal of a host that is gone, with its files."""
         state = StateFile.beside(self.journals[host].path).load()
-        known = registered(cast("Store", self.store))
+        known = registered_journals(cast("Store", self.store))
         if state is not None and state.id in known and host not in self.running:
             self.filters[host].retire(state.id, OVER, "cli")
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from veilcount_aggregator.central import DiscreteLaplace
-from veilcount_aggregator.central.opendp_noise import noised, scale_of
+from veilcount_aggregator.central.opendp_noise import add_noise, calibrated_scale
 
 ALPHA = 1e-9
 DRAWS = 60_000
@@ -41,7 +41,7 @@ def test_a_scale_delivers_no_more_than_was_paid_and_hardly_less(
 ) -> None:
     """Compared as exact fractions, not as floats."""
     epsilon = Fraction(price)
-    scale = scale_of(sensitivity, epsilon)
+    scale = calibrated_scale(sensitivity, epsilon)
 
     assert delivered(sensitivity, scale) <= epsilon
     assert isclose(scale, sensitivity / float(epsilon), rel_tol=1e-14)
@@ -52,13 +52,13 @@ def test_the_quotient_itself_would_deliver_more_than_was_paid() -> None:
     quotient = 1 / 0.7
 
     assert delivered(1, quotient) > Fraction("0.7")
-    assert scale_of(1, Fraction("0.7")) >= nextafter(quotient, 2)
+    assert calibrated_scale(1, Fraction("0.7")) >= nextafter(quotient, 2)
 
 
 def test_more_epsilon_is_less_noise() -> None:
     """Over all prices from 0.01 to 5, for three sensitivities."""
     for sensitivity in (1, 2, 1000):
-        scales = [scale_of(sensitivity, Fraction(cents, 100)) for cents in range(1, 501, 7)]
+        scales = [calibrated_scale(sensitivity, Fraction(cents, 100)) for cents in range(1, 501, 7)]
 
         assert scales == sorted(scales, reverse=True)
         assert len(set(scales)) == len(scales)
@@ -69,7 +69,7 @@ def test_more_epsilon_is_less_noise() -> None:
 
 @cache
 def drawn(scale: float) -> NDArray[np.int64]:
-    return np.array(noised([0] * DRAWS, scale))
+    return np.array(add_noise([0] * DRAWS, scale))
 
 
 def fits(noise: NDArray[np.int64], scale: float) -> bool:
@@ -111,7 +111,7 @@ def test_simulated_noise_follows_the_same_law(scale: float) -> None:
 def test_noise_is_added_to_the_numbers_as_they_are() -> None:
     """Beyond 32 bits too, below 0 too."""
     far = [1 << 40, -(1 << 40), 0]
-    found = noised(far, 1.0)
+    found = add_noise(far, 1.0)
 
     assert [abs(one - two) < 60 for one, two in zip(far, found, strict=True)] == [True] * 3
 

@@ -34,9 +34,9 @@ from tests.aggregator.curator_fixtures import (
     wanted,
 )
 from tests.system.server import wait_until
-from veilcount_aggregator.auth.audit_log import log
-from veilcount_aggregator.central import Release, prepare
-from veilcount_aggregator.central.budget_ledger import accounts, releases
+from veilcount_aggregator.auth.audit_log import load_audit_log
+from veilcount_aggregator.central import Release, price_query
+from veilcount_aggregator.central.budget_ledger import load_releases, period_accounts
 from veilcount_aggregator.central.curator import Curator, DrawFailed
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.central.release_journal import ReleaseJournal
@@ -78,7 +78,7 @@ def asked(store: Store, journal: Path) -> Curator:
 
 def spent(store: Store, period: int = 0) -> Fraction:
     """Return what a period was charged."""
-    return accounts(AGE, releases(store), [period])[0].spent
+    return period_accounts(AGE, load_releases(store), [period])[0].spent
 
 
 # -- one question, one price, one answer -----------------------------------------------------------
@@ -89,14 +89,16 @@ def test_an_answer_is_charged_kept_and_in_the_journal(
 ) -> None:
     """To each of its periods, and to no other."""
     told = asked.answer(AGE, wanted("histogram", "0.25", 0, 2), OVER, "key1")
-    (kept,) = releases(store)
+    (kept,) = load_releases(store)
 
     assert told.charged
     assert Release.read(kept.answer) == told.release
     assert kept.charges == {"0": 250_000, "1": 250_000, "2": 250_000}
     assert [spent(store, period) for period in range(4)] == [Fraction(1, 4)] * 3 + [0]
     assert json.loads(journal.read_text())["release"] == kept.line()
-    assert [(act.who, act.act, act.of) for act in log(store)] == [("key1", "release", "age")]
+    assert [(act.who, act.act, act.of) for act in load_audit_log(store)] == [
+        ("key1", "release", "age")
+    ]
 
 
 def test_the_same_question_has_the_same_answer_free(asked: Curator, store: Store) -> None:
@@ -108,7 +110,7 @@ def test_the_same_question_has_the_same_answer_free(asked: Curator, store: Store
     assert again.release == first.release
     assert not again.charged
     assert spent(store) == 1
-    assert len(releases(store)) == 2
+    assert len(load_releases(store)) == 2
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ def test_another_question_is_charged(
     asked.answer(AGE, wanted("histogram", "0.25"), OVER, "")
 
     assert asked.answer(AGE, request_, OVER, "").charged, what
-    assert len(releases(store)) == 2
+    assert len(load_releases(store)) == 2
 
 
 def test_what_no_budget_pays_for_is_refused_with_what_is_left(asked: Curator) -> None:
@@ -163,7 +165,7 @@ def test_series_have_budgets_of_their_own(asked: Curator, store: Store) -> None:
     asked.answer(AGE, wanted("histogram", 1), OVER, "")
 
     assert asked.answer(other, wanted("histogram", 1), OVER, "").charged
-    assert [len(releases(store, each.fingerprint)) for each in (AGE, other)] == [1, 1]
+    assert [len(load_releases(store, each.fingerprint)) for each in (AGE, other)] == [1, 1]
 
 
 # -- closed periods only ---------------------------------------------------------------------------
@@ -190,7 +192,7 @@ def test_a_period_is_released_once_it_takes_no_more_reports(
 
 def test_who_loses_a_race_draws_again_and_pays_once(store: Store, journal: Path) -> None:
     """The first draw is seen by nobody."""
-    question = prepare(wanted("count", "0.5"), AGE.collection)
+    question = price_query(wanted("count", "0.5"), AGE.collection)
     draws: list[int] = []
 
     def draw() -> Mapping[str, Any]:
@@ -203,7 +205,7 @@ def test_who_loses_a_race_draws_again_and_pays_once(store: Store, journal: Path)
 
     assert draws == [0, 1]
     assert paid.kept.answer == {"draw": 1}
-    assert [kept.answer for kept in releases(store)] == [{"draw": 1}]
+    assert [kept.answer for kept in load_releases(store)] == [{"draw": 1}]
     assert spent(store) == Fraction(1, 2)
 
 
@@ -211,7 +213,7 @@ def test_who_loses_the_last_budget_while_drawing_is_refused(
     asked: Curator, store: Store, journal: Path
 ) -> None:
     """What was affordable before the draw is looked at again: the draw is thrown away."""
-    question = prepare(wanted("count", "0.5"), AGE.collection)
+    question = price_query(wanted("count", "0.5"), AGE.collection)
     draws: list[bool] = []
 
     def draw() -> Mapping[str, Any]:
@@ -222,7 +224,7 @@ def test_who_loses_the_last_budget_while_drawing_is_refused(
         PrivacyFilter(store, ReleaseJournal(journal)).release(AGE, question, draw, OVER, "")
     assert draws == [True]
     assert refused.value.remaining == Fraction(1, 4)
-    assert [kept.who for kept in releases(store)] == ["faster"]
+    assert [kept.who for kept in load_releases(store)] == ["faster"]
     assert "never seen" not in journal.read_text()
 
 
@@ -241,7 +243,9 @@ def test_of_two_processes_that_race_for_the_last_budget_one_gets_it(
         for asker in askers:
             asker.stop()
         store = open_store(url)
-        charged = [account.spent for account in accounts(AGE, releases(store), range(PERIODS))]
+        charged = [
+            account.spent for account in period_accounts(AGE, load_releases(store), range(PERIODS))
+        ]
         store.close()
 
     assert [each.count(True) for each in won] == [1] * PERIODS
@@ -259,10 +263,10 @@ def test_killed_between_commit_and_journal_the_answer_never_left_and_is_free(
         fcntl.flock(held, fcntl.LOCK_EX)
         asker = Asker(url, path, "histogram")
         asker.go(0)
-        wait_until(lambda: releases(store))
+        wait_until(lambda: load_releases(store))
         asker.stop()
         fcntl.flock(held, fcntl.LOCK_UN)
-        (kept,) = releases(store)
+        (kept,) = load_releases(store)
         lines = path.read_text()
         again = curator(store, path).answer(AGE, wanted("histogram", 1), OVER, "another")
         store.close()
@@ -289,8 +293,8 @@ def test_without_a_journal_nothing_is_released(store: Store) -> None:
 
     with pytest.raises(JournalMissing, match="--journal FILE"):
         bare.answer(AGE, wanted("count", 1), OVER, "")
-    assert bare.foresee(AGE, wanted("count", 1)).forecast.micro_epsilon == 1_000_000
-    assert releases(store) == []
+    assert bare.dry_run(AGE, wanted("count", 1)).forecast.micro_epsilon == 1_000_000
+    assert load_releases(store) == []
 
 
 def test_an_answer_whose_line_cannot_be_written_does_not_leave(
@@ -330,7 +334,7 @@ def test_a_fenced_store_releases_nothing(asked: Curator, store: Store) -> None:
 
     with pytest.raises(StoreReadOnly):
         asked.answer(AGE, wanted("count", 1), OVER, "")
-    assert releases(store) == []
+    assert load_releases(store) == []
 
 
 # -- the true counts -------------------------------------------------------------------------------
@@ -352,7 +356,7 @@ def test_a_dry_run_reads_no_answer_and_costs_nothing(asked: Curator, store: Stor
     asked.answer(AGE, wanted("count", "0.25"), OVER, "")
     blind = Curator(PrivacyFilter(Unreadable(store), asked.filter.journal))
     before = store.generation()
-    foreseen = blind.foresee(AGE, wanted("mean", "0.5", 0, 4))
+    foreseen = blind.dry_run(AGE, wanted("mean", "0.5", 0, 4))
 
     assert foreseen.forecast.charges == dict.fromkeys(range(5), 500_000)
     assert [part.name for part in foreseen.forecast.noise] == ["centred sum", "count"]
@@ -364,7 +368,7 @@ def test_a_dry_run_reads_no_answer_and_costs_nothing(asked: Curator, store: Stor
 
 def test_a_dry_run_foresees_the_noise_that_comes(asked: Curator) -> None:
     """Scale, deviation and width are the release's own, and the answer may be asked for or not."""
-    foreseen = asked.foresee(AGE, wanted("histogram", "0.5"))
+    foreseen = asked.dry_run(AGE, wanted("histogram", "0.5"))
     told = asked.answer(AGE, wanted("histogram", "0.5"), OVER, "")
 
     assert foreseen.forecast.noise == told.release.noise
@@ -403,7 +407,7 @@ def test_a_fault_between_counts_and_noise_carries_no_count(
         raise ValueError(f"cannot add noise to {counters.tolist()}")
 
     fill(store, AGE, TRUTH)
-    monkeypatch.setattr(curating, "answer", fail)
+    monkeypatch.setattr(curating, "draw_release", fail)
     with pytest.raises(DrawFailed) as failed:
         curator(store, journal).answer(AGE, wanted("histogram", 1), OVER, "")
 
@@ -457,7 +461,7 @@ def test_no_sequence_of_requests_overspends_any_period(
             with pytest.raises(InsufficientBudget) as refused:
                 asking.answer(AGE, request, OVER, "")
             assert refused.value.remaining == 1 - max(model[period] for period in periods)
-    standing = accounts(AGE, releases(store), range(PERIODS))
+    standing = period_accounts(AGE, load_releases(store), range(PERIODS))
     store.close()
 
     assert [account.spent for account in standing] == [model[period] for period in range(PERIODS)]

@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 from tests.aggregator.central.release_fixtures import ADD_REMOVE, SUBSTITUTE, ask, collection, whole
-from veilcount_aggregator.central import QueryError, answer, person_answers, prepare, publishes_n
+from veilcount_aggregator.central import (
+    QueryError,
+    draw_release,
+    person_contributions,
+    price_query,
+    publishes_n,
+)
 from veilcount_aggregator.text.privacy_guarantees import counts_are_public
 from veilcount_shared import Collection
 from veilcount_shared.collection import Measure
@@ -62,7 +68,7 @@ def test_what_means_the_same_is_spelled_the_same(
 def test_dates_and_epsilons_are_spelled_in_one_way() -> None:
     """Defaults are written out, 0.50 is 1/2, a date is a date."""
     spelt = [
-        prepare({"query": "sum", "epsilon": epsilon, "from": first, "to": last}, AGE).canonical
+        price_query({"query": "sum", "epsilon": epsilon, "from": first, "to": last}, AGE).canonical
         for epsilon, first, last in (
             ("0.50", None, None),
             (Fraction(1, 2), "2026-01-10", None),
@@ -116,7 +122,7 @@ def test_a_person_is_as_many_units_as_it_gives_answers(asked: Collection, person
     """The release's epsilon holds for one unit; all of a person's are the multiple."""
     question = ask(asked, "count")
 
-    assert person_answers(asked, question.periods) == person
+    assert person_contributions(asked, question.periods) == person
     assert question.person_epsilon == person
     assert question.sensitivity == 1
 
@@ -154,7 +160,7 @@ def test_cheap_releases_of_each_period_do_not_add_up_to_n(answers: int) -> None:
     asked = collection(whole(0, 1), SUBSTITUTE, answers=answers)
     cheap = Fraction(1, 10**6)
     released = [
-        answer(ask(asked, "mean", cheap, month=month), np.array([3, 4])) for month in (1, 2)
+        draw_release(ask(asked, "mean", cheap, month=month), np.array([3, 4])) for month in (1, 2)
     ]
 
     assert [each.n for each in released] == [None, None]
@@ -224,7 +230,7 @@ def test_a_request_is_refused_with_its_field_its_value_and_the_fix(
 ) -> None:
     """One way each."""
     with pytest.raises(QueryError) as refused:
-        prepare(request_, asked)
+        price_query(request_, asked)
 
     assert refused.value.field == field
     assert says in str(refused.value)
@@ -235,7 +241,7 @@ def test_an_end_before_the_beginning_is_refused() -> None:
     days = {"from": "2026-02-01", "to": "2026-01-31"}
 
     with pytest.raises(QueryError, match="after from = 2026-02-01"):
-        prepare({"query": "sum", "epsilon": 1, **days}, AGE)
+        price_query({"query": "sum", "epsilon": 1, **days}, AGE)
 
 
 def test_a_public_number_is_not_sold() -> None:

@@ -14,8 +14,8 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import open_again, world
 from tests.aggregator.curator_fixtures import AGE, OVER, TEXT, curator, fill, series, wanted
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.auth.audit_log import log
-from veilcount_aggregator.central.budget_ledger import accounts, releases
+from veilcount_aggregator.auth.audit_log import load_audit_log
+from veilcount_aggregator.central.budget_ledger import load_releases, period_accounts
 from veilcount_aggregator.central.curator import Curator
 from veilcount_aggregator.central.release_journal import ENDING, ReleaseJournal
 from veilcount_aggregator.central.store_confirmation import FORGOTTEN
@@ -177,7 +177,7 @@ def forgetful(tmp_path: Path, asked: Curator) -> Store:
 
 def spent(store: Store, period: int = 0) -> Fraction:
     """Return what a period was charged."""
-    return accounts(AGE, releases(store), [period])[0].spent
+    return period_accounts(AGE, load_releases(store), [period])[0].spent
 
 
 def test_a_restored_store_releases_nothing_until_what_was_spent_is_entered_again(
@@ -189,15 +189,17 @@ def test_a_restored_store_releases_nothing_until_what_was_spent_is_entered_again
 
     with pytest.raises(ReleasesLocked, match="store unlock"):
         mine.answer(AGE, wanted("count", "0.25"), OVER, "")
-    entered = mine.filter.reenter(OVER, "cli")
-    assert [kept.canonical for kept in entered] == [kept.canonical for kept in releases(store)[1:]]
-    assert releases(again) == releases(store)
+    entered = mine.filter.restore_missing(OVER, "cli")
+    assert [kept.canonical for kept in entered] == [
+        kept.canonical for kept in load_releases(store)[1:]
+    ]
+    assert load_releases(again) == load_releases(store)
     assert release_lock_reason(again) is None
     assert [spent(again), spent(again, 1)] == [Fraction(3, 4), Fraction(3, 4)]
     with pytest.raises(InsufficientBudget):
         mine.answer(AGE, wanted("sum", "0.5"), OVER, "")
     assert not mine.answer(AGE, wanted("histogram", "0.5"), OVER, "").charged
-    assert [act.of for act in log(again) if act.act == "store unlock"] == ["2 releases"]
+    assert [act.of for act in load_audit_log(again) if act.act == "store unlock"] == ["2 releases"]
     again.close()
 
 
@@ -207,7 +209,7 @@ def test_entering_again_is_safe_to_repeat(
     """Nothing is charged twice."""
     again = forgetful(tmp_path, asked)
     mine = curator(again, journal.path).filter
-    first, second = mine.reenter(OVER, "cli"), mine.reenter(OVER, "cli")
+    first, second = mine.restore_missing(OVER, "cli"), mine.restore_missing(OVER, "cli")
 
     assert (len(first), second) == (2, [])
     assert spent(again) == Fraction(3, 4)
@@ -220,10 +222,10 @@ def test_without_its_journal_a_lock_stays(asked: Curator, tmp_path: Path) -> Non
     mine = curator(again, tmp_path / "never").filter
 
     with pytest.raises(SettingsError, match="no such file"):
-        mine.reenter(OVER, "cli")
+        mine.restore_missing(OVER, "cli")
     assert release_lock_reason(again)
     (tmp_path / "never").touch()
-    assert mine.reenter(OVER, "cli") == []
+    assert mine.restore_missing(OVER, "cli") == []
     assert release_lock_reason(again) is None
     again.close()
 
@@ -236,7 +238,7 @@ def test_a_damaged_journal_opens_no_lock(
     journal.path.write_text(journal.path.read_text().replace('"0": 500000', '"0": 5'))
 
     with pytest.raises(StoreUnfit, match="line 2"):
-        curator(again, journal.path).filter.reenter(OVER, "cli")
+        curator(again, journal.path).filter.restore_missing(OVER, "cli")
     assert release_lock_reason(again)
     again.close()
 
@@ -253,7 +255,7 @@ def test_a_damaged_journal_locks_releases(
         asked.answer(AGE, wanted("sum", "0.25"), OVER, "")
     assert "line 1" in (release_lock_reason(store) or "")
     journal.path.write_text(whole)
-    asked.filter.reenter(OVER, "cli")
+    asked.filter.restore_missing(OVER, "cli")
     assert asked.answer(AGE, wanted("sum", "0.25"), OVER, "").charged
 
 
@@ -265,15 +267,15 @@ def test_what_is_entered_again_stands_behind_what_is_there(
     fill(other, AGE, [3, 2, 1, 0])
     mine = asked.answer(AGE, wanted("count", "0.5"), OVER, "")
     theirs = curator(other, tmp_path / "theirs.jsonl").answer(AGE, wanted("sum", 1), OVER, "")
-    entered = curator(other, journal.path).filter.reenter(OVER, "cli")
+    entered = curator(other, journal.path).filter.restore_missing(OVER, "cli")
 
-    assert [kept.answer["canonical"] for kept in releases(other)] == [
+    assert [kept.answer["canonical"] for kept in load_releases(other)] == [
         theirs.release.canonical,
         mine.release.canonical,
     ]
     assert len(entered) == 1
     assert spent(other) == Fraction(3, 2)
-    assert accounts(AGE, releases(other), [0])[0].remaining == 0
+    assert period_accounts(AGE, load_releases(other), [0])[0].remaining == 0
     other.close()
 
 
@@ -291,7 +293,7 @@ def test_lines_of_other_hosts_are_as_good_as_ones_own(
     both.path.write_bytes((tmp_path / "there.jsonl").read_bytes() + journal.path.read_bytes())
 
     new = open_store(f"sqlite:///{tmp_path}/new.db", make=True)
-    entered = curator(new, both.path).filter.reenter(OVER, "cli")
+    entered = curator(new, both.path).filter.restore_missing(OVER, "cli")
 
     assert len(ReleaseJournal(tmp_path / "there.jsonl").lines()) == 2
     assert len(journal.lines()) == 3
@@ -306,13 +308,13 @@ def test_a_store_that_forgets_while_it_is_served_is_noticed_by_the_next_release(
 ) -> None:
     """A replica that was promoted lacks the last: nothing is released on top of it."""
     asked.answer(AGE, wanted("count", "0.25"), OVER, "")
-    (record,) = (kept.record(0) for kept in releases(store))
+    (record,) = (kept.record(0) for kept in load_releases(store))
     store.change_records(store.generation(), [record._replace(value=None)])
 
     with pytest.raises(ReleasesLocked):
         asked.answer(AGE, wanted("count", "0.25"), OVER, "")
     assert FORGOTTEN in (release_lock_reason(store) or "")
-    assert len(asked.filter.reenter(OVER, "cli")) == 1
+    assert len(asked.filter.restore_missing(OVER, "cli")) == 1
     assert not asked.answer(AGE, wanted("count", "0.25"), OVER, "").charged
 
 

@@ -17,7 +17,7 @@ from tests.aggregator.central.release_fixtures import (
     collection,
     whole,
 )
-from veilcount_aggregator.central import DiscreteLaplace, Release, answer, forecast, quantile
+from veilcount_aggregator.central import DiscreteLaplace, Release, draw_release, forecast, quantile
 from veilcount_shared.domain import Boolean, Choice
 
 AGES: Counters = np.array([0, 3, 0, 5, 2, 0, 7, 1])  # of 0..7; n = 18, sum = 71
@@ -45,9 +45,9 @@ def exact_law(scale: float, edge: int) -> dict[int, float]:
 def test_values_are_the_true_ones_and_their_noise() -> None:
     """Histogram, condition, sum: in the order of the inputs, with a label each."""
     ages = collection(whole(0, 7))
-    every = answer(ask(ages, "histogram"), AGES, noise=off_by(-2))
-    some = answer(ask(ages, "age >= 4"), AGES, noise=off_by(3))
-    total = answer(ask(ages, "sum"), AGES, noise=off_by(-5))
+    every = draw_release(ask(ages, "histogram"), AGES, noise=off_by(-2))
+    some = draw_release(ask(ages, "age >= 4"), AGES, noise=off_by(3))
+    total = draw_release(ask(ages, "sum"), AGES, noise=off_by(-5))
 
     assert every.labels == tuple(range(8))
     assert every.values == (-2, 1, -2, 3, 0, -2, 5, -1)
@@ -57,7 +57,7 @@ def test_values_are_the_true_ones_and_their_noise() -> None:
 
 def test_a_mean_of_public_n_is_a_noised_sum_over_it() -> None:
     """All of epsilon for the sum; n beside it."""
-    released = answer(
+    released = draw_release(
         ask(collection(whole(0, 7), SUBSTITUTE), "mean", month=1), AGES, noise=off_by(9)
     )
 
@@ -68,7 +68,7 @@ def test_a_mean_of_public_n_is_a_noised_sum_over_it() -> None:
 
 def test_a_mean_of_unknown_n_is_a_noised_sum_over_a_noised_count() -> None:
     """From the middle of the range, so that noise on the count moves little."""
-    released = answer(ask(collection(whole(0, 7)), "mean"), AGES, noise=off_by(4, 2))
+    released = draw_release(ask(collection(whole(0, 7)), "mean"), AGES, noise=off_by(4, 2))
     centred = 2 * 75 - 18 * 7 + 4
 
     assert released.n is None
@@ -81,10 +81,10 @@ def test_no_mean_leaves_the_range_whatever_the_noise() -> None:
     asked = collection(whole(-3, 7))
     none: Counters = np.zeros(11, np.int64)
     for steps in ((900, 0), (-900, 0), (0, -50), (5, 0)):
-        released = answer(ask(asked, "mean"), none, noise=off_by(*steps))
+        released = draw_release(ask(asked, "mean"), none, noise=off_by(*steps))
 
         assert -3 <= released.low[0] <= released.values[0] <= released.high[0] <= 7
-    empty = answer(ask(collection(whole(-3, 7), SUBSTITUTE), "mean", month=1), none)
+    empty = draw_release(ask(collection(whole(-3, 7), SUBSTITUTE), "mean", month=1), none)
     assert (empty.low, empty.values, empty.high) == ((-3,), (2,), (7,))
 
 
@@ -93,7 +93,7 @@ def test_under_add_remove_nothing_says_how_many_answered() -> None:
     for query in ("histogram", "count", "sum", "mean", "age < 3"):
         question = ask(collection(whole(0, 7)), query)
         one, two = (
-            answer(question, counters, noise=lambda true, scale: [4] * len(true))
+            draw_release(question, counters, noise=lambda true, scale: [4] * len(true))
             for counters in (AGES, AGES + np.eye(8, dtype=np.int64)[7])
         )
 
@@ -103,7 +103,9 @@ def test_under_add_remove_nothing_says_how_many_answered() -> None:
 
 def test_a_release_is_plain_data() -> None:
     """It can be written down as JSON, with its price and its periods."""
-    released = answer(ask(collection(Choice(("a", "b")), SUBSTITUTE), "histogram", "0.7"), AGES[:2])
+    released = draw_release(
+        ask(collection(Choice(("a", "b")), SUBSTITUTE), "histogram", "0.7"), AGES[:2]
+    )
     told = json.loads(json.dumps(released.written()))
 
     assert Release.read(told) == released
@@ -120,7 +122,7 @@ def test_a_forecast_is_the_noise_of_the_release_and_needs_no_data() -> None:
     for query in ("histogram", "mean", "sum"):
         question = ask(collection(whole(0, 7)), query, "0.3")
         expected = forecast(question)
-        released = answer(question, AGES)
+        released = draw_release(question, AGES)
 
         assert expected.noise == released.noise
         assert expected.charges == question.charges
@@ -131,7 +133,7 @@ def test_a_forecast_is_the_noise_of_the_release_and_needs_no_data() -> None:
 def test_counters_that_are_none_are_refused(counters: Counters) -> None:
     """Another length, or below 0."""
     with pytest.raises(ValueError, match="8 counts"):
-        answer(ask(collection(whole(0, 7)), "sum"), counters)
+        draw_release(ask(collection(whole(0, 7)), "sum"), counters)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 95.0])
@@ -160,7 +162,7 @@ def test_the_interval_of_a_count_or_sum_covers_with_95_percent(
     coverage = sum(
         chance
         for noise, chance in law.items()
-        if covers(answer(question, AGES, noise=off_by(noise)), true)
+        if covers(draw_release(question, AGES, noise=off_by(noise)), true)
     )
 
     assert coverage >= 0.95
@@ -186,7 +188,7 @@ def test_a_mean_s_interval_covers_with_95_percent(
         chance * other_chance
         for noise, chance in laws[0].items()
         for other, other_chance in laws[1].items()
-        if covers(answer(question, counters, noise=off_by(noise, other)), true)
+        if covers(draw_release(question, counters, noise=off_by(noise, other)), true)
     )
 
     assert coverage >= 0.95
@@ -206,7 +208,7 @@ def test_a_mean_s_interval_holds_all_that_its_two_intervals_leave_possible(
 ) -> None:
     """At the four corners of sum and count: the largest sum over the least count, and so on."""
     question = ask(collection(whole(0, 7)), "mean")
-    released = answer(question, AGES[::-1] if mirrored else AGES, noise=off_by(0, 0))
+    released = draw_release(question, AGES[::-1] if mirrored else AGES, noise=off_by(0, 0))
     (total,), (count,) = released.noised
     offs = [part.half_width for part in released.noise]
     corners = [
@@ -224,7 +226,7 @@ def test_a_mean_s_interval_holds_all_that_its_two_intervals_leave_possible(
 
 def test_quantiles_of_exact_counts_are_the_quantiles() -> None:
     """Without noise, the least number with so many answers up to it."""
-    released = answer(ask(collection(whole(0, 7)), "histogram"), AGES, noise=off_by(0))
+    released = draw_release(ask(collection(whole(0, 7)), "histogram"), AGES, noise=off_by(0))
     wanted = {"1/100": 1, "1/6": 1, "1/4": 3, "4/9": 3, "1/2": 4, "3/4": 6, "99/100": 7}
 
     assert {share: quantile(released, Fraction(share)).value for share in wanted} == wanted
@@ -243,7 +245,9 @@ def test_a_quantile_s_interval_covers_with_95_percent(share: Fraction, releases:
         drawn = DiscreteLaplace(scale).draw(len(exact), generator)
         return [one + two for one, two in zip(exact, drawn, strict=True)]
 
-    found = [quantile(answer(question, counters, noise=noise), share) for _ in range(releases)]
+    found = [
+        quantile(draw_release(question, counters, noise=noise), share) for _ in range(releases)
+    ]
     covered = sum(each.low <= true <= each.high for each in found)
     widths = [each.high - each.low for each in found]
 
@@ -258,16 +262,16 @@ def test_a_quantile_needs_the_histogram_of_a_number_and_a_share() -> None:
     ages = collection(whole(0, 1))
 
     with pytest.raises(ValueError, match="histogram of a number"):
-        quantile(answer(ask(themes, "histogram"), AGES[:2]), Fraction(1, 2))
+        quantile(draw_release(ask(themes, "histogram"), AGES[:2]), Fraction(1, 2))
     with pytest.raises(ValueError, match="histogram of a number"):
-        quantile(answer(ask(ages, "sum"), AGES[:2]), Fraction(1, 2))
+        quantile(draw_release(ask(ages, "sum"), AGES[:2]), Fraction(1, 2))
     with pytest.raises(ValueError, match="between 0 and 1"):
-        quantile(answer(ask(ages, "histogram"), AGES[:2]), Fraction(1))
+        quantile(draw_release(ask(ages, "histogram"), AGES[:2]), Fraction(1))
 
 
 def test_a_histogram_that_noise_has_emptied_knows_no_quantile() -> None:
     """Any number may be it."""
-    released = answer(ask(collection(whole(0, 7)), "histogram"), 0 * AGES, noise=off_by(-1))
+    released = draw_release(ask(collection(whole(0, 7)), "histogram"), 0 * AGES, noise=off_by(-1))
     median = quantile(released, Fraction(1, 2))
 
     assert (median.low, median.high) == (0, 7)

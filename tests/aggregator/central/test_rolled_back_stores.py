@@ -27,9 +27,9 @@ from tests.aggregator.rewinding_store import (
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
-from veilcount_aggregator.auth.audit_log import log
-from veilcount_aggregator.central.budget_ledger import accounts, releases
-from veilcount_aggregator.central.journal_registry import registered, waited_for
+from veilcount_aggregator.auth.audit_log import load_audit_log
+from veilcount_aggregator.central.budget_ledger import load_releases, period_accounts
+from veilcount_aggregator.central.journal_registry import registered_journals, unconfirmed_journals
 from veilcount_aggregator.central.journal_state import StateFile
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.central.release_journal import ReleaseJournal
@@ -64,7 +64,7 @@ def id_of(host: Host) -> str:
 
 def spent(store: Store, period: int = 0) -> float:
     """Return what a period was charged."""
-    return float(accounts(AGE, releases(store), [period])[0].spent)
+    return float(period_accounts(AGE, load_releases(store), [period])[0].spent)
 
 
 # -- the attack ------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def test_after_a_rollback_no_host_releases_until_what_was_lost_is_entered_again(
     a.tick()
     after = [a.refusal("count"), b.refusal("sum")]
     why = release_lock_reason(b.store) or ""
-    entered = PrivacyFilter(b.store, ReleaseJournal(a.journal)).reenter(OVER, "cli")
+    entered = PrivacyFilter(b.store, ReleaseJournal(a.journal)).restore_missing(OVER, "cli")
     tick(a, b)
 
     assert before_a_confirms == ["ReleasesWaiting"] * 3
@@ -146,12 +146,12 @@ def test_releases_wait_for_a_host_that_is_down_and_go_on_once_its_journal_is_ret
         assert len(entered) == 1
         assert b.refusal("sum") == "InsufficientBudget"
         assert b.ask("sum", 1, 1).charged
-        assert [act.of for act in log(b.store) if act.act == "journal retired"] == [
+        assert [act.of for act in load_audit_log(b.store) if act.act == "journal retired"] == [
             f"{registered_label(a)} ({id_of(a)})"
         ]
         a.start()  # it was not gone after all: it is a journal like any new one
         tick(a, b)
-        assert set(registered(b.store)) == {id_of(a), id_of(b)}
+        assert set(registered_journals(b.store)) == {id_of(a), id_of(b)}
         assert b.ask("sum", 1, 2).charged
 
 
@@ -192,9 +192,9 @@ def test_a_store_from_before_a_journal_was_registered_is_noticed_by_those_that_k
     b.start()
     b.tick()
     why = release_lock_reason(b.store) or ""
-    PrivacyFilter(b.store, ReleaseJournal(b.journal)).reenter(OVER, "cli")
+    PrivacyFilter(b.store, ReleaseJournal(b.journal)).restore_missing(OVER, "cli")
     b.tick()
-    journals = waited_for(b.store)
+    journals = unconfirmed_journals(b.store)
 
     assert ReleaseJournal(b.journal).lines() == []
     assert WENT_BACK in why
@@ -241,7 +241,7 @@ def test_the_audit_log_tells_a_store_that_went_back_although_no_release_is_missi
     a, b = hosts(file, tmp_path, "a", "b")
     file.save()
     start(a, b)
-    PrivacyFilter(a.store, ReleaseJournal(a.journal)).reenter(OVER, "cli")
+    PrivacyFilter(a.store, ReleaseJournal(a.journal)).restore_missing(OVER, "cli")
     tick(a, b)
     file.rewind()
     start(a, b)
@@ -289,7 +289,7 @@ def test_an_answer_whose_store_restarts_before_it_leaves_stays_back(
             fcntl.flock(held, fcntl.LOCK_EX)
             asking = threading.Thread(target=lambda: refused.append(a.refusal("count")))
             asking.start()
-            wait_until(lambda: releases(store.open()))
+            wait_until(lambda: load_releases(store.open()))
             if loses:
                 store.rewind()
             else:
@@ -314,7 +314,7 @@ def test_of_a_period_that_was_charged_too_much_nothing_is_repeated(
     file.rewind()
     (b,) = hosts(file, tmp_path, "b")
     b.ask("sum")
-    PrivacyFilter(b.store, ReleaseJournal(a.journal)).reenter(OVER, "cli")
+    PrivacyFilter(b.store, ReleaseJournal(a.journal)).restore_missing(OVER, "cli")
     a.start()
     tick(a, b)
 

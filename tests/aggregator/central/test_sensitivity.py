@@ -17,7 +17,7 @@ from tests.aggregator.central.release_fixtures import (
     collection,
     whole,
 )
-from veilcount_aggregator.central import PricedQuery, answer
+from veilcount_aggregator.central import PricedQuery, draw_release
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.domain import Boolean, Choice, Number
 
@@ -61,7 +61,9 @@ def neighbours(database: Database, inputs: int, adjacency: Adjacency) -> Iterato
 def true(question: PricedQuery, database: Database) -> list[list[int]]:
     """The integers that noise would be added to, part by part."""
     counters: Counters = np.bincount(database, minlength=question.collection.inputs)
-    released = answer(question, counters.astype(np.int64), noise=lambda exact, scale: list(exact))
+    released = draw_release(
+        question, counters.astype(np.int64), noise=lambda exact, scale: list(exact)
+    )
     return [list(part) for part in released.noised]
 
 

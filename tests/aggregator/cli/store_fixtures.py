@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from veilcount_aggregator.analysis.simulation import simulate_messages
-from veilcount_aggregator.catalog.definitions import push, read_source
+from veilcount_aggregator.catalog.definitions import add_definitions, read_source
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import CODES, ROW_BYTES, Codes, SeriesReports, Store, open_store
 from veilcount_shared import load_collections
@@ -65,7 +65,7 @@ def filled(folder: Path, file: Path, seed: int = 7) -> str:
     """Make a store in which both arms have answered `theme`, with the same truth."""
     url = f"sqlite:///{folder}/filled.db"
     store = open_store(url, make=True)
-    push(store, read_source(file), datetime.now(UTC), "test")
+    add_definitions(store, read_source(file), datetime.now(UTC), "test")
     which = Series(load_collections(file)["theme"])
     generator = np.random.default_rng(seed)
     for arm in (0, 1):
@@ -122,7 +122,7 @@ def filled_in_secret(folder: Path, key_of: Callable[[Store], str]) -> tuple[str,
     file, url = folder / "past.toml", f"sqlite:///{folder}/past.db"
     file.write_text(PAST, encoding="utf-8")
     store = open_store(url, make=True)
-    push(store, read_source(file), datetime.now(UTC), "test")
+    add_definitions(store, read_source(file), datetime.now(UTC), "test")
     which = Series(load_collections(file)["crashed"])
     messages = np.repeat(np.arange(len(CRASHES)), CRASHES).astype(np.uint8)[:, None]
     store.commit([_spends(which, messages, 0, np.random.default_rng(1))], {})

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.store import open_store
 
 from .conftest import Type
@@ -31,7 +31,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, tupl
     folder = tmp_path_factory.mktemp("served")
     url = filled(folder, written(folder))
     store = open_store(url)
-    _, key = create(store, Role.ANALYST, "test", datetime.now(UTC))
+    _, key = create_key(store, Role.ANALYST, "test", datetime.now(UTC))
     store.close()
     with serving(url) as address:
         yield url, ("--url", address, "--key", key)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.server import free_port
-from veilcount_aggregator.catalog.definitions import catalogue
+from veilcount_aggregator.catalog.definitions import load_catalog
 from veilcount_aggregator.store import open_store
 
 from .conftest import FILE, Type
@@ -102,7 +102,7 @@ def test_a_file_that_is_wrong_is_refused_before_anything_is_sent(
 
     refused = typed("collections", "push", str(file), "--store", store)
     opened = open_store(store)
-    known = catalogue(opened).named
+    known = load_catalog(opened).by_name
     opened.close()
 
     assert refused.code == 2

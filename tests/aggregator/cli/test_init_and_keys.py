@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.auth.api_keys import Role, keyring
+from veilcount_aggregator.auth.api_keys import Role, load_api_keys
 from veilcount_aggregator.store import open_store
 
 from .conftest import Type
@@ -16,7 +16,7 @@ def secrets_of(url: str) -> int:
     """Return how many keys a store knows."""
     store = open_store(url)
     try:
-        return len(keyring(store).keys)
+        return len(load_api_keys(store).keys)
     finally:
         store.close()
 
@@ -28,7 +28,7 @@ def test_init_makes_the_store_and_shows_its_first_admin_key_once(
 
     made = typed("init", "--store", url, "--json")
     store = open_store(url)
-    found = keyring(store).find(made.json["key"])
+    found = load_api_keys(store).find(made.json["key"])
     store.close()
 
     assert made.code == 0
@@ -67,7 +67,7 @@ def test_the_store_may_come_from_the_environment(
 def test_a_key_that_is_made_opens_its_role(typed: Type, store: str, role: str) -> None:
     made = typed("keys", "create", "--role", role, "--label", "mine", "--store", store, "--json")
     opened = open_store(store)
-    found = keyring(opened).find(made.json["key"])
+    found = load_api_keys(opened).find(made.json["key"])
     opened.close()
 
     assert found is not None
@@ -110,7 +110,7 @@ def test_a_revoked_key_opens_nothing_and_stays_listed(typed: Type, store: str) -
     gone = typed("keys", "revoke", made["id"], "--store", store)
     listed = typed("keys", "list", "--store", store, "--json").json
     opened = open_store(store)
-    found = keyring(opened).find(made["key"])
+    found = load_api_keys(opened).find(made["key"])
     opened.close()
 
     assert gone.code == 0

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.store import Store
 
 from .conftest import Type
@@ -20,7 +20,7 @@ ASKED = ("--query", "histogram", "--epsilon", "0.5", *MONTH)
 
 def analyst(store: Store) -> str:
     """Make an analyst's key."""
-    return create(store, Role.ANALYST, "test", datetime.now(UTC))[1]
+    return create_key(store, Role.ANALYST, "test", datetime.now(UTC))[1]
 
 
 @pytest.fixture(scope="module")

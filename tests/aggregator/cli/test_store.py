@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.auth.api_keys import keyring
+from veilcount_aggregator.auth.api_keys import load_api_keys
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.restore_lock import release_lock_reason
 from veilcount_aggregator.store.url_redaction import redact_url
@@ -101,7 +101,7 @@ def test_a_backup_comes_back_with_its_releases_locked(
     saved = typed("store", "backup", str(file), "--store", store, "--json")
     restored = typed("store", "restore", str(file), "--store", url)
     opened = open_store(url)
-    keys, lock = keyring(opened).keys, release_lock_reason(opened)
+    keys, lock = load_api_keys(opened).keys, release_lock_reason(opened)
     opened.close()
 
     assert saved.json == {"file": str(file), "bytes": file.stat().st_size}

@@ -11,8 +11,8 @@ import pytest
 from tests.aggregator.cli.conftest import Type
 from tests.aggregator.cli.test_store import typed_by_hand
 from tests.aggregator.store.series_fixtures import LONG_AGO, drop_and_sweep
-from veilcount_aggregator.auth.audit_log import AuditEntry, log
-from veilcount_aggregator.catalog.definitions import catalogue
+from veilcount_aggregator.auth.audit_log import AuditEntry, load_audit_log
+from veilcount_aggregator.catalog.definitions import load_catalog
 from veilcount_aggregator.retention.retention_guard import read_confirmed_day
 from veilcount_aggregator.store import open_store
 
@@ -27,13 +27,13 @@ def day_of(url: str) -> str | None:
 def last_act(url: str) -> AuditEntry:
     """Return the newest entry of the audit log."""
     with closing(open_store(url)) as store:
-        return log(store)[-1]
+        return load_audit_log(store)[-1]
 
 
 def drop_all(url: str, *, sweep: bool = False) -> None:
     """Drop an epoch of every series, and perhaps sweep it."""
     with closing(open_store(url)) as store:
-        for series in catalogue(store).series.values():
+        for series in load_catalog(store).series.values():
             if sweep:
                 drop_and_sweep(store, series, 1)
             else:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.aggregator.cli.conftest import Type
 from tests.aggregator.curator_fixtures import AGE, OVER, curator, wanted
-from veilcount_aggregator.central.budget_ledger import releases
-from veilcount_aggregator.central.journal_registry import registered
+from veilcount_aggregator.central.budget_ledger import load_releases
+from veilcount_aggregator.central.journal_registry import registered_journals
 from veilcount_aggregator.store import open_store
 
 
@@ -22,7 +22,7 @@ def release(url: str, journal: Path, query: str) -> None:
 def held(url: str) -> int:
     """Return how many releases a store knows."""
     store = open_store(url)
-    known = len(releases(store))
+    known = len(load_releases(store))
     store.close()
     return known
 
@@ -76,7 +76,7 @@ def test_a_journal_of_a_host_that_is_gone_is_listed_waited_for_and_retired(
     journal = tmp_path / "gone.jsonl"
     release(store, journal, "count")
     opened = open_store(store)
-    (id_,) = registered(opened)
+    (id_,) = registered_journals(opened)
     curator(opened, tmp_path / "here.jsonl").filter.tick(OVER)
     opened.close()
     waits = typed("store", "check", "--store", store, "--json").json["journals_pending"]

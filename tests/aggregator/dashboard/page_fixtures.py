@@ -74,7 +74,7 @@ class Visitor:
 
     def enter(self, role: Role) -> Page:
         """Log in by a one-time link."""
-        secret = login_links.make(self.world.aggregator.store, role, self.world.clocks.now)
+        secret = login_links.create_link(self.world.aggregator.store, role, self.world.clocks.now)
         self.get(login_links.PATH)
         return self.post(login_links.PATH, link=secret)
 

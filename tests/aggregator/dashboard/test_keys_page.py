@@ -8,8 +8,8 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import World
 from tests.aggregator.dashboard.page_fixtures import Visitor
-from veilcount_aggregator.auth.api_keys import Role, keyring
-from veilcount_aggregator.auth.audit_log import log
+from veilcount_aggregator.auth.api_keys import Role, load_api_keys
+from veilcount_aggregator.auth.audit_log import load_audit_log
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_who_made_and_took_back_a_key_is_kept(deployed: World, visitor: Visitor)
     visitor.post("/keys", role="device", label="the app")
     ada, app = _id(deployed, "Ada"), _id(deployed, "the app")
     visitor.post(f"/keys/{app}/revoke")
-    acts = [(act.who, act.act, act.of) for act in log(deployed.aggregator.store)]
+    acts = [(act.who, act.act, act.of) for act in load_audit_log(deployed.aggregator.store)]
 
     assert (ada, "keys create device", app) in acts
     assert (ada, "keys revoke", app) in acts
@@ -75,7 +75,7 @@ def test_a_label_that_is_too_long_is_told_and_the_form_kept(admin: Visitor) -> N
 
 def test_a_role_that_is_none_is_refused(deployed: World, admin: Visitor) -> None:
     assert admin.post("/keys", role="owner").status == 400
-    assert not keyring(deployed.aggregator.store).keys
+    assert not load_api_keys(deployed.aggregator.store).keys
 
 
 def test_a_key_that_is_none_is_not_found(admin: Visitor) -> None:
@@ -105,5 +105,5 @@ def _shown(html: str) -> str:
 
 
 def _id(deployed: World, label: str) -> str:
-    keys = keyring(deployed.aggregator.store).keys.values()
+    keys = load_api_keys(deployed.aggregator.store).keys.values()
     return next(key.id for key in keys if key.label == label)

@@ -10,9 +10,9 @@ from tests.aggregator.api.deployment_fixtures import World, open_again
 from tests.aggregator.dashboard.page_fixtures import HTTPS, Visitor
 from veilcount_aggregator.api.auth import GUESSES
 from veilcount_aggregator.auth import login_links
-from veilcount_aggregator.auth.api_keys import Role, keyring, revoke
+from veilcount_aggregator.auth.api_keys import Role, load_api_keys, revoke_key
 from veilcount_aggregator.auth.rate_limit import BURST_SECONDS
-from veilcount_aggregator.auth.sessions import LASTS, MOST, begin, form_token
+from veilcount_aggregator.auth.sessions import LASTS, MOST, begin_session, form_token
 from veilcount_aggregator.dashboard.browser_sessions import FIELD, HOST_COOKIE
 
 PAGES = ("/", "/operations", "/plan", "/keys", "/definitions", "/collections/theme/releases")
@@ -99,7 +99,7 @@ def test_who_guesses_too_often_waits_and_the_right_key_does_not(
 
 
 def test_a_link_opens_once(deployed: World) -> None:
-    secret = login_links.make(deployed.aggregator.store, Role.ANALYST, deployed.clocks.now)
+    secret = login_links.create_link(deployed.aggregator.store, Role.ANALYST, deployed.clocks.now)
     first, second = Visitor(deployed), Visitor(deployed)
     for visitor in (first, second):
         visitor.get(login_links.PATH)
@@ -112,7 +112,7 @@ def test_a_link_opens_once(deployed: World) -> None:
 
 
 def test_a_link_is_over_after_a_quarter_of_an_hour(deployed: World, visitor: Visitor) -> None:
-    secret = login_links.make(deployed.aggregator.store, Role.ADMIN, deployed.clocks.now)
+    secret = login_links.create_link(deployed.aggregator.store, Role.ADMIN, deployed.clocks.now)
     deployed.clocks.now += login_links.LASTS
     visitor.get(login_links.PATH)
 
@@ -121,8 +121,8 @@ def test_a_link_is_over_after_a_quarter_of_an_hour(deployed: World, visitor: Vis
 
 def test_links_that_are_over_are_cleared_away(deployed: World) -> None:
     store = deployed.aggregator.store
-    login_links.make(store, Role.ADMIN, deployed.clocks.now)
-    login_links.make(store, Role.ADMIN, deployed.clocks.now + login_links.LASTS)
+    login_links.create_link(store, Role.ADMIN, deployed.clocks.now)
+    login_links.create_link(store, Role.ADMIN, deployed.clocks.now + login_links.LASTS)
 
     assert len(store.records(login_links.KIND)) == 1
 
@@ -136,7 +136,7 @@ def test_a_link_opens_what_it_was_made_for_and_no_more(deployed: World, visitor:
 
 def test_the_store_knows_no_link_and_no_cookie(deployed: World, visitor: Visitor) -> None:
     store = deployed.aggregator.store
-    secret = login_links.make(store, Role.ADMIN, deployed.clocks.now)
+    secret = login_links.create_link(store, Role.ADMIN, deployed.clocks.now)
     visitor.enter(Role.ADMIN)
     kept = b"".join(piece.key.encode() + piece.body for piece in store.export_pieces())
 
@@ -225,9 +225,9 @@ def test_log_out_ends_it_in_every_worker(deployed: World, visitor: Visitor) -> N
 def test_a_key_has_so_many_sessions_and_no_more(deployed: World, visitor: Visitor) -> None:
     key = deployed.key(Role.ANALYST)
     visitor.log_in(key)
-    (identity,) = (each.id for each in keyring(deployed.aggregator.store).keys.values())
+    (identity,) = (each.id for each in load_api_keys(deployed.aggregator.store).keys.values())
     for second in range(MOST):
-        begin(
+        begin_session(
             deployed.aggregator.store,
             Role.ANALYST,
             identity,
@@ -309,6 +309,6 @@ def test_a_cookie_opens_no_door_of_programs(visitor: Visitor) -> None:
 
 def _revoke_all(deployed: World) -> None:
     store = deployed.aggregator.store
-    for key in keyring(store).keys.values():
-        revoke(store, key.id, deployed.clocks.now)
+    for key in load_api_keys(store).keys.values():
+        revoke_key(store, key.id, deployed.clocks.now)
     deployed.aggregator.watch.refresh()

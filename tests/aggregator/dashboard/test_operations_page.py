@@ -141,7 +141,7 @@ def test_a_period_that_is_nearly_full_is_told(tmp_path: Path) -> None:
 def test_new_pseudonyms_of_a_curators_collection_are_told_by_no_line(deployed: World) -> None:
     counted(send(deployed, "visits", [1, 2], period=2))
     counted(send(deployed, "theme", [5, 0, 0]))
-    series = deployed.aggregator.known().catalogue.series.values()
+    series = deployed.aggregator.known().catalog.series.values()
     told = pseudonym_quota.rooms(
         deployed.aggregator.store, series, 100, deployed.aggregator.today()
     )

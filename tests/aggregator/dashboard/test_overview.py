@@ -14,7 +14,7 @@ from tests.aggregator.dashboard.page_fixtures import Visitor
 from tests.aggregator.queries.simulated_reports import counted, send
 from veilcount_aggregator.api.request_metrics import REFUSED
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.catalog.definitions import close
+from veilcount_aggregator.catalog.definitions import close_collection
 from veilcount_aggregator.dashboard.collection_status import (
     HEIGHT,
     Standing,
@@ -64,7 +64,7 @@ def line(page: str, name: str) -> str:
 def facts(made: World) -> dict[str, Fact]:
     """The intake's figures, by their titles."""
     snapshot = made.aggregator.snapshot()
-    noted, series = snapshot.store.service_counts(), snapshot.catalogue.series
+    noted, series = snapshot.store.service_counts(), snapshot.catalog.series
     found = intake(snapshot.store, series, told_sizes(snapshot), noted, snapshot.today)
     return {each.title: each for each in found.facts}
 
@@ -162,7 +162,7 @@ def test_a_collection_stands_by_its_days(
 
 
 def test_a_closed_collection_takes_no_more(local: World) -> None:
-    close(local.aggregator.store, "theme", NOW, "test")
+    close_collection(local.aggregator.store, "theme", NOW, "test")
     local.aggregator.watch.refresh()
 
     assert standing(local.series("theme"), NOW.date()).state is State.CLOSED

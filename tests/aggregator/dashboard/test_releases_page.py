@@ -13,7 +13,7 @@ from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, World,
 from tests.aggregator.dashboard.page_fixtures import Page, Visitor
 from tests.aggregator.queries.simulated_reports import counted, send
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.central.budget_ledger import releases
+from veilcount_aggregator.central.budget_ledger import load_releases
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.server.app import create_app
 from veilcount_aggregator.store.restore_lock import lock_releases
@@ -128,7 +128,7 @@ def test_a_period_that_takes_answers_still_is_told_before_and_refused(
     assert "No period is closed yet: releases can be made from 2027-01-01 on." in top.text
     assert "takes reports before 2027-01-01" in foreseen.text
     assert _release(analyst, query="sum", epsilon="0.5", **DAY).status == 409
-    assert not releases(deployed.aggregator.store)
+    assert not load_releases(deployed.aggregator.store)
 
 
 def test_a_lock_is_told_and_nothing_released(deployed: World, analyst: Visitor) -> None:
@@ -138,7 +138,7 @@ def test_a_lock_is_told_and_nothing_released(deployed: World, analyst: Visitor) 
     assert "the store may have forgotten what was spent" in page.text
     assert 'id="release"' not in page.html
     assert _release(analyst, query="sum", epsilon="0.5", **DAY).status == 409
-    assert not releases(deployed.aggregator.store)
+    assert not load_releases(deployed.aggregator.store)
 
 
 def test_without_a_journal_nothing_is_released(deployed: World) -> None:
@@ -217,9 +217,9 @@ def test_who_asked_is_written_down(deployed: World) -> None:
     visitor.log_in(deployed.key(Role.ANALYST, "Ada"))
     visitor.get(HERE)
     _release(visitor, query="sum", epsilon="0.5", **DAY)
-    (key,) = deployed.aggregator.known().keyring.keys.values()
+    (key,) = deployed.aggregator.known().api_keys.keys.values()
 
-    assert [kept.who for kept in releases(deployed.aggregator.store)] == [key.id]
+    assert [kept.who for kept in load_releases(deployed.aggregator.store)] == [key.id]
 
 
 def test_the_journal_is_told_a_page_at_a_time(analyst: Visitor) -> None:
@@ -244,7 +244,7 @@ def _release(visitor: Visitor, **asked: str) -> Page:
 
 def _spent(deployed: World) -> dict[str, int]:
     spent: dict[str, int] = {}
-    for kept in releases(deployed.aggregator.store):
+    for kept in load_releases(deployed.aggregator.store):
         for period, charge in kept.charges.items():
             spent[period] = spent.get(period, 0) + charge
     return spent

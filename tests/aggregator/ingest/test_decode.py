@@ -21,10 +21,15 @@ from hypothesis import strategies as st
 
 from tests.properties.test_wire import BAD, GOOD, KEYS, REPORT_KEYS, Vector, body_of, text
 from tests.strategies import batches, json_values
-from veilcount_aggregator.ingest.decode import BodyTooLarge, DecodedBody, UnsupportedBody, read_body
-from veilcount_aggregator.ingest.decode.binary_fast import read_packed
-from veilcount_aggregator.ingest.decode.columns import sheets_of
-from veilcount_aggregator.ingest.decode.json_fast import read_text
+from veilcount_aggregator.ingest.decode import (
+    BodyTooLarge,
+    DecodedBody,
+    UnsupportedBody,
+    decode_body,
+)
+from veilcount_aggregator.ingest.decode.binary_fast import decode_packed_fast
+from veilcount_aggregator.ingest.decode.columns import columns_from_reports
+from veilcount_aggregator.ingest.decode.json_fast import decode_json_fast
 from veilcount_shared.errors import BadField, WireError, WrongLength
 from veilcount_shared.report import MAX_MESSAGE, MAX_REPORTS, PSEUDONYM_BYTES, Batch, Losses, Report
 from veilcount_shared.wire import (
@@ -62,7 +67,7 @@ def columns(body: DecodedBody) -> object:
 def told(kind: str, raw: bytes) -> object:
     """Return what a body says by the quick way, or its error's class and place."""
     try:
-        return columns(read_body(KINDS[kind], "", raw))
+        return columns(decode_body(KINDS[kind], "", raw))
     except WireError as error:
         shared = WrongLength if isinstance(error, BodyTooLarge) else type(error)
         return shared.__name__, error.place
@@ -75,7 +80,9 @@ def truth(kind: str, raw: bytes) -> object:
     except WireError as error:
         return type(error).__name__, error.place
     return columns(
-        DecodedBody(len(batch.reports), sheets_of(batch.reports), batch.losses, batch.test)
+        DecodedBody(
+            len(batch.reports), columns_from_reports(batch.reports), batch.losses, batch.test
+        )
     )
 
 
@@ -107,8 +114,8 @@ def test_every_batch_is_read_alike(batch: Batch) -> None:
 
     assert told("packed", packed) == truth("packed", packed)
     assert told("json", spelled) == truth("json", spelled)
-    assert (read_packed(packed) is not None) == bool(batch.reports)
-    assert (read_text(spelled) is not None) == bool(batch.reports)
+    assert (decode_packed_fast(packed) is not None) == bool(batch.reports)
+    assert (decode_json_fast(spelled) is not None) == bool(batch.reports)
 
 
 @given(batch=batches(), place=st.integers(0), value=st.integers(0, 255))
@@ -253,7 +260,7 @@ def test_the_largest_batch_is_read_quickly(kind: str) -> None:
     """A thousand of the widest messages are no matter for the slow way."""
     batch = Batch((REPORT,) * MAX_REPORTS, padding=65535)
     raw = {"json": encode_json, "packed": encode_packed}[kind](batch)
-    quick = {"json": read_text, "packed": read_packed}[kind](raw)
+    quick = {"json": decode_json_fast, "packed": decode_packed_fast}[kind](raw)
 
     assert quick is not None
     assert columns(quick) == truth(kind, raw)
@@ -267,13 +274,13 @@ def test_255_series_of_three_widths_are_read_alike() -> None:
     ]
     raw = encode_packed(Batch((*reports, *reversed(reports))))
 
-    assert columns(read_body(PACKED_TYPE, "", raw)) == truth("packed", raw)
+    assert columns(decode_body(PACKED_TYPE, "", raw)) == truth("packed", raw)
 
 
 def test_losses_and_test_batches_are_read() -> None:
     """By the slow way, which is quick enough for what has no reports."""
     lost = Batch(losses=Losses("cd" * 32, 1, 2, 3), test=True)
-    body = read_body(PACKED_TYPE, "", encode_packed(lost))
+    body = decode_body(PACKED_TYPE, "", encode_packed(lost))
 
     assert (body.losses, body.test, body.reports) == (lost.losses, True, 0)
 
@@ -282,8 +289,8 @@ def test_a_type_may_have_parameters_and_capitals() -> None:
     """As HTTP allows."""
     raw = encode_json(Batch((REPORT,)))
 
-    assert read_body("Application/JSON; charset=utf-8", "", raw).reports == 1
-    assert read_body(JSON_TYPE, "Identity", raw).reports == 1
+    assert decode_body("Application/JSON; charset=utf-8", "", raw).reports == 1
+    assert decode_body(JSON_TYPE, "Identity", raw).reports == 1
 
 
 @pytest.mark.parametrize(
@@ -300,7 +307,7 @@ def test_a_type_may_have_parameters_and_capitals() -> None:
 def test_other_types_and_codings_are_not_read(kind: str, coding: str, place: str) -> None:
     """And the header is named."""
     with pytest.raises(UnsupportedBody) as caught:
-        read_body(kind, coding, encode_packed(Batch((REPORT,))))
+        decode_body(kind, coding, encode_packed(Batch((REPORT,))))
 
     assert caught.value.place == place
 
@@ -312,7 +319,9 @@ def test_zipped_json_is_read() -> None:
     """It means what it means unzipped."""
     raw = encode_json(Batch((REPORT, replace(REPORT, slot=1))))
 
-    assert columns(read_body(JSON_TYPE, "gzip", gzip.compress(raw, mtime=0))) == truth("json", raw)
+    assert columns(decode_body(JSON_TYPE, "gzip", gzip.compress(raw, mtime=0))) == truth(
+        "json", raw
+    )
 
 
 @pytest.mark.parametrize(
@@ -330,7 +339,7 @@ def test_zipped_json_is_read() -> None:
 def test_what_is_not_one_whole_stream_is_refused(raw: bytes) -> None:
     """Cut, followed by more, doubled, of another format, with a wrong sum."""
     with pytest.raises(BadField) as caught:
-        read_body(JSON_TYPE, "gzip", raw)
+        decode_body(JSON_TYPE, "gzip", raw)
 
     assert caught.value.place == "body"
 
@@ -341,7 +350,7 @@ def test_a_bomb_stays_packed() -> None:
 
     begun = time.process_time()
     with pytest.raises(BodyTooLarge):
-        read_body(JSON_TYPE, "gzip", bomb)
+        decode_body(JSON_TYPE, "gzip", bomb)
 
     assert time.process_time() - begun < 0.010
 
@@ -433,7 +442,7 @@ def cost(read: Callable[[bytes], object], raw: bytes) -> float:
 def refused(raw: bytes) -> None:
     """Refuse a body as the aggregator does."""
     with pytest.raises(WireError):
-        read_body(JSON_TYPE, "", raw)
+        decode_body(JSON_TYPE, "", raw)
 
 
 def refused_by_the_protocol(raw: bytes) -> None:
@@ -469,7 +478,7 @@ def reading(kind: str, reports: int) -> float:
     for _ in range(5):
         begun = time.process_time()
         for _ in range(times):
-            read_body(KINDS[kind], "", raw)
+            decode_body(KINDS[kind], "", raw)
         spent.append(time.process_time() - begun)
     return min(spent) / times * 1e6
 
@@ -485,7 +494,7 @@ def test_a_body_costs_microseconds(kind: str, one: float, more: float) -> None:
 
 def test_columns_are_numbers_that_the_intake_can_add() -> None:
     """64 bits wide and with a sign, whatever the wire has."""
-    sheet = read_body(PACKED_TYPE, "", encode_packed(Batch((REPORT,)))).sheets[0]
+    sheet = decode_body(PACKED_TYPE, "", encode_packed(Batch((REPORT,)))).sheets[0]
 
     assert {each.dtype for each in (sheet.periods, sheet.segments, sheet.slots)} == {
         np.dtype(np.int64)

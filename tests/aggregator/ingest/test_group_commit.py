@@ -15,8 +15,8 @@ from veilcount_aggregator.errors import Overloaded, StoreError, StoreFull, Store
 from veilcount_aggregator.ingest import group_commit as commit
 from veilcount_aggregator.ingest.group_commit import (
     GROUP,
-    MOST_AT_ONCE,
-    MOST_STALLED,
+    MAX_GROUP_REPORTS,
+    MAX_STALLED_REQUESTS,
     SEVERAL,
     GroupCommitter,
 )
@@ -188,7 +188,7 @@ def test_a_group_has_a_largest_size() -> None:
     behind_one(committer(store), store, [spends(900, place) for place in range(5)])
 
     assert [sum(map(len, group)) for group in store.groups] == [1, 1800, 1800, 900]
-    assert MOST_AT_ONCE == 2000
+    assert MAX_GROUP_REPORTS == 2000
 
 
 def test_a_store_that_fails_fails_the_whole_group_and_not_the_next() -> None:
@@ -272,14 +272,16 @@ def test_a_lane_that_hangs_keeps_few_requests(monkeypatch: pytest.MonkeyPatch) -
     store.go.clear()
     requests = [Request(lambda: queue.commit([spends(1, 2)])) for _ in range(32)]
     ends = time.monotonic() + 20
-    while sum(each.is_alive() for each in requests) > MOST_STALLED and time.monotonic() < ends:
+    while (
+        sum(each.is_alive() for each in requests) > MAX_STALLED_REQUESTS and time.monotonic() < ends
+    ):
         time.sleep(0.01)
     left = [each for each in requests if not each.is_alive()]
     late = Request(lambda: queue.commit([spends(1, 2)])).done()
     store.go.set()
     stayed = [each.done() for each in requests if each not in left]
 
-    assert len(left) == 32 - MOST_STALLED
+    assert len(left) == 32 - MAX_STALLED_REQUESTS
     assert all(isinstance(each.error, StoreUnavailable) for each in (*left, late))
     assert all(each.codes == [[2]] for each in stayed)
     assert queue.waiting == 0

@@ -12,8 +12,8 @@ import pytest
 
 from tests.aggregator.aggregator_fixtures import asked
 from veilcount_aggregator.ingest.decode import DecodedBody
-from veilcount_aggregator.ingest.decode.columns import sheets_of
-from veilcount_aggregator.ingest.pipeline import LOSS, IntakePipeline, judge
+from veilcount_aggregator.ingest.decode.columns import columns_from_reports
+from veilcount_aggregator.ingest.pipeline import LOSS, IntakePipeline, check_reports
 from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series, utc_day
@@ -65,7 +65,7 @@ class Desk:
     def take(self, *reports: Report, day: date, series: Sequence[Series] = ()) -> list[Verdict]:
         """Return the verdicts of a batch."""
         known = {each.fingerprint: each for each in series or SERIES.values()}
-        body = DecodedBody(len(reports), sheets_of(reports))
+        body = DecodedBody(len(reports), columns_from_reports(reports))
         return IntakePipeline(self.behind.commit, self.service_counters, LIMIT).take(
             body, known, day
         )
@@ -99,7 +99,7 @@ def grid(series: Series) -> Iterator[Report]:
 def test_each_report_is_judged_as_the_definition_says(series: Series) -> None:
     """By `veilcount_shared`, one at a time; here by columns."""
     reports = list(grid(series))
-    codes = judge(series, sheets_of(reports)[0])
+    codes = check_reports(series, columns_from_reports(reports)[0])
 
     assert [VERDICTS[code] for code in codes] == [
         alone(each, series.collection) for each in reports

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from veilcount_aggregator.ingest.decode import DecodedBody
-from veilcount_aggregator.ingest.decode.columns import sheets_of
+from veilcount_aggregator.ingest.decode.columns import columns_from_reports
 from veilcount_aggregator.ingest.group_commit import GroupCommitter
 from veilcount_aggregator.ingest.pipeline import IntakePipeline
-from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit, stored_key
+from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit, limit_secret_reader
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import Store, open_store
@@ -86,7 +86,7 @@ def fill(
         Report(which.fingerprint, period, 0, secrets.token_bytes(16), 0, packed)
         for _ in range(number)
     ]
-    body = DecodedBody(number, sheets_of(reports))
+    body = DecodedBody(number, columns_from_reports(reports))
     return intake.take(body, {which.fingerprint: which}, day)  # type: ignore[arg-type] # a date
 
 
@@ -134,9 +134,9 @@ def test_a_limit_leaves_at_least_half(most: int) -> None:
 
 def test_all_workers_of_a_store_derive_the_same_limits(store: Store, tmp_path: Path) -> None:
     """Also after a restart: the key is made once, and another store has another."""
-    one, two = (PseudonymLimit(10**6, stored_key(store)) for _ in range(2))
+    one, two = (PseudonymLimit(10**6, limit_secret_reader(store)) for _ in range(2))
     other_store = open_store(f"sqlite:///{tmp_path}/other.db", make=True)
-    other = PseudonymLimit(10**6, stored_key(other_store))
+    other = PseudonymLimit(10**6, limit_secret_reader(other_store))
     periods = range(8)
     found = [[each.of(WITHHELD, period) for period in periods] for each in (one, two, other)]
     other_store.close()

@@ -178,7 +178,7 @@ def snapshot(deployed: World) -> queries.Snapshot:
     """What answers are read from."""
     aggregator = deployed.aggregator
     aggregator.flush()
-    return queries.Snapshot(aggregator.known().catalogue, aggregator.store, aggregator.today())
+    return queries.Snapshot(aggregator.known().catalog, aggregator.store, aggregator.today())
 
 
 def question(**asked: str | list[str]) -> queries.EstimateQuery:

@@ -21,7 +21,7 @@ from tests.aggregator.queries.simulated_reports import (
     snapshot,
 )
 from veilcount_aggregator import queries
-from veilcount_aggregator.catalog.definitions import close
+from veilcount_aggregator.catalog.definitions import close_collection
 from veilcount_aggregator.errors import QueryError
 from veilcount_aggregator.estimation import LookCount, ShareEstimates
 from veilcount_aggregator.estimation import estimate as estimated
@@ -193,7 +193,7 @@ def test_a_closed_collection_does_not_fill(tmp_path: Path) -> None:
     with world(tmp_path, now=AFTER) as made:
         made.push(FILE, **LISTS)
         filling = only(estimate(made, "once"))[1].filling
-        close(made.aggregator.store, "once", made.clocks.now, "cli")
+        close_collection(made.aggregator.store, "once", made.clocks.now, "cli")
         made.aggregator.watch.refresh()
         _, closed = only(estimate(made, "once"))
 

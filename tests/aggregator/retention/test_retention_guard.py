@@ -10,7 +10,7 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import NOW, World, open_again, world
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.auth.audit_log import log
+from veilcount_aggregator.auth.audit_log import load_audit_log
 from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
 from veilcount_aggregator.retention.retention_guard import (
     CONFIRMING_SECONDS,
@@ -142,7 +142,7 @@ def test_after_a_long_shutdown_an_operator_confirms_the_day(made: World) -> None
         confirm_day(again.aggregator.store, again.clocks.now, "cli")
 
         assert (before, dropped(again)) == (0, 38)
-        assert log(again.aggregator.store)[-1].act == "confirm clock"
+        assert load_audit_log(again.aggregator.store)[-1].act == "confirm clock"
 
 
 def test_a_jump_while_it_runs_drops_nothing_and_its_time_does_not_count(made: World) -> None:

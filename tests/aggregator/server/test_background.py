@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.server import wait_until
-from veilcount_aggregator.catalog.definitions import DefinitionSource, push
+from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.retention.clock_guard import ClockState
 from veilcount_aggregator.server.background import (
     CLOCK_SECONDS,
@@ -83,12 +83,12 @@ def test_a_tick_writes_the_figures_that_are_in_memory(
 def test_a_tick_looks_at_the_shelf(
     aggregator: Aggregator, ticker: BackgroundThread, clocks: Clocks
 ) -> None:
-    push(aggregator.store, DefinitionSource(FILE), clocks.now, "test")
+    add_definitions(aggregator.store, DefinitionSource(FILE), clocks.now, "test")
     clocks.seconds += SECONDS
 
     ticker.tick()
 
-    wait_until(lambda: aggregator.watch.known().catalogue.named.keys() == {"autosave"})
+    wait_until(lambda: aggregator.watch.known().catalog.by_name.keys() == {"autosave"})
 
 
 def dropped(aggregator: Aggregator) -> int:
@@ -102,7 +102,7 @@ def test_what_is_over_is_dropped_every_ten_minutes_once_the_clock_has_agreed_for
 ) -> None:
     """The campaign's first day is over 31 days after it."""
     clocks.now = datetime(2026, 12, 3, tzinfo=UTC)
-    push(aggregator.store, DefinitionSource(FILE), clocks.now, "test")
+    add_definitions(aggregator.store, DefinitionSource(FILE), clocks.now, "test")
     clocks.seconds += SECONDS
     found = []
     for _ in range(4):

@@ -32,8 +32,8 @@ from tests.system.deploy.files import unit
 from tests.system.deploy.promql import Sample, Scrape, read
 from tests.system.faults.campaign import Campaign
 from tests.system.server import Server, wait_until
-from veilcount_aggregator.auth.api_keys import Role, create
-from veilcount_aggregator.central.journal_registry import Registered
+from veilcount_aggregator.auth.api_keys import Role, create_key
+from veilcount_aggregator.central.journal_registry import RegisteredJournal
 from veilcount_aggregator.retention.retention_guard import DROPPED, confirm_day
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.records import update_records
@@ -288,7 +288,7 @@ def releases_wait(folder: Path) -> Timeline:
     """A registered journal has not confirmed the store as it is."""
     with scraped(folder) as found:
         found.scrape(0)
-        gone = Registered("0123", "gone", "of-a-store-before").record()
+        gone = RegisteredJournal("0123", "gone", "of-a-store-before").record()
         update_records(found.world.aggregator.store, lambda: ([gone], None))
         found.scrape(MINUTE)
     return found.timeline
@@ -411,7 +411,7 @@ def served(folder: Path) -> Iterator[Served]:
     redis, campaign = RedisServer(folder / "redis"), Campaign.write(folder)
     try:
         store = open_store(redis.url, make=True)
-        _, key = create(store, Role.ANALYST, "prometheus", campaign.now())
+        _, key = create_key(store, Role.ANALYST, "prometheus", campaign.now())
         store.close()
         journal = str(folder / "releases.jsonl")
         flags = ("--collections", str(campaign.file), "--journal", journal)

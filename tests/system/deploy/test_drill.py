@@ -19,7 +19,7 @@ from tests.system.faults.campaign import Campaign
 from tests.system.faults.crowd import Crowd
 from tests.system.faults.test_restoring import FILE, NOW, release
 from tests.system.server import wait_until
-from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.store import open_store
 
 
@@ -42,7 +42,7 @@ def test_the_drill_under_load(tmp_path: Path) -> None:
     url, back = f"sqlite:///{tmp_path}/store.db", f"sqlite:///{tmp_path}/back.db"
     flags = ("--collections", str(central), "--journal", str(journal))
     with closing(open_store(url, make=True)) as store:
-        _, key = create(store, Role.ANALYST, "ann", NOW)
+        _, key = create_key(store, Role.ANALYST, "ann", NOW)
     with campaign.serve(url, *flags) as server:
         crowd = Crowd.of(campaign, server.port, seed=7)
         with crowd.living():

@@ -18,7 +18,7 @@ import pytest
 from tests.system.deploy.files import DEPLOY, PROGRAM, moved, text, unit, variables, words
 from tests.system.server import HOST, free_port, listens, wait_until
 from tests.system.test_serving import COUNTED, KNOWN, body, collection, counted, send
-from veilcount_aggregator.catalog.definitions import DefinitionSource, push
+from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.server.worker_supervisor import DRAIN_SECONDS
 from veilcount_aggregator.store import open_store
@@ -47,7 +47,7 @@ def host(tmp_path: Path) -> Path:
         (tmp_path / each).mkdir(parents=True)
     url = moved(variables(SERVICE)["VEILCOUNT_STORE"], tmp_path, 0)
     with closing(open_store(url, make=True)) as store:
-        push(store, DefinitionSource(KNOWN), datetime.now(UTC), "test")
+        add_definitions(store, DefinitionSource(KNOWN), datetime.now(UTC), "test")
     return tmp_path
 
 

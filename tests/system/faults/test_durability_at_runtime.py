@@ -10,7 +10,7 @@ import pytest
 from tests.redis_server import RedisServer
 from tests.system.faults.campaign import Campaign
 from tests.system.server import Server, wait_until
-from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.store import open_store
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch
@@ -44,7 +44,7 @@ def test_an_unsafe_setting_stops_the_intake_until_it_is_mended(
 ) -> None:
     """Reports hear 503 at once; probes, figures and the log say which setting, and the command."""
     store = open_store(redis.url, make=True)
-    _, key = create(store, Role.ANALYST, "", campaign.now())
+    _, key = create_key(store, Role.ANALYST, "", campaign.now())
     store.close()
     keyed = {"Authorization": f"Bearer {key}"}
     with Server(redis.url, tmp_path, "--collections", str(campaign.file)) as server:

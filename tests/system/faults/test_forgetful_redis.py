@@ -12,7 +12,7 @@ import requests
 from tests.redis_server import RedisServer
 from tests.system.faults.test_restoring import FILE, NOW, release
 from tests.system.server import Server, wait_until
-from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.store import open_store
 
 
@@ -44,7 +44,7 @@ def test_what_a_redis_forgot_is_spent_at_no_host_and_a_restart_needs_nobody(
     saved = tmp_path / "saved"
     try:
         with closing(open_store(redis.url, make=True)) as store:
-            _, key = create(store, Role.ANALYST, "test", NOW)
+            _, key = create_key(store, Role.ANALYST, "test", NOW)
         with serve(redis.url, tmp_path, "a") as a, serve(redis.url, tmp_path, "b") as b:
             wait_until(lambda: released(a, key, "0.1"), 60)
             redis.kill()

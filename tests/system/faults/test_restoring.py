@@ -9,7 +9,7 @@ from pathlib import Path
 import requests
 
 from tests.system.server import Server
-from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.central.privacy_filter import PrivacyFilter
 from veilcount_aggregator.central.release_journal import ReleaseJournal
 from veilcount_aggregator.store import open_store
@@ -54,7 +54,7 @@ def test_what_was_released_after_a_backup_is_entered_again_before_anything_is(
     """The budget of a day is one: 0.7 was spent after the backup, so 0.4 is never paid for."""
     url, kept = f"sqlite:///{tmp_path}/store.db", tmp_path / "backup"
     with closing(open_store(url, make=True)) as store:
-        _, key = create(store, Role.ANALYST, "test", NOW)
+        _, key = create_key(store, Role.ANALYST, "test", NOW)
     with serve(url, tmp_path) as server:
         backup(url, kept)
         made = release(server, key, "0.7")
@@ -63,7 +63,7 @@ def test_what_was_released_after_a_backup_is_entered_again_before_anything_is(
     with serve(back, tmp_path) as server:
         locked = release(server, key, "0.4")
         with closing(open_store(back)) as store:
-            entered = PrivacyFilter(store, ReleaseJournal(tmp_path / "journal")).reenter(
+            entered = PrivacyFilter(store, ReleaseJournal(tmp_path / "journal")).restore_missing(
                 NOW, "test"
             )
         too_much, same = release(server, key, "0.4"), release(server, key, "0.7")

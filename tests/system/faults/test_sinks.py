@@ -18,7 +18,7 @@ import pytest
 from tests.redis_server import RedisServer
 from tests.system.faults.campaign import Campaign
 from tests.system.server import Server
-from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.store import ROW_BYTES, open_store
 from veilcount_aggregator.store.backup import backup
 from veilcount_client.testing import SeededRandomSource
@@ -111,7 +111,7 @@ def sinks(server: Server, place: Place, key: str) -> dict[str, bytes]:
 def test_no_mark_is_in_any_sink(place: Place, tmp_path: Path) -> None:
     campaign = Campaign.write(tmp_path)
     with closing(open_store(place.url, make=True)) as store:
-        _, key = create(store, Role.ADMIN, "test", campaign.now())
+        _, key = create_key(store, Role.ADMIN, "test", campaign.now())
     with campaign.serve(place.url, "--workers", "2") as server:
         told = knock(server, campaign)
         left = sinks(server, place, key)

@@ -19,8 +19,12 @@ import requests
 from tests.aggregator.store.series_fixtures import DAILY, Asked, drop, row, send
 from tests.redis_server import RedisServer
 from tests.system.server import Server, wait_until
-from veilcount_aggregator.auth.api_keys import Role, create
-from veilcount_aggregator.catalog.definitions import DefinitionSource, catalogue, push
+from veilcount_aggregator.auth.api_keys import Role, create_key
+from veilcount_aggregator.catalog.definitions import (
+    DefinitionSource,
+    add_definitions,
+    load_catalog,
+)
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import open_store
 from veilcount_shared.report import Batch, Report
@@ -110,14 +114,14 @@ def place(url: str, folder: Path) -> Place:
     """Make a store for a campaign whose 20th day is today."""
     store, now = open_store(url, make=True), datetime.now(UTC)
     start = now.date() - timedelta(days=PERIODS - 1)
-    push(
+    add_definitions(
         store,
         DefinitionSource(FILE.format(start=start, until=start + timedelta(days=60))),
         now,
         "cli",
     )
-    _, secret = create(store, Role.ANALYST, "", now)
-    (series,) = catalogue(store).series.values()
+    _, secret = create_key(store, Role.ANALYST, "", now)
+    (series,) = load_catalog(store).series.values()
     store.close()
     return Place(url, folder, series, secret)
 

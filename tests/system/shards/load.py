@@ -16,7 +16,7 @@ from itertools import cycle
 import numpy as np
 
 from tests.system.server import HOST
-from veilcount_aggregator.catalog.definitions import DefinitionSource, push
+from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store.redis.row_permutation import shard_numbers
 from veilcount_aggregator.store.redis.store import RedisStore
@@ -46,7 +46,7 @@ until = {today + timedelta(days=30)}
 
 def push_definition(store: RedisStore) -> Series:
     """Load the definition; return its series."""
-    push(store, DefinitionSource(definition()), datetime.now(UTC), "test")
+    add_definitions(store, DefinitionSource(definition()), datetime.now(UTC), "test")
     (collection,) = parse_collections(definition(), lambda _: []).values()
     return Series(collection)
 

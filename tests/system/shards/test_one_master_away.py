@@ -13,7 +13,7 @@ import pytest
 from tests.redis_cluster import RedisCluster
 from tests.system.server import Server, wait_until
 from tests.system.shards.load import load, post, pseudonyms, push_definition, report
-from veilcount_aggregator.auth.api_keys import Role, create
+from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store.redis import record_copies
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
@@ -24,7 +24,7 @@ PATIENCE = 40.0
 
 def key(store: RedisStore) -> dict[str, str]:
     """Make an analyst's key; return the header that shows it."""
-    _, secret = create(store, Role.ANALYST, "", datetime.now(UTC))
+    _, secret = create_key(store, Role.ANALYST, "", datetime.now(UTC))
     return {"Authorization": f"Bearer {secret}"}
 
 

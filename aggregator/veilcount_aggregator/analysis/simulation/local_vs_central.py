@@ -17,7 +17,7 @@ from veilcount_shared.collection import Adjacency, Linkage, Measure, Model, Pres
 from veilcount_shared.domain import GRID, GRID_BITS, Number
 from veilcount_shared.periods import Unit
 
-from ...central import DiscreteLaplace, answer, prepare
+from ...central import DiscreteLaplace, draw_release, price_query
 from ...estimation import MeanEstimate, ShareEstimates, estimate
 from ...series.tally import Counters
 from .mixture import Floats, Ints
@@ -98,7 +98,7 @@ def _central(
         drawn = DiscreteLaplace(scale).draw(len(true), generator)
         return [one + two for one, two in zip(true, drawn, strict=True)]
 
-    release = answer(prepare(request, twin), counters, level, noise=noise)
+    release = draw_release(price_query(request, twin), counters, level, noise=noise)
     whole = 1 if number else population.n
     return SimulatedEstimate(
         *(np.array(each) / whole for each in (release.values, release.low, release.high))

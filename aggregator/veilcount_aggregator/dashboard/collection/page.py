@@ -76,7 +76,7 @@ def _of_devices(
     shown = Shown.of(newest, given)
     check_cut(newest, given)
     answer = queries.estimate(snapshot, at.name, shown.question)
-    look, known = Look(snapshot, at, shown, answer), snapshot.catalogue.series
+    look, known = Look(snapshot, at, shown, answer), snapshot.catalog.series
     return frame.told(
         "collection.html",
         REFUSED if wrong else 200,

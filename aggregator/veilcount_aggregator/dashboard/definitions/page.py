@@ -13,7 +13,7 @@ from veilcount_shared.collection import Model
 from veilcount_shared.errors import DefinitionError
 
 from ...auth.api_keys import Role
-from ...catalog.definitions import close, push
+from ...catalog.definitions import add_definitions, close_collection
 from ...queries import CollectionNotFound
 from ...series.series import Series
 from ...text.privacy_guarantees import PrivacyFigures, epsilons
@@ -67,10 +67,10 @@ def _known_pages(frame: Frame) -> None:
     def close_definition(name: str) -> Response:
         """Take no more reports for a collection, under any of its definitions."""
         aggregator.watch.refresh()
-        if name not in aggregator.known().catalogue.named:
+        if name not in aggregator.known().catalog.by_name:
             raise CollectionNotFound(name, [])
-        read = aggregator.watch.catalogue.read
-        close(aggregator.store, name, aggregator.clock(), g.visit.who, read)
+        read = aggregator.watch.catalog.read
+        close_collection(aggregator.store, name, aggregator.clock(), g.visit.who, read)
         aggregator.watch.refresh()
         return go("definitions", closed=name)
 
@@ -90,7 +90,7 @@ def _new_pages(frame: Frame) -> None:
         answers = max(1, request.form.get("answers", EXPECTED, int))
         try:
             source = upload.chosen(request)
-            items = preview(source, aggregator.known().catalogue, answers)
+            items = preview(source, aggregator.known().catalog, answers)
         except DefinitionError as error:
             asked = Asked(request.form.get("text", ""), answers, str(error))
             return _told(frame, asked, HTTPStatus.UNPROCESSABLE_ENTITY)
@@ -107,15 +107,15 @@ def _new_pages(frame: Frame) -> None:
     def push_definitions() -> Response:
         """Take a file: from now on its series are counted."""
         source = upload.repeated(request.form)
-        read = aggregator.watch.catalogue.read
-        new = push(aggregator.store, source, aggregator.clock(), g.visit.who, read)
+        read = aggregator.watch.catalog.read
+        new = add_definitions(aggregator.store, source, aggregator.clock(), g.visit.who, read)
         aggregator.watch.refresh()
         return go("definitions", pushed=[collection.name for collection in new] or "")
 
 
 def _told(frame: Frame, asked: Asked, status: int = 200) -> Response:
     """Return the page; a name in its address is told only if a collection has it."""
-    named = frame.aggregator.known().catalogue.named
+    named = frame.aggregator.known().catalog.by_name
     closed = request.args.get("closed", "")
     return frame.told(
         "definitions.html",

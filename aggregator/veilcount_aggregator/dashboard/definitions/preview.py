@@ -59,7 +59,7 @@ class Item:
 def preview(source: DefinitionSource, known: Catalog, answers: int) -> list[Item]:
     """Return what each collection of a file would change, or refuse the file as a device would."""
     return [
-        _item(collection, known.named.get(name, ()), answers)
+        _item(collection, known.by_name.get(name, ()), answers)
         for name, collection in source.collections().items()
     ]
 

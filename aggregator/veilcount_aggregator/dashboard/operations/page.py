@@ -46,7 +46,7 @@ def pages(frame: Frame) -> None:
 
 def _reports(snapshot: Snapshot) -> dict[str, Any]:
     """Return what became of reports: of all, and of the chosen collection by period."""
-    noted, named = snapshot.store.service_counts(), snapshot.catalogue.named
+    noted, named = snapshot.store.service_counts(), snapshot.catalog.by_name
     table = verdict_panel.by_collection(snapshot.store, named, noted)
     choosable = [line.title for line in table.lines if line.title in named]
     shown = _shown(named, choosable)
@@ -77,7 +77,7 @@ def _withheld(named: Mapping[str, Sequence[Series]]) -> list[str]:
 
 def _service(aggregator: Aggregator, snapshot: Snapshot) -> dict[str, Any]:
     """Return the service's figures; the intake's as a whole where they tell no secret count."""
-    noted, named = snapshot.store.service_counts(), snapshot.catalogue.named
+    noted, named = snapshot.store.service_counts(), snapshot.catalog.by_name
     intake = not _withheld(named)
     groups = request_panel.groups(noted) if intake else []
     newest = (series[0] for series in named.values())

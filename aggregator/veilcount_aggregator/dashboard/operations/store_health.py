@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...auth.audit_log import AuditEntry, log
+from ...auth.audit_log import AuditEntry, load_audit_log
 from ...doctor.finding import Finding, Severity, examine, worst
 from ...doctor.store_checks import OF, STORED
 from ...doctor.store_snapshot import StoreSnapshot
@@ -140,4 +140,4 @@ def _clock(reading: ClockReading) -> tuple[str, str]:
 
 def acts(aggregator: Aggregator) -> list[AuditEntry]:
     """Return who changed what, the newest first."""
-    return log(aggregator.store)[::-1]
+    return load_audit_log(aggregator.store)[::-1]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...api.release_views import expected
-from ...central.budget_ledger import StoredRelease, releases
+from ...central.budget_ledger import StoredRelease, load_releases
 from ...central.curator import DryRun
-from ...central.privacy_filter import refuse_filling, refuse_overspending
+from ...central.privacy_filter import require_budget, require_closed_periods
 from ...errors import ReleaseRefused
 from ...queries import Snapshot
 from ...series.series import Series
@@ -38,7 +38,7 @@ class Foresaid:
 
 def foresay(snapshot: Snapshot, series: Series, foreseen: DryRun) -> Foresaid:
     """Return a dry run in words."""
-    kept = releases(snapshot.store, series.fingerprint)
+    kept = load_releases(snapshot.store, series.fingerprint)
     told = expected(series, foreseen)
     least = min(foreseen.accounts, key=lambda account: account.remaining)
     after = max(Fraction(0), least.remaining - foreseen.question.epsilon)
@@ -63,8 +63,8 @@ def _obstacle(
     """Return why a release would be refused, as things stand."""
     charges = foreseen.question.charges
     try:
-        refuse_filling(series, charges, snapshot.today)
-        refuse_overspending(series, charges, kept)
+        require_closed_periods(series, charges, snapshot.today)
+        require_budget(series, charges, kept)
     except ReleaseRefused as refused:
         return release_text.refused(series.collection, refused)
     return ""

@@ -10,7 +10,7 @@ from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean, Choice, Cross, Number
 from veilcount_shared.schedule import closes
 
-from ...central.query import MOST_VALUES, numbers_of
+from ...central.query import MAX_HISTOGRAM_VALUES, numeric_values
 from ...errors import QueryError
 from ...series.public_n import publishes_n
 from ...series.series import Series
@@ -111,9 +111,9 @@ def closed_from(series: Series, period: int) -> date:
 
 
 def _ways(collection: Collection) -> dict[str, str]:
-    found = {HISTOGRAM} if collection.inputs <= MOST_VALUES else set()
+    found = {HISTOGRAM} if collection.inputs <= MAX_HISTOGRAM_VALUES else set()
     found.add(COUNT)
-    if numbers_of(collection) is not None:
+    if numeric_values(collection) is not None:
         found |= {SUM, MEAN}
     match collection.domain:
         case Number():

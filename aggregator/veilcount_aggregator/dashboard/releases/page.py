@@ -13,9 +13,9 @@ from veilcount_shared.errors import VeilcountError
 
 from ...api.release_views import released
 from ...api.schemas import SeriesReleases
-from ...central.budget_ledger import releases as kept_of
+from ...central.budget_ledger import load_releases as kept_of
 from ...central.curator import DryRun
-from ...central.journal_registry import waited_for
+from ...central.journal_registry import unconfirmed_journals
 from ...errors import QueryError, ReleaseRefused
 from ...queries.snapshot import Snapshot, chosen
 from ...series.series import Series
@@ -68,7 +68,7 @@ def pages(frame: Frame) -> None:
             return _told(snapshot, series, form.usual(series, snapshot.today))
         asked = Asked.read(request.args)
         try:
-            foreseen = aggregator.curator.foresee(series, asked.request(series.collection))
+            foreseen = aggregator.curator.dry_run(series, asked.request(series.collection))
         except QueryError as error:
             return _told(snapshot, series, asked, wrong=error)
         return _told(snapshot, series, asked, foreseen=foreseen)
@@ -164,7 +164,7 @@ def _verdict(frame: Frame, series: Series, standing: SeriesReleases) -> Verdict:
         return Verdict("bad", LOCKED, UNLOCK)
     if aggregator.curator.filter.journal is None:
         return Verdict("bad", NO_JOURNAL)
-    if waiting := waited_for(aggregator.store):
+    if waiting := unconfirmed_journals(aggregator.store):
         return Verdict("weak", f"{WAITING} {', '.join(map(str, waiting))}.", CONFIRM)
     closed, _ = series.taken(aggregator.today())
     if not closed:

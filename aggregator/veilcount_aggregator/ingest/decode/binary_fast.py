@@ -36,7 +36,7 @@ class _Series(NamedTuple):
     width: int
 
 
-def read_packed(body: bytes) -> DecodedBody | None:
+def decode_packed_fast(body: bytes) -> DecodedBody | None:
     """Return the body if it is surely right and has reports."""
     if len(body) < _HEAD.size:
         return None

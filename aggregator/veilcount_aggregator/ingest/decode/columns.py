@@ -38,7 +38,7 @@ class DecodedBody:
     test: bool = False
 
 
-def sheets_of(reports: Sequence[Report]) -> tuple[ReportColumns, ...]:
+def columns_from_reports(reports: Sequence[Report]) -> tuple[ReportColumns, ...]:
     """Return the sheets of a batch's reports."""
     by_series: dict[str, list[int]] = {}
     for place, report in enumerate(reports):

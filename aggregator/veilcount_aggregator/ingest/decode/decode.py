@@ -12,9 +12,9 @@ from veilcount_shared.errors import BadField, WireError, WrongLength
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import JSON_TYPE, MAX_BODY, PACKED_TYPE, decode_json, decode_packed
 
-from .binary_fast import read_packed
-from .columns import DecodedBody, sheets_of
-from .json_fast import read_text
+from .binary_fast import decode_packed_fast
+from .columns import DecodedBody, columns_from_reports
+from .json_fast import decode_json_fast
 
 GZIP = "gzip"
 _GZIP_WINDOW = 31  # zlib's number for the largest window in a gzip wrapping
@@ -38,7 +38,7 @@ class BodyTooLarge(WrongLength):
     """A body that is longer than any batch."""
 
 
-def read_body(content_type: str, encoding: str, raw: bytes) -> DecodedBody:
+def decode_body(content_type: str, encoding: str, raw: bytes) -> DecodedBody:
     """Return what a body says; the two headers are as they were sent, or empty."""
     kind = content_type.partition(";")[0].strip().lower()
     coding = encoding.strip().lower()
@@ -46,15 +46,17 @@ def read_body(content_type: str, encoding: str, raw: bytes) -> DecodedBody:
         if coding not in _PLAIN:  # the protocol's own reason
             why = "a packed body is never compressed: its length would depend on its messages"
             raise UnsupportedBody("Content-Encoding", why)
-        return read_packed(_fitting(raw)) or _body(decode_packed(raw))
+        return decode_packed_fast(_fitting(raw)) or _body(decode_packed(raw))
     if kind == JSON_TYPE:
         body = _fitting(_plain(coding, raw))
-        return read_text(body) or _body(decode_json(_uncrowded(body)))
+        return decode_json_fast(body) or _body(decode_json(_uncrowded(body)))
     raise UnsupportedBody("Content-Type", f"give {JSON_TYPE} or {PACKED_TYPE}")
 
 
 def _body(batch: Batch) -> DecodedBody:
-    return DecodedBody(len(batch.reports), sheets_of(batch.reports), batch.losses, batch.test)
+    return DecodedBody(
+        len(batch.reports), columns_from_reports(batch.reports), batch.losses, batch.test
+    )
 
 
 def _fitting(body: bytes) -> bytes:

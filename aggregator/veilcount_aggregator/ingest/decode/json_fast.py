@@ -49,7 +49,7 @@ Message = Annotated[str, _shaped(BASE64URL, letters(1), letters(MAX_MESSAGE))]
 Bucket = Annotated[int, Meta(ge=0, le=MAX_BUCKET)]
 
 
-class ReportText(Struct, forbid_unknown_fields=True, gc=False):
+class JsonReport(Struct, forbid_unknown_fields=True, gc=False):
     """One randomized answer."""
 
     fingerprint: Fingerprint
@@ -60,7 +60,7 @@ class ReportText(Struct, forbid_unknown_fields=True, gc=False):
     message: Message
 
 
-class LossesText(Struct, forbid_unknown_fields=True):
+class JsonLosses(Struct, forbid_unknown_fields=True):
     """What one device lost of one series: 0 for none, else the number of decimal digits."""
 
     fingerprint: Fingerprint
@@ -73,19 +73,19 @@ class JsonBatch(Struct, forbid_unknown_fields=True):
     """What one request carries: reports, or the losses of one series."""
 
     version: Literal[1]
-    reports: Annotated[list[ReportText], Meta(max_length=MAX_REPORTS)]
+    reports: Annotated[list[JsonReport], Meta(max_length=MAX_REPORTS)]
     test: bool | UnsetType = UNSET
-    losses: LossesText | UnsetType | None = UNSET
+    losses: JsonLosses | UnsetType | None = UNSET
     padding: Annotated[str, _shaped("^0*$", 0, MAX_PADDING)] | UnsetType = UNSET
 
 
 _decode = msgspec.json.Decoder(JsonBatch).decode
 _is_fingerprint = re.compile("[0-9a-f]{64}").fullmatch
-_KEYS_OF_REPORT = len(ReportText.__struct_fields__)
+_KEYS_OF_REPORT = len(JsonReport.__struct_fields__)
 _TO_STANDARD = bytes.maketrans(b"-_+/=", b"+/!!!")  # ! is no letter of any base64
 
 
-def read_text(body: bytes) -> DecodedBody | None:
+def decode_json_fast(body: bytes) -> DecodedBody | None:
     """Return the body if it is surely right and has reports."""
     if not body.isascii() or b"\\" in body:
         return None
@@ -109,7 +109,7 @@ def _keys(batch: JsonBatch) -> int:
     return 2 + said + _KEYS_OF_REPORT * len(batch.reports)
 
 
-def _sheets(reports: Sequence[ReportText]) -> tuple[ReportColumns, ...] | None:
+def _sheets(reports: Sequence[JsonReport]) -> tuple[ReportColumns, ...] | None:
     names = [report.fingerprint for report in reports]
     if names.count(names[0]) == len(names):  # the commonest by far
         places = {names[0]: list(range(len(names)))}
@@ -126,7 +126,7 @@ def _sheets(reports: Sequence[ReportText]) -> tuple[ReportColumns, ...] | None:
     return tuple(sheets)
 
 
-def _sheet(name: str, places: list[int], reports: Sequence[ReportText]) -> ReportColumns | None:
+def _sheet(name: str, places: list[int], reports: Sequence[JsonReport]) -> ReportColumns | None:
     pseudonyms = _matrix([report.pseudonym for report in reports])
     messages = _matrix([report.message for report in reports])
     if not _is_fingerprint(name) or pseudonyms is None or messages is None:

@@ -191,7 +191,7 @@ def test_errors_are_told_for_as_many_persons_as_are_asked_about(analyst: Visitor
 
 
 def test_definitions_are_chosen_by_a_link(asked: World, analyst: Visitor) -> None:
-    newest, oldest = (each.fingerprint for each in asked.aggregator.known().catalogue.named["once"])
+    newest, oldest = (each.fingerprint for each in asked.aggregator.known().catalog.by_name["once"])
     page = analyst.get("/collections/once/budget")
     older = analyst.get(f"/collections/once/budget?series={oldest}")
 

@@ -97,7 +97,7 @@ def test_of_months_the_newest_is_set_against_the_one_before(analyst: Visitor) ->
 
 
 def test_two_definitions_are_set_against_each_other(asked: World, analyst: Visitor) -> None:
-    newest, oldest = (each.fingerprint for each in asked.aggregator.known().catalogue.named["once"])
+    newest, oldest = (each.fingerprint for each in asked.aggregator.known().catalog.by_name["once"])
     page = analyst.get("/collections/once/compare")
 
     assert (chosen(page, "a"), chosen(page, "b")) == (f"series:{newest}", f"series:{oldest}")

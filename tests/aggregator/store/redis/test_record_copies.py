@@ -11,9 +11,13 @@ import pytest
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE
 from tests.redis_cluster import RedisCluster
 from veilcount_aggregator.catalog.cache import REPLICATED, CatalogCache
-from veilcount_aggregator.catalog.definitions import DefinitionSource, close, push
+from veilcount_aggregator.catalog.definitions import (
+    DefinitionSource,
+    add_definitions,
+    close_collection,
+)
 from veilcount_aggregator.errors import StoreUnavailable
-from veilcount_aggregator.ingest.pseudonym_limit import stored_key
+from veilcount_aggregator.ingest.pseudonym_limit import limit_secret_reader
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import Record
@@ -33,7 +37,7 @@ def store(cluster: RedisCluster) -> Iterator[RedisStore]:
 
 
 def test_each_master_has_one_copy_of_now(cluster: RedisCluster, store: RedisStore) -> None:
-    push(store, DefinitionSource(FILE), NOW, "cli")
+    add_definitions(store, DefinitionSource(FILE), NOW, "cli")
     store.replicate(REPLICATED)
     store.replicate(REPLICATED)
     held = [node.ask("KEYS", "veilcount:{copy.*") for node in cluster.nodes]
@@ -61,10 +65,10 @@ def test_what_the_intake_needs_is_found_without_the_records(memory: Path, tmp_pa
     del memory
     cluster = RedisCluster(tmp_path)
     store = open_redis(cluster.url, make=True)
-    push(store, DefinitionSource(FILE), NOW, "cli")
-    push(store, DefinitionSource(CENTRAL), NOW, "cli")
-    close(store, "theme", NOW, "cli")
-    secret = stored_key(store)()
+    add_definitions(store, DefinitionSource(FILE), NOW, "cli")
+    add_definitions(store, DefinitionSource(CENTRAL), NOW, "cli")
+    close_collection(store, "theme", NOW, "cli")
+    secret = limit_secret_reader(store)()
     CatalogCache(store, lambda: 0.0).replicate()
     port = store._servers.owner(RECORDS_BASE).host[1]
     next(node for node in cluster.nodes if node.port == port).kill()
@@ -72,9 +76,9 @@ def test_what_the_intake_needs_is_found_without_the_records(memory: Path, tmp_pa
     late = open_redis(cluster.url, make=False)
     watch = CatalogCache(late, lambda: 0.0)
     assert late.root == store.root
-    assert stored_key(late)() == secret
-    assert watch.known().catalogue.named["theme"][0].closed
-    assert "visits" in watch.known().catalogue.named
+    assert limit_secret_reader(late)() == secret
+    assert watch.known().catalog.by_name["theme"][0].closed
+    assert "visits" in watch.known().catalog.by_name
     with pytest.raises(StoreUnavailable):
         watch.require_fresh(5)
 
