@@ -171,7 +171,7 @@ class Session:
             settings=self.settings,
             collections=self.collections,
             reservation=self.reservation,
-            problems=self._problems.messages,
+            logged=self._problems.messages,
             worker=self.worker,
             key=None if self._runtime is None else self.key(person),
             now=self._clock.now(),

@@ -14,6 +14,7 @@ from tests.aggregator.api.deployment_fixtures import NOW as TODAY
 from tests.aggregator.api.deployment_fixtures import world
 from veilcount_aggregator.catalog.definitions import close_collection
 from veilcount_client.diagnostics.doctor import examine
+from veilcount_client.diagnostics.problems import CLOSED
 from veilcount_client.settings import read_settings
 from veilcount_client.state import SentReport
 from veilcount_client.state.losses import Loss
@@ -196,9 +197,7 @@ def test_development_closes_no_row(tmp_path: Path) -> None:
         house.record("it")
 
     assert house.sent("it") == 3
-    assert house.device.client.explain("it").reasons == (
-        "closed: the aggregator takes no more for this collection",
-    )
+    assert house.device.client.explain("it").reasons == (f"closed: {CLOSED}",)
 
 
 # -- who knows -------------------------------------------------------------------------------------
@@ -248,9 +247,7 @@ def test_only_a_reply_that_was_heard_closes(tmp_path: Path) -> None:
     house.until(2)
 
     assert not any("closed" in each for each in before)
-    assert house.device.client.explain("it").reasons == (
-        "closed: the aggregator takes no more for this collection",
-    )
+    assert house.device.client.explain("it").reasons == (f"closed: {CLOSED}",)
 
 
 def test_an_aggregator_closes_and_its_devices_fall_silent(tmp_path: Path) -> None:
@@ -311,7 +308,7 @@ def test_the_doctor_names_a_closed_collection(tmp_path: Path) -> None:
     settings = read_settings(
         {}, collections=str(tmp_path / "collections.toml"), state=str(tmp_path / "state")
     )
-    told = {each.about: each for each in examine(settings, house.clock.now)}["closed, it"]
+    told = {each.subject: each for each in examine(settings, house.clock.now)}["closed, it"]
 
-    assert not told.well
-    assert "leave it out" in told.says
+    assert not told.ok
+    assert "leave it out" in told.message

@@ -18,11 +18,11 @@ from werkzeug.wrappers import Request, Response
 
 from tests.aggregator.api.deployment_fixtures import world
 from veilcount_client import Client
-from veilcount_client.__main__ import main
+from veilcount_client.__main__ import run
 from veilcount_client.delivery.transport import Later
 from veilcount_client.diagnostics.definition_diff import compare
 from veilcount_client.diagnostics.doctor import examine
-from veilcount_client.diagnostics.finding import DiagnosticResult
+from veilcount_client.diagnostics.result import DiagnosticResult
 from veilcount_client.settings import Settings, read_settings
 from veilcount_client.testing import RecordingTransport, SettableClock
 from veilcount_shared import parse_collections
@@ -85,7 +85,7 @@ def settings_of(environment: Mapping[str, str] | None = None, **given: object) -
 
 def found(settings: Settings, now: datetime = NOW) -> dict[str, DiagnosticResult]:
     """Return what the doctor finds, by subject."""
-    return {each.about: each for each in examine(settings, now.timestamp)}
+    return {each.subject: each for each in examine(settings, now.timestamp)}
 
 
 def client(settings: Settings, transport: RecordingTransport | None = None) -> Client:
@@ -109,13 +109,13 @@ def test_a_kill_switch_is_named(switch: str) -> None:
     """Nothing is recorded while one is set."""
     told = found(settings_of({switch: "1"}))["kill switch"]
 
-    assert not told.well
-    assert switch in told.says
+    assert not told.ok
+    assert switch in told.message
 
 
 def test_definitions_are_missing() -> None:
     """Without a file there is nothing to record."""
-    assert "--collections" in found(settings_of())["definitions"].says
+    assert "--collections" in found(settings_of())["definitions"].message
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_definitions_that_do_not_load_say_why(file: Path, text: str, word: str) 
     file.write_text(text, encoding="utf-8")
     told = found(settings_of(collections=file))["definitions"]
 
-    assert not told.well
-    assert word in told.says
+    assert not told.ok
+    assert word in told.message
 
 
 @pytest.mark.parametrize(
@@ -143,13 +143,13 @@ def test_a_clock_outside_the_campaign_is_named(
     """Either the clock is wrong, or the dates are."""
     told = found(settings, now)["clock, theme"]
 
-    assert not told.well
-    assert word in told.says
+    assert not told.ok
+    assert word in told.message
 
 
 def test_a_clock_inside_the_campaign_is_well(settings: Settings) -> None:
     """The campaign runs."""
-    assert found(settings)["clock, theme"].well
+    assert found(settings)["clock, theme"].ok
 
 
 def test_a_place_that_cannot_be_written_is_named(settings: Settings, tmp_path: Path) -> None:
@@ -157,8 +157,8 @@ def test_a_place_that_cannot_be_written_is_named(settings: Settings, tmp_path: P
     (tmp_path / "file").write_text("in the way", encoding="ascii")
     blocked = settings_of(collections=settings.collections, state=tmp_path / "file" / "state")
 
-    assert found(settings)["directory"].well
-    assert "Not a directory" in found(blocked)["directory"].says
+    assert found(settings)["directory"].ok
+    assert "Not a directory" in found(blocked)["directory"].message
 
 
 def test_a_directory_that_refuses_is_named(
@@ -172,8 +172,8 @@ def test_a_directory_that_refuses_is_named(
     monkeypatch.setattr("tempfile.TemporaryFile", refuse)
     told = found(settings)["directory"]
 
-    assert not told.well
-    assert "make it writable" in told.says
+    assert not told.ok
+    assert "make it writable" in told.message
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs a directory in memory")  # noqa: S108
@@ -181,8 +181,8 @@ def test_a_state_in_memory_is_named(settings: Settings) -> None:
     """What was spent must outlast a restart."""
     told = found(settings_of(collections=settings.collections, state="/dev/shm/veilcount"))  # noqa: S108
 
-    assert not told["directory"].well
-    assert "in memory" in told["directory"].says
+    assert not told["directory"].ok
+    assert "in memory" in told["directory"].message
 
 
 # -- the state -------------------------------------------------------------------------------------
@@ -193,8 +193,8 @@ def test_the_doctor_makes_no_state(settings: Settings, tmp_path: Path) -> None:
     told = found(settings)
 
     assert not (tmp_path / "state").exists()
-    assert not told["consent"].well
-    assert "8 in all, 2 a day" in told["ceiling"].says
+    assert not told["consent"].ok
+    assert "8 in all, 2 a day" in told["ceiling"].message
 
 
 def test_the_doctor_sets_no_ceiling(settings: Settings, file: Path) -> None:
@@ -205,8 +205,8 @@ def test_the_doctor_sets_no_ceiling(settings: Settings, file: Path) -> None:
     told = found(settings)["ceiling, theme"]
     file.write_text(FILE, encoding="utf-8")
 
-    assert not told.well
-    assert "raise it" in told.says
+    assert not told.ok
+    assert "raise it" in told.message
     with client(settings) as app:
         assert app.reservation.ceilings == before
         assert not app.reservation.refused
@@ -224,8 +224,8 @@ def test_consent_that_is_not_given_is_named(
             app.consent(answer)
     told = found(settings)["consent"]
 
-    assert told.well is well
-    assert word in told.says
+    assert told.ok is well
+    assert word in told.message
 
 
 def test_a_collection_that_consent_does_not_cover_is_named(settings: Settings, file: Path) -> None:
@@ -236,10 +236,10 @@ def test_a_collection_that_consent_does_not_cover_is_named(settings: Settings, f
     file.write_text(FILE.replace("epsilon = 0.5", "epsilon = 0.25"), encoding="utf-8")
     told = found(settings)["consent"]
 
-    assert covered.well
-    assert not told.well
-    assert "saved" in told.says
-    assert "theme" not in told.says
+    assert covered.ok
+    assert not told.ok
+    assert "saved" in told.message
+    assert "theme" not in told.message
 
 
 @pytest.mark.parametrize("consented", [0, 2])
@@ -276,16 +276,16 @@ def test_what_waits_for_its_time_is_well(settings: Settings) -> None:
     """Reports leave at a random time: no reason to worry."""
     told = recorded(settings, away=False)["outbox"]
 
-    assert told.well
-    assert "1 waiting for their time" in told.says
+    assert told.ok
+    assert "1 waiting for their time" in told.message
 
 
 def test_what_waits_after_a_failure_is_named(settings: Settings) -> None:
     """The aggregator was away: until when it is left alone, and after how many failures."""
     told = recorded(settings, away=True)["outbox"]
 
-    assert not told.well
-    assert "failed attempts: 1" in told.says
+    assert not told.ok
+    assert "failed attempts: 1" in told.message
 
 
 def test_what_is_overdue_leaves_with_the_app(settings: Settings) -> None:
@@ -293,7 +293,7 @@ def test_what_is_overdue_leaves_with_the_app(settings: Settings) -> None:
     recorded(settings, away=False)
     told = found(settings, datetime(2026, 12, 9, tzinfo=UTC))["outbox"]
 
-    assert "and due" in told.says
+    assert "and due" in told.message
 
 
 def test_losses_come_with_advice(settings: Settings) -> None:
@@ -303,9 +303,9 @@ def test_losses_come_with_advice(settings: Settings) -> None:
         app.record("colour", "red")
         app.record("theme", "dark")
         app.record("theme", "dark")
-    told = [each for each in examine(settings, NOW.timestamp) if each.about == "lost"]
+    told = [each for each in examine(settings, NOW.timestamp) if each.subject == "lost"]
 
-    assert [each.says for each in told] == [
+    assert [each.message for each in told] == [
         "1 unknown of colour: a name that the definitions do not have: see the app's log"
     ]
 
@@ -314,8 +314,8 @@ def test_a_state_of_another_kind_is_named(settings: Settings) -> None:
     """An address that is no state says which are."""
     told = found(settings_of(collections=settings.collections, state="ftp://host"))["state"]
 
-    assert not told.well
-    assert "redis://" in told.says
+    assert not told.ok
+    assert "redis://" in told.message
 
 
 # -- the aggregator --------------------------------------------------------------------------------
@@ -345,15 +345,15 @@ def asked(url: str, now: datetime | None = None) -> dict[str, DiagnosticResult]:
 
 def test_no_address_is_named() -> None:
     """Without one nothing can leave."""
-    assert "--url" in found(settings_of())["aggregator"].says
+    assert "--url" in found(settings_of())["aggregator"].message
 
 
 def test_an_aggregator_that_is_away_is_named() -> None:
     """The address is in the line."""
     told = asked(CLOSED)["aggregator"]
 
-    assert not told.well
-    assert CLOSED in told.says
+    assert not told.ok
+    assert CLOSED in told.message
 
 
 def test_an_aggregator_in_production_is_well(serve: Callable[[App], str], tmp_path: Path) -> None:
@@ -363,7 +363,7 @@ def test_an_aggregator_in_production_is_well(serve: Callable[[App], str], tmp_pa
         told = asked(url)
 
         assert told["aggregator"] == DiagnosticResult("aggregator", True, f"{url} speaks version 1")
-        assert told["clock"].well
+        assert told["clock"].ok
         assert not any(aggregator.counted(name) for name in COLLECTIONS)
 
 
@@ -375,7 +375,7 @@ def test_a_clock_far_from_the_aggregators_is_named(
         url = serve(aggregator.app)
 
         for off in (timedelta(hours=-2), timedelta(hours=2), timedelta(days=-2000)):
-            assert not asked(url, datetime.now(UTC) + off)["clock"].well
+            assert not asked(url, datetime.now(UTC) + off)["clock"].ok
 
 
 PROBLEM = "application/problem+json"
@@ -404,8 +404,8 @@ def test_other_answers_say_what_to_do(
 
     told = asked(serve(answer))["aggregator"]
 
-    assert not told.well
-    assert word in told.says
+    assert not told.ok
+    assert word in told.message
 
 
 def test_an_aggregator_in_development_says_so(serve: Callable[[App], str]) -> None:
@@ -417,8 +417,8 @@ def test_an_aggregator_in_development_says_so(serve: Callable[[App], str]) -> No
 
     told = asked(serve(answer))["aggregator"]
 
-    assert told.well
-    assert "development" in told.says
+    assert told.ok
+    assert "development" in told.message
 
 
 # -- check -----------------------------------------------------------------------------------------
@@ -427,7 +427,7 @@ def test_an_aggregator_in_development_says_so(serve: Callable[[App], str]) -> No
 def changes(new: str, old: str = FILE) -> list[tuple[str, str]]:
     """Return what is to be decided about a new file, by collection."""
     files = [parse_collections(text, lambda _: []) for text in (new, old)]
-    return [(each.about, each.says) for each in compare(*files) if not each.well]
+    return [(each.subject, each.message) for each in compare(*files) if not each.ok]
 
 
 def test_the_same_file_changes_nothing() -> None:
@@ -499,10 +499,10 @@ def test_a_collection_that_is_gone_is_told() -> None:
     files = [
         parse_collections(text, lambda _: []) for text in (FILE[: FILE.index("[saved]")], FILE)
     ]
-    told = [each for each in compare(*files) if each.about == "saved"]
+    told = [each for each in compare(*files) if each.subject == "saved"]
 
-    assert [each.well for each in told] == [True]
-    assert 'replaces = "saved"' in told[0].says
+    assert [each.ok for each in told] == [True]
+    assert 'replaces = "saved"' in told[0].message
 
 
 CAMPAIGN = """
@@ -569,7 +569,7 @@ def test_a_form_that_has_an_answer_left_is_not_warned_of(new: str, old: str) -> 
 def again(new: str, old: str) -> list[tuple[str, bool]]:
     """Return what is told of who answers a new form when, and whether it is well."""
     files = [parse_collections(text, lambda _: []) for text in (new, old)]
-    told = [(each.says, each.well) for each in compare(*files)]
+    told = [(each.message, each.ok) for each in compare(*files)]
     return [(says, well) for says, well in told if "under the old form" in says]
 
 
@@ -696,9 +696,9 @@ def test_without_an_old_file_the_figures_and_remarks_are_told() -> None:
     much = parse_collections(FILE.replace("until = 2027-05-01", "until = 2027-11-01"), lambda _: [])
     told = list(compare(much, None))
 
-    assert all(each.well for each in told)
-    assert "epsilon 1 per event, 1 per day, 12 per user" in told[0].says
-    assert "remark on epsilon" in told[1].says
+    assert all(each.ok for each in told)
+    assert "epsilon 1 per event, 1 per day, 12 per user" in told[0].message
+    assert "remark on epsilon" in told[1].message
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -710,9 +710,9 @@ def test_check_exits_by_what_it_found(file: Path, tmp_path: Path) -> None:
     changed.write_text(FILE.replace("epsilon = 0.5", "epsilon = 2"), encoding="utf-8")
     broken.write_text("app", encoding="utf-8")
 
-    assert main(["check", str(file), "--was", str(file)]) == 0
-    assert main(["check", str(changed), "--was", str(file)]) == 1
-    assert main(["check", str(broken)]) == 2
+    assert run(["check", str(file), "--was", str(file)]) == 0
+    assert run(["check", str(changed), "--was", str(file)]) == 1
+    assert run(["check", str(broken)]) == 2
 
 
 def test_a_variable_that_is_no_number_is_named(
@@ -721,17 +721,17 @@ def test_a_variable_that_is_no_number_is_named(
     """The doctor does not fall ill itself."""
     monkeypatch.setenv("VEILCOUNT_JITTER", "soon")
 
-    assert main(["doctor"]) == 2
+    assert run(["doctor"]) == 2
     assert "soon" in capsys.readouterr().err
 
 
 def test_json_is_for_programs(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same findings, as one object."""
-    main(["check", str(file), "--json"])
+    run(["check", str(file), "--json"])
     told = json.loads(capsys.readouterr().out)
 
-    assert told["well"] is True
-    assert {each["about"] for each in told["findings"]} == {"theme", "saved"}
+    assert told["ok"] is True
+    assert {each["subject"] for each in told["results"]} == {"theme", "saved"}
 
 
 def test_the_doctor_is_a_command(file: Path, tmp_path: Path) -> None:
@@ -769,4 +769,4 @@ def test_all_well_exits_with_nothing(
     with world(tmp_path, now=NOW) as aggregator:
         monkeypatch.setenv("VEILCOUNT_URL", serve(aggregator.app))
 
-        assert main(["doctor", "--collections", str(file), "--state-dir", str(settings.state)]) == 0
+        assert run(["doctor", "--collections", str(file), "--state-dir", str(settings.state)]) == 0

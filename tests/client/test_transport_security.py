@@ -11,8 +11,8 @@ import pytest
 
 from veilcount_client import Client, NotUsable
 from veilcount_client.diagnostics import doctor as examining
-from veilcount_client.diagnostics.finding import DiagnosticResult
-from veilcount_client.diagnostics.server_probe import Call
+from veilcount_client.diagnostics.result import DiagnosticResult
+from veilcount_client.diagnostics.server_probe import ProbeResult
 from veilcount_client.settings import read_settings
 from veilcount_client.testing import RecordingTransport, SettableClock
 from veilcount_client.transport_security import in_clear
@@ -93,9 +93,7 @@ def test_a_transport_of_ones_own_needs_no_address(tmp_path: Path) -> None:
     """In a test nothing travels."""
     client = a_client(tmp_path, ELSEWHERE, key="key", transport=RecordingTransport())
 
-    assert client.explain("it").reasons == (
-        "consent: the person was not asked: consent(True) or consent(False)",
-    )
+    assert client.explain("it").reasons == ("consent: the person was not asked: call consent(...)",)
     client.close(0)
 
 
@@ -106,13 +104,13 @@ def test_the_doctor_says_so_and_shows_nobody_the_key(
     """Without a key it looks further."""
     called: list[str] = []
 
-    def call(url: str, *_: object) -> Call:
+    def call(url: str, *_: object) -> ProbeResult:
         called.append(url)
-        return Call(True, f"{url} answers")
+        return ProbeResult(True, f"{url} answers")
 
-    monkeypatch.setattr(examining, "call", call)
+    monkeypatch.setattr(examining, "probe", call)
     settings = read_settings({}, url=ELSEWHERE, key=key)
-    told = [each for each in examining.examine(settings) if each.about == "address"]
+    told = [each for each in examining.examine(settings) if each.subject == "address"]
 
     assert told == [DiagnosticResult("address", False, in_clear(ELSEWHERE, key))]
     assert called == ([] if key else [ELSEWHERE])

@@ -11,7 +11,7 @@ from veilcount_shared.errors import show
 from veilcount_shared.periods import Unit
 
 from ..recording import budget_reservation
-from .finding import DiagnosticResult
+from .result import DiagnosticResult
 from .state_checks import Notes
 
 FIGURES = (
@@ -54,8 +54,8 @@ def _one(new: Collection, old: Collection | None, *, asked: bool) -> Iterator[Di
         figures = ", ".join(f"{show(getattr(new, key))} per {unit}" for unit, key in FIGURES)
         yield DiagnosticResult(new.name, True, f"epsilon {figures}")
         if asked:
-            says = "new: consent does not cover it, ask again where unasked() names it"
-            yield DiagnosticResult(new.name, False, says)
+            message = "new: consent does not cover it, ask again where unasked() names it"
+            yield DiagnosticResult(new.name, False, message)
     for remark in lint(new):
         yield DiagnosticResult(new.name, True, f"remark on {remark.key}: {remark.text}")
 
@@ -64,12 +64,14 @@ def _series(new: Collection, old: Collection) -> Iterator[DiagnosticResult]:
     """Yield whether answers go on in the same series, and whether they answer the same question."""
     keys = changed(new, old)
     if keys:
-        says = f"{', '.join(keys)} changed: a new series begins, never summed with the old;"
-        yield DiagnosticResult(new.name, False, f"{says} consent does not cover it, ask again")
+        message = f"{', '.join(keys)} changed: a new series begins, never summed with the old;"
+        yield DiagnosticResult(new.name, False, f"{message} consent does not cover it, ask again")
     elif new.question != old.question:
-        says = "the question is worded anew, the series goes on, and so does consent: if it means"
+        message = (
+            "the question is worded anew, the series goes on, and so does consent: if it means"
+        )
         yield DiagnosticResult(
-            new.name, False, f"{says} something else, give the collection another name"
+            new.name, False, f"{message} something else, give the collection another name"
         )
     else:
         yield DiagnosticResult(new.name, True, "the same series")
@@ -79,8 +81,8 @@ def changed(new: Collection, old: Collection) -> list[str]:
     """Return the fingerprinted keys in which two definitions differ, as the file calls them."""
     before, after = form(old), form(new)
     keys = [key for key in {**before, **after} if after.get(key) != before.get(key)]
-    told = [key for key in keys if key != DERIVED] or keys
-    return [NAMES.get(key, key) for key in told]
+    named = [key for key in keys if key != DERIVED] or keys
+    return [NAMES.get(key, key) for key in named]
 
 
 def _spending(new: Collection, old: Collection) -> Iterator[DiagnosticResult]:
@@ -99,9 +101,11 @@ def _left(new: Collection, old: Collection) -> Iterator[DiagnosticResult]:
     """Yield whether who answered everything asked so far could answer nothing of the new form."""
     spent = old.epsilon_day * min(_begun(old, new.start), old.answering)
     if new.epsilon_user - spent < new.unit_epsilon:
-        says = "who answered all of the old one has nothing left to spend: give it a new name, or"
+        message = (
+            "who answered all of the old one has nothing left to spend: give it a new name, or"
+        )
         yield DiagnosticResult(
-            new.name, False, f"{says} let it ask for more in all, under a larger ceiling"
+            new.name, False, f"{message} let it ask for more in all, under a larger ceiling"
         )
 
 
@@ -122,8 +126,8 @@ def _paid(new: Collection, old: Collection) -> Iterator[DiagnosticResult]:
     first = max(began, begins)  # the two campaigns' first common day, of all that are alike
     if new.fingerprint != old.fingerprint and first < min(ended, ends):
         paid = _range(old, first)
-        says, well = _again(new, old, paid, same=paid == _range(new, first))
-        yield DiagnosticResult(new.name, well, says)
+        message, ok = _again(new, old, paid, same=paid == _range(new, first))
+        yield DiagnosticResult(new.name, ok, message)
 
 
 def _again(new: Collection, old: Collection, paid: DayRange, *, same: bool) -> tuple[str, bool]:
@@ -178,8 +182,8 @@ def _gone(
     kept = {*new, *(each.replaces for each in new.values())}
     for name in old:
         if name not in kept:
-            says = "gone: what it reserved stays reserved (if renamed: replaces = "
-            yield DiagnosticResult(name, True, f'{says}"{name}")')
+            message = "gone: what it reserved stays reserved (if renamed: replaces = "
+            yield DiagnosticResult(name, True, f'{message}"{name}")')
 
 
 def _over(
@@ -189,5 +193,5 @@ def _over(
     notes = Notes().as_state()
     budget_reservation.reserve(notes, old.values())
     for name, why in budget_reservation.reserve(notes, new.values()).refused.items():
-        says = f"refused at load by devices that began with the old file: {why}"
-        yield DiagnosticResult(name, False, says)
+        message = f"refused at load by devices that began with the old file: {why}"
+        yield DiagnosticResult(name, False, message)

@@ -16,8 +16,9 @@ from ..clock import SystemClock, instant
 from ..settings import JITTER, Settings
 from ..state.location import place_of
 from ..transport_security import in_clear
-from .finding import DiagnosticResult
-from .server_probe import call
+from . import problems
+from .result import DiagnosticResult
+from .server_probe import probe
 from .state_checks import look
 
 GRACE = JITTER  # a clock that is off by more shows in when its periods begin: it marks the device
@@ -27,74 +28,59 @@ def examine(
     settings: Settings, now: Callable[[], float] = SystemClock.now
 ) -> Iterator[DiagnosticResult]:
     """Yield what was found, in the order in which it would have to be mended."""
-    yield _switches(settings)
+    problem = problems.kill_switch(settings)
+    yield DiagnosticResult.from_problem("kill switch", problem, "none is set")
     collections, loaded = _definitions(settings)
     yield loaded
     if collections:
-        yield from _dates(collections, now())
+        yield from _campaigns(collections, now())
         place = place_of(settings, next(iter(collections.values())).app)
         yield from look(place, settings, collections, now())
     yield from _aggregator(settings, collections, now)
 
 
-def _switches(settings: Settings) -> DiagnosticResult:
-    if settings.disabled:
-        return DiagnosticResult(
-            "kill switch", False, f"{settings.disabled} is set: unset it to record anything"
-        )
-    return DiagnosticResult("kill switch", True, "none is set")
-
-
 def _definitions(settings: Settings) -> tuple[Mapping[str, Collection], DiagnosticResult]:
     if settings.collections is None:
-        says = "none: give --collections or VEILCOUNT_COLLECTIONS the path of your file"
-        return {}, DiagnosticResult("definitions", False, says)
+        message = "none: give --collections or VEILCOUNT_COLLECTIONS the path of your file"
+        return {}, DiagnosticResult("definitions", False, message)
     try:
         collections = load_collections(settings.collections)
     except VeilcountError as error:
         return {}, DiagnosticResult("definitions", False, str(error))
     if not collections:
-        says = f"{Path(settings.collections).name} has none: add a table for each question"
-        return {}, DiagnosticResult("definitions", False, says)
+        message = f"{Path(settings.collections).name} has none: add a table for each question"
+        return {}, DiagnosticResult("definitions", False, message)
     return collections, DiagnosticResult("definitions", True, ", ".join(collections))
 
 
-def _dates(collections: Mapping[str, Collection], now: float) -> Iterator[DiagnosticResult]:
+def _campaigns(collections: Mapping[str, Collection], now: float) -> Iterator[DiagnosticResult]:
     """Yield for each campaign whether it is running, as this machine's clock has it."""
     today = instant(now).date()
     for name, each in collections.items():
-        about = f"clock, {name}"
-        if today < each.start:
-            says = f"it is {today}, the campaign starts {each.start}: wait, or set the clock"
-            yield DiagnosticResult(about, False, says)
-        elif today >= each.until:
-            says = f"it is {today}, the campaign ended {each.until}: ship new dates, or set the"
-            yield DiagnosticResult(about, False, f"{says} clock")
-        else:
-            yield DiagnosticResult(
-                about, True, f"it is {today}, the campaign runs until {each.until}"
-            )
+        running = f"it is {today}, the campaign runs until {each.until}"
+        problem = problems.campaign(each, now)
+        yield DiagnosticResult.from_problem(f"clock, {name}", problem, running)
 
 
 def _aggregator(
     settings: Settings, collections: Mapping[str, Collection], now: Callable[[], float]
 ) -> Iterator[DiagnosticResult]:
     if settings.url is None:
-        says = "none: give --url or VEILCOUNT_URL its address"
-        yield DiagnosticResult("aggregator", False, says)
+        message = "none: give --url or VEILCOUNT_URL its address"
+        yield DiagnosticResult("aggregator", False, message)
         return
     if why := in_clear(settings.url, settings.key):
         yield DiagnosticResult("address", False, why)
         if settings.key:  # it is not shown to others to look further
             return
     fingerprint = next((each.fingerprint for each in collections.values()), "0" * 64)
-    called = call(settings.url, settings.key, fingerprint, now)
-    yield DiagnosticResult("aggregator", called.well, called.says)
-    if called.time is None:
+    answer = probe(settings.url, settings.key, fingerprint, now)
+    yield DiagnosticResult("aggregator", answer.ok, answer.message)
+    if answer.time is None:
         return
-    apart = now() - called.time
+    apart = now() - answer.time
     if abs(apart) > GRACE:
-        says = f"{apart / 3600:+,.1f} hours from the aggregator's: let NTP set this clock"
-        yield DiagnosticResult("clock", False, says)
+        message = f"{apart / 3600:+,.1f} hours from the aggregator's: let NTP set this clock"
+        yield DiagnosticResult("clock", False, message)
     else:
         yield DiagnosticResult("clock", True, "as the aggregator's")

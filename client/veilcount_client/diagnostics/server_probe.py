@@ -22,24 +22,26 @@ BUSY = frozenset({429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """What came of it."""
+class ProbeResult:
+    """What the probe found, and the time by the aggregator's clock."""
 
-    well: bool
-    says: str
+    ok: bool
+    message: str
     time: float | None = None  # by the aggregator's clock
 
 
-def call(url: str, key: str | None, fingerprint: str, now: Callable[[], float]) -> Call:
-    """Ask an aggregator whether it would understand us."""
+def probe(url: str, key: str | None, fingerprint: str, now: Callable[[], float]) -> ProbeResult:
+    """Send an aggregator a test batch without a report."""
     body = encode_packed(Batch(losses=Losses(fingerprint), test=True))
     try:
         reply = HttpTransport(url, key, now).request("POST", "/v1/reports", body)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is the finding
         kind = type(error).__name__
-        return Call(False, f"{url} cannot be reached ({kind}): check the address and the network")
-    well, says = _judge(reply)
-    return Call(well, f"{url} {says}", _time(reply))
+        return ProbeResult(
+            False, f"{url} cannot be reached ({kind}): check the address and the network"
+        )
+    ok, message = _judge(reply)
+    return ProbeResult(ok, f"{url} {message}", _time(reply))
 
 
 def _judge(reply: Reply) -> tuple[bool, str]:  # noqa: PLR0911 - one return a finding

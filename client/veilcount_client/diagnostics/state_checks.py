@@ -20,7 +20,8 @@ from ..state.factory import open_state
 from ..state.key_derivation import key_of
 from ..state.losses import Loss
 from ..state.sqlite_database import FILE
-from .finding import DiagnosticResult
+from . import problems
+from .result import DiagnosticResult
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 SELF = ""
@@ -73,8 +74,8 @@ def look(
         yield from _directory(Path(place))
     if not shared and not (Path(place) / FILE).exists():
         yield from _ceilings(Notes(), settings, collections)
-        says = "nobody was asked on this machine: start the app, and have it call consent(...)"
-        yield DiagnosticResult("consent", False, says)
+        message = "nobody was asked on this machine: start the app, and have it call consent(...)"
+        yield DiagnosticResult("consent", False, message)
         return
     try:
         state = open_state(place)
@@ -107,13 +108,15 @@ def _directory(directory: Path) -> Iterator[DiagnosticResult]:
             probe.flush()
             os.fsync(probe.fileno())
     except OSError as error:
-        says = f"{nearest}: {error.strerror}: make it writable, or give another state_dir"
-        yield DiagnosticResult("directory", False, says)
+        message = f"{nearest}: {error.strerror}: make it writable, or give another state_dir"
+        yield DiagnosticResult("directory", False, message)
         return
     kind = filesystem(nearest)
     if kind in IN_MEMORY:
-        says = f"{nearest} is in memory ({kind}), and forgets what was spent: give state_dir a disk"
-        yield DiagnosticResult("directory", False, says)
+        message = (
+            f"{nearest} is in memory ({kind}), and forgets what was spent: give state_dir a disk"
+        )
+        yield DiagnosticResult("directory", False, message)
     else:
         yield DiagnosticResult("directory", True, f"{directory} can be written")
 
@@ -149,32 +152,23 @@ def _consent(
 ) -> Iterator[DiagnosticResult]:
     if settings.persons:
         count = len(state.consenting())
-        says = f"{count} persons consented"
+        message = f"{count} persons consented"
         yield DiagnosticResult(
-            "consent", bool(count), says if count else f"{says}: call consent(...)"
+            "consent", bool(count), message if count else f"{message}: call consent(...)"
         )
         return
     person = state.person(key_of(state.root, SELF))
-    if person.consented is None:
-        yield DiagnosticResult("consent", False, "the person was not asked: call consent(...)")
-        return
-    if not person.consented:
-        yield DiagnosticResult("consent", True, "the person said no: nothing is recorded")
-        return
-    unasked = [name for name, each in collections.items() if each.fingerprint not in person.covered]
-    if unasked:
-        names = ", ".join(unasked)
-        says = f"does not cover {names}: ask again, where unasked() is not empty"
-        yield DiagnosticResult("consent", False, says)
-    else:
-        yield DiagnosticResult("consent", True, "given for every collection")
+    problem = problems.consent(person, collections.values())
+    is_decided = person.consented is False  # a no is an answer: nothing is to be done
+    yield DiagnosticResult(
+        "consent", is_decided or problem is None, problem or "given for every collection"
+    )
 
 
 def _closed(state: State, collections: Mapping[str, Collection]) -> Iterator[DiagnosticResult]:
     names = {each.fingerprint: name for name, each in collections.items()}
     for series in sorted(closed(state, names), key=names.__getitem__):
-        says = "the aggregator takes no more for it: leave it out of the app's next version"
-        yield DiagnosticResult(f"closed, {names[series]}", False, says)
+        yield DiagnosticResult(f"closed, {names[series]}", False, problems.CLOSED)
 
 
 def _outbox(state: State, now: float) -> Iterator[DiagnosticResult]:
@@ -183,14 +177,14 @@ def _outbox(state: State, now: float) -> Iterator[DiagnosticResult]:
     if due is None:
         yield DiagnosticResult("outbox", True, "empty")
     elif failed:
-        says = f"{waiting} waiting, the next until {_minute(due)}, failed attempts: {failed}:"
-        yield DiagnosticResult("outbox", False, f"{says} see the aggregator")
+        message = f"{waiting} waiting, the next until {_minute(due)}, failed attempts: {failed}:"
+        yield DiagnosticResult("outbox", False, f"{message} see the aggregator")
     elif due > now:
-        says = f"{waiting} waiting for their time, the next leaves {_minute(due)}"
-        yield DiagnosticResult("outbox", True, says)
+        message = f"{waiting} waiting for their time, the next leaves {_minute(due)}"
+        yield DiagnosticResult("outbox", True, message)
     else:
-        says = f"{waiting} waiting, and due: they leave while the app runs"
-        yield DiagnosticResult("outbox", True, says)
+        message = f"{waiting} waiting, and due: they leave while the app runs"
+        yield DiagnosticResult("outbox", True, message)
 
 
 def _minute(seconds: float) -> str:
@@ -202,5 +196,5 @@ def _losses(state: State, collections: Mapping[str, Collection]) -> Iterator[Dia
     for (loss, where), count in sorted(state.losses().items()):
         if count > 0 and loss in ADVICE:
             name = names.get(where, where)
-            says = f"{count} {loss}{f' of {name}' if name else ''}: {ADVICE[loss]}"
-            yield DiagnosticResult("lost", True, says)
+            message = f"{count} {loss}{f' of {name}' if name else ''}: {ADVICE[loss]}"
+            yield DiagnosticResult("lost", True, message)

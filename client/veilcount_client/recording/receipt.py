@@ -11,13 +11,6 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Model, Presence
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import show
-from veilcount_shared.mechanisms import (
-    DistributionMechanism,
-    MeanMechanism,
-    ProjectiveGeometry,
-    RangeTree,
-    SubsetSelection,
-)
 
 from ..state import SentReport, SpentBudget, State
 from ..state.closed_series import closed
@@ -127,14 +120,14 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class ReportExample:
-    """What a report of a collection looks like, and by which law its message is drawn."""
+    """What a report of a collection looks like, and how its message is drawn."""
 
     collection: str
     mechanism: Mapping[str, Any]
     message_bits: int
     message_bytes: int
     dummy: str  # of a fixed message that nobody recorded
-    law: str
+    distribution: str
 
 
 def receipt(
@@ -188,7 +181,7 @@ def _totals(
 
 
 def example(collection: Collection) -> ReportExample:
-    """Return the format and the law of a collection's reports."""
+    """Return the format and the distribution of a collection's reports."""
     dummy = next(m for m in range(1 << collection.message_bits) if collection.mechanism.valid(m))
     return ReportExample(
         collection.name,
@@ -196,7 +189,7 @@ def example(collection: Collection) -> ReportExample:
         collection.message_bits,
         collection.message_bytes,
         collection.pack(dummy).hex(),
-        _law(collection),
+        collection.mechanism.describe(),
     )
 
 
@@ -238,38 +231,14 @@ def _told(collection: Collection, sent: SentReport) -> dict[str, Any]:
         "period": sent.report.period,
         "segment": sent.report.segment,
         "message": "" if is_wiped else sent.report.message.hex(),
-        "says": TRUE_VALUE if is_true else _says(collection, sent.report.message),
+        "says": TRUE_VALUE if is_true else _describe_message(collection, sent.report.message),
     }
 
 
-def _says(collection: Collection, packed: bytes) -> str:
+def _describe_message(collection: Collection, packed: bytes) -> str:
     """Return a randomized answer as a person can read it."""
-    mechanism, message = collection.mechanism, collection.unpack(packed)
-    if not isinstance(mechanism, SubsetSelection):
-        return f"randomized answer {message} of {mechanism.messages}"
-    labels = list(getattr(collection.domain, "labels", range(mechanism.k)))
+    labels = list(getattr(collection.domain, "labels", range(collection.mechanism.inputs)))
     if collection.presence is Presence.HIDDEN:
         labels.append("absent")
-    return "randomized answer " + " or ".join(str(labels[x]) for x in mechanism.members(message))
-
-
-def _law(collection: Collection) -> str:
-    mechanism = collection.mechanism
-    if collection.model is Model.CENTRAL:
-        return "the true value itself, for a trusted curator"
-    if isinstance(mechanism, SubsetSelection | ProjectiveGeometry):
-        return (
-            f"holds the true value with probability {float(mechanism.P):.6f}, any given other value"
-            f" with {float(mechanism.Q):.6f}"
-        )
-    if isinstance(mechanism, RangeTree):
-        return (
-            f"names a node of a tree over {mechanism.inputs} stretches of the range, on one of"
-            f" {len(mechanism.levels)} levels drawn beforehand: by that level's own randomizer"
-        )
-    assert isinstance(mechanism, MeanMechanism | DistributionMechanism)  # noqa: S101 - the other two
-    return (
-        f"lies in the true value's window of {mechanism.window.width}"
-        f" of {mechanism.messages} levels"
-        f" with probability {float(mechanism.P):.6f}"
-    )
+    message = collection.unpack(packed)
+    return f"randomized answer {collection.mechanism.describe_message(message, labels)}"

@@ -5,6 +5,7 @@ It is no randomizer and has no `randomize`: the one door is called what it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,14 @@ class Identity:
     def valid(self, message: int) -> bool:
         """Whether this is a message at all."""
         return 0 <= message < self.k
+
+    def describe(self) -> str:
+        """Return how a report depends on the true value."""
+        return "the true value itself, for a trusted curator"
+
+    def describe_message(self, message: int, labels: Sequence[object]) -> str:  # noqa: ARG002 - of another mechanism
+        """Return a message as a person can read it."""
+        return f"{message} of {self.messages}"
 
     def canonical(self) -> dict[str, Any]:
         """Return what is fingerprinted."""

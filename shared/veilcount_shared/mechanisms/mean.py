@@ -10,6 +10,7 @@ exact arithmetic.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -135,6 +136,17 @@ class MeanMechanism:
     def valid(self, message: int) -> bool:
         """Whether this is a message at all."""
         return self.window.valid(message)
+
+    def describe(self) -> str:
+        """Return how a report depends on the true value."""
+        return (
+            f"lies in the true value's window of {self.window.width} of {self.messages} levels"
+            f" with probability {float(self.P):.6f}"
+        )
+
+    def describe_message(self, message: int, labels: Sequence[object]) -> str:  # noqa: ARG002 - of another mechanism
+        """Return a message as a person can read it."""
+        return f"{message} of {self.messages}"
 
     def canonical(self) -> dict[str, Any]:
         """Return what is fingerprinted."""

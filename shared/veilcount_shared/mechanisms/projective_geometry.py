@@ -9,6 +9,7 @@ numbered alike by their normal vector, so a message is one number below v.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -138,6 +139,17 @@ class ProjectiveGeometry:
     def valid(self, message: int) -> bool:
         """Whether this is a message at all."""
         return 0 <= message < self.messages
+
+    def describe(self) -> str:
+        """Return how a report depends on the true value."""
+        return (
+            f"holds the true value with probability {float(self.P):.6f}, any given other value"
+            f" with {float(self.Q):.6f}"
+        )
+
+    def describe_message(self, message: int, labels: Sequence[object]) -> str:  # noqa: ARG002 - of another mechanism
+        """Return a message as a person can read it."""
+        return f"{message} of {self.messages}"
 
     def canonical(self) -> dict[str, Any]:
         """Return what is fingerprinted."""

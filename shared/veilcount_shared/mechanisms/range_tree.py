@@ -12,6 +12,7 @@ short integer, the aggregator counts messages as they are, and the whole law can
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -111,6 +112,17 @@ class RangeTree:
     def valid(self, message: int) -> bool:
         """Whether this is a message at all."""
         return 0 <= message < self.messages
+
+    def describe(self) -> str:
+        """Return how a report depends on the true value."""
+        return (
+            f"names a node of a tree over {self.inputs} equal parts of the range, on one of"
+            f" {len(self.levels)} levels drawn beforehand: by that level's own randomizer"
+        )
+
+    def describe_message(self, message: int, labels: Sequence[object]) -> str:  # noqa: ARG002 - of another mechanism
+        """Return a message as a person can read it."""
+        return f"{message} of {self.messages}"
 
     def canonical(self) -> dict[str, Any]:
         """Return what is fingerprinted."""

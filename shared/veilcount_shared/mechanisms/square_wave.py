@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -149,6 +150,17 @@ class DistributionMechanism:
     def valid(self, message: int) -> bool:
         """Whether this is a message at all."""
         return self.window.valid(message)
+
+    def describe(self) -> str:
+        """Return how a report depends on the true value."""
+        return (
+            f"lies in the true value's window of {self.window.width} of {self.messages} levels"
+            f" with probability {float(self.P):.6f}"
+        )
+
+    def describe_message(self, message: int, labels: Sequence[object]) -> str:  # noqa: ARG002 - of another mechanism
+        """Return a message as a person can read it."""
+        return f"{message} of {self.messages}"
 
     def canonical(self) -> dict[str, Any]:
         """Return what is fingerprinted."""

@@ -8,6 +8,7 @@ the members were drawn is never visible.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -100,6 +101,17 @@ class SubsetSelection:
         members = self.members(message)
         ascending = all(one < two for one, two in pairwise(members))
         return ascending and members[-1] < self.k
+
+    def describe(self) -> str:
+        """Return how a report depends on the true value."""
+        return (
+            f"holds the true value with probability {float(self.P):.6f}, any given other value"
+            f" with {float(self.Q):.6f}"
+        )
+
+    def describe_message(self, message: int, labels: Sequence[object]) -> str:
+        """Return a message as a person can read it: the labels of its members."""
+        return " or ".join(str(labels[x]) for x in self.members(message))
 
     def canonical(self) -> dict[str, Any]:
         """Return what is fingerprinted."""

@@ -1,0 +1,38 @@
+"""The command `veilcount`: the aggregator's where it is installed, else the client's.
+
+The base install has the command too. It then offers what the client has, `doctor` and `check`, and
+says what to install for the rest.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from veilcount_client.__main__ import COMMANDS, WRONG_USAGE, run
+
+AGGREGATOR_NEEDS = ("click", "granian", "msgspec", "numpy", "opendp")
+INSTALL = "pip install 'veilcount[aggregator]'"
+
+
+def main() -> None:
+    """Run what was typed, and exit."""
+    if all(map(find_spec, AGGREGATOR_NEEDS)):
+        from veilcount_aggregator import cli  # noqa: PLC0415 - what it needs may not be there
+
+        cli.main()
+    sys.exit(run_client(sys.argv[1:]))
+
+
+def run_client(arguments: Sequence[str]) -> int:
+    """Run a command of the client; for any other, say what to install."""
+    command = next(iter(arguments), "--help")
+    if command in COMMANDS or command.startswith("-"):
+        return run(arguments or ["--help"], program="veilcount", epilog=f"All others: {INSTALL}")
+    sys.stderr.write(f"veilcount: {command} needs the aggregator: {INSTALL}\n")
+    return WRONG_USAGE
+
+
+if __name__ == "__main__":
+    main()

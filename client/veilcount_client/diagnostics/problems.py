@@ -1,0 +1,90 @@
+"""What keeps a device from reporting, each problem in one place: for `doctor` and for `explain`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import date
+
+from veilcount_shared import Collection, periods, schedule
+
+from ..clock import instant
+from ..recording.budget_reservation import Claim
+from ..settings import Settings
+from ..state import PersonState, State
+from ..state.losses import Loss
+
+CLOSED = "the aggregator takes no more for this collection: leave it out of the app's next version"
+
+
+def kill_switch(settings: Settings) -> str | None:
+    """Return the kill switch of the environment that is on."""
+    return f"{settings.disabled} is set: unset it to record anything" if settings.disabled else None
+
+
+def campaign(collection: Collection, now: float) -> str | None:
+    """Return how the machine's clock lies outside the campaign."""
+    today = instant(now).date()
+    if today < collection.start:
+        return f"it is {today}, the campaign starts {collection.start}: wait, or set the clock"
+    if today >= collection.until:
+        ended = f"it is {today}, the campaign ended {collection.until}"
+        return f"{ended}: ship new dates, or set the clock"
+    return None
+
+
+def consent(person: PersonState, collections: Iterable[Collection]) -> str | None:
+    """Return why the person's consent does not cover these collections."""
+    if person.consented is None:
+        return "the person was not asked: call consent(...)"
+    if not person.consented:
+        return "the person said no: nothing is recorded"
+    missing = [each.name for each in collections if each.fingerprint not in person.covered]
+    if missing:
+        return f"does not cover {', '.join(missing)}: ask again, where unasked() is not empty"
+    return None
+
+
+def period(state: State, person: PersonState, collection: Collection, now: float) -> str | None:
+    """Return why the person gives no answer in the present period of a running campaign."""
+    current = schedule.period_of(collection, instant(now))
+    if current is None:
+        return None
+    if not schedule.asked(person.root, collection):
+        return "schedule: this person is not among those asked (cohort or twin)"
+    if current not in schedule.answering_periods(person.root, collection):
+        return f"schedule: this person does not answer in period {current}"
+    last, answers = state.used(person.key, collection.fingerprint)
+    if last > current:
+        return f"clock: period {last} was answered already, and it is {current}: was it set back?"
+    if last == current and answers >= collection.per_period:
+        return f"frozen until {schedule.closes(collection, current)}: this period is answered"
+    return None
+
+
+def cap(
+    state: State, person: PersonState, collection: Collection, claim: Claim | None, now: float
+) -> str | None:
+    """Return why the ledger leaves nothing to spend in the present period."""
+    current = schedule.period_of(collection, instant(now))
+    spent = state.spent(person.key).get(claim.lineage) if claim else None
+    if claim is None or spent is None or current is None:
+        return None
+    if spent.life >= claim.life:
+        return "everything this collection may spend is spent"
+    unit, start, until = collection.unit, collection.start, collection.until
+    first, end = (day.toordinal() for day in periods.calendar_range(unit, start, until, current))
+    if first < spent.end_day and (spent.first_day, spent.end_day) != (first, end):
+        paid_until = date.fromordinal(spent.end_day)
+        return f"until {paid_until} these days were paid for by an earlier form of the collection"
+    return None
+
+
+def losses_of(counts: Mapping[tuple[Loss, str], int], names: Iterable[str]) -> Counter[Loss]:
+    """Return the losses that are kept under any of these names."""
+    wanted = set(names)
+    lost: Counter[Loss] = Counter()
+    for (reason, where), count in counts.items():
+        if where in wanted:
+            lost[reason] += count
+    return lost
