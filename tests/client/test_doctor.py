@@ -745,7 +745,7 @@ def test_the_doctor_is_a_command(file: Path, tmp_path: Path) -> None:
     )
 
     assert run.returncode == 1
-    assert "mend  aggregator:" in run.stdout
+    assert "fix   aggregator:" in run.stdout
     assert "ok    definitions: theme, saved" in run.stdout
     assert run.stderr == ""
 
