@@ -118,7 +118,7 @@ def revoke_key(store: Store, identity: str, now: datetime, who: str = "cli") -> 
     """Take a key back: within a second no worker takes it."""
 
     def decide() -> tuple[list[Record], ApiKey]:
-        kept = store.records(KIND).get(identity)
+        kept = store.records_at(KIND, [identity]).get(identity)
         if kept is None:
             raise SettingsError("key", identity, "no such key: `veilcount keys list` shows them")
         key = ApiKey.of(kept)
@@ -135,7 +135,7 @@ def record_key_use(store: Store, key: ApiKey, now: datetime) -> None:
     today = now.date().isoformat()
 
     def decide() -> tuple[list[Record], None]:
-        kept = store.records(KIND).get(key.id)
+        kept = store.records_at(KIND, [key.id]).get(key.id)
         current = ApiKey.of(kept) if kept else key
         if kept is None or current.used >= today:
             return [], None

@@ -28,7 +28,7 @@ class AuditEntry:
 def audit_record(store: Store, now: datetime, who: str, act: str, of: str) -> Record:
     """Return the record of one act, for the change that does it."""
     at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return AuditEntry(at, who, act, of).record(len(store.record_keys(KIND)))
+    return AuditEntry(at, who, act, of).record(store.record_count(KIND))
 
 
 def load_audit_log(store: Store) -> list[AuditEntry]:

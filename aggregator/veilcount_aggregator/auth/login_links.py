@@ -44,7 +44,7 @@ def redeem_link(store: Store, secret: str, now: datetime) -> Role | None:
     """Use a link up: return what it opens, or nothing if it was used, is too old or is none."""
 
     def decide() -> tuple[list[Record], Role | None]:
-        kept = store.records(KIND).get(_digest(secret))
+        kept = store.records_at(KIND, [_digest(secret)]).get(_digest(secret))
         if kept is None or _until(kept) <= now:
             return [], None
         used = Record(KIND, _digest(secret), None)

@@ -71,7 +71,7 @@ def end_session(store: Store, secret: str) -> None:
     """End a session, for every worker."""
 
     def decide() -> tuple[list[Record], None]:
-        kept = session_digest(secret) in store.records(KIND)
+        kept = store.records_at(KIND, [session_digest(secret)])
         return [Record(KIND, session_digest(secret), None)] if kept else [], None
 
     update_records(store, decide)

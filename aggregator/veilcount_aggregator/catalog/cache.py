@@ -13,7 +13,7 @@ closed collections at once, and new definitions when a thread of their own has p
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -32,11 +32,16 @@ PARSER = "veilcount-parser"
 
 @dataclass(frozen=True, slots=True)
 class CatalogSnapshot:
-    """The shelf at one generation."""
+    """Definitions and keys at one generation of the store's records."""
 
     generation: int
+    generations: Mapping[str, int]  # of each kind of record
     catalog: Catalog
     api_keys: ApiKeys
+
+    def has_news(self, generations: Mapping[str, int], *kinds: str) -> bool:
+        """Whether records of one of these kinds have changed since."""
+        return any(generations.get(kind) != self.generations.get(kind) for kind in kinds)
 
 
 class CatalogCache:
@@ -52,7 +57,7 @@ class CatalogCache:
         self._parser: threading.Thread | None = None
         self._looked = self._read_at = seconds()
         try:
-            self._known = self._read(store.generation())
+            self._known = self._read_changed(store.generation(), None)
         except StoreUnavailable:
             self._known = self._read_replica()
             self._read_at -= KEYS_SECONDS + SECONDS  # how old it is, is not known: no key of these
@@ -74,7 +79,7 @@ class CatalogCache:
             began = self._seconds()
             generation = self._store.generation()
             if generation != self._known.generation:
-                self._known = self._read(generation)
+                self._known = self._read_changed(generation, self._known)
             self._read_at = began
 
     def is_fresh(self, most_seconds: float) -> bool:
@@ -105,7 +110,9 @@ class CatalogCache:
         if generation == self._known.generation:
             self._read_at = began
             return
-        if not self.catalog.has_unparsed_sources():
+        if not self._known.has_news(self._store.generations(), SOURCE) or (
+            not self.catalog.has_unparsed_sources()
+        ):
             self.refresh()
             return
         # Under the old generation: the next look finds what is still missing.
@@ -123,9 +130,17 @@ class CatalogCache:
     def _read_replica(self) -> CatalogSnapshot:
         generation, sources = self._store.replica(SOURCE)
         (_, closed), (_, keys) = self._store.replica(CLOSED), self._store.replica(KIND)
-        return CatalogSnapshot(generation, parse_catalog(sources, closed), ApiKeys.of(keys))
+        return CatalogSnapshot(generation, {}, parse_catalog(sources, closed), ApiKeys.of(keys))
 
-    def _read(self, generation: int) -> CatalogSnapshot:
-        return CatalogSnapshot(
-            generation, self.catalog.read(), ApiKeys.of(self._store.records(KIND))
-        )
+    def _read_changed(self, generation: int, known: CatalogSnapshot | None) -> CatalogSnapshot:
+        """Read the kinds of records that changed; their generations are read before them."""
+        generations = self._store.generations()
+        if known is None or known.has_news(generations, SOURCE, CLOSED):
+            catalog = self.catalog.read()
+        else:
+            catalog = known.catalog
+        if known is None or known.has_news(generations, KIND):
+            keys = ApiKeys.of(self._store.records(KIND))
+        else:
+            keys = known.api_keys
+        return CatalogSnapshot(generation, generations, catalog, keys)

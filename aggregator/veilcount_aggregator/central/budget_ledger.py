@@ -20,7 +20,7 @@ from ..series.series import Series
 from ..store import Record, Store
 from .release_journal import Line, encode_line, seal
 
-KIND = "release"
+KIND_PREFIX = "release:"  # a kind of record for each series
 
 Answer = Mapping[str, Any]
 
@@ -55,7 +55,7 @@ class StoredRelease:
 
     def record(self, place: int) -> Record:
         """Return it as it is kept, in order."""
-        return Record(KIND, f"{self.fingerprint}/{place:08}", self.text.encode())
+        return Record(record_kind(self.fingerprint), f"{place:08}", self.text.encode())
 
 
 class HasCharges(Protocol):
@@ -95,10 +95,18 @@ class PeriodAccount:
         return max(Fraction(0), self.budget - self.spent)
 
 
+def record_kind(fingerprint: str) -> str:
+    """Return the kind of record that holds the releases of a series."""
+    return f"{KIND_PREFIX}{fingerprint}"
+
+
 def release_records(store: Store, fingerprint: str = "") -> list[bytes]:
-    """Return the records of a series' releases (or of all), the oldest first."""
-    kept = store.records(KIND)
-    return [kept[key] for key in sorted(kept) if key.startswith(fingerprint)]
+    """Return the records of a series' releases (or, series by series, of all), the oldest first."""
+    if fingerprint:
+        kinds = [record_kind(fingerprint)]
+    else:
+        kinds = sorted(kind for kind in store.generations() if kind.startswith(KIND_PREFIX))
+    return [value for kind in kinds for _, value in sorted(store.records(kind).items())]
 
 
 def load_releases(store: Store, fingerprint: str = "") -> list[StoredRelease]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -45,9 +44,9 @@ from .budget_ledger import (
     HasCharges,
     ReleasePrice,
     StoredRelease,
-    load_releases,
     parse_release,
     period_accounts,
+    record_kind,
     release_records,
 )
 from .digest_cache import DigestCache
@@ -247,12 +246,14 @@ class PrivacyFilter:
 
     def _behind(self, missing: Iterable[StoredRelease]) -> list[Record]:
         """Return records behind those that are there: none of them is ever written over."""
-        places = Counter(kept.fingerprint for kept in load_releases(self.store))
-        release_records = []
-        for kept in missing:
-            release_records.append(kept.record(places[kept.fingerprint]))
-            places[kept.fingerprint] += 1
-        return release_records
+        places: dict[str, int] = {}
+        records = []
+        for release in missing:
+            kind = record_kind(release.fingerprint)
+            place = places.get(kind, self.store.record_count(kind))
+            records.append(release.record(place))
+            places[kind] = place + 1
+        return records
 
 
 def _kept(

@@ -57,8 +57,9 @@ from ..store import Record, Store
 from ..store.records import update_records
 from ..store.restore_lock import KIND as LOCK
 from ..store.restore_lock import RELEASES, release_lock_reason
-from .budget_ledger import ReleasePrice, parse_release, release_records
+from .budget_ledger import KIND_PREFIX, ReleasePrice, parse_release, release_records
 from .digest_cache import DigestCache
+from .journal_registry import KIND as JOURNAL
 from .journal_registry import RETIRED, UNLOCKS, RegisteredJournal, registered_journals, view_digest
 from .journal_state import JournalState, StateFile, StateFileBusy, audit_digest
 from .release_journal import ReleaseJournal, encode_line
@@ -66,6 +67,7 @@ from .release_journal import ReleaseJournal, encode_line
 FORGOTTEN = "the journal remembers releases that the store does not: a budget would be spent twice"
 WENT_BACK = "the store lacks what this host has seen in it: it came back from older files"
 
+KINDS = frozenset({JOURNAL, RETIRED, UNLOCKS, AUDIT, LOCK})
 SETTLING_SECONDS = 5.0
 LOCK_SECONDS = 10.0
 
@@ -123,11 +125,11 @@ class StoreConfirmer:
         self._price = price
         self._look = look
         self._settling = settling
-        self._checked: tuple[str, int] | None = None
+        self._checked: tuple[str, Mapping[str, int]] | None = None
 
     def tick(self, now: datetime) -> None:
-        """Confirm, if anything has changed since this process did."""
-        present = self._store.incarnation(), self._store.generation()
+        """Confirm, if any record that matters to releases has changed since this process did."""
+        present = self._store.incarnation(), _relevant(self._store.generations())
         if present == self._checked:
             return
         # A fenced store releases nothing; a process of this host that is at it does it for all.
@@ -207,6 +209,15 @@ class StoreConfirmer:
 
     def _lock(self, why: str) -> list[Record]:
         return [] if release_lock_reason(self._store) else [Record(LOCK, RELEASES, why.encode())]
+
+
+def _relevant(generations: Mapping[str, int]) -> dict[str, int]:
+    """Return the generations of the kinds of records that `ReleaseRecords` are read from."""
+    return {
+        kind: generation
+        for kind, generation in generations.items()
+        if kind in KINDS or kind.startswith(KIND_PREFIX)
+    }
 
 
 def _doubt(seen: ReleaseRecords, state: JournalState, lines: Sequence[bytes]) -> str:

@@ -63,7 +63,7 @@ class Visitors:
         self._aggregator = aggregator
         self._looks = RateLimits(LOOKS, seconds)
         self._lock = threading.Lock()
-        self._generation = -1
+        self._generation: int | None = -1  # of the sessions
         self._sessions: Mapping[str, BrowserSession] = {}
 
     def visit(self) -> Visit:
@@ -114,7 +114,7 @@ class Visitors:
         return found if found is not None and found.holds(ring, now) else None
 
     def _known(self) -> Mapping[str, BrowserSession]:
-        generation = self._aggregator.known().generation
+        generation = self._aggregator.known().generations.get(KIND)
         with self._lock:
             if generation != self._generation:
                 self._sessions = parse_sessions(self._aggregator.store.records(KIND))

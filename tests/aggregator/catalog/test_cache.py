@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.aggregator.aggregator_fixtures import asked
+from tests.aggregator.record_reads import CountedReads
 from tests.system.server import wait_until
 from veilcount_aggregator.auth.api_keys import Role, create_key, load_api_keys, revoke_key
 from veilcount_aggregator.auth.sessions import begin_session
@@ -245,6 +246,30 @@ def test_each_source_is_parsed_once_whatever_changes(
     assert after.catalog is before
     assert watch.known().catalog.by_name["theme"][0].closed
     assert len(parsed) == len(set(parsed)) == 41
+
+
+def test_a_log_in_makes_no_worker_read_definitions_or_keys_again(
+    store: Store, passing: Passing
+) -> None:
+    """Of 20 definitions and 20 keys; neither do the log-in and the new key read the audit log."""
+    worker, operator = CountedReads(store), CountedReads(store)
+    for n in range(20):
+        add_definitions(store, DefinitionSource(f"{FILE}# {n}\n"), NOW, "cli")
+        key, secret = create_key(store, Role.ANALYST, "", NOW)
+    watch = CatalogCache(worker, passing)
+    started = dict(worker.reads)
+    worker.reads.clear()
+    begin_session(operator, Role.ANALYST, key.id, NOW)
+    watch.refresh()
+    after_log_in = dict(worker.reads)
+    revoke_key(operator, key.id, NOW)
+    watch.refresh()
+
+    assert started == {"source": 40, "key": 20}  # their keys, then what is new of them
+    assert after_log_in == {}
+    assert worker.reads == {"key": 20}
+    assert operator.reads == {"key": 1}
+    assert watch.known().api_keys.find(secret) is None
 
 
 # -- the shelf -------------------------------------------------------------------------------------

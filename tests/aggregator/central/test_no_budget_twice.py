@@ -68,7 +68,7 @@ class MemoryRecords:
         self.before()
         return str(self.lives)
 
-    def change(self, generation: int, records: Sequence[Record]) -> bool:
+    def change_records(self, generation: int, records: Sequence[Record]) -> bool:
         self.before()
         if generation != self.state[0]:
             return False

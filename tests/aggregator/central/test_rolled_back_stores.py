@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis.exceptions import ResponseError
@@ -274,9 +275,16 @@ def test_an_older_file_written_over_the_store_in_place_is_noticed_before_a_relea
 
 @pytest.mark.parametrize("loses", [True, False])
 def test_an_answer_whose_store_restarts_before_it_leaves_stays_back(
-    tmp_path: Path, *, loses: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, loses: bool
 ) -> None:
     """What holds it between its charge and its line is a lock on the journal."""
+    writes, add = threading.Event(), ReleaseJournal.add
+
+    def announced(*given: Any) -> None:
+        writes.set()
+        add(*given)
+
+    monkeypatch.setattr(ReleaseJournal, "add", announced)
     with redis(tmp_path) as store:
         make(store)
         (a,) = hosts(store, tmp_path, "a")
@@ -289,7 +297,7 @@ def test_an_answer_whose_store_restarts_before_it_leaves_stays_back(
             fcntl.flock(held, fcntl.LOCK_EX)
             asking = threading.Thread(target=lambda: refused.append(a.refusal("count")))
             asking.start()
-            wait_until(lambda: load_releases(store.open()))
+            assert writes.wait(60)
             if loses:
                 store.rewind()
             else:
