@@ -295,6 +295,7 @@ def test_an_answer_whose_store_restarts_before_it_leaves_stays_back(
         a.journal.touch()
         with a.journal.open("ab") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
+            writes.clear()
             asking = threading.Thread(target=lambda: refused.append(a.refusal("count")))
             asking.start()
             assert writes.wait(60)
