@@ -23,7 +23,7 @@ import click
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, Reply, World, world
-from veilcount_aggregator.api.openapi import DOORS, Door
+from veilcount_aggregator.api.routes import ENDPOINTS, Endpoint
 from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.central import curator, draw_release
 from veilcount_aggregator.central.budget_ledger import load_releases
@@ -152,26 +152,26 @@ def _answer(crowd: Crowd) -> None:
 
 def open_all(crowd: Crowd) -> None:
     """Open every door there is, as everyone, in many ways; those that destroy, last."""
-    order = {"get": 0, "post": 1, "delete": 2}
-    for door in sorted(DOORS, key=lambda door: (order[door.method], "close" in door.path)):
+    order = {"GET": 0, "POST": 1, "DELETE": 2}
+    for door in sorted(ENDPOINTS, key=lambda door: (order[door.method], "close" in door.path)):
         for path, body in _ways(crowd, door):
             for who, accept in _askers(crowd, door, path):
                 environ = {"HTTP_ACCEPT": accept}
                 reply = crowd.deployed.ask(
-                    door.method.upper(), path, body, key=crowd.keys[who], environ=environ
+                    door.method, path, body, key=crowd.keys[who], environ=environ
                 )
                 crowd.told(f"{door.method} {path} {body!r} as {who}, {accept}", reply)
 
 
-def _askers(crowd: Crowd, door: Door, path: str) -> Iterator[tuple[str, str]]:
+def _askers(crowd: Crowd, door: Endpoint, path: str) -> Iterator[tuple[str, str]]:
     """Yield who asks, and for which type: those who are let in for every type, in all ways."""
     for who in crowd.keys:
         let_in = who in {Role.ANALYST, Role.ADMIN}
         if let_in or "?" not in path:
-            yield from ((who, accept) for accept in ACCEPTED[: 4 if door.method == "get" else 1])
+            yield from ((who, accept) for accept in ACCEPTED[: 4 if door.method == "GET" else 1])
 
 
-def _ways(crowd: Crowd, door: Door) -> Iterator[tuple[str, bytes]]:
+def _ways(crowd: Crowd, door: Endpoint) -> Iterator[tuple[str, bytes]]:
     """Yield the paths of a door, with what is asked, and the bodies it may be sent."""
     paths = {door.path.replace("{name}", name) for name in COLLECTIONS}
     series = crowd.deployed.series("age")
@@ -181,13 +181,13 @@ def _ways(crowd: Crowd, door: Door) -> Iterator[tuple[str, bytes]]:
         )
         filled = filled.replace("{pseudonym}", "A" * 22)
         assert "{" not in filled, f"{door.path}: say what stands there"
-        if door.method == "get":
+        if door.method == "GET":
             yield from ((filled + query, b"") for query in ASKED)
         else:
             yield from ((filled, body) for body in _bodies(door))
 
 
-def _bodies(door: Door) -> Iterator[bytes]:
+def _bodies(door: Endpoint) -> Iterator[bytes]:
     yield b""
     yield b"{}"
     if door.path.endswith("/releases"):
@@ -213,7 +213,7 @@ def test_no_true_tally_and_no_n_comes_out_of_any_door(crowd: Crowd) -> None:
     assert crowd.found(every) == []
     assert crowd.found(marks(PUBLIC))  # what may be told is found: the search sees
     assert len(released) >= len(QUERIES)
-    assert {where.split()[0] for where in crowd.out} == {"get", "post", "delete"}
+    assert {where.split()[0] for where in crowd.out} == {"GET", "POST", "DELETE"}
 
 
 def test_each_figure_is_the_true_one_under_noise(crowd: Crowd) -> None:

@@ -10,10 +10,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import wraps
-from typing import ParamSpec, TypeVar
-
-from flask import g, request
 
 from ..auth.api_keys import ApiKey, Role, record_key_use
 from ..auth.rate_limit import RateLimits
@@ -21,9 +17,6 @@ from ..catalog.cache import DEVICE_KEYS_SECONDS, KEYS_SECONDS
 from ..errors import StoreError
 from ..service import Aggregator
 from .problems import ProblemError, refusal
-
-Given = ParamSpec("Given")
-Answer = TypeVar("Answer")
 
 #: guesses a second that each worker answers in words; 32 random bytes are safe at any speed
 GUESSES = 20.0
@@ -60,7 +53,7 @@ class Authenticator:
         """Return the key that opens a door, or refuse."""
         return self._key(authorization, door, KEYS_SECONDS)
 
-    def admit_for_state(self, authorization: str) -> ApiKey:
+    def admit_with_stale_keys(self, authorization: str) -> ApiKey:
         """Return an analyst's key, for how the service is alone: also while keys are old."""
         return self._key(authorization, Role.ANALYST, DEVICE_KEYS_SECONDS)
 
@@ -94,16 +87,3 @@ class Authenticator:
             self._marked[key.id] = day
         with suppress(StoreError):
             record_key_use(self._aggregator.store, key, self._aggregator.clock())
-
-    def opens_to(self, door: Role) -> Callable[[Callable[Given, Answer]], Callable[Given, Answer]]:
-        """Return what puts a door behind a role: its function finds the key in `g.key`."""
-
-        def behind(answer: Callable[Given, Answer]) -> Callable[Given, Answer]:
-            @wraps(answer)
-            def guarded(*args: Given.args, **named: Given.kwargs) -> Answer:
-                g.key = self.admit(request.headers.get("Authorization", ""), door)
-                return answer(*args, **named)
-
-            return guarded
-
-        return behind

@@ -1,112 +1,113 @@
-"""The doors to definitions: which there are, what came of them; push and close."""
+"""Endpoints of collections: list, show, push definitions, close."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from flask import Blueprint, Response, g, request
-
 from veilcount_shared.schedule import opens
 
 from ..auth.api_keys import Role
-from ..catalog.definitions import DefinitionSource, add_definitions, close_collection
+from ..catalog.definitions import DefinitionSource, add_definitions
+from ..catalog.definitions import close_collection as close_series
 from ..series.series import Series
 from ..service import Aggregator
 from ..store.memory_limit import worst_case
 from ..text.privacy_guarantees import counts_are_public, epsilons, promise
-from .auth import Authenticator
-from .computation_gate import ComputationGate
-from .json_io import answer, asked
+from .endpoint import Api, endpoint
 from .problems import refusal
 from .schemas import (
-    Closed,
-    CollectionLine,
-    CollectionLines,
-    CollectionView,
+    CloseResult,
+    CollectionDetail,
+    CollectionList,
+    CollectionSummary,
     Definitions,
-    Pushed,
+    PeriodCount,
     PushedSeries,
-    Segment,
-    SeriesFigures,
-    SeriesView,
-    Tally,
+    PushResult,
+    SegmentValues,
+    SeriesCounts,
+    SeriesDetail,
 )
 from .verdict_counts import VerdictCounts, counts_by_series
 
 TOML_TYPE = "application/toml"
 
 
-def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGate) -> Blueprint:
-    """Return the doors."""
-    blueprint = Blueprint("collections", __name__)
-    store = aggregator.store
-
-    @blueprint.get("/v1/collections")
-    @authority.opens_to(Role.ANALYST)
-    def list_all() -> Response:
-        """All collections, each by its newest definition."""
-        named = aggregator.known().catalog.by_name
-        lines = [_line(aggregator, series) for series in named.values()]
-        return answer(CollectionLines(lines))
-
-    @blueprint.get("/v1/collections/<name>")
-    @authority.opens_to(Role.ANALYST)
-    def show_one(name: str) -> Response:
-        """One collection's series, side by side."""
-        series = aggregator.known().catalog.by_name.get(name)
-        if series is None:
-            raise unknown()
-        aggregator.flush()
-        counts = counts_by_series(store.service_counts())
-        return answer(CollectionView(name, [_view(aggregator, each, counts) for each in series]))
-
-    @blueprint.post("/v1/collections")
-    @authority.opens_to(Role.ADMIN)
-    @gate.bounded
-    def push() -> Response:
-        """Take a definitions file: from now on its series are counted."""
-        new = add_definitions(
-            store, _source(), aggregator.clock(), g.key.id, aggregator.watch.catalog.read
-        )
-        aggregator.watch.refresh()
-        pushed = [PushedSeries(each.name, each.fingerprint, worst_case(each)) for each in new]
-        return answer(Pushed(pushed), 201 if new else 200)
-
-    @blueprint.post("/v1/collections/<name>/close")
-    @authority.opens_to(Role.ADMIN)
-    def close_one(name: str) -> Response:
-        """Take no more reports for a collection, under any of its definitions."""
-        aggregator.watch.refresh()
-        if name not in aggregator.known().catalog.by_name:
-            raise unknown()
-        closed = close_collection(
-            store, name, aggregator.clock(), g.key.id, aggregator.watch.catalog.read
-        )
-        aggregator.watch.refresh()
-        return answer(Closed([series.fingerprint for series in closed]))
-
-    return blueprint
+def definitions_from_toml(data: bytes) -> Definitions:
+    """Return a definitions file that is sent as it is, without value lists."""
+    try:
+        return Definitions(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise refusal("bad-request", "the body is not UTF-8", "body") from None
 
 
-def unknown() -> Exception:
-    """Return the refusal of a name that no definition has."""
-    return refusal("not-found", "no collection has this name: GET /v1/collections lists them")
+@endpoint("GET", "/v1/collections", Role.ANALYST, returns=CollectionList)
+def list_collections(api: Api) -> CollectionList:
+    """All collections, each by its newest definition."""
+    named = api.aggregator.known().catalog.by_name
+    return CollectionList([_summary(api.aggregator, series) for series in named.values()])
 
 
-def _source() -> DefinitionSource:
-    if request.mimetype == TOML_TYPE:
-        try:
-            return DefinitionSource(request.get_data().decode("utf-8-sig"))
-        except UnicodeDecodeError:
-            raise refusal("bad-request", "the body is not UTF-8", "body") from None
-    given = asked(Definitions)
-    return DefinitionSource(given.text, given.files)
+@endpoint(
+    "POST",
+    "/v1/collections",
+    Role.ADMIN,
+    takes=Definitions,
+    other_bodies={TOML_TYPE: definitions_from_toml},
+    returns=PushResult,
+    statuses=(200, 201),
+    problems=("bad-definition",),
+    computes=True,
+)
+def push_definitions(api: Api, body: Definitions) -> tuple[PushResult, int]:
+    """Add the series of a definitions file; every worker accepts their reports from now on.
+
+    Value lists that the file names are sent along; nothing is read from the server's disk.
+    """
+    aggregator = api.aggregator
+    source = DefinitionSource(body.text, body.files)
+    new = add_definitions(
+        aggregator.store, source, aggregator.clock(), api.key.id, aggregator.watch.catalog.read
+    )
+    aggregator.watch.refresh()
+    pushed = [PushedSeries(each.name, each.fingerprint, worst_case(each)) for each in new]
+    return PushResult(pushed), 201 if new else 200
 
 
-def _line(aggregator: Aggregator, series: tuple[Series, ...]) -> CollectionLine:
+@endpoint("GET", "/v1/collections/{name}", Role.ANALYST, returns=CollectionDetail)
+def show_collection(api: Api, name: str) -> CollectionDetail:
+    """One collection's series: what each guarantees, and its reports so far."""
+    aggregator, series = api.aggregator, series_of(api, name)
+    aggregator.flush()
+    counts = counts_by_series(aggregator.store.service_counts())
+    return CollectionDetail(name, [_detail(aggregator, each, counts) for each in series])
+
+
+@endpoint("POST", "/v1/collections/{name}/close", Role.ADMIN, returns=CloseResult)
+def close_collection(api: Api, name: str) -> CloseResult:
+    """Accept no more reports for a collection, under any of its definitions."""
+    aggregator = api.aggregator
+    aggregator.watch.refresh()
+    series_of(api, name)
+    closed = close_series(
+        aggregator.store, name, aggregator.clock(), api.key.id, aggregator.watch.catalog.read
+    )
+    aggregator.watch.refresh()
+    return CloseResult([series.fingerprint for series in closed])
+
+
+def series_of(api: Api, name: str) -> tuple[Series, ...]:
+    """Return a collection's series, the newest first, or refuse an unknown name."""
+    series = api.aggregator.known().catalog.by_name.get(name)
+    if series is None:
+        raise refusal("not-found", "no collection has this name: GET /v1/collections lists them")
+    return series
+
+
+def _summary(aggregator: Aggregator, series: tuple[Series, ...]) -> CollectionSummary:
     newest = series[0].collection
     public = all(counts_are_public(each.collection) for each in series)
-    return CollectionLine(
+    return CollectionSummary(
         name=newest.name,
         fingerprint=newest.fingerprint,
         app=newest.app,
@@ -122,12 +123,12 @@ def _line(aggregator: Aggregator, series: tuple[Series, ...]) -> CollectionLine:
     )
 
 
-def _view(
+def _detail(
     aggregator: Aggregator, series: Series, counts: Mapping[str, VerdictCounts]
-) -> SeriesView:
+) -> SeriesDetail:
     collection = series.collection
     assert collection.linkage is not None  # noqa: S101 - filled in at birth
-    return SeriesView(
+    return SeriesDetail(
         fingerprint=series.fingerprint,
         question=collection.question,
         closed=series.closed,
@@ -143,20 +144,20 @@ def _view(
         linkage=collection.linkage,
         held=collection.held,
         presence=collection.presence,
-        segments=[Segment(name, list(values)) for name, values in collection.segments],
+        segments=[SegmentValues(name, list(values)) for name, values in collection.segments],
         epsilon=epsilons(collection),
         promise=promise(collection),
         figures=_figures(aggregator, series, counts.get(series.fingerprint, VerdictCounts())),
     )
 
 
-def _figures(aggregator: Aggregator, series: Series, counts: VerdictCounts) -> SeriesFigures | None:
+def _figures(aggregator: Aggregator, series: Series, counts: VerdictCounts) -> SeriesCounts | None:
     if not counts_are_public(series.collection):
         return None
     sizes = aggregator.store.report_counts(series)
     reports = sum(sizes.values())
     tallies = [
-        Tally(cell.period, opens(series.collection, cell.period).date(), cell.segment, number)
+        PeriodCount(cell.period, opens(series.collection, cell.period).date(), cell.segment, number)
         for cell, number in sorted(sizes.items())
     ]
-    return SeriesFigures(reports, tallies, counts.with_counted(reports), dict(counts.losses))
+    return SeriesCounts(reports, tallies, counts.with_counted(reports), dict(counts.losses))

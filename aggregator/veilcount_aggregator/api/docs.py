@@ -1,18 +1,19 @@
-"""The document, for programs and for people: made once, served as it is, nothing fetched from
-elsewhere."""
+"""Endpoints of the API's documentation: OpenAPI, and a page that loads nothing from elsewhere."""
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from flask import Blueprint, Response, render_template
+from flask import Response, render_template
 
 from veilcount_shared.wire import JSON_TYPE
 
+from .endpoint import ENDPOINTS, Api, endpoint
 from .openapi import PREFIX, document
 from .problems import KINDS
 
@@ -41,31 +42,34 @@ POLICY = (
 )
 
 
-def doors() -> Blueprint:
-    """Return the doors."""
-    blueprint = Blueprint("docs", __name__, template_folder="templates")
-    described = document(_version())
-    spelled = json.dumps(described, indent=1).encode()
+@endpoint("GET", "/openapi.json", returns=JSON_TYPE)
+def show_openapi(api: Api) -> Response:  # noqa: ARG001 - every view gets it
+    """This document."""
+    return Response(_encoded(), mimetype=JSON_TYPE)
 
-    @blueprint.get("/openapi.json")
-    def as_json() -> Response:
-        """The document."""
-        return Response(spelled, mimetype=JSON_TYPE)
 
-    @blueprint.get("/docs")
-    def as_page() -> Response:
-        """The document, to be read."""
-        page = render_template(
-            "docs.html",
-            style=STYLE,
-            document=described,
-            problems=KINDS.values(),
-            named=_named,
-            pretty=_pretty,
-        )
-        return Response(page, headers={"Content-Security-Policy": POLICY})
+@endpoint("GET", "/docs", returns="text/html")
+def show_docs(api: Api) -> Response:  # noqa: ARG001 - every view gets it
+    """This document as a page."""
+    page = render_template(
+        "docs.html",
+        style=STYLE,
+        document=_document(),
+        problems=KINDS.values(),
+        schema_name=_schema_name,
+        pretty=_pretty,
+    )
+    return Response(page, headers={"Content-Security-Policy": POLICY})
 
-    return blueprint
+
+@cache
+def _document() -> dict[str, Any]:
+    return document(_version(), ENDPOINTS)
+
+
+@cache
+def _encoded() -> bytes:
+    return json.dumps(_document(), indent=1).encode()
 
 
 def _version() -> str:
@@ -75,7 +79,7 @@ def _version() -> str:
         return "0"
 
 
-def _named(schema: dict[str, Any]) -> str:
+def _schema_name(schema: dict[str, Any]) -> str:
     """Return the name of the type that a body has; nothing for bytes."""
     return str(schema.get("$ref", "")).removeprefix(PREFIX)
 

@@ -16,14 +16,14 @@ from ..store import Store
 GROWN = 1.01
 
 
-class Suspicion:
+class FakeReportFlags:
     """Remembers what the last look at each series saw."""
 
     def __init__(self) -> None:
         """Begin without a look."""
         self._seen: dict[str, tuple[int, bool]] = {}
 
-    def of(self, store: Store, series: Series) -> bool:
+    def is_flagged(self, store: Store, series: Series) -> bool:
         """Whether something came that no honest crowd would send, as far as a store shows it."""
         sizes = store.report_counts(series)
         answers = sum(sizes.values())

@@ -1,52 +1,44 @@
-"""The doors to keys: list, make, take back."""
+"""Endpoints of API keys: list, create, revoke."""
 
 from __future__ import annotations
 
-from flask import Blueprint, Response, g
-
-from ..auth.api_keys import ApiKey, Role, create_key, load_api_keys, revoke_key
+from ..auth import api_keys
+from ..auth.api_keys import ApiKey, Role
 from ..errors import SettingsError
-from ..service import Aggregator
-from .auth import Authenticator
-from .json_io import answer, asked
+from .endpoint import Api, endpoint
 from .problems import refusal
-from .schemas import KeyLine, KeyLines, NewKey, WantedKey
+from .schemas import CreatedKey, KeyInfo, KeyList, KeyRequest
 
 
-def doors(aggregator: Aggregator, authority: Authenticator) -> Blueprint:
-    """Return the doors."""
-    blueprint = Blueprint("keys", __name__)
-    store = aggregator.store
-
-    @blueprint.get("/v1/keys")
-    @authority.opens_to(Role.ADMIN)
-    def list_all() -> Response:
-        """All keys that were ever made, the oldest first; never a key itself."""
-        keys = sorted(load_api_keys(store).keys.values(), key=lambda key: (key.created, key.id))
-        return answer(KeyLines([_line(key) for key in keys]))
-
-    @blueprint.post("/v1/keys")
-    @authority.opens_to(Role.ADMIN)
-    def make() -> Response:
-        """Make a key; it is shown in this answer and never again."""
-        wanted = asked(WantedKey)
-        key, secret = create_key(store, wanted.role, wanted.label, aggregator.clock(), g.key.id)
-        aggregator.watch.refresh()
-        return answer(NewKey(key.id, key.role, key.label, secret), 201)
-
-    @blueprint.delete("/v1/keys/<identity>")
-    @authority.opens_to(Role.ADMIN)
-    def take_back(identity: str) -> Response:
-        """Take a key back: within a second no worker takes it."""
-        try:
-            key = revoke_key(store, identity, aggregator.clock(), g.key.id)
-        except SettingsError as error:
-            raise refusal("not-found", "no such key: GET /v1/keys lists them") from error
-        aggregator.watch.refresh()
-        return answer(_line(key))
-
-    return blueprint
+@endpoint("GET", "/v1/keys", Role.ADMIN, returns=KeyList)
+def list_keys(api: Api) -> KeyList:
+    """All keys that were ever created, the oldest first; never the secrets."""
+    keys = api_keys.load_api_keys(api.aggregator.store).keys.values()
+    return KeyList([_info(key) for key in sorted(keys, key=lambda key: (key.created, key.id))])
 
 
-def _line(key: ApiKey) -> KeyLine:
-    return KeyLine(key.id, key.role, key.label, key.created, key.used, key.revoked)
+@endpoint("POST", "/v1/keys", Role.ADMIN, takes=KeyRequest, returns=CreatedKey, statuses=(201,))
+def create_key(api: Api, body: KeyRequest) -> CreatedKey:
+    """Create a key. The secret is in this response only."""
+    aggregator = api.aggregator
+    key, secret = api_keys.create_key(
+        aggregator.store, body.role, body.label, aggregator.clock(), api.key.id
+    )
+    aggregator.watch.refresh()
+    return CreatedKey(key.id, key.role, key.label, secret)
+
+
+@endpoint("DELETE", "/v1/keys/{identity}", Role.ADMIN, returns=KeyInfo)
+def revoke_key(api: Api, identity: str) -> KeyInfo:
+    """Revoke a key. Every worker refuses it within a second."""
+    aggregator = api.aggregator
+    try:
+        key = api_keys.revoke_key(aggregator.store, identity, aggregator.clock(), api.key.id)
+    except SettingsError as error:
+        raise refusal("not-found", "no such key: GET /v1/keys lists them") from error
+    aggregator.watch.refresh()
+    return _info(key)
+
+
+def _info(key: ApiKey) -> KeyInfo:
+    return KeyInfo(key.id, key.role, key.label, key.created, key.used, key.revoked)

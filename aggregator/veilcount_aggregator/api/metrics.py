@@ -16,8 +16,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
-from flask import Blueprint, Response, request
+from flask import Response
 
+from ..auth.api_keys import Role
 from ..catalog.cache import KEYS_SECONDS
 from ..central.journal_registry import unconfirmed_journals
 from ..errors import StoreError
@@ -26,11 +27,10 @@ from ..service import Aggregator
 from ..store import ServiceCounter, Store, StoreHealth
 from ..store.restore_lock import release_lock_reason
 from ..text.privacy_guarantees import counts_are_public
-from .auth import Authenticator
 from .collection_metrics import memory_metrics, pseudonym_metrics, report_metrics, suspicion_metrics
-from .computation_gate import ComputationGate
+from .endpoint import Api, endpoint
 from .exposition import metric
-from .fake_report_flags import Suspicion
+from .fake_report_flags import FakeReportFlags
 from .service_metrics import service_metrics
 from .shard_metrics import queue_metrics, shard_metrics
 from .verdict_counts import counts_by_series
@@ -38,39 +38,28 @@ from .verdict_counts import counts_by_series
 TYPE = "text/plain; version=0.0.4"
 
 
-def doors(
-    aggregator: Aggregator,
-    authority: Authenticator,
-    analysis_is_up: Callable[[], bool] | None = None,
-) -> Blueprint:
-    """Return the door."""
-    blueprint = Blueprint("metrics", __name__)
-    suspicion = Suspicion()
-    one_at_a_time = ComputationGate(places=1)  # a worker answers this, beside the intake
+@endpoint("GET", "/metrics", Role.ANALYST, returns=TYPE, problems=("busy",), stale_keys=True)
+def show_metrics(api: Api) -> Response:
+    """Metrics of the service for Prometheus, summed over all workers."""
+    lines = api.metrics_gate.bounded(_lines)(api)
+    return Response("".join(lines), content_type=TYPE)
 
-    @blueprint.get("/metrics")
-    def show() -> Response:
-        """All figures, as of now."""
-        authority.admit_for_state(request.headers.get("Authorization", ""))
-        return Response("".join(figures()), content_type=TYPE)
 
-    @one_at_a_time.bounded
-    def figures() -> list[str]:
-        lines = [*shard_metrics(aggregator.store.shards()), *_analysis_is_up(analysis_is_up)]
-        if not aggregator.watch.is_fresh(KEYS_SECONDS):
-            return lines
-        with suppress(StoreError):  # it is written with the next second; what is written is shown
-            aggregator.flush()
-        try:
-            lines += list(exposition(aggregator, suspicion))
-        except StoreError:  # no shard answers, or one went away just now: the lines above tell
-            lines += _complete(complete=False)
+def _lines(api: Api) -> list[str]:
+    aggregator = api.aggregator
+    lines = [*shard_metrics(aggregator.store.shards()), *_analysis_is_up(api.analysis_is_up)]
+    if not aggregator.watch.is_fresh(KEYS_SECONDS):
         return lines
+    with suppress(StoreError):  # written with the next second; what is written is shown
+        aggregator.flush()
+    try:
+        lines += list(exposition(aggregator, api.fake_report_flags))
+    except StoreError:  # no shard responds, or one just went away: the lines above show it
+        lines += _complete(complete=False)
+    return lines
 
-    return blueprint
 
-
-def exposition(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:
+def exposition(aggregator: Aggregator, flags: FakeReportFlags) -> Iterator[str]:
     """Yield the lines; the intake as a whole only where it tells nothing of a secret count."""
     store, complete = aggregator.store.reachable_part()
     noted = store.service_counts()
@@ -86,7 +75,7 @@ def exposition(aggregator: Aggregator, suspicion: Suspicion) -> Iterator[str]:
         yield from pseudonym_metrics(store, series, counts)
         yield from _dropped(noted)
         yield from memory_metrics(aggregator, store, series, public=not secret)
-    yield from suspicion_metrics(store, series, suspicion)
+    yield from suspicion_metrics(store, series, flags)
     if not secret:
         yield from queue_metrics(aggregator.committer.queues())
     if complete:

@@ -1,40 +1,34 @@
-"""The door that a device closes its own row at: whoever knows the 16 bytes is their holder."""
+"""Endpoint of row-close requests: a device closes its own row."""
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import date
 
-from flask import Blueprint, Response, request
-
 from veilcount_shared.report import PSEUDONYM_BYTES
 
+from ..auth.api_keys import Role
 from ..ingest.decode.json_fast import letters
 from ..series.series import Series
-from ..service import Aggregator
 from ..store import ROW_BYTES
-from .auth import Authenticator
+from .endpoint import Api, endpoint
 from .problems import ProblemError, refusal
 
 
-def doors(aggregator: Aggregator, authority: Authenticator) -> Blueprint:
-    """Return the door."""
-    blueprint = Blueprint("pseudonyms", __name__)
+@endpoint("DELETE", "/v1/pseudonyms/{fingerprint}/{pseudonym}", Role.DEVICE, statuses=(204,))
+def close_row(api: Api, fingerprint: str, pseudonym: str) -> None:
+    """Close a pseudonym's row: none of its slots accepts a report from now on.
 
-    @blueprint.delete("/v1/pseudonyms/<fingerprint>/<pseudonym>")
-    def forget(fingerprint: str, pseudonym: str) -> Response:
-        """Close a row wherever it stands: no slot of it is free any more."""
-        authority.admit_device(request.headers.get("Authorization", ""))
-        aggregator.guard.refuse_if_doubted()  # by a wrong day its row would not be looked for
-        row = _row(pseudonym)
-        series = aggregator.known().catalog.series.get(fingerprint)
-        if series is None:
-            raise _nothing()
-        if not aggregator.store.close_row(series, epochs(series, aggregator.today()), row):
-            raise _nothing()
-        return Response(status=204)
-
-    return blueprint
+    Knowledge of the 16 bytes of the pseudonym authorizes it.
+    """
+    aggregator = api.aggregator
+    aggregator.guard.refuse_if_doubted()  # on a wrong day its row would not be looked for
+    row = _row(pseudonym)
+    series = aggregator.known().catalog.series.get(fingerprint)
+    if series is None:
+        raise _not_found()
+    if not aggregator.store.close_row(series, epochs(series, aggregator.today()), row):
+        raise _not_found()
 
 
 def epochs(series: Series, day: date) -> range:
@@ -48,15 +42,15 @@ def epochs(series: Series, day: date) -> range:
     )
 
 
-def _nothing() -> ProblemError:
-    return refusal("not-found", "no row of this pseudonym is kept: there is nothing to close")
+def _not_found() -> ProblemError:
+    return refusal("not-found", "this pseudonym has no row: there is nothing to close")
 
 
 def _row(pseudonym: str) -> bytes:
-    """Return what is kept of a pseudonym: spelled as in a JSON body, or there is no such row."""
+    """Return the stored prefix of a pseudonym in base64url, as in a JSON body."""
     if len(pseudonym) != letters(PSEUDONYM_BYTES) or not pseudonym.isascii():
-        raise _nothing()
+        raise _not_found()
     raw = urlsafe_b64decode(pseudonym + "==")
     if urlsafe_b64encode(raw) != pseudonym.encode() + b"==":
-        raise _nothing()
+        raise _not_found()
     return raw[:ROW_BYTES]

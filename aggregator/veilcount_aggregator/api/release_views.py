@@ -23,12 +23,12 @@ from ..central.curator import DryRun, ReleaseResult
 from ..series.series import Series
 from ..store import Store
 from .schemas import (
-    CountOf,
-    Figure,
+    CountQuery,
     NoiseView,
     PeriodBudget,
     QuantileView,
-    ReleaseAnswer,
+    ReleasedFigure,
+    ReleaseResponse,
     ReleaseView,
     SeriesReleases,
 )
@@ -37,7 +37,7 @@ from .schemas import (
 SHARES = tuple(Fraction(share, 100) for share in (5, 25, 50, 75, 95))
 
 
-def made(series: Series, told: ReleaseResult) -> ReleaseAnswer:
+def made(series: Series, told: ReleaseResult) -> ReleaseResponse:
     """Return a release that was asked for, charged now or before."""
     shown = _view(series.collection, told.release, told.day)
     return _answer(
@@ -50,7 +50,7 @@ def made(series: Series, told: ReleaseResult) -> ReleaseAnswer:
     )
 
 
-def expected(series: Series, foreseen: DryRun) -> ReleaseAnswer:
+def expected(series: Series, foreseen: DryRun) -> ReleaseResponse:
     """Return what a release would cost and how far it would be off."""
     question, collection = foreseen.question, series.collection
     shown = ReleaseView(
@@ -76,10 +76,10 @@ def _answer(
     *,
     charged: bool | None,
     quantiles: list[QuantileView],
-) -> ReleaseAnswer:
+) -> ReleaseResponse:
     """Return a release with what it asks of a budget; one that was not drawn is a dry run."""
     least = min(standing, key=lambda account: account.remaining)
-    return ReleaseAnswer(
+    return ReleaseResponse(
         **{name: getattr(shown, name) for name in ReleaseView.__struct_fields__},
         collection=series.collection.name,
         fingerprint=series.fingerprint,
@@ -123,7 +123,7 @@ def _view(collection: Collection, release: Release, day: str) -> ReleaseView:
         noise=_noise(release.noise),
         day=date.fromisoformat(day),
         n=release.n,
-        figures=[Figure(_value(label), *figure) for label, *figure in columns],
+        figures=[ReleasedFigure(_value(label), *figure) for label, *figure in columns],
     )
 
 
@@ -132,8 +132,8 @@ def _period(collection: Collection, account: PeriodAccount) -> PeriodBudget:
     return PeriodBudget(account.period, first, last, show(account.spent), show(account.remaining))
 
 
-def _query(written: Any) -> str | CountOf:
-    return CountOf(**written) if isinstance(written, dict) else str(written)
+def _query(written: Any) -> str | CountQuery:
+    return CountQuery(**written) if isinstance(written, dict) else str(written)
 
 
 def _quantiles(release: Release) -> list[QuantileView]:

@@ -1,62 +1,65 @@
-"""The doors to a trusted curator: ask a central collection, and see what was ever released.
+"""Endpoints of central releases: query the curator, list its releases.
 
-Nothing in here has seen a true count: what comes out of the curator was noised and paid for.
+No true count gets here: what the curator returns is noised and charged.
 """
 
 from __future__ import annotations
 
 import msgspec
-from flask import Blueprint, Response, g
 
 from veilcount_shared.collection import Model
 
 from ..auth.api_keys import Role
 from ..errors import QueryError
 from ..series.series import Series
-from ..service import Aggregator
 from ..store.restore_lock import release_lock_reason
-from .auth import Authenticator
-from .collections import unknown
-from .computation_gate import ComputationGate
-from .json_io import answer, asked
+from .collections import series_of
+from .endpoint import Api, endpoint
 from .problems import refusal
 from .release_views import expected, made, released
-from .schemas import CollectionReleases, WantedRelease
+from .schemas import CollectionReleases, ReleaseRequest, ReleaseResponse
 
 
-def doors(aggregator: Aggregator, authority: Authenticator, gate: ComputationGate) -> Blueprint:
-    """Return the doors."""
-    blueprint = Blueprint("releases", __name__)
-    curator = aggregator.curator
+@endpoint(
+    "POST",
+    "/v1/collections/{name}/releases",
+    Role.ANALYST,
+    takes=ReleaseRequest,
+    returns=ReleaseResponse,
+    problems=(
+        "still-filling",
+        "insufficient-budget",
+        "releases-locked",
+        "releases-waiting",
+    ),
+    computes=True,
+)
+def create_release(api: Api, name: str, body: ReleaseRequest) -> ReleaseResponse:
+    """Query the trusted curator of a central collection.
 
-    @blueprint.post("/v1/collections/<name>/releases")
-    @authority.opens_to(Role.ANALYST)
-    @gate.bounded
-    def ask(name: str) -> Response:
-        """Ask, or see what asking would cost."""
-        wanted = asked(WantedRelease)
-        series = _chosen(_named(aggregator, name), wanted.series)
-        if wanted.dry_run:
-            return answer(expected(series, curator.dry_run(series, _request(wanted))))
-        told = curator.answer(series, _request(wanted), aggregator.instant(), g.key.id)
-        return answer(made(series, told))
-
-    @blueprint.get("/v1/collections/<name>/releases")
-    @authority.opens_to(Role.ANALYST)
-    def list_all(name: str) -> Response:
-        """Everything that was ever released of a collection, and what is left."""
-        series = [released(aggregator.store, each) for each in _central(_named(aggregator, name))]
-        return answer(CollectionReleases(name, bool(release_lock_reason(aggregator.store)), series))
-
-    return blueprint
+    The release is charged to the budget of each period; the same query again returns the same
+    release and is free. A dry run is charged nothing and reads no data. A problem states what is
+    requested, spent and remaining.
+    """
+    curator, series = api.aggregator.curator, _chosen(series_of(api, name), body.series)
+    if body.dry_run:
+        return expected(series, curator.dry_run(series, _request(body)))
+    found = curator.answer(series, _request(body), api.aggregator.instant(), api.key.id)
+    return made(series, found)
 
 
-def _named(aggregator: Aggregator, name: str) -> tuple[Series, ...]:
-    """Return a collection's series, the newest first."""
-    series = aggregator.known().catalog.by_name.get(name)
-    if series is None:
-        raise unknown()
-    return series
+@endpoint(
+    "GET",
+    "/v1/collections/{name}/releases",
+    Role.ANALYST,
+    returns=CollectionReleases,
+    problems=("bad-field",),
+)
+def list_releases(api: Api, name: str) -> CollectionReleases:
+    """All releases of a central collection, and the remaining budget of each period."""
+    store = api.aggregator.store
+    series = [released(store, each) for each in _central(series_of(api, name))]
+    return CollectionReleases(name, bool(release_lock_reason(store)), series)
 
 
 def _chosen(series: tuple[Series, ...], fingerprint: str) -> Series:
@@ -75,7 +78,7 @@ def _central(series: tuple[Series, ...]) -> list[Series]:
     return found
 
 
-def _request(wanted: WantedRelease) -> dict[str, object]:
+def _request(wanted: ReleaseRequest) -> dict[str, object]:
     """Return a request as the central path reads it."""
     return {
         "query": msgspec.to_builtins(wanted.query),

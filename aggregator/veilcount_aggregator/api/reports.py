@@ -1,7 +1,7 @@
-"""The door that devices knock on: `POST /v1/reports`, in plain WSGI.
+"""Endpoint of devices' reports, `POST /v1/reports`, in plain WSGI.
 
-In front of Flask, since dispatching a request there costs some three times what everything else in
-here does. What is not for this door goes on to Flask unchanged.
+In front of Flask, whose dispatch costs about three times as much as all the rest of the request.
+Requests of other paths are passed on to Flask unchanged.
 """
 
 from __future__ import annotations
@@ -13,19 +13,23 @@ from wsgiref.types import StartResponse, WSGIApplication
 
 from veilcount_shared.errors import BadField, WireError
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import JSON_TYPE, MAX_BODY
+from veilcount_shared.wire import JSON_TYPE, MAX_BODY, PACKED_TYPE
 
+from ..auth.api_keys import Role
 from ..errors import ClockUntrusted, Overloaded, StoreError
 from ..ingest.decode import DecodedBody, decode_body, too_large
+from ..ingest.decode.json_fast import JsonBatch
 from ..ingest.pseudonym_limit import RequestOrigin
 from ..service import Aggregator
 from ..structured_logging import FaultLog
 from .auth import Authenticator
+from .endpoint import ENDPOINTS, Endpoint
 from .problems import PROBLEM_TYPE, Problem, ProblemError, failed, problem_of, refusal
 from .request_metrics import RequestMetrics
+from .schemas import Verdicts
 
 PATH = "/v1/reports"
-DOOR = "reports"
+ENDPOINT = "reports"
 SOURCE_CLASS = "HTTP_X_VEILCOUNT_SOURCE_CLASS"  # as WSGI spells the header
 _DIGITS = len(str(MAX_BODY))
 
@@ -33,6 +37,22 @@ Environ = dict[str, Any]
 Headers = list[tuple[str, str]]
 
 _ALWAYS: Headers = [("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")]
+
+
+ENDPOINTS.append(
+    Endpoint(
+        method="POST",
+        path=PATH,
+        group=ENDPOINT,
+        description="Accept a batch: one verdict per report, once the counted ones are durable."
+        f" At most {MAX_BODY:,} bytes; JSON may be compressed with gzip.",
+        role=Role.DEVICE,
+        takes=JsonBatch,
+        other_bodies={PACKED_TYPE: None},
+        returns=Verdicts,
+        extra_problems=("wrong-length", "unknown-version", "incomplete", "busy"),
+    )
+)
 
 
 class ReportsEndpoint:
@@ -62,7 +82,7 @@ class ReportsEndpoint:
             return self._onward(environ, start_response)
         begun = self._seconds()
         status, headers, body = self._answer(environ)
-        self._figures.answered(DOOR, int(status[:3]), self._seconds() - begun)
+        self._figures.answered(ENDPOINT, int(status[:3]), self._seconds() - begun)
         start_response(status, [*headers, ("Content-Length", str(len(body))), *_ALWAYS])
         return [body]
 
@@ -95,9 +115,9 @@ class ReportsEndpoint:
     def _fault(self, error: Exception) -> Problem:
         """Note a fault of ours; return what may be said of it."""
         if isinstance(error, StoreError):
-            self._faults.log("store", DOOR, error, reason=str(error))
+            self._faults.log("store", ENDPOINT, error, reason=str(error))
             return problem_of(error)
-        self._faults.log("failed", DOOR, error)
+        self._faults.log("failed", ENDPOINT, error)
         return failed()
 
     def _problem(self, problem: Problem) -> tuple[str, Headers, bytes]:

@@ -16,6 +16,7 @@ from veilcount_shared.periods import Unit
 from veilcount_shared.verdict import Verdict
 
 from ..auth.api_keys import MOST_LABEL, Role
+from ..auth.audit_log import AuditEntry
 from ..central import MAX_HISTOGRAM_VALUES
 from ..text.api_types import Count, Counts, Decimal
 from ..text.privacy_guarantees import PrivacyFigures
@@ -42,14 +43,14 @@ class ProblemDocument(Struct):
     remaining: Decimal | UnsetType = UNSET
 
 
-class Named(Struct):
+class SeriesRef(Struct):
     """A series: a collection's name and the fingerprint of one of its definitions."""
 
     name: str
     fingerprint: str
 
 
-class CollectionLine(Named, rename={"start": "from"}):
+class CollectionSummary(SeriesRef, rename={"start": "from"}):
     """A collection by its newest definition."""
 
     app: str
@@ -64,20 +65,20 @@ class CollectionLine(Named, rename={"start": "from"}):
     reports: Annotated[Count | None, Meta(description="null where no exact count may leave")]
 
 
-class CollectionLines(Struct):
+class CollectionList(Struct):
     """All collections."""
 
-    collections: list[CollectionLine]
+    collections: list[CollectionSummary]
 
 
-class Segment(Struct):
+class SegmentValues(Struct):
     """A public attribute that is told apart, and its values."""
 
     name: str
     values: list[str | int]
 
 
-class Tally(Struct, rename={"first": "from"}):
+class PeriodCount(Struct, rename={"first": "from"}):
     """How many reports one period of one cell of the segments holds."""
 
     period: Count
@@ -86,16 +87,16 @@ class Tally(Struct, rename={"first": "from"}):
     reports: Count
 
 
-class SeriesFigures(Struct):
+class SeriesCounts(Struct):
     """What came of a series. None of it where no exact count may leave."""
 
     reports: Count
-    tallies: list[Tally]
+    tallies: list[PeriodCount]
     verdicts: Counts
     losses: Annotated[Counts, Meta(description="reason:digits of how many, a device each")]
 
 
-class SeriesView(Struct, rename={"start": "from"}):
+class SeriesDetail(Struct, rename={"start": "from"}):
     """One definition of a collection."""
 
     fingerprint: str
@@ -113,17 +114,17 @@ class SeriesView(Struct, rename={"start": "from"}):
     linkage: Linkage
     held: Annotated[Held | None, Meta(description="where a value waits; null: not stated")]
     presence: Presence
-    segments: list[Segment]
+    segments: list[SegmentValues]
     epsilon: PrivacyFigures
     promise: Annotated[list[str], Meta(description="what is promised, in plain words")]
-    figures: SeriesFigures | None
+    figures: SeriesCounts | None
 
 
-class CollectionView(Struct):
+class CollectionDetail(Struct):
     """A collection's series, the newest first. They are never summed."""
 
     name: str
-    series: list[SeriesView]
+    series: list[SeriesDetail]
 
 
 class Definitions(Struct, forbid_unknown_fields=True):
@@ -133,25 +134,25 @@ class Definitions(Struct, forbid_unknown_fields=True):
     files: Annotated[dict[str, str], Meta(description="by name, one value a line")] = {}
 
 
-class PushedSeries(Named):
+class PushedSeries(SeriesRef):
     """A series that is new, and the bytes that its counters take at most in each shard."""
 
     counter_bytes: int
 
 
-class Pushed(Struct):
+class PushResult(Struct):
     """The series that were not known before."""
 
     new: list[PushedSeries]
 
 
-class Closed(Struct):
+class CloseResult(Struct):
     """The fingerprints that take no more reports from now on."""
 
     closed: list[str]
 
 
-class KeyLine(Struct):
+class KeyInfo(Struct):
     """A key: everything but the key. Days, not instants; empty: never."""
 
     id: str
@@ -162,20 +163,20 @@ class KeyLine(Struct):
     revoked: str
 
 
-class KeyLines(Struct):
+class KeyList(Struct):
     """All keys that were ever made."""
 
-    keys: list[KeyLine]
+    keys: list[KeyInfo]
 
 
-class WantedKey(Struct, forbid_unknown_fields=True):
+class KeyRequest(Struct, forbid_unknown_fields=True):
     """A key to be made."""
 
     role: Role
     label: Annotated[str, Meta(max_length=MOST_LABEL, description="printable")] = ""
 
 
-class NewKey(Struct):
+class CreatedKey(Struct):
     """A key, shown this once."""
 
     id: str
@@ -184,22 +185,13 @@ class NewKey(Struct):
     key: str
 
 
-class Act(Struct):
-    """What an operator did, and when."""
-
-    at: str
-    who: Annotated[str, Meta(description="a key's id, or cli")]
-    act: str
-    of: str
-
-
-class Acts(Struct):
+class AuditLog(Struct):
     """The audit log, the oldest first."""
 
-    entries: list[Act]
+    entries: list[AuditEntry]
 
 
-class Alive(Struct):
+class Liveness(Struct):
     """The process answers."""
 
     status: str
@@ -215,16 +207,16 @@ class Readiness(Struct):
     shards: Annotated[int, Meta(description="shards of the store; 0: not known")] = 0
 
 
-class CountOf(Struct, forbid_unknown_fields=True):
+class CountQuery(Struct, forbid_unknown_fields=True):
     """How many answers are one of these values; of crossed domains, a list each."""
 
     count: Annotated[list[Value], Meta(min_length=1, max_length=MAX_HISTOGRAM_VALUES)]
 
 
-class WantedRelease(Struct, forbid_unknown_fields=True, rename={"first": "from", "last": "to"}):
+class ReleaseRequest(Struct, forbid_unknown_fields=True, rename={"first": "from", "last": "to"}):
     """A question to the curator."""
 
-    query: str | CountOf
+    query: str | CountQuery
     epsilon: decimal.Decimal  # as a string, or as a number that is read exactly
     first: date | None = None
     last: date | None = None
@@ -242,7 +234,7 @@ class NoiseView(Struct):
     half_width: Annotated[Count, Meta(description="noise is within it, at the level")]
 
 
-class Figure(Struct):
+class ReleasedFigure(Struct):
     """One number of a release: what it is of, and the interval of what is true."""
 
     value: Value
@@ -254,7 +246,7 @@ class Figure(Struct):
 class ReleaseView(Struct, rename={"first": "from", "last": "to"}):
     """A release: of which periods, at which price, under how much noise, and what came of it."""
 
-    query: str | CountOf
+    query: str | CountQuery
     epsilon: Decimal
     person_epsilon: Annotated[Decimal, Meta(description="of all units of one person together")]
     first: date
@@ -263,7 +255,7 @@ class ReleaseView(Struct, rename={"first": "from", "last": "to"}):
     noise: list[NoiseView]
     day: Annotated[date | None, Meta(description="when it was drawn; null: it was not")]
     n: Annotated[Count | None, Meta(description="null where no exact count may leave")]
-    figures: list[Figure]
+    figures: list[ReleasedFigure]
 
 
 class QuantileView(Struct):
@@ -275,7 +267,7 @@ class QuantileView(Struct):
     high: int
 
 
-class ReleaseAnswer(ReleaseView, rename={"first": "from", "last": "to"}):
+class ReleaseResponse(ReleaseView, rename={"first": "from", "last": "to"}):
     """A release that was asked for: what it asks of the period that has least left, and leaves."""
 
     collection: str

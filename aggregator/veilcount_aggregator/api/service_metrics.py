@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from ..ingest.group_commit import COMMIT_MICROSECONDS, COMMITS, GROUP
 from ..ingest.pipeline import POSTPONED
 from .exposition import Labels, head, line, metric
-from .reports import DOOR
+from .reports import ENDPOINT
 from .request_metrics import ANSWERED, MICROSECONDS, REFUSED, UNANALYZED, WORDS
 from .shard_metrics import commit_metrics
 
@@ -33,7 +33,7 @@ def _requests(words: Words, *, intake: bool) -> Iterator[str]:
     took: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for word, number in words.get(ANSWERED, {}).items():
         door, status, end = word.split(":")
-        if intake or door != DOOR:
+        if intake or door != ENDPOINT:
             requests[("door", door), ("status", status)] += number
             took[door][end] += number
     yield from metric("requests_total", "counter", "Answered requests.", requests.items())

@@ -16,7 +16,7 @@ from veilcount_shared.verdict import Verdict
 
 from ..api.collection_metrics import UNKNOWN
 from ..api.exposition import PREFIX
-from ..api.reports import DOOR
+from ..api.reports import ENDPOINT
 from ..api.request_metrics import ANSWERED, REFUSED
 from ..api.verdict_counts import VerdictCounts, counts_by_series
 from ..text.privacy_guarantees import counts_are_public
@@ -84,7 +84,7 @@ def read_metrics(text: str) -> Intake:
         labels, times = dict(_LABEL.findall(labelled)), int(float(number))
         if name == "verdicts":
             found[labels["collection"]][labels["verdict"]] += times
-        elif name == "requests" and labels["door"] == DOOR:
+        elif name == "requests" and labels["door"] == ENDPOINT:
             requests += times
         elif name == "refused" and labels["problem"] == NO_KEY:
             unkeyed += times
@@ -104,7 +104,9 @@ def _counted(stored: StoreSnapshot) -> Intake:
         found[UNKNOWN].update(counts[fingerprint].verdicts)
     if stored.secret:
         return Intake(found)
-    requests = [n for note, n in noted.items() if (note.what, _door(note.word)) == (ANSWERED, DOOR)]
+    requests = [
+        n for note, n in noted.items() if (note.what, _door(note.word)) == (ANSWERED, ENDPOINT)
+    ]
     unkeyed = [n for note, n in noted.items() if (note.what, note.word) == (REFUSED, NO_KEY)]
     return Intake(found, sum(requests), sum(unkeyed))
 

@@ -12,7 +12,7 @@ from veilcount_shared.periods import Unit
 from ..estimation import LookCount
 from ..text.api_types import Count
 from ..text.privacy_guarantees import PrivacyFigures
-from .estimate_schema import Named
+from .estimate_schema import ResultValue
 
 
 class SideView(Struct, rename={"first": "from", "last": "to"}):
@@ -42,7 +42,7 @@ class SideFigure(Struct):
 class ComparisonRow(Struct):
     """First less second; `holm` is p in the family of all values, which `differs` goes by."""
 
-    value: Annotated[Named | None, Meta(description="null: a mean")]
+    value: Annotated[ResultValue | None, Meta(description="null: a mean")]
     a: SideFigure
     b: SideFigure
     difference: float

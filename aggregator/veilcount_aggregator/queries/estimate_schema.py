@@ -15,7 +15,7 @@ from ..text.privacy_guarantees import PrivacyFigures
 from .domain_values import Value
 from .estimate_query import Denominator, GroupBy
 
-Named = Annotated[
+ResultValue = Annotated[
     Value,
     Meta(description="the value; of crossed domains and ranges, an object"),
 ]
@@ -27,7 +27,7 @@ class ShareRow(Struct):
     `answers` is the share of n. `fake_low` to `fake_high` is what the honest part may say.
     """
 
-    value: Named
+    value: ResultValue
     frequency: float | None
     answers: float | None
     low: float

@@ -24,7 +24,7 @@ from ..series.series import Series
 from .domain_values import part_names
 from .estimate import estimate
 from .estimate_query import EstimateQuery
-from .estimate_schema import MeanRow, Named, ShareRow
+from .estimate_schema import MeanRow, ResultValue, ShareRow
 from .json_encoding import decimal
 from .snapshot import Snapshot
 from .time_ranges import time_range
@@ -46,7 +46,7 @@ class PairedFigure(Struct):
 class PairedRow(Struct):
     """The same value on both sides; null: a mean, or nothing that was released."""
 
-    value: Named | None
+    value: ResultValue | None
     local: PairedFigure
     central: PairedFigure | None
 
@@ -96,7 +96,7 @@ def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> P
     )
     found = estimate(snapshot, local.collection.name, asked).series[0].time_ranges[0]
     figures = {} if release is None else _figures(central.collection, release)
-    sides: list[tuple[Named | None, PairedFigure]] = [
+    sides: list[tuple[ResultValue | None, PairedFigure]] = [
         (row.value, _share(row)) for row in found.values
     ]
     if found.mean is not None:
@@ -137,7 +137,7 @@ def _figures(collection: Collection, release: Release) -> dict[str, PairedFigure
     }
 
 
-def _named(collection: Collection, label: object, release: Release) -> Named | None:
+def _named(collection: Collection, label: object, release: Release) -> ResultValue | None:
     """Return a release's label as values are written here."""
     if release.kind == "mean":
         return None
@@ -147,7 +147,7 @@ def _named(collection: Collection, label: object, release: Release) -> Named | N
     return label
 
 
-def _key(value: Named | None) -> str:
+def _key(value: ResultValue | None) -> str:
     return json.dumps(value, sort_keys=True)
 
 

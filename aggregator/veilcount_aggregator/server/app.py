@@ -11,13 +11,14 @@ from werkzeug.exceptions import HTTPException
 
 from veilcount_shared.errors import VeilcountError
 
-from ..api import audit, collections, docs, health, keys, metrics, pseudonyms, queries, releases
 from ..api.auth import Authenticator
 from ..api.computation_gate import ComputationGate
-from ..api.json_io import answer_problem
+from ..api.json_io import problem_response
 from ..api.problems import Problem, problem_of, problem_of_status
 from ..api.reports import ReportsEndpoint
 from ..api.request_metrics import COMPUTING, RequestMetrics
+from ..api.routes import Api, blueprints
+from ..api.store_probe import StoreProbe
 from ..dashboard import dashboard
 from ..dashboard.layout import Frame
 from ..errors import StoreError
@@ -53,15 +54,9 @@ def create_app(
         RequestMetrics(aggregator.service_counters),
     )
     faults, gate = FaultLog(seconds), ComputationGate(partial(figures.unanalyzed, COMPUTING))
-    app.register_blueprint(pseudonyms.doors(aggregator, authority))
-    app.register_blueprint(collections.doors(aggregator, authority, gate))
-    app.register_blueprint(queries.doors(aggregator, authority, gate))
-    app.register_blueprint(releases.doors(aggregator, authority, gate))
-    app.register_blueprint(keys.doors(aggregator, authority))
-    app.register_blueprint(audit.doors(aggregator, authority))
-    app.register_blueprint(health.doors(aggregator))
-    app.register_blueprint(metrics.doors(aggregator, authority, analysis_is_up))
-    app.register_blueprint(docs.doors())
+    api = Api(aggregator, authority, gate, StoreProbe(aggregator.store), analysis_is_up)
+    for blueprint in blueprints(api):
+        app.register_blueprint(blueprint)
     pages = dashboard(aggregator, authority, seconds, gate)
     app.register_blueprint(pages.blueprint)
     _answer_errors(app, pages, faults)
@@ -82,7 +77,7 @@ def _answer_errors(app: Flask, pages: Frame, faults: FaultLog) -> None:
     def refuse(error: Exception) -> Response:
         """Answer with a problem: a page for people, a document for programs."""
         problem = _problem(error, faults)
-        return pages.trouble(problem) if pages.speaks() else answer_problem(problem)
+        return pages.trouble(problem) if pages.speaks() else problem_response(problem)
 
 
 def _problem(error: Exception, faults: FaultLog) -> Problem:

@@ -13,9 +13,9 @@ import pytest
 from openapi_spec_validator import validate
 
 from tests.aggregator.api.deployment_fixtures import FILE, World, open_again, world
-from veilcount_aggregator.api import health, problems
-from veilcount_aggregator.api.health import Probe
-from veilcount_aggregator.api.openapi import DOORS
+from veilcount_aggregator.api import health, problems, store_probe
+from veilcount_aggregator.api.routes import ENDPOINTS
+from veilcount_aggregator.api.store_probe import StoreProbe
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.errors import StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import DurabilityState, StoreHealth
@@ -40,13 +40,13 @@ def test_a_worker_is_ready_while_its_store_is(tmp_path: Path) -> None:
     assert answer.json["why"]
 
 
-def test_a_fenced_store_is_not_ready(deployed: World) -> None:
+def test_a_read_only_store_is_not_ready(deployed: World) -> None:
     """Its reports belong elsewhere."""
     deployed.aggregator.store.set_read_only(on=True)
     answer = deployed.ask("GET", "/readyz")
 
     assert (answer.status, answer.json["ready"]) == (503, False)
-    assert "fenced" in answer.json["why"]
+    assert "read-only" in answer.json["why"]
 
 
 class Hanging:
@@ -68,7 +68,7 @@ class Hanging:
 @pytest.mark.parametrize("error", [StoreUnavailable("redis://secret@host"), StoreUnfit("/path")])
 def test_a_store_that_cannot_be_used_is_not_ready(error: Exception) -> None:
     """Its words, which may hold an address, are not for everyone."""
-    said = health.readiness(Probe(Hanging(error)))  # type: ignore[arg-type] # asked for health alone
+    said = health.readiness(StoreProbe(Hanging(error)))  # type: ignore[arg-type] # asked for health alone
 
     assert not said.ready
     assert said.why == f"the store cannot be used: {type(error).__name__}"
@@ -76,9 +76,9 @@ def test_a_store_that_cannot_be_used_is_not_ready(error: Exception) -> None:
 
 def test_a_store_that_hangs_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor are threads piled up: those who ask share one. Once it answers, so do we."""
-    monkeypatch.setattr(health, "SECONDS", 0.2)
+    monkeypatch.setattr(store_probe, "SECONDS", 0.2)
     store = Hanging()
-    probe = Probe(store)  # type: ignore[arg-type] # asked for health alone
+    probe = StoreProbe(store)  # type: ignore[arg-type] # asked for health alone
     begun = time.monotonic()
     said = [health.readiness(probe) for _ in range(5)]
     took = time.monotonic() - begun
@@ -87,7 +87,7 @@ def test_a_store_that_hangs_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch
     assert not any(each.ready for each in said)
     assert took < 1.5
     assert store.asked == 1
-    assert probe.ask().durable is DurabilityState.YES
+    assert probe.health().durable is DurabilityState.YES
 
 
 # -- metrics ---------------------------------------------------------------------------------------
@@ -188,13 +188,13 @@ def test_the_document_is_valid(deployed: World) -> None:
 def test_the_document_has_every_door_and_no_other(deployed: World) -> None:
     """What Flask routes for programs, and the one in front of it; pages are for people."""
     routed = {
-        (method.lower(), re.sub(r"<(\w+)>", r"{\1}", rule.rule))
+        (method, re.sub(r"<(\w+)>", r"{\1}", rule.rule))
         for rule in deployed.app.url_map.iter_rules()
         if not rule.endpoint.startswith("pages.")
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
     }
 
-    assert {(door.method, door.path) for door in DOORS} == routed | {("post", "/v1/reports")}
+    assert {(door.method, door.path) for door in ENDPOINTS} == routed | {("POST", "/v1/reports")}
 
 
 def test_the_document_is_of_the_types_that_validate(deployed: World) -> None:
@@ -219,7 +219,7 @@ def test_the_page_is_offline_and_strict(deployed: World) -> None:
     assert not re.findall(r"https?://|//[a-z]", page)
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    assert all(door.path in page for door in DOORS)
+    assert all(door.path in page for door in ENDPOINTS)
     assert all(kind.urn in page for kind in problems.KINDS.values())
 
 

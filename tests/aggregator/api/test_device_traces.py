@@ -21,7 +21,7 @@ from tests.aggregator.api.deployment_fixtures import FILE, NOW, World, world
 from tests.redis_server import RedisServer
 from tests.system.server import Server
 from veilcount_aggregator import structured_logging
-from veilcount_aggregator.api.openapi import DOORS
+from veilcount_aggregator.api.routes import ENDPOINTS
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.catalog.definitions import (
     DefinitionSource,
@@ -93,12 +93,12 @@ def knock_everywhere(deployed: World) -> None:
         for kind, body, more in bodies(deployed):
             environ = marked() | more
             deployed.ask("POST", "/v1/reports", body, key=key, kind=kind, environ=environ)
-        for door in DOORS:
+        for door in ENDPOINTS:
             path = door.path
             for name in ("{name}", "{identity}", "{fingerprint}", "{pseudonym}"):
                 path = path.replace(name, MARK)
             for body in (b"", json.dumps({MARK: MARK}).encode()):
-                deployed.ask(door.method.upper(), path, body, key=key, environ=marked())
+                deployed.ask(door.method, path, body, key=key, environ=marked())
         for path in (f"/{MARK}", f"/v1/{MARK}", f"/docs/{MARK}"):
             deployed.ask("GET", path, key=key, environ=marked())
             deployed.ask(MARK, path, key=key, environ=marked())

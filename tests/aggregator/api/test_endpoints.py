@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, ONCE, World
-from veilcount_aggregator.api.openapi import DOORS
+from veilcount_aggregator.api.routes import ENDPOINTS
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.catalog.definitions import SOURCE
 from veilcount_shared.report import Batch, Losses
@@ -48,7 +48,7 @@ def post(deployed: World, path: str, value: object, key: str) -> Any:
 
 # -- who may ---------------------------------------------------------------------------------------
 
-GUARDED = [door for door in DOORS if door.role in {Role.ANALYST, Role.ADMIN}]
+GUARDED = [door for door in ENDPOINTS if door.role in {Role.ANALYST, Role.ADMIN}]
 
 
 @pytest.mark.parametrize("door", GUARDED, ids=lambda door: f"{door.method} {door.path}")
@@ -56,8 +56,8 @@ GUARDED = [door for door in DOORS if door.role in {Role.ANALYST, Role.ADMIN}]
 def test_each_door_opens_to_its_role_alone(deployed: World, door: Any, role: Role) -> None:
     """An admin's key opens the analyst's doors too; a refusal names the role, or asks for a key."""
     path = door.path.replace("{name}", "nothing").replace("{identity}", "nothing")
-    without = deployed.ask(door.method.upper(), path)
-    answer = deployed.ask(door.method.upper(), path, key=deployed.key(role))
+    without = deployed.ask(door.method, path)
+    answer = deployed.ask(door.method, path, key=deployed.key(role))
 
     assert (without.status, without.problem) == (401, "no-key")
     assert without.headers["WWW-Authenticate"].startswith("Bearer")

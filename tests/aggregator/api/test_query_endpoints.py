@@ -17,6 +17,7 @@ from tests.aggregator.api.deployment_fixtures import CENTRAL, Reply, World, worl
 from tests.aggregator.queries.simulated_reports import FILE, LISTS, counted, send
 from veilcount_aggregator import queries
 from veilcount_aggregator.api.openapi import document
+from veilcount_aggregator.api.routes import ENDPOINTS
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.queries.query_params import params
 
@@ -197,7 +198,7 @@ def test_tables_say_what_json_says(answered: World) -> None:
 
 
 def test_the_document_has_all_doors_with_their_parameters() -> None:
-    described = document("1")
+    described = document("1", ENDPOINTS)
     validate(described)
     asked = described["paths"]["/v1/collections/{name}/estimate"]["get"]
     names = [each["name"] for each in asked["parameters"]]

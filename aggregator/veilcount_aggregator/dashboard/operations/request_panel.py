@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from ...api.problems import KINDS
-from ...api.reports import DOOR
+from ...api.reports import ENDPOINT
 from ...api.request_metrics import ANSWERED, ENDS, MICROSECONDS, REFUSED, WORDS
 from ...ingest.group_commit import GROUP, SIZES
 from ...store import ServiceCounter
@@ -57,7 +57,7 @@ def took(noted: Noted, *, intake: bool) -> list[Took]:
     return [
         _took(door, ends, failed[door], microseconds[door])
         for door, ends in sorted(held.items())
-        if intake or door != DOOR
+        if intake or door != ENDPOINT
     ]
 
 

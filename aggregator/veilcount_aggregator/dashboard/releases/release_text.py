@@ -10,7 +10,7 @@ from veilcount_shared import Collection
 from veilcount_shared.errors import VeilcountError, show
 from veilcount_shared.schedule import closes, opens
 
-from ...api.schemas import CountOf, NoiseView
+from ...api.schemas import CountQuery, NoiseView
 from ...errors import InsufficientBudget
 from ...text import number_format
 
@@ -30,7 +30,7 @@ def spelled(label: object) -> str:
     return label if isinstance(label, str) else json.dumps(label)
 
 
-def asked(query: str | CountOf) -> str:
+def asked(query: str | CountQuery) -> str:
     """Return what was asked."""
     if isinstance(query, str):
         return _ASKED.get(query, f"How many answers have {query}")

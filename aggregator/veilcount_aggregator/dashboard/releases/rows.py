@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 
-from ...api.schemas import Figure, PeriodBudget, ReleaseView
+from ...api.schemas import PeriodBudget, ReleasedFigure, ReleaseView
 from .. import charts
 from . import release_text
 
@@ -71,19 +71,19 @@ def shown(place: int, release: ReleaseView) -> Shown:
     )
 
 
-def _largest(figures: list[Figure]) -> list[Figure]:
+def _largest(figures: list[ReleasedFigure]) -> list[ReleasedFigure]:
     """Return all, in their order; of very many the largest, by what is told and no more."""
     if len(figures) <= MOST_ROWS:
         return figures
     return sorted(figures, key=lambda each: -each.figure)[:MOST_ROWS]
 
 
-def _row(figure: Figure) -> Row:
+def _row(figure: ReleasedFigure) -> Row:
     told = (release_text.amount(each) for each in (figure.figure, figure.low, figure.high))
     return Row(release_text.spelled(figure.value), *told)
 
 
-def _drawn(figures: Sequence[Figure]) -> charts.Drawn:
+def _drawn(figures: Sequence[ReleasedFigure]) -> charts.Drawn:
     rows = [_row(each) for each in figures]
     part = charts.estimates(
         [each.figure for each in figures],

@@ -12,8 +12,9 @@ import pytest
 
 from tests.aggregator.store.series_fixtures import LINKED, Asked, row, send
 from tests.aggregator.store.sqlite.test_sqlite_errors import in_child, made, small_disk
-from veilcount_aggregator.api.health import Probe, readiness
+from veilcount_aggregator.api.health import readiness
 from veilcount_aggregator.api.metrics import _store
+from veilcount_aggregator.api.store_probe import StoreProbe
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.errors import StoreFull, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store.sqlite import SqliteStore
@@ -77,7 +78,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk") as disk:
         store = made(disk / "store.db")
         store.file.condition = WriteHealth(clock := Clock())
-        probe = Probe(store)
+        probe = StoreProbe(store)
         assert readiness(probe).ready
         with pytest.raises(OSError, match="No space"):
             (disk / "ballast").write_bytes(bytes(2 << 20))
@@ -135,7 +136,7 @@ def test_a_damaged_page_that_nobody_reads_is_told(path: Path, store: SqliteStore
     send(store, LINKED, Asked(row(1)))
 
     assert store.health().trouble == DAMAGED
-    told = readiness(Probe(store))
+    told = readiness(StoreProbe(store))
     assert not told.ready
     assert "restore a backup" in told.why
     store.close()

@@ -1,0 +1,22 @@
+"""All endpoints of the HTTP API: importing a module declares those that it holds."""
+
+from __future__ import annotations
+
+from . import (
+    audit,
+    collections,
+    docs,
+    health,
+    keys,
+    metrics,
+    pseudonyms,
+    queries,
+    releases,
+    reports,
+)
+from .endpoint import ENDPOINTS, Api, Endpoint, blueprints
+
+__all__ = ["ENDPOINTS", "VIEWS", "Api", "Endpoint", "blueprints"]
+
+#: imported for their declarations
+VIEWS = (reports, pseudonyms, collections, queries, releases, keys, audit, health, metrics, docs)
