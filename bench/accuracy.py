@@ -27,7 +27,12 @@ from veilcount_aggregator.estimation import ShareEstimates
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
 from veilcount_shared import Collection
 from veilcount_shared.domain import Choice
-from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection, plan
+from veilcount_shared.mechanisms import (
+    MeanMechanism,
+    ProjectiveGeometry,
+    SubsetSelection,
+    select_mechanism,
+)
 from veilcount_shared.periods import Unit
 
 from .competitors import ROOT, RivalsMissingError, _python
@@ -155,7 +160,7 @@ def run(*, quick: bool) -> Table:
 
 def _raw() -> Iterator[Row]:
     for k, epsilon, most in RAW:
-        variance = ResponseDistribution.of(plan(k, epsilon).mechanism).variance(
+        variance = ResponseDistribution.of(select_mechanism(k, epsilon).mechanism).variance(
             np.zeros(1), sampled=False
         )[0]
         yield _row("rare share, rmse %", Case(k, epsilon, N), 100 * sqrt(variance / N), most)
@@ -173,9 +178,9 @@ def _consistent() -> Iterator[Row]:
 
 def _means() -> Iterator[Row]:
     for epsilon, most in MEANS:
-        worst = float(MeanMechanism.at(Fraction(epsilon)).variance)
+        worst = float(MeanMechanism.for_epsilon(Fraction(epsilon)).variance)
         yield _row("mean of [-1, 1], n x variance, worst", Case(None, epsilon, N), worst, most)
-    worst = sqrt(float(MeanMechanism.at(Fraction(1)).variance) * (AGES / 2) ** 2 / ADULT)
+    worst = sqrt(float(MeanMechanism.for_epsilon(Fraction(1)).variance) * (AGES / 2) ** 2 / ADULT)
     yield _row("mean age of Adult, rmse years, worst", Case(None, 1, ADULT), worst, AGE)
 
 

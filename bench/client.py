@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Self
 
-from veilcount_shared.wire import decode_packed
+from veilcount_shared.wire import decode_binary
 
 from .table import Row, Table
 
@@ -187,7 +187,7 @@ def _counting(listener: Listener, connection: socket.socket) -> None:
             line.partition(b":")[2] for line in head if line.lower().startswith(b"content-l")
         )
         body = reader.read(int(next(lengths)))
-    reports = len(decode_packed(body).reports)
+    reports = len(decode_binary(body).reports)
     listener.heard += sum(map(len, head)) + 2 + len(body)
     listener.reports += reports
     told = json.dumps({"verdicts": ["counted"] * reports}).encode()

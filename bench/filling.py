@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from veilcount_aggregator.settings import MAX_NEW_PSEUDONYMS, MAX_NEW_PSEUDONYMS_PER_HOUR
-from veilcount_shared.report import MAX_REPORTS, OPEN_BODY_PSEUDONYMS
-from veilcount_shared.wire import PACKED_TYPE
+from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS
+from veilcount_shared.wire import BINARY_TYPE
 
 from .ingest_load import Shape, bodies, definitions, question
 from .ingest_servers import engine, served
@@ -37,7 +37,7 @@ COLUMNS = {
     "hours to fill": ",.2f",
 }
 SLOTS, CONNECTIONS, SECONDS, BODIES = 4, 4, 5.0, 2_000
-SIZES = (1, OPEN_BODY_PSEUDONYMS, MAX_REPORTS)
+SIZES = (1, KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _attack(url: str, size: int, seed: int) -> list[bytes]:
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 0, timeout=60)
     ends, replies = time.monotonic() + SECONDS, []
     for body in _bodies(size, seed):
-        connection.request("POST", parts.path, body, {"Content-Type": PACKED_TYPE})
+        connection.request("POST", parts.path, body, {"Content-Type": BINARY_TYPE})
         replies.append(connection.getresponse().read())
         if time.monotonic() > ends:
             break

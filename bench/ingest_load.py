@@ -14,7 +14,7 @@ import numpy as np
 from veilcount_client.delivery.body_packing import pack
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import Report
-from veilcount_shared.wire import PACKED_TYPE
+from veilcount_shared.wire import BINARY_TYPE
 
 from .ingest_servers import Served
 
@@ -122,7 +122,7 @@ class Errand:
         raw = bodies(asked, shape, number, chance)
         size = len(raw) // number
         head = (
-            f"POST /v1/reports HTTP/1.1\r\nHost: bench\r\nContent-Type: {PACKED_TYPE}\r\n"
+            f"POST /v1/reports HTTP/1.1\r\nHost: bench\r\nContent-Type: {BINARY_TYPE}\r\n"
             f"Content-Length: {size}\r\n\r\n"
         ).encode()
         file.write_bytes(head + raw)

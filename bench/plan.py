@@ -9,8 +9,8 @@ from statistics import median
 from time import process_time
 
 from veilcount_shared.epsilon import exp_lower
-from veilcount_shared.mechanisms import Selection, plan
-from veilcount_shared.mechanisms.selection import _orders, _plan
+from veilcount_shared.mechanisms import Selection, select_mechanism
+from veilcount_shared.mechanisms.selection import _orders, _select
 
 from .table import Cell, Row, Table
 from .variance import optimum, supported
@@ -91,10 +91,10 @@ def sizes() -> list[int]:
 
 def _point(k: int, epsilon: Fraction) -> Point:
     """Plan as a process does that has never seen this k and epsilon."""
-    _plan.cache_clear()
+    _select.cache_clear()
     exp_lower.cache_clear()
     start = process_time()
-    made = plan(k, epsilon)
+    made = select_mechanism(k, epsilon)
     return Point(k, epsilon, made, (process_time() - start) * 1e3)
 
 
@@ -121,7 +121,7 @@ def _accuracy_beyond(grid: list[Point]) -> Iterator[Row]:
 
 def _promised() -> Iterator[Row]:
     for k, epsilon, ratio, bits in PROMISED:
-        made = plan(k, epsilon)
+        made = select_mechanism(k, epsilon)
         yield {
             "what": f"ratio, {made.bits}-bit message",
             "value": made.ratio,

@@ -26,7 +26,7 @@ from veilcount_aggregator.store import open_store
 from veilcount_shared import Collection
 from veilcount_shared.domain import Choice
 from veilcount_shared.periods import Unit
-from veilcount_shared.wire import PACKED_TYPE
+from veilcount_shared.wire import BINARY_TYPE
 
 from . import client_worker
 from .ingest_load import Shape, bodies, definitions, question
@@ -83,7 +83,7 @@ def _intake(folder: Path, number: int) -> Callable[[], object]:
         for first in range(0, len(raw), size):
             body = io.BytesIO(raw[first : first + size])
             asked = {"REQUEST_METHOD": "POST", "PATH_INFO": "/v1/reports", "wsgi.input": body}
-            asked |= {"CONTENT_TYPE": PACKED_TYPE, "CONTENT_LENGTH": str(size)}
+            asked |= {"CONTENT_TYPE": BINARY_TYPE, "CONTENT_LENGTH": str(size)}
             (reply,) = door(asked, lambda *_: lambda _: None)
             assert b"counted" in reply, reply
 

@@ -26,7 +26,7 @@ from veilcount_aggregator.ingest.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import open_store
-from veilcount_shared.wire import PACKED_TYPE
+from veilcount_shared.wire import BINARY_TYPE
 
 from .competitors import ROOT
 from .ingest_inside import spending
@@ -80,7 +80,7 @@ def _a_body(folder: Path, times: int) -> list[float]:
     )
 
     def take(raw: bytes) -> None:
-        intake.take(decode_body(PACKED_TYPE, "", raw), known, day)
+        intake.take(decode_body(BINARY_TYPE, "", raw), known, day)
 
     costs = []
     for reports in REPORTS:

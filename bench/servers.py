@@ -26,7 +26,7 @@ import requests
 from tests.system.server import HOST, free_port, listens, wait_until
 
 from veilcount_aggregator.settings import Settings
-from veilcount_shared.wire import PACKED_TYPE
+from veilcount_shared.wire import BINARY_TYPE
 
 from .ingest_load import Errand, Heard, Shape, bodies, definitions, load, question
 from .ingest_servers import Engine, Served, _environment, _family, engine
@@ -138,7 +138,7 @@ def _drained(name: str, threads: int, store: Engine, file: Path, folder: Path) -
 def _status(url: str, body: bytes) -> int:
     try:
         return requests.post(
-            url, body, headers={"Content-Type": PACKED_TYPE}, timeout=30
+            url, body, headers={"Content-Type": BINARY_TYPE}, timeout=30
         ).status_code
     except requests.RequestException:
         return 0

@@ -26,7 +26,7 @@ import requests
 
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import PSEUDONYM_BYTES, Batch, Report
-from veilcount_shared.wire import PACKED_TYPE, encode_packed
+from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
 KEY = "VEILCOUNT_KEY"
 VALUES = 100_000
@@ -83,12 +83,12 @@ def report_body(asked: Collection, place: int = 0) -> bytes:
     message = secrets.randbelow(2) if asked.name == "autosave" else secrets.randbelow(64)
     segment = place % asked.cells
     report = Report(asked.fingerprint, 1, segment, pseudonym, 0, asked.pack(message))
-    return encode_packed(Batch((report,)))
+    return encode_binary(Batch((report,)))
 
 
 def send(session: requests.Session, url: str, body: bytes) -> requests.Response:
     """Send a body as a device does."""
-    headers = {"Content-Type": PACKED_TYPE}
+    headers = {"Content-Type": BINARY_TYPE}
     return session.post(f"{url}/v1/reports", body, headers=headers, timeout=SECONDS)
 
 

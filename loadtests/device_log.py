@@ -10,7 +10,7 @@ from itertools import pairwise
 from veilcount_shared import Collection
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import decode_packed, encode_verdicts
+from veilcount_shared.wire import decode_binary, encode_verdicts
 
 from .devices import Story, Try
 from .population import Parcel
@@ -34,7 +34,7 @@ def heard(
     whole = Told(everyone, told.replies, told.silences, told.refusals)
     places: dict[Report, int] = {}
     for each in story.tries:
-        reports = decode_packed(each.body).reports
+        reports = decode_binary(each.body).reports
         for report, reply in zip(reports, _replies(each, len(reports)), strict=True):
             if report not in places:
                 collection = asked[report.fingerprint]
@@ -73,7 +73,7 @@ def _acknowledged(story: Story) -> set[Report]:
         report
         for each in story.tries
         if each.verdicts
-        for report in decode_packed(each.body).reports
+        for report in decode_binary(each.body).reports
     }
 
 
@@ -86,7 +86,7 @@ def _early(story: Story) -> Iterator[bool]:
     hurried = {end.device for end in story.ends if end.hurried}
     attempts: defaultdict[tuple[str, bytes], list[Try]] = defaultdict(list)
     for each in story.tries:
-        reports = decode_packed(each.body).reports
+        reports = decode_binary(each.body).reports
         if reports and each.device not in hurried:
             attempts[reports[0].fingerprint, reports[0].pseudonym].append(each)
     for of_one in attempts.values():

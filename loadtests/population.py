@@ -21,7 +21,13 @@ from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Linkage
 from veilcount_shared.domain import Boolean
 from veilcount_shared.report import Report
-from veilcount_shared.schedule import SECRET_BYTES, answering_periods, period_of, pseudonym, slot
+from veilcount_shared.schedule import (
+    SECRET_BYTES,
+    derive_pseudonym,
+    draw_answering_periods,
+    draw_slot,
+    period_at,
+)
 
 from .questions import LAWS
 
@@ -87,11 +93,11 @@ def of_device(
     collection: Collection, secret: bytes, now: datetime, randomness: RandomSource, chance: Random
 ) -> Iterator[Parcel]:
     """Yield what one device has to say of one question: a parcel for each of its pseudonyms."""
-    newest = period_of(collection, now)
+    newest = period_at(collection, now)
     assert newest is not None, "a run is inside of every campaign"
     answers = [
         (period, answer)
-        for period in sorted(answering_periods(secret, collection))
+        for period in sorted(draw_answering_periods(secret, collection))
         if period <= newest
         for answer in range(collection.per_period)
     ]
@@ -131,7 +137,7 @@ def report_of(
         fingerprint=collection.fingerprint,
         period=period,
         segment=segment,
-        pseudonym=pseudonym(secret, collection, period, randomness),
-        slot=slot(secret, collection, period, answer),
+        pseudonym=derive_pseudonym(secret, collection, period, randomness),
+        slot=draw_slot(secret, collection, period, answer),
         message=collection.pack(collection.randomize(value, randomness)),
     )

@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from veilcount_shared.randomness import WORDS, RandomSource
 
-Law = dict[int, Fraction]
+Distribution = dict[int, Fraction]
 Result = TypeVar("Result", bound=Hashable)
 
 
-class EnumeratedCoins(RandomSource):
+class EnumeratedRandomSource(RandomSource):
     """Coins that fall as one branch says, and note which branches they open.
 
     A branch is the list of (outcome, number of outcomes) of the draws so far; a draw beyond its end
@@ -56,19 +56,19 @@ class EnumeratedCoins(RandomSource):
         return fallen
 
 
-def law(function: Callable[[RandomSource], Result]) -> dict[Result, Fraction]:
+def enumerate_distribution(function: Callable[[RandomSource], Result]) -> dict[Result, Fraction]:
     """Return the probability of every result, depth first over all branches."""
     found: dict[Result, Fraction] = {}
     branch: list[tuple[int, int]] | None = []
     while branch is not None:
-        randomness = EnumeratedCoins(branch)
+        randomness = EnumeratedRandomSource(branch)
         result = function(randomness)
         found[result] = found.get(result, Fraction(0)) + randomness.weight
         branch = _next(randomness.branch)
     return found
 
 
-def worst_ratio(laws: Sequence[Law]) -> Fraction:
+def max_likelihood_ratio(laws: Sequence[Distribution]) -> Fraction:
     """Return the largest ratio of two inputs' probabilities of one message.
 
     A message that one input can send and another cannot has no bound: it fails loudly.

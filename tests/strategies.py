@@ -59,7 +59,7 @@ def losses() -> st.SearchStrategy[Losses]:
 
 
 @st.composite
-def of_shape(draw: st.DrawFn, shape: Shape) -> Batch:
+def batches_with_shape(draw: st.DrawFn, shape: Shape) -> Batch:
     """Return a batch of this shape, whatever it says."""
     if not shape.series:
         return Batch((), draw(losses()), shape.test, shape.padding)
@@ -71,7 +71,7 @@ def of_shape(draw: st.DrawFn, shape: Shape) -> Batch:
 
 def batches() -> st.SearchStrategy[Batch]:
     """Return batches of every kind."""
-    return shapes().flatmap(of_shape)
+    return shapes().flatmap(batches_with_shape)
 
 
 def json_values() -> st.SearchStrategy[object]:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 SHARED = ROOT / "shared" / "veilcount_shared"
 READS_FILES = {"collection/loading.py"}
 OUTSIDE = {"asyncio", "http", "io", "logging", "pathlib", "shutil", "socket", "subprocess", "time"}
-DRAWS = {"coins.py"}  # the one door to randomness, and the only reader of the process's own id
+DRAWS = {"randomness.py"}  # the randomness source, and the only reader of the process id
 
 
 def test_arrows_point_inward() -> None:
@@ -75,14 +75,14 @@ def is_module(value: object) -> bool:
 def test_public_names_are_pinned() -> None:
     """A name is added here on purpose, and never taken away by accident."""
     assert public(veilcount_shared) == [
-        "Coins",
         "Collection",
-        "Plan",
-        "SystemCoins",
+        "RandomSource",
+        "Selection",
+        "SystemRandomSource",
         "lint",
         "load_collections",
         "parse_collections",
-        "plan",
+        "select_mechanism",
     ]
     assert public(veilcount_aggregator) == ["estimate", "tally"]
     assert public(veilcount_client) == [

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from veilcount_shared.errors import VeilcountError, show
+from veilcount_shared.errors import VeilcountError, format_value
 
 
 class StoreError(VeilcountError):
@@ -81,7 +81,7 @@ class QueryError(VeilcountError, ValueError):
 
     def __init__(self, field: str, value: object, fix: str) -> None:
         """Say where, what and the fix."""
-        super().__init__(f"{field} = {show(value)}: {fix}")
+        super().__init__(f"{field} = {format_value(value)}: {fix}")
         self.field = field
         self.value = value
         self.fix = fix
@@ -103,8 +103,9 @@ class InsufficientBudget(ReleaseRefused):
     ) -> None:
         """Say all three, of the period that has least left."""
         super().__init__(
-            f"epsilon: {show(requested)} is requested, and period {period} has {show(remaining)}"
-            f" left of what it had ({show(spent)} is spent): ask for less, or for other periods"
+            f"epsilon: {format_value(requested)} is requested, and period {period} has"
+            f" {format_value(remaining)} left of what it had ({format_value(spent)} is spent):"
+            " ask for less, or for other periods"
         )
         self.period = period
         self.requested = requested

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from veilcount_shared.report import MAX_REPORTS, OPEN_BODY_PSEUDONYMS
+from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS
 
 from .errors import SettingsError
 from .store.memory_limit import SERIES_MEMORY
@@ -144,7 +144,7 @@ class Settings:
         ),
     )
     max_pseudonyms_per_body: int = field(
-        default=OPEN_BODY_PSEUDONYMS,
+        default=KEYLESS_BODY_PSEUDONYMS,
         metadata=_metadata(
             "Pseudonyms in one request body while no device key is required.",
             check=_between(1, MAX_REPORTS),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from veilcount_shared.epsilon import exact
+from veilcount_shared.epsilon import parse_exact
 
 JITTER = 3600.0
 KILL_SWITCHES = ("VEILCOUNT_DISABLED", "DO_NOT_TRACK")
@@ -48,7 +48,7 @@ def read_settings(
     def amount(name: str) -> Fraction | None:
         found = given.get(name)
         chosen = environment.get(f"VEILCOUNT_{name.upper()}") if found is None else found
-        return None if chosen is None else exact(chosen)  # type: ignore[arg-type] # refuses floats
+        return None if chosen is None else parse_exact(chosen)  # type: ignore[arg-type] # refuses floats
 
     def place() -> str | None:
         """Return where the state lies: either argument wins over both variables."""

@@ -5,6 +5,6 @@ from .collection import lint as lint
 from .collection import load_collections as load_collections
 from .collection import parse_collections as parse_collections
 from .mechanisms import Selection as Selection
-from .mechanisms import plan as plan
+from .mechanisms import select_mechanism as select_mechanism
 from .randomness import RandomSource as RandomSource
 from .randomness import SystemRandomSource as SystemRandomSource

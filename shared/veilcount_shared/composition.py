@@ -28,22 +28,22 @@ _GRAIN = Decimal("1e-9")  # results are multiples of it, rounded up
 MAX_ANSWERS = 10_000
 
 
-def basic(epsilons: Iterable[Fraction]) -> Fraction:
+def basic_composition(epsilons: Iterable[Fraction]) -> Fraction:
     """Return the plain sum: holds for any sequence, even one chosen on the way."""
     return sum(epsilons, Fraction(0))
 
 
-def parallel(epsilons: Iterable[Fraction]) -> Fraction:
+def parallel_composition(epsilons: Iterable[Fraction]) -> Fraction:
     """Return what is left where each person answers one of several only: the largest."""
     return max(epsilons, default=Fraction(0))
 
 
-def group(epsilon: Fraction, persons: int) -> Fraction:
+def group_privacy(epsilon: Fraction, persons: int) -> Fraction:
     """Return what is promised to a group that acts, or is asked about, as one."""
     return epsilon * persons
 
 
-def optimal(epsilon: Fraction, answers: int, delta: Fraction) -> Fraction:
+def optimal_composition(epsilon: Fraction, answers: int, delta: Fraction) -> Fraction:
     """Return the least epsilon at which `answers` equal answers are (epsilon, delta)-DP [KOV15].
 
     For a number of answers fixed in advance. The exact tradeoff of the worst mechanism is
@@ -64,7 +64,7 @@ def optimal(epsilon: Fraction, answers: int, delta: Fraction) -> Fraction:
         return min(_up(high), epsilon * answers)
 
 
-def guessed(epsilon: Fraction, answers: int) -> Fraction:
+def guessing_probability(epsilon: Fraction, answers: int) -> Fraction:
     """Return the greatest chance to guess a yes or no, even before, from so many fresh answers.
 
     It is (1 + delta) / 2 with the delta that is left at epsilon 0, the distance in total variation;
@@ -77,7 +77,7 @@ def guessed(epsilon: Fraction, answers: int) -> Fraction:
         return min(_up((1 + distance) / 2), Fraction(1))
 
 
-def shuffled(epsilon: Fraction, reports: int, delta: Fraction) -> Fraction:
+def shuffle_amplification(epsilon: Fraction, reports: int, delta: Fraction) -> Fraction:
     """Return the epsilon of reports behind an independent shuffler [FMT21, Thm 3.1].
 
     The bound needs epsilon <= ln(n / (16 ln(2/delta))); beyond it, and wherever it would be no
@@ -146,8 +146,8 @@ def _overlap(
         k, w = mechanism.k, mechanism.w
         return Overlap(Fraction(w, k), Fraction(w * (k - w), k * (k - 1)), mechanism.P)
     if isinstance(mechanism, ProjectiveGeometry):
-        v, r = mechanism.messages, mechanism.owned
-        return Overlap(Fraction(r, v), Fraction(r - mechanism.shared, v), mechanism.P)
+        v, r = mechanism.messages, mechanism.support_size
+        return Overlap(Fraction(r, v), Fraction(r - mechanism.pair_support_size, v), mechanism.P)
     levels, width = mechanism.window.levels, mechanism.window.width
     apart = min(width, levels - width)
     return Overlap(Fraction(width, levels), Fraction(apart, levels), mechanism.P)

@@ -240,7 +240,7 @@ def check_labels(key: str, labels: tuple[Label, ...]) -> None:
         raise DefinitionError(key, repeated[0], "this value stands there twice: name it once")
 
 
-def hides(text: str) -> bool:
+def has_hidden_characters(text: str) -> bool:
     """Whether a text holds what a reader cannot see."""
     return not (_HIDING.isdisjoint(text) and _UNSEEN.isdisjoint(map(unicodedata.category, text)))
 
@@ -255,7 +255,7 @@ def check_label(key: str, label: object) -> None:
         raise DefinitionError(key, label, "give a string or an integer")
     if not 0 < len(label) <= MAX_LABEL or label != label.strip():
         raise DefinitionError(key, label, f"give 1 to {MAX_LABEL} characters, no space around them")
-    if hides(label):
+    if has_hidden_characters(label):
         raise DefinitionError(key, label, "control characters are not allowed")
     if not unicodedata.is_normalized("NFC", label):
         raise DefinitionError(key, label, "write it in Unicode normal form C")

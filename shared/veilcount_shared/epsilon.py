@@ -19,7 +19,7 @@ EPSILON_GRAIN = 10**6  # epsilons are multiples of one millionth, so every expon
 EXP_BITS = 96
 
 
-def exact(number: int | str | Fraction) -> Fraction:
+def parse_exact(number: int | str | Fraction) -> Fraction:
     """Return a number exactly, or refuse it: a float is not the number that was written."""
     if isinstance(number, bool) or not isinstance(number, Rational | str):
         raise InexactError(number)
@@ -29,9 +29,9 @@ def exact(number: int | str | Fraction) -> Fraction:
         raise InexactError(number) from error
 
 
-def epsilon_of(number: int | str | Fraction) -> Fraction:
+def parse_epsilon(number: int | str | Fraction) -> Fraction:
     """Return an epsilon that can be claimed: above 0, at most 16, in millionths."""
-    epsilon = exact(number)
+    epsilon = parse_exact(number)
     if not 0 < epsilon <= EPSILON_MAX:
         raise EpsilonError(epsilon, f"give a number above 0 and at most {EPSILON_MAX}")
     if EPSILON_GRAIN % epsilon.denominator:

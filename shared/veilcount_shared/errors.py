@@ -37,7 +37,8 @@ class InexactError(VeilcountError, TypeError):
     def __init__(self, number: object) -> None:
         """Say which number, and how to write it."""
         super().__init__(
-            f"{show(number)} is not exact: write an int, a Fraction or a string such as '0.7'"
+            f"{format_value(number)} is not exact:"
+            " write an int, a Fraction or a string such as '0.7'"
         )
         self.number = number
 
@@ -47,7 +48,7 @@ class EpsilonError(VeilcountError, ValueError):
 
     def __init__(self, epsilon: Fraction, fix: str) -> None:
         """Say which epsilon, and what would do."""
-        super().__init__(f"epsilon = {show(epsilon)}: {fix}")
+        super().__init__(f"epsilon = {format_value(epsilon)}: {fix}")
         self.epsilon = epsilon
         self.fix = fix
 
@@ -60,14 +61,14 @@ class DefinitionError(VeilcountError, ValueError):
     ) -> None:
         """Say where, what and the fix."""
         place = " ".join(part for part in (file, f"[{collection}]" if collection else "") if part)
-        super().__init__(f"{place + ': ' if place else ''}{key} = {show(value)}: {fix}")
+        super().__init__(f"{place + ': ' if place else ''}{key} = {format_value(value)}: {fix}")
         self.key = key
         self.value = value
         self.fix = fix
         self.collection = collection
         self.file = file
 
-    def within(self, *, collection: str = "", file: str = "") -> DefinitionError:
+    def with_location(self, *, collection: str = "", file: str = "") -> DefinitionError:
         """Return the same error with the place that only the caller knows."""
         return DefinitionError(
             self.key,
@@ -91,7 +92,7 @@ class UnknownSegment(VeilcountError, ValueError):
         self.declared = declared
 
 
-class TrueValueRefused(VeilcountError, ValueError):
+class TrustModelError(VeilcountError, ValueError):
     """The definition's model and the door that was used do not fit."""
 
     def __init__(self, collection: str, fix: str) -> None:
@@ -156,7 +157,7 @@ class MessageOutOfRange(ReportError):
 MOST_SHOWN = 20
 
 
-def show(value: object, most: int = 80) -> str:
+def format_value(value: object, most: int = 80) -> str:
     """Return a definition's value as its author wrote it, cut to a readable length."""
     text = _toml(value)
     return text if len(text) <= most else text[: most - 3] + "..."

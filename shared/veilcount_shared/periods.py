@@ -23,7 +23,7 @@ class Unit(StrEnum):
     USER = "user"
 
 
-def number(unit: Unit, start: date, day: date) -> int:
+def period_number(unit: Unit, start: date, day: date) -> int:
     """Return the number of the period that contains a day; negative before the first."""
     if unit is Unit.WEEK:
         return (_monday(day) - _monday(start)).days // DAYS_A_WEEK
@@ -56,9 +56,9 @@ def calendar_range(unit: Unit, start: date, until: date, period: int) -> tuple[d
     return first_day(unit, start, period), first_day(unit, start, period + 1)
 
 
-def count(unit: Unit, start: date, until: date) -> int:
+def count_periods(unit: Unit, start: date, until: date) -> int:
     """Return how many periods a campaign touches; `until` is the first day after it."""
-    return number(unit, start, until - timedelta(days=1)) + 1
+    return period_number(unit, start, until - timedelta(days=1)) + 1
 
 
 def _monday(day: date) -> date:

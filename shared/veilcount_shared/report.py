@@ -21,7 +21,7 @@ MAX_PERIODS = 1 << 16
 MAX_MESSAGE = 1024
 MAX_REPORTS = 1000
 #: pseudonyms of a body that an aggregator accepts, by default, where it asks for no key
-OPEN_BODY_PSEUDONYMS = 16
+KEYLESS_BODY_PSEUDONYMS = 16
 MAX_SERIES = 255
 MAX_PADDING = 0xFFFF
 MAX_BUCKET = 4
@@ -108,7 +108,7 @@ class Batch:
         return widths
 
 
-def check(report: Report, collection: Collection) -> int:
+def check_report(report: Report, collection: Collection) -> int:
     """Return the report's message, or refuse what the definition does not allow."""
     if report.fingerprint != collection.fingerprint:
         raise WrongSeries("fingerprint: of another series")

@@ -48,23 +48,23 @@ class SecretRandomSource(RandomSource):
 # -- the calendar ----------------------------------------------------------------------------------
 
 
-def period_of(collection: Collection, now: datetime) -> int | None:
+def period_at(collection: Collection, now: datetime) -> int | None:
     """Return the number of the period that contains an instant; None outside the campaign."""
     if now.utcoffset() is None:
         raise ValueError("an instant needs its time zone: datetime.now(UTC)")
     day = now.astimezone(UTC).date()
     if not collection.start <= day < collection.until:
         return None
-    return periods.number(collection.unit, collection.start, day)
+    return periods.period_number(collection.unit, collection.start, day)
 
 
-def opens(collection: Collection, period: int) -> datetime:
+def period_start(collection: Collection, period: int) -> datetime:
     """Return the first instant of a period, not before the campaign's."""
     first = periods.first_day(collection.unit, collection.start, period)
     return _midnight(max(first, collection.start))
 
 
-def closes(collection: Collection, period: int) -> datetime:
+def period_end(collection: Collection, period: int) -> datetime:
     """Return the first instant after a period, not after the campaign's end."""
     if collection.unit is Unit.USER:
         return _midnight(collection.until)
@@ -75,21 +75,21 @@ def closes(collection: Collection, period: int) -> datetime:
 # -- what is drawn before any data exists ----------------------------------------------------------
 
 
-def answering_periods(secret: bytes, collection: Collection) -> frozenset[int]:
+def draw_answering_periods(secret: bytes, collection: Collection) -> frozenset[int]:
     """Return the periods in which this person answers: a uniform subset of the given size."""
     randomness = SecretRandomSource(secret, "answers", collection.fingerprint)
     return frozenset(randomness.sample(collection.periods, collection.answering))
 
 
-def instant(secret: bytes, collection: Collection, period: int, answer: int = 0) -> datetime:
+def draw_instant(secret: bytes, collection: Collection, period: int, answer: int = 0) -> datetime:
     """Return the instant of a period's answer: uniform over the seconds of the period."""
     randomness = SecretRandomSource(secret, "instant", collection.fingerprint, period, answer)
-    start = opens(collection, period)
-    seconds = (closes(collection, period) - start) // timedelta(seconds=1)
+    start = period_start(collection, period)
+    seconds = (period_end(collection, period) - start) // timedelta(seconds=1)
     return start + timedelta(seconds=randomness.below(seconds))
 
 
-def slot(secret: bytes, collection: Collection, period: int, answer: int) -> int:
+def draw_slot(secret: bytes, collection: Collection, period: int, answer: int) -> int:
     """Return the slot of a period's answer: the answers take the period's slots in random order.
 
     So a slot number does not tell how many answers came before.
@@ -102,7 +102,7 @@ def slot(secret: bytes, collection: Collection, period: int, answer: int) -> int
     return period * collection.per_period + place
 
 
-def pseudonym(
+def derive_pseudonym(
     secret: bytes, collection: Collection, period: int, randomness: RandomSource
 ) -> bytes:
     """Return the 16 bytes a period's answers travel under; fresh ones where nothing may link."""
@@ -113,10 +113,10 @@ def pseudonym(
     return _hmac(secret, name)[:PSEUDONYM_BYTES]
 
 
-def asked(secret: bytes, collection: Collection) -> bool:
+def is_selected(secret: bytes, collection: Collection) -> bool:
     """Whether this person is among those the collection asks: by its cohort, and by its twin."""
     given = collection.cohort
-    if given and cohort(secret, collection.app, given.draw, given.of) != given.number:
+    if given and draw_cohort(secret, collection.app, given.draw, given.of) != given.number:
         return False
     if collection.twin is None:
         return True
@@ -125,7 +125,7 @@ def asked(secret: bytes, collection: Collection) -> bool:
     return pair[randomness.below(2)] == collection.name
 
 
-def cohort(secret: bytes, app: str, draw: str, of: int) -> int:
+def draw_cohort(secret: bytes, app: str, draw: str, of: int) -> int:
     """Return which of the cohorts of one draw the person is in."""
     return SecretRandomSource(secret, "cohort", app, draw, of).below(of)
 

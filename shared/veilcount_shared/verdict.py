@@ -50,6 +50,6 @@ _DELIVERED = frozenset({Verdict.COUNTED, Verdict.DUPLICATE})
 _RETRY = frozenset({Verdict.UNKNOWN_COLLECTION, Verdict.EARLY, Verdict.FULL})
 
 
-def refusal(error: ReportError) -> Verdict:
+def verdict_from_error(error: ReportError) -> Verdict:
     """Return the verdict of a report that its definition refuses."""
     return Verdict.OVER_BUDGET if isinstance(error, SlotOutOfRange) else Verdict.MALFORMED

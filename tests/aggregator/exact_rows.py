@@ -14,7 +14,7 @@ Row = Sequence[Fraction]
 def rows_of(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave) -> list[Row]:
     """The exact probability of every message, for every input."""
     if isinstance(mechanism, SquareWave):
-        return list(mechanism.rows)
+        return list(mechanism.transition_matrix)
     owned = [
         [owns(mechanism, x, message) for message in every(mechanism)] for x in range(mechanism.k)
     ]

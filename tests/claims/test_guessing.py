@@ -10,7 +10,11 @@ import pytest
 
 from tests.claims.databases import ONE, ratio
 from tests.claims.test_promises import MECHANISMS, bounded, sent
-from veilcount_shared.composition import basic, guessed, optimal
+from veilcount_shared.composition import (
+    basic_composition,
+    guessing_probability,
+    optimal_composition,
+)
 from veilcount_shared.epsilon import exp_lower, exp_upper
 from veilcount_shared.mechanisms import ProjectiveGeometry, SquareWave, SubsetSelection
 
@@ -38,12 +42,12 @@ def test_no_test_of_membership_beats_the_bound(
 
 def test_the_bound_is_reached() -> None:
     """Warner's coin: believing it is right with probability e^eps / (1 + e^eps), 73 % at 1."""
-    bit = SubsetSelection.at(ONE, 2, 1)
+    bit = SubsetSelection.for_epsilon(ONE, 2, 1)
     right = sent(bit, 1)[1]
     e = exp_lower(ONE)
 
     assert 0 <= e / (1 + e) - right < Fraction(1, 2**64)
-    assert 0 <= guessed(ONE, 1) - right <= Fraction(1, 10**9)
+    assert 0 <= guessing_probability(ONE, 1) - right <= Fraction(1, 10**9)
 
 
 def majority(p: Fraction, answers: int) -> Fraction:
@@ -63,16 +67,16 @@ def test_a_year_of_fresh_answers_hides_nothing() -> None:
     Optimal composition makes it 244.63 at delta = 1e-6; and whoever takes the majority is wrong
     less than once in ten billion times.
     """
-    right = sent(SubsetSelection.at(ONE, 2, 1), 1)[1]
+    right = sent(SubsetSelection.for_epsilon(ONE, 2, 1), 1)[1]
 
-    assert basic([ONE] * 365) == 365
-    assert round(float(optimal(ONE, 365, DELTA)), 2) == 244.63
+    assert basic_composition([ONE] * 365) == 365
+    assert round(float(optimal_composition(ONE, 365, DELTA)), 2) == 244.63
     assert 1 - majority(right, 365) < Fraction(1, 10**10)
 
 
 def test_a_year_of_one_frozen_answer_hides_as_much_as_on_the_first_day() -> None:
     """Sent 365 times, it is one outcome: the ratio of the two laws is that of one answer."""
-    bit = SubsetSelection.at(ONE, 2, 1)
+    bit = SubsetSelection.for_epsilon(ONE, 2, 1)
     once = [sent(bit, x) for x in range(2)]
     always = [{(message,) * 365: p for message, p in each.items()} for each in once]
 
@@ -82,6 +86,6 @@ def test_a_year_of_one_frozen_answer_hides_as_much_as_on_the_first_day() -> None
 @pytest.mark.parametrize("answers", [1, 3, 7, 31])
 def test_the_curve_of_guesses_is_the_majority_s(answers: int) -> None:
     """Nobody does better on coins than by counting them."""
-    right = sent(SubsetSelection.at(ONE, 2, 1), 1)[1]
+    right = sent(SubsetSelection.for_epsilon(ONE, 2, 1), 1)[1]
 
-    assert 0 <= guessed(ONE, answers) - majority(right, answers) <= Fraction(2, 10**9)
+    assert 0 <= guessing_probability(ONE, answers) - majority(right, answers) <= Fraction(2, 10**9)

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from scipy.stats import chisquare
 
 from tests.claims.databases import ONE, ZERO, image, ratio
-from tests.enumeration import law
+from tests.enumeration import enumerate_distribution
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.epsilon import exp_lower, exp_upper
 from veilcount_shared.randomness import RandomSource
@@ -46,7 +46,7 @@ def chance(q: Fraction, z: int) -> Fraction:
 @pytest.mark.parametrize("q", [Fraction(1, 2), Fraction(1, 3), Fraction(9, 10)])
 def test_coins_make_the_discrete_laplace_law_exactly(q: Fraction) -> None:
     """Every fall of the coins, enumerated as far as CUT: no float between a coin and its noise."""
-    found = law(lambda randomness: laplace(q, randomness, CUT))
+    found = enumerate_distribution(lambda randomness: laplace(q, randomness, CUT))
 
     assert sum(found.values()) == 1
     assert all(found[z] == chance(q, z) for z in range(1 - CUT, CUT))
@@ -66,7 +66,7 @@ def exponential_coin(rate: Fraction, randomness: RandomSource, most: int) -> boo
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1, 2), ONE])
 def test_rational_coins_make_one_of_an_irrational_chance(rate: Fraction) -> None:
     """e^-epsilon is enclosed between the branches that decided and those that may yet."""
-    found = law(lambda randomness: exponential_coin(rate, randomness, CUT))
+    found = enumerate_distribution(lambda randomness: exponential_coin(rate, randomness, CUT))
     undecided = found.get(None, ZERO)
 
     assert undecided == rate**CUT / factorial(CUT)

@@ -11,24 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.claims.databases import ONE, ZERO, Law, image, joint, ratio
-from tests.enumeration import law
-from veilcount_shared.composition import basic, group, parallel
+from tests.enumeration import enumerate_distribution
+from veilcount_shared.composition import basic_composition, group_privacy, parallel_composition
 from veilcount_shared.epsilon import exp_lower
 from veilcount_shared.mechanisms import ProjectiveGeometry, SquareWave, SubsetSelection
 
 HALF, TWO = Fraction(1, 2), Fraction(2)
 MECHANISMS = [
-    SubsetSelection.at(ONE, 2, 1),
-    SubsetSelection.at(ONE, 4, 1),
-    SubsetSelection.at(HALF, 4, 2),
-    ProjectiveGeometry.at(ONE, 4, 2, 3),
-    SquareWave.at(ONE, 4, 2),
+    SubsetSelection.for_epsilon(ONE, 2, 1),
+    SubsetSelection.for_epsilon(ONE, 4, 1),
+    SubsetSelection.for_epsilon(HALF, 4, 2),
+    ProjectiveGeometry.for_epsilon(ONE, 4, 2, 3),
+    SquareWave.for_epsilon(ONE, 4, 2),
 ]
 
 
 def sent(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, x: int) -> Law:
     """The law of an input's message: the device's own code, over every fall of its coins."""
-    return dict(law(lambda randomness: mechanism.randomize(x, randomness)))
+    return dict(enumerate_distribution(lambda randomness: mechanism.randomize(x, randomness)))
 
 
 def bounded(found: Fraction | None) -> Fraction:
@@ -43,12 +43,12 @@ def test_a_group_of_k_is_promised_k_epsilon(k: int) -> None:
 
     And it is no less: all of them at once reach the product.
     """
-    bit = SubsetSelection.at(ONE, 2, 1)
+    bit = SubsetSelection.for_epsilon(ONE, 2, 1)
     single = bounded(ratio(sent(bit, 0), sent(bit, 1)))
     together = bounded(ratio(joint(*[sent(bit, 0)] * k), joint(*[sent(bit, 1)] * k)))
 
-    assert together == single**k <= exp_lower(group(ONE, k))
-    assert together > exp_lower(group(ONE, k) - Fraction(1, 1000))
+    assert together == single**k <= exp_lower(group_privacy(ONE, k))
+    assert together > exp_lower(group_privacy(ONE, k) - Fraction(1, 1000))
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
@@ -69,7 +69,7 @@ def test_no_function_of_a_message_tells_more_than_the_message(
 
 def test_noise_of_its_own_does_not_help_a_reader_either() -> None:
     """Post-processing may draw coins, as long as they know nothing of the data."""
-    first, second = SubsetSelection.at(ONE, 2, 1), SubsetSelection.at(TWO, 2, 1)
+    first, second = SubsetSelection.for_epsilon(ONE, 2, 1), SubsetSelection.for_epsilon(TWO, 2, 1)
     before = bounded(ratio(sent(first, 0), sent(first, 1)))
     again = [
         image(
@@ -102,12 +102,12 @@ def test_several_answers_of_one_person_add_up(
     )
 
     assert together == apart[0] * apart[1]
-    assert together <= exp_lower(basic([one.epsilon, two.epsilon]))
+    assert together <= exp_lower(basic_composition([one.epsilon, two.epsilon]))
 
 
 def test_answers_of_several_people_do_not() -> None:
     """Parallel composition: who answers one of two questions only changes one of two outcomes."""
-    first, second = SubsetSelection.at(ONE, 2, 1), SubsetSelection.at(TWO, 2, 1)
+    first, second = SubsetSelection.for_epsilon(ONE, 2, 1), SubsetSelection.for_epsilon(TWO, 2, 1)
     nobody_else = sent(first, 0)
     asked_first = bounded(
         ratio(joint(sent(first, 0), sent(second, 1)), joint(sent(first, 1), sent(second, 1)))
@@ -116,8 +116,8 @@ def test_answers_of_several_people_do_not() -> None:
         ratio(joint(nobody_else, sent(second, 0)), joint(nobody_else, sent(second, 1)))
     )
 
-    assert max(asked_first, asked_second) <= exp_lower(parallel([ONE, TWO]))
-    assert asked_first * asked_second > exp_lower(parallel([ONE, TWO]))
+    assert max(asked_first, asked_second) <= exp_lower(parallel_composition([ONE, TWO]))
+    assert asked_first * asked_second > exp_lower(parallel_composition([ONE, TWO]))
 
 
 @st.composite

@@ -24,7 +24,7 @@ from veilcount_aggregator.central.query import Histogram
 from veilcount_aggregator.central.release import _true
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency
-from veilcount_shared.composition import MAX_ANSWERS, guessed
+from veilcount_shared.composition import MAX_ANSWERS, guessing_probability
 from veilcount_shared.periods import Unit
 
 ONE = Fraction(1)
@@ -77,7 +77,7 @@ def by_two_values(of: Collection, answers: int) -> Fraction:
 
 def by_composition(of: Collection, answers: int) -> Fraction:
     """The bound that ignores the adjacency, and takes a curator's answers for independent ones."""
-    return guessed(of.unit_epsilon, min(answers, MAX_ANSWERS))
+    return guessing_probability(of.unit_epsilon, min(answers, MAX_ANSWERS))
 
 
 def breaks(bound: Bound, adjacency: Adjacency) -> list[str]:
@@ -111,7 +111,7 @@ def test_one_add_remove_release_goes_beyond_the_local_figure() -> None:
     right = success(ask(of, "sum", 1, month=1), 0, 2, 1)
 
     assert round(right, 3) == 0.816
-    assert guessed(ONE, 1) < right < chance_to_tell(of) < Fraction(8808, 10**4)
+    assert guessing_probability(ONE, 1) < right < chance_to_tell(of) < Fraction(8808, 10**4)
 
 
 def test_a_days_equal_events_are_in_one_number() -> None:
@@ -121,7 +121,7 @@ def test_a_days_equal_events_are_in_one_number() -> None:
     right = success(question, 0, 2, 4)
 
     assert not isinstance(question.query, Histogram)
-    assert guessed(2 * ONE, 4) < right <= chance_to_tell(of, 4)
+    assert guessing_probability(2 * ONE, 4) < right <= chance_to_tell(of, 4)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

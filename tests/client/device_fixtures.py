@@ -24,7 +24,7 @@ from veilcount_client.testing import SeededRandomSource, SettableClock, patching
 from veilcount_shared import Collection, RandomSource, parse_collections
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import decode_packed
+from veilcount_shared.wire import decode_binary
 
 START = datetime(2026, 12, 1, tzinfo=UTC)
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
@@ -80,7 +80,7 @@ class Arrival:
     @property
     def batch(self) -> Batch:
         """What it says."""
-        return decode_packed(self.body)
+        return decode_binary(self.body)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from veilcount_shared.report import Batch, Report
-from veilcount_shared.wire import decode_packed
+from veilcount_shared.wire import decode_binary
 
 HOST = "127.0.0.1"
 BLOCK = bytes(1 << 20)
@@ -41,7 +41,7 @@ class Request:
 
     def batch(self) -> Batch:
         """Return the batch of the body."""
-        return decode_packed(self.body)
+        return decode_binary(self.body)
 
 
 Behaviour = Callable[["Server", socket.socket, Request], None]

@@ -29,7 +29,7 @@ from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.state import QueuedReport
 from veilcount_client.testing import SeededRandomSource, SettableClock
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import decode_packed
+from veilcount_shared.wire import decode_binary
 
 from .device_fixtures import HOUR, Device, at, clock_at, file, number, pass_time, quick, secrets
 
@@ -69,7 +69,7 @@ class Server:
 
     def answer(self, person: int, instant: float, body: bytes) -> Outcome:
         """Answer a body, which is of one row."""
-        [report, *_] = decode_packed(body).reports
+        [report, *_] = decode_binary(body).reports
         row = NAMES[report.fingerprint], report.pseudonym
         self.owners[row], self.periods[row] = person, report.period
         seconds, outcome = self._choose(row)

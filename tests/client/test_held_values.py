@@ -88,7 +88,7 @@ class Home:
         """Return when the person's value of the month is frozen."""
         state, collection = self.device.worker.state, self.device.collections["it"]
         secret = state.person(self.device.client._session.key("")).secret
-        return math.ceil(schedule.instant(secret, collection, 0).timestamp() / 60) * 60.0
+        return math.ceil(schedule.draw_instant(secret, collection, 0).timestamp() / 60) * 60.0
 
     def session(self, value: object, *, crashes: bool = False) -> None:
         """Start a process, record, and end it a minute later."""

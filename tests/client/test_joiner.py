@@ -27,8 +27,8 @@ from veilcount_client.recording.recorder import Recorder
 from veilcount_client.state import QueuedReport
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection, RandomSource
-from veilcount_shared.report import OPEN_BODY_PSEUDONYMS, Batch
-from veilcount_shared.wire import encode_packed
+from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, Batch
+from veilcount_shared.wire import encode_binary
 
 from .device_fixtures import (
     HOUR,
@@ -305,7 +305,7 @@ def test_a_body_of_many_persons_has_one_row_of_each_in_no_order(tmp_path: Path) 
 def test_a_body_without_a_key_has_no_more_rows_than_an_open_intake_accepts(tmp_path: Path) -> None:
     bodies = bodies_of_persons(tmp_path)
 
-    assert max(map(len, bodies)) == OPEN_BODY_PSEUDONYMS
+    assert max(map(len, bodies)) == KEYLESS_BODY_PSEUDONYMS
     assert all(len(set(body)) == len(body) for body in bodies)
     assert sum(map(len, bodies)) == DEVICES * len(COLLECTIONS)
 
@@ -336,7 +336,7 @@ def telling_length() -> Iterator[None]:
         original(device, place, *given, **more)
 
     def padded(batch: Batch) -> bytes:
-        return encode_packed(replace(batch, padding=padding))
+        return encode_binary(replace(batch, padding=padding))
 
     with patch.object(body_packing, "padded", padded), patch.object(Device, "__init__", born):
         yield

@@ -262,9 +262,9 @@ def test_hidden_presence_sends_exactly_the_periods_number_of_answers() -> None:
 
 
 def _count(body: bytes) -> int:
-    from veilcount_shared.wire import decode_packed  # noqa: PLC0415
+    from veilcount_shared.wire import decode_binary  # noqa: PLC0415
 
-    return len(decode_packed(body).reports)
+    return len(decode_binary(body).reports)
 
 
 def test_what_is_lost_of_hidden_presence_is_not_told() -> None:

@@ -148,7 +148,7 @@ def test_nothing_is_asked_outside_the_dates(tmp_path: Path) -> None:
 def test_a_person_answers_in_the_periods_drawn_and_in_no_others(tmp_path: Path) -> None:
     """Of thirty days, the seven that were drawn before anything was recorded."""
     home = Home(tmp_path, asking("it", answers=7))
-    drawn = schedule.answering_periods(home.root, home.device.collections["it"])
+    drawn = schedule.draw_answering_periods(home.root, home.device.collections["it"])
     for day in range(30):
         home.record("it", True, day)
     home.until(31)
@@ -217,7 +217,7 @@ def test_a_period_reports_what_it_takes(
 def test_what_is_held_is_drawn_at_its_instant_and_then_frozen(tmp_path: Path) -> None:
     """Before the person's instant of the period nothing is stored; after it nothing changes."""
     home = Home(tmp_path, asking("it", takes="last"), at(0, 0.1))
-    drawn = schedule.instant(home.secret, home.device.collections["it"], 0)
+    drawn = schedule.draw_instant(home.secret, home.device.collections["it"], 0)
     instant = math.ceil(drawn.timestamp() / 60) * 60.0
     home.device.client.record("it", True)
     pass_time(home.clock, instant - 1, home.device)
@@ -295,7 +295,7 @@ def test_hidden_answers_leave_in_the_minute_after_next_of_their_instants(tmp_pat
         home.device.client.flush()
     home.until(2)
     instants = sorted(
-        schedule.instant(home.secret, collection["it"], 1, answer).timestamp()
+        schedule.draw_instant(home.secret, collection["it"], 1, answer).timestamp()
         for answer in range(3)
     )
     left = [each.instant for each in home.wire.arrivals if each.batch.reports[0].period == 1]
@@ -579,6 +579,6 @@ def test_the_instants_of_a_person_are_those_of_the_schedule() -> None:
     """What the client calls the campaign's first day is the schedule's."""
     collection = asking("it")["it"]
 
-    assert schedule.opens(collection, 0) == START
-    assert schedule.closes(collection, 0) - START == timedelta(seconds=DAY)
+    assert schedule.period_start(collection, 0) == START
+    assert schedule.period_end(collection, 0) - START == timedelta(seconds=DAY)
     assert SettableClock(START).now() == at()

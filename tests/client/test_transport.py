@@ -18,14 +18,14 @@ from veilcount_client.delivery.body_packing import SIZES, pack
 from veilcount_client.delivery.transport import Delivered, HttpTransport, Later, Outcome, Refused
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import PACKED_TYPE, encode_packed
+from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
 from . import server_fixtures
 from .app_scripts import client_of
 from .server_fixtures import Behaviour, serving
 
 REPORT = Report("0" * 64, 0, 0, bytes(16), 0, b"\x01")
-BODY = encode_packed(Batch((REPORT,)))
+BODY = encode_binary(Batch((REPORT,)))
 NOW = 1_800_000_000.0
 COUNTED = Delivered((Verdict.COUNTED,))
 
@@ -270,7 +270,7 @@ def test_a_request_says_nothing_of_the_machine() -> None:
         "accept": "*/*",
         "accept-encoding": "identity",
         "connection": "close",
-        "content-type": PACKED_TYPE,
+        "content-type": BINARY_TYPE,
         "content-length": str(len(BODY)),
     }
     assert len(request.headers) == len(said)

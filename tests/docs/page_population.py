@@ -14,7 +14,7 @@ from veilcount_aggregator.catalog.definitions import load_catalog
 from veilcount_aggregator.cli.population_option import crowd
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import CODES, ROW_BYTES, SeriesReports, Store
-from veilcount_shared.schedule import opens
+from veilcount_shared.schedule import period_start
 from veilcount_shared.verdict import Verdict
 
 ROOM = 1 << 40
@@ -29,7 +29,7 @@ def answered(store: Store, words: Sequence[str], now: datetime) -> None:
     generator = np.random.default_rng(1)
     rows = generator.integers(256, size=(int(people), ROW_BYTES)).astype(np.uint8)
     for period in range(series.collection.periods):
-        if opens(series.collection, period) <= now:
+        if period_start(series.collection, period) <= now:
             spends = _answers(series, period, rows, truth, generator)
             codes = store.commit([spends], {})[0]
             assert (codes == CODES[Verdict.COUNTED]).all()

@@ -28,17 +28,17 @@ BYTES = 4 << 30
 PROPERTIES = "tests/properties/test_{}.py"
 #: the tests of each module, the fastest to notice first
 TESTS = {
-    "coins": ("coins",),
+    "randomness": ("randomness",),
     "epsilon": ("epsilon",),
     "periods": ("schedule",),
     "schedule": ("schedule",),
-    "design/field": ("design",),
-    "design/mean": ("design", "exact_privacy"),
-    "design/plain": ("design", "canonical"),
-    "design/plan": ("design",),
-    "design/plane": ("design", "exact_privacy", "canonical"),
-    "design/subset": ("design", "exact_privacy", "canonical"),
-    "design/window": ("design", "exact_privacy"),
+    "mechanisms/finite_field": ("mechanisms",),
+    "mechanisms/mean": ("mechanisms", "exact_privacy"),
+    "mechanisms/identity": ("mechanisms", "canonical"),
+    "mechanisms/selection": ("mechanisms",),
+    "mechanisms/projective_geometry": ("mechanisms", "exact_privacy", "canonical"),
+    "mechanisms/subset_selection": ("mechanisms", "exact_privacy", "canonical"),
+    "mechanisms/square_wave": ("mechanisms", "exact_privacy"),
 }
 KILLED, SURVIVED, TIMEOUT = "killed", "survived", "timeout"
 
@@ -161,7 +161,7 @@ def every_outcome(
 def line(name: str, counts: Counter[str]) -> str:
     noticed, total = counts[KILLED] + counts[TIMEOUT], counts.total()
     figures = f"{counts[KILLED]:6} {counts[SURVIVED]:9} {counts[TIMEOUT]:8}"
-    return f"{name:14} {figures} {100 * noticed / max(total, 1):8.1f} %"
+    return f"{name:30} {figures} {100 * noticed / max(total, 1):8.1f} %"
 
 
 def main(words: list[str]) -> None:
@@ -181,7 +181,7 @@ def main(words: list[str]) -> None:
         counts[module][became] += 1
         if became == SURVIVED:
             print(f"\n{module}:{mutant.line} survived\n{mutant.diff}", flush=True)
-    print(f"\n{'module':14} {KILLED:>6} {SURVIVED:>9} {TIMEOUT:>8} {'noticed':>10}")
+    print(f"\n{'module':30} {KILLED:>6} {SURVIVED:>9} {TIMEOUT:>8} {'noticed':>10}")
     for module in modules:
         print(line(module, counts[module]))
     print(line("all", sum(counts.values(), Counter[str]())))

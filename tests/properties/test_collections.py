@@ -24,13 +24,13 @@ from veilcount_shared.collection import (
     Model,
     Presence,
     Takes,
-    explain_held,
+    describe_held,
     load_collections,
     parse_collections,
 )
 from veilcount_shared.collection.toml import _DOMAIN_KEYS, _READERS
 from veilcount_shared.domain import GRID, MAX_VALUES, Boolean, Choice, Cross, Number
-from veilcount_shared.errors import DefinitionError, TrueValueRefused, UnknownSegment
+from veilcount_shared.errors import DefinitionError, TrustModelError, UnknownSegment
 from veilcount_shared.periods import Unit
 from veilcount_shared.randomness import RandomSource
 
@@ -366,7 +366,7 @@ def test_what_is_stated_counts_in_a_file_of_an_earlier_release_too() -> None:
     ],
 )
 def test_held_is_explained(lines: str, meaning: str) -> None:
-    assert meaning in explain_held(one(f"{LAST}\n{lines}"))
+    assert meaning in describe_held(one(f"{LAST}\n{lines}"))
 
 
 @pytest.mark.parametrize(
@@ -380,12 +380,12 @@ def test_held_is_explained(lines: str, meaning: str) -> None:
     ],
 )
 def test_held_is_explained_of_a_true_value(lines: str, meaning: str) -> None:
-    assert meaning in explain_held(one(f"{CURATED}\n{lines}"))
+    assert meaning in describe_held(one(f"{CURATED}\n{lines}"))
 
 
 def test_nothing_is_explained_where_no_value_waits() -> None:
     """A first value is frozen as it is recorded."""
-    assert explain_held(one("boolean = true")) == ""
+    assert describe_held(one("boolean = true")) == ""
 
 
 def test_a_central_collection_hides_taking_part_unless_told_otherwise() -> None:
@@ -624,7 +624,7 @@ def test_an_absent_answer_is_a_valid_message_where_presence_is_hidden() -> None:
 
 def test_an_absent_answer_is_refused_where_presence_is_public() -> None:
     """There, nothing is sent."""
-    with pytest.raises(TrueValueRefused):
+    with pytest.raises(TrustModelError):
         one(KINDS["choice"]).randomize_absent(SeededRandomSource(1))
 
 
@@ -857,14 +857,14 @@ def test_a_definitions_file_that_cannot_be_read_is_refused(
 @pytest.mark.parametrize("kind", ["boolean", "choice", "cross"])
 def test_randomize_is_refused_on_a_central_collection(kind: str) -> None:
     """A curator takes the true value, by the door that says so."""
-    with pytest.raises(TrueValueRefused, match="use reveal"):
+    with pytest.raises(TrustModelError, match="use reveal"):
         one(KINDS[kind] + '\nmodel = "central"').randomize(True, SeededRandomSource(1))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_reveal_is_refused_on_a_local_collection(kind: str) -> None:
     """No true value leaves where noise was promised."""
-    with pytest.raises(TrueValueRefused, match="use randomize"):
+    with pytest.raises(TrustModelError, match="use randomize"):
         one(KINDS[kind]).reveal(1, SeededRandomSource(1))
 
 

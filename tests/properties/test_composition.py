@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilcount_shared.composition import MAX_ANSWERS, basic, group, optimal, shuffled
+from veilcount_shared.composition import (
+    MAX_ANSWERS,
+    basic_composition,
+    group_privacy,
+    optimal_composition,
+    shuffle_amplification,
+)
 from veilcount_shared.errors import EpsilonError
 
 HALF, ONE, TWO = Fraction(1, 2), Fraction(1), Fraction(2)
@@ -47,12 +53,12 @@ def delta_of(result: Fraction, epsilon: Fraction, answers: int) -> Fraction:
 @given(st.lists(st.fractions(0, 16), max_size=20))
 def test_the_plain_sum_is_exact(epsilons: list[Fraction]) -> None:
     """No float in between, whatever the order."""
-    assert basic(epsilons) == basic(reversed(epsilons)) == sum(epsilons)
+    assert basic_composition(epsilons) == basic_composition(reversed(epsilons)) == sum(epsilons)
 
 
 def test_a_group_is_promised_as_much_as_each_of_its_persons_together() -> None:
     """Group privacy is linear for pure epsilon."""
-    assert group(Fraction("0.7"), 3) == Fraction("2.1")
+    assert group_privacy(Fraction("0.7"), 3) == Fraction("2.1")
 
 
 # -- optimal composition ---------------------------------------------------------------------------
@@ -74,7 +80,7 @@ def test_optimal_composition_gives_the_published_values(
     """The table of Kairouz, Oh and Viswanath's formula at delta = 1e-6, to the digits shown."""
     places = len(expected.partition(".")[2])
 
-    assert abs(optimal(epsilon, answers, DELTA) - Fraction(expected)) < Fraction(
+    assert abs(optimal_composition(epsilon, answers, DELTA) - Fraction(expected)) < Fraction(
         6, 10 ** (places + 1)
     )
 
@@ -86,7 +92,7 @@ def test_optimal_composition_is_the_least_that_holds(
     answers: int, epsilon: Fraction, delta: Fraction
 ) -> None:
     """The exact delta at the result is within what was asked, and two grains below it is not."""
-    result = optimal(epsilon, answers, delta)
+    result = optimal_composition(epsilon, answers, delta)
     exact_at = delta_of(result, epsilon, answers)
 
     assert exact_at <= delta
@@ -97,7 +103,7 @@ def test_optimal_composition_is_the_least_that_holds(
 
 def test_a_result_a_grain_too_low_is_caught() -> None:
     """The check above is sharp enough to see a result that was rounded down."""
-    result = optimal(ONE, 5, DELTA)
+    result = optimal_composition(ONE, 5, DELTA)
 
     assert delta_of(result - GRAIN, ONE, 5) > DELTA >= delta_of(result, ONE, 5)
 
@@ -105,7 +111,7 @@ def test_a_result_a_grain_too_low_is_caught() -> None:
 def test_results_are_whole_grains_unless_they_are_the_plain_sum() -> None:
     """Rounding is by 1e-9, and up."""
     for answers in (2, 7, 40):
-        result = optimal(HALF, answers, DELTA)
+        result = optimal_composition(HALF, answers, DELTA)
 
         assert result == HALF * answers or (result / GRAIN).denominator == 1
 
@@ -117,36 +123,36 @@ def test_results_are_whole_grains_unless_they_are_the_plain_sum() -> None:
 )
 def test_optimal_composition_is_monotone(epsilon: Fraction, answers: int, delta: Fraction) -> None:
     """More answers, a larger epsilon, a smaller delta: never less. The plain sum bounds all."""
-    result = optimal(epsilon, answers, delta)
+    result = optimal_composition(epsilon, answers, delta)
 
     assert 0 <= result <= epsilon * answers
-    assert result <= optimal(epsilon, answers + 1, delta)
-    assert result <= optimal(epsilon + Fraction(1, 10), answers, delta)
-    assert result <= optimal(epsilon, answers, delta / 10)
+    assert result <= optimal_composition(epsilon, answers + 1, delta)
+    assert result <= optimal_composition(epsilon + Fraction(1, 10), answers, delta)
+    assert result <= optimal_composition(epsilon, answers, delta / 10)
 
 
 @pytest.mark.parametrize("answers", [0, -1, MAX_ANSWERS + 1])
 def test_a_number_of_answers_that_is_none_is_refused(answers: int) -> None:
     """The message names the limits."""
     with pytest.raises(ValueError, match=r"give 1 to 10,000"):
-        optimal(ONE, answers, DELTA)
+        optimal_composition(ONE, answers, DELTA)
 
 
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(-1, 2), Fraction(1), Fraction(1, 10**31)])
 def test_a_delta_that_is_no_probability_is_refused(delta: Fraction) -> None:
     """Zero is pure epsilon: the plain sum."""
     with pytest.raises(ValueError, match=r"give at least 1e-30 and less than 1"):
-        optimal(ONE, 2, delta)
+        optimal_composition(ONE, 2, delta)
     with pytest.raises(ValueError, match=r"give at least 1e-30 and less than 1"):
-        shuffled(ONE, 1000, delta)
+        shuffle_amplification(ONE, 1000, delta)
 
 
 def test_an_epsilon_that_is_none_is_refused() -> None:
     """As everywhere."""
     with pytest.raises(EpsilonError, match=r"give a number above 0"):
-        optimal(Fraction(0), 2, DELTA)
+        optimal_composition(Fraction(0), 2, DELTA)
     with pytest.raises(EpsilonError, match=r"give a number above 0"):
-        shuffled(Fraction(-1), 1000, DELTA)
+        shuffle_amplification(Fraction(-1), 1000, DELTA)
 
 
 # -- behind a shuffler -----------------------------------------------------------------------------
@@ -178,7 +184,7 @@ def test_shuffling_gives_the_published_values(
     """The closed form at delta = 1e-6, to the digits shown."""
     places = len(expected.partition(".")[2])
 
-    assert abs(shuffled(epsilon, reports, DELTA) - Fraction(expected)) < Fraction(
+    assert abs(shuffle_amplification(epsilon, reports, DELTA) - Fraction(expected)) < Fraction(
         6, 10 ** (places + 1)
     )
 
@@ -187,7 +193,9 @@ def test_shuffling_gives_the_published_values(
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), ONE, Fraction("1.3")])
 def test_the_shuffled_figure_is_rounded_up(epsilon: Fraction, reports: int) -> None:
     """By less than two grains."""
-    lost = shuffled(epsilon, reports, DELTA) - min(closed_form(epsilon, reports, DELTA), epsilon)
+    lost = shuffle_amplification(epsilon, reports, DELTA) - min(
+        closed_form(epsilon, reports, DELTA), epsilon
+    )
 
     assert 0 <= lost < 2 * GRAIN
 
@@ -207,7 +215,7 @@ def test_where_the_theorem_does_not_apply_the_local_epsilon_is_left(
     epsilon: Fraction, reports: int
 ) -> None:
     """Too few reports for this epsilon: shuffling is given no credit."""
-    assert shuffled(epsilon, reports, DELTA) == epsilon
+    assert shuffle_amplification(epsilon, reports, DELTA) == epsilon
 
 
 def test_the_theorem_applies_from_its_own_limit_on() -> None:
@@ -215,8 +223,8 @@ def test_the_theorem_applies_from_its_own_limit_on() -> None:
     with localcontext(Context(prec=60)):
         least = int(Decimal(3).exp() * 16 * (2 * Decimal(10**6)).ln()) + 1
 
-    assert shuffled(Fraction(3), least - 1, DELTA) == 3
-    assert shuffled(Fraction(3), least, DELTA) < 3
+    assert shuffle_amplification(Fraction(3), least - 1, DELTA) == 3
+    assert shuffle_amplification(Fraction(3), least, DELTA) < 3
 
 
 def test_where_the_theorem_is_no_gain_the_local_epsilon_is_left() -> None:
@@ -224,13 +232,13 @@ def test_where_the_theorem_is_no_gain_the_local_epsilon_is_left() -> None:
     small = Fraction(1, 100)
 
     assert closed_form(small, 240, DELTA) > small
-    assert shuffled(small, 240, DELTA) == small
+    assert shuffle_amplification(small, 240, DELTA) == small
 
 
 @given(st.fractions(Fraction(1, 100), 16), st.integers(0, 10**9))
 def test_shuffling_never_costs(epsilon: Fraction, reports: int) -> None:
     """The figure is never above the local one, and more reports never make it worse."""
-    result = shuffled(epsilon, reports, DELTA)
+    result = shuffle_amplification(epsilon, reports, DELTA)
 
     assert 0 < result <= epsilon
-    assert shuffled(epsilon, reports + 1000, DELTA) <= result
+    assert shuffle_amplification(epsilon, reports + 1000, DELTA) <= result

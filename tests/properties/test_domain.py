@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.enumeration import law
+from tests.enumeration import enumerate_distribution
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import (
     GRID,
@@ -247,7 +247,7 @@ def test_an_unknown_choice_is_drawn_uniformly_where_there_is_no_other(
     domain: Boolean | Choice,
 ) -> None:
     """Exactly: by enumeration of the draw."""
-    drawn = law(lambda randomness: domain.input(object(), randomness))
+    drawn = enumerate_distribution(lambda randomness: domain.input(object(), randomness))
 
     assert drawn == dict.fromkeys(range(domain.size), Fraction(1, domain.size))
 
@@ -351,7 +351,7 @@ def test_a_crossing_counts_in_mixed_radix_with_the_answer_highest() -> None:
 @pytest.mark.parametrize("value", [("dark",), "dark", ["dark"], ("dark", None, None)])
 def test_a_missing_attribute_is_drawn_on_its_own(value: object) -> None:
     """The answer that was given stays; only what is missing is uniform."""
-    drawn = law(lambda randomness: THEME_BY_ARM.input(value, randomness))
+    drawn = enumerate_distribution(lambda randomness: THEME_BY_ARM.input(value, randomness))
 
     assert drawn == dict.fromkeys(range(6, 12), Fraction(1, 6))
 

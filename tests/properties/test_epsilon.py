@@ -13,10 +13,10 @@ from veilcount_shared import epsilon as epsilon_module
 from veilcount_shared.epsilon import (
     EPSILON_MAX,
     EXP_BITS,
-    epsilon_of,
-    exact,
     exp_lower,
     exp_upper,
+    parse_epsilon,
+    parse_exact,
     satisfies,
     threshold,
 )
@@ -85,8 +85,8 @@ def test_exp_upper_is_above_by_one_grain(epsilon: Fraction) -> None:
 )
 def test_a_number_means_what_is_written(written: int | str, meant: Fraction) -> None:
     """0.7 is seven tenths, not the float beside it."""
-    assert epsilon_of(written) == meant
-    assert epsilon_of(meant) == meant
+    assert parse_epsilon(written) == meant
+    assert parse_epsilon(meant) == meant
 
 
 @pytest.mark.parametrize("number", [0.7, 1.0, float("nan"), float("inf"), True, False])
@@ -95,7 +95,7 @@ def test_a_float_and_a_bool_are_refused(number: float) -> None:
     with pytest.raises(
         InexactError, match=r"not exact: write an int, a Fraction or a string"
     ) as it:
-        exact(number)  # type: ignore[arg-type] # the point
+        parse_exact(number)  # type: ignore[arg-type] # the point
 
     assert it.value.number is number
     assert isinstance(it.value, TypeError)
@@ -105,14 +105,14 @@ def test_a_float_and_a_bool_are_refused(number: float) -> None:
 def test_an_epsilon_that_is_not_above_zero_is_refused(number: int | str | Fraction) -> None:
     """It would claim more privacy than sending nothing."""
     with pytest.raises(EpsilonError, match=r"give a number above 0 and at most 16"):
-        epsilon_of(number)
+        parse_epsilon(number)
 
 
 @pytest.mark.parametrize("number", ["16.000001", 17, 10**400])
 def test_an_epsilon_above_sixteen_is_refused(number: int | str) -> None:
     """It would claim next to nothing."""
     with pytest.raises(EpsilonError, match=r"above 0 and at most 16") as it:
-        epsilon_of(number)
+        parse_epsilon(number)
 
     assert it.value.epsilon == Fraction(number)
     assert len(str(it.value)) < 200
@@ -122,19 +122,19 @@ def test_an_epsilon_above_sixteen_is_refused(number: int | str) -> None:
 def test_more_than_six_decimals_are_refused(number: str | Fraction) -> None:
     """Millionths keep every exponential small."""
     with pytest.raises(EpsilonError, match=r"give at most six decimals"):
-        epsilon_of(number)
+        parse_epsilon(number)
 
 
 @pytest.mark.parametrize("epsilon", [MILLIONTH, EPSILON_MAX, Fraction("1.234567")])
 def test_the_ends_of_the_range_can_be_claimed(epsilon: Fraction) -> None:
     """One millionth and sixteen, both included."""
-    assert epsilon_of(epsilon) is epsilon or epsilon_of(epsilon) == epsilon
+    assert parse_epsilon(epsilon) is epsilon or parse_epsilon(epsilon) == epsilon
 
 
 def test_the_message_shows_the_number_as_it_was_written() -> None:
     """An author looks for 16.5, not for 33/2."""
     with pytest.raises(EpsilonError, match=r"^epsilon = 16\.5: "):
-        epsilon_of("16.5")
+        parse_epsilon("16.5")
 
 
 def test_every_refusal_is_an_error_of_veilcount() -> None:

@@ -6,12 +6,12 @@ import copy
 from collections.abc import Callable
 from datetime import date
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from random import Random
 
 import pytest
 
-from tests.enumeration import Law, law, worst_ratio
+from tests.enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
 from veilcount_shared.collection import Collection, Measure, Presence
 from veilcount_shared.domain import GRID, Boolean, Choice, Cross, Label, Number
 from veilcount_shared.epsilon import exp_lower, satisfies
@@ -41,17 +41,17 @@ WINDOWS = [(2, 1), (8, 4), (13, 5), (40, 11)]
 
 
 def subset(epsilon: Fraction, k: int, w: int) -> SubsetSelection:
-    return SubsetSelection.at(epsilon, k, w or best_subset(k, exp_lower(epsilon)))
+    return SubsetSelection.for_epsilon(epsilon, k, w or best_subset(k, exp_lower(epsilon)))
 
 
 def plane(epsilon: Fraction, k: int, q: int, t: int) -> ProjectiveGeometry:
-    return ProjectiveGeometry.at(epsilon, k or (q**t - 1) // (q - 1), q, t)
+    return ProjectiveGeometry.for_epsilon(epsilon, k or (q**t - 1) // (q - 1), q, t)
 
 
 def two_level(epsilon: Fraction) -> list[TwoLevel]:
     subsets = [subset(epsilon, *shape) for shape in (*SUBSETS, MASKED, PACKED)]
     planes = [plane(epsilon, *shape) for shape in PLANES + PADDED]
-    return [*subsets, *planes, *(SquareWave.at(epsilon, *shape) for shape in WINDOWS)]
+    return [*subsets, *planes, *(SquareWave.for_epsilon(epsilon, *shape) for shape in WINDOWS)]
 
 
 def named(mechanism: Design) -> str:
@@ -68,10 +68,10 @@ def with_epsilons() -> list[object]:
 
 
 @cache
-def laws(mechanism: Design, inputs: tuple[int, ...] = ()) -> list[Law]:
+def laws(mechanism: Design, inputs: tuple[int, ...] = ()) -> list[Distribution]:
     """The law of each input, by running `randomize` over every coin outcome."""
     return [
-        law(lambda randomness, x=x: mechanism.randomize(x, randomness))  # type: ignore[misc] # mypy infers no x
+        enumerate_distribution(lambda randomness, x=x: mechanism.randomize(x, randomness))  # type: ignore[misc] # mypy infers no x
         for x in inputs or range(mechanism.inputs)
     ]
 
@@ -84,7 +84,9 @@ def supported(mechanism: SubsetSelection | ProjectiveGeometry) -> list[set[int]]
     return [{m for m in messages if x in mechanism.members(m)} for x in range(mechanism.k)]
 
 
-def check_supports(mechanism: SubsetSelection | ProjectiveGeometry, found: list[Law]) -> None:
+def check_supports(
+    mechanism: SubsetSelection | ProjectiveGeometry, found: list[Distribution]
+) -> None:
     """Fail unless every input supports itself with P and any other with Q, exactly."""
     holders, p, q = supported(mechanism), mechanism.P, mechanism.Q
     for x, each in enumerate(found):
@@ -114,7 +116,7 @@ def test_probabilities_sum_to_one_over_exactly_the_valid_messages(mechanism: Two
 @pytest.mark.parametrize("mechanism", with_epsilons())
 def test_no_message_tells_two_inputs_apart_by_more_than_epsilon(mechanism: TwoLevel) -> None:
     """The worst ratio of two inputs' probabilities stays at or below e^epsilon, in Fractions."""
-    ratio = worst_ratio(laws(mechanism))
+    ratio = max_likelihood_ratio(laws(mechanism))
 
     assert 1 <= ratio <= exp_lower(mechanism.epsilon)
 
@@ -122,7 +124,7 @@ def test_no_message_tells_two_inputs_apart_by_more_than_epsilon(mechanism: TwoLe
 @pytest.mark.parametrize("mechanism", with_epsilons())
 def test_the_threshold_wastes_nothing(mechanism: TwoLevel) -> None:
     """One more in 2^64 and epsilon is exceeded."""
-    owned = {SubsetSelection: "w", ProjectiveGeometry: "owned", SquareWave: "width"}[
+    owned = {SubsetSelection: "w", ProjectiveGeometry: "support_size", SquareWave: "width"}[
         type(mechanism)
     ]
     messages = {SubsetSelection: "k", ProjectiveGeometry: "messages", SquareWave: "levels"}[
@@ -155,9 +157,9 @@ def test_support_probabilities_are_exactly_what_the_server_debiases_with(
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_a_windows_rows_are_its_law(epsilon: Fraction, shape: tuple[int, int]) -> None:
     """The server's transition rows are the probabilities the device draws from."""
-    window = SquareWave.at(epsilon, *shape)
+    window = SquareWave.for_epsilon(epsilon, *shape)
 
-    assert [dict(enumerate(row)) for row in window.rows] == laws(window)
+    assert [dict(enumerate(row)) for row in window.transition_matrix] == laws(window)
 
 
 def test_both_spellings_of_a_subset_are_among_the_enumerated() -> None:
@@ -173,11 +175,11 @@ def test_both_spellings_of_a_subset_are_among_the_enumerated() -> None:
 @pytest.mark.parametrize(("k", "w"), [(16, 3), (7, 2), (7, 6), (33, 2)])
 def test_other_sizes_of_subsets_keep_their_law_too(k: int, w: int) -> None:
     """Nearly all members, an odd k, labels that do not fill their bits."""
-    mechanism = SubsetSelection.at(Fraction(3, 2), k, w)
+    mechanism = SubsetSelection.for_epsilon(Fraction(3, 2), k, w)
     some = (0, 1, k // 2, k - 1)
     found = laws(mechanism, some)
 
-    assert worst_ratio(found) <= exp_lower(mechanism.epsilon)
+    assert max_likelihood_ratio(found) <= exp_lower(mechanism.epsilon)
     assert all(len(each) == mechanism.messages for each in found)
     for x, each in zip(some, found, strict=True):
         hits = [sum(p for m, p in each.items() if y in mechanism.members(m)) for y in range(k)]
@@ -199,7 +201,7 @@ def grid_points() -> tuple[int, ...]:
 )
 def test_the_mean_is_exactly_unbiased_at_any_point_of_the_grid(epsilon: Fraction) -> None:
     """The expectation of the decoded report is the number itself, as Fractions."""
-    mechanism, points = MeanMechanism.at(epsilon), grid_points()
+    mechanism, points = MeanMechanism.for_epsilon(epsilon), grid_points()
     decoded = mechanism.decoded
     expected = [
         sum(p * decoded[level] for level, p in each.items()) for each in laws(mechanism, points)
@@ -213,11 +215,13 @@ def test_every_table_is_unbiased_at_an_epsilon_it_was_not_made_for(row: int) -> 
     """The levels decide the variance only: privacy and unbiasedness hold for any of them."""
     levels, width, half = TABLES[row]
     lower = tuple(-value for value in reversed(half) if value or levels % 2 == 0)
-    mechanism = MeanMechanism(SquareWave.at(Fraction("1.3"), levels, width), (*lower, *half))
+    mechanism = MeanMechanism(
+        SquareWave.for_epsilon(Fraction("1.3"), levels, width), (*lower, *half)
+    )
     points = (0, GRID // 7, GRID // 2, GRID)
     found = laws(mechanism, points)
 
-    assert worst_ratio(found) <= exp_lower(Fraction("1.3"))
+    assert max_likelihood_ratio(found) <= exp_lower(Fraction("1.3"))
     for point, each in zip(points, found, strict=True):
         assert sum(p * mechanism.decoded[y] for y, p in each.items()) == Fraction(point, GRID)
 
@@ -225,10 +229,10 @@ def test_every_table_is_unbiased_at_an_epsilon_it_was_not_made_for(row: int) -> 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_mean_keeps_epsilon_between_any_two_numbers(epsilon: Fraction) -> None:
     """Rounding to a start mixes two rows; the mixture stays within the rows' own ratio."""
-    mechanism = MeanMechanism.at(epsilon)
+    mechanism = MeanMechanism.for_epsilon(epsilon)
     found = laws(mechanism, grid_points())
 
-    assert worst_ratio(found) <= exp_lower(epsilon)
+    assert max_likelihood_ratio(found) <= exp_lower(epsilon)
     assert all(sum(each.values()) == 1 for each in found)
     assert all(mechanism.valid(message) for each in found for message in each)
 
@@ -236,14 +240,14 @@ def test_the_mean_keeps_epsilon_between_any_two_numbers(epsilon: Fraction) -> No
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_distribution_keeps_epsilon_between_buckets(epsilon: Fraction) -> None:
     """The square wave's law is its rows, for the ends, the middle and both sides of an edge."""
-    mechanism = DistributionMechanism.at(epsilon)
+    mechanism = DistributionMechanism.for_epsilon(epsilon)
     edge = 100 << 24
     points = (0, edge - 1, edge, GRID // 2, GRID - 1, GRID)
     buckets = (0, 99, 100, 128, 255, 255)
     found = laws(mechanism, points)
 
-    assert worst_ratio(found) <= exp_lower(epsilon)
-    assert found == [dict(enumerate(mechanism.rows[bucket])) for bucket in buckets]
+    assert max_likelihood_ratio(found) <= exp_lower(epsilon)
+    assert found == [dict(enumerate(mechanism.transition_matrix[bucket])) for bucket in buckets]
 
 
 # -- wrong laws are rejected -----------------------------------------------------------------------
@@ -252,7 +256,7 @@ def test_the_distribution_keeps_epsilon_between_buckets(epsilon: Fraction) -> No
 @pytest.mark.parametrize("mechanism", with_epsilons())
 def test_a_threshold_one_too_high_is_caught(mechanism: TwoLevel) -> None:
     """The checker above is sharp enough to see 1 in 2^64."""
-    ratio = worst_ratio(laws(raised(mechanism)))
+    ratio = max_likelihood_ratio(laws(raised(mechanism)))
 
     assert ratio > exp_lower(mechanism.epsilon)
 
@@ -283,7 +287,7 @@ class Tilted(ProjectiveGeometry):
 
 def test_a_subset_that_forgets_to_leave_the_input_out_is_caught() -> None:
     """It keeps epsilon, but its support probabilities are not those the server divides by."""
-    mechanism = Shortcut.at(Fraction(1), 5, 1)
+    mechanism = Shortcut.for_epsilon(Fraction(1), 5, 1)
 
     with pytest.raises(AssertionError):
         check_supports(mechanism, laws(mechanism))
@@ -291,17 +295,17 @@ def test_a_subset_that_forgets_to_leave_the_input_out_is_caught() -> None:
 
 def test_a_subset_that_can_send_some_messages_for_some_inputs_only_is_caught() -> None:
     """A message that excludes an input has an unbounded ratio."""
-    mechanism = Leaky.at(Fraction(1), 5, 1)
+    mechanism = Leaky.for_epsilon(Fraction(1), 5, 1)
 
     with pytest.raises(AssertionError, match="a message of its own"):
-        worst_ratio(laws(mechanism))
+        max_likelihood_ratio(laws(mechanism))
 
 
 def test_a_plane_that_favours_a_hyperplane_is_caught() -> None:
     """P alone is right; the ratio is not."""
-    mechanism = Tilted.at(Fraction(1), 7, 2, 3)
+    mechanism = Tilted.for_epsilon(Fraction(1), 7, 2, 3)
 
-    assert worst_ratio(laws(mechanism)) > exp_lower(Fraction(1))
+    assert max_likelihood_ratio(laws(mechanism)) > exp_lower(Fraction(1))
     with pytest.raises(AssertionError):
         check_supports(mechanism, laws(mechanism))
 
@@ -309,7 +313,7 @@ def test_a_plane_that_favours_a_hyperplane_is_caught() -> None:
 def test_a_randomizer_that_takes_raw_words_is_refused() -> None:
     """What the enumeration could not see, it does not let pass."""
     with pytest.raises(AssertionError, match="below"):
-        law(lambda randomness: randomness.word())
+        enumerate_distribution(lambda randomness: randomness.word())
 
 
 # -- whole collections, values and all -------------------------------------------------------------
@@ -366,9 +370,9 @@ def test_a_collection_keeps_epsilon_for_values_known_unknown_and_absent(
     ]
     if hidden:
         randomizers.append(asked.randomize_absent)
-    found = [law(randomizer) for randomizer in randomizers]
+    found = [enumerate_distribution(randomizer) for randomizer in randomizers]
 
-    assert worst_ratio(found) <= exp_lower(epsilon)
+    assert max_likelihood_ratio(found) <= exp_lower(epsilon)
     assert all(sum(each.values()) == 1 for each in found)
     assert all(asked.mechanism.valid(message) for each in found for message in each)
 
@@ -377,7 +381,7 @@ def test_an_unknown_value_is_drawn_uniformly() -> None:
     """Each label of a binary question is then equally likely, and so is each message."""
     asked = collection(Boolean(), Fraction(1))
 
-    assert law(lambda randomness: asked.randomize("?", randomness)) == {
+    assert enumerate_distribution(lambda randomness: asked.randomize("?", randomness)) == {
         0: Fraction(1, 2),
         1: Fraction(1, 2),
     }
@@ -387,9 +391,9 @@ def test_an_unknown_value_is_other_where_that_is_declared() -> None:
     """Its law is that of the last label, not a mixture."""
     asked = collection(choice(4, "other"), Fraction(1))
 
-    assert law(lambda randomness: asked.randomize("?", randomness)) == law(
-        lambda randomness: asked.randomize("other", randomness)
-    )
+    assert enumerate_distribution(
+        lambda randomness: asked.randomize("?", randomness)
+    ) == enumerate_distribution(lambda randomness: asked.randomize("other", randomness))
 
 
 @pytest.mark.parametrize("measure", list(Measure))
@@ -407,9 +411,9 @@ def test_a_range_keeps_epsilon_for_any_two_numbers(measure: Measure) -> None:
         epsilon=Fraction(1),
     )
     values = [0, 240, 120, 33.3, -1, 1e300, float("inf"), -float("inf"), Fraction(1, 3), 10**400]
-    found = [law(lambda randomness, v=v: asked.randomize(v, randomness)) for v in values]  # type: ignore[misc]
+    found = [enumerate_distribution(partial(asked.randomize, v)) for v in values]
 
-    assert worst_ratio(found) <= exp_lower(Fraction(1))
+    assert max_likelihood_ratio(found) <= exp_lower(Fraction(1))
 
 
 def test_the_enumeration_weighs_every_branch() -> None:
@@ -426,6 +430,6 @@ def test_the_enumeration_weighs_every_branch() -> None:
     again = Fraction(1, 36)
 
     expected = {0: once + again, 4: once + again, 5: again, 7: Fraction(5, 6) * rare}
-    found = law(thrown)
+    found = enumerate_distribution(thrown)
     assert {key: found[key] for key in expected} == expected
     assert sum(found.values()) == 1

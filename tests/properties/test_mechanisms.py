@@ -25,9 +25,9 @@ from veilcount_shared.mechanisms import (
     ProjectiveGeometry,
     SquareWave,
     SubsetSelection,
-    plan,
+    select_mechanism,
 )
-from veilcount_shared.mechanisms.finite_field import POLYNOMIALS, FiniteField, field_of, is_prime
+from veilcount_shared.mechanisms.finite_field import POLYNOMIALS, FiniteField, get_field, is_prime
 from veilcount_shared.mechanisms.mean import TABLES
 from veilcount_shared.mechanisms.selection import (
     LONG_BITS,
@@ -55,7 +55,7 @@ SHAPES = [(k, w) for k in (2, 3, 4, 5, 8, 9, 16, 17, 100) for w in (1, 2, 3, 7, 
 @pytest.mark.parametrize(("k", "w"), SHAPES)
 def test_a_subset_is_sent_in_its_shortest_spelling(k: int, w: int) -> None:
     """A label for w = 1; else w packed labels or a k-bit mask, the mask where they are equal."""
-    mechanism, label = SubsetSelection.at(ONE, k, w), ceil(log2(k))
+    mechanism, label = SubsetSelection.for_epsilon(ONE, k, w), ceil(log2(k))
 
     assert mechanism.bits == (label if w == 1 else min(k, w * label))
     assert mechanism.masked == (w > 1 and k <= w * label)
@@ -65,12 +65,12 @@ def test_a_subset_is_sent_in_its_shortest_spelling(k: int, w: int) -> None:
 @pytest.mark.parametrize(("k", "w"), SHAPES)
 def test_the_planner_knows_a_subsets_length(k: int, w: int) -> None:
     """It compares lengths before it makes a design."""
-    assert subset_bits(k, w) == SubsetSelection.at(ONE, k, w).bits
+    assert subset_bits(k, w) == SubsetSelection.for_epsilon(ONE, k, w).bits
 
 
 def test_at_a_tie_the_mask_is_taken() -> None:
     """16 = 4 * 4 bits either way; 3 * 4 bits are fewer."""
-    tied, packed = SubsetSelection.at(ONE, 16, 4), SubsetSelection.at(ONE, 16, 3)
+    tied, packed = SubsetSelection.for_epsilon(ONE, 16, 4), SubsetSelection.for_epsilon(ONE, 16, 3)
 
     assert (tied.masked, tied.bits) == (True, 16)
     assert (packed.masked, packed.bits) == (False, 12)
@@ -79,7 +79,7 @@ def test_at_a_tie_the_mask_is_taken() -> None:
 @pytest.mark.parametrize(("k", "w"), [(5, 1), (7, 3), (4, 2), (16, 2), (17, 2), (9, 2), (10, 2)])
 def test_exactly_the_w_subsets_are_valid_each_in_one_spelling(k: int, w: int) -> None:
     """Over all bit strings of a message's length, and one bit more."""
-    mechanism = SubsetSelection.at(ONE, k, w)
+    mechanism = SubsetSelection.for_epsilon(ONE, k, w)
     valid = [message for message in range(-2, 1 << mechanism.bits + 1) if mechanism.valid(message)]
     expected = set(combinations(range(k), w))
 
@@ -93,7 +93,7 @@ def packed(mechanism: SubsetSelection, *members: int) -> int:
 
 def test_packed_members_lie_with_the_smallest_lowest() -> None:
     """The order of bits on the wire."""
-    mechanism = SubsetSelection.at(ONE, 100, 3)
+    mechanism = SubsetSelection.for_epsilon(ONE, 100, 3)
 
     assert mechanism.members(packed(mechanism, 5, 40, 99)) == (5, 40, 99)
     assert mechanism.valid(packed(mechanism, 5, 40, 99))
@@ -104,7 +104,7 @@ def test_packed_members_lie_with_the_smallest_lowest() -> None:
 )
 def test_unsorted_repeated_or_foreign_members_are_malformed(members: tuple[int, ...]) -> None:
     """A second spelling would be a channel, a repeated member a double vote."""
-    mechanism = SubsetSelection.at(ONE, 100, 3)
+    mechanism = SubsetSelection.for_epsilon(ONE, 100, 3)
 
     assert not mechanism.valid(packed(mechanism, *members))
 
@@ -112,7 +112,7 @@ def test_unsorted_repeated_or_foreign_members_are_malformed(members: tuple[int, 
 @pytest.mark.parametrize("message", [0, 0b1, 0b11, 0b1111, 0b1111111, 1 << 7, 0b111 | 1 << 7, -1])
 def test_a_mask_of_another_weight_or_length_is_malformed(message: int) -> None:
     """w members, no more, no fewer, none beyond k."""
-    mechanism = SubsetSelection.at(ONE, 7, 3)
+    mechanism = SubsetSelection.for_epsilon(ONE, 7, 3)
 
     assert mechanism.masked
     assert mechanism.valid(0b111)
@@ -122,13 +122,13 @@ def test_a_mask_of_another_weight_or_length_is_malformed(message: int) -> None:
 @pytest.mark.parametrize("message", [-1, 5, 6, 7, 8])
 def test_a_label_beyond_the_list_is_malformed(message: int) -> None:
     """Three bits could say up to 7."""
-    assert not SubsetSelection.at(ONE, 5, 1).valid(message)
+    assert not SubsetSelection.for_epsilon(ONE, 5, 1).valid(message)
 
 
 @given(st.sampled_from(SHAPES), st.integers(0, 2**32))
 def test_whatever_is_sent_is_valid(shape: tuple[int, int], seed: int) -> None:
     """For every shape, any input and any coins."""
-    mechanism = SubsetSelection.at(ONE, *shape)
+    mechanism = SubsetSelection.for_epsilon(ONE, *shape)
     message = mechanism.randomize(seed % mechanism.k, SeededRandomSource(seed))
 
     assert mechanism.valid(message)
@@ -147,7 +147,7 @@ def plus(field: FiniteField, one: int, two: int) -> int:
 @pytest.mark.parametrize("q", QS)
 def test_every_element_but_zero_has_one_inverse(q: int) -> None:
     """1/x times x is 1, and all inverses differ."""
-    field = field_of(q)
+    field = get_field(q)
     inverses = [field.inverse(x) for x in range(1, q)]
 
     assert all(field.times(x, y) == 1 for x, y in enumerate(inverses, start=1))
@@ -157,7 +157,7 @@ def test_every_element_but_zero_has_one_inverse(q: int) -> None:
 @pytest.mark.parametrize("q", QS)
 def test_a_field_keeps_its_axioms(q: int) -> None:
     """Commutative, associative, distributive, 0 and 1: all triples of a small field, else 3,000."""
-    field = field_of(q)
+    field = get_field(q)
     for x, y, z in product(range(q), repeat=3) if q <= 16 else some_triples(q):
         assert field.times(x, y) == field.times(y, x)
         assert field.times(field.times(x, y), z) == field.times(x, field.times(y, z))
@@ -177,13 +177,13 @@ def some_triples(q: int) -> list[tuple[int, int, int]]:
 )
 def test_a_fields_polynomial_never_changes(q: int, product: int) -> None:
     """Another one, primitive too, makes another plane: old reports would be decoded wrongly."""
-    assert field_of(q).times(q // 2, 2) == product
+    assert get_field(q).times(q // 2, 2) == product
 
 
 @pytest.mark.parametrize("q", sorted(POLYNOMIALS))
 def test_z_generates_every_element_but_zero(q: int) -> None:
     """The polynomials are primitive, as their comment says."""
-    field = field_of(q)
+    field = get_field(q)
     power, powers = 1, set()
     for _ in range(q - 1):
         powers.add(power)
@@ -195,7 +195,7 @@ def test_z_generates_every_element_but_zero(q: int) -> None:
 @pytest.mark.parametrize("q", QS)
 def test_the_minus_dot_is_what_cancels_the_dot(q: int) -> None:
     """Added to the sum of the products it gives zero."""
-    field, random = field_of(q), Random(q)
+    field, random = get_field(q), Random(q)
     for _ in range(100):
         one, two = ([random.randrange(q) for _ in range(4)] for _ in range(2))
         total = 0
@@ -237,7 +237,7 @@ PLANES = [
 
 
 def whole(q: int, t: int) -> ProjectiveGeometry:
-    return ProjectiveGeometry.at(ONE, (q**t - 1) // (q - 1), q, t)
+    return ProjectiveGeometry.for_epsilon(ONE, (q**t - 1) // (q - 1), q, t)
 
 
 @pytest.mark.parametrize(("q", "t"), PLANES)
@@ -256,7 +256,7 @@ def test_every_point_is_its_number_and_back(q: int, t: int) -> None:
 @pytest.mark.parametrize(("q", "t"), PLANES)
 def test_all_multiples_of_a_vector_are_one_point(q: int, t: int) -> None:
     """A vector's scale does not matter."""
-    mechanism, field, random = whole(q, t), field_of(q), Random(1)
+    mechanism, field, random = whole(q, t), get_field(q), Random(1)
     for number in random.sample(range(mechanism.messages), 7):
         point = mechanism.point(number)
         for scale in random.sample(range(1, q), min(q - 1, 5)):
@@ -286,8 +286,10 @@ def test_points_and_hyperplanes_are_a_symmetric_design(q: int, t: int) -> None:
     numbers = range(mechanism.messages)
     through = [{m for m in numbers if mechanism.supports(m, x)} for x in numbers]
 
-    assert {len(each) for each in through} == {mechanism.owned}
-    assert {len(one & two) for one, two in combinations(through, 2)} == {mechanism.shared}
+    assert {len(each) for each in through} == {mechanism.support_size}
+    assert {len(one & two) for one, two in combinations(through, 2)} == {
+        mechanism.pair_support_size
+    }
     assert all((m in through[x]) == (x in through[m]) for m in numbers for x in numbers)
 
 
@@ -306,7 +308,7 @@ def test_a_hyperplane_beyond_the_last_is_malformed(message: int) -> None:
 def test_a_plane_without_room_for_its_inputs_is_refused(k: int, q: int, t: int) -> None:
     """Also a line, which is no plane, and a question with one answer."""
     with pytest.raises(ValueError, match=rf"PG\({t - 1}, {q}\) has no {k} inputs"):
-        ProjectiveGeometry.at(ONE, k, q, t)
+        ProjectiveGeometry.for_epsilon(ONE, k, q, t)
 
 
 # -- windows and true values -----------------------------------------------------------------------
@@ -314,7 +316,12 @@ def test_a_plane_without_room_for_its_inputs_is_refused(k: int, q: int, t: int) 
 
 @pytest.mark.parametrize(
     "mechanism",
-    [SquareWave.at(ONE, 13, 5), MeanMechanism.at(ONE), DistributionMechanism.at(ONE), Identity(7)],
+    [
+        SquareWave.for_epsilon(ONE, 13, 5),
+        MeanMechanism.for_epsilon(ONE),
+        DistributionMechanism.for_epsilon(ONE),
+        Identity(7),
+    ],
 )
 def test_a_level_out_of_range_is_malformed(
     mechanism: SquareWave | MeanMechanism | DistributionMechanism | Identity,
@@ -333,10 +340,15 @@ def test_a_level_is_sent_in_as_few_bits_as_tell_it_apart(count: int) -> None:
     bits = ceil(log2(count))
 
     assert (Identity(count).inputs, Identity(count).bits) == (count, bits)
-    assert (SquareWave.at(ONE, count, 1).inputs, SquareWave.at(ONE, count, 1).bits) == (count, bits)
+    assert (
+        SquareWave.for_epsilon(ONE, count, 1).inputs,
+        SquareWave.for_epsilon(ONE, count, 1).bits,
+    ) == (count, bits)
 
 
-@pytest.mark.parametrize("mechanism", [MeanMechanism.at(ONE), DistributionMechanism.at(ONE)])
+@pytest.mark.parametrize(
+    "mechanism", [MeanMechanism.for_epsilon(ONE), DistributionMechanism.for_epsilon(ONE)]
+)
 def test_a_numbers_design_is_as_private_as_its_window(
     mechanism: MeanMechanism | DistributionMechanism,
 ) -> None:
@@ -344,7 +356,11 @@ def test_a_numbers_design_is_as_private_as_its_window(
     window = mechanism.window
 
     assert (mechanism.inputs, mechanism.messages) == (window.inputs, window.levels)
-    assert (mechanism.epsilon, mechanism.P, mechanism.rows) == (ONE, window.P, window.rows)
+    assert (mechanism.epsilon, mechanism.P, mechanism.transition_matrix) == (
+        ONE,
+        window.P,
+        window.transition_matrix,
+    )
 
 
 def test_a_true_value_is_its_own_message() -> None:
@@ -429,7 +445,7 @@ TABLE: list[Row] = [
 def test_the_planner_ships_what_its_table_says(row: Row) -> None:
     """Design, length, counters, the ratio to the optimum and the variance to four digits."""
     k, epsilon, shape, bits, cells, ratio, noise = row
-    planned = plan(k, epsilon)
+    planned = select_mechanism(k, epsilon)
     mechanism = planned.mechanism
     found = (mechanism.w,) if isinstance(mechanism, SubsetSelection) else (mechanism.q, mechanism.t)
     counters = mechanism.k if isinstance(mechanism, SubsetSelection) else mechanism.messages
@@ -442,7 +458,7 @@ def test_the_planner_ships_what_its_table_says(row: Row) -> None:
 @pytest.mark.parametrize(("k", "epsilon", "canonical"), vectors("plan.json"))
 def test_a_plan_never_changes(k: int, epsilon: str, canonical: dict[str, Any]) -> None:
     """The threshold to its last bit: it is part of every fingerprint."""
-    assert plan(k, epsilon).mechanism.canonical() == canonical
+    assert select_mechanism(k, epsilon).mechanism.canonical() == canonical
 
 
 SCOPE = 100_000  # values: up to here, CLOSE is claimed; above, FAR
@@ -450,7 +466,7 @@ CLOSE, FAR = 1.035, 1.334
 
 
 def close_to_the_optimum(k: int, epsilon: Fraction, most: float = CLOSE) -> bool:
-    planned = plan(k, epsilon)
+    planned = select_mechanism(k, epsilon)
     subset = isinstance(planned.mechanism, SubsetSelection)
     short = planned.bits <= (SHORT_BITS if subset else 22) or (subset and planned.bits <= LONG_BITS)
     return 1 <= planned.ratio <= most and short and planned.mechanism.inputs == k
@@ -506,8 +522,8 @@ def test_longer_lists_are_within_a_third_and_not_within_three_and_a_half_percent
 
 def test_the_figures_that_are_stated_are_reached() -> None:
     """A million values at epsilon 6 cost 24.3 % more; the longest list at its worst 33.2 %."""
-    assert round(plan(1_000_000, 6).ratio, 3) == 1.243
-    assert round(plan(1 << 20, Fraction("6.1467")).ratio, 3) == 1.332
+    assert round(select_mechanism(1_000_000, 6).ratio, 3) == 1.243
+    assert round(select_mechanism(1 << 20, Fraction("6.1467")).ratio, 3) == 1.332
 
 
 @pytest.mark.full
@@ -535,7 +551,7 @@ def test_the_planners_limits_never_change() -> None:
 
 def test_a_plane_may_be_full() -> None:
     """Every one of its 1,365 points is an input."""
-    mechanism = plan(1365, 1).mechanism
+    mechanism = select_mechanism(1365, 1).mechanism
 
     assert isinstance(mechanism, ProjectiveGeometry)
     assert (mechanism.q, mechanism.t, mechanism.messages) == (4, 6, 1365)
@@ -545,7 +561,7 @@ def test_a_plane_may_be_full() -> None:
 @pytest.mark.parametrize("epsilon", ["0.000001", "16"])
 def test_a_plan_exists_at_every_end(k: int, epsilon: str) -> None:
     """The smallest and the largest epsilon that can be claimed."""
-    planned = plan(k, epsilon)
+    planned = select_mechanism(k, epsilon)
 
     assert planned.mechanism.inputs == k
     assert planned.mechanism.P > planned.mechanism.Q
@@ -555,20 +571,20 @@ def test_a_plan_exists_at_every_end(k: int, epsilon: str) -> None:
 def test_a_question_no_plan_answers_is_refused(k: int) -> None:
     """The message names the limits."""
     with pytest.raises(ValueError, match=rf"k = {k}: give 2 to 1,048,576"):
-        plan(k, 1)
+        select_mechanism(k, 1)
 
 
 @pytest.mark.parametrize("epsilon", [0, 17, "0.0000001"])
 def test_an_epsilon_no_one_can_claim_is_not_planned(epsilon: int | str) -> None:
     """Refused at the same door as everywhere."""
     with pytest.raises(EpsilonError):
-        plan(2, epsilon)
+        select_mechanism(2, epsilon)
 
 
 def test_a_float_is_not_planned() -> None:
     """Nor is it rounded in silence."""
     with pytest.raises(TypeError, match=r"not exact"):
-        plan(2, 0.7)  # type: ignore[arg-type] # the point
+        select_mechanism(2, 0.7)  # type: ignore[arg-type] # the point
 
 
 # -- numbers ---------------------------------------------------------------------------------------
@@ -603,7 +619,7 @@ def test_a_mean_has_its_tables_worst_variance(
     row: int, epsilon: str, levels: int, width: int, worst: str
 ) -> None:
     """At its own epsilon each row is the one that is taken, and varies as published."""
-    mechanism = MeanMechanism.at(Fraction(epsilon))
+    mechanism = MeanMechanism.for_epsilon(Fraction(epsilon))
 
     assert (mechanism.window.levels, mechanism.window.width) == (levels, width)
     assert mechanism.values[-len(TABLES[row][2]) :] == TABLES[row][2]
@@ -623,7 +639,9 @@ def variance_at(mechanism: MeanMechanism, point: Fraction) -> Fraction:
     place = means[0] + point * (means[-1] - means[0])
     start = max(s for s in range(len(means) - 1) if means[s] <= place)
     up = (place - means[start]) / (means[start + 1] - means[start])
-    rows = zip(mechanism.rows[start], mechanism.rows[start + 1], strict=True)
+    rows = zip(
+        mechanism.transition_matrix[start], mechanism.transition_matrix[start + 1], strict=True
+    )
     law = [(1 - up) * one + up * two for one, two in rows]
     second = sum((p * value * value for p, value in zip(law, decoded, strict=True)), Fraction(0))
     return 4 * (second - point * point)
@@ -632,7 +650,7 @@ def variance_at(mechanism: MeanMechanism, point: Fraction) -> Fraction:
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "2", "4.7", "8"])
 def test_a_means_variance_is_the_worst_over_all_numbers(epsilon: str) -> None:
     """No number of a fine grid varies more, and some number varies as much."""
-    mechanism = MeanMechanism.at(Fraction(epsilon))
+    mechanism = MeanMechanism.for_epsilon(Fraction(epsilon))
     found = [variance_at(mechanism, Fraction(step, 300)) for step in range(301)]
 
     assert max(found) <= mechanism.variance
@@ -642,12 +660,14 @@ def test_a_means_variance_is_the_worst_over_all_numbers(epsilon: str) -> None:
 @pytest.mark.parametrize("epsilon", ["0.3", "1", "2.2", "5.5", "8", "16"])
 def test_no_other_table_would_have_varied_less(epsilon: str) -> None:
     """The choice among the tables is by exact worst variance."""
-    chosen = MeanMechanism.at(Fraction(epsilon)).variance
+    chosen = MeanMechanism.for_epsilon(Fraction(epsilon)).variance
     others = []
     for levels, width, half in TABLES:
         lower = tuple(-value for value in reversed(half) if value or levels % 2 == 0)
         others.append(
-            MeanMechanism(SquareWave.at(Fraction(epsilon), levels, width), (*lower, *half)).variance
+            MeanMechanism(
+                SquareWave.for_epsilon(Fraction(epsilon), levels, width), (*lower, *half)
+            ).variance
         )
 
     assert chosen == min(others)
@@ -656,14 +676,14 @@ def test_no_other_table_would_have_varied_less(epsilon: str) -> None:
 @pytest.mark.parametrize("epsilon", ["0.000001", "0.1", "1", "2", "8", "16"])
 def test_a_mean_decodes_alike_from_both_ends(epsilon: str) -> None:
     """Antisymmetric levels: what says u for a number says 1 - u for its mirror image."""
-    decoded = MeanMechanism.at(Fraction(epsilon)).decoded
+    decoded = MeanMechanism.for_epsilon(Fraction(epsilon)).decoded
 
     assert all(one + two == 1 for one, two in zip(decoded, reversed(decoded), strict=True))
 
 
 def test_values_that_could_not_be_rounded_between_are_refused() -> None:
     """Starts whose means do not ascend, or a list of another length."""
-    window = SquareWave.at(ONE, 4, 2)
+    window = SquareWave.for_epsilon(ONE, 4, 2)
 
     with pytest.raises(ValueError, match=r"do not ascend"):
         MeanMechanism(window, (1, 1, 1, 1))
@@ -675,7 +695,7 @@ def test_values_that_could_not_be_rounded_between_are_refused() -> None:
 def test_one_pair_that_does_not_ascend_is_enough(values: tuple[int, ...]) -> None:
     """The last, the first, or two that are equal."""
     with pytest.raises(ValueError, match=r"do not ascend"):
-        MeanMechanism(SquareWave.at(ONE, 4, 2), values)
+        MeanMechanism(SquareWave.for_epsilon(ONE, 4, 2), values)
 
 
 @pytest.mark.parametrize(
@@ -695,7 +715,7 @@ def test_one_pair_that_does_not_ascend_is_enough(values: tuple[int, ...]) -> Non
 )
 def test_a_distributions_window_narrows_as_epsilon_grows(epsilon: str, width: int) -> None:
     """W = 2b + 1 by the square wave's formula; 256 starts whatever the width."""
-    window = DistributionMechanism.at(Fraction(epsilon)).window
+    window = DistributionMechanism.for_epsilon(Fraction(epsilon)).window
 
     assert window.width == width
     assert window.levels == 255 + width
@@ -716,13 +736,13 @@ def test_a_distributions_window_narrows_as_epsilon_grows(epsilon: str, width: in
 )
 def test_a_bucket_is_a_256th_of_the_range(grid: int, bucket: int) -> None:
     """The upper end belongs to the last."""
-    assert DistributionMechanism.at(ONE).bucket(grid) == bucket
+    assert DistributionMechanism.for_epsilon(ONE).bucket(grid) == bucket
 
 
 def test_a_distribution_with_other_starts_is_refused() -> None:
     """256 buckets need 256 starts."""
     with pytest.raises(ValueError, match=r"the window has 10 starts, not 256"):
-        DistributionMechanism(SquareWave.at(ONE, 12, 3))
+        DistributionMechanism(SquareWave.for_epsilon(ONE, 12, 3))
 
 
 @pytest.mark.parametrize(("epsilon", "mean", "distribution"), vectors("number.json"))
@@ -730,5 +750,5 @@ def test_a_numbers_designs_never_change(
     epsilon: str, mean: dict[str, Any], distribution: dict[str, Any]
 ) -> None:
     """Levels, widths, values and the threshold to its last bit."""
-    assert MeanMechanism.at(Fraction(epsilon)).canonical() == mean
-    assert DistributionMechanism.at(Fraction(epsilon)).canonical() == distribution
+    assert MeanMechanism.for_epsilon(Fraction(epsilon)).canonical() == mean
+    assert DistributionMechanism.for_epsilon(Fraction(epsilon)).canonical() == distribution

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.enumeration import law
+from tests.enumeration import enumerate_distribution
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import randomness as coins_module
 from veilcount_shared.randomness import WORD_BITS, WORDS, RandomSource, SystemRandomSource
@@ -324,7 +324,7 @@ def test_nothing_is_drawn_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(("n", "size"), [(5, 0), (5, 2), (5, 5), (6, 3)])
 def test_a_sample_is_every_subset_of_its_size_alike(n: int, size: int) -> None:
     """Over every outcome of the coins."""
-    subsets = law(lambda randomness: frozenset(randomness.sample(n, size)))
+    subsets = enumerate_distribution(lambda randomness: frozenset(randomness.sample(n, size)))
 
     assert set(subsets.values()) == {Fraction(1, comb(n, size))}
     assert {len(subset) for subset in subsets} == {size}
@@ -333,6 +333,6 @@ def test_a_sample_is_every_subset_of_its_size_alike(n: int, size: int) -> None:
 @pytest.mark.parametrize("items", ["", "a", "abc", "abcd"])
 def test_a_shuffle_is_every_order_alike(items: str) -> None:
     """Over every outcome of the coins; the items themselves are left as they were."""
-    orders = law(lambda randomness: "".join(randomness.shuffled(items)))
+    orders = enumerate_distribution(lambda randomness: "".join(randomness.shuffled(items)))
 
     assert set(orders.values()) == {Fraction(1, factorial(len(items)))}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.enumeration import Law, law, worst_ratio
+from tests.enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
 from tests.properties.test_collections import figures, no_values, one
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.collection import Collection, Measure, lint, parse_collections
-from veilcount_shared.collection.canonical import encode
+from veilcount_shared.collection.canonical import canonical_bytes
 from veilcount_shared.domain import GRID
 from veilcount_shared.epsilon import exp_lower, threshold
 from veilcount_shared.errors import DefinitionError, MessageOutOfRange
@@ -43,14 +43,14 @@ every_epsilon = pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 
 
 def owned(level: SubsetSelection | ProjectiveGeometry) -> int:
-    return level.owned if isinstance(level, ProjectiveGeometry) else 1
+    return level.support_size if isinstance(level, ProjectiveGeometry) else 1
 
 
 @cache
-def laws(mechanism: RangeTree, buckets: tuple[int, ...] = SOME) -> dict[int, Law]:
+def laws(mechanism: RangeTree, buckets: tuple[int, ...] = SOME) -> dict[int, Distribution]:
     """The law of a number in each of some buckets, by running `randomize` over all coins."""
     return {
-        bucket: law(lambda randomness, x=bucket * BUCKET: mechanism.randomize(x, randomness))  # type: ignore[misc] # mypy infers no x
+        bucket: enumerate_distribution(partial(mechanism.randomize, bucket * BUCKET))
         for bucket in buckets
     }
 
@@ -61,7 +61,7 @@ def laws(mechanism: RangeTree, buckets: tuple[int, ...] = SOME) -> dict[int, Law
 @every_epsilon
 def test_the_levels_have_4_16_64_and_256_nodes(epsilon: Fraction) -> None:
     """Each reports at full epsilon: the coin that draws the level looks at no data."""
-    mechanism = RangeTree.at(epsilon)
+    mechanism = RangeTree.for_epsilon(epsilon)
 
     assert tuple(level.inputs for level in mechanism.levels) == NODES
     assert {level.epsilon for level in mechanism.levels} == {mechanism.epsilon} == {epsilon}
@@ -70,7 +70,7 @@ def test_the_levels_have_4_16_64_and_256_nodes(epsilon: Fraction) -> None:
 @every_epsilon
 def test_messages_are_numbered_level_by_level_without_a_gap(epsilon: Fraction) -> None:
     """So a tally counts messages as they are, one counter each, and no number is wasted."""
-    mechanism = RangeTree.at(epsilon)
+    mechanism = RangeTree.for_epsilon(epsilon)
     counts = [level.messages for level in mechanism.levels]
     numbered = [mechanism.level(message) for message in range(mechanism.messages)]
 
@@ -85,7 +85,7 @@ def test_messages_are_numbered_level_by_level_without_a_gap(epsilon: Fraction) -
 )
 def test_a_bucket_lies_in_one_node_of_each_level(bucket: int, nodes: tuple[int, ...]) -> None:
     """A quarter of its parent each."""
-    mechanism = RangeTree.at(ONE)
+    mechanism = RangeTree.for_epsilon(ONE)
 
     assert tuple(mechanism.node(level, bucket) for level in range(4)) == nodes
 
@@ -95,12 +95,12 @@ def test_a_bucket_lies_in_one_node_of_each_level(bucket: int, nodes: tuple[int, 
 )
 def test_a_bucket_is_a_256th_of_the_range(grid: int, bucket: int) -> None:
     """The upper end belongs to the last."""
-    assert RangeTree.at(ONE).bucket(grid) == bucket
+    assert RangeTree.for_epsilon(ONE).bucket(grid) == bucket
 
 
 def test_what_is_no_message_is_refused() -> None:
     """All numbers below the count are messages, no other is."""
-    mechanism = RangeTree.at(ONE)
+    mechanism = RangeTree.for_epsilon(ONE)
 
     assert all(map(mechanism.valid, range(mechanism.messages)))
     assert not any(map(mechanism.valid, (-1, mechanism.messages, 1 << mechanism.bits)))
@@ -109,7 +109,7 @@ def test_what_is_no_message_is_refused() -> None:
 @given(grid=st.integers(0, GRID), seed=st.integers(0, 2**32), epsilon=st.sampled_from(EPSILONS))
 def test_every_message_of_a_device_is_one(grid: int, seed: int, epsilon: Fraction) -> None:
     """Whatever the number and the coins."""
-    mechanism = RangeTree.at(epsilon)
+    mechanism = RangeTree.for_epsilon(epsilon)
 
     assert mechanism.valid(mechanism.randomize(grid, SeededRandomSource(seed)))
 
@@ -144,7 +144,7 @@ def test_a_level_has_the_least_variance_of_planes_and_response(
     epsilon: Fraction, place: int
 ) -> None:
     """Found here by looking at all of them, with the formulas of the README."""
-    level, k = RangeTree.at(epsilon).levels[place], NODES[place]
+    level, k = RangeTree.for_epsilon(epsilon).levels[place], NODES[place]
     response = variance(k, epsilon, Fraction(1, k), Fraction(0))
     planes = geometries(k, epsilon)
 
@@ -160,7 +160,7 @@ def test_a_level_has_the_least_variance_of_planes_and_response(
 def test_more_privacy_makes_the_levels_planes_and_less_makes_them_responses() -> None:
     """At epsilon 1 three of them are planes, at 8 none is: the true node comes through."""
     kinds = {
-        epsilon: [type(level) for level in RangeTree.at(epsilon).levels]
+        epsilon: [type(level) for level in RangeTree.for_epsilon(epsilon).levels]
         for epsilon in (ONE, Fraction(8))
     }
 
@@ -173,12 +173,12 @@ def test_more_privacy_makes_the_levels_planes_and_less_makes_them_responses() ->
 def test_levels_that_are_no_tree_are_refused() -> None:
     """Any other numbers of nodes, or another order."""
     with pytest.raises(ValueError, match="4, 16, 64 and 256"):
-        RangeTree(RangeTree.at(ONE).levels[::-1])
+        RangeTree(RangeTree.for_epsilon(ONE).levels[::-1])
 
 
 def test_levels_of_different_epsilons_are_refused() -> None:
     """One would reveal more than is claimed."""
-    mild, strong = RangeTree.at(ONE).levels, RangeTree.at(Fraction(2)).levels
+    mild, strong = RangeTree.for_epsilon(ONE).levels, RangeTree.for_epsilon(Fraction(2)).levels
 
     with pytest.raises(ValueError, match="the same epsilon"):
         RangeTree((*mild[:3], strong[3]))
@@ -186,16 +186,16 @@ def test_levels_of_different_epsilons_are_refused() -> None:
 
 def test_a_level_whose_messages_have_gaps_is_refused() -> None:
     """A mask of 16 bits is a message for some numbers only."""
-    levels = RangeTree.at(ONE).levels
+    levels = RangeTree.for_epsilon(ONE).levels
 
     with pytest.raises(ValueError, match="0, 1, 2"):
-        RangeTree((levels[0], SubsetSelection.at(ONE, 16, 4), *levels[2:]))
+        RangeTree((levels[0], SubsetSelection.for_epsilon(ONE, 16, 4), *levels[2:]))
 
 
 @pytest.mark.parametrize(("epsilon", "canonical"), PINNED["designs"])
 def test_the_levels_of_an_epsilon_never_change(epsilon: str, canonical: dict[str, Any]) -> None:
     """Designs, orders, and the thresholds to their last bit."""
-    assert RangeTree.at(Fraction(epsilon)).canonical() == canonical
+    assert RangeTree.for_epsilon(Fraction(epsilon)).canonical() == canonical
 
 
 # -- exact privacy ---------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def test_the_levels_of_an_epsilon_never_change(epsilon: str, canonical: dict[str
 @every_epsilon
 def test_the_whole_law_is_a_quarter_of_each_levels(epsilon: Fraction) -> None:
     """A node's own messages share P evenly, all others of the level the rest; nothing is lost."""
-    mechanism = RangeTree.at(epsilon)
+    mechanism = RangeTree.for_epsilon(epsilon)
     for bucket in (0, 100, 255):
         found = laws(mechanism)[bucket]
         expected = {}
@@ -221,7 +221,7 @@ def test_the_whole_law_is_a_quarter_of_each_levels(epsilon: Fraction) -> None:
 @every_epsilon
 def test_no_message_tells_two_numbers_apart_by_more_than_epsilon(epsilon: Fraction) -> None:
     """The worst ratio over all messages, in Fractions: at most e^epsilon."""
-    ratio = worst_ratio(list(laws(RangeTree.at(epsilon)).values()))
+    ratio = max_likelihood_ratio(list(laws(RangeTree.for_epsilon(epsilon)).values()))
 
     assert 1 < ratio <= exp_lower(epsilon)
 
@@ -230,13 +230,13 @@ def test_no_message_tells_two_numbers_apart_by_more_than_epsilon(epsilon: Fracti
 @pytest.mark.parametrize("place", range(4))
 def test_one_more_in_any_levels_threshold_is_caught(epsilon: Fraction, place: int) -> None:
     """Past its own check, 1 in 2^64 too many: the enumeration sees it in any of the levels."""
-    mechanism = copy.copy(RangeTree.at(epsilon))
+    mechanism = copy.copy(RangeTree.for_epsilon(epsilon))
     level = copy.copy(mechanism.levels[place])
     object.__setattr__(level, "a", level.a + 1)
     levels = (*mechanism.levels[:place], level, *mechanism.levels[place + 1 :])
     object.__setattr__(mechanism, "levels", levels)
 
-    assert worst_ratio(list(laws(mechanism, (0, 255)).values())) > exp_lower(epsilon)
+    assert max_likelihood_ratio(list(laws(mechanism, (0, 255)).values())) > exp_lower(epsilon)
 
 
 class Curious(RangeTree):
@@ -250,10 +250,10 @@ class Curious(RangeTree):
 
 def test_a_level_that_depends_on_the_number_is_caught() -> None:
     """What cannot be sent for one number but for another has no bound."""
-    curious = Curious(RangeTree.at(ONE).levels)
+    curious = Curious(RangeTree.for_epsilon(ONE).levels)
 
     with pytest.raises(AssertionError, match="a message of its own"):
-        worst_ratio(list(laws(curious).values()))
+        max_likelihood_ratio(list(laws(curious).values()))
 
 
 # -- the definition --------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def test_a_definition_of_ranges_has_the_pinned_form_and_fingerprint() -> None:
     """Byte for byte, as for every other definition."""
     collection = parse_collections("\n".join(PINNED["toml"]), no_values, legacy=True)["q"]
 
-    assert encode(collection) == PINNED["canonical"].encode()
+    assert canonical_bytes(collection) == PINNED["canonical"].encode()
     assert collection.fingerprint == PINNED["fingerprint"]
 
 
@@ -300,14 +300,14 @@ def test_a_definition_keeps_epsilon_for_values_of_all_kinds() -> None:
     """Clamped and infinite numbers. What is no number is drawn first; that keeps epsilon too."""
     collection = one(LINES)
     numbers = [
-        law(lambda randomness, v=v: collection.randomize(v, randomness))  # type: ignore[misc]
+        enumerate_distribution(lambda randomness, v=v: collection.randomize(v, randomness))  # type: ignore[misc]
         for v in VALUES[:-3]
     ]
     sent = [
         collection.randomize(value, SeededRandomSource(seed)) for seed, value in enumerate(VALUES)
     ]
 
-    assert worst_ratio(numbers) <= exp_lower(ONE)
+    assert max_likelihood_ratio(numbers) <= exp_lower(ONE)
     assert all(map(collection.mechanism.valid, sent))
 
 

@@ -40,10 +40,10 @@ from veilcount_shared.report import (
     Batch,
     Losses,
     Report,
-    check,
+    check_report,
 )
-from veilcount_shared.schedule import SECRET_BYTES, pseudonym, slot
-from veilcount_shared.verdict import Verdict, refusal
+from veilcount_shared.schedule import SECRET_BYTES, derive_pseudonym, draw_slot
+from veilcount_shared.verdict import Verdict, verdict_from_error
 from veilcount_shared.wire import MAX_BODY, decode_verdicts, encode_verdicts
 
 DATES = "from = 2026-12-01\nuntil = 2026-12-06"  # five days
@@ -137,8 +137,8 @@ def report_of(name: str, **other: Any) -> Report:
         "fingerprint": collection.fingerprint,
         "period": 0,
         "segment": 0,
-        "pseudonym": bytes(PSEUDONYM_BYTES),
-        "slot": 0,
+        "derive_pseudonym": bytes(PSEUDONYM_BYTES),
+        "draw_slot": 0,
         "message": collection.pack(message_of(collection, 0)),
     }
     return Report(**{**allowed, **other})
@@ -152,7 +152,7 @@ def message_of(collection: Collection, seed: int) -> int:
 def refused(report: Report, name: str) -> ReportError:
     """Return the error with which the definition refuses, whose text tells no message."""
     with pytest.raises(ReportError) as caught:
-        check(report, COLLECTIONS[name])
+        check_report(report, COLLECTIONS[name])
 
     assert report.message.hex() not in str(caught.value)
     assert report.pseudonym.hex() not in str(caught.value)
@@ -196,12 +196,12 @@ def test_what_a_device_sends_is_allowed(
         collection.fingerprint,
         period,
         data.draw(st.integers(0, collection.cells - 1)),
-        pseudonym(secret, collection, period, randomness),
-        slot(secret, collection, period, answer % collection.per_period),
+        derive_pseudonym(secret, collection, period, randomness),
+        draw_slot(secret, collection, period, answer % collection.per_period),
         collection.pack(message),
     )
 
-    assert message == check(report, collection)
+    assert message == check_report(report, collection)
 
 
 @every
@@ -219,7 +219,7 @@ def test_a_period_after_the_last_is_refused(name: str) -> None:
     last = collection.periods - 1
     own = last * collection.per_period if collection.linkage is Linkage.COLLECTION else 0
 
-    assert check(report_of(name, period=last, slot=own), collection) is not None
+    assert check_report(report_of(name, period=last, slot=own), collection) is not None
     assert type(refused(report_of(name, period=last + 1, slot=own), name)) is PeriodOutOfRange
 
 
@@ -229,7 +229,7 @@ def test_a_segment_after_the_last_is_refused(name: str) -> None:
     collection = COLLECTIONS[name]
     last = collection.cells - 1
 
-    assert check(report_of(name, segment=last), collection) is not None
+    assert check_report(report_of(name, segment=last), collection) is not None
     assert type(refused(report_of(name, segment=last + 1), name)) is SegmentOutOfRange
 
 
@@ -243,7 +243,7 @@ def slots_allowed(name: str, period: int) -> list[int]:
 
 def caught(report: Report, name: str) -> ReportError | None:
     try:
-        check(report, COLLECTIONS[name])
+        check_report(report, COLLECTIONS[name])
     except ReportError as error:
         return error
     return None
@@ -362,7 +362,7 @@ def test_what_a_definition_refuses_is_dropped_by_its_device(
     error: type[ReportError], verdict: Verdict
 ) -> None:
     """A slot beyond the budget is over it; all else is malformed; none is worth another try."""
-    assert verdict is refusal(error("problem"))
+    assert verdict is verdict_from_error(error("problem"))
     assert verdict.dropped
 
 
@@ -393,11 +393,11 @@ REPORT = Report(A, 0, 0, bytes(PSEUDONYM_BYTES), 0, b"\x01")
         ("period", MAX_PERIODS, BadField),
         ("segment", -1, BadField),
         ("segment", 32, BadField),
-        ("slot", -1, BadField),
-        ("slot", 1024, BadField),
-        ("pseudonym", b"", WrongLength),
-        ("pseudonym", bytes(15), WrongLength),
-        ("pseudonym", bytes(17), WrongLength),
+        ("draw_slot", -1, BadField),
+        ("draw_slot", 1024, BadField),
+        ("derive_pseudonym", b"", WrongLength),
+        ("derive_pseudonym", bytes(15), WrongLength),
+        ("derive_pseudonym", bytes(17), WrongLength),
         ("message", b"", WrongLength),
         ("message", bytes(MAX_MESSAGE + 1), WrongLength),
     ],
@@ -417,7 +417,7 @@ def test_no_report_is_born_that_no_series_could_have(
     [
         ("period", MAX_PERIODS - 1),
         ("segment", 31),
-        ("slot", 1023),
+        ("draw_slot", 1023),
         ("message", bytes(MAX_MESSAGE)),
     ],
 )

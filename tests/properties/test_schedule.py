@@ -96,7 +96,7 @@ def test_a_day_lies_in_the_period_of_its_calendar_stretch(
     unit: Unit, start: str, day: str, number: int
 ) -> None:
     """Counted from the stretch that contains the first day."""
-    found = periods.number(Unit(unit), date.fromisoformat(start), date.fromisoformat(day))
+    found = periods.period_number(Unit(unit), date.fromisoformat(start), date.fromisoformat(day))
 
     assert found == number
 
@@ -144,8 +144,8 @@ def test_a_period_opens_and_closes_at_midnight_utc_within_the_campaign(
     """The first and last are cut by the campaign's dates."""
     collection = asking(Unit(unit), "2026-12-15", "2027-03-15")
 
-    assert schedule.opens(collection, period).isoformat() == f"{opens}T00:00:00+00:00"
-    assert schedule.closes(collection, period).isoformat() == f"{closes}T00:00:00+00:00"
+    assert schedule.period_start(collection, period).isoformat() == f"{opens}T00:00:00+00:00"
+    assert schedule.period_end(collection, period).isoformat() == f"{closes}T00:00:00+00:00"
 
 
 DAYS = st.dates(date(2000, 1, 1), date(2998, 12, 31))
@@ -166,8 +166,8 @@ def campaigns(draw: st.DrawFn) -> Collection:
 def test_periods_partition_the_campaign_without_a_gap(collection: Collection) -> None:
     """Each opens when the one before closes; the first and last meet the dates."""
     everyone = range(collection.periods)
-    opens = [schedule.opens(collection, period) for period in everyone]
-    closes = [schedule.closes(collection, period) for period in everyone]
+    opens = [schedule.period_start(collection, period) for period in everyone]
+    closes = [schedule.period_end(collection, period) for period in everyone]
 
     assert opens[1:] == closes[:-1]
     assert all(one < two for one, two in pairwise([*opens, closes[-1]]))
@@ -180,13 +180,15 @@ def test_an_instant_lies_in_the_period_that_is_open_then(
     collection: Collection, draw: int, minutes: int
 ) -> None:
     """In whatever time zone it is told."""
-    start = schedule.opens(collection, 0)
-    length = schedule.closes(collection, collection.periods - 1) - start
+    start = schedule.period_start(collection, 0)
+    length = schedule.period_end(collection, collection.periods - 1) - start
     now = start + timedelta(microseconds=draw % (length // timedelta(microseconds=1)))
-    period = schedule.period_of(collection, now.astimezone(timezone(timedelta(minutes=minutes))))
+    period = schedule.period_at(collection, now.astimezone(timezone(timedelta(minutes=minutes))))
 
     assert period is not None
-    assert schedule.opens(collection, period) <= now < schedule.closes(collection, period)
+    assert (
+        schedule.period_start(collection, period) <= now < schedule.period_end(collection, period)
+    )
 
 
 @given(campaigns())
@@ -195,12 +197,15 @@ def test_the_edges_of_a_period_belong_to_it_and_to_the_next(collection: Collecti
     """The first instant is inside, the last is one microsecond before the close."""
     tick = timedelta(microseconds=1)
     for period in {0, collection.periods // 2, collection.periods - 1}:
-        opens, closes = schedule.opens(collection, period), schedule.closes(collection, period)
+        opens, closes = (
+            schedule.period_start(collection, period),
+            schedule.period_end(collection, period),
+        )
         following = period + 1 if period + 1 < collection.periods else None
 
-        assert schedule.period_of(collection, opens) == period
-        assert schedule.period_of(collection, closes - tick) == period
-        assert schedule.period_of(collection, closes) == following
+        assert schedule.period_at(collection, opens) == period
+        assert schedule.period_at(collection, closes - tick) == period
+        assert schedule.period_at(collection, closes) == following
 
 
 def test_an_instant_outside_the_campaign_lies_in_no_period() -> None:
@@ -208,23 +213,23 @@ def test_an_instant_outside_the_campaign_lies_in_no_period() -> None:
     collection = asking(Unit.MONTH, "2026-12-15", "2027-03-15")
     before, after = datetime(2026, 12, 14, 23, 59, tzinfo=UTC), datetime(2027, 3, 15, tzinfo=UTC)
 
-    assert schedule.period_of(collection, before) is None
-    assert schedule.period_of(collection, after) is None
+    assert schedule.period_at(collection, before) is None
+    assert schedule.period_at(collection, after) is None
 
 
 @pytest.mark.parametrize("now", [datetime(2027, 1, 1), datetime(1999, 1, 1, 12)])  # noqa: DTZ001 - naive on purpose
 def test_an_instant_without_a_time_zone_is_refused(now: datetime) -> None:
     """Within the campaign and outside: the machine's own zone must not decide."""
     with pytest.raises(ValueError, match="needs its time zone"):
-        schedule.period_of(MONTHLY, now)
+        schedule.period_at(MONTHLY, now)
 
 
 def test_a_local_midnight_is_counted_in_utc() -> None:
     """2027-01-01 00:30 at +01:00 is still December, at -01:00 it is January."""
     east, west = (timezone(timedelta(hours=hours)) for hours in (1, -1))
 
-    assert schedule.period_of(MONTHLY, datetime(2027, 1, 1, 0, 30, tzinfo=east)) == 0
-    assert schedule.period_of(MONTHLY, datetime(2026, 12, 31, 23, 30, tzinfo=west)) == 1
+    assert schedule.period_at(MONTHLY, datetime(2027, 1, 1, 0, 30, tzinfo=east)) == 0
+    assert schedule.period_at(MONTHLY, datetime(2026, 12, 31, 23, 30, tzinfo=west)) == 1
 
 
 # -- answering periods -----------------------------------------------------------------------------
@@ -234,7 +239,7 @@ def test_a_local_midnight_is_counted_in_utc() -> None:
 def test_a_person_answers_in_exactly_as_many_periods_as_allowed(answers: int) -> None:
     """Each of them one of the campaign's."""
     collection = replace(DAILY, answers=answers)
-    drawn = [schedule.answering_periods(secret, collection) for secret in SECRETS]
+    drawn = [schedule.draw_answering_periods(secret, collection) for secret in SECRETS]
 
     assert {len(each) for each in drawn} == {answers}
     assert all(each <= set(range(90)) for each in drawn)
@@ -242,7 +247,7 @@ def test_a_person_answers_in_exactly_as_many_periods_as_allowed(answers: int) ->
 
 def test_without_answers_a_person_answers_in_all_periods() -> None:
     """Then nothing is drawn."""
-    assert schedule.answering_periods(SECRET, DAILY) == frozenset(range(90))
+    assert schedule.draw_answering_periods(SECRET, DAILY) == frozenset(range(90))
 
 
 # -- instants --------------------------------------------------------------------------------------
@@ -252,20 +257,20 @@ def test_an_instant_lies_within_its_period_on_a_whole_second() -> None:
     """For every period and answer."""
     for period in range(EVENTS.periods):
         for answer in range(EVENTS.per_period):
-            instant = schedule.instant(SECRET, EVENTS, period, answer)
+            instant = schedule.draw_instant(SECRET, EVENTS, period, answer)
 
-            assert schedule.period_of(EVENTS, instant) == period
+            assert schedule.period_at(EVENTS, instant) == period
             assert instant.microsecond == 0
 
 
 def test_the_first_answer_is_the_one_that_is_meant() -> None:
     """Where a period has only one, no one writes its number."""
-    assert schedule.instant(SECRET, EVENTS, 3) == schedule.instant(SECRET, EVENTS, 3, 0)
+    assert schedule.draw_instant(SECRET, EVENTS, 3) == schedule.draw_instant(SECRET, EVENTS, 3, 0)
 
 
 def test_answers_of_one_period_have_instants_of_their_own() -> None:
     """One does not tell another."""
-    instants = {schedule.instant(SECRET, EVENTS, 3, answer) for answer in range(5)}
+    instants = {schedule.draw_instant(SECRET, EVENTS, 3, answer) for answer in range(5)}
 
     assert len(instants) == 5
 
@@ -276,7 +281,7 @@ def test_answers_of_one_period_have_instants_of_their_own() -> None:
 @pytest.mark.parametrize("period", [0, 1, 89])
 def test_the_answers_of_a_period_take_its_slots_each_once(period: int) -> None:
     """A permutation of 0..4."""
-    slots = [schedule.slot(SECRET, EVENTS, period, answer) for answer in range(5)]
+    slots = [schedule.draw_slot(SECRET, EVENTS, period, answer) for answer in range(5)]
 
     assert sorted(slots) == [0, 1, 2, 3, 4]
 
@@ -284,7 +289,7 @@ def test_the_answers_of_a_period_take_its_slots_each_once(period: int) -> None:
 def test_the_order_of_slots_differs_between_periods() -> None:
     """A slot number does not tell how many answers came before."""
     orders = {
-        tuple(schedule.slot(SECRET, EVENTS, period, answer) for answer in range(5))
+        tuple(schedule.draw_slot(SECRET, EVENTS, period, answer) for answer in range(5))
         for period in range(90)
     }
 
@@ -294,7 +299,9 @@ def test_the_order_of_slots_differs_between_periods() -> None:
 def test_slots_of_a_linked_campaign_are_each_used_once() -> None:
     """Period times per_period, plus the place in the period."""
     linked = replace(EVENTS, linkage=Linkage.COLLECTION)
-    slots = [[schedule.slot(SECRET, linked, p, answer) for answer in range(5)] for p in range(90)]
+    slots = [
+        [schedule.draw_slot(SECRET, linked, p, answer) for answer in range(5)] for p in range(90)
+    ]
 
     assert sorted(slot for each in slots for slot in each) == list(range(linked.slots))
     assert all({slot // 5 for slot in each} == {period} for period, each in enumerate(slots))
@@ -304,7 +311,7 @@ def test_an_unlinked_report_has_slot_zero() -> None:
     """There is nothing to tell apart."""
     unlinked = replace(EVENTS, linkage=Linkage.NONE)
 
-    assert {schedule.slot(SECRET, unlinked, 7, answer) for answer in range(5)} == {0}
+    assert {schedule.draw_slot(SECRET, unlinked, 7, answer) for answer in range(5)} == {0}
 
 
 # -- pseudonyms ------------------------------------------------------------------------------------
@@ -314,7 +321,7 @@ def names(collection: Collection, secret: bytes = SECRET, times: int = 2) -> lis
     """Return the pseudonyms of the first ten periods, each asked for as often."""
     randomness = SeededRandomSource(1)
     return [
-        schedule.pseudonym(secret, collection, period, randomness)
+        schedule.derive_pseudonym(secret, collection, period, randomness)
         for period in range(10)
         for _ in range(times)
     ]
@@ -383,7 +390,7 @@ FAR = replace(
 
 def test_a_person_is_asked_by_exactly_one_of_two_twins() -> None:
     """And some by either."""
-    asked = [(schedule.asked(one, NEAR), schedule.asked(one, FAR)) for one in SECRETS]
+    asked = [(schedule.is_selected(one, NEAR), schedule.is_selected(one, FAR)) for one in SECRETS]
 
     assert set(asked) == {(True, False), (False, True)}
 
@@ -394,7 +401,7 @@ def test_a_twins_coin_is_the_one_of_the_protocol() -> None:
         schedule.SecretRandomSource(one, "twin", "acme", "far", "near") for one in SECRETS
     ]
 
-    assert [schedule.asked(one, NEAR) for one in SECRETS] == [
+    assert [schedule.is_selected(one, NEAR) for one in SECRETS] == [
         each.below(2) == 1 for each in randomness
     ]
 
@@ -402,7 +409,7 @@ def test_a_twins_coin_is_the_one_of_the_protocol() -> None:
 def test_a_person_is_asked_by_exactly_one_cohort_of_a_draw() -> None:
     """And each cohort asks some."""
     cohorts = [replace(MONTHLY, cohort=Cohort("spring", 3, number)) for number in range(3)]
-    asked = [tuple(schedule.asked(one, each) for each in cohorts) for one in SECRETS]
+    asked = [tuple(schedule.is_selected(one, each) for each in cohorts) for one in SECRETS]
 
     assert set(asked) == {(True, False, False), (False, True, False), (False, False, True)}
 
@@ -412,13 +419,15 @@ def test_all_collections_of_a_cohort_ask_the_same_persons() -> None:
     cohort = Cohort("spring", 3, 1)
     one, two = replace(MONTHLY, cohort=cohort), replace(DAILY, name="p", cohort=cohort)
 
-    assert all(schedule.asked(each, one) == schedule.asked(each, two) for each in SECRETS)
+    assert all(
+        schedule.is_selected(each, one) == schedule.is_selected(each, two) for each in SECRETS
+    )
 
 
 def test_another_draw_another_app_and_another_number_of_cohorts_divide_otherwise() -> None:
     """So that one experiment does not follow another."""
     divisions = {
-        tuple(schedule.cohort(secret, app, draw, of) % 2 for secret in SECRETS)
+        tuple(schedule.draw_cohort(secret, app, draw, of) % 2 for secret in SECRETS)
         for app, draw, of in [
             ("acme", "spring", 2),
             ("acme", "summer", 2),
@@ -435,9 +444,9 @@ def test_a_twin_within_a_cohort_asks_its_share_of_the_cohort() -> None:
     cohort = Cohort("spring", 2, 0)
     near, far = replace(NEAR, cohort=cohort), replace(FAR, cohort=cohort)
     alone = replace(MONTHLY, cohort=cohort)
-    asked = [schedule.asked(one, near) + schedule.asked(one, far) for one in SECRETS]
+    asked = [schedule.is_selected(one, near) + schedule.is_selected(one, far) for one in SECRETS]
 
-    assert asked == [int(schedule.asked(one, alone)) for one in SECRETS]
+    assert asked == [int(schedule.is_selected(one, alone)) for one in SECRETS]
     assert {0, 1} == set(asked)
 
 
@@ -445,12 +454,14 @@ def test_a_twins_coin_outlives_a_redefinition() -> None:
     """Else a person could be asked by both, one after the other."""
     changed = replace(NEAR, epsilon=Fraction(2), question="Is it still?")
 
-    assert all(schedule.asked(one, NEAR) == schedule.asked(one, changed) for one in SECRETS)
+    assert all(
+        schedule.is_selected(one, NEAR) == schedule.is_selected(one, changed) for one in SECRETS
+    )
 
 
 def test_everybody_is_asked_without_twin_and_cohort() -> None:
     """There is nothing to draw."""
-    assert all(schedule.asked(one, MONTHLY) for one in SECRETS)
+    assert all(schedule.is_selected(one, MONTHLY) for one in SECRETS)
 
 
 # -- a pure function of secret and definition ------------------------------------------------------
@@ -459,11 +470,11 @@ def test_everybody_is_asked_without_twin_and_cohort() -> None:
 def everything(secret: bytes, collection: Collection) -> list[object]:
     """Return all that is drawn for a person before any data exists."""
     return [
-        sorted(schedule.answering_periods(secret, collection)),
-        [schedule.instant(secret, collection, period) for period in range(5)],
-        [schedule.slot(secret, collection, period, 0) for period in range(5)],
+        sorted(schedule.draw_answering_periods(secret, collection)),
+        [schedule.draw_instant(secret, collection, period) for period in range(5)],
+        [schedule.draw_slot(secret, collection, period, 0) for period in range(5)],
         [
-            schedule.pseudonym(secret, collection, period, SeededRandomSource(1))
+            schedule.derive_pseudonym(secret, collection, period, SeededRandomSource(1))
             for period in range(5)
         ],
     ]
@@ -499,7 +510,7 @@ def test_another_series_draws_everything_otherwise() -> None:
 def test_a_secret_of_another_length_is_refused(secret: bytes) -> None:
     """Thirty-two bytes, no more and no fewer."""
     with pytest.raises(ValueError, match="32 bytes"):
-        schedule.answering_periods(secret, replace(MONTHLY, answers=3))
+        schedule.draw_answering_periods(secret, replace(MONTHLY, answers=3))
 
 
 # -- pinned ----------------------------------------------------------------------------------------
@@ -515,16 +526,18 @@ def test_a_schedule_is_pinned(vector: dict[str, Any]) -> None:
     secret, randomness = bytes.fromhex(vector["secret"]), SeededRandomSource(0)
 
     assert collection.fingerprint == vector["fingerprint"]
-    assert schedule.asked(secret, collection) is vector["asked"]
-    assert sorted(schedule.answering_periods(secret, collection)) == vector["answering periods"]
+    assert schedule.is_selected(secret, collection) is vector["asked"]
+    assert (
+        sorted(schedule.draw_answering_periods(secret, collection)) == vector["answering periods"]
+    )
     for pinned in vector["answers"]:
         period, answer = pinned["period"], pinned["answer"]
-        instant = schedule.instant(secret, collection, period, answer)
+        instant = schedule.draw_instant(secret, collection, period, answer)
 
         assert instant.isoformat() == pinned["instant"]
-        assert schedule.slot(secret, collection, period, answer) == pinned["slot"]
+        assert schedule.draw_slot(secret, collection, period, answer) == pinned["slot"]
         if pinned["pseudonym"] is not None:
-            name = schedule.pseudonym(secret, collection, period, randomness)
+            name = schedule.derive_pseudonym(secret, collection, period, randomness)
             assert name.hex() == pinned["pseudonym"]
 
 
@@ -533,7 +546,10 @@ def test_a_cohort_is_pinned(vector: dict[str, Any]) -> None:
     """So that an update moves nobody."""
     secret = bytes.fromhex(vector["secret"])
 
-    assert schedule.cohort(secret, vector["app"], vector["draw"], vector["of"]) == vector["cohort"]
+    assert (
+        schedule.draw_cohort(secret, vector["app"], vector["draw"], vector["of"])
+        == vector["cohort"]
+    )
 
 
 @pytest.mark.parametrize("vector", VECTORS["words"])

@@ -19,8 +19,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.strategies import Shape, batches, json_values, of_shape, shapes
-from veilcount_shared import errors, plan
+from tests.strategies import Shape, batches, batches_with_shape, json_values, shapes
+from veilcount_shared import errors, select_mechanism
 from veilcount_shared.errors import WireError
 from veilcount_shared.mechanisms import ProjectiveGeometry
 from veilcount_shared.report import (
@@ -33,10 +33,10 @@ from veilcount_shared.report import (
     Losses,
     Report,
 )
-from veilcount_shared.wire import MAX_BODY, decode_json, decode_packed, encode_json, encode_packed
+from veilcount_shared.wire import MAX_BODY, decode_binary, decode_json, encode_binary, encode_json
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "wire"
-SPELLINGS = {"json": (encode_json, decode_json), "packed": (encode_packed, decode_packed)}
+SPELLINGS = {"json": (encode_json, decode_json), "packed": (encode_binary, decode_binary)}
 
 Runs = str | list[str | list[Any]]
 Vector = dict[str, Any]
@@ -97,7 +97,7 @@ def test_a_batch_has_these_bytes_for_ever(vector: Vector) -> None:
     batch = batch_of(vector["batch"])
 
     assert text(vector["json"]) == encode_json(batch).decode()
-    assert text(vector["packed"]) == encode_packed(batch).hex()
+    assert text(vector["packed"]) == encode_binary(batch).hex()
 
 
 @good
@@ -105,7 +105,7 @@ def test_these_bytes_mean_this_batch_for_ever(vector: Vector) -> None:
     """Both decoders read the pinned bytes, and every other JSON body that means the same."""
     batch = batch_of(vector["batch"])
 
-    assert batch == decode_packed(bytes.fromhex(text(vector["packed"])))
+    assert batch == decode_binary(bytes.fromhex(text(vector["packed"])))
     for body in [vector["json"], *vector.get("also", [])]:
         assert batch == decode_json(text(body).encode())
 
@@ -142,9 +142,9 @@ def test_a_batch_survives_the_wire(encode: Encode, decode: Decode, batch: Batch)
 @given(batch=batches())
 def test_the_two_spellings_mean_the_same(batch: Batch) -> None:
     """From JSON to packed and back there is nothing lost."""
-    packed = encode_packed(decode_json(encode_json(batch)))
+    packed = encode_binary(decode_json(encode_json(batch)))
 
-    assert encode_json(batch) == encode_json(decode_packed(packed))
+    assert encode_json(batch) == encode_json(decode_binary(packed))
 
 
 @both
@@ -182,21 +182,21 @@ def read_or_refuse(decode: Decode, body: bytes) -> Batch | None:
 @given(batch=batches(), place=st.integers(0), value=st.integers(0, 255))
 def test_a_changed_byte_is_refused_or_said_again(batch: Batch, place: int, value: int) -> None:
     """Packed bodies have one spelling: what decodes at all re-encodes to the very same bytes."""
-    body = bytearray(encode_packed(batch))
+    body = bytearray(encode_binary(batch))
     body[place % len(body)] = value
 
-    read = read_or_refuse(decode_packed, bytes(body))
+    read = read_or_refuse(decode_binary, bytes(body))
 
-    assert read is None or encode_packed(read) == body
+    assert read is None or encode_binary(read) == body
 
 
 @given(batch=batches(), junk=st.binary(min_size=1, max_size=40))
 def test_no_packed_body_begins_another(batch: Batch, junk: bytes) -> None:
     """Every truncation is refused, and every byte that follows."""
-    body = encode_packed(batch)
+    body = encode_binary(batch)
 
-    assert not any(read_or_refuse(decode_packed, body[:end]) for end in range(len(body)))
-    assert read_or_refuse(decode_packed, body + junk) is None
+    assert not any(read_or_refuse(decode_binary, body[:end]) for end in range(len(body)))
+    assert read_or_refuse(decode_binary, body + junk) is None
 
 
 @given(batch=batches(), place=st.integers(0), value=st.integers(0, 255))
@@ -209,8 +209,8 @@ def test_a_changed_byte_of_json_is_refused_or_understood(
 
     read = read_or_refuse(decode_json, bytes(body))
 
-    assert read is None or read == decode_json(encode_json(read)) == decode_packed(
-        encode_packed(read)
+    assert read is None or read == decode_json(encode_json(read)) == decode_binary(
+        encode_binary(read)
     )
 
 
@@ -237,9 +237,9 @@ def test_random_bytes_behind_a_true_head_raise_nothing_but_wire_errors(tail: byt
     """Past the version, too, there is one spelling or an error."""
     body = b"VC\x01\x00" + tail
 
-    read = read_or_refuse(decode_packed, body)
+    read = read_or_refuse(decode_binary, body)
 
-    assert read is None or encode_packed(read) == body
+    assert read is None or encode_binary(read) == body
 
 
 @given(value=json_values())
@@ -283,9 +283,9 @@ def test_the_length_of_a_packed_body_depends_on_its_shape_alone(
     shape: Shape, data: st.DataObject
 ) -> None:
     """No fingerprint, period, segment, pseudonym, slot, message, bucket or flag makes it longer."""
-    one, two = (data.draw(of_shape(shape)) for _ in range(2))
+    one, two = (data.draw(batches_with_shape(shape)) for _ in range(2))
 
-    assert len(encode_packed(one)) == len(encode_packed(replace(two, test=not two.test)))
+    assert len(encode_binary(one)) == len(encode_binary(replace(two, test=not two.test)))
 
 
 @given(shape=shapes(), data=st.data())
@@ -293,7 +293,7 @@ def test_the_length_of_a_json_body_depends_on_nothing_else_but_public_digits(
     shape: Shape, data: st.DataObject
 ) -> None:
     """Beside the shape: how many digits period, segment and slot have (and true is no false)."""
-    one, two = (data.draw(of_shape(shape)) for _ in range(2))
+    one, two = (data.draw(batches_with_shape(shape)) for _ in range(2))
 
     assert len(encode_json(one)) - digits(one) == len(encode_json(two)) - digits(two)
 
@@ -330,7 +330,7 @@ def test_padding_adds_its_own_length_and_nothing_else(
 def cost(width: int) -> int:
     """Return what one more report of a series adds to a packed body."""
     report = Report("ab" * 32, 65535, 31, bytes(PSEUDONYM_BYTES), 1023, bytes(width))
-    return len(encode_packed(Batch((report,) * 2))) - len(encode_packed(Batch((report,))))
+    return len(encode_binary(Batch((report,) * 2))) - len(encode_binary(Batch((report,))))
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 32, MAX_MESSAGE])
@@ -343,7 +343,7 @@ def test_a_packed_report_costs_at_most_24_bytes_beside_its_message(width: int) -
 def test_a_packed_report_costs_at_most_32_bytes_up_to_a_million_values(epsilon: str) -> None:
     """For every plane, and for the subsets of one, that the planner takes."""
     mechanisms = [
-        plan(k, epsilon).mechanism
+        select_mechanism(k, epsilon).mechanism
         for k in (2, 3, 10, 100, 257, 1000, 10_000, 65_537, 100_000, 300_000, 1_000_000)
     ]
     short = [
@@ -358,7 +358,7 @@ def test_a_packed_report_costs_at_most_32_bytes_up_to_a_million_values(epsilon: 
 
 def test_every_planned_message_fits() -> None:
     """At epsilon 8, where the longest subsets stand, a million values still make a message."""
-    widest = max(plan(1 << 20, Fraction(tenths, 10)).bits for tenths in range(70, 91))
+    widest = max(select_mechanism(1 << 20, Fraction(tenths, 10)).bits for tenths in range(70, 91))
 
     assert 256 * 8 < widest <= MAX_MESSAGE * 8
 

@@ -26,11 +26,11 @@ from veilcount_client.delivery.transport import Delivered, HttpTransport, Later,
 from veilcount_client.testing import SettableClock
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import encode_packed
+from veilcount_shared.wire import encode_binary
 
 NOW = datetime.fromtimestamp(START, UTC)
 REPORT = Report("0" * 64, 0, 0, bytes(16), 0, b"\x01")
-BODY = encode_packed(Batch((REPORT,)))
+BODY = encode_binary(Batch((REPORT,)))
 ONCE = gzip.compress(b'{"verdicts":["counted"]}', mtime=0)
 TWICE = gzip.compress(ONCE, mtime=0)
 

@@ -18,12 +18,12 @@ from tests.system.test_serving import KNOWN, body, collection, counted
 from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.server.worker_supervisor import HEADER_MILLISECONDS, THREADS
 from veilcount_aggregator.store import open_store
-from veilcount_shared.wire import JSON_TYPE, MAX_BODY, PACKED_TYPE
+from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY
 
 from .raw import PATIENCE, Heard, connected, head, listen, say
 
 SMUGGLED = head("GET", "/readyz")
-POST = ("POST", "/v1/reports", f"Content-Type: {PACKED_TYPE}")
+POST = ("POST", "/v1/reports", f"Content-Type: {BINARY_TYPE}")
 CHUNKED = "Transfer-Encoding: chunked"
 CLOSE = "Connection: close"
 MARK = "MaRkEdVaLuE"
@@ -52,7 +52,7 @@ def _it_serves_still(server: Server) -> Iterator[None]:
     workers = server.workers()
     yield
     reply = server.ask(
-        "POST", "/v1/reports", data=body(collection()), headers={"Content-Type": PACKED_TYPE}
+        "POST", "/v1/reports", data=body(collection()), headers={"Content-Type": BINARY_TYPE}
     )
 
     assert reply.json() == {"verdicts": ["counted"]}
@@ -200,7 +200,7 @@ def test_no_body_fills_the_memory_of_a_worker(server: Server) -> None:
         for raw in (*HOSTILE.values(), HUNDRED_THOUSAND):
             statuses |= set(posted(server, raw, as_json).statuses)
         statuses |= set(posted(server, BOMB, as_json, zipped).statuses)
-        statuses |= set(posted(server, b"\xff" * MAX_BODY, f"Content-Type: {PACKED_TYPE}").statuses)
+        statuses |= set(posted(server, b"\xff" * MAX_BODY, f"Content-Type: {BINARY_TYPE}").statuses)
 
     assert statuses == {400, 413}
     assert kilobytes(server) - before < MOST_GROWTH
@@ -220,7 +220,7 @@ def test_a_body_without_an_end_is_read_no_further_than_a_body_can_be(
     server: Server, path: str, length: tuple[str, ...]
 ) -> None:
     """Chunk after chunk: after a little more than a body can hold, it is refused."""
-    kind = "application/x-www-form-urlencoded" if path == "/login" else PACKED_TYPE
+    kind = "application/x-www-form-urlencoded" if path == "/login" else BINARY_TYPE
     chunk = b"10000\r\n" + bytes(1 << 16) + b"\r\n"
     before = kilobytes(server)
     with connected(server.port) as connection:

@@ -33,7 +33,7 @@ from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 from veilcount_aggregator.store.sqlite.schema import STEPS
 from veilcount_aggregator.store.sqlite.url import SqliteUrl
 from veilcount_client.delivery.body_packing import MOST_IN_BODY
-from veilcount_shared.report import MAX_REPORTS, OPEN_BODY_PSEUDONYMS, Report
+from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS, Report
 from veilcount_shared.verdict import Verdict
 
 HOURLY = 40
@@ -42,7 +42,7 @@ LIMITS: dict[str, Any] = {
     "max_new_pseudonyms_per_hour": HOURLY,
     "source_classes": CLASSES,
 }
-DEFAULT: dict[str, Any] = {"max_pseudonyms_per_body": OPEN_BODY_PSEUDONYMS}
+DEFAULT: dict[str, Any] = {"max_pseudonyms_per_body": KEYLESS_BODY_PSEUDONYMS}
 FROM_MOBILE = {"HTTP_X_VEILCOUNT_SOURCE_CLASS": "mobile"}
 FROM_HOSTING = {"HTTP_X_VEILCOUNT_SOURCE_CLASS": "hosting"}
 
@@ -85,8 +85,8 @@ def test_a_body_brings_an_open_intake_a_few_pseudonyms(tmp_path: Path) -> None:
         again = replace(reports[0], slot=1)
         verdicts = made.verdicts(*reports, again)
 
-    assert admitted(verdicts) == OPEN_BODY_PSEUDONYMS + 1
-    assert set(verdicts[:OPEN_BODY_PSEUDONYMS]) == {verdicts[-1]} == {Verdict.COUNTED}
+    assert admitted(verdicts) == KEYLESS_BODY_PSEUDONYMS + 1
+    assert set(verdicts[:KEYLESS_BODY_PSEUDONYMS]) == {verdicts[-1]} == {Verdict.COUNTED}
 
 
 def test_a_period_of_the_default_takes_600_000_requests_to_fill() -> None:

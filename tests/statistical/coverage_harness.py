@@ -132,7 +132,7 @@ def coverage(
 
 def level_laws(mechanism: MeanMechanism, numbers: Floats) -> Floats:
     """The probability of each level for each number, its start drawn as the device draws it."""
-    rows = np.array([[float(chance) for chance in row] for row in mechanism.rows])
+    rows = np.array([[float(chance) for chance in row] for row in mechanism.transition_matrix])
     means = np.array([float(mean) for mean in mechanism.means])
     place = np.interp(numbers, (means - means[0]) / (means[-1] - means[0]), np.arange(len(means)))
     below = np.minimum(place.astype(int), len(means) - 2)

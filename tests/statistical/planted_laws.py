@@ -13,7 +13,7 @@ from functools import partial
 from math import log
 from struct import Struct
 
-from tests.enumeration import Law, law, worst_ratio
+from tests.enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
 from veilcount_aggregator.analysis.audit.known_bugs import (
     KEEP,
     ONE,
@@ -35,17 +35,17 @@ def true_bit_over_noise_loss() -> float:
 
 def plane_loss(*, repaired: bool) -> float:
     """Return its exact loss: of the outcomes that are not sent back to the start."""
-    return log(worst_ratio([_plane_law(x, repaired=repaired) for x in range(PLANE.k)]))
+    return log(max_likelihood_ratio([_plane_law(x, repaired=repaired) for x in range(PLANE.k)]))
 
 
-def _plane_law(x: int, *, repaired: bool) -> Law:
+def _plane_law(x: int, *, repaired: bool) -> Distribution:
     again = -1
 
     def once(randomness: RandomSource) -> int:
         message = plane_attempt(x, randomness, repaired=repaired)
         return again if message is None else message
 
-    found = law(once)
+    found = enumerate_distribution(once)
     sent = 1 - found.pop(again, Fraction(0))
     return {message: weight / sent for message, weight in found.items()}
 
@@ -57,7 +57,7 @@ def record_loss(attributes: int, *, repaired: bool) -> float:
     def told(bit: int, randomness: RandomSource) -> int:
         return int.from_bytes(plant(randomness, repaired=repaired)((bit,) * attributes), "big")
 
-    return log(worst_ratio([law(partial(told, bit)) for bit in (0, 1)]))
+    return log(max_likelihood_ratio([enumerate_distribution(partial(told, bit)) for bit in (0, 1)]))
 
 
 # -- processes ---
@@ -86,7 +86,7 @@ def two_workers(value: int, samples: int, randomness: RandomSource) -> list[byte
 
     The pool is filled before each fork, as it is by a server that randomizes once while it starts.
     """
-    coin = SubsetSelection.at(ONE, 2, 1)
+    coin = SubsetSelection.for_epsilon(ONE, 2, 1)
     joint: list[bytes] = []
     while len(joint) < samples:
         randomness.word()

@@ -26,7 +26,7 @@ from veilcount_shared.mechanisms import (
     MeanMechanism,
     ProjectiveGeometry,
     SubsetSelection,
-    plan,
+    select_mechanism,
 )
 
 Design = SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism
@@ -60,27 +60,33 @@ class Case:
 
 def packed(epsilon: Fraction) -> SubsetSelection:
     """Return the subsets of 18 of 1,024, their sorted members packed end to end."""
-    return SubsetSelection.at(epsilon, 1024, 18)
+    return SubsetSelection.for_epsilon(epsilon, 1024, 18)
 
 
 #: every pair of inputs of a subset or a plane is as telling as any other; of a window, the two ends
 CASES = {
-    "k=2, eps 1": Case(lambda eps: SubsetSelection.at(eps, 2, 1), 1, (0, 1), 40_000),
-    "k=2, eps 4": Case(lambda eps: SubsetSelection.at(eps, 2, 1), 4, (0, 1), 20_000),
-    "k=64 w=1, eps 1": Case(lambda eps: SubsetSelection.at(eps, 64, 1), 1, (3, 40), 600_000),
-    "k=64 w=1, eps 4": Case(lambda eps: SubsetSelection.at(eps, 64, 1), 4, (3, 40), 40_000),
-    "mask k=64 w=17, eps 1": Case(lambda eps: SubsetSelection.at(eps, 64, 17), 1, (3, 40), 60_000),
+    "k=2, eps 1": Case(lambda eps: SubsetSelection.for_epsilon(eps, 2, 1), 1, (0, 1), 40_000),
+    "k=2, eps 4": Case(lambda eps: SubsetSelection.for_epsilon(eps, 2, 1), 4, (0, 1), 20_000),
+    "k=64 w=1, eps 1": Case(
+        lambda eps: SubsetSelection.for_epsilon(eps, 64, 1), 1, (3, 40), 600_000
+    ),
+    "k=64 w=1, eps 4": Case(
+        lambda eps: SubsetSelection.for_epsilon(eps, 64, 1), 4, (3, 40), 40_000
+    ),
+    "mask k=64 w=17, eps 1": Case(
+        lambda eps: SubsetSelection.for_epsilon(eps, 64, 17), 1, (3, 40), 60_000
+    ),
     "packed k=1024 w=18, eps 4": Case(packed, 4, (5, 900), 40_000, (1, 8, 10)),
     "plane k=1024 PG(5,4), eps 1": Case(
-        lambda eps: ProjectiveGeometry.at(eps, 1024, 4, 6), 1, (5, 900), 150_000
+        lambda eps: ProjectiveGeometry.for_epsilon(eps, 1024, 4, 6), 1, (5, 900), 150_000
     ),
     "plane k=1024 PG(2,53), eps 4": Case(
-        lambda eps: ProjectiveGeometry.at(eps, 1024, 53, 3), 4, (5, 900), 40_000
+        lambda eps: ProjectiveGeometry.for_epsilon(eps, 1024, 53, 3), 4, (5, 900), 40_000
     ),
-    "mean, eps 1": Case(MeanMechanism.at, 1, (0, GRID), 40_000),
-    "mean, eps 4": Case(MeanMechanism.at, 4, (0, GRID), 40_000),
-    "distribution, eps 1": Case(DistributionMechanism.at, 1, (0, GRID), 40_000),
-    "distribution, eps 4": Case(DistributionMechanism.at, 4, (0, GRID), 40_000),
+    "mean, eps 1": Case(MeanMechanism.for_epsilon, 1, (0, GRID), 40_000),
+    "mean, eps 4": Case(MeanMechanism.for_epsilon, 4, (0, GRID), 40_000),
+    "distribution, eps 1": Case(DistributionMechanism.for_epsilon, 1, (0, GRID), 40_000),
+    "distribution, eps 4": Case(DistributionMechanism.for_epsilon, 4, (0, GRID), 40_000),
 }
 
 
@@ -114,12 +120,14 @@ def test_the_same_design_with_a_third_more_epsilon_is_found_broken(name: str, pa
 
 def test_the_audited_designs_are_those_that_the_planner_takes() -> None:
     """What is packed, masked or a plane above is so in a definition too."""
-    assert plan(1024, 4).mechanism == packed(Fraction(4))
-    assert plan(64, 1).mechanism == SubsetSelection.at(Fraction(1), 64, 17)
-    assert plan(1024, 1).mechanism == ProjectiveGeometry.at(Fraction(1), 1024, 4, 6)
-    assert (plan(64, 4).mechanism, plan(2, 4).mechanism) == (
-        SubsetSelection.at(Fraction(4), 64, 1),
-        SubsetSelection.at(Fraction(4), 2, 1),
+    assert select_mechanism(1024, 4).mechanism == packed(Fraction(4))
+    assert select_mechanism(64, 1).mechanism == SubsetSelection.for_epsilon(Fraction(1), 64, 17)
+    assert select_mechanism(1024, 1).mechanism == ProjectiveGeometry.for_epsilon(
+        Fraction(1), 1024, 4, 6
+    )
+    assert (select_mechanism(64, 4).mechanism, select_mechanism(2, 4).mechanism) == (
+        SubsetSelection.for_epsilon(Fraction(4), 64, 1),
+        SubsetSelection.for_epsilon(Fraction(4), 2, 1),
     )
 
 

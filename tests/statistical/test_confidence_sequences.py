@@ -32,7 +32,7 @@ from veilcount_aggregator.estimation.mean_sequences import worst_noise
 from veilcount_aggregator.estimation.proportions import SupportCounts
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
 from veilcount_aggregator.estimation.results import frequencies
-from veilcount_shared.mechanisms import MeanMechanism, plan
+from veilcount_shared.mechanisms import MeanMechanism, select_mechanism
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -89,7 +89,9 @@ def growing(k: int, epsilon: str, share: float, target: IntervalTarget, days: in
     shares = (share,) * days
     if target is IntervalTarget.COHORT:
         shares = tuple(share * (1 + day / days / 2) for day in range(days))
-    return Growing(ResponseDistribution.of(plan(k, epsilon).mechanism), target, sizes, shares)
+    return Growing(
+        ResponseDistribution.of(select_mechanism(k, epsilon).mechanism), target, sizes, shares
+    )
 
 
 @pytest.mark.parametrize("target", IntervalTarget)
@@ -142,7 +144,10 @@ def finding(
     looks: LookCount, runs: int, peeks: int = 8, correlation: Floats | None = None
 ) -> NDArray[np.bool_]:
     """Which runs find a difference between two like sides at some look; each row is a run."""
-    law, rng = ResponseDistribution.of(plan(2, "1").mechanism), np.random.default_rng(32)
+    law, rng = (
+        ResponseDistribution.of(select_mechanism(2, "1").mechanism),
+        np.random.default_rng(32),
+    )
     terms = IntervalTerms(1 - MISS, IntervalTarget.POPULATION, looks=looks)
     counts, n, found = np.zeros((2, runs), np.int64), 0, np.zeros(runs, np.bool_)
     for peek in range(peeks):
@@ -169,7 +174,7 @@ def test_one_for_a_single_look_finds_one_in_many_runs() -> None:
 
 def test_a_true_difference_is_found_at_every_later_look() -> None:
     law, terms = (
-        ResponseDistribution.of(plan(2, "2").mechanism),
+        ResponseDistribution.of(select_mechanism(2, "2").mechanism),
         IntervalTerms(0.95, IntervalTarget.COHORT, looks=LookCount.EVERY),
     )
     for n in (20_000, 200_000):
@@ -230,7 +235,7 @@ def test_no_number_has_more_noise_than_the_worst(epsilon: str) -> None:
     mechanism = of_number(0, 1, epsilon).mechanism
     assert isinstance(mechanism, MeanMechanism)
     levels = np.array([float(each) for each in mechanism.decoded])
-    rows = np.array([[float(chance) for chance in row] for row in mechanism.rows])
+    rows = np.array([[float(chance) for chance in row] for row in mechanism.transition_matrix])
     numbers = np.linspace(0, 1, 2_001)
     laws = np.stack([np.interp(numbers, rows @ levels, column) for column in rows.T], axis=1)
     for sign in (1.0, -1.0):
@@ -250,7 +255,7 @@ def test_no_number_has_more_noise_than_the_worst(epsilon: str) -> None:
 def test_every_look_costs_less_than_double_the_width(n: int, target: IntervalTarget) -> None:
     """What the documents say: 1.8 times as wide, a difference 2.1 or, if dependent, 2.7 times."""
     law, widths, differences, dependent = (
-        ResponseDistribution.of(plan(2, "1").mechanism),
+        ResponseDistribution.of(select_mechanism(2, "1").mechanism),
         [],
         [],
         [],

@@ -38,7 +38,12 @@ from veilcount_aggregator.estimation import (
 from veilcount_aggregator.estimation.clopper_pearson import upper
 from veilcount_aggregator.estimation.proportions import SupportCounts
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
-from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection, plan
+from veilcount_shared.mechanisms import (
+    MeanMechanism,
+    ProjectiveGeometry,
+    SubsetSelection,
+    select_mechanism,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -68,7 +73,7 @@ def expected(law: ResponseDistribution, n: int, share: float, target: IntervalTa
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_an_interval_covers_as_it_says(epsilon: str, k: int, target: IntervalTarget) -> None:
     """From a single answer to 30,000, from nobody to everyone."""
-    law = ResponseDistribution.of(plan(k, epsilon).mechanism)
+    law = ResponseDistribution.of(select_mechanism(k, epsilon).mechanism)
     for n in (1, 12, 150, 2_000, 30_000):
         for share in SHARES:
             covers = coverage(law, n, share, target)
@@ -83,7 +88,7 @@ def test_an_interval_covers_as_it_says(epsilon: str, k: int, target: IntervalTar
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "4", "8", "12"])
 def test_an_interval_covers_at_every_size(epsilon: str, k: int, target: IntervalTarget) -> None:
     """Around the counts at which the exact tails take over, too."""
-    law = ResponseDistribution.of(plan(k, epsilon).mechanism)
+    law = ResponseDistribution.of(select_mechanism(k, epsilon).mechanism)
     turns = {round(count / law.Q) for count in (30, 50, 70, 100, 150) if count / law.Q < 3e5}
     for n in sorted({2, 5, 25, 60, 400, 1_000, 8_000, 100_000} | turns):
         for share in np.concatenate([SHARES, np.linspace(0, 1, 41)]):
@@ -97,7 +102,7 @@ def test_an_interval_covers_at_every_size(epsilon: str, k: int, target: Interval
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "4"])
 def test_thirty_answers_of_devices_that_never_change_are_a_cohort(epsilon: str, k: int) -> None:
     """400 devices, 30 periods: each device's value is drawn once, its noise thirty times."""
-    law = ResponseDistribution.of(plan(k, epsilon).mechanism)
+    law = ResponseDistribution.of(select_mechanism(k, epsilon).mechanism)
     for share in SHARES:
         covers = coverage(law, 30 * 400, round(400 * share) / 400, IntervalTarget.COHORT)
 
@@ -107,7 +112,7 @@ def test_thirty_answers_of_devices_that_never_change_are_a_cohort(epsilon: str, 
 
 def test_as_a_sample_of_the_population_they_would_be_covered_too_seldom() -> None:
     """At epsilon 4 the same 400 persons, asked thirty times, are taken for 12,000."""
-    law = ResponseDistribution.of(plan(10, "4").mechanism)
+    law = ResponseDistribution.of(select_mechanism(10, "4").mechanism)
     devices = Support.of(400, 0.3)
     covers = 0.0
     for holders, chance in zip(devices.counts, devices.chances, strict=True):
@@ -125,9 +130,11 @@ def test_as_a_sample_of_the_population_they_would_be_covered_too_seldom() -> Non
 def test_a_law_of_another_epsilon_is_not_covered(factor: str, target: IntervalTarget) -> None:
     """The check rejects what it should: devices that use 30 % less or more than was claimed."""
     for k in (2, 10):
-        mechanism = plan(k, "1").mechanism
+        mechanism = select_mechanism(k, "1").mechanism
         assert isinstance(mechanism, SubsetSelection)
-        truly = ResponseDistribution.of(SubsetSelection.at(Fraction(factor), k, mechanism.w))
+        truly = ResponseDistribution.of(
+            SubsetSelection.for_epsilon(Fraction(factor), k, mechanism.w)
+        )
 
         assert coverage(ResponseDistribution.of(mechanism), 30_000, 0.9, target, truly) < 0.6
 
@@ -137,7 +144,7 @@ def test_a_law_of_another_epsilon_is_not_covered(factor: str, target: IntervalTa
 def test_other_levels_are_kept_too(level: float, target: IntervalTarget) -> None:
     """A far tail errs no more than half again as often as it may."""
     for epsilon, n in (("1", 12), ("8", 2_000), ("4", 30_000), ("0.5", 30_000)):
-        law = ResponseDistribution.of(plan(256, epsilon).mechanism)
+        law = ResponseDistribution.of(select_mechanism(256, epsilon).mechanism)
         for share in SHARES[::3]:
             likely, true = support(law, n, share, target)
             low, high = SupportCounts(n, likely.counts, law, 1).interval(1 - level, target)
@@ -307,11 +314,15 @@ def test_a_mean_of_devices_with_another_epsilon_is_not_covered() -> None:
 @cache
 def _at(mean: MeanMechanism, epsilon: Fraction) -> MeanMechanism:
     window = mean.window
-    return MeanMechanism(type(window).at(epsilon, window.levels, window.width), mean.values)
+    return MeanMechanism(
+        type(window).for_epsilon(epsilon, window.levels, window.width), mean.values
+    )
 
 
 def test_what_is_asserted_of_planes_is_asked_of_planes() -> None:
     """The grid above has every design in it."""
-    mechanisms = {type(plan(k, epsilon).mechanism) for k in SIZES for epsilon in EPSILONS}
+    mechanisms = {
+        type(select_mechanism(k, epsilon).mechanism) for k in SIZES for epsilon in EPSILONS
+    }
 
     assert mechanisms == {SubsetSelection, ProjectiveGeometry}

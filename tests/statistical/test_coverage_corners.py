@@ -50,7 +50,12 @@ from veilcount_aggregator.estimation.response_distribution import ResponseDistri
 from veilcount_aggregator.estimation.square_wave_em import wave_of
 from veilcount_shared import Collection
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import DistributionMechanism, MeanMechanism, RangeTree, plan
+from veilcount_shared.mechanisms import (
+    DistributionMechanism,
+    MeanMechanism,
+    RangeTree,
+    select_mechanism,
+)
 from veilcount_shared.mechanisms.square_wave import BUCKETS
 
 TARGETS = tuple(IntervalTarget)
@@ -149,7 +154,7 @@ def share(rng: Generator, _rounds: int, width: float) -> Setting:
     true = float(rng.choice([0, 1, rng.uniform(), 10 ** rng.uniform(-4, 0)]))
     target, law = (
         TARGETS[rng.integers(2)],
-        ResponseDistribution.of(plan(max(k, 2), epsilon).mechanism),
+        ResponseDistribution.of(select_mechanism(max(k, 2), epsilon).mechanism),
     )
     name = f"share {true:.4g} of {k} values, {target}, epsilon {epsilon}, n {n}"
     return Setting(name, lambda: Coverage(coverage(law, n, true, target, width=width)))

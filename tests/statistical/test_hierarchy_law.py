@@ -27,7 +27,7 @@ EPSILONS = (Fraction(1), Fraction(2))
 @cache
 def sent(bucket: int, epsilon: Fraction) -> NDArray[np.int64]:
     """The seeded reports of a number, counted."""
-    mechanism, randomness = RangeTree.at(epsilon), SeededRandomSource(bucket)
+    mechanism, randomness = RangeTree.for_epsilon(epsilon), SeededRandomSource(bucket)
     drawn = Counter(mechanism.randomize(bucket << 24, randomness) for _ in range(REPORTS))
     assert drawn.total() == REPORTS
     return np.array([drawn[message] for message in range(mechanism.messages)])
@@ -38,19 +38,19 @@ def at(
 ) -> SubsetSelection | ProjectiveGeometry:
     """The same messages at another epsilon."""
     if isinstance(level, SubsetSelection):
-        return SubsetSelection.at(epsilon, level.k, level.w)
-    return ProjectiveGeometry.at(epsilon, level.k, level.q, level.t)
+        return SubsetSelection.for_epsilon(epsilon, level.k, level.w)
+    return ProjectiveGeometry.for_epsilon(epsilon, level.k, level.q, level.t)
 
 
 def fits(bucket: int, epsilon: Fraction, factor: Fraction, weights: tuple[int, ...]) -> bool:
     """Whether the counts pass for the law at epsilon x factor, levels drawn by these weights."""
-    honest = RangeTree.at(epsilon)
+    honest = RangeTree.for_epsilon(epsilon)
     claimed = RangeTree(tuple(at(level, epsilon * factor) for level in honest.levels))
     chances = []
     for message in range(claimed.messages):
         place = claimed.level(message)
         level = claimed.levels[place]
-        owned = level.owned if isinstance(level, ProjectiveGeometry) else 1
+        owned = level.support_size if isinstance(level, ProjectiveGeometry) else 1
         own = claimed.supports(message, bucket)
         share = level.P / owned if own else (1 - level.P) / (level.messages - owned)
         chances.append(float(share) * weights[place] / sum(weights))

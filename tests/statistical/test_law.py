@@ -44,18 +44,19 @@ def at(mechanism: Design, factor: Fraction) -> Design:
     epsilon = mechanism.epsilon * factor
     match mechanism:
         case SubsetSelection():
-            return SubsetSelection.at(epsilon, mechanism.k, mechanism.w)
+            return SubsetSelection.for_epsilon(epsilon, mechanism.k, mechanism.w)
         case ProjectiveGeometry():
-            return ProjectiveGeometry.at(epsilon, mechanism.k, mechanism.q, mechanism.t)
+            return ProjectiveGeometry.for_epsilon(epsilon, mechanism.k, mechanism.q, mechanism.t)
         case SquareWave():
-            return SquareWave.at(epsilon, mechanism.levels, mechanism.width)
+            return SquareWave.for_epsilon(epsilon, mechanism.levels, mechanism.width)
         case MeanMechanism():
             return MeanMechanism(
-                SquareWave.at(epsilon, mechanism.messages, mechanism.window.width), mechanism.values
+                SquareWave.for_epsilon(epsilon, mechanism.messages, mechanism.window.width),
+                mechanism.values,
             )
         case DistributionMechanism():
             width = mechanism.window.width
-            return DistributionMechanism(SquareWave.at(epsilon, mechanism.messages, width))
+            return DistributionMechanism(SquareWave.for_epsilon(epsilon, mechanism.messages, width))
 
 
 # -- every message of one input: chi-square --------------------------------------------------------
@@ -85,21 +86,23 @@ class Claim:
 
 
 CLAIMS = {
-    "coin": Claim(SubsetSelection.at(Fraction(1), 2, 1), 1),
-    "response": Claim(SubsetSelection.at(Fraction(2), 10, 1), 7),
-    "mask": Claim(SubsetSelection.at(Fraction(1), 10, 3), 4),
-    "packed": Claim(SubsetSelection.at(Fraction(2), 16, 2), 15),
-    "plane of 2": Claim(ProjectiveGeometry.at(Fraction("0.5"), 200, 2, 8), 123),
-    "plane of 4": Claim(ProjectiveGeometry.at(Fraction(1), 300, 4, 5), 299),
-    "plane of 8": Claim(ProjectiveGeometry.at(Fraction(2), 500, 8, 4), 77),
-    "plane of 17": Claim(ProjectiveGeometry.at(Fraction(3), 300, 17, 3), 299),
-    "window": Claim(SquareWave.at(Fraction(1), 40, 11), 17, 17),
-    "low end": Claim(MeanMechanism.at(Fraction(1)), 0, 0),
+    "coin": Claim(SubsetSelection.for_epsilon(Fraction(1), 2, 1), 1),
+    "response": Claim(SubsetSelection.for_epsilon(Fraction(2), 10, 1), 7),
+    "mask": Claim(SubsetSelection.for_epsilon(Fraction(1), 10, 3), 4),
+    "packed": Claim(SubsetSelection.for_epsilon(Fraction(2), 16, 2), 15),
+    "plane of 2": Claim(ProjectiveGeometry.for_epsilon(Fraction("0.5"), 200, 2, 8), 123),
+    "plane of 4": Claim(ProjectiveGeometry.for_epsilon(Fraction(1), 300, 4, 5), 299),
+    "plane of 8": Claim(ProjectiveGeometry.for_epsilon(Fraction(2), 500, 8, 4), 77),
+    "plane of 17": Claim(ProjectiveGeometry.for_epsilon(Fraction(3), 300, 17, 3), 299),
+    "window": Claim(SquareWave.for_epsilon(Fraction(1), 40, 11), 17, 17),
+    "low end": Claim(MeanMechanism.for_epsilon(Fraction(1)), 0, 0),
     "high end": Claim(
-        MeanMechanism.at(Fraction(4)), GRID, MeanMechanism.at(Fraction(4)).inputs - 1
+        MeanMechanism.for_epsilon(Fraction(4)),
+        GRID,
+        MeanMechanism.for_epsilon(Fraction(4)).inputs - 1,
     ),
-    "bucket": Claim(DistributionMechanism.at(Fraction(1)), 100 << 24, 100),
-    "last bucket": Claim(DistributionMechanism.at(Fraction(4)), GRID, 255),
+    "bucket": Claim(DistributionMechanism.for_epsilon(Fraction(1)), 100 << 24, 100),
+    "last bucket": Claim(DistributionMechanism.for_epsilon(Fraction(4)), GRID, 255),
 }
 
 
@@ -140,10 +143,10 @@ def test_a_law_of_another_epsilon_is_rejected(name: str, factor: Fraction) -> No
 # -- the supports at shipped sizes: exact z --------------------------------------------------------
 
 LARGE: dict[str, SubsetSelection | ProjectiveGeometry] = {
-    "mask of 256": SubsetSelection.at(Fraction(1), 256, 69),
-    "packed 22 of 65536": SubsetSelection.at(Fraction(8), 65_536, 22),
-    "plane of 87381": ProjectiveGeometry.at(Fraction(1), 65_536, 4, 9),
-    "plane of 151740": ProjectiveGeometry.at(Fraction(4), 65_536, 53, 4),
+    "mask of 256": SubsetSelection.for_epsilon(Fraction(1), 256, 69),
+    "packed 22 of 65536": SubsetSelection.for_epsilon(Fraction(8), 65_536, 22),
+    "plane of 87381": ProjectiveGeometry.for_epsilon(Fraction(1), 65_536, 4, 9),
+    "plane of 151740": ProjectiveGeometry.for_epsilon(Fraction(4), 65_536, 53, 4),
 }
 
 
@@ -203,12 +206,12 @@ class Rounds:
 
 
 ROUNDS = {
-    "2 values": Rounds(SubsetSelection.at(Fraction(1), 2, 1), 300, 200),
-    "10 values": Rounds(SubsetSelection.at(Fraction(2), 10, 1), 50, 1000),
-    "16 values": Rounds(SubsetSelection.at(Fraction(1), 16, 4), 40, 800),
-    "64 values": Rounds(SubsetSelection.at(Fraction(1), 64, 17), 12, 400),
-    "85 points": Rounds(ProjectiveGeometry.at(Fraction(1), 85, 4, 4), 20, 1500),
-    "585 points": Rounds(ProjectiveGeometry.at(Fraction(2), 300, 8, 4), 10, 2000),
+    "2 values": Rounds(SubsetSelection.for_epsilon(Fraction(1), 2, 1), 300, 200),
+    "10 values": Rounds(SubsetSelection.for_epsilon(Fraction(2), 10, 1), 50, 1000),
+    "16 values": Rounds(SubsetSelection.for_epsilon(Fraction(1), 16, 4), 40, 800),
+    "64 values": Rounds(SubsetSelection.for_epsilon(Fraction(1), 64, 17), 12, 400),
+    "85 points": Rounds(ProjectiveGeometry.for_epsilon(Fraction(1), 85, 4, 4), 20, 1500),
+    "585 points": Rounds(ProjectiveGeometry.for_epsilon(Fraction(2), 300, 8, 4), 10, 2000),
 }
 
 
@@ -281,7 +284,7 @@ def test_the_error_of_another_epsilon_is_rejected(name: str, factor: Fraction) -
 @cache
 def decoded(epsilon: Fraction, point: int) -> tuple[float, float]:
     """The mean and the variance of what seeded reports of one number say, in units of the range."""
-    mechanism, randomness = MeanMechanism.at(epsilon), SeededRandomSource(3)
+    mechanism, randomness = MeanMechanism.for_epsilon(epsilon), SeededRandomSource(3)
     values = np.array([float(value) for value in mechanism.decoded])
     reports = values[[mechanism.randomize(point, randomness) for _ in range(REPORTS)]]
     return float(reports.mean()), float(reports.var())
@@ -295,14 +298,14 @@ def test_a_mean_is_unbiased_and_within_its_worst_variance(epsilon: Fraction, poi
     z = (mean - point / GRID) / sqrt(variance / REPORTS)
 
     assert abs(z) <= float(norm.isf(ALPHA / 2))
-    assert variance <= float(MeanMechanism.at(epsilon).variance) / 4 * 1.03
+    assert variance <= float(MeanMechanism.for_epsilon(epsilon).variance) / 4 * 1.03
 
 
 @pytest.mark.parametrize("factor", [LOWER, HIGHER], ids=["lower", "higher"])
 @pytest.mark.parametrize("epsilon", [Fraction("0.5"), Fraction(1), Fraction(4)], ids=str)
 def test_a_mean_decoded_at_another_epsilon_is_rejected(epsilon: Fraction, factor: Fraction) -> None:
     """Its levels would say other numbers: at the ends of the range the bias is seen."""
-    own, other = MeanMechanism.at(epsilon), at(MeanMechanism.at(epsilon), factor)
+    own, other = MeanMechanism.for_epsilon(epsilon), at(MeanMechanism.for_epsilon(epsilon), factor)
     assert isinstance(other, MeanMechanism)
     mean, variance = decoded(epsilon, GRID)
     level = own.means[0] + Fraction(mean) * (own.means[-1] - own.means[0])
@@ -324,7 +327,7 @@ class Lazy(SubsetSelection):
 
 def test_a_coin_that_is_off_by_one_in_sixty_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of 4 / 256 in P is far from 30 % in epsilon, and still seen."""
-    claim = Claim(Lazy.at(Fraction(1), 10, 1), 3)
+    claim = Claim(Lazy.for_epsilon(Fraction(1), 10, 1), 3)
     monkeypatch.setitem(CLAIMS, "planted", claim)
 
     assert not fits("planted", Fraction(1))

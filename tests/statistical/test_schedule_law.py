@@ -70,7 +70,7 @@ def asking(unit: Unit, days: int, answers: int | None = None) -> Collection:
 
 def answering(person: bytes, collection: Collection) -> frozenset[int]:
     """Return the product's draw."""
-    return schedule.answering_periods(person, collection)
+    return schedule.draw_answering_periods(person, collection)
 
 
 def first_periods(person: bytes, collection: Collection) -> frozenset[int]:
@@ -139,7 +139,7 @@ DAY_SECONDS = 24 * 3600
 
 def hour(person: bytes) -> tuple[int, int]:
     """Return day and hour of the product's draw."""
-    instant = schedule.instant(person, MONTH, 0)
+    instant = schedule.draw_instant(person, MONTH, 0)
     return instant.day - 1, instant.hour
 
 
@@ -172,7 +172,7 @@ def test_every_hour_of_a_period_is_equally_likely() -> None:
 
 def test_every_minute_and_second_of_an_hour_is_equally_likely() -> None:
     """Sixty of each, 20,000 persons."""
-    instants = partial(schedule.instant, collection=MONTH, period=0)
+    instants = partial(schedule.draw_instant, collection=MONTH, period=0)
 
     assert uniform(lambda person: instants(person).minute, range(60), 20_000)
     assert uniform(lambda person: instants(person).second, range(60), 20_000)
@@ -183,7 +183,9 @@ def test_the_instants_of_two_answers_are_independent() -> None:
     days = list(product(range(1, 32), repeat=2))
 
     assert uniform(
-        lambda person: tuple(schedule.instant(person, MONTH, 0, answer).day for answer in (0, 1)),
+        lambda person: tuple(
+            schedule.draw_instant(person, MONTH, 0, answer).day for answer in (0, 1)
+        ),
         days,
         20_000,
     )
@@ -202,7 +204,7 @@ FOUR_A_DAY = replace(asking(Unit.EVENT, 3), per_period=4)
 
 def order(person: bytes) -> tuple[int, ...]:
     """Return the slots of the product's draw, by answer."""
-    return tuple(schedule.slot(person, FOUR_A_DAY, 1, answer) for answer in range(4))
+    return tuple(schedule.draw_slot(person, FOUR_A_DAY, 1, answer) for answer in range(4))
 
 
 def naive_shuffle(person: bytes) -> tuple[int, ...]:
@@ -247,12 +249,12 @@ TWIN = replace(asking(Unit.DAY, 3, 1), twin="other")
 
 def cohort(person: bytes) -> int:
     """Return the product's draw of a cohort."""
-    return schedule.cohort(person, "acme", "spring", 3)
+    return schedule.draw_cohort(person, "acme", "spring", 3)
 
 
 def all_three(person: bytes) -> tuple[int, bool, frozenset[int]]:
     """Return the product's draws of cohort, twin and answering period."""
-    return cohort(person), schedule.asked(person, TWIN), answering(person, TWIN)
+    return cohort(person), schedule.is_selected(person, TWIN), answering(person, TWIN)
 
 
 def modulo_cohort(person: bytes) -> int:
@@ -281,7 +283,7 @@ def twin_by_cohort(person: bytes) -> tuple[int, bool, frozenset[int]]:
 def period_by_cohort(person: bytes) -> tuple[int, bool, frozenset[int]]:
     """Wrong: both drawn from one stream of coins."""
     number = cohort(person)
-    return number, schedule.asked(person, TWIN), frozenset({number})
+    return number, schedule.is_selected(person, TWIN), frozenset({number})
 
 
 JOINT = list(product(range(3), (False, True), subsets(3, 1)))
@@ -290,7 +292,7 @@ JOINT = list(product(range(3), (False, True), subsets(3, 1)))
 def test_every_cohort_is_equally_likely() -> None:
     """Three of them, 20,000 persons; and 1,000, 30,000 persons."""
     assert uniform(cohort, range(3), 20_000)
-    assert uniform(lambda one: schedule.cohort(one, "acme", "big", 1000), range(1000), 30_000)
+    assert uniform(lambda one: schedule.draw_cohort(one, "acme", "big", 1000), range(1000), 30_000)
 
 
 def test_a_biased_cohort_would_be_seen() -> None:
@@ -314,7 +316,9 @@ def test_two_draws_of_cohorts_are_independent() -> None:
     pairs = list(product(range(3), repeat=2))
 
     assert uniform(
-        lambda one: tuple(schedule.cohort(one, "acme", draw, 3) for draw in ("spring", "autumn")),
+        lambda one: tuple(
+            schedule.draw_cohort(one, "acme", draw, 3) for draw in ("spring", "autumn")
+        ),
         pairs,
         20_000,
     )

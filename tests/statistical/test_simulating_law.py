@@ -96,7 +96,7 @@ def grid(collection: Collection) -> Ints:
 def moments(mechanism: SubsetSelection | MeanMechanism, x: int) -> tuple[Floats, Floats]:
     """The mean of one report's counters, and of their products, for input x."""
     if isinstance(mechanism, MeanMechanism):
-        row = np.array([float(chance) for chance in mechanism.rows[x]])
+        row = np.array([float(chance) for chance in mechanism.transition_matrix[x]])
         return row, np.diag(row)
     k, w, p = mechanism.k, mechanism.w, float(mechanism.P)
     others = (p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)) / ((k - 1) * max(k - 2, 1))
@@ -113,9 +113,11 @@ def at(
 ) -> SubsetSelection | MeanMechanism:
     epsilon = mechanism.epsilon * factor
     if isinstance(mechanism, SubsetSelection):
-        return SubsetSelection.at(epsilon, mechanism.k, mechanism.w)
+        return SubsetSelection.for_epsilon(epsilon, mechanism.k, mechanism.w)
     window = mechanism.window
-    return MeanMechanism(type(window).at(epsilon, window.levels, window.width), mechanism.values)
+    return MeanMechanism(
+        type(window).for_epsilon(epsilon, window.levels, window.width), mechanism.values
+    )
 
 
 def law(collection: Collection, factor: Fraction = Fraction(1)) -> tuple[Floats, Floats]:
@@ -240,14 +242,16 @@ def row(
         case ProjectiveGeometry():
             own, p = (
                 owned(mechanism, x),
-                float(ProjectiveGeometry.at(epsilon, mechanism.k, mechanism.q, mechanism.t).P),
+                float(
+                    ProjectiveGeometry.for_epsilon(epsilon, mechanism.k, mechanism.q, mechanism.t).P
+                ),
             )
             chances: Floats = np.where(own, p / own.sum(), (1 - p) / (~own).sum())
             return chances
         case DistributionMechanism():
             window = mechanism.window
-            other = type(window).at(epsilon, window.levels, window.width)
-            return np.array([float(chance) for chance in other.rows[x]])
+            other = type(window).for_epsilon(epsilon, window.levels, window.width)
+            return np.array([float(chance) for chance in other.transition_matrix[x]])
     parts = [
         level_row(level, mechanism.node(place, x), factor) / len(mechanism.levels)
         for place, level in enumerate(mechanism.levels)
@@ -258,7 +262,7 @@ def row(
 def level_row(level: SubsetSelection | ProjectiveGeometry, node: int, factor: Fraction) -> Floats:
     if isinstance(level, ProjectiveGeometry):
         return row(level, node, factor)
-    p = float(SubsetSelection.at(level.epsilon * factor, level.k, 1).P)
+    p = float(SubsetSelection.for_epsilon(level.epsilon * factor, level.k, 1).P)
     return np.where(np.arange(level.k) == node, p, (1 - p) / (level.k - 1))
 
 

@@ -24,7 +24,7 @@ from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_shared.errors import WireError
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import PACKED_TYPE, encode_verdicts
+from veilcount_shared.wire import BINARY_TYPE, encode_verdicts
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 DEVICES = 100
@@ -57,7 +57,7 @@ def sent(aggregator: Aggregator, queued_reports: list[Parcel]) -> Diary:
     places, replies, statuses = order(len(queued_reports), seed=1), [], []
     for place in places:
         try:
-            body = decode_body(PACKED_TYPE, "", queued_reports[place].body)
+            body = decode_body(BINARY_TYPE, "", queued_reports[place].body)
         except WireError:
             replies.append(b"")
             statuses.append(400)

@@ -32,7 +32,7 @@ from veilcount_aggregator.server.worker_supervisor import DRAIN_SECONDS
 from veilcount_aggregator.store import Store, open_store
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import PSEUDONYM_BYTES, Batch, Report
-from veilcount_shared.wire import PACKED_TYPE, encode_packed
+from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
 from .server import HOST, Server, free_port, listens, wait_until
 
@@ -61,12 +61,12 @@ def collection(text: str = KNOWN) -> Collection:
 def body(asked: Collection) -> bytes:
     """Return what a device that was never heard of sends."""
     report = Report(asked.fingerprint, 0, 0, secrets.token_bytes(PSEUDONYM_BYTES), 0, b"\1")
-    return encode_packed(Batch((report,)))
+    return encode_binary(Batch((report,)))
 
 
 def send(url: str, what: bytes) -> requests.Response:
     """Send it on a connection of its own, which any worker may take."""
-    headers = {"Content-Type": PACKED_TYPE, "Connection": "close"}
+    headers = {"Content-Type": BINARY_TYPE, "Connection": "close"}
     with requests.Session() as session:
         session.trust_env = False
         return session.post(f"{url}/v1/reports", what, headers=headers, timeout=30)
@@ -205,7 +205,7 @@ def test_it_serves_on_a_socket_in_the_file_system(store: str, tmp_path: Path) ->
         connection = HTTPConnection("veilcount")
         connection.sock = socket.socket(socket.AF_UNIX)
         connection.sock.connect(str(path))
-        connection.request("POST", "/v1/reports", body(collection()), {"Content-Type": PACKED_TYPE})
+        connection.request("POST", "/v1/reports", body(collection()), {"Content-Type": BINARY_TYPE})
         answer = connection.getresponse().read()
         connection.close()
 

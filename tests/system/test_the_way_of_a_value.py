@@ -17,9 +17,9 @@ from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.report import Batch, Report
-from veilcount_shared.schedule import SECRET_BYTES, period_of, pseudonym, slot
+from veilcount_shared.schedule import SECRET_BYTES, derive_pseudonym, draw_slot, period_at
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import JSON_TYPE, PACKED_TYPE, decode_verdicts, encode_json
+from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, decode_verdicts, encode_json
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 FILE = """
@@ -77,7 +77,7 @@ def aggregator(tmp_path: Path) -> Iterator[World]:
 def reports(collection: Collection, values: Sequence[object], seed: int = 1) -> Iterator[Report]:
     """Yield what a device each sends of these values, in the running period."""
     randomness = SeededRandomSource(seed)
-    period = period_of(collection, NOW)
+    period = period_at(collection, NOW)
     assert period is not None
     for value in values:
         secret = b"".join(randomness.word().to_bytes(8, "big") for _ in range(SECRET_BYTES // 8))
@@ -85,8 +85,8 @@ def reports(collection: Collection, values: Sequence[object], seed: int = 1) -> 
             fingerprint=collection.fingerprint,
             period=period,
             segment=0,
-            pseudonym=pseudonym(secret, collection, period, randomness),
-            slot=slot(secret, collection, period, 0),
+            pseudonym=derive_pseudonym(secret, collection, period, randomness),
+            slot=draw_slot(secret, collection, period, 0),
             message=collection.pack(collection.randomize(value, randomness)),
         )
 
@@ -242,7 +242,7 @@ def test_once_its_period_was_dropped_a_report_is_stale_for_ever(aggregator: Worl
     ("body", "kind", "status", "place"),
     [
         (b"{}", JSON_TYPE, 400, "version"),
-        (b"VC", PACKED_TYPE, 400, "head"),
+        (b"VC", BINARY_TYPE, 400, "head"),
         (b"x", "text/plain", 415, "Content-Type"),
     ],
 )

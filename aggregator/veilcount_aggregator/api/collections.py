@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from veilcount_shared.schedule import opens
+from veilcount_shared.schedule import period_start
 
 from ..auth.api_keys import Role
 from ..catalog.definitions import DefinitionSource, add_definitions
@@ -157,7 +157,7 @@ def _figures(aggregator: Aggregator, series: Series, counts: VerdictCounts) -> S
     sizes = aggregator.store.report_counts(series)
     reports = sum(sizes.values())
     tallies = [
-        PeriodCount(cell.period, opens(series.collection, cell.period).date(), cell.segment, number)
+        PeriodCount(cell.period, period_start(series.collection, cell.period).date(), cell.segment, number)
         for cell, number in sorted(sizes.items())
     ]
     return SeriesCounts(reports, tallies, counts.with_counted(reports), dict(counts.losses))

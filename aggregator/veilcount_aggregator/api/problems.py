@@ -18,7 +18,7 @@ from veilcount_shared.errors import (
     VeilcountError,
     WireError,
     WrongLength,
-    show,
+    format_value,
 )
 
 from ..errors import (
@@ -299,7 +299,7 @@ def _unreleased(error: QueryError | ReleaseRefused) -> Problem:
         case PeriodStillOpen():
             return Problem(KINDS["still-filling"], str(error), "to")
         case InsufficientBudget():
-            exact = {name: show(getattr(error, name)) for name in EPSILONS}
+            exact = {name: format_value(getattr(error, name)) for name in EPSILONS}
             return Problem(KINDS["insufficient-budget"], str(error), "epsilon", facts=exact)
         case ReleasesWaiting():
             return Problem(KINDS["releases-waiting"], str(error), headers=_after(RETRY_SECONDS))

@@ -14,8 +14,8 @@ import msgspec
 
 from veilcount_shared import Collection
 from veilcount_shared.epsilon import EPSILON_GRAIN
-from veilcount_shared.errors import show
-from veilcount_shared.schedule import closes, opens
+from veilcount_shared.errors import format_value
+from veilcount_shared.schedule import period_end, period_start
 
 from ..central import PartNoise, PricedQuery, Release, quantile
 from ..central.budget_ledger import PeriodAccount, StoredRelease, load_releases, period_accounts
@@ -55,8 +55,8 @@ def expected(series: Series, foreseen: DryRun) -> ReleaseResponse:
     question, collection = foreseen.question, series.collection
     shown = ReleaseView(
         query=_query(question.asked),
-        epsilon=show(question.epsilon),
-        person_epsilon=show(question.person_epsilon),
+        epsilon=format_value(question.epsilon),
+        person_epsilon=format_value(question.person_epsilon),
         first=_first(collection, question.periods[0]),
         last=_last(collection, question.periods[-1]),
         level=foreseen.forecast.level,
@@ -87,9 +87,9 @@ def _answer(
         quantiles=quantiles,
         dry_run=charged is None,
         charged=bool(charged),
-        requested=show(question.epsilon),
-        spent=show(least.spent),
-        remaining=show(least.remaining),
+        requested=format_value(question.epsilon),
+        spent=format_value(least.spent),
+        remaining=format_value(least.remaining),
     )
 
 
@@ -101,7 +101,7 @@ def released(store: Store, series: Series) -> SeriesReleases:
     return SeriesReleases(
         series.fingerprint,
         collection.adjacency,
-        show(collection.unit_epsilon),
+        format_value(collection.unit_epsilon),
         [_period(collection, account) for account in standing],
         [_kept(collection, each) for each in kept],
     )
@@ -115,8 +115,8 @@ def _view(collection: Collection, release: Release, day: str) -> ReleaseView:
     columns = zip(release.labels, release.values, release.low, release.high, strict=True)
     return ReleaseView(
         query=_query(release.asked),
-        epsilon=show(Fraction(release.micro_epsilon, EPSILON_GRAIN)),
-        person_epsilon=show(Fraction(release.person_epsilon)),
+        epsilon=format_value(Fraction(release.micro_epsilon, EPSILON_GRAIN)),
+        person_epsilon=format_value(Fraction(release.person_epsilon)),
         first=_first(collection, release.first_period),
         last=_last(collection, release.last_period),
         level=release.level,
@@ -129,7 +129,9 @@ def _view(collection: Collection, release: Release, day: str) -> ReleaseView:
 
 def _period(collection: Collection, account: PeriodAccount) -> PeriodBudget:
     first, last = _first(collection, account.period), _last(collection, account.period)
-    return PeriodBudget(account.period, first, last, show(account.spent), show(account.remaining))
+    return PeriodBudget(
+        account.period, first, last, format_value(account.spent), format_value(account.remaining)
+    )
 
 
 def _query(written: Any) -> str | CountQuery:
@@ -154,8 +156,8 @@ def _value(label: Any) -> Any:
 
 
 def _first(collection: Collection, period: int) -> date:
-    return opens(collection, period).date()
+    return period_start(collection, period).date()
 
 
 def _last(collection: Collection, period: int) -> date:
-    return closes(collection, period).date() - timedelta(days=1)
+    return period_end(collection, period).date() - timedelta(days=1)

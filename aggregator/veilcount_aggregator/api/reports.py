@@ -13,7 +13,7 @@ from wsgiref.types import StartResponse, WSGIApplication
 
 from veilcount_shared.errors import BadField, WireError
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import JSON_TYPE, MAX_BODY, PACKED_TYPE
+from veilcount_shared.wire import JSON_TYPE, MAX_BODY, BINARY_TYPE
 
 from ..auth.api_keys import Role
 from ..errors import ClockUntrusted, Overloaded, StoreError
@@ -48,7 +48,7 @@ ENDPOINTS.append(
         f" At most {MAX_BODY:,} bytes; JSON may be compressed with gzip.",
         role=Role.DEVICE,
         takes=JsonBatch,
-        other_bodies={PACKED_TYPE: None},
+        other_bodies={BINARY_TYPE: None},
         returns=Verdicts,
         extra_problems=("wrong-length", "unknown-version", "incomplete", "busy"),
     )

@@ -17,9 +17,9 @@ from functools import cached_property
 
 from veilcount_shared import Collection, periods
 from veilcount_shared.collection import Model
-from veilcount_shared.epsilon import EPSILON_GRAIN, epsilon_of
+from veilcount_shared.epsilon import EPSILON_GRAIN, parse_epsilon
 from veilcount_shared.errors import EpsilonError, InexactError
-from veilcount_shared.schedule import closes, opens
+from veilcount_shared.schedule import period_end, period_start
 
 from ..errors import QueryError
 from ..series import public_n
@@ -142,7 +142,7 @@ def _epsilon(given: object, collection: Collection) -> Fraction:
     if given is None:
         raise QueryError("epsilon", None, 'give a number, such as "0.1"')
     try:
-        epsilon = epsilon_of(_exactly(given))
+        epsilon = parse_epsilon(_exactly(given))
     except EpsilonError as error:
         raise QueryError("epsilon", given, error.fix) from error
     except InexactError as error:
@@ -177,10 +177,10 @@ def _period(field: str, given: object, default: date, collection: Collection) ->
     if not collection.start <= day < collection.until:
         last = collection.until - timedelta(days=1)
         raise QueryError(field, given, f"give a day from {collection.start} to {last}")
-    period = periods.number(collection.unit, collection.start, day)
+    period = periods.period_number(collection.unit, collection.start, day)
     ends = {
-        "from": opens(collection, period).date(),
-        "to": closes(collection, period).date() - timedelta(days=1),
+        "from": period_start(collection, period).date(),
+        "to": period_end(collection, period).date() - timedelta(days=1),
     }
     if day != ends[field]:
         raise QueryError(

@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import NamedTuple, Protocol
 
 from veilcount_shared.epsilon import EPSILON_GRAIN
-from veilcount_shared.schedule import closes
+from veilcount_shared.schedule import period_end
 
 from ..auth.audit_log import audit_record
 from ..errors import (
@@ -314,7 +314,7 @@ def _instead(series: Series, oldest: int) -> str:
 
 
 def _closes(series: Series, period: int) -> date:
-    return closes(series.collection, period).date()
+    return period_end(series.collection, period).date()
 
 
 def require_budget(

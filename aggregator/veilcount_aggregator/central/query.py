@@ -21,7 +21,7 @@ from typing import Any
 
 from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean, Choice, Cross, Number
-from veilcount_shared.errors import show
+from veilcount_shared.errors import format_value
 
 from ..errors import QueryError
 from ..series.tally import Counters
@@ -190,7 +190,7 @@ def _place(value: object, collection: Collection) -> int:
         return value - low
     place = _places(domain).get(_spelt(value))
     if place is None:
-        raise QueryError("query.count", value, f"give some of {show(list(domain.labels))}")
+        raise QueryError("query.count", value, f"give some of {format_value(list(domain.labels))}")
     return place
 
 

@@ -12,7 +12,7 @@ import click
 
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.collection.toml import LARGE
-from veilcount_shared.epsilon import epsilon_of
+from veilcount_shared.epsilon import parse_epsilon
 from veilcount_shared.errors import VeilcountError
 
 from ..text.byte_sizes import parse_bytes
@@ -49,7 +49,7 @@ class Epsilon(ExactNumber):
     ) -> Fraction:
         """Return the epsilon."""
         try:
-            return epsilon_of(super().convert(value, param, ctx))
+            return parse_epsilon(super().convert(value, param, ctx))
         except VeilcountError as error:
             self.fail(str(error), param, ctx)
 

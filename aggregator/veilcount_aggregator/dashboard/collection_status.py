@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from enum import StrEnum
 
 from veilcount_shared.periods import Unit
-from veilcount_shared.schedule import opens
+from veilcount_shared.schedule import period_start
 
 from ..series.series import Series
 from ..store import Cell
@@ -94,7 +94,7 @@ def trend(series: Series, sizes: Mapping[Cell, int], today: date) -> Trend | Non
     if not any(counts):
         return None
     filling = [not series.closed and period >= oldest for period in shown]
-    first, last = (opens(series.collection, shown[end]).date() for end in (0, -1))
+    first, last = (period_start(series.collection, shown[end]).date() for end in (0, -1))
     still = f"; the last {sum(filling):,} take answers still" if any(filling) else ""
     label = f"Answers a {word}, {first} to {last}: {min(counts):,} to {max(counts):,}{still}"
     step = WIDTH + GAP

@@ -72,7 +72,10 @@ class Campaign:
     def _periods(self) -> Mapping[Unit, Ints]:
         return {
             unit: np.array(
-                [periods.number(unit, self.start, self.day(each)) for each in range(self.days)]
+                [
+                    periods.period_number(unit, self.start, self.day(each))
+                    for each in range(self.days)
+                ]
             )
             for unit in Unit
         }

@@ -19,7 +19,7 @@ from veilcount_client.delivery.transport import Delivered, HttpTransport, Outcom
 from veilcount_shared import Collection
 from veilcount_shared.errors import VeilcountError
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import decode_packed
+from veilcount_shared.wire import decode_binary
 
 THREADS = 4  # most of a device's time goes by waiting for a disk
 FILES_EACH = 3  # of a client's state
@@ -56,7 +56,7 @@ class Witness:
         outcome = self._onward.send(body, reports)
         if isinstance(outcome, Delivered):
             self.verdicts.update(outcome.verdicts)
-            for report, verdict in zip(decode_packed(body).reports, outcome.verdicts, strict=True):
+            for report, verdict in zip(decode_binary(body).reports, outcome.verdicts, strict=True):
                 self.counted[report.fingerprint, report.period] += verdict is Verdict.COUNTED
         return outcome
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from veilcount_shared import Collection
-from veilcount_shared.schedule import closes, opens
+from veilcount_shared.schedule import period_end, period_start
 from veilcount_shared.verdict import Verdict
 
 from ..analysis.simulation.mixture import Ints
@@ -169,8 +169,8 @@ class Story:
         request = {
             "query": "histogram",
             "epsilon": collection.unit_epsilon,
-            "from": opens(collection, period).date(),
-            "to": closes(collection, period).date() - timedelta(days=1),
+            "from": period_start(collection, period).date(),
+            "to": period_end(collection, period).date() - timedelta(days=1),
         }
         return aggregator.curator.answer(series, request, self.stage.clock.instant(), WHO)
 

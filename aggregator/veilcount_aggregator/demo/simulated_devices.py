@@ -109,8 +109,8 @@ def _asked(collection: Collection, would: Answers, secret_of: Sequence[bytes]) -
     """Return which answers are asked for: by each device's own draws, before any data."""
     allowed = np.zeros((len(secret_of), collection.periods), np.bool_)
     for person in np.unique(would.people).tolist():
-        if schedule.asked(secret_of[person], collection):
-            drawn = schedule.answering_periods(secret_of[person], collection)
+        if schedule.is_selected(secret_of[person], collection):
+            drawn = schedule.draw_answering_periods(secret_of[person], collection)
             allowed[person, list(drawn)] = True
     return allowed[would.people, would.periods]
 
@@ -118,7 +118,7 @@ def _asked(collection: Collection, would: Answers, secret_of: Sequence[bytes]) -
 def _slots(collection: Collection, sent: Answers, secret_of: Sequence[bytes]) -> Ints:
     return np.fromiter(
         (
-            schedule.slot(secret_of[person], collection, period, order)
+            schedule.draw_slot(secret_of[person], collection, period, order)
             for person, period, order in _rows(sent)
         ),
         np.int64,
@@ -129,7 +129,7 @@ def _slots(collection: Collection, sent: Answers, secret_of: Sequence[bytes]) ->
 def _pseudonyms(collection: Collection, sent: Answers, secret_of: Sequence[bytes]) -> Packed:
     randomness = SystemRandomSource()  # for linkage "none", which has nothing else
     names = (
-        schedule.pseudonym(secret_of[person], collection, period, randomness)
+        schedule.derive_pseudonym(secret_of[person], collection, period, randomness)
         for person, period, _ in _rows(sent)
     )
     return np.frombuffer(b"".join(names), np.uint8).reshape(len(sent), -1)

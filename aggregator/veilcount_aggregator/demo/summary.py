@@ -9,7 +9,7 @@ from datetime import date, timedelta
 
 from numpy.random import Generator
 
-from veilcount_shared.schedule import closes, opens
+from veilcount_shared.schedule import period_end, period_start
 from veilcount_shared.verdict import Verdict
 
 from ..analysis.budget.privacy_levels import PrivacyLevels, figures
@@ -140,8 +140,8 @@ def _release(ending: Ending) -> Release:
     collection = question.collection
     return Release(
         collection=collection.name,
-        first=opens(collection, made.first_period).date(),
-        last=closes(collection, made.last_period).date() - timedelta(days=1),
+        first=period_start(collection, made.first_period).date(),
+        last=period_end(collection, made.last_period).date() - timedelta(days=1),
         epsilon=decimal(question.epsilon),
         adjacency=made.adjacency,
         level=made.level,

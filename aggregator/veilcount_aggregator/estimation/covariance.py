@@ -63,5 +63,5 @@ def least_noise(mechanism: MeanMechanism) -> float:
     Between two starts the variance is concave in the number, so the least is at a start.
     """
     decoded = np.array([float(each) for each in mechanism.decoded])
-    rows = np.array([[float(chance) for chance in row] for row in mechanism.rows])
+    rows = np.array([[float(chance) for chance in row] for row in mechanism.transition_matrix])
     return float((rows @ decoded**2 - (rows @ decoded) ** 2).min())

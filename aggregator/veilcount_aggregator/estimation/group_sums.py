@@ -104,7 +104,12 @@ def _spread(mechanism: ProjectiveGeometry, members: Counts) -> float:
     A report is with some probability that of a plane drawn from all, and there any two points share
     s of the v hyperplanes; whatever else it is, this part of its variance stays.
     """
-    v, r, s, size = mechanism.messages, mechanism.owned, mechanism.shared, len(members)
+    v, r, s, size = (
+        mechanism.messages,
+        mechanism.support_size,
+        mechanism.pair_support_size,
+        len(members),
+    )
     uniform = (1 - mechanism.P) * v / (v - r)
     mean = size * r / v
     return float(uniform) * (mean + size * (size - 1) * s / v - mean**2)

@@ -128,6 +128,6 @@ def _levels(mechanism: MeanMechanism, domain: Number) -> tuple[Floats, float, fl
     """
     low, span = domain.low, domain.high - domain.low
     levels = np.array([float(low + level * span) for level in mechanism.decoded])
-    rows = np.array([[float(chance) for chance in row] for row in mechanism.rows])
+    rows = np.array([[float(chance) for chance in row] for row in mechanism.transition_matrix])
     quietest = float((rows @ levels**2 - (rows @ levels) ** 2).min())
     return levels, quietest, float(mechanism.variance * span**2 / 4)

@@ -126,7 +126,7 @@ def _numbers(mechanism: MeanMechanism, parts: int) -> Floats:
 @lru_cache(maxsize=64)
 def _chances(mechanism: MeanMechanism, parts: int) -> Floats:
     """Return the probability of each level, for each number: a mixture of its two starts'."""
-    rows = np.array([[float(chance) for chance in row] for row in mechanism.rows])
+    rows = np.array([[float(chance) for chance in row] for row in mechanism.transition_matrix])
     places = np.arange(parts * (len(rows) - 1) + 1) / parts
     return np.array([np.interp(places, range(len(rows)), column) for column in rows.T]).T
 

@@ -73,7 +73,7 @@ def worst_noise(mechanism: MeanMechanism, sign: float) -> Floats:
     number is concave: its top is where the slope is 0, if that lies between them, else at an end.
     """
     levels = _levels(mechanism)
-    rows = np.array([[float(chance) for chance in row] for row in mechanism.rows])
+    rows = np.array([[float(chance) for chance in row] for row in mechanism.transition_matrix])
     tilts = sign * TILTS / float(np.ptp(levels))
     starts = rows @ levels
     expected = np.exp(np.outer(tilts, levels)) @ rows.T

@@ -99,7 +99,7 @@ def _too_often(mechanism: Shares, counters: Counts) -> Counts:
 
     No device sends any one message with a probability above P / r.
     """
-    owned = 1 if isinstance(mechanism, SubsetSelection) else mechanism.owned
+    owned = 1 if isinstance(mechanism, SubsetSelection) else mechanism.support_size
     most, n = float(mechanism.P / owned), answers(mechanism, counters)
     tail = at_least(counters, np.array(n), most)
     return np.flatnonzero(tail * mechanism.messages < ALARM)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcount_shared.mechanisms import ProjectiveGeometry
-from veilcount_shared.mechanisms.finite_field import FiniteField, field_of
+from veilcount_shared.mechanisms.finite_field import FiniteField, get_field
 from veilcount_shared.mechanisms.projective_geometry import points
 
 Bools = NDArray[np.bool_]
@@ -74,7 +74,7 @@ def vectors(q: int, t: int, numbered: NDArray[np.int64]) -> list[Elements]:
 
 def meets(plane: ProjectiveGeometry, hyperplanes: list[Elements], x: int) -> Bools:
     """Whether each hyperplane, given by its vectors, holds input x."""
-    gf = field_of(plane.q)
+    gf = get_field(plane.q)
     product = hyperplanes[0] * 0
     for coordinate, scale in zip(hyperplanes, plane.point(x), strict=True):
         if scale:
@@ -84,4 +84,4 @@ def meets(plane: ProjectiveGeometry, hyperplanes: list[Elements], x: int) -> Boo
 
 @lru_cache(maxsize=8)
 def _products(q: int) -> Elements:
-    return np.array([list(row) for row in field_of(q).products], element_type(q))
+    return np.array([list(row) for row in get_field(q).products], element_type(q))

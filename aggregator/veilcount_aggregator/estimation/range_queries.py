@@ -171,7 +171,7 @@ def _added(mechanism: RangeTree, place: int) -> Floats:
 
 
 def _owned(level: SubsetSelection | ProjectiveGeometry) -> int:
-    return level.owned if isinstance(level, ProjectiveGeometry) else 1
+    return level.support_size if isinstance(level, ProjectiveGeometry) else 1
 
 
 def _owns(level: SubsetSelection | ProjectiveGeometry) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 from veilcount_shared import Collection
 from veilcount_shared.collection import Presence
 from veilcount_shared.domain import Number
-from veilcount_shared.errors import TrueValueRefused
+from veilcount_shared.errors import TrustModelError
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
     Identity,
@@ -75,7 +75,7 @@ def estimate(
     terms = IntervalTerms(level, target_of(collection, target, contributions), simultaneous, looks)
     mechanism, domain = collection.mechanism, collection.domain
     if isinstance(mechanism, Identity):
-        raise TrueValueRefused(collection.name, "true values leave through releases alone")
+        raise TrustModelError(collection.name, "true values leave through releases alone")
     if isinstance(domain, Number):
         return _of_number(collection, domain, counters, terms)
     return _of_values(collection, counters, terms, View(view), among=among, values=values)
@@ -130,7 +130,7 @@ def shares_of(collection: Collection) -> Shares:
     """Return the design of a collection of values, or refuse any other."""
     mechanism = collection.mechanism
     if isinstance(mechanism, Identity):
-        raise TrueValueRefused(collection.name, "true values leave through releases alone")
+        raise TrustModelError(collection.name, "true values leave through releases alone")
     if not isinstance(mechanism, SubsetSelection | ProjectiveGeometry):
         raise TypeError(f"{collection.name}: a number has no shares of values")
     return mechanism

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_shared.mechanisms.finite_field import FiniteField, field_of
+from veilcount_shared.mechanisms.finite_field import FiniteField, get_field
 from veilcount_shared.mechanisms.projective_geometry import points
 
 from .prime_factor_fft import Grid, Turned
@@ -89,7 +89,7 @@ def _large(q: int, t: int) -> Cycle:
 
 
 def _made(q: int, t: int) -> Cycle:
-    gf, v = field_of(q), points(q, t)
+    gf, v = get_field(q), points(q, t)
     low = polynomial(q, t)
     first = _first_coordinates(gf, low, v + t)
     grid = Grid.of(v)
@@ -185,7 +185,7 @@ def polynomial(q: int, t: int) -> list[int]:
     The powers of x must return to a scalar after v steps and no earlier. That alone makes the ring
     a field: with any zero divisor its units, up to scalars, would be fewer than v.
     """
-    v, gf = points(q, t), field_of(q)
+    v, gf = points(q, t), get_field(q)
     steps = [v // prime for prime in _prime_factors(v)]
     for low in _candidates(q, t):
         ring = Ring(gf, low)

@@ -8,7 +8,7 @@ from datetime import date
 from difflib import get_close_matches
 
 from veilcount_shared.collection import Model
-from veilcount_shared.errors import VeilcountError, show
+from veilcount_shared.errors import VeilcountError, format_value
 
 from ..catalog.definitions import Catalog
 from ..errors import QueryError
@@ -28,7 +28,7 @@ class CollectionNotFound(VeilcountError, LookupError):
     def __init__(self, name: str, near: Sequence[str]) -> None:
         """Say which, and what it may have been."""
         meant = f": did you mean {' or '.join(near)}?" if near else ""
-        super().__init__(f"no collection is named {show(name)}{meant}")
+        super().__init__(f"no collection is named {format_value(name)}{meant}")
         self.name = name
         self.near = tuple(near)
 

@@ -13,7 +13,7 @@ from itertools import groupby
 from veilcount_shared import periods
 from veilcount_shared.collection import Collection
 from veilcount_shared.periods import Unit
-from veilcount_shared.schedule import closes, opens
+from veilcount_shared.schedule import period_end, period_start
 
 from ..errors import QueryError
 from ..series.series import Series
@@ -55,7 +55,9 @@ def covered(series: Series, first: date | None, last: date | None, today: date) 
     end = min(last or date.max, collection.until - ONE_DAY)
     if begin > end:
         return None
-    low, high = (periods.number(collection.unit, collection.start, day) for day in (begin, end))
+    low, high = (
+        periods.period_number(collection.unit, collection.start, day) for day in (begin, end)
+    )
     _, newest = series.taken(today)
     return range(low, max(low, min(high, newest)) + 1)
 
@@ -74,7 +76,8 @@ def time_ranges(series: Series, among: range, by: GroupBy, today: date) -> list[
         return [time_range(series, among, today)]
     unit = Unit(by)
     cut = groupby(
-        among, lambda period: periods.number(unit, collection.start, _first(collection, period))
+        among,
+        lambda period: periods.period_number(unit, collection.start, _first(collection, period)),
     )
     runs = [list(run) for _, run in cut]
     return [time_range(series, range(run[0], run[-1] + 1), today) for run in runs]
@@ -87,13 +90,13 @@ def time_range(series: Series, together: range, today: date) -> TimeRange:
     return TimeRange(
         together,
         _first(series.collection, together[0]),
-        closes(series.collection, together[-1]).date() - ONE_DAY,
+        period_end(series.collection, together[-1]).date() - ONE_DAY,
         filling,
     )
 
 
 def _first(collection: Collection, period: int) -> date:
-    return opens(collection, period).date()
+    return period_start(collection, period).date()
 
 
 def _a(unit: Unit) -> str:

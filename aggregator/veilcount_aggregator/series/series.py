@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Linkage
-from veilcount_shared.schedule import closes, opens
+from veilcount_shared.schedule import period_end, period_start
 
 #: an epoch's spent slots outlive `late` by so many days: a clock that is set back finds them
 GRACE = timedelta(days=1)
@@ -88,10 +88,10 @@ class Series:
         return self._closes(last) + timedelta(days=self.collection.late) + GRACE
 
     def _opens(self, period: int) -> date:
-        return opens(self.collection, period).date()
+        return period_start(self.collection, period).date()
 
     def _closes(self, period: int) -> date:
-        return closes(self.collection, period).date()
+        return period_end(self.collection, period).date()
 
 
 def utc_day(now: datetime) -> date:

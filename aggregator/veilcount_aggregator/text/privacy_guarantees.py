@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Adjacency, Linkage, Model, Presence, explain_held
-from veilcount_shared.errors import show
+from veilcount_shared.collection import Adjacency, Linkage, Model, Presence, describe_held
+from veilcount_shared.errors import format_value
 
 from ..series.public_n import publishes_n
 from .api_types import Decimal
@@ -50,9 +50,9 @@ _WATCHED = (
 def epsilons(collection: Collection) -> PrivacyFigures:
     """Return the three figures, exactly."""
     return PrivacyFigures(
-        show(collection.epsilon_event),
-        show(collection.epsilon_day),
-        show(collection.epsilon_user),
+        format_value(collection.epsilon_event),
+        format_value(collection.epsilon_day),
+        format_value(collection.epsilon_user),
         collection.epsilon_adjacency,
     )
 
@@ -83,7 +83,7 @@ def _how(collection: Collection) -> str:
 
 
 def _held(collection: Collection) -> Iterator[str]:
-    meaning = explain_held(collection)
+    meaning = describe_held(collection)
     if meaning:
         yield f"{meaning[0].upper()}{meaning[1:]}."
 

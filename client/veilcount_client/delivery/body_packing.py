@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from veilcount_shared import RandomSource
-from veilcount_shared.report import MAX_PADDING, OPEN_BODY_PSEUDONYMS, Batch, Report
-from veilcount_shared.wire import encode_packed
+from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_PADDING, Batch, Report
+from veilcount_shared.wire import encode_binary
 
 from ..state import QueuedReport
 
@@ -38,7 +38,7 @@ def bodies(
 
     Without a key, a body of many persons has no more pseudonyms than an open intake accepts.
     """
-    most_rows = MOST_IN_BODY if keyed else OPEN_BODY_PSEUDONYMS
+    most_rows = MOST_IN_BODY if keyed else KEYLESS_BODY_PSEUDONYMS
     rows: dict[Row, list[QueuedReport]] = defaultdict(list)
     for queued_report in queued_reports:
         rows[row_of(queued_report)].append(queued_report)
@@ -76,7 +76,7 @@ def pack(reports: Iterable[Report], *, test: bool) -> bytes:
 
 def padded(batch: Batch) -> bytes:
     """Return a batch padded to the next of a few sizes."""
-    bare = len(encode_packed(batch))
+    bare = len(encode_binary(batch))
     long = -(-bare // (MAX_PADDING + 1)) * (MAX_PADDING + 1)
     size = next((size for size in SIZES if size >= bare), long)
-    return encode_packed(replace(batch, padding=size - bare))
+    return encode_binary(replace(batch, padding=size - bare))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from veilcount_shared.errors import WireError
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import PACKED_TYPE, decode_verdicts
+from veilcount_shared.wire import BINARY_TYPE, decode_verdicts
 
 from . import backoff
 
@@ -103,7 +103,7 @@ class HttpTransport:
                 self._url + path,
                 data=body,
                 headers={
-                    "Content-Type": PACKED_TYPE,
+                    "Content-Type": BINARY_TYPE,
                     "User-Agent": "veilcount",
                     "Accept-Encoding": "identity",
                     "Connection": "close",

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 
 from veilcount_shared import Collection, lint, periods
-from veilcount_shared.collection.canonical import form
-from veilcount_shared.errors import show
+from veilcount_shared.collection.canonical import canonical_fields
+from veilcount_shared.errors import format_value
 from veilcount_shared.periods import Unit
 
 from ..recording import budget_reservation
@@ -51,7 +51,9 @@ def _one(new: Collection, old: Collection | None, *, asked: bool) -> Iterator[Di
         yield from _left(new, old)
         yield from _paid(new, old)
     else:
-        figures = ", ".join(f"{show(getattr(new, key))} per {unit}" for unit, key in FIGURES)
+        figures = ", ".join(
+            f"{format_value(getattr(new, key))} per {unit}" for unit, key in FIGURES
+        )
         yield DiagnosticResult(new.name, True, f"epsilon {figures}")
         if asked:
             message = "new: consent does not cover it, ask again where unasked() names it"
@@ -79,7 +81,7 @@ def _series(new: Collection, old: Collection) -> Iterator[DiagnosticResult]:
 
 def changed(new: Collection, old: Collection) -> list[str]:
     """Return the fingerprinted keys in which two definitions differ, as the file calls them."""
-    before, after = form(old), form(new)
+    before, after = canonical_fields(old), canonical_fields(new)
     keys = [key for key in {**before, **after} if after.get(key) != before.get(key)]
     named = [key for key in keys if key != DERIVED] or keys
     return [NAMES.get(key, key) for key in named]
@@ -87,7 +89,7 @@ def changed(new: Collection, old: Collection) -> list[str]:
 
 def _spending(new: Collection, old: Collection) -> Iterator[DiagnosticResult]:
     more = [
-        f"{show(getattr(old, key))} -> {show(getattr(new, key))} per {unit}"
+        f"{format_value(getattr(old, key))} -> {format_value(getattr(new, key))} per {unit}"
         for unit, key in FIGURES
         if getattr(new, key) > getattr(old, key)
     ]
@@ -113,7 +115,7 @@ def _begun(old: Collection, day: date) -> int:
     """Return how many periods of a campaign without an end have begun before a day."""
     if day <= old.start:
         return 0
-    return periods.count(old.unit, old.start, day)
+    return periods.count_periods(old.unit, old.start, day)
 
 
 def _paid(new: Collection, old: Collection) -> Iterator[DiagnosticResult]:
@@ -159,7 +161,7 @@ def _reach(collection: Collection) -> DayRange:
 def _range(collection: Collection, day: date) -> DayRange:
     """Return a unit's whole day, week or month around a day."""
     unit, start, until = collection.unit, collection.start, collection.until
-    return periods.calendar_range(unit, start, until, periods.number(unit, start, day))
+    return periods.calendar_range(unit, start, until, periods.period_number(unit, start, day))
 
 
 def _when(collection: Collection, days: DayRange) -> str:

@@ -47,18 +47,18 @@ def consent(person: PersonState, collections: Iterable[Collection]) -> str | Non
 
 def period(state: State, person: PersonState, collection: Collection, now: float) -> str | None:
     """Return why the person gives no answer in the present period of a running campaign."""
-    current = schedule.period_of(collection, instant(now))
+    current = schedule.period_at(collection, instant(now))
     if current is None:
         return None
-    if not schedule.asked(person.root, collection):
+    if not schedule.is_selected(person.root, collection):
         return "schedule: this person is not among those asked (cohort or twin)"
-    if current not in schedule.answering_periods(person.root, collection):
+    if current not in schedule.draw_answering_periods(person.root, collection):
         return f"schedule: this person does not answer in period {current}"
     last, answers = state.used(person.key, collection.fingerprint)
     if last > current:
         return f"clock: period {last} was answered already, and it is {current}: was it set back?"
     if last == current and answers >= collection.per_period:
-        return f"frozen until {schedule.closes(collection, current)}: this period is answered"
+        return f"frozen until {schedule.period_end(collection, current)}: this period is answered"
     return None
 
 
@@ -66,7 +66,7 @@ def cap(
     state: State, person: PersonState, collection: Collection, claim: Claim | None, now: float
 ) -> str | None:
     """Return why the ledger leaves nothing to spend in the present period."""
-    current = schedule.period_of(collection, instant(now))
+    current = schedule.period_at(collection, instant(now))
     spent = state.spent(person.key).get(claim.lineage) if claim else None
     if claim is None or spent is None or current is None:
         return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from veilcount_shared.report import Batch, Losses
-from veilcount_shared.wire import VERSION, encode_packed
+from veilcount_shared.wire import VERSION, encode_binary
 
 from ..delivery.transport import OK, PROBLEM_TYPE, HttpTransport, Reply
 
@@ -32,7 +32,7 @@ class ProbeResult:
 
 def probe(url: str, key: str | None, fingerprint: str, now: Callable[[], float]) -> ProbeResult:
     """Send an aggregator a test batch without a report."""
-    body = encode_packed(Batch(losses=Losses(fingerprint), test=True))
+    body = encode_binary(Batch(losses=Losses(fingerprint), test=True))
     try:
         reply = HttpTransport(url, key, now).request("POST", "/v1/reports", body)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is the finding

@@ -10,7 +10,7 @@ from typing import Any
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Model, Presence
 from veilcount_shared.epsilon import EPSILON_GRAIN
-from veilcount_shared.errors import show
+from veilcount_shared.errors import format_value
 
 from ..state import SentReport, SpentBudget, State
 from ..state.closed_series import closed
@@ -210,9 +210,9 @@ def _entry(
         collection.model.value,
         collection.epsilon_adjacency.value,
         life / EPSILON_GRAIN,
-        show(collection.epsilon_event),
-        show(collection.epsilon_day),
-        show(collection.epsilon_user),
+        format_value(collection.epsilon_event),
+        format_value(collection.epsilon_day),
+        format_value(collection.epsilon_user),
         used[1],
         tuple(
             _told(collection, each)

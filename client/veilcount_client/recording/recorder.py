@@ -294,7 +294,7 @@ class Recorder:
         except CLOCKLESS:
             return
         current = min(
-            periods.number(collection.unit, collection.start, today), collection.periods - 1
+            periods.period_number(collection.unit, collection.start, today), collection.periods - 1
         )
         for period in range(max(first, last), current + 1):
             if _expiry(collection, period) <= now or not _answers(person.root, collection, period):
@@ -359,8 +359,8 @@ class Recorder:
             fingerprint=collection.fingerprint,
             period=period,
             segment=answer.segment,
-            pseudonym=schedule.pseudonym(person.secret, collection, period, self.randomness),
-            slot=schedule.slot(person.secret, collection, period, number),
+            pseudonym=schedule.derive_pseudonym(person.secret, collection, period, self.randomness),
+            slot=schedule.draw_slot(person.secret, collection, period, number),
             message=collection.pack(self._message(answer)),
         )
         earliest, send_at = self._times(answer, number)
@@ -441,11 +441,11 @@ def _answers(root: bytes, collection: Collection, period: int) -> bool:
 
     By the root that survives `forget`: who could draw again could be asked by both of a pair.
     """
-    if not schedule.asked(root, collection):
+    if not schedule.is_selected(root, collection):
         return False
     if collection.answering == collection.periods:
         return True
-    return period in schedule.answering_periods(root, collection)
+    return period in schedule.draw_answering_periods(root, collection)
 
 
 def _instants(person: PersonState, collection: Collection, period: int) -> tuple[float, ...]:
@@ -459,7 +459,7 @@ def _instants(person: PersonState, collection: Collection, period: int) -> tuple
 def _drawn_instants(secret: bytes, collection: Collection, period: int) -> tuple[float, ...]:
     """Return the drawn instants of a period's answers, ascending, on whole minutes."""
     drawn = (
-        schedule.instant(secret, collection, period, answer).timestamp()
+        schedule.draw_instant(secret, collection, period, answer).timestamp()
         for answer in range(collection.per_period)
     )
     return tuple(sorted(math.ceil(each / MINUTE) * MINUTE for each in drawn))
@@ -471,7 +471,7 @@ def _first_period(person: PersonState, collection: Collection) -> int:
 
 
 def _end(collection: Collection) -> float:
-    return schedule.closes(collection, collection.periods - 1).timestamp()
+    return schedule.period_end(collection, collection.periods - 1).timestamp()
 
 
 def _minute(now: float) -> float:
@@ -481,11 +481,11 @@ def _minute(now: float) -> float:
 def _period(collection: Collection, at: float) -> int | None:
     """Return the period of an instant; none, too, of what no calendar has."""
     try:
-        return schedule.period_of(collection, instant(at))
+        return schedule.period_at(collection, instant(at))
     except CLOCKLESS:
         return None
 
 
 def _expiry(collection: Collection, period: int) -> float:
     """Return when the aggregator stops to accept a period."""
-    return (schedule.closes(collection, period) + timedelta(days=collection.late)).timestamp()
+    return (schedule.period_end(collection, period) + timedelta(days=collection.late)).timestamp()

@@ -10,7 +10,7 @@ from wsgiref.util import setup_testing_defaults
 
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import PACKED_TYPE, decode_packed
+from veilcount_shared.wire import BINARY_TYPE, decode_binary
 
 from ..clock import SystemClock
 from ..delivery.transport import Delivered, HttpTransport, Outcome, Reply, Transport
@@ -39,7 +39,7 @@ class RecordingTransport:
         """Take a batch."""
         if self.outcome is not None:
             return self.outcome
-        self.batches.append(decode_packed(body))
+        self.batches.append(decode_binary(body))
         if self._onward is not None:
             return self._onward.send(body, reports)
         return Delivered((Verdict.COUNTED,) * reports)
@@ -85,7 +85,7 @@ class WsgiTransport(HttpTransport):
         environ: dict[str, Any] = {
             "REQUEST_METHOD": method,
             "PATH_INFO": path,
-            "CONTENT_TYPE": PACKED_TYPE,
+            "CONTENT_TYPE": BINARY_TYPE,
             "CONTENT_LENGTH": str(len(body)),
             "wsgi.input": BytesIO(body),
         }

@@ -9,7 +9,7 @@ from .enums import Measure as Measure
 from .enums import Model as Model
 from .enums import Presence as Presence
 from .enums import Takes as Takes
-from .held_values import explain_held as explain_held
+from .held_values import describe_held as describe_held
 from .lint import Remark as Remark
 from .lint import lint as lint
 from .loading import load_collections as load_collections

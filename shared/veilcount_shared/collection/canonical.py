@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PROTOCOL = 1
 
 
-def form(collection: Collection) -> dict[str, Any]:
+def canonical_fields(collection: Collection) -> dict[str, Any]:
     """Return what is fingerprinted, as JSON values."""
     cohort = collection.cohort
     fields = {
@@ -52,17 +52,21 @@ def form(collection: Collection) -> dict[str, Any]:
     return fields | {"held": collection.held} if collection.held_on_device else fields
 
 
-def encode(collection: Collection) -> bytes:
+def canonical_bytes(collection: Collection) -> bytes:
     """Return the canonical bytes."""
     text = json.dumps(
-        form(collection), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        canonical_fields(collection),
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
     )
     return text.encode()
 
 
 def fingerprint(collection: Collection) -> str:
     """Return the SHA-256 of the canonical bytes, in hex."""
-    return hashlib.sha256(encode(collection)).hexdigest()
+    return hashlib.sha256(canonical_bytes(collection)).hexdigest()
 
 
 def _fraction(number: Fraction | None) -> str | None:

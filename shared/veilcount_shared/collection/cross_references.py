@@ -30,7 +30,7 @@ SHARED_BY_TWINS = (
 )
 
 
-def linked(family: Family) -> dict[str, Collection]:
+def link_collections(family: Family) -> dict[str, Collection]:
     """Return the collections with each twin told of the other, or refuse what does not fit."""
     for collection in family.values():
         for rule in (_named_alike, _replaced, _cohorts, _twins):
@@ -48,7 +48,7 @@ def _apply(
     try:
         rule(collection, all_)
     except DefinitionError as error:
-        raise error.within(collection=collection.name) from error
+        raise error.with_location(collection=collection.name) from error
 
 
 def _replaced(collection: Collection, family: Family) -> None:

@@ -10,7 +10,7 @@ from math import prod
 
 from .. import periods
 from ..domain import GRID_BITS, Boolean, Choice, Cross, Number
-from ..errors import MessageOutOfRange, TrueValueRefused, UnknownSegment
+from ..errors import MessageOutOfRange, TrustModelError, UnknownSegment
 from ..mechanisms import (
     DistributionMechanism,
     Identity,
@@ -18,7 +18,7 @@ from ..mechanisms import (
     ProjectiveGeometry,
     RangeTree,
     SubsetSelection,
-    plan,
+    select_mechanism,
 )
 from ..periods import Unit
 from ..randomness import RandomSource
@@ -74,7 +74,7 @@ class Collection:
     def __post_init__(self) -> None:
         """Fill in what depends on the unit, then refuse what no one could keep."""
         object.__setattr__(self, "linkage", self.linkage or _default_linkage(self.unit))
-        validation.check(self)
+        validation.check_definition(self)
 
     # -- the promise ---------------------------------------------------------------------------
 
@@ -132,8 +132,8 @@ class Collection:
             return Identity(self.inputs)
         if isinstance(self.domain, Number):
             assert self.measure is not None, "rules.check has required it"  # noqa: S101 - told to the type checker
-            return _BY_MEASURE[self.measure].at(self.unit_epsilon)
-        return plan(self.inputs, self.unit_epsilon).mechanism
+            return _BY_MEASURE[self.measure].for_epsilon(self.unit_epsilon)
+        return select_mechanism(self.inputs, self.unit_epsilon).mechanism
 
     @property
     def inputs(self) -> int:
@@ -159,13 +159,13 @@ class Collection:
     def randomize_absent(self, randomness: RandomSource) -> int:
         """Return the message of a period without a record, where presence is hidden."""
         if self.presence is not Presence.HIDDEN:
-            raise TrueValueRefused(self.name, "presence is public: a period without a record is")
+            raise TrustModelError(self.name, "presence is public: a period without a record is")
         return self._randomizer.randomize(self.inputs - 1, randomness)
 
     def reveal(self, value: object, randomness: RandomSource) -> int:
         """Return the true value's message, for a trusted curator and nobody else."""
         if not isinstance(self.mechanism, Identity):
-            raise TrueValueRefused(self.name, "the model is local: use randomize()")
+            raise TrustModelError(self.name, "the model is local: use randomize()")
         place = self.domain.input(value, randomness)
         if isinstance(self.domain, Number):  # from the grid to the nearest integer of the range
             place = (place * (self.inputs - 1) + (1 << GRID_BITS - 1)) >> GRID_BITS
@@ -189,7 +189,7 @@ class Collection:
         self,
     ) -> SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism | RangeTree:
         if isinstance(self.mechanism, Identity):
-            raise TrueValueRefused(self.name, "the model is central: use reveal()")
+            raise TrustModelError(self.name, "the model is central: use reveal()")
         return self.mechanism
 
     # -- periods, slots, segments --------------------------------------------------------------
@@ -197,7 +197,7 @@ class Collection:
     @cached_property
     def periods(self) -> int:
         """How many periods the campaign touches."""
-        return periods.count(self.unit, self.start, self.until)
+        return periods.count_periods(self.unit, self.start, self.until)
 
     @property
     def slots(self) -> int:

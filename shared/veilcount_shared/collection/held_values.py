@@ -8,7 +8,7 @@ from .enums import Model, Takes
 _ON_DISK = "kept on the device's disk, readable by the app's user only, until it is"
 
 
-def explain_held(collection: Collection) -> str:
+def describe_held(collection: Collection) -> str:
     """Return the meaning in one sentence; nothing where no value waits: it is frozen at once."""
     running, central = collection.takes is not Takes.FIRST, collection.model is Model.CENTRAL
     if not (running or central):

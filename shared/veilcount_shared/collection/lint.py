@@ -12,7 +12,7 @@ from ..domain import Cross
 from ..mechanisms import MeanMechanism, ProjectiveGeometry, RangeTree, SubsetSelection
 from .definition import Collection
 from .enums import Held, Model, Takes
-from .held_values import explain_held
+from .held_values import describe_held
 
 MUCH = Fraction(10)
 MANY_CELLS = 8
@@ -119,4 +119,4 @@ def _holds(collection: Collection) -> Iterator[Remark]:
         return
     held = collection.held or Held.PROCESS
     default = "" if collection.held else " (the default)"
-    yield Remark("held", f'"{held}"{default}: {explain_held(collection)}')
+    yield Remark("held", f'"{held}"{default}: {describe_held(collection)}')

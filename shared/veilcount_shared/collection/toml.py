@@ -18,7 +18,7 @@ from typing import Any
 from ..domain import Boolean, Choice, Cross, Label, Number
 from ..errors import DefinitionError
 from ..periods import Unit
-from .cross_references import linked
+from .cross_references import link_collections
 from .definition import Collection
 from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
 from .validation import needs_held
@@ -42,9 +42,9 @@ def parse_collections(
             name: _named(app, name, table, read_values, legacy=legacy)
             for name, table in tables.items()
         }
-        return linked(collections)
+        return link_collections(collections)
     except DefinitionError as error:
-        raise error.within(file=file) from error
+        raise error.with_location(file=file) from error
     except (ValueError, RecursionError) as error:
         # Not only TOMLDecodeError: Python refuses integers of thousands of digits and brackets
         # within brackets without end, some only when the message that refuses them is written.
@@ -80,7 +80,7 @@ def _named(
     try:
         return _collection(app, name, _table(name, table), read_values, legacy=legacy)
     except DefinitionError as error:
-        raise error.within(collection=name) from error
+        raise error.with_location(collection=name) from error
 
 
 def _collection(

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from ..domain import Boolean, Number, check_labels, hides
-from ..epsilon import epsilon_of
+from ..domain import Boolean, Number, check_labels, has_hidden_characters
+from ..epsilon import parse_epsilon
 from ..errors import DefinitionError, EpsilonError
 from ..mechanisms.selection import MAX_INPUTS
 from ..periods import Unit
@@ -31,7 +31,7 @@ YEARS = range(2000, 3000)
 MAX_DAYS = 36_525
 
 
-def check(collection: Collection) -> None:
+def check_definition(collection: Collection) -> None:
     """Run every rule, in the order in which a reader would want the errors."""
     for rule in _RULES:
         rule(collection)
@@ -59,7 +59,7 @@ def names(collection: Collection) -> None:
             )
     for key in ("question", "owner", "purpose"):
         text = getattr(collection, key)
-        if text is not None and not (0 < len(text) <= MAX_TEXT and not hides(text)):
+        if text is not None and not (0 < len(text) <= MAX_TEXT and not has_hidden_characters(text)):
             raise DefinitionError(key, text, f"give one line of 1 to {MAX_TEXT} characters")
 
 
@@ -77,7 +77,7 @@ def price(collection: Collection) -> None:
     if given is None:
         raise DefinitionError(key, None, f"a {collection.model} collection needs it: {key} = 1")
     try:
-        epsilon_of(given)
+        parse_epsilon(given)
     except EpsilonError as error:
         raise DefinitionError(key, given, error.fix) from error
 

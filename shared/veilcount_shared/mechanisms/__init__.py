@@ -5,7 +5,7 @@ from .mean import MeanMechanism as MeanMechanism
 from .projective_geometry import ProjectiveGeometry as ProjectiveGeometry
 from .range_tree import RangeTree as RangeTree
 from .selection import Selection as Selection
-from .selection import plan as plan
+from .selection import select_mechanism as select_mechanism
 from .square_wave import DistributionMechanism as DistributionMechanism
 from .square_wave import SquareWave as SquareWave
 from .subset_selection import SubsetSelection as SubsetSelection

@@ -63,7 +63,7 @@ class FiniteField:
 
 
 @lru_cache(maxsize=256)
-def field_of(q: int) -> FiniteField:
+def get_field(q: int) -> FiniteField:
     """Return GF(q); its tables are made once."""
     return FiniteField(q)
 

@@ -64,7 +64,7 @@ class MeanMechanism:
         object.__setattr__(self, "_ends", self._grid_ends())
 
     @classmethod
-    def at(cls, epsilon: Fraction) -> MeanMechanism:
+    def for_epsilon(cls, epsilon: Fraction) -> MeanMechanism:
         """Return the table with the least worst variance at this epsilon."""
         return _best(epsilon)
 
@@ -94,9 +94,9 @@ class MeanMechanism:
         return self.window.P
 
     @property
-    def rows(self) -> tuple[tuple[Fraction, ...], ...]:
+    def transition_matrix(self) -> tuple[tuple[Fraction, ...], ...]:
         """Return the exact law: the probability of each level, for each start."""
-        return self.window.rows
+        return self.window.transition_matrix
 
     @property
     def means(self) -> tuple[Fraction, ...]:
@@ -189,5 +189,5 @@ def _best(epsilon: Fraction) -> MeanMechanism:
     candidates = []
     for levels, width, half in TABLES:
         values = (*(-value for value in reversed(half) if value or levels % 2 == 0), *half)
-        candidates.append(MeanMechanism(SquareWave.at(epsilon, levels, width), values))
+        candidates.append(MeanMechanism(SquareWave.for_epsilon(epsilon, levels, width), values))
     return min(candidates, key=lambda mean: mean.variance)

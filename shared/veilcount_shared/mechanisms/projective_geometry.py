@@ -17,7 +17,7 @@ from typing import Any
 from ..epsilon import satisfies, threshold
 from ..errors import EpsilonError
 from ..randomness import WORDS, RandomSource
-from .finite_field import FiniteField, field_of
+from .finite_field import FiniteField, get_field
 
 
 def points(q: int, t: int) -> int:
@@ -35,23 +35,23 @@ class ProjectiveGeometry:
     a: int
     epsilon: Fraction
     messages: int = field(init=False)
-    owned: int = field(init=False)
-    shared: int = field(init=False)
+    support_size: int = field(init=False)
+    pair_support_size: int = field(init=False)
     bits: int = field(init=False)
     _field: FiniteField = field(init=False, repr=False, compare=False)
     _starts: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse what is not epsilon-LDP; derive the numbers of the design."""
-        _set(self, "_field", field_of(self.q))
+        _set(self, "_field", get_field(self.q))
         _set(self, "_starts", tuple(points(self.q, d) for d in range(self.t + 1)))
         _set(self, "messages", points(self.q, self.t))
-        _set(self, "owned", points(self.q, self.t - 1))
-        _set(self, "shared", points(self.q, self.t - 2))
+        _set(self, "support_size", points(self.q, self.t - 1))
+        _set(self, "pair_support_size", points(self.q, self.t - 2))
         _set(self, "bits", (self.messages - 1).bit_length())
         if not 2 <= self.k <= self.messages or self.t < 3:  # noqa: PLR2004 - a line is no plane
             raise ValueError(f"PG({self.t - 1}, {self.q}) has no {self.k} inputs to tell apart")
-        if not satisfies(self.a, self.epsilon, self.owned, self.messages):
+        if not satisfies(self.a, self.epsilon, self.support_size, self.messages):
             raise EpsilonError(self.epsilon, f"plane q={self.q} t={self.t} a={self.a} exceeds it")
 
     @property
@@ -60,7 +60,7 @@ class ProjectiveGeometry:
         return self.messages
 
     @classmethod
-    def at(cls, epsilon: Fraction, k: int, q: int, t: int) -> ProjectiveGeometry:
+    def for_epsilon(cls, epsilon: Fraction, k: int, q: int, t: int) -> ProjectiveGeometry:
         """Return the configuration that uses all of epsilon."""
         return cls(k, q, t, threshold(epsilon, points(q, t - 1), points(q, t)), epsilon)
 
@@ -77,8 +77,10 @@ class ProjectiveGeometry:
     @property
     def Q(self) -> Fraction:
         """The probability that a report's hyperplane holds a given other input."""
-        inside = Fraction(self.shared, self.owned)
-        outside = Fraction(self.owned - self.shared, self.messages - self.owned)
+        inside = Fraction(self.pair_support_size, self.support_size)
+        outside = Fraction(
+            self.support_size - self.pair_support_size, self.messages - self.support_size
+        )
         return self.P * inside + (1 - self.P) * outside
 
     def randomize(self, x: int, randomness: RandomSource) -> int:
@@ -92,7 +94,7 @@ class ProjectiveGeometry:
         point = self.point(x)
         pivot = point.index(1)
         if randomness.bernoulli(self.a):
-            normal = self.point(randomness.below(self.owned), size - 1)
+            normal = self.point(randomness.below(self.support_size), size - 1)
             wanted = 0
         else:
             normal = _digits(randomness.below(q ** (size - 1)), q, size - 1)

@@ -23,7 +23,7 @@ from ..domain import GRID_BITS
 from ..epsilon import exp_lower
 from ..randomness import RandomSource
 from .projective_geometry import ProjectiveGeometry
-from .selection import plane_variance, planes, subset_variance
+from .selection import projective_orders, projective_variance, subset_variance
 from .square_wave import BUCKET_BITS, BUCKETS
 from .subset_selection import SubsetSelection
 
@@ -61,7 +61,7 @@ class RangeTree:
         object.__setattr__(self, "bits", (starts[-1] - 1).bit_length())
 
     @classmethod
-    def at(cls, epsilon: Fraction) -> RangeTree:
+    def for_epsilon(cls, epsilon: Fraction) -> RangeTree:
         """Return the levels with the least variance at this epsilon."""
         return _best(epsilon)
 
@@ -138,8 +138,10 @@ def _best(epsilon: Fraction) -> RangeTree:
 def _level(k: int, epsilon: Fraction) -> LevelMechanism:
     """Return the subset of one, or the plane (the first of the best) that beats its variance."""
     e = exp_lower(epsilon)
-    found = [(plane_variance(k, q, t, e), q, t) for q, t in planes(k, e, MAX_LEVEL_CELLS)]
+    found = [
+        (projective_variance(k, q, t, e), q, t) for q, t in projective_orders(k, e, MAX_LEVEL_CELLS)
+    ]
     if not found or min(found)[0] >= subset_variance(k, 1, e):
-        return SubsetSelection.at(epsilon, k, 1)
+        return SubsetSelection.for_epsilon(epsilon, k, 1)
     _, q, t = min(found)
-    return ProjectiveGeometry.at(epsilon, k, q, t)
+    return ProjectiveGeometry.for_epsilon(epsilon, k, q, t)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from ..epsilon import epsilon_of, exp_lower
+from ..epsilon import exp_lower, parse_epsilon
 from .finite_field import POLYNOMIALS, is_prime
 from .projective_geometry import ProjectiveGeometry, points
 from .subset_selection import SubsetSelection
@@ -23,8 +23,8 @@ SHORT_BITS = 256  # a subset message of this length is always acceptable
 LONG_BITS = 8192  # one of this length is, where no plane comes close
 MAX_CELLS = 1 << 22  # counters the server keeps for a plane
 MAX_ORDER = 3100  # the largest q that is looked at
-CLOSE = Fraction("1.003")
-POOR = Fraction("1.035")
+VARIANCE_TOLERANCE = Fraction("1.003")
+MAX_VARIANCE_RATIO = Fraction("1.035")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +43,25 @@ class Selection:
         return self.mechanism.bits
 
 
-def plan(k: int, epsilon: int | str | Fraction) -> Selection:
+def select_mechanism(k: int, epsilon: int | str | Fraction) -> Selection:
     """Return the design for k inputs at this epsilon."""
     if not 2 <= k <= MAX_INPUTS:  # noqa: PLR2004 - one input is no question
         raise ValueError(f"k = {k}: give 2 to {MAX_INPUTS:,}")
-    return _plan(k, epsilon_of(epsilon))
+    return _select(k, parse_epsilon(epsilon))
 
 
 @lru_cache(maxsize=4096)
-def _plan(k: int, epsilon: Fraction) -> Selection:
+def _select(k: int, epsilon: Fraction) -> Selection:
     e = exp_lower(epsilon)
     w = best_subset(k, e)
     optimum = subset_variance(k, w, e)
     bits = subset_bits(k, w)
     if w > 1 and bits > SHORT_BITS:
-        best = _best_plane(k, e)
-        if best and (best[0] <= POOR * optimum or bits > LONG_BITS):
+        best = _best_projective(k, e)
+        if best and (best[0] <= MAX_VARIANCE_RATIO * optimum or bits > LONG_BITS):
             variance, q, t = best
-            return _priced(ProjectiveGeometry.at(epsilon, k, q, t), variance / optimum)
-    return _priced(SubsetSelection.at(epsilon, k, w), Fraction(1))
+            return _priced(ProjectiveGeometry.for_epsilon(epsilon, k, q, t), variance / optimum)
+    return _priced(SubsetSelection.for_epsilon(epsilon, k, w), Fraction(1))
 
 
 def best_subset(k: int, e: Fraction) -> int:
@@ -87,7 +87,7 @@ def subset_variance(k: int, w: int, e: Fraction) -> Fraction:
     return (k - 1) ** 2 * (w * e + k - w) ** 2 / (k * k * w * (k - w) * (e - 1) ** 2)
 
 
-def plane_variance(k: int, q: int, t: int, e: Fraction) -> Fraction:
+def projective_variance(k: int, q: int, t: int, e: Fraction) -> Fraction:
     """Return n times the variance of a plane at the uniform distribution over k of its points."""
     v, r, shared = points(q, t), points(q, t - 1), points(q, t - 2)
     whole = e * r + v - r
@@ -96,19 +96,19 @@ def plane_variance(k: int, q: int, t: int, e: Fraction) -> Fraction:
     return support * (1 - support) / (hit - cross) ** 2
 
 
-def _best_plane(k: int, e: Fraction) -> tuple[Fraction, int, int] | None:
+def _best_projective(k: int, e: Fraction) -> tuple[Fraction, int, int] | None:
     """Return (variance, q, t): of the planes close to the least variance, the smallest."""
-    found = [(plane_variance(k, q, t, e), q, t) for q, t in planes(k, e)]
+    found = [(projective_variance(k, q, t, e), q, t) for q, t in projective_orders(k, e)]
     if not found:
         return None
     least = min(found)[0]
     return min(
-        (plane for plane in found if plane[0] <= CLOSE * least),
+        (plane for plane in found if plane[0] <= VARIANCE_TOLERANCE * least),
         key=lambda plane: points(plane[1], plane[2]),
     )
 
 
-def planes(k: int, e: Fraction, cells: int = MAX_CELLS) -> Iterator[tuple[int, int]]:
+def projective_orders(k: int, e: Fraction, cells: int = MAX_CELLS) -> Iterator[tuple[int, int]]:
     """Yield each order q worth a look, with the least t that has room for k points."""
     for q in _orders():
         if q > Fraction("2.2") * (e + 1) + 1:

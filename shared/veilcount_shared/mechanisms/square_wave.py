@@ -36,7 +36,7 @@ class SquareWave:
             )
 
     @classmethod
-    def at(cls, epsilon: Fraction, levels: int, width: int) -> SquareWave:
+    def for_epsilon(cls, epsilon: Fraction, levels: int, width: int) -> SquareWave:
         """Return the configuration that uses all of epsilon."""
         return cls(levels, width, threshold(epsilon, width, levels), epsilon)
 
@@ -61,7 +61,7 @@ class SquareWave:
         return Fraction(self.a, WORDS)
 
     @property
-    def rows(self) -> tuple[tuple[Fraction, ...], ...]:
+    def transition_matrix(self) -> tuple[tuple[Fraction, ...], ...]:
         """Return the exact law: the probability of each level, for each start."""
         inside = self.P / self.width
         outside = (1 - self.P) / (self.levels - self.width)
@@ -103,11 +103,11 @@ class DistributionMechanism:
         object.__setattr__(self, "bits", self.window.bits)
 
     @classmethod
-    def at(cls, epsilon: Fraction) -> DistributionMechanism:
+    def for_epsilon(cls, epsilon: Fraction) -> DistributionMechanism:
         """Return the half-width b that keeps most information, W = 2b + 1 [LWLS20, sec. 5.3]."""
         e = exp_lower(epsilon)
         b = int(BUCKETS * (epsilon * e - e + 1) / (2 * e * (e - 1 - epsilon)))
-        return cls(SquareWave.at(epsilon, BUCKETS + 2 * b, 2 * b + 1))
+        return cls(SquareWave.for_epsilon(epsilon, BUCKETS + 2 * b, 2 * b + 1))
 
     @property
     def inputs(self) -> int:
@@ -135,9 +135,9 @@ class DistributionMechanism:
         return self.window.P
 
     @property
-    def rows(self) -> tuple[tuple[Fraction, ...], ...]:
+    def transition_matrix(self) -> tuple[tuple[Fraction, ...], ...]:
         """Return the exact law: the probability of each level, for each bucket."""
-        return self.window.rows
+        return self.window.transition_matrix
 
     def bucket(self, grid: int) -> int:
         """Return the bucket of a grid point; the upper end belongs to the last."""

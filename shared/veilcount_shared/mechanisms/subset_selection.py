@@ -45,7 +45,7 @@ class SubsetSelection:
         _set(self, "bits", self.k if masked else self.w * label_bits)
 
     @classmethod
-    def at(cls, epsilon: Fraction, k: int, w: int) -> SubsetSelection:
+    def for_epsilon(cls, epsilon: Fraction, k: int, w: int) -> SubsetSelection:
         """Return the configuration that uses all of epsilon."""
         return cls(k, w, threshold(epsilon, w, k), epsilon)
 

@@ -1,12 +1,12 @@
 """Bytes to batches and back, strictly: one spelling, one meaning, or an error that says where."""
 
-from .binary import decode_packed as decode_packed
-from .binary import encode_packed as encode_packed
+from .binary import decode_binary as decode_binary
+from .binary import encode_binary as encode_binary
 from .json_codec import decode_json as decode_json
 from .json_codec import decode_verdicts as decode_verdicts
 from .json_codec import encode_json as encode_json
 from .json_codec import encode_verdicts as encode_verdicts
+from .version import BINARY_TYPE as BINARY_TYPE
 from .version import JSON_TYPE as JSON_TYPE
 from .version import MAX_BODY as MAX_BODY
-from .version import PACKED_TYPE as PACKED_TYPE
 from .version import VERSION as VERSION

@@ -32,7 +32,7 @@ _SHORT = Struct(">H")
 _BYTE = Struct(">B")
 
 
-def encode_packed(batch: Batch) -> bytes:
+def encode_binary(batch: Batch) -> bytes:
     """Return the one packed body of a batch."""
     series = batch.series()
     number = {fingerprint: place for place, fingerprint in enumerate(series)}
@@ -66,7 +66,7 @@ def encode_packed(batch: Batch) -> bytes:
     )
 
 
-def decode_packed(body: bytes) -> Batch:
+def decode_binary(body: bytes) -> Batch:
     """Return the batch of a packed body, or say where it is none."""
     check_size(body)
     reader = _Reader(body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import UnknownVersion, WrongLength
 
 VERSION = 1
-PACKED_TYPE = "application/vnd.veilcount.batch"
+BINARY_TYPE = "application/vnd.veilcount.batch"
 JSON_TYPE = "application/json"
 MAX_BODY = 2 << 20  # a thousand of the widest messages, in JSON, with room to spare
 

@@ -20,8 +20,8 @@ from veilcount_aggregator.analysis.amplification import (
     holds,
     loudest,
 )
-from veilcount_shared import plan
-from veilcount_shared.composition import Overlap, overlaps, shuffled
+from veilcount_shared import select_mechanism
+from veilcount_shared.composition import Overlap, overlaps, shuffle_amplification
 from veilcount_shared.epsilon import exp_lower, exp_upper
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
@@ -67,19 +67,19 @@ def exact_delta(
 
 
 SMALL = [
-    (SubsetSelection.at(ONE, 2, 1), 4),
-    (SubsetSelection.at(TWO, 2, 1), 4),
-    (SubsetSelection.at(ONE, 3, 1), 4),
-    (SubsetSelection.at(TWO, 3, 1), 4),
-    (SubsetSelection.at(TWO, 4, 1), 4),
-    (SubsetSelection.at(ONE, 4, 2), 3),
-    (SubsetSelection.at(TWO, 4, 2), 3),
-    (SubsetSelection.at(FOUR, 3, 2), 3),
-    (ProjectiveGeometry.at(ONE, 7, 2, 3), 2),
-    (ProjectiveGeometry.at(TWO, 5, 2, 3), 2),
-    (SquareWave.at(ONE, 4, 2), 4),
-    (SquareWave.at(TWO, 5, 2), 3),
-    (SquareWave.at(TWO, 5, 3), 3),
+    (SubsetSelection.for_epsilon(ONE, 2, 1), 4),
+    (SubsetSelection.for_epsilon(TWO, 2, 1), 4),
+    (SubsetSelection.for_epsilon(ONE, 3, 1), 4),
+    (SubsetSelection.for_epsilon(TWO, 3, 1), 4),
+    (SubsetSelection.for_epsilon(TWO, 4, 1), 4),
+    (SubsetSelection.for_epsilon(ONE, 4, 2), 3),
+    (SubsetSelection.for_epsilon(TWO, 4, 2), 3),
+    (SubsetSelection.for_epsilon(FOUR, 3, 2), 3),
+    (ProjectiveGeometry.for_epsilon(ONE, 7, 2, 3), 2),
+    (ProjectiveGeometry.for_epsilon(TWO, 5, 2, 3), 2),
+    (SquareWave.for_epsilon(ONE, 4, 2), 4),
+    (SquareWave.for_epsilon(TWO, 5, 2), 3),
+    (SquareWave.for_epsilon(TWO, 5, 3), 3),
 ]
 
 
@@ -121,7 +121,9 @@ def test_the_comparison_would_see_an_epsilon_that_is_understated(
     mechanism: SubsetSelection, most: int
 ) -> None:
     """The blanket of 0.7 epsilon is exceeded by the law of epsilon."""
-    weaker = SubsetSelection.at(mechanism.epsilon * Fraction(7, 10), mechanism.k, mechanism.w)
+    weaker = SubsetSelection.for_epsilon(
+        mechanism.epsilon * Fraction(7, 10), mechanism.k, mechanism.w
+    )
     at = mechanism.epsilon / 5
     exact = exact_delta(rows_of(mechanism), most, at, [(0, 1)])
 
@@ -130,7 +132,7 @@ def test_the_comparison_would_see_an_epsilon_that_is_understated(
 
 def test_a_report_that_draws_one_of_two_designs_is_bounded_too() -> None:
     """As a tree's does: half of the reports answer by two values, half by three."""
-    two, three = SubsetSelection.at(TWO, 2, 1), SubsetSelection.at(TWO, 3, 1)
+    two, three = SubsetSelection.for_epsilon(TWO, 2, 1), SubsetSelection.for_epsilon(TWO, 3, 1)
     first, second = rows_of(two), rows_of(three)
     rows = [[p / 2 for p in (*first[x], *second[x])] for x in range(2)]
     both = overlaps(two) + overlaps(three)
@@ -152,7 +154,7 @@ def test_the_pair_that_overlaps_least_bounds_every_pair() -> None:
 
 def test_the_bound_is_close_to_the_law() -> None:
     """A bound that is never below the truth could be useless: four bits, within a factor of 3."""
-    mechanism = SubsetSelection.at(ONE, 2, 1)
+    mechanism = SubsetSelection.for_epsilon(ONE, 2, 1)
     exact = exact_delta(rows_of(mechanism), 4, ONE / 5, [(0, 1)])
 
     assert blanket_delta(overlaps(mechanism), 4, 0.2) < 3 * exact
@@ -227,7 +229,7 @@ def test_the_blanket_gives_the_known_values(
     k: int, epsilon: str, reports: int, expected: float
 ) -> None:
     """At delta = 1e-6, within 1.5 %: the plane that is shipped is not the optimum it stands for."""
-    found = blanket_epsilon(plan(k, epsilon).mechanism, reports, DELTA)
+    found = blanket_epsilon(select_mechanism(k, epsilon).mechanism, reports, DELTA)
 
     assert isclose(found, expected, rel_tol=0.015)
 
@@ -235,11 +237,11 @@ def test_the_blanket_gives_the_known_values(
 # -- what is returned ------------------------------------------------------------------------------
 
 MECHANISMS = [
-    plan(2, 1).mechanism,
-    plan(1000, 1).mechanism,
-    MeanMechanism.at(ONE),
-    DistributionMechanism.at(ONE),
-    RangeTree.at(ONE),
+    select_mechanism(2, 1).mechanism,
+    select_mechanism(1000, 1).mechanism,
+    MeanMechanism.for_epsilon(ONE),
+    DistributionMechanism.for_epsilon(ONE),
+    RangeTree.for_epsilon(ONE),
 ]
 
 
@@ -255,12 +257,12 @@ def test_for_our_designs_the_blanket_is_the_best_bound(
     bound = amplified(mechanism, 10**4, DELTA)
 
     assert bound.epsilon == bound.blanket < bound.clones < bound.closed < bound.local == 1
-    assert bound.closed == shuffled(ONE, 10**4, DELTA)
+    assert bound.closed == shuffle_amplification(ONE, 10**4, DELTA)
 
 
 def test_a_result_is_the_least_that_the_bound_shows() -> None:
     """In millionths: its own delta is small enough, that of a millionth less is not."""
-    mechanism = plan(10, 2).mechanism
+    mechanism = select_mechanism(10, 2).mechanism
     found = blanket_epsilon(mechanism, 1000, DELTA)
 
     assert blanket_delta(overlaps(mechanism), 1000, float(found)) <= DELTA
@@ -270,14 +272,14 @@ def test_a_result_is_the_least_that_the_bound_shows() -> None:
 @pytest.mark.parametrize("reports", [0, 1])
 def test_with_nobody_to_hide_among_the_local_epsilon_is_left(reports: int) -> None:
     """Whoever is alone hides nothing."""
-    assert amplified(plan(3, 1).mechanism, reports, DELTA) == Amplified(
+    assert amplified(select_mechanism(3, 1).mechanism, reports, DELTA) == Amplified(
         reports=reports, delta=DELTA, local=ONE, closed=ONE, clones=ONE, blanket=ONE
     )
 
 
 def test_more_reports_never_hide_less() -> None:
     """From ten to a million."""
-    mechanism = plan(4, 1).mechanism
+    mechanism = select_mechanism(4, 1).mechanism
     found = [blanket_epsilon(mechanism, 10**power, DELTA) for power in range(1, 7)]
 
     assert found == sorted(found, reverse=True)
@@ -286,7 +288,7 @@ def test_more_reports_never_hide_less() -> None:
 @pytest.mark.parametrize("reports", [2, 10**3, 10**6])
 def test_beyond_the_local_epsilon_nothing_is_left(reports: int) -> None:
     """Both bounds are 0 from there on."""
-    assert blanket_delta(overlaps(plan(4, 1).mechanism), reports, 1.0001) == 0
+    assert blanket_delta(overlaps(select_mechanism(4, 1).mechanism), reports, 1.0001) == 0
     assert clones_delta(float(exp_lower(ONE)), reports, 1.0001) == 0
 
 
@@ -297,7 +299,7 @@ def test_the_loudest_local_epsilon_holds_and_a_thousandth_more_does_not() -> Non
     """For a batch of a thousand, at epsilon 1."""
 
     def family(epsilon: Fraction) -> SubsetSelection | ProjectiveGeometry:
-        return plan(5, epsilon).mechanism
+        return select_mechanism(5, epsilon).mechanism
 
     local = loudest(family, 1000, ONE, DELTA)
 
@@ -309,4 +311,7 @@ def test_the_loudest_local_epsilon_holds_and_a_thousandth_more_does_not() -> Non
 def test_a_shuffler_never_costs() -> None:
     """Alone, or among few, a device answers as it would without one."""
     for reports in (1, 5):
-        assert loudest(lambda epsilon: plan(2, epsilon).mechanism, reports, ONE, DELTA) == 1
+        assert (
+            loudest(lambda epsilon: select_mechanism(2, epsilon).mechanism, reports, ONE, DELTA)
+            == 1
+        )

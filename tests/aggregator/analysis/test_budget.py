@@ -25,8 +25,13 @@ from veilcount_aggregator.analysis.budget import (
 )
 from veilcount_aggregator.analysis.budget.averaging_attack import guess
 from veilcount_aggregator.analysis.budget.composition import of_design, specific
-from veilcount_shared import Collection, plan
-from veilcount_shared.composition import guessed, optimal, overlaps, parallel
+from veilcount_shared import Collection, select_mechanism
+from veilcount_shared.composition import (
+    guessing_probability,
+    optimal_composition,
+    overlaps,
+    parallel_composition,
+)
 from veilcount_shared.epsilon import exp_lower, exp_upper
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
@@ -175,16 +180,16 @@ def test_a_design_of_its_own_gives_the_known_values(
     """At delta = 1e-6, to the digits shown."""
     places = len(expected.partition(".")[2])
 
-    assert round(float(specific(plan(k, epsilon).mechanism, times, DELTA)), places) == float(
-        expected
-    )
+    assert round(
+        float(specific(select_mechanism(k, epsilon).mechanism, times, DELTA)), places
+    ) == float(expected)
 
 
 def test_two_inputs_are_the_worst_mechanism_there_is() -> None:
     """Warner's coin reaches the optimal bound exactly: KOV(1, 365, 1e-6) = 244.63."""
-    shown = of_design(plan(2, 1).mechanism, 365)
+    shown = of_design(select_mechanism(2, 1).mechanism, 365)
 
-    assert shown.optimal == optimal(ONE, 365, DELTA)
+    assert shown.optimal == optimal_composition(ONE, 365, DELTA)
     assert isclose(float(shown.optimal), 244.63, abs_tol=0.005)
     assert shown.specific is not None
     assert abs(shown.specific - shown.optimal) < Fraction(1, 10**5)
@@ -210,10 +215,10 @@ def exact_delta(
 @pytest.mark.parametrize(
     "mechanism",
     [
-        SubsetSelection.at(ONE, 2, 1),
-        SubsetSelection.at(TWO, 3, 1),
-        SubsetSelection.at(ONE, 4, 2),
-        ProjectiveGeometry.at(ONE, 7, 2, 3),
+        SubsetSelection.for_epsilon(ONE, 2, 1),
+        SubsetSelection.for_epsilon(TWO, 3, 1),
+        SubsetSelection.for_epsilon(ONE, 4, 2),
+        ProjectiveGeometry.for_epsilon(ONE, 7, 2, 3),
     ],
     ids=str,
 )
@@ -232,7 +237,7 @@ def test_a_design_of_its_own_is_the_least_that_holds(
 @pytest.mark.parametrize("k", [3, 10])
 def test_dp_accounting_agrees_on_classic_randomized_response(k: int, times: int) -> None:
     """Google's library prices the same mechanism, pessimistically, on a grid of 1e-4."""
-    mechanism = SubsetSelection.at(Fraction(3), k, 1)
+    mechanism = SubsetSelection.for_epsilon(Fraction(3), k, 1)
     theirs = pld.from_randomized_response(
         noise_parameter=float((1 - mechanism.P) * k / (k - 1)), num_buckets=k
     ).self_compose(times)
@@ -245,10 +250,10 @@ def test_dp_accounting_agrees_on_classic_randomized_response(k: int, times: int)
 @pytest.mark.parametrize(
     "mechanism",
     [
-        plan(10, 1).mechanism,
-        plan(1000, 1).mechanism,
-        MeanMechanism.at(ONE),
-        DistributionMechanism.at(TWO),
+        select_mechanism(10, 1).mechanism,
+        select_mechanism(1000, 1).mechanism,
+        MeanMechanism.for_epsilon(ONE),
+        DistributionMechanism.for_epsilon(TWO),
     ],
     ids=lambda mechanism: type(mechanism).__name__,
 )
@@ -271,9 +276,9 @@ def test_dp_accounting_agrees_on_subsets_planes_and_windows(
 
 def test_a_wrong_epsilon_would_not_agree() -> None:
     """The comparison sees 5 % of epsilon."""
-    mechanism = SubsetSelection.at(Fraction("2.85"), 10, 1)
+    mechanism = SubsetSelection.for_epsilon(Fraction("2.85"), 10, 1)
     theirs = pld.from_randomized_response(
-        noise_parameter=float((1 - SubsetSelection.at(Fraction(3), 10, 1).P) * 10 / 9),
+        noise_parameter=float((1 - SubsetSelection.for_epsilon(Fraction(3), 10, 1).P) * 10 / 9),
         num_buckets=10,
     ).self_compose(30)
 
@@ -284,7 +289,7 @@ def test_a_wrong_epsilon_would_not_agree() -> None:
 
 def test_a_tree_s_answers_tell_less_than_the_plain_sum() -> None:
     """Its levels differ, and each is drawn."""
-    shown = of_design(RangeTree.at(ONE), 30)
+    shown = of_design(RangeTree.for_epsilon(ONE), 30)
 
     assert shown.optimal is not None
     assert shown.specific is not None
@@ -316,16 +321,16 @@ def test_of_a_curator_and_of_very_long_campaigns_the_plain_sum_is_shown() -> Non
 )
 def test_fresh_answers_average_out(epsilon: int | str, times: int, expected: float) -> None:
     """Right 73 % after one answer at epsilon 1, 99.6 % after 30."""
-    assert isclose(guessed(Fraction(epsilon), times), expected, abs_tol=5e-5)
+    assert isclose(guessing_probability(Fraction(epsilon), times), expected, abs_tol=5e-5)
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 @pytest.mark.parametrize(
     "mechanism",
     [
-        SubsetSelection.at(ONE, 2, 1),
-        SubsetSelection.at(TWO, 4, 2),
-        ProjectiveGeometry.at(ONE, 7, 2, 3),
+        SubsetSelection.for_epsilon(ONE, 2, 1),
+        SubsetSelection.for_epsilon(TWO, 4, 2),
+        ProjectiveGeometry.for_epsilon(ONE, 7, 2, 3),
     ],
     ids=str,
 )
@@ -349,10 +354,10 @@ def test_nobody_guesses_better_than_the_curve(
 
 def test_a_frozen_answer_is_no_better_the_thirtieth_time() -> None:
     """Which is why answers are frozen."""
-    curve = guesses(plan(2, 1).mechanism, 365)
+    curve = guesses(select_mechanism(2, 1).mechanism, 365)
 
     assert [point.answers for point in curve] == [1, 7, 30, 90, 365]
-    assert {point.frozen for point in curve} == {guessed(ONE, 1)}
+    assert {point.frozen for point in curve} == {guessing_probability(ONE, 1)}
     assert curve[-1].fresh > Fraction(999_999, 10**6)
 
 
@@ -454,7 +459,7 @@ def worst_person(names: Iterable[str], collections: dict[str, Collection]) -> Fr
 def test_nothing_costs_nothing() -> None:
     """An empty file, and no alternatives at all."""
     assert across({}).totals == ()
-    assert parallel([]) == 0
+    assert parallel_composition([]) == 0
 
 
 # -- user level against event level ----------------------------------------------------------------

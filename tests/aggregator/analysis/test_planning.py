@@ -21,7 +21,7 @@ from veilcount_aggregator.analysis.trust_models import Quantity
 from veilcount_aggregator.text import number_format
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Measure, Model
-from veilcount_shared.composition import guessed
+from veilcount_shared.composition import guessing_probability
 from veilcount_shared.errors import EpsilonError
 from veilcount_shared.mechanisms import Identity, MeanMechanism, SubsetSelection
 from veilcount_shared.periods import Unit
@@ -162,7 +162,10 @@ def test_the_plain_sentence_says_what_one_and_all_answers_tell(planned: PlanResu
     assert planned.sentence == (
         "someone who sees one answer guesses a yes/no right at most 73.2 %; all 30 of them, 99.7 %"
     )
-    assert (planned.guess_one, planned.guess_all) == (guessed(ONE, 1), guessed(ONE, 30))
+    assert (planned.guess_one, planned.guess_all) == (
+        guessing_probability(ONE, 1),
+        guessing_probability(ONE, 30),
+    )
 
 
 def test_of_one_answer_the_sentence_is_shorter() -> None:
@@ -233,7 +236,7 @@ def test_headroom_of_a_mean_is_its_largest_level() -> None:
     headroom = plan(question, devices=1000, epsilon=ONE).headroom
 
     assert isclose(headroom.push, 0.01 * (2.68 + 1), abs_tol=1e-4)
-    assert isclose(headroom.push, 0.02 * float(max(MeanMechanism.at(ONE).decoded)))
+    assert isclose(headroom.push, 0.02 * float(max(MeanMechanism.for_epsilon(ONE).decoded)))
 
 
 def test_the_cost_of_all_periods_is_told(planned: PlanResult) -> None:

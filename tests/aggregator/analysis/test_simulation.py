@@ -19,7 +19,7 @@ import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tests.enumeration import law
+from tests.enumeration import enumerate_distribution
 from veilcount_aggregator import tally
 from veilcount_aggregator.analysis.simulation import (
     Population,
@@ -132,7 +132,7 @@ def simulated(
             return tuple(map(int, levels(mechanism, counts, generator)))
         return tuple(map(int, categories(mechanism, counts, generator)))
 
-    return {counters: float(weight) for counters, weight in law(run).items()}
+    return {counters: float(weight) for counters, weight in enumerate_distribution(run).items()}
 
 
 def sent(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, held: list[int]) -> Tallies:
@@ -140,7 +140,7 @@ def sent(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, held: lis
     total: dict[tuple[int, ...], Fraction] = {counted(mechanism, []): Fraction(1)}
     for x in np.repeat(np.arange(len(held)), held).tolist():
         following: dict[tuple[int, ...], Fraction] = defaultdict(Fraction)
-        for message, weight in law(partial(mechanism.randomize, x)).items():
+        for message, weight in enumerate_distribution(partial(mechanism.randomize, x)).items():
             one = counted(mechanism, [message])
             for counters, before in total.items():
                 summed = tuple(map(sum, zip(counters, one, strict=True)))
@@ -164,16 +164,16 @@ def differ(one: Tallies, two: Tallies) -> float:
 
 
 SMALL: dict[str, tuple[SubsetSelection | ProjectiveGeometry | SquareWave, list[int]]] = {
-    "coin": (SubsetSelection.at(Fraction(1), 2, 1), [2, 1]),
-    "response": (SubsetSelection.at(Fraction(2), 3, 1), [2, 0, 1]),
-    "pairs of 3": (SubsetSelection.at(Fraction(1), 3, 2), [1, 2, 0]),
-    "pairs of 4": (SubsetSelection.at(Fraction(1), 4, 2), [1, 0, 1, 1]),
-    "triples of 4": (SubsetSelection.at(Fraction(1, 2), 4, 3), [0, 2, 0, 0]),
-    "pairs of 5": (SubsetSelection.at(Fraction(1, 2), 5, 2), [0, 0, 1, 0, 1]),
-    "plane of 2": (ProjectiveGeometry.at(Fraction(1), 5, 2, 3), [1, 0, 0, 0, 1]),
-    "plane of 4": (ProjectiveGeometry.at(Fraction(2), 21, 4, 3), [0] * 20 + [1]),
-    "window": (SquareWave.at(Fraction(1), 5, 2), [2, 0, 0, 1]),
-    "wide window": (SquareWave.at(Fraction(3), 4, 3), [1, 2]),
+    "coin": (SubsetSelection.for_epsilon(Fraction(1), 2, 1), [2, 1]),
+    "response": (SubsetSelection.for_epsilon(Fraction(2), 3, 1), [2, 0, 1]),
+    "pairs of 3": (SubsetSelection.for_epsilon(Fraction(1), 3, 2), [1, 2, 0]),
+    "pairs of 4": (SubsetSelection.for_epsilon(Fraction(1), 4, 2), [1, 0, 1, 1]),
+    "triples of 4": (SubsetSelection.for_epsilon(Fraction(1, 2), 4, 3), [0, 2, 0, 0]),
+    "pairs of 5": (SubsetSelection.for_epsilon(Fraction(1, 2), 5, 2), [0, 0, 1, 0, 1]),
+    "plane of 2": (ProjectiveGeometry.for_epsilon(Fraction(1), 5, 2, 3), [1, 0, 0, 0, 1]),
+    "plane of 4": (ProjectiveGeometry.for_epsilon(Fraction(2), 21, 4, 3), [0] * 20 + [1]),
+    "window": (SquareWave.for_epsilon(Fraction(1), 5, 2), [2, 0, 0, 1]),
+    "wide window": (SquareWave.for_epsilon(Fraction(3), 4, 3), [1, 2]),
 }
 
 
@@ -223,19 +223,19 @@ def at(
     epsilon = mechanism.epsilon * factor
     match mechanism:
         case SubsetSelection():
-            return SubsetSelection.at(epsilon, mechanism.k, mechanism.w)
+            return SubsetSelection.for_epsilon(epsilon, mechanism.k, mechanism.w)
         case ProjectiveGeometry():
-            return ProjectiveGeometry.at(epsilon, mechanism.k, mechanism.q, mechanism.t)
+            return ProjectiveGeometry.for_epsilon(epsilon, mechanism.k, mechanism.q, mechanism.t)
         case SquareWave():
-            return SquareWave.at(epsilon, mechanism.levels, mechanism.width)
+            return SquareWave.for_epsilon(epsilon, mechanism.levels, mechanism.width)
 
 
 def test_telling_is_what_is_left_of_p_when_every_message_is_equally_likely() -> None:
     """P = telling + (1 - telling) r / M, exactly."""
     for mechanism, owned, messages in (
-        (SubsetSelection.at(Fraction(1), 10, 3), 3, 10),
-        (SquareWave.at(Fraction(1), 40, 11), 11, 40),
-        (ProjectiveGeometry.at(Fraction(1), 85, 4, 4), 21, 85),
+        (SubsetSelection.for_epsilon(Fraction(1), 10, 3), 3, 10),
+        (SquareWave.for_epsilon(Fraction(1), 40, 11), 11, 40),
+        (ProjectiveGeometry.for_epsilon(Fraction(1), 85, 4, 4), 21, 85),
     ):
         share = telling(mechanism)
 
@@ -249,14 +249,16 @@ def test_telling_is_what_is_left_of_p_when_every_message_is_equally_likely() -> 
 @pytest.mark.parametrize(("q", "t"), [(2, 4), (3, 3), (4, 3), (5, 3), (8, 3), (4, 4)])
 def test_columns_number_points_as_the_plane_does(q: int, t: int) -> None:
     """Every point, every hyperplane through it, each exactly once."""
-    plane = ProjectiveGeometry.at(Fraction(1), 7, q, t)
+    plane = ProjectiveGeometry.for_epsilon(Fraction(1), 7, q, t)
     every = np.arange(plane.messages)
     columns = columns_of(q)
 
     assert columns.vectors(every, t).T.tolist() == [plane.point(each) for each in every.tolist()]
     assert columns.numbers(columns.vectors(every, t)).tolist() == every.tolist()
     for x in range(plane.k):
-        found = through(plane, np.full(plane.owned, x), np.arange(plane.owned)).tolist()
+        found = through(
+            plane, np.full(plane.support_size, x), np.arange(plane.support_size)
+        ).tolist()
         assert sorted(found) == [u for u in range(plane.messages) if plane.supports(u, x)]
 
 
@@ -274,11 +276,11 @@ def test_balls_fall_into_cells_that_exist_and_none_is_lost(cells: int) -> None:
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(4)], ids=str)
 def test_a_number_is_rounded_to_a_start_as_on_the_device(epsilon: Fraction) -> None:
     """The chances of both starts, beside the device's own exact ones; the ends included."""
-    mechanism = MeanMechanism.at(epsilon)
+    mechanism = MeanMechanism.for_epsilon(epsilon)
     points = np.array([0, 1, GRID // 7, GRID // 2, 3 * GRID // 4, GRID - 1, GRID])
     low, up = rounding(mechanism, points)
     for point, start, chance in zip(points.tolist(), low.tolist(), up.tolist(), strict=True):
-        exact = law(partial(mechanism.start, point))
+        exact = enumerate_distribution(partial(mechanism.start, point))
 
         assert set(exact) <= {start, start + 1}
         assert abs(float(exact.get(start + 1, Fraction(0))) - chance) < 1e-14
@@ -287,7 +289,7 @@ def test_a_number_is_rounded_to_a_start_as_on_the_device(epsilon: Fraction) -> N
 def test_so_many_devices_are_rounded_up_as_the_chance_says() -> None:
     """Counted at once or one by one: within five standard deviations."""
     asked, point, many = number(Measure.MEAN), GRID // 7, 40_000
-    low, up = rounding(MeanMechanism.at(Fraction(1)), np.array([point]))
+    low, up = rounding(MeanMechanism.for_epsilon(Fraction(1)), np.array([point]))
     higher, share = int(low[0]) + 1, float(up[0])
     at_once = counted_held(asked, Population(np.array([point]), np.array([many])), rng())
     one_by_one = starts(asked, np.full(many, point), rng())

@@ -25,7 +25,7 @@ from veilcount_aggregator.analysis.trust_models.error_models import (
     variance,
 )
 from veilcount_aggregator.analysis.trust_models.search import fewest, least_epsilon
-from veilcount_shared import plan
+from veilcount_shared import select_mechanism
 from veilcount_shared.collection import Measure
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import (
@@ -46,9 +46,9 @@ N = 10**5
 @pytest.mark.parametrize(
     "mechanism",
     [
-        SubsetSelection.at(ONE, 4, 1),
-        SubsetSelection.at(ONE, 4, 2),
-        ProjectiveGeometry.at(ONE, 4, 2, 3),
+        SubsetSelection.for_epsilon(ONE, 4, 1),
+        SubsetSelection.for_epsilon(ONE, 4, 2),
+        ProjectiveGeometry.for_epsilon(ONE, 4, 2, 3),
     ],
     ids=str,
 )
@@ -77,12 +77,12 @@ def _chance(
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "4"])
 def test_the_square_wave_s_mean_is_as_exact_as_its_law_says(epsilon: str) -> None:
     """From the exact rows: the worst variance of the linear decoder over all buckets."""
-    mechanism = DistributionMechanism.at(Fraction(epsilon))
+    mechanism = DistributionMechanism.for_epsilon(Fraction(epsilon))
     moments = [
         [sum(p * level**power for level, p in enumerate(row)) for power in (1, 2)]
-        for row in mechanism.rows[:: len(mechanism.rows) // 17]
+        for row in mechanism.transition_matrix[:: len(mechanism.transition_matrix) // 17]
     ]
-    slope = (moments[-1][0] - moments[0][0]) / (17 * (len(mechanism.rows) // 17))
+    slope = (moments[-1][0] - moments[0][0]) / (17 * (len(mechanism.transition_matrix) // 17))
     worst = max(second - first**2 for first, second in moments)
 
     assert float(worst / slope**2) / mechanism.inputs**2 <= variance(mechanism) * (1 + 1e-9)
@@ -91,12 +91,12 @@ def test_the_square_wave_s_mean_is_as_exact_as_its_law_says(epsilon: str) -> Non
 
 def test_a_mean_is_as_exact_as_its_design_says() -> None:
     """From [-1, 1] to [0, 1], a quarter: 4.0042 at epsilon 1."""
-    assert isclose(variance(MeanMechanism.at(ONE)), 4.0042 / 4, abs_tol=5e-5)
+    assert isclose(variance(MeanMechanism.for_epsilon(ONE)), 4.0042 / 4, abs_tol=5e-5)
 
 
 def test_a_quarter_of_a_tree_s_range_is_told_by_one_level_of_four() -> None:
     """Four times the level's noise, and that the level is drawn."""
-    tree = RangeTree.at(ONE)
+    tree = RangeTree.for_epsilon(ONE)
 
     assert isclose(variance(tree), 4 * variance(tree.levels[0]) + 3 * 3 / 16)
 
@@ -118,14 +118,14 @@ def test_a_hundred_thousand_devices_are_as_exact_as_promised(
     k: int, epsilon: int, percent: float
 ) -> None:
     """Root mean square error of the share of a value that few have, in the cohort."""
-    mechanism = plan(k, epsilon).mechanism
+    mechanism = select_mechanism(k, epsilon).mechanism
 
     assert sqrt(rare_variance(mechanism) / N) <= percent / 100
 
 
 def test_a_value_nobody_has_is_the_floor() -> None:
     """For large domains the two are the same."""
-    mechanism = plan(10**5, 1).mechanism
+    mechanism = select_mechanism(10**5, 1).mechanism
     assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
 
     assert rare_variance(mechanism) < variance(mechanism) < 1.001 * rare_variance(mechanism)
@@ -220,7 +220,7 @@ def test_trust_buys_accuracy(shown: TrustComparison) -> None:
 def test_the_same_reports_would_promise_more_behind_a_shuffler(shown: TrustComparison) -> None:
     """(epsilon, delta) of the batch; whoever sees one report alone still has epsilon 1."""
     line = shown.line(TrustModelRow.SAME_REPORTS)
-    bound = amplified(plan(2, 1).mechanism, 10**4, line.delta)
+    bound = amplified(select_mechanism(2, 1).mechanism, 10**4, line.delta)
 
     assert line.device == 1
     assert line.epsilon == bound.epsilon < Fraction("0.05")
@@ -234,7 +234,7 @@ def test_the_same_guarantee_lets_devices_answer_louder(shown: TrustComparison) -
     assert line.epsilon == 1
     assert line.device is not None
     assert line.device > 4
-    assert holds(plan(2, line.device).mechanism, 10**4, ONE, line.delta)
+    assert holds(select_mechanism(2, line.device).mechanism, 10**4, ONE, line.delta)
 
 
 def test_the_population_s_error_is_the_second_line(shown: TrustComparison) -> None:

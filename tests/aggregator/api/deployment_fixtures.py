@@ -25,9 +25,9 @@ from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 from veilcount_shared.report import MAX_REPORTS, Batch, Report
-from veilcount_shared.schedule import period_of
+from veilcount_shared.schedule import period_at
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import PACKED_TYPE, encode_packed
+from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 FILE = """
@@ -148,7 +148,7 @@ class World:
 
     def send(self, batch: Batch, **named: Any) -> Reply:
         """Post a packed batch."""
-        return self.ask("POST", "/v1/reports", encode_packed(batch), kind=PACKED_TYPE, **named)
+        return self.ask("POST", "/v1/reports", encode_binary(batch), kind=BINARY_TYPE, **named)
 
     def verdicts(self, *reports: Report, **named: Any) -> list[Verdict]:
         """Post reports; return their verdicts."""
@@ -176,7 +176,7 @@ class World:
     def report(self, name: str, **changed: Any) -> Report:
         """Return a report that would be counted, of a new pseudonym in the running period."""
         series = self.series(name)
-        period = period_of(series.collection, self.clocks.now)
+        period = period_at(series.collection, self.clocks.now)
         assert period is not None
         slot = period * series.collection.per_period if series.linked else 0
         message = next(each for each in range(1 << 16) if series.collection.mechanism.valid(each))

@@ -23,9 +23,9 @@ from veilcount_aggregator.api.routes import ENDPOINTS, Endpoint
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import JSON_TYPE, PACKED_TYPE, encode_json, encode_packed
+from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, encode_binary, encode_json
 
-SPELLINGS = [(PACKED_TYPE, encode_packed), (JSON_TYPE, encode_json)]
+SPELLINGS = [(BINARY_TYPE, encode_binary), (JSON_TYPE, encode_json)]
 NAMES = ("theme", "opened", "alone")
 
 

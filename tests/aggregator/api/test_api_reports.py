@@ -31,11 +31,11 @@ from veilcount_client.testing.transports import WsgiTransport
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import (
+    BINARY_TYPE,
     JSON_TYPE,
     MAX_BODY,
-    PACKED_TYPE,
+    encode_binary,
     encode_json,
-    encode_packed,
     encode_verdicts,
 )
 
@@ -128,15 +128,15 @@ def test_a_reply_is_spelled_as_the_protocol_does() -> None:
 
 def test_a_body_without_a_length_is_read_to_its_end(deployed: World) -> None:
     """Where the server tells the end: chunked bodies. Otherwise there is none."""
-    raw = encode_packed(Batch((deployed.report("theme"),)))
+    raw = encode_binary(Batch((deployed.report("theme"),)))
     chunked = deployed.ask(
         "POST",
         PATH,
         raw,
-        kind=PACKED_TYPE,
+        kind=BINARY_TYPE,
         environ={"CONTENT_LENGTH": "", "wsgi.input_terminated": True},
     )
-    unknown = deployed.ask("POST", PATH, raw, kind=PACKED_TYPE, environ={"CONTENT_LENGTH": ""})
+    unknown = deployed.ask("POST", PATH, raw, kind=BINARY_TYPE, environ={"CONTENT_LENGTH": ""})
 
     assert chunked.json == {"verdicts": ["counted"]}
     assert unknown.problem == "wrong-length"
@@ -164,8 +164,8 @@ def test_losses_are_noted_and_no_verdict_is_given(deployed: World) -> None:
     ("body", "kind", "told"),
     [
         (b"{}", JSON_TYPE, (400, "unknown-version", "version")),
-        (b"VC", PACKED_TYPE, (400, "wrong-length", "head")),
-        (b"VC\1\2", PACKED_TYPE, (400, "bad-field", "flags")),
+        (b"VC", BINARY_TYPE, (400, "wrong-length", "head")),
+        (b"VC\1\2", BINARY_TYPE, (400, "bad-field", "flags")),
         (b"", JSON_TYPE, (400, "bad-field", "body")),
         (b"x", "text/plain", (415, "unsupported", "Content-Type")),
         (b"x", "", (415, "unsupported", "Content-Type")),
@@ -423,7 +423,7 @@ def test_no_error_of_our_own_code_makes_a_device_drop(
 def client_outcome(reply: Reply, deployed: World, report: object) -> object:
     """Return what the real client makes of an answer."""
     transport = WsgiTransport(lambda environ, start: _play(reply, start))
-    return transport.send(encode_packed(Batch((report,))), 1)  # type: ignore[arg-type] # a report
+    return transport.send(encode_binary(Batch((report,))), 1)  # type: ignore[arg-type] # a report
 
 
 def _play(reply: Reply, start: Any) -> Iterator[bytes]:

@@ -30,7 +30,7 @@ from veilcount_aggregator.catalog.definitions import (
 )
 from veilcount_aggregator.store import open_store
 from veilcount_shared.report import Batch, Report
-from veilcount_shared.wire import JSON_TYPE, PACKED_TYPE, encode_json, encode_packed
+from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, encode_binary, encode_json
 
 MARK = "MaRkEdVaLuE"
 HEADERS = [
@@ -71,10 +71,10 @@ def bodies(deployed: World) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
     pseudonym = MARK.encode().ljust(16, b"\xff")
     report = deployed.report("theme", pseudonym=pseudonym)
     good = Batch((report,))
-    yield PACKED_TYPE, encode_packed(good), {}
-    yield PACKED_TYPE, encode_packed(Batch((report,), test=True)), {}
-    yield PACKED_TYPE, encode_packed(good)[:-1], {}
-    yield PACKED_TYPE, MARK.encode(), {}
+    yield BINARY_TYPE, encode_binary(good), {}
+    yield BINARY_TYPE, encode_binary(Batch((report,), test=True)), {}
+    yield BINARY_TYPE, encode_binary(good)[:-1], {}
+    yield BINARY_TYPE, MARK.encode(), {}
     yield MARK, MARK.encode(), {}
     yield JSON_TYPE, encode_json(good), {"HTTP_CONTENT_ENCODING": MARK}
     yield JSON_TYPE, gzip.compress(encode_json(good)), {"HTTP_CONTENT_ENCODING": "gzip"}
@@ -84,7 +84,7 @@ def bodies(deployed: World) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
         yield JSON_TYPE, json.dumps(changed).encode(), {}
     for key in [*fields, MARK]:
         yield JSON_TYPE, json.dumps(fields | {key: MARK}).encode(), {}
-    yield JSON_TYPE, encode_packed(good), {"CONTENT_LENGTH": MARK}
+    yield JSON_TYPE, encode_binary(good), {"CONTENT_LENGTH": MARK}
 
 
 def knock_everywhere(deployed: World) -> None:
@@ -174,8 +174,8 @@ def test_a_real_server_leaves_nothing_either(place: tuple[Path, str], tmp_path: 
     }
     statuses = []
     with Server(url, tmp_path) as server:
-        for body in (encode_packed(Batch((report,))), MARK.encode()):
-            kind = {"Content-Type": PACKED_TYPE}
+        for body in (encode_binary(Batch((report,))), MARK.encode()):
+            kind = {"Content-Type": BINARY_TYPE}
             answer = server.ask("POST", f"/v1/reports?{MARK}=1", data=body, headers=headers | kind)
             statuses.append(answer.status_code)
         for method in ("GET", "DELETE", "PUT", MARK.upper()):

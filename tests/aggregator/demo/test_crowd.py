@@ -23,7 +23,7 @@ from veilcount_aggregator.demo.simulated_devices import Mail, secrets
 from veilcount_aggregator.ingest.decode import DecodedBody
 from veilcount_shared import Collection, SystemRandomSource, schedule
 from veilcount_shared.periods import Unit
-from veilcount_shared.report import Report, check
+from veilcount_shared.report import Report, check_report
 from veilcount_shared.verdict import Verdict
 
 CAMPAIGN = Campaign(datetime(2026, 11, 21, 12, tzinfo=UTC))
@@ -76,15 +76,15 @@ def reports(mail: Mail) -> list[Report]:
 
 def promised(secret: bytes, collection: Collection) -> set[tuple[int, bytes, int]]:
     """Return all that a real device with this secret might send: period, pseudonym, slot."""
-    if not schedule.asked(secret, collection):
+    if not schedule.is_selected(secret, collection):
         return set()
     return {
         (
             period,
-            schedule.pseudonym(secret, collection, period, SystemRandomSource()),
-            schedule.slot(secret, collection, period, answer),
+            schedule.derive_pseudonym(secret, collection, period, SystemRandomSource()),
+            schedule.draw_slot(secret, collection, period, answer),
         )
-        for period in schedule.answering_periods(secret, collection)
+        for period in schedule.draw_answering_periods(secret, collection)
         for answer in range(collection.per_period)
     }
 
@@ -153,7 +153,7 @@ def test_simulated_reports_are_those_that_a_device_with_their_secret_sends(name:
     mine = {
         (report.period, report.pseudonym, report.slot)
         for report in sent
-        if check(report, collection) is not None
+        if check_report(report, collection) is not None
     }
 
     assert len(mine) == len(sent) > 500
@@ -163,7 +163,7 @@ def test_simulated_reports_are_those_that_a_device_with_their_secret_sends(name:
 @pytest.mark.parametrize("name", [FIRST_TAP, TRAIL, WALK_MINUTES])
 def test_everyone_who_is_asked_and_has_something_to_say_answers(name: str) -> None:
     collection, said = CAMPAIGN.collections[name], would(name)
-    asked = [schedule.answering_periods(secret, collection) for secret in SECRETS]
+    asked = [schedule.draw_answering_periods(secret, collection) for secret in SECRETS]
     expected = sum(
         period in asked[person] for person, period in zip(said.people, said.periods, strict=True)
     )

@@ -26,11 +26,11 @@ Counts = NDArray[np.int64]
 def rows_of(mechanism: RangeTree | DistributionMechanism) -> Floats:
     """The probability of every message, for every bucket: from who owns what, asked one by one."""
     if isinstance(mechanism, DistributionMechanism):
-        return np.array([[float(chance) for chance in row] for row in mechanism.rows])
+        return np.array([[float(chance) for chance in row] for row in mechanism.transition_matrix])
     rows = np.empty((BUCKETS, mechanism.messages))
     for message in range(mechanism.messages):
         level = mechanism.levels[mechanism.level(message)]
-        own = level.owned if isinstance(level, ProjectiveGeometry) else 1
+        own = level.support_size if isinstance(level, ProjectiveGeometry) else 1
         inside = float(level.P / own / 4)
         outside = float((1 - level.P) / (level.messages - own) / 4)
         nodes = range(0, BUCKETS, BUCKETS // level.inputs)

@@ -25,7 +25,7 @@ from veilcount_aggregator.estimation import (
 from veilcount_aggregator.series.tally import Counters
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.domain import Boolean, Choice, Cross
-from veilcount_shared.errors import TrueValueRefused
+from veilcount_shared.errors import TrustModelError
 
 HIDDEN = 'values = ["a", "b", "c"]\npresence = "hidden"'
 CROSSED = 'values = ["light", "dark"]\ncross = {arm = ["A", "B", "C"], plan = ["free", "paid"]}'
@@ -82,9 +82,9 @@ def test_true_values_are_not_estimated() -> None:
     text = ONE_OF + 'boolean = true\nmodel = "central"\nbudget = 1\n'
     collection = parse_collections(text, lambda _: [])["c"]
 
-    with pytest.raises(TrueValueRefused, match="releases"):
+    with pytest.raises(TrustModelError, match="releases"):
         estimate(collection, np.array([3, 4]))
-    with pytest.raises(TrueValueRefused, match="releases"):
+    with pytest.raises(TrustModelError, match="releases"):
         estimate_sums(collection, np.array([3, 4]), [[0]])
 
 

@@ -17,7 +17,7 @@ MANY = 10_000_000
 
 
 def at(epsilon: str) -> MeanMechanism:
-    return MeanMechanism.at(Fraction(epsilon))
+    return MeanMechanism.for_epsilon(Fraction(epsilon))
 
 
 def normal(mechanism: MeanMechanism, n: int) -> float:

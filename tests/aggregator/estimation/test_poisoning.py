@@ -125,7 +125,7 @@ def test_supporters_of_what_nobody_can_choose_are_seen() -> None:
     assert isinstance(mechanism, ProjectiveGeometry)
     counters = simulate(collection, falling(300, 20_000), np.random.default_rng(2))
     nobody = mechanism.k + 5
-    counters[held(mechanism, np.array([nobody])) > 0] += 1000 // mechanism.owned + 1
+    counters[held(mechanism, np.array([nobody])) > 0] += 1000 // mechanism.support_size + 1
 
     verdict = suspect(collection, counters)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from veilcount_aggregator.estimation.postprocessing import base_cut, composition, denoised, norm_sub
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
-from veilcount_shared.mechanisms import plan
+from veilcount_shared.mechanisms import select_mechanism
 
 numbers = st.floats(-1, 1, allow_subnormal=False)
 
@@ -57,7 +57,7 @@ def test_far_below_zero_is_no_share() -> None:
 
 
 def test_a_list_names_what_noise_alone_would_not_the_largest_first() -> None:
-    law = ResponseDistribution.of(plan(1000, 1).mechanism)
+    law = ResponseDistribution.of(select_mechanism(1000, 1).mechanism)
     error = np.sqrt(law.floor / 10_000) / law.gap
     shares = np.zeros(1000)
     shares[[5, 9, 7]] = np.array([4.5, 3.5, 9]) * error
@@ -68,7 +68,7 @@ def test_a_list_names_what_noise_alone_would_not_the_largest_first() -> None:
 def test_a_list_of_noise_is_empty_19_times_of_20() -> None:
     """400 lists of 1,000 values that nobody has; 0.05 +/- 4 errors."""
     law, rng, n = (
-        ResponseDistribution.of(plan(1000, 1).mechanism),
+        ResponseDistribution.of(select_mechanism(1000, 1).mechanism),
         np.random.default_rng(2),
         1_000_000,
     )

@@ -45,7 +45,7 @@ from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import ProjectiveGeometry, RangeTree, SubsetSelection
 from veilcount_shared.periods import Unit
 
-ONE, EIGHT = RangeTree.at(Fraction(1)), RangeTree.at(Fraction(8))
+ONE, EIGHT = RangeTree.for_epsilon(Fraction(1)), RangeTree.for_epsilon(Fraction(8))
 EPSILONS = [Fraction(each) for each in ("0.000001", "0.1", "0.5", "1", "2", "3", "8", "16")]
 COVERED = 0.935
 MIDDLES = (np.arange(BUCKETS) + 0.5) / BUCKETS
@@ -80,7 +80,7 @@ def curve_of(found: RangeEstimator) -> Floats:
 @every_epsilon
 def test_the_reading_is_unbiased_for_every_bucket(epsilon: Fraction) -> None:
     """A bucket's messages add 1 to its own share, on average, and 0 to any other."""
-    mechanism = RangeTree.at(epsilon)
+    mechanism = RangeTree.for_epsilon(epsilon)
     weights = weights_of(mechanism)
     expected = rows_of(mechanism) @ weights.T
     rounding = 1e-15 * abs(weights).max() * 10
@@ -91,7 +91,7 @@ def test_the_reading_is_unbiased_for_every_bucket(epsilon: Fraction) -> None:
 @every_epsilon
 def test_all_shares_together_are_exactly_one(epsilon: Fraction) -> None:
     """Whatever was received: every message weighs 1 in their sum, as far as 256 sums round."""
-    weights = weights_of(RangeTree.at(epsilon))
+    weights = weights_of(RangeTree.for_epsilon(epsilon))
     rounding = BUCKETS * np.finfo(np.float64).eps * abs(weights).max()
 
     assert np.allclose(weights.sum(axis=0), 1, rtol=0, atol=rounding)
@@ -182,7 +182,7 @@ def test_intervals_hold_at_every_epsilon(
     epsilon: Fraction, name: str, n: int, target: IntervalTarget
 ) -> None:
     """Of 1,000 runs at least 93.5 %."""
-    mechanism = RangeTree.at(epsilon)
+    mechanism = RangeTree.for_epsilon(epsilon)
     found = hits(mechanism, mechanism, few(n, *SHARES[name]), target, runs=1_000)
 
     assert all(could_be(int(each), 1_000, COVERED) for each in found)
@@ -192,9 +192,9 @@ def test_intervals_hold_at_every_epsilon(
 def test_intervals_for_another_epsilon_would_not_hold(factor: Fraction) -> None:
     """Devices 30 % below or above what the server reckons with: the test above rejects them."""
     levels = tuple(
-        SubsetSelection.at(factor, level.k, 1)
+        SubsetSelection.for_epsilon(factor, level.k, 1)
         if isinstance(level, SubsetSelection)
-        else ProjectiveGeometry.at(factor, level.k, level.q, level.t)
+        else ProjectiveGeometry.for_epsilon(factor, level.k, level.q, level.t)
         for level in ONE.levels
     )
     held = few(100_000, *SHARES["several"])

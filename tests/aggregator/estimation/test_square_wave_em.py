@@ -32,7 +32,10 @@ from veilcount_aggregator.estimation.square_wave_em import NOISE_ONLY, distribut
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import DistributionMechanism
 
-ONE, FOUR = DistributionMechanism.at(Fraction(1)), DistributionMechanism.at(Fraction(4))
+ONE, FOUR = (
+    DistributionMechanism.for_epsilon(Fraction(1)),
+    DistributionMechanism.for_epsilon(Fraction(4)),
+)
 EPSILONS = [Fraction(each) for each in ("0.000001", "0.1", "0.5", "1", "2", "4", "8", "16")]
 EDGES = np.array([48, 96, 128, 192])
 COVERED = 0.935
@@ -56,7 +59,7 @@ def some_counters(n: int = 20_000, mechanism: DistributionMechanism = FOUR) -> C
 @every_epsilon
 def test_the_server_reckons_with_the_devices_exact_law(epsilon: Fraction) -> None:
     """The rows are the definition's, to the last bits of a float."""
-    mechanism = DistributionMechanism.at(epsilon)
+    mechanism = DistributionMechanism.for_epsilon(epsilon)
 
     assert np.allclose(wave_of(mechanism).rows, rows_of(mechanism), rtol=1e-12, atol=0)
 
@@ -64,7 +67,7 @@ def test_the_server_reckons_with_the_devices_exact_law(epsilon: Fraction) -> Non
 @every_epsilon
 def test_sums_over_windows_are_products_with_the_rows(epsilon: Fraction) -> None:
     """What a step of EM does in a few hundred additions is the whole matrix's work."""
-    wave, generator = wave_of(DistributionMechanism.at(epsilon)), np.random.default_rng(1)
+    wave, generator = wave_of(DistributionMechanism.for_epsilon(epsilon)), np.random.default_rng(1)
     spread, ratio = generator.dirichlet(np.ones(BUCKETS)), generator.random(wave.levels)
 
     assert np.allclose(wave._expected(spread), spread @ wave.rows, rtol=1e-9, atol=0)
@@ -74,7 +77,7 @@ def test_sums_over_windows_are_products_with_the_rows(epsilon: Fraction) -> None
 @every_epsilon
 def test_a_level_decodes_to_its_number_without_bias(epsilon: Fraction) -> None:
     """The expected decoded level of a bucket is the bucket's middle."""
-    wave = wave_of(DistributionMechanism.at(epsilon))
+    wave = wave_of(DistributionMechanism.for_epsilon(epsilon))
     middles = (np.arange(BUCKETS) + 0.5) / BUCKETS
 
     assert np.allclose(wave.rows @ wave.decoded[0], middles, atol=1e-15 * abs(wave.decoded).max())
@@ -135,7 +138,7 @@ def test_each_spread_is_drawn_within_thirteen_thousandths() -> None:
 @pytest.mark.parametrize("factor", [Fraction(7, 10), Fraction(13, 10)], ids=["lower", "higher"])
 def test_the_law_of_another_epsilon_would_be_farther_off(factor: Fraction) -> None:
     """30 % less or more: the same window, another threshold, and the distance exceeds the bound."""
-    window = type(ONE.window).at(factor, ONE.window.levels, ONE.window.width)
+    window = type(ONE.window).for_epsilon(factor, ONE.window.levels, ONE.window.width)
 
     assert distances(ONE, DistributionMechanism(window), runs=1).moved > 0.013
 
@@ -144,7 +147,7 @@ def test_em_takes_less_than_half_a_second() -> None:
     """Of processor time, for 100,000 answers; few answers and low epsilons included."""
     took = []
     for epsilon in (Fraction(1, 2), Fraction(1)):
-        mechanism = DistributionMechanism.at(epsilon)
+        mechanism = DistributionMechanism.for_epsilon(epsilon)
         counters = some_counters(100_000, mechanism)
         wave_of(mechanism)
         before = process_time()
@@ -195,7 +198,7 @@ def test_the_same_counters_have_the_same_band() -> None:
 
 def test_an_epsilon_that_tells_nothing_leaves_everything_possible() -> None:
     """At a millionth EM hears nothing, and its even histogram is not shown as if it were known."""
-    mechanism = DistributionMechanism.at(Fraction(1, 10**6))
+    mechanism = DistributionMechanism.for_epsilon(Fraction(1, 10**6))
     estimate = distribution(mechanism, RANGE, some_counters(10_000, mechanism))
 
     assert set(estimate.curve.low[1:-1]) == {0.0}
@@ -228,7 +231,7 @@ def test_the_means_interval_holds(
 ) -> None:
     """Of 1,000 runs at least 93.5 % cover, of few answers too, and without EM."""
     wave, generator = (
-        wave_of(mechanism := DistributionMechanism.at(Fraction(epsilon))),
+        wave_of(mechanism := DistributionMechanism.for_epsilon(Fraction(epsilon))),
         np.random.default_rng(n),
     )
     held = few(n, *shares)
@@ -248,7 +251,7 @@ def test_the_means_interval_holds(
 @every_epsilon
 def test_every_level_tells_the_square_of_a_number_without_bias(epsilon: Fraction) -> None:
     """Expected over the levels of a bucket's reports, it is the square of the bucket's middle."""
-    mechanism = DistributionMechanism.at(epsilon)
+    mechanism = DistributionMechanism.for_epsilon(epsilon)
     middle = (np.arange(BUCKETS) + 0.5) / BUCKETS
 
     assert np.allclose(rows_of(mechanism) @ wave_of(mechanism).squares[0], middle**2, atol=1e-6)

@@ -14,7 +14,7 @@ from veilcount_aggregator.estimation.projective_vectors import meets, numbers, v
 from veilcount_aggregator.estimation.singer_cycle import Ring, cycle, polynomial
 from veilcount_aggregator.estimation.support_counts import answers, held, joint, supports
 from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
-from veilcount_shared.mechanisms.finite_field import field_of
+from veilcount_shared.mechanisms.finite_field import get_field
 from veilcount_shared.mechanisms.projective_geometry import points
 
 Ints = NDArray[np.int64]
@@ -25,7 +25,7 @@ SMALL = [(2, 3), (2, 6), (3, 4), (4, 3), (4, 4), (5, 3), (7, 3), (8, 3), (11, 3)
 
 def plane(q: int, t: int) -> ProjectiveGeometry:
     """All points of a plane as inputs."""
-    return ProjectiveGeometry.at(Fraction(1), points(q, t), q, t)
+    return ProjectiveGeometry.for_epsilon(Fraction(1), points(q, t), q, t)
 
 
 def incidence(mechanism: ProjectiveGeometry) -> NDArray[np.bool_]:
@@ -79,7 +79,7 @@ def test_the_cycle_visits_every_point_and_every_hyperplane(q: int, t: int) -> No
 
 def test_a_polynomial_with_a_short_cycle_is_passed_over() -> None:
     """x^4 + x^3 + x^2 + x + 1 has no factor over GF(2), but x^5 = 1; the cycle takes another."""
-    short = Ring(field_of(2), [1, 1, 1, 1])
+    short = Ring(get_field(2), [1, 1, 1, 1])
 
     assert short.power(5) == [1, 0, 0, 0]
     assert polynomial(2, 4) == [1, 1, 0, 0]
@@ -94,7 +94,7 @@ def test_vectors_and_numbers_are_the_devices_own(q: int, t: int) -> None:
     assert [list(map(int, row)) for row in zip(*found, strict=True)] == [
         mechanism.point(number) for number in range(mechanism.messages)
     ]
-    assert (numbers(field_of(q), found) == numbered).all()
+    assert (numbers(get_field(q), found) == numbered).all()
 
 
 def test_a_few_values_are_decoded_alike_without_a_transform() -> None:

@@ -33,17 +33,17 @@ from veilcount_aggregator.ingest.decode.json_fast import decode_json_fast
 from veilcount_shared.errors import BadField, WireError, WrongLength
 from veilcount_shared.report import MAX_MESSAGE, MAX_REPORTS, PSEUDONYM_BYTES, Batch, Losses, Report
 from veilcount_shared.wire import (
+    BINARY_TYPE,
     JSON_TYPE,
     MAX_BODY,
-    PACKED_TYPE,
+    decode_binary,
     decode_json,
-    decode_packed,
+    encode_binary,
     encode_json,
-    encode_packed,
 )
 
-KINDS = {"json": JSON_TYPE, "packed": PACKED_TYPE}
-DECODERS: dict[str, Callable[[bytes], Batch]] = {"json": decode_json, "packed": decode_packed}
+KINDS = {"json": JSON_TYPE, "packed": BINARY_TYPE}
+DECODERS: dict[str, Callable[[bytes], Batch]] = {"json": decode_json, "packed": decode_binary}
 REPORT = Report("ab" * 32, 65535, 31, bytes(range(16)), 1023, b"\xff" * MAX_MESSAGE)
 
 
@@ -110,7 +110,7 @@ def test_every_bad_vector_is_refused_alike(vector: dict[str, str]) -> None:
 @given(batch=batches())
 def test_every_batch_is_read_alike(batch: Batch) -> None:
     """From both spellings; those with reports by the quick readers alone."""
-    packed, spelled = encode_packed(batch), encode_json(batch)
+    packed, spelled = encode_binary(batch), encode_json(batch)
 
     assert told("packed", packed) == truth("packed", packed)
     assert told("json", spelled) == truth("json", spelled)
@@ -121,7 +121,7 @@ def test_every_batch_is_read_alike(batch: Batch) -> None:
 @given(batch=batches(), place=st.integers(0), value=st.integers(0, 255))
 def test_a_changed_byte_is_judged_alike(batch: Batch, place: int, value: int) -> None:
     """Wherever it stands, and whatever it becomes."""
-    for kind, encode in (("packed", encode_packed), ("json", encode_json)):
+    for kind, encode in (("packed", encode_binary), ("json", encode_json)):
         raw = bytearray(encode(batch))
         raw[place % len(raw)] = value
 
@@ -228,7 +228,7 @@ def test_mutated_bodies_are_judged_alike(seed: int) -> None:
     random_ = random.Random(seed)
     for _ in range(1500):
         batch = some_batch(random_)
-        for kind, encode in (("packed", encode_packed), ("json", encode_json)):
+        for kind, encode in (("packed", encode_binary), ("json", encode_json)):
             raw = mutated(random_, encode(batch))
 
             assert told(kind, raw) == truth(kind, raw)
@@ -259,7 +259,7 @@ def some_batch(random_: random.Random) -> Batch:
 def test_the_largest_batch_is_read_quickly(kind: str) -> None:
     """A thousand of the widest messages are no matter for the slow way."""
     batch = Batch((REPORT,) * MAX_REPORTS, padding=65535)
-    raw = {"json": encode_json, "packed": encode_packed}[kind](batch)
+    raw = {"json": encode_json, "packed": encode_binary}[kind](batch)
     quick = {"json": decode_json_fast, "packed": decode_packed_fast}[kind](raw)
 
     assert quick is not None
@@ -272,15 +272,15 @@ def test_255_series_of_three_widths_are_read_alike() -> None:
         Report(f"{place:064x}", 0, 0, bytes(PSEUDONYM_BYTES), 0, bytes(place % 3 + 1))
         for place in range(255)
     ]
-    raw = encode_packed(Batch((*reports, *reversed(reports))))
+    raw = encode_binary(Batch((*reports, *reversed(reports))))
 
-    assert columns(decode_body(PACKED_TYPE, "", raw)) == truth("packed", raw)
+    assert columns(decode_body(BINARY_TYPE, "", raw)) == truth("packed", raw)
 
 
 def test_losses_and_test_batches_are_read() -> None:
     """By the slow way, which is quick enough for what has no reports."""
     lost = Batch(losses=Losses("cd" * 32, 1, 2, 3), test=True)
-    body = decode_body(PACKED_TYPE, "", encode_packed(lost))
+    body = decode_body(BINARY_TYPE, "", encode_binary(lost))
 
     assert (body.losses, body.test, body.reports) == (lost.losses, True, 0)
 
@@ -300,14 +300,14 @@ def test_a_type_may_have_parameters_and_capitals() -> None:
         ("text/plain", "", "Content-Type"),
         (JSON_TYPE, "br", "Content-Encoding"),
         (JSON_TYPE, "gzip, gzip", "Content-Encoding"),
-        (PACKED_TYPE, "gzip", "Content-Encoding"),
-        (PACKED_TYPE, "br", "Content-Encoding"),
+        (BINARY_TYPE, "gzip", "Content-Encoding"),
+        (BINARY_TYPE, "br", "Content-Encoding"),
     ],
 )
 def test_other_types_and_codings_are_not_read(kind: str, coding: str, place: str) -> None:
     """And the header is named."""
     with pytest.raises(UnsupportedBody) as caught:
-        decode_body(kind, coding, encode_packed(Batch((REPORT,))))
+        decode_body(kind, coding, encode_binary(Batch((REPORT,))))
 
     assert caught.value.place == place
 
@@ -472,7 +472,7 @@ def test_a_batch_of_a_few_reports_too_many_is_told_so() -> None:
 def reading(kind: str, reports: int) -> float:
     """Return the microseconds of one core to read a body of so many reports, the best of five."""
     batch = Batch(tuple(replace(REPORT, slot=place, message=b"\1") for place in range(reports)))
-    raw = {"json": encode_json, "packed": encode_packed}[kind](batch)
+    raw = {"json": encode_json, "packed": encode_binary}[kind](batch)
     times = 300
     spent = []
     for _ in range(5):
@@ -494,7 +494,7 @@ def test_a_body_costs_microseconds(kind: str, one: float, more: float) -> None:
 
 def test_columns_are_numbers_that_the_intake_can_add() -> None:
     """64 bits wide and with a sign, whatever the wire has."""
-    sheet = decode_body(PACKED_TYPE, "", encode_packed(Batch((REPORT,)))).sheets[0]
+    sheet = decode_body(BINARY_TYPE, "", encode_binary(Batch((REPORT,)))).sheets[0]
 
     assert {each.dtype for each in (sheet.periods, sheet.segments, sheet.slots)} == {
         np.dtype(np.int64)

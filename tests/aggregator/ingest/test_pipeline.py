@@ -28,9 +28,9 @@ from veilcount_aggregator.store import (
 )
 from veilcount_shared import Collection
 from veilcount_shared.errors import ReportError
-from veilcount_shared.report import Losses, Report, check
-from veilcount_shared.schedule import closes, opens
-from veilcount_shared.verdict import Verdict, refusal
+from veilcount_shared.report import Losses, Report, check_report
+from veilcount_shared.schedule import period_end, period_start
+from veilcount_shared.verdict import Verdict, verdict_from_error
 
 LIMIT = PseudonymLimit(5, lambda: b"")
 SERIES = {
@@ -109,9 +109,9 @@ def test_each_report_is_judged_as_the_definition_says(series: Series) -> None:
 def alone(given: Report, collection: Collection) -> Verdict:
     """Return what one report is by itself."""
     try:
-        check(given, collection)
+        check_report(given, collection)
     except ReportError as error:
-        return refusal(error)
+        return verdict_from_error(error)
     return Verdict.COUNTED
 
 
@@ -124,7 +124,7 @@ def test_ages_are_judged_to_the_second(series: Series) -> None:
     late = timedelta(days=collection.late)
     for period in {0, collection.periods // 2, collection.periods - 1}:
         given = report(series, period=period, slot=slots[period])
-        first, last = opens(collection, period), closes(collection, period) + late
+        first, last = period_start(collection, period), period_end(collection, period) + late
         for now in (first, last):
             for moment in (now - timedelta(seconds=1), now, now + timedelta(seconds=1)):
                 expected = (

@@ -43,7 +43,7 @@ from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.restore_lock import lock_releases
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch
-from veilcount_shared.wire import PACKED_TYPE, encode_packed
+from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 STALL_SECONDS = 1.5
@@ -395,8 +395,8 @@ class Served:
 
     def post(self) -> int:
         """Send a person's report; return the status."""
-        body = encode_packed(Batch((self.campaign.person(self.randomness)[0],)))
-        given = {"Content-Type": PACKED_TYPE}
+        body = encode_binary(Batch((self.campaign.person(self.randomness)[0],)))
+        given = {"Content-Type": BINARY_TYPE}
         return self.server.ask("POST", "/v1/reports", data=body, headers=given).status_code
 
     @property

@@ -22,19 +22,19 @@ from veilcount_client.delivery.transport import Delivered, Refused
 from veilcount_client.testing import WsgiTransport
 from veilcount_shared.errors import WireError
 from veilcount_shared.wire import (
+    BINARY_TYPE,
     JSON_TYPE,
-    PACKED_TYPE,
+    decode_binary,
     decode_json,
-    decode_packed,
+    encode_binary,
     encode_json,
-    encode_packed,
 )
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 RECORDED = VECTORS / "recorded"
 RELEASES = sorted(file.stem for file in RECORDED.glob("*.json"))
 SPELLINGS: dict[str, tuple[Callable[..., Any], Callable[..., bytes]]] = {
-    PACKED_TYPE: (decode_packed, encode_packed),
+    BINARY_TYPE: (decode_binary, encode_binary),
     JSON_TYPE: (decode_json, encode_json),
 }
 

@@ -24,7 +24,7 @@ from tests.system.test_serving import COUNTED, FILE, body, collection
 from veilcount_aggregator.api.problems import PROBLEM_TYPE
 from veilcount_aggregator.cli.main import run
 from veilcount_client.delivery.transport import HttpTransport, Later, Refused
-from veilcount_shared.wire import MAX_BODY, PACKED_TYPE
+from veilcount_shared.wire import BINARY_TYPE, MAX_BODY
 
 REPORTS = "/v1/reports"
 PASSED = {
@@ -86,12 +86,12 @@ def head(length: int) -> bytes:
 def test_no_header_of_a_device_arrives_but_what_is_read(
     proxy: Nginx, echo: Behind, method: str, path: str
 ) -> None:
-    given = TELLING | {"Authorization": "Bearer x", "Content-Type": PACKED_TYPE}
+    given = TELLING | {"Authorization": "Bearer x", "Content-Type": BINARY_TYPE}
     reply = ask(proxy, method, path, headers=given, data=b"body")
     arrived = echo.headers[-1]
 
     assert set(arrived) <= PASSED, arrived
-    assert (arrived["authorization"], arrived["content-type"]) == ("Bearer x", PACKED_TYPE)
+    assert (arrived["authorization"], arrived["content-type"]) == ("Bearer x", BINARY_TYPE)
     assert arrived["x-veilcount-source-class"] == "any"
     assert "Set-Cookie" not in reply.headers
     assert reply.headers["Connection"] == "close"
@@ -252,9 +252,9 @@ def test_doctor_finds_nothing_wrong_behind_it(
     ):
         slow.sendall(head(1000))
         bomb = gzip.compress(bytes(1 << 20))
-        packed = {"Content-Type": PACKED_TYPE, "Content-Encoding": "gzip"}
+        packed = {"Content-Type": BINARY_TYPE, "Content-Encoding": "gzip"}
         refused = ask(nginx, "POST", REPORTS, data=bomb, headers=packed)
-        kind = {"Content-Type": PACKED_TYPE}
+        kind = {"Content-Type": BINARY_TYPE}
         counted = [
             ask(nginx, "POST", REPORTS, data=body(collection()), headers=kind).json()
             for _ in range(3)

@@ -18,7 +18,7 @@ from tests.system.faults.campaign import Campaign
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import PACKED_TYPE, decode_verdicts, encode_packed
+from veilcount_shared.wire import BINARY_TYPE, decode_verdicts, encode_binary
 
 HOST = "127.0.0.1"
 PATIENCE = 2.0  # seconds a device waits for an answer
@@ -105,7 +105,7 @@ class Device:
 
     def post(self, reports: list[Report]) -> tuple[Verdict, ...] | None:
         """Return what was answered, or None: anything but whole good news is no news."""
-        body, kind = encode_packed(Batch(tuple(reports))), {"Content-Type": PACKED_TYPE}
+        body, kind = encode_binary(Batch(tuple(reports))), {"Content-Type": BINARY_TYPE}
         if self._connection is None:
             self._connection = http.client.HTTPConnection(HOST, self.port, timeout=self.patience)
         try:

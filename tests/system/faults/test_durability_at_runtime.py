@@ -14,7 +14,7 @@ from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.store import open_store
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch
-from veilcount_shared.wire import PACKED_TYPE, encode_packed
+from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
 
 def post(server: Server, campaign: Campaign, seed: int) -> int:
     """Send a person's report; return the status."""
-    body = encode_packed(Batch((campaign.person(SeededRandomSource(seed))[0],)))
-    kind = {"Content-Type": PACKED_TYPE}
+    body = encode_binary(Batch((campaign.person(SeededRandomSource(seed))[0],)))
+    kind = {"Content-Type": BINARY_TYPE}
     return server.ask("POST", "/v1/reports", data=body, headers=kind).status_code
 
 

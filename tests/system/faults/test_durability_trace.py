@@ -22,7 +22,7 @@ from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import PACKED_TYPE, decode_verdicts, encode_packed
+from veilcount_shared.wire import BINARY_TYPE, decode_verdicts, encode_binary
 
 SENT = 6
 
@@ -52,7 +52,7 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
 
 def post(server: Server, report: Report) -> None:
     """Send one report, which is counted."""
-    body, kind = encode_packed(Batch((report,))), {"Content-Type": PACKED_TYPE}
+    body, kind = encode_binary(Batch((report,))), {"Content-Type": BINARY_TYPE}
     reply = server.ask("POST", "/v1/reports", data=body, headers=kind)
 
     assert decode_verdicts(reply.content, 1) == (Verdict.COUNTED,)

@@ -23,7 +23,7 @@ from veilcount_aggregator.store import ROW_BYTES, open_store
 from veilcount_aggregator.store.backup import backup
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.report import Batch
-from veilcount_shared.wire import JSON_TYPE, PACKED_TYPE, encode_json, encode_packed
+from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, encode_binary, encode_json
 
 MARK = "MaRkEdVaLuE"
 ADDRESS = "203.0.113.77"
@@ -68,9 +68,9 @@ def bodies(campaign: Campaign) -> Iterator[tuple[str, bytes]]:
     """Yield good and bad bodies; the good ones bear a marked pseudonym."""
     report = replace(campaign.person(SeededRandomSource(1))[0], pseudonym=PSEUDONYM)
     good = Batch((report,))
-    yield PACKED_TYPE, encode_packed(good)
+    yield BINARY_TYPE, encode_binary(good)
     yield JSON_TYPE, encode_json(good)
-    yield PACKED_TYPE, encode_packed(good) + MARK.encode()
+    yield BINARY_TYPE, encode_binary(good) + MARK.encode()
     yield JSON_TYPE, json.dumps(json.loads(encode_json(good)) | {MARK: MARK}).encode()
     yield JSON_TYPE, json.dumps({"version": 1, "reports": [{"fingerprint": MARK}]}).encode()
     yield MARK, MARK.encode()

@@ -29,7 +29,7 @@ from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import open_store
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import PACKED_TYPE, encode_packed
+from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
 AHEAD = timedelta(days=40)
 PERIODS, PERSONS = 20, 50
@@ -85,8 +85,8 @@ class Place:
 
 def post(server: Server, *reports: Report) -> requests.Response:
     """Send reports."""
-    body = encode_packed(Batch(reports))
-    return server.ask("POST", "/v1/reports", data=body, headers={"Content-Type": PACKED_TYPE})
+    body = encode_binary(Batch(reports))
+    return server.ask("POST", "/v1/reports", data=body, headers={"Content-Type": BINARY_TYPE})
 
 
 def verdicts(server: Server, *reports: Report) -> list[str]:

@@ -22,8 +22,8 @@ from veilcount_aggregator.store.redis.row_permutation import shard_numbers
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_shared import parse_collections
 from veilcount_shared.report import Batch, Report
-from veilcount_shared.schedule import period_of
-from veilcount_shared.wire import PACKED_TYPE, encode_packed
+from veilcount_shared.schedule import period_at
+from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
 SECONDS = 15.0  # a client's patience
 
@@ -53,7 +53,7 @@ def push_definition(store: RedisStore) -> Series:
 
 def report(series: Series, pseudonym: bytes) -> Report:
     """Return a report of today that would be counted."""
-    period = period_of(series.collection, datetime.now(UTC))
+    period = period_at(series.collection, datetime.now(UTC))
     assert period is not None
     message = next(each for each in range(1 << 16) if series.collection.mechanism.valid(each))
     slot = period * series.collection.per_period if series.linked else 0
@@ -78,8 +78,8 @@ def post(port: int, reports: Sequence[Report], timeout: float = SECONDS) -> tupl
     """Send one body on a connection of its own; return the status and what came with it."""
     connection = HTTPConnection(HOST, port, timeout=timeout)
     try:
-        body = encode_packed(Batch(tuple(reports)))
-        connection.request("POST", "/v1/reports", body, {"Content-Type": PACKED_TYPE})
+        body = encode_binary(Batch(tuple(reports)))
+        connection.request("POST", "/v1/reports", body, {"Content-Type": BINARY_TYPE})
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:

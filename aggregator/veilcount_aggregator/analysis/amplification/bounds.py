@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import nextafter
 
-from veilcount_shared.composition import overlaps, shuffled
+from veilcount_shared.composition import overlaps, shuffle_amplification
 from veilcount_shared.epsilon import EPSILON_GRAIN, exp_upper
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
@@ -51,7 +51,7 @@ def amplified(mechanism: Randomizer, reports: int, delta: Fraction) -> Amplified
         reports=reports,
         delta=delta,
         local=mechanism.epsilon,
-        closed=shuffled(mechanism.epsilon, reports, delta),
+        closed=shuffle_amplification(mechanism.epsilon, reports, delta),
         clones=clones_epsilon(mechanism.epsilon, reports, delta),
         blanket=blanket_epsilon(mechanism, reports, delta),
     )

@@ -123,7 +123,7 @@ def off_by_one(randomness: RandomSource, *, repaired: bool) -> Emit:
 
 
 def _subset(k: int) -> SubsetSelection:
-    return SubsetSelection.at(ONE, k, best_subset(k, exp_lower(ONE)))
+    return SubsetSelection.for_epsilon(ONE, k, best_subset(k, exp_lower(ONE)))
 
 
 def _drawn(k: int, size: int, randomness: RandomSource) -> list[int]:
@@ -137,7 +137,7 @@ def _drawn(k: int, size: int, randomness: RandomSource) -> list[int]:
 
 # -- the plane -----------------------------------------------------------------------------------
 
-PLANE = ProjectiveGeometry.at(ONE, 31, 5, 3)
+PLANE = ProjectiveGeometry.for_epsilon(ONE, 31, 5, 3)
 
 
 def zero_rejected_too_early(randomness: RandomSource, *, repaired: bool) -> Emit:
@@ -162,7 +162,7 @@ def plane_attempt(x: int, randomness: RandomSource, *, repaired: bool) -> int | 
     q, point = PLANE.q, PLANE.point(x)
     pivot = point.index(1)
     if randomness.bernoulli(PLANE.a):
-        product, normal = 0, PLANE.point(randomness.below(PLANE.owned), PLANE.t - 1)
+        product, normal = 0, PLANE.point(randomness.below(PLANE.support_size), PLANE.t - 1)
     else:
         product = 1 + randomness.below(q - 1) if repaired else randomness.below(q)
         if product == 0:
@@ -207,7 +207,7 @@ REPORTS = 200
 
 def redrawn(randomness: RandomSource, *, repaired: bool) -> Emit:
     """A permanent answer that is never found in the memo, so each of 200 reports draws afresh."""
-    coin = SubsetSelection.at(TWO, 2, 1)
+    coin = SubsetSelection.for_epsilon(TWO, 2, 1)
 
     def emit(value: object) -> bytes:
         memo: dict[int, int] = {}

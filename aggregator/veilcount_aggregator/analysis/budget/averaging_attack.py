@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
-from veilcount_shared.composition import MAX_ANSWERS, guessed
+from veilcount_shared.composition import MAX_ANSWERS, guessing_probability
 
 from ..amplification import Randomizer
 from .composition import losses_of
@@ -37,11 +37,11 @@ def guesses(mechanism: Randomizer, most: int) -> tuple[Guess, ...]:
 
 def guess(mechanism: Randomizer, times: int) -> Guess:
     """Return one point of the curve: half of 1 + the distance in total variation, delta at 0."""
-    fresh = guessed(mechanism.epsilon, times)
+    fresh = guessing_probability(mechanism.epsilon, times)
     own = (1 + losses_of(mechanism, times).delta(0.0)) / 2
     return Guess(
         answers=times,
         fresh=fresh,
         mechanism=min(fresh, Fraction(ceil(own * FINE), FINE)),
-        frozen=guessed(mechanism.epsilon, 1),
+        frozen=guessing_probability(mechanism.epsilon, 1),
     )

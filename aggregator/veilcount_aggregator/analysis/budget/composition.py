@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcount_shared import Collection
-from veilcount_shared.composition import MAX_ANSWERS, Overlap, optimal, overlaps
+from veilcount_shared.composition import MAX_ANSWERS, Overlap, optimal_composition, overlaps
 from veilcount_shared.mechanisms import Identity
 
 from ..amplification import Randomizer
@@ -56,7 +56,7 @@ def of_design(mechanism: Randomizer, times: int, delta: Fraction = DELTA) -> Com
     plain = mechanism.epsilon * times
     if times > MAX_ANSWERS:
         return _plain(times, plain, delta)
-    best = optimal(mechanism.epsilon, times, delta)
+    best = optimal_composition(mechanism.epsilon, times, delta)
     own = specific(mechanism, times, delta)
     return ComposedEpsilon(
         answers=times, delta=delta, plain=plain, optimal=best, specific=min(own, best)

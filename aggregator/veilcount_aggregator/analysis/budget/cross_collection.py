@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Model
-from veilcount_shared.composition import basic, parallel
+from veilcount_shared.composition import basic_composition, parallel_composition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +63,15 @@ def _total(model: Model, adjacency: Adjacency, collections: Mapping[str, Collect
         _draw(name, asked)
         for name in sorted({each.cohort.draw for each in asked if each.cohort is not None})
     )
-    everyone = basic(each.epsilon_user for each in asked if each.cohort is None)
-    chosen = basic(parallel(cost for _, cost in draw.cohorts) for draw in draws)
+    everyone = basic_composition(each.epsilon_user for each in asked if each.cohort is None)
+    chosen = basic_composition(
+        parallel_composition(cost for _, cost in draw.cohorts) for draw in draws
+    )
     return Total(
         model=model,
         adjacency=adjacency,
         collections=tuple(collections),
-        plain=basic(each.epsilon_user for each in asked),
+        plain=basic_composition(each.epsilon_user for each in asked),
         worst=everyone + chosen,
         draws=draws,
     )

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
-from veilcount_shared.composition import MAX_ANSWERS, guessed
+from veilcount_shared.composition import MAX_ANSWERS, guessing_probability
 
 
 def two_values_epsilon(collection: Collection, epsilon: Fraction) -> Fraction:
@@ -25,9 +25,9 @@ def chance_to_tell(collection: Collection, answers: int = 1) -> Fraction:
     each = two_values_epsilon(collection, collection.unit_epsilon)
     if collection.model is Model.CENTRAL:
         return chance_under(each * answers)
-    return guessed(each, answers) if answers <= MAX_ANSWERS else Fraction(1)
+    return guessing_probability(each, answers) if answers <= MAX_ANSWERS else Fraction(1)
 
 
 def chance_under(epsilon: Fraction) -> Fraction:
     """Return e^epsilon / (1 + e^epsilon), rounded up: pure differential privacy says no more."""
-    return guessed(epsilon, 1)
+    return guessing_probability(epsilon, 1)

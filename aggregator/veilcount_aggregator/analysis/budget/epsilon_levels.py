@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from veilcount_shared import Collection, periods
 from veilcount_shared.collection import Adjacency
-from veilcount_shared.composition import MAX_ANSWERS, guessed
+from veilcount_shared.composition import MAX_ANSWERS, guessing_probability
 from veilcount_shared.epsilon import EPSILON_GRAIN, EPSILON_MAX
 from veilcount_shared.periods import Unit
 
@@ -124,7 +124,7 @@ class _Setting:
 
 def _row(setting: _Setting, unit: Unit) -> UnitAccuracy:
     collection, user = setting.collection, setting.user
-    count = periods.count(unit, collection.start, collection.until)
+    count = periods.count_periods(unit, collection.start, collection.until)
     a_period = collection.per_period if unit is Unit.EVENT else 1
     answers = count * a_period
     given = _shared_out(user, answers)
@@ -140,8 +140,8 @@ def _row(setting: _Setting, unit: Unit) -> UnitAccuracy:
         local_campaign=setting.local(given, answers),
         central_period=setting.curated(user / count, a_period),
         central_campaign=setting.curated(user, answers),
-        guess_one=given and guessed(given, 1),
-        guess_all=given and guessed(given, min(answers, MAX_ANSWERS)),
+        guess_one=given and guessing_probability(given, 1),
+        guess_all=given and guessing_probability(given, min(answers, MAX_ANSWERS)),
         stops=stops,
         does_not_stop=does_not_stop,
     )

@@ -7,8 +7,8 @@ from fractions import Fraction
 from math import ceil, sqrt
 
 from veilcount_shared.collection import Measure
-from veilcount_shared.composition import guessed
-from veilcount_shared.epsilon import epsilon_of
+from veilcount_shared.composition import guessing_probability
+from veilcount_shared.epsilon import parse_epsilon
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
     MeanMechanism,
@@ -85,12 +85,12 @@ def plan(
         _countable(question)
     solver = SOLVERS[trust](question)
     if devices is not None and epsilon is not None:
-        return _planned(solver, trust, "error", solver.error(devices, epsilon_of(epsilon)))
+        return _planned(solver, trust, "error", solver.error(devices, parse_epsilon(epsilon)))
     if devices is not None and error is not None:
         return _planned(solver, trust, "epsilon", solver.epsilon(devices, error))
     assert epsilon is not None, "two were given"  # noqa: S101 - told to the type checker
     assert error is not None, "two were given"  # noqa: S101 - likewise
-    return _planned(solver, trust, "devices", solver.devices(epsilon_of(epsilon), error))
+    return _planned(solver, trust, "devices", solver.devices(parse_epsilon(epsilon), error))
 
 
 def _two_given(devices: int | None, epsilon: Fraction | None, error: float | None) -> None:
@@ -119,9 +119,13 @@ def _planned(solver: Solver, trust: TrustModel, found: str, choice: Choice) -> P
     mechanism = None if choice.device is None else quantity.family(choice.device)
     shown = choice.epsilon if choice.device is None else choice.device
     times = question.asked
-    one = guessed(shown, 1)
+    one = guessing_probability(shown, 1)
     # a curator may release all periods in one number, of which only the plain sum holds
-    every = guessed(shown * times, 1) if trust is TrustModel.CENTRAL else guessed(shown, times)
+    every = (
+        guessing_probability(shown * times, 1)
+        if trust is TrustModel.CENTRAL
+        else guessing_probability(shown, times)
+    )
     return PlanResult(
         trust=trust,
         found=found,

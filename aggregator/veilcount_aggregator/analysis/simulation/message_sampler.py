@@ -55,7 +55,7 @@ def messages(
         case SubsetSelection():
             chosen, every = own, mechanism.k
         case ProjectiveGeometry():
-            which = generator.integers(mechanism.owned, size=len(own))
+            which = generator.integers(mechanism.support_size, size=len(own))
             chosen, every = through(mechanism, own, which), mechanism.messages
         case SquareWave():
             chosen, every = (

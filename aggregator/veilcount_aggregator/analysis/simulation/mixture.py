@@ -72,6 +72,6 @@ def _sizes(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave) -> tupl
         case SubsetSelection():
             return mechanism.w, mechanism.k
         case ProjectiveGeometry():
-            return mechanism.owned, mechanism.messages
+            return mechanism.support_size, mechanism.messages
         case SquareWave():
             return mechanism.width, mechanism.levels

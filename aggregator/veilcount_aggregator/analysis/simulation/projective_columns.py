@@ -8,7 +8,7 @@ from functools import lru_cache, reduce
 import numpy as np
 
 from veilcount_shared.mechanisms import ProjectiveGeometry
-from veilcount_shared.mechanisms.finite_field import FiniteField, field_of
+from veilcount_shared.mechanisms.finite_field import FiniteField, get_field
 from veilcount_shared.mechanisms.projective_geometry import points
 
 from .mixture import Ints
@@ -25,7 +25,7 @@ class Columns:
 
     def __post_init__(self) -> None:
         """Fill the tables."""
-        elements = field_of(self.q)
+        elements = get_field(self.q)
         inverses = [0, *(elements.inverse(element) for element in range(1, self.q))]
         products = np.frombuffer(b"".join(elements.products), np.uint8).astype(np.int64)
         object.__setattr__(self, "_field", elements)

@@ -57,7 +57,7 @@ def categories(
     blind = (held - telling).sum(keepdims=True)
     counts: Counters = scattered(blind, mechanism.messages, generator)[0]
     for points in _in_chunks(telling):
-        which = generator.integers(mechanism.owned, size=len(points))
+        which = generator.integers(mechanism.support_size, size=len(points))
         counts += np.bincount(through(mechanism, points, which), minlength=mechanism.messages)
     return counts
 

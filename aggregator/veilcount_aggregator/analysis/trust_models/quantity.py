@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import sqrt
 
-from veilcount_shared import Collection, plan
+from veilcount_shared import Collection, select_mechanism
 from veilcount_shared.collection import Measure
 from veilcount_shared.domain import GRID, Number
 from veilcount_shared.mechanisms import DistributionMechanism, MeanMechanism, RangeTree
@@ -28,7 +28,7 @@ class Values:
 
     def __call__(self, epsilon: Fraction) -> Randomizer:
         """Return the one at this epsilon."""
-        return plan(self.k, epsilon).mechanism
+        return select_mechanism(self.k, epsilon).mechanism
 
 
 @lru_cache(maxsize=1 << 14)
@@ -62,8 +62,12 @@ class Quantity:
     def of_range(cls, domain: Number, measure: Measure) -> Quantity:
         """Return the mean of a number; of one measured by ranges, the shares of its quarters."""
         if measure is Measure.RANGES:
-            return cls(RangeTree.at, QUARTERS, name="share of a quarter of the range")
-        family = DistributionMechanism.at if measure is Measure.DISTRIBUTION else MeanMechanism.at
+            return cls(RangeTree.for_epsilon, QUARTERS, name="share of a quarter of the range")
+        family = (
+            DistributionMechanism.for_epsilon
+            if measure is Measure.DISTRIBUTION
+            else MeanMechanism.for_epsilon
+        )
         return cls(family, None, float(domain.high - domain.low), "mean")
 
     def variance(self, epsilon: Fraction) -> float:
@@ -77,7 +81,7 @@ class Quantity:
         """
         if not isinstance(self.family, Values):
             return None
-        return plan(self.family.k, epsilon).ratio - 1
+        return select_mechanism(self.family.k, epsilon).ratio - 1
 
     def local(self, epsilon: Fraction, n: int, level: float) -> ErrorEstimate:
         """Return the error where n devices add the noise."""

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean, Choice, Cross, Label, Number
-from veilcount_shared.errors import show
+from veilcount_shared.errors import format_value
 from veilcount_shared.mechanisms import Identity
 
 from ...analysis.planning.plan import describe
@@ -108,16 +108,16 @@ def facts(collection: Collection) -> dict[str, str]:
         "purpose": collection.purpose,
         "replaces": collection.replaces,
     }
-    asked = {"question": show(collection.question, LINE)} | _domain(collection)
-    costs = {"epsilon": show(collection.epsilon), "budget": show(collection.budget)}
-    return asked | costs | {key: show(value, LINE) for key, value in given.items()}
+    asked = {"question": format_value(collection.question, LINE)} | _domain(collection)
+    costs = {"epsilon": format_value(collection.epsilon), "budget": format_value(collection.budget)}
+    return asked | costs | {key: format_value(value, LINE) for key, value in given.items()}
 
 
 def _domain(collection: Collection) -> dict[str, str]:
     match collection.domain:
         case Number(low, high):
-            ends = show([low, high])
-            return {"range": ends, "measure": show(collection.measure)}
+            ends = format_value([low, high])
+            return {"range": ends, "measure": format_value(collection.measure)}
         case Cross(answer, attributes):
             crossed = ", ".join(f"{name} = {_some(part.labels)}" for name, part in attributes)
             return _values(answer) | {"cross": f"{{{crossed}}}"}
@@ -128,14 +128,14 @@ def _domain(collection: Collection) -> dict[str, str]:
 def _values(domain: Boolean | Choice) -> dict[str, str]:
     if isinstance(domain, Boolean):
         return {"boolean": "true"}
-    other = {} if domain.other is None else {"other": show(domain.other)}
+    other = {} if domain.other is None else {"other": format_value(domain.other)}
     return {"values": _some(domain.values)} | other
 
 
 def _some(labels: Sequence[Label]) -> str:
     if len(labels) <= SOME:
-        return f"[{', '.join(show(each) for each in labels)}]"
-    head = ", ".join(show(each) for each in labels[:SOME])
+        return f"[{', '.join(format_value(each) for each in labels)}]"
+    head = ", ".join(format_value(each) for each in labels[:SOME])
     return f"[{head}, ...]  # {len(labels):,} values"
 
 

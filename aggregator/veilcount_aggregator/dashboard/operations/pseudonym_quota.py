@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from veilcount_shared.schedule import opens
+from veilcount_shared.schedule import period_start
 
 from ...series.series import Series
 from ...store import Store
@@ -50,5 +50,5 @@ def _latest(store: Store, series: Series, room: int, today: date) -> Iterator[Ro
     fresh = store.new_pseudonyms(series)
     for period in range(max(oldest, newest - LATEST + 1), newest + 1):
         if period in fresh:
-            begins = opens(series.collection, period).date()
+            begins = period_start(series.collection, period).date()
             yield Room(series.collection.name, str(begins), fresh[period], room)

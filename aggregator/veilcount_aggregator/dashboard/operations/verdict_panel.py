@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from veilcount_shared.schedule import opens
+from veilcount_shared.schedule import period_start
 from veilcount_shared.verdict import Verdict
 
 from ...series.series import Series
@@ -120,7 +120,7 @@ def _given(counts: Iterator[Counter[Verdict]]) -> list[Verdict]:
 def _title(series: Series, period: int) -> str:
     if period == NO_PERIOD:
         return "of no period"
-    return str(opens(series.collection, period).date())
+    return str(period_start(series.collection, period).date())
 
 
 def _lost(note: ServiceCounter, known: set[str]) -> bool:

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 
 from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean, Choice, Cross, Number
-from veilcount_shared.schedule import closes
+from veilcount_shared.schedule import period_end
 
 from ...central.query import MAX_HISTOGRAM_VALUES, numeric_values
 from ...errors import QueryError
@@ -107,7 +107,7 @@ def usual(series: Series, today: date) -> Asked:
 def closed_from(series: Series, period: int) -> date:
     """Return the UTC day from which on a period may be released."""
     late = timedelta(days=series.collection.late)
-    return closes(series.collection, period).date() + late
+    return period_end(series.collection, period).date() + late
 
 
 def _ways(collection: Collection) -> dict[str, str]:

@@ -7,8 +7,8 @@ from datetime import date, timedelta
 from fractions import Fraction
 
 from veilcount_shared import Collection
-from veilcount_shared.errors import VeilcountError, show
-from veilcount_shared.schedule import closes, opens
+from veilcount_shared.errors import VeilcountError, format_value
+from veilcount_shared.schedule import period_end, period_start
 
 from ...api.schemas import CountQuery, NoiseView
 from ...errors import InsufficientBudget
@@ -71,7 +71,7 @@ def refused(collection: Collection, error: VeilcountError) -> str:
     """Return why there is no release; a period is called by its days."""
     if not isinstance(error, InsufficientBudget):
         return str(error)
-    asked_for, rest = show(error.requested), show(error.remaining)
+    asked_for, rest = format_value(error.requested), format_value(error.remaining)
     return (
         f"{days(*days_of(collection, error.period))} has epsilon {rest} left, and {asked_for} is"
         " asked for: ask for less, or for other days"
@@ -80,8 +80,8 @@ def refused(collection: Collection, error: VeilcountError) -> str:
 
 def days_of(collection: Collection, period: int) -> tuple[date, date]:
     """Return the first and the last UTC day of a period."""
-    last = closes(collection, period).date() - timedelta(days=1)
-    return opens(collection, period).date(), last
+    last = period_end(collection, period).date() - timedelta(days=1)
+    return period_start(collection, period).date(), last
 
 
 def _on(name: str) -> str:

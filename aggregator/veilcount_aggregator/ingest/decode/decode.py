@@ -10,7 +10,7 @@ import zlib
 
 from veilcount_shared.errors import BadField, WireError, WrongLength
 from veilcount_shared.report import Batch
-from veilcount_shared.wire import JSON_TYPE, MAX_BODY, PACKED_TYPE, decode_json, decode_packed
+from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY, decode_binary, decode_json
 
 from .binary_fast import decode_packed_fast
 from .columns import DecodedBody, columns_from_reports
@@ -42,15 +42,15 @@ def decode_body(content_type: str, encoding: str, raw: bytes) -> DecodedBody:
     """Return what a body says; the two headers are as they were sent, or empty."""
     kind = content_type.partition(";")[0].strip().lower()
     coding = encoding.strip().lower()
-    if kind == PACKED_TYPE:
+    if kind == BINARY_TYPE:
         if coding not in _PLAIN:  # the protocol's own reason
             why = "a packed body is never compressed: its length would depend on its messages"
             raise UnsupportedBody("Content-Encoding", why)
-        return decode_packed_fast(_fitting(raw)) or _body(decode_packed(raw))
+        return decode_packed_fast(_fitting(raw)) or _body(decode_binary(raw))
     if kind == JSON_TYPE:
         body = _fitting(_plain(coding, raw))
         return decode_json_fast(body) or _body(decode_json(_uncrowded(body)))
-    raise UnsupportedBody("Content-Type", f"give {JSON_TYPE} or {PACKED_TYPE}")
+    raise UnsupportedBody("Content-Type", f"give {JSON_TYPE} or {BINARY_TYPE}")
 
 
 def _body(batch: Batch) -> DecodedBody:
