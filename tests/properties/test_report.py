@@ -137,8 +137,8 @@ def report_of(name: str, **other: Any) -> Report:
         "fingerprint": collection.fingerprint,
         "period": 0,
         "segment": 0,
-        "derive_pseudonym": bytes(PSEUDONYM_BYTES),
-        "draw_slot": 0,
+        "pseudonym": bytes(PSEUDONYM_BYTES),
+        "slot": 0,
         "message": collection.pack(message_of(collection, 0)),
     }
     return Report(**{**allowed, **other})
@@ -393,11 +393,11 @@ REPORT = Report(A, 0, 0, bytes(PSEUDONYM_BYTES), 0, b"\x01")
         ("period", MAX_PERIODS, BadField),
         ("segment", -1, BadField),
         ("segment", 32, BadField),
-        ("draw_slot", -1, BadField),
-        ("draw_slot", 1024, BadField),
-        ("derive_pseudonym", b"", WrongLength),
-        ("derive_pseudonym", bytes(15), WrongLength),
-        ("derive_pseudonym", bytes(17), WrongLength),
+        ("slot", -1, BadField),
+        ("slot", 1024, BadField),
+        ("pseudonym", b"", WrongLength),
+        ("pseudonym", bytes(15), WrongLength),
+        ("pseudonym", bytes(17), WrongLength),
         ("message", b"", WrongLength),
         ("message", bytes(MAX_MESSAGE + 1), WrongLength),
     ],
@@ -417,7 +417,7 @@ def test_no_report_is_born_that_no_series_could_have(
     [
         ("period", MAX_PERIODS - 1),
         ("segment", 31),
-        ("draw_slot", 1023),
+        ("slot", 1023),
         ("message", bytes(MAX_MESSAGE)),
     ],
 )
