@@ -157,7 +157,9 @@ def _figures(aggregator: Aggregator, series: Series, counts: VerdictCounts) -> S
     sizes = aggregator.store.report_counts(series)
     reports = sum(sizes.values())
     tallies = [
-        PeriodCount(cell.period, period_start(series.collection, cell.period).date(), cell.segment, number)
+        PeriodCount(
+            cell.period, period_start(series.collection, cell.period).date(), cell.segment, number
+        )
         for cell, number in sorted(sizes.items())
     ]
     return SeriesCounts(reports, tallies, counts.with_counted(reports), dict(counts.losses))

@@ -13,7 +13,7 @@ from wsgiref.types import StartResponse, WSGIApplication
 
 from veilcount_shared.errors import BadField, WireError
 from veilcount_shared.verdict import Verdict
-from veilcount_shared.wire import JSON_TYPE, MAX_BODY, BINARY_TYPE
+from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY
 
 from ..auth.api_keys import Role
 from ..errors import ClockUntrusted, Overloaded, StoreError
