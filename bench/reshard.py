@@ -80,14 +80,14 @@ def run(*, quick: bool) -> Table:
 
 def _fill(store: RedisStore, many: int) -> None:
     count(store, rows(many * SHARDS, 1))
-    base = store.root.bases[0]
+    base = store.identity.bases[0]
     tally = figure_key(base, "tally", LINKED.fingerprint, "9/0")
     pages = [b"%b:%d" % (tally, page) for page in range(-(-COUNTERS // PAGE))]
     store._servers.owner(base).ask("MSET", *chain.from_iterable((page, FULL) for page in pages))
 
 
 def _mover(store: RedisStore, cluster: RedisCluster, batch: int) -> Callable[[], None]:
-    slot = key_slot(store.root.bases[0])
+    slot = key_slot(store.identity.bases[0])
 
     def move() -> None:
         source = cluster.holder(slot)
@@ -147,7 +147,9 @@ def _commit(store: RedisStore, shard: int, pauses: Pauses, done: threading.Event
 
 def _rows_of(store: RedisStore, shard: int) -> Bytes:
     found = rows(200_000, int(time.time_ns() % 2**32))
-    own: Bytes = found[shard_numbers(store.root.scatter.names(found).places, SHARDS) == shard]
+    own: Bytes = found[
+        shard_numbers(store.identity.permutation.apply(found).places, SHARDS) == shard
+    ]
     return np.ascontiguousarray(own)
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from tests.aggregator.api.deployment_fixtures import CENTRAL, FILE, NOW, World, world
 from tests.aggregator.cli.server_fixtures import listening
-from tests.aggregator.store.series_fixtures import drop_and_sweep
+from tests.aggregator.store.series_fixtures import drop_and_delete
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import HOST, RedisServer
 from tests.system.server import Server, free_port, wait_until
@@ -411,8 +411,8 @@ def spoiled(path: Path, statement: str) -> None:
     ("statement", "says"),
     [
         ("update tally set n = n + 1", "differ by 1"),
-        ("update fresh set rows = rows + 2", "rows of the ledger differ by 2"),
-        ("update spread set rows = zeroblob(8)", "histogram differ by 3"),
+        ("update new_rows set rows = rows + 2", "rows of the ledger differ by 2"),
+        ("update spent_rows set rows = zeroblob(8)", "histogram differ by 3"),
     ],
     ids=lambda value: value.split()[1] if value.startswith("update") else "",
 )
@@ -457,7 +457,7 @@ def test_books_agree_where_somebody_was_forgotten_and_an_epoch_dropped(tmp_path:
         made.verdicts(report)
         made.verdicts(made.report("opened"))
         made.aggregator.store.close_row(made.series("theme"), [0], report.pseudonym[:12])
-        drop_and_sweep(made.aggregator.store, made.series("opened"), 20)
+        drop_and_delete(made.aggregator.store, made.series("opened"), 20)
 
         assert deep(made.aggregator.settings.store)["books"].state is Severity.OK
 

@@ -42,7 +42,7 @@ class ReleaseJournal:
             return cls(settings.journal)
         if not settings.store.startswith("sqlite:"):
             return None  # a store that many hosts share has no place beside it
-        path = SqliteUrl.of(settings.store).path
+        path = SqliteUrl.parse(settings.store).path
         return cls(path.with_name(path.name + ENDING))
 
     def lines(self) -> list[Line]:

@@ -55,7 +55,7 @@ class Node:
 
 def examine_redis(url: str, clock: Callable[[], datetime]) -> Iterator[Finding]:
     """Yield what is found at each server of a URL."""
-    address = RedisUrl.of(url)
+    address = RedisUrl.parse(url)
     with closing(ShardClient(address)) as servers:
         try:
             found = servers.all()

@@ -19,7 +19,7 @@ MEGA = 1 << 20
 
 
 def _schema(url: str) -> Iterator[Told]:
-    with SqliteDatabase(SqliteUrl.of(url)).reading() as database:
+    with SqliteDatabase(SqliteUrl.parse(url)).reading() as database:
         version = database.execute("pragma user_version").fetchone()[0]
         mode = database.execute("pragma journal_mode").fetchone()[0]
     if mode == "wal":
@@ -29,7 +29,7 @@ def _schema(url: str) -> Iterator[Told]:
 
 
 def _readable(url: str) -> Iterator[Told]:
-    path = SqliteUrl.of(url).path
+    path = SqliteUrl.parse(url).path
     files = (path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-lock"))
     loose = [each for each in files if each.exists() and each.stat().st_mode & OTHERS]
     if loose:
@@ -40,7 +40,7 @@ def _readable(url: str) -> Iterator[Told]:
 
 
 def _disk(url: str) -> Iterator[Told]:
-    path = SqliteUrl.of(url).path
+    path = SqliteUrl.parse(url).path
     usage = shutil.disk_usage(path.parent)
     told = f"{usage.free // MEGA:,} MiB are free on the disk of {path.parent}"
     fix = "make room or move the store: a full disk takes no report, and loses none"
@@ -53,7 +53,7 @@ def _disk(url: str) -> Iterator[Told]:
 
 
 def _log(url: str) -> Iterator[Told]:
-    path = SqliteUrl.of(url).path
+    path = SqliteUrl.parse(url).path
     log = path.with_name(f"{path.name}-wal")
     size = log.stat().st_size if log.exists() else 0
     if size > 2 * WAL_BYTES:
@@ -66,7 +66,7 @@ def _log(url: str) -> Iterator[Told]:
 
 
 def _whole(url: str) -> Iterator[Told]:
-    with SqliteDatabase(SqliteUrl.of(url)).reading() as database:
+    with SqliteDatabase(SqliteUrl.parse(url)).reading() as database:
         found = database.execute("pragma integrity_check(3)").fetchall()
     if found == [("ok",)]:
         yield ok("every page is sound")

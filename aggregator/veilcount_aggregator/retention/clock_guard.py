@@ -55,7 +55,6 @@ class ClockReading:
         return self.state in {ClockState.SKEWED, ClockState.JUMPED}
 
     def __str__(self) -> str:
-        """Return it for operators: seconds, and no host's name."""
         seconds = abs(self.off.total_seconds())
         side = "ahead of" if self.off > ZERO else "behind"
         if self.state is ClockState.SKEWED:
@@ -70,7 +69,6 @@ class ClockGuard:
     """The guard of one process. Only one thread looks; any thread may read what it saw."""
 
     def __init__(self, store: Store, clock: Clock, seconds: Callable[[], float]) -> None:
-        """Begin not knowing; `seconds` is a clock that never goes back."""
         self._store = store
         self._clock = clock
         self._seconds = seconds

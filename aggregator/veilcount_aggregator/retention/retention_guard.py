@@ -12,18 +12,17 @@ While it waits, a report that is stale by the unconfirmed day alone is not judge
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from ..auth import audit_log
 from ..errors import StoreError
-from ..series.series import Series, utc_day
+from ..series.series import RECOVERABLE, Series, utc_day
 from ..store import Record, ServiceCounter, Store
 from ..store.records import update_records
 from .clock_guard import SETTLING_SECONDS, Clock, ClockGuard, ClockState
-from .sweep import collect_garbage
 
 KIND = "retention"
 KEY = "clock"
@@ -88,7 +87,6 @@ class RetentionGuard:
     """The retention of one process: one thread looks and runs, any thread may read."""
 
     def __init__(self, store: Store, guard: ClockGuard, clock: Clock) -> None:
-        """Drop nothing before `guard` has seen a sound clock."""
         self._store = store
         self._guard = guard
         self._clock = clock
@@ -134,3 +132,39 @@ class RetentionGuard:
         made = ConfirmedDay.at_instant(self._clock())
         update_records(self._store, lambda: ([made.record()], None))
         self._found = made
+
+
+def collect_garbage(store: Store, series: Iterable[Series], now: datetime) -> int:
+    """Drop what is over at an instant, sweep what was dropped before; return the epochs dropped.
+
+    What fails in one series, or in one shard of it, is raised once all others had their turn.
+    """
+    dropped, errors = 0, []
+    for each in series:
+        try:
+            dropped += _tend(store, each, now)
+        except StoreError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return dropped
+
+
+def _tend(store: Store, series: Series, now: datetime) -> int:
+    over = epochs_over(series, utc_day(now))
+    if not over:
+        return 0
+    try:
+        return store.mark_dropped(series, over, _midnight(series.due(over - 1)), now)
+    finally:
+        store.delete_dropped(series, RECOVERABLE, now)
+
+
+def epochs_over(series: Series, day: date) -> int:
+    """Return how many epochs of a series are over on a UTC day."""
+    epochs = 1 if series.linked else series.collection.periods
+    return next((epoch for epoch in range(epochs) if not series.over(epoch, day)), epochs)
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)

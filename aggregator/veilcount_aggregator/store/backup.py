@@ -23,17 +23,16 @@ from ..errors import SettingsError, StoreUnfit
 from .factory import open_store
 from .migrate import copy_store
 from .restore_lock import lock_releases
-from .spool import read_spool, write_spool
 from .sqlite import SqliteStore
 from .sqlite.database import SqliteDatabase
 from .sqlite.error_mapping import store_error
-from .sqlite.merge import merge
-from .sqlite.records import fence
+from .sqlite.records import set_read_only
 from .sqlite.schema import APPLICATION
-from .sqlite.transfer import absorb
+from .sqlite.transfer import absorb, merge
 from .sqlite.url import SqliteUrl
 from .sqlite.wal_guard import remove_links
 from .target_lock import exclusive_file
+from .transfer_format import read_spool, write_spool
 from .url_redaction import redact_url
 
 WHY = "restored from a backup: enter again what was released since, from the release journal"
@@ -48,7 +47,7 @@ def backup(url: str, to: Path) -> None:
             if _is_redis(url):
                 _write_shards(url, part)
             else:
-                file = SqliteDatabase(SqliteUrl.of(url))
+                file = SqliteDatabase(SqliteUrl.parse(url))
                 _write(file, part)
                 file.close()
 
@@ -58,7 +57,7 @@ def restore(backed_up: Path, url: str) -> None:
     if _is_redis(url):
         _restore_to_redis(backed_up, url)
         return
-    place, file = SqliteUrl.of(url), SqliteDatabase(SqliteUrl(backed_up))
+    place, file = SqliteUrl.parse(url), SqliteDatabase(SqliteUrl(backed_up))
     with _exclusive(place.path, "store"):
         for path in (place.path, place.path.with_name(f"{place.path.name}-wal")):
             if path.exists():
@@ -81,15 +80,15 @@ def _write_shards(url: str, part: Path) -> None:
     file = SqliteDatabase(SqliteUrl(part, durable=False))  # one sync at the end
     with closing(open_redis(url, make=False)) as source, closing(file):
         file.open(make=True)
-        for shard in range(source.root.shards):
+        for shard in range(source.identity.shards):
             with TemporaryFile(dir=part.parent) as spool:
-                with source.paused(shard) as pieces:
+                with source.read_only_shard(shard) as pieces:
                     write_spool(spool, pieces)
                 with file.writing() as database:
                     merge(database, read_spool(spool))
         with file.writing() as database:
-            absorb(database, source.record_pieces())
-            fence(database, on=source.health().read_only)
+            absorb(database, source.export_records())
+            set_read_only(database, on=source.health().read_only)
     _finish(part, url)
 
 

@@ -18,7 +18,7 @@ from .memory_limit import MemoryLimits
 class CoalescedReports:
     """The reports of one series and one set of limits in a group, in the group's order."""
 
-    spends: SeriesReports
+    reports: SeriesReports
     places: list[int]  # which members of the group they are
 
     def parts(self, group: Sequence[SeriesReports], codes: Codes) -> Iterator[tuple[int, Codes]]:
@@ -33,12 +33,12 @@ class CoalescedReports:
 def coalesce(group: Sequence[SeriesReports]) -> list[CoalescedReports]:
     """Return a group with one member a series."""
     members: dict[tuple[str, int, Quota | None, MemoryLimits], list[int]] = {}
-    for place, spends in enumerate(group):
+    for place, each in enumerate(group):
         limits = (
-            spends.series.fingerprint,
-            spends.new_pseudonym_limit,
-            spends.quota,
-            spends.memory,
+            each.series.fingerprint,
+            each.new_pseudonym_limit,
+            each.quota,
+            each.memory,
         )
         members.setdefault(limits, []).append(place)
     return [
@@ -53,11 +53,11 @@ def concatenate_reports(group: Sequence[SeriesReports]) -> SeriesReports:
         return group[0]
     return replace(
         group[0],
-        rows=np.concatenate([spends.rows for spends in group]),
-        epochs=np.concatenate([spends.epochs for spends in group]),
-        periods=np.concatenate([spends.periods for spends in group]),
-        segments=np.concatenate([spends.segments for spends in group]),
-        slots=np.concatenate([spends.slots for spends in group]),
-        messages=np.concatenate([spends.messages for spends in group]),
-        default_verdicts=np.concatenate([spends.default_verdicts for spends in group]),
+        rows=np.concatenate([each.rows for each in group]),
+        epochs=np.concatenate([each.epochs for each in group]),
+        periods=np.concatenate([each.periods for each in group]),
+        segments=np.concatenate([each.segments for each in group]),
+        slots=np.concatenate([each.slots for each in group]),
+        messages=np.concatenate([each.messages for each in group]),
+        default_verdicts=np.concatenate([each.default_verdicts for each in group]),
     )

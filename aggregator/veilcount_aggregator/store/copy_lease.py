@@ -32,7 +32,6 @@ class CopyLease:
     """One process's right to copy into one store."""
 
     def __init__(self, store: Store, kind: str, key: str) -> None:
-        """Keep it in this record."""
         self._store = store
         self._name = kind, key
         self._own: dict[str, Any] = this_process() | {"token": secrets.token_hex(8), "beats": 0}

@@ -100,7 +100,6 @@ class SeriesReports:
     memory: MemoryLimits = DEFAULT_LIMITS  # bytes that counters may take
 
     def __len__(self) -> int:
-        """How many reports."""
         return len(self.rows)
 
 
@@ -159,7 +158,6 @@ class Weakness:
     passing: bool = False  # ends by itself: no reason to refuse the store at the start
 
     def __str__(self) -> str:
-        """Return one line for a log."""
         return f"{self.where}: {self.what}. {self.fix}"
 
 

@@ -1,8 +1,8 @@
-"""The contract's table as code: what becomes of each report, given what its row has spent.
+"""The rules that give each report its verdict, from what its row has spent (`interface.Store`).
 
-Nothing here reads or writes a store. A `Page` is what a group touches of one series: an engine
-fills it with what it holds (or with mappings that look it up when they are asked), `judge` turns
-it, and the engine writes down what it says has changed.
+Nothing here reads or writes a store. A `SeriesState` is what a group touches of one series: an
+engine fills it with what it holds (or with mappings that look it up lazily), `assign_verdicts`
+updates it, and the engine writes what has changed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SeriesState:
     series: Series
     dropped: int  # the first epoch that was not
     spent: MutableMapping[Row, int]  # each row's slots, slot 0 the lowest bit; 0: no such row
-    fresh: MutableMapping[int, int]  # each period's new rows so far
+    new_rows: MutableMapping[int, int]  # each period's new rows so far
     hourly: MutableMapping[Quota, int]  # what of each quota is spent
     fits: Fits
     most: int = field(init=False)
@@ -69,34 +69,34 @@ class SeriesState:
         self.most = self.series.most
 
 
-def assign_verdicts(page: SeriesState, spends: SeriesReports, rows: Sequence[Row]) -> Codes:
-    """Return the verdict of each report, in order, and turn the page."""
+def assign_verdicts(state: SeriesState, reports: SeriesReports, rows: Sequence[Row]) -> Codes:
+    """Return the verdict of each report, in order, and update the state."""
     verdicts: list[int] = []
     places: dict[tuple[int, int], list[int]] = {}
-    for place, report in enumerate(_reports(spends, rows)):
-        verdict = _verdict(page, spends, report)
+    for place, report in enumerate(_reports(reports, rows)):
+        verdict = _verdict(state, reports, report)
         verdicts.append(verdict)
         _, period, segment, _, _ = report
         if verdict == _COUNTED:
-            _spend(page, spends.quota, report)
+            _spend(state, reports.quota, report)
             places.setdefault((period, segment), []).append(place)
         else:
-            page.refused[period, verdict] += 1
+            state.refused[period, verdict] += 1
     for cell, chosen in places.items():
-        page.counted.setdefault(Cell(*cell), []).append(spends.messages[chosen])
+        state.counted.setdefault(Cell(*cell), []).append(reports.messages[chosen])
     return np.array(verdicts, np.uint8)
 
 
-def row_keys(spends: SeriesReports) -> list[Row]:
+def row_keys(reports: SeriesReports) -> list[Row]:
     """Return the row of each report."""
-    names = np.ascontiguousarray(spends.rows).view(f"V{ROW_BYTES}").ravel().tolist()
-    return list(zip(spends.epochs.tolist(), names, strict=True))
+    names = np.ascontiguousarray(reports.rows).view(f"V{ROW_BYTES}").ravel().tolist()
+    return list(zip(reports.epochs.tolist(), names, strict=True))
 
 
-def histogram_change(page: SeriesState, epoch: int) -> dict[int, int]:
+def histogram_change(state: SeriesState, epoch: int) -> dict[int, int]:
     """Return by how much each number of spent slots has gained or lost rows in an epoch."""
     change: Counter[int] = Counter()
-    for (of, had), rows in page.steps.items():
+    for (of, had), rows in state.steps.items():
         if of == epoch:
             change[had + 1] += rows
             change[had] -= rows
@@ -104,47 +104,47 @@ def histogram_change(page: SeriesState, epoch: int) -> dict[int, int]:
     return change
 
 
-def _reports(spends: SeriesReports, rows: Sequence[Row]) -> Iterator[_Report]:
-    columns = (spends.periods, spends.segments, spends.slots, spends.default_verdicts)
+def _reports(reports: SeriesReports, rows: Sequence[Row]) -> Iterator[_Report]:
+    columns = (reports.periods, reports.segments, reports.slots, reports.default_verdicts)
     return zip(rows, *(column.tolist() for column in columns), strict=True)
 
 
-def _verdict(page: SeriesState, spends: SeriesReports, report: _Report) -> int:
+def _verdict(state: SeriesState, reports: SeriesReports, report: _Report) -> int:
     """The contract's table, line by line. A closed row has all slots spent."""
     row, period, segment, slot, otherwise = report
-    if row[0] < page.dropped:
+    if row[0] < state.dropped:
         return _STALE
-    had = page.spent[row]
+    had = state.spent[row]
     if had >> slot & 1:
         return _DUPLICATE
     if otherwise != _COUNTED:
         return otherwise
-    if not had and (limited := _limited(page, spends, period)) != _COUNTED:
+    if not had and (limited := _limited(state, reports, period)) != _COUNTED:
         return limited
-    if had.bit_count() >= page.most:
+    if had.bit_count() >= state.most:
         return _OVER_BUDGET
-    return _COUNTED if page.fits(Cell(period, segment), spends.memory) else _MEMORY_FULL
+    return _COUNTED if state.fits(Cell(period, segment), reports.memory) else _MEMORY_FULL
 
 
-def _limited(page: SeriesState, spends: SeriesReports, period: int) -> int:
+def _limited(state: SeriesState, reports: SeriesReports, period: int) -> int:
     """Return what the limits say of a new row: of its period, and of its hour and source."""
-    if page.fresh[period] >= spends.new_pseudonym_limit:
+    if state.new_rows[period] >= reports.new_pseudonym_limit:
         return _FULL
-    quota = spends.quota
-    if quota is not None and page.hourly[quota] >= quota.limit:
+    quota = reports.quota
+    if quota is not None and state.hourly[quota] >= quota.limit:
         return _DEFERRED
     return _COUNTED
 
 
-def _spend(page: SeriesState, quota: Quota | None, report: _Report) -> None:
+def _spend(state: SeriesState, quota: Quota | None, report: _Report) -> None:
     row, period, _, slot, _ = report
-    had = page.spent[row]
-    page.spent[row] = had | 1 << slot
-    page.changed.add(row)
-    page.steps[row[0], had.bit_count()] += 1
+    had = state.spent[row]
+    state.spent[row] = had | 1 << slot
+    state.changed.add(row)
+    state.steps[row[0], had.bit_count()] += 1
     if not had:
-        page.fresh[period] += 1
-        page.grown.add(period)
+        state.new_rows[period] += 1
+        state.grown.add(period)
         if quota is not None:
-            page.hourly[quota] += 1
-            page.charged.add(quota)
+            state.hourly[quota] += 1
+            state.charged.add(quota)

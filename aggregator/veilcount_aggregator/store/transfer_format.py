@@ -1,14 +1,14 @@
-"""How the parts of a store are written on their way to another: the same bytes in every engine.
+"""The format of pieces, the parts of a store in transfer: the same bytes in every engine.
 
-| kind    | key                          | body                                               |
-|---------|------------------------------|----------------------------------------------------|
-| record  | kind/key of the shelf        | its value                                          |
-| dropped | fingerprint                  | the first epoch that was not dropped               |
-| fresh   | fingerprint/period           | how many new rows                                  |
-| note    | what/fingerprint/period/word | how many                                           |
-| spread  | fingerprint/epoch            | how many rows have spent 1, 2, .. slots            |
-| tally   | fingerprint/period/segment   | n, then the counters                               |
-| rows    | fingerprint/epoch/width/byte | each row's 12 bytes and its bitmap, ascending      |
+| kind            | key                          | body                                       |
+|-----------------|------------------------------|--------------------------------------------|
+| record          | kind/key of the record       | its value                                  |
+| dropped         | fingerprint                  | the first epoch that was not dropped       |
+| new_rows        | fingerprint/period           | how many new rows                          |
+| service_counter | what/fingerprint/period/word | how many                                   |
+| spent_rows      | fingerprint/epoch            | how many rows have spent 1, 2, .. slots    |
+| tally           | fingerprint/period/segment   | n, then the counters                       |
+| rows            | fingerprint/epoch/width/byte | each row's 12 bytes and bitmap, ascending  |
 
 `byte` is the rows' first, as two hex digits; a bitmap has `width` bytes, slot 0 in the lowest bit
 of the first. Numbers in bodies are 64-bit, little-endian; in keys decimal. Zeros at the end of a
@@ -18,14 +18,16 @@ spread or a tally are cut: what was never counted has no length, so no definitio
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import IO
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from .interface import Counters, TransferPiece
 
-KINDS = ("record", "dropped", "fresh", "note", "spread", "tally", "rows")
+KINDS = ("record", "dropped", "new_rows", "service_counter", "spent_rows", "tally", "rows")
 
 
 def encode_numbers(values: Iterable[int] | NDArray[np.int64]) -> bytes:
@@ -56,3 +58,45 @@ def content_digest(pieces: Iterable[TransferPiece]) -> str:
         text = b"\0".join([piece.kind.encode(), piece.key.encode(), piece.body])
         total += int.from_bytes(hashlib.sha256(text).digest(), "big")
     return f"{total % (1 << 256):064x}"
+
+
+def trim_zeros(numbers: Counters) -> Counters:
+    """Return numbers without the zeros at their end."""
+    places = np.flatnonzero(numbers)
+    return numbers[: places[-1] + 1 if len(places) else 0]
+
+
+def pad_zeros(numbers: Counters, size: int) -> Counters:
+    """Return a copy of numbers with zeros at its end, of at least this size."""
+    padded = np.zeros(max(size, len(numbers)), np.int64)
+    padded[: len(numbers)] = numbers
+    return padded
+
+
+def add_padded(first: Counters, second: Counters) -> Counters:
+    """Return the sum of two, as long as the longer one."""
+    total = pad_zeros(first, len(second))
+    total[: len(second)] += second
+    return total
+
+
+# -- pieces in a file ------------------------------------------------------------------------------
+
+LENGTH_BYTES = 8
+
+_DECODER = msgspec.msgpack.Decoder(TransferPiece)
+
+
+def write_spool(file: IO[bytes], pieces: Iterable[TransferPiece]) -> None:
+    """Append pieces."""
+    for piece in pieces:
+        body = msgspec.msgpack.encode(piece)
+        file.write(len(body).to_bytes(LENGTH_BYTES, "big"))
+        file.write(body)
+
+
+def read_spool(file: IO[bytes]) -> Iterator[TransferPiece]:
+    """Return them, from the first."""
+    file.seek(0)
+    while length := file.read(LENGTH_BYTES):
+        yield _DECODER.decode(file.read(int.from_bytes(length, "big")))

@@ -18,7 +18,7 @@ from flask import Flask
 from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.catalog.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.errors import StoreError
-from veilcount_aggregator.retention.sweep import collect_garbage
+from veilcount_aggregator.retention.retention_guard import collect_garbage
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.server.app import create_app
 from veilcount_aggregator.service import Aggregator

@@ -25,7 +25,7 @@ from veilcount_aggregator.catalog.definitions import (
 from veilcount_aggregator.errors import StoreReadOnly, StoreUnavailable
 from veilcount_aggregator.ingest.service_counters import ServiceCounters
 from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
-from veilcount_aggregator.retention.sweep import epochs_over
+from veilcount_aggregator.retention.retention_guard import epochs_over
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings

@@ -430,7 +430,7 @@ def test_a_cluster_s_replica_that_lost_the_release_pays_for_no_other(tmp_path: P
 
 
 def _has_records_slot(node: RedisServer) -> bool:
-    slot = int(str(node.ask("CLUSTER", "KEYSLOT", "veilcount:{shelf}")))
+    slot = int(str(node.ask("CLUSTER", "KEYSLOT", "veilcount:{records}")))
     with node.connection() as connection:
         found = connection.cluster("nodes")
     mine = next(each for each in found.values() if each["node_id"] == _id(node))

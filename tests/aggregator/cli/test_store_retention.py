@@ -10,7 +10,7 @@ import pytest
 
 from tests.aggregator.cli.conftest import Type
 from tests.aggregator.cli.test_store import typed_by_hand
-from tests.aggregator.store.series_fixtures import LONG_AGO, drop_and_sweep
+from tests.aggregator.store.series_fixtures import LONG_AGO, drop_and_delete
 from veilcount_aggregator.auth.audit_log import AuditEntry, load_audit_log
 from veilcount_aggregator.catalog.definitions import load_catalog
 from veilcount_aggregator.retention.retention_guard import read_confirmed_day
@@ -35,7 +35,7 @@ def drop_all(url: str, *, sweep: bool = False) -> None:
     with closing(open_store(url)) as store:
         for series in load_catalog(store).series.values():
             if sweep:
-                drop_and_sweep(store, series, 1)
+                drop_and_delete(store, series, 1)
             else:
                 store.mark_dropped(series, 1, LONG_AGO, datetime.now(UTC))
 

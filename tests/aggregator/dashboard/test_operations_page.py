@@ -232,7 +232,7 @@ def test_each_shard_is_shown_and_one_that_is_away_takes_no_page_along(tmp_path: 
         whole = visitor.get(HERE)
         store = made.aggregator.store
         assert isinstance(store, RedisStore)
-        masters = {cluster.master_of(base) for base in store.root.bases}
+        masters = {cluster.master_of(base) for base in store.identity.bases}
         next(iter(masters - {cluster.master_of(RECORDS_BASE)})).kill()
         parts = visitor.get(HERE)
     cluster.close()

@@ -131,7 +131,7 @@ def drop(store: Store, which: Series, epochs: int) -> int:
     return store.mark_dropped(which, epochs, LONG_AGO, LONG_AGO)
 
 
-def drop_and_sweep(store: Store, which: Series, epochs: int) -> None:
+def drop_and_delete(store: Store, which: Series, epochs: int) -> None:
     """Drop epochs, and delete their rows at once."""
     drop(store, which, epochs)
     store.delete_dropped(which, timedelta(0), LONG_AGO)

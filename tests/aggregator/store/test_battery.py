@@ -23,7 +23,7 @@ from tests.aggregator.store.series_fixtures import (
     UNLINKED,
     Asked,
     drop,
-    drop_and_sweep,
+    drop_and_delete,
     message,
     row,
     send,
@@ -189,12 +189,12 @@ def test_what_was_judged_before_is_told_if_the_slot_is_free(store: Store) -> Non
 
 def test_a_refused_report_spends_nothing(store: Store) -> None:
     """Neither slot nor row nor room, of whichever verdict."""
-    before = content_digest(piece for piece in store.export_pieces() if piece.kind != "note")
+    before = content_digest(piece for piece in store.export_pieces() if piece.kind != "service_counter")
     refused = [Asked(row(1), 2, otherwise=verdict) for verdict in (EARLY, CLOSED, STALE)]
 
     assert send(store, LINKED, *refused) == [EARLY, CLOSED, STALE]
     assert (
-        content_digest(piece for piece in store.export_pieces() if piece.kind != "note") == before
+        content_digest(piece for piece in store.export_pieces() if piece.kind != "service_counter") == before
     )
 
 
@@ -270,7 +270,7 @@ def test_many_groups_are_counted_as_one_would_be(store: Store, what: str) -> Non
     cell = Cell(0, 0)
     assert counts(store, which, cell) == model.counters(which, [cell])
 
-    drop_and_sweep(store, which, 1)
+    drop_and_delete(store, which, 1)
     assert counts(store, which, cell) == model.counters(which, [cell])
     assert store.report_counts(which) == {cell: 450}
 
@@ -691,9 +691,9 @@ def test_pieces_say_everything(store: Store) -> None:
         [
             TransferPiece("record", "key/a/b", b"z"),
             TransferPiece("dropped", DAILY.fingerprint, encode_numbers([2])),
-            TransferPiece("fresh", f"{name}/3", encode_numbers([1])),
-            TransferPiece("note", f"verdict/{name}/4/duplicate", encode_numbers([1])),
-            TransferPiece("spread", f"{name}/0", encode_numbers([0, 1])),
+            TransferPiece("new_rows", f"{name}/3", encode_numbers([1])),
+            TransferPiece("service_counter", f"verdict/{name}/4/duplicate", encode_numbers([1])),
+            TransferPiece("spent_rows", f"{name}/0", encode_numbers([0, 1])),
             TransferPiece("tally", f"{name}/3/0", encode_numbers([1, 0, 0, 1])),
             TransferPiece("tally", f"{name}/4/0", encode_numbers([1, 0, 1])),
             TransferPiece("rows", f"{name}/0/8/{row(1)[0]:02x}", row(1) + bytes([24]) + bytes(7)),
@@ -752,7 +752,7 @@ def test_a_piece_takes_the_place_of_what_stands_there(store: Store, target: Stor
     target.import_pieces(pieces)
     send(target, which, *(Asked(row(5000 + n), n % 4, message=7) for n in range(200)))
     send(target, LINKED, *(Asked(row(600 + n), 3) for n in range(6)))
-    target.import_pieces([piece for piece in pieces if piece.kind not in {"rows", "note"}])
+    target.import_pieces([piece for piece in pieces if piece.kind not in {"rows", "service_counter"}])
 
     assert everything(target)[:4] == everything(store)[:4]
     assert counts(target, which, Cell(0, 0)) == counts(store, which, Cell(0, 0))

@@ -12,7 +12,7 @@ from tests.aggregator.store.series_fixtures import (
     LONG_AGO,
     Asked,
     drop,
-    drop_and_sweep,
+    drop_and_delete,
     row,
     send,
 )
@@ -37,7 +37,7 @@ def test_restored_epochs_take_reports_and_know_who_has_answered(store: Store) ->
     assert dropped == [STALE, STALE]
     assert store.restore_dropped(DAILY) == 3
     assert (
-        content_digest(piece for piece in store.export_pieces() if piece.kind != "note") == before
+        content_digest(piece for piece in store.export_pieces() if piece.kind != "service_counter") == before
     )
     again = [Asked(row(1), 0), Asked(row(3), 0), Asked(row(2), 1), Asked(row(1), 2)]
     assert send(store, DAILY, *again) == [DUPLICATE, COUNTED, DUPLICATE, DUPLICATE]
@@ -55,7 +55,7 @@ def test_a_sweep_leaves_what_was_dropped_within_a_day(store: Store) -> None:
 def test_what_was_swept_is_never_restored(store: Store) -> None:
     """Its rows are gone: slots would be free again. Later drops are still restored."""
     send(store, DAILY, *(Asked(row(1), period) for period in range(4)))
-    drop_and_sweep(store, DAILY, 2)
+    drop_and_delete(store, DAILY, 2)
     drop(store, DAILY, 3)
 
     assert store.restore_dropped(DAILY) == 1

@@ -37,7 +37,7 @@ from veilcount_aggregator.central.journal_registry import RegisteredJournal
 from veilcount_aggregator.retention.retention_guard import DROPPED, confirm_day
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.records import update_records
-from veilcount_aggregator.store.redis import write_probe
+from veilcount_aggregator.store.redis import shard_health
 from veilcount_aggregator.store.redis.identity import RECORDS_BASE
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.restore_lock import lock_releases
@@ -169,7 +169,7 @@ def shard_down(folder: Path) -> Timeline:
             store = found.world.aggregator.store
             assert isinstance(store, RedisStore)
             found.scrape(0)
-            masters = {cluster.master_of(base) for base in store.root.bases}
+            masters = {cluster.master_of(base) for base in store.identity.bases}
             next(iter(masters - {cluster.master_of(RECORDS_BASE)})).kill()
             found.scrape(MINUTE)
     finally:
@@ -198,7 +198,7 @@ def not_writable(folder: Path) -> Timeline:
     redis = RedisServer(folder)
     try:
         with (
-            patch.object(write_probe, "SECONDS", 0.0),  # each scrape writes
+            patch.object(shard_health, "PROBE_SECONDS", 0.0),  # each scrape writes
             scraped(folder, url=redis.url) as found,
         ):
             for at, limit in ((0, "0"), (MINUTE, "1")):

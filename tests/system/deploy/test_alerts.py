@@ -154,7 +154,7 @@ def test_a_shard_that_is_away_rings_alone(tmp_path: Path) -> None:
         assert isinstance(store, RedisStore)
         whole = metrics(deployed, key)
         of_records = cluster.master_of(RECORDS_BASE)
-        masters = [cluster.master_of(base) for base in store.root.bases]
+        masters = [cluster.master_of(base) for base in store.identity.bases]
         away = next(shard for shard, master in enumerate(masters) if master is not of_records)
         masters[away].kill()
         parts = metrics(deployed, key)

@@ -63,7 +63,7 @@ def test_right_books_pass(campaign: Campaign, kept: tuple[str, list[Report]]) ->
         "delete from ledger where row = (select min(row) from ledger)",
         "update tally set n = n + 1 where rowid = 1",
         "update tally set counters = zeroblob(length(counters)) where rowid = 1",
-        "update spread set rows = zeroblob(8)",
+        "update spent_rows set rows = zeroblob(8)",
     ],
 )
 def test_harmed_books_do_not(

@@ -84,7 +84,7 @@ def fields(url: str, sent: list[Report]) -> list[bytes]:
     with closing(open_store(url)) as store:
         assert isinstance(store, RedisStore)
         given = np.frombuffer(b"".join(rows(sent)), np.uint8).reshape(-1, ROW_BYTES)
-        return [field.tobytes() for field in store.root.scatter.names(given).fields]
+        return [field.tobytes() for field in store.identity.permutation.apply(given).fields]
 
 
 def test_with_sqlite_the_sync_ends_before_the_answer_begins(

@@ -41,7 +41,7 @@ def bases(url: str) -> list[bytes]:
     """Return what a store's shards, and its records, are named after."""
     with closing(open_store(url)) as store:
         assert isinstance(store, RedisStore)
-        return [RECORDS_BASE, *store.root.bases]
+        return [RECORDS_BASE, *store.identity.bases]
 
 
 def answered(crowd: Crowd) -> None:

@@ -38,6 +38,6 @@ def records(masters: RedisCluster, store: RedisStore) -> int:
     """The master that keeps definitions and keys."""
     del store  # is made first
     (found,) = (
-        at for at, node in enumerate(masters.nodes) if node.ask("KEYS", "veilcount:{shelf}")
+        at for at, node in enumerate(masters.nodes) if node.ask("KEYS", "veilcount:{records}")
     )
     return found

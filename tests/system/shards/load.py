@@ -63,12 +63,12 @@ def report(series: Series, pseudonym: bytes) -> Report:
 
 def pseudonyms(store: RedisStore, each: int) -> list[list[bytes]]:
     """Return so many new pseudonyms of each shard."""
-    found: list[list[bytes]] = [[] for _ in range(store.root.shards)]
+    found: list[list[bytes]] = [[] for _ in range(store.identity.shards)]
     while min(map(len, found)) < each:
         drawn = np.frombuffer(secrets.token_bytes(16 * 1024), np.uint8).reshape(-1, 16)
-        places = store.root.scatter.names(np.ascontiguousarray(drawn[:, :12])).places
+        places = store.identity.permutation.apply(np.ascontiguousarray(drawn[:, :12])).places
         for row, shard in zip(
-            drawn, shard_numbers(places, store.root.shards).tolist(), strict=True
+            drawn, shard_numbers(places, store.identity.shards).tolist(), strict=True
         ):
             found[shard].append(row.tobytes())
     return [rows[:each] for rows in found]

@@ -15,7 +15,7 @@ from tests.system.server import Server, wait_until
 from tests.system.shards.load import load, post, pseudonyms, push_definition, report
 from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.store.redis import record_copies
+from veilcount_aggregator.store.redis.records import copy_bases
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 SENDERS = 48  # more than a worker has threads
@@ -30,7 +30,7 @@ def key(store: RedisStore) -> dict[str, str]:
 
 def shard_at(store: RedisStore, masters: RedisCluster, master: int) -> int:
     """Return the shard that a master has."""
-    ports = [store._servers.owner(base).host[1] for base in store.root.bases]
+    ports = [store._servers.owner(base).host[1] for base in store.identity.bases]
     return ports.index(masters.nodes[master].port)
 
 
@@ -47,8 +47,7 @@ def wait_for_copies(store: RedisStore) -> None:
 def _copies(store: RedisStore) -> int:
     now = b"%d" % store.generation()
     return sum(
-        store._servers.owner(base).ask("HGET", base, "generation") == now
-        for base in record_copies.bases()
+        store._servers.owner(base).ask("HGET", base, "generation") == now for base in copy_bases()
     )
 
 
@@ -135,7 +134,7 @@ def test_a_store_opens_while_the_first_seed_hangs(masters: RedisCluster, store: 
     finally:
         masters.nodes[0].thaw()
 
-    assert other.root == store.root
+    assert other.identity == store.identity
     assert (health.serving, health.shards) == (2, 3)
     assert took < 10  # of a node that would be waited for without end
     other.close()

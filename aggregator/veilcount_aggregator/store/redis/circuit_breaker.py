@@ -39,7 +39,6 @@ class CircuitBreaker:
     """Circuit breaker of one server, for any number of threads or tasks."""
 
     def __init__(self, server: str, seconds: Callable[[], float] = time.monotonic) -> None:
-        """Begin closed; `seconds` is a clock that never goes back."""
         self._server = server
         self._seconds = seconds
         self._lock = threading.Lock()

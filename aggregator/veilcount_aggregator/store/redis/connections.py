@@ -78,7 +78,6 @@ class RedisNode:
         return cls(host, address, CircuitBreaker("{}:{}".format(*host)), examine)
 
     def __str__(self) -> str:
-        """Return what an operator knows it by."""
         return "{}:{}".format(*self.host)
 
     def ask(self, *words: bytes | str | int, wait: Wait = Wait.READ) -> Any:

@@ -49,7 +49,6 @@ class DurabilityMonitor:
     """Whether what these servers acknowledge is durable. For any thread."""
 
     def __init__(self, servers: ShardClient, seconds: Callable[[], float] = time.monotonic) -> None:
-        """Examine nothing yet; `seconds` is a clock that never goes back."""
         self.found = Durability(DurabilityState.UNKNOWN, "not examined yet")
         self.settings_are_seen = False
         self.has_waitaof = False

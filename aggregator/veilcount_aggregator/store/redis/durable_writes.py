@@ -42,7 +42,6 @@ class DurableWriter:
     """Servers whose answers to writes are passed on only once the writes are durable."""
 
     def __init__(self, servers: ShardClient, monitor: DurabilityMonitor) -> None:
-        """Ask these; nothing is asked while the monitor finds them unfit."""
         self._servers = servers
         self._monitor = monitor
 

@@ -21,9 +21,9 @@ from ...errors import (
 )
 
 #: how an error begins: Redis sends the library's own words on
-_FENCED = "FENCED"
-_ANEW = "ANEW"
-_NOT_DUE = "NOTDUE"
+_READ_ONLY = "CLOSED"
+_REPLACED = "REPLACED"
+_TOO_EARLY = "TOOEARLY"
 _NO_FUNCTION = "Function not found"
 _LOADED = "already exists"
 _NO_CLUSTER = "This instance has cluster support disabled"
@@ -66,13 +66,15 @@ def reply_error(place: str, error: Exception) -> StoreError:
 
 def _refused(place: str, text: str) -> StoreError | None:
     """Return what a function of the library means by its own error, if it is one."""
-    if text.startswith(_FENCED):
-        return StoreReadOnly("the store is fenced: it was copied, or is being copied, to another")
-    if text.startswith(_ANEW):
+    if text.startswith(_READ_ONLY):
+        return StoreReadOnly(
+            "the store is read-only: it was copied, or is being copied, to another"
+        )
+    if text.startswith(_REPLACED):
         return StoreUnfit(
             f"Redis at {place} is not the store that was opened: it was emptied or replaced"
         )
-    if text.startswith(_NOT_DUE):
+    if text.startswith(_TOO_EARLY):
         return RetentionTooEarly(
             f"Redis at {place} drops nothing yet, since by its own clock it is too early: compare"
             " the clocks with `veilcount doctor`"

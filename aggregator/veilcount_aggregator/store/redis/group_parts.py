@@ -49,7 +49,7 @@ Chosen = NDArray[np.intp]
 class SeriesBatch:
     """All reports of one series in a group, and what is expected of each."""
 
-    spends: SeriesReports
+    reports: SeriesReports
     rooms: Numbers  # of each report's request
     quotas: Sequence[Quota]
     charged: Numbers  # each report's quota, counted from 1; 0: none
@@ -72,47 +72,47 @@ class EpochBatch:
         Rows are spread evenly, so that a period is full at about its limit; sharing the number
         itself would take a transaction over all shards.
         """
-        spends, chosen = self.sheet.spends, self.chosen
+        reports, chosen = self.sheet.reports, self.chosen
         return [
-            spends.series.fingerprint,
+            reports.series.fingerprint,
             self.epoch,
-            spends.series.most,
-            bitmap_bytes(spends.series.bits),
+            reports.series.most,
+            bitmap_bytes(reports.series.bits),
             (-(-self.sheet.rooms[chosen] // shards)).tolist(),
             [[each.hour, each.source, -(-each.limit // shards)] for each in self.sheet.quotas],
             self.sheet.charged[chosen].tolist(),
             raw(self.sheet.names.fields[chosen].tobytes()),
             self.sheet.names.places[chosen].tolist(),
-            spends.slots[chosen].tolist(),
-            spends.periods[chosen].tolist(),
+            reports.slots[chosen].tolist(),
+            reports.periods[chosen].tolist(),
             self.sheet.otherwise[chosen].tolist(),
             self.sheet.expected[chosen].tolist(),
         ]
 
     def cells(self) -> Iterator[tuple[str, Chosen]]:
         """Return the reports that count, cell by cell."""
-        spends = self.sheet.spends
+        reports = self.sheet.reports
         counted = self.chosen[self.sheet.expected[self.chosen] == COUNTED]
-        for period, of_period in group_by_value(spends.periods, counted):
-            for segment, of_cell in group_by_value(spends.segments, of_period):
+        for period, of_period in group_by_value(reports.periods, counted):
+            for segment, of_cell in group_by_value(reports.segments, of_period):
                 yield join_key(period, segment), of_cell
 
     def tally(self, cell: str, chosen: Chosen, shards: int, most: int) -> list[Any]:
         """Return what to add to the counters of a cell, and the shard's share of the limit."""
-        spends, series = self.sheet.spends, self.sheet.spends.series
-        limit = min(share(spends.memory.series, shards), most)
-        figures = touched(series.collection, spends.messages[chosen])
+        reports, series = self.sheet.reports, self.sheet.reports.series
+        limit = min(share(reports.memory.series, shards), most)
+        figures = touched(series.collection, reports.messages[chosen])
         return [series.fingerprint, series.counters, limit, cell, len(chosen), *figures]
 
     def refusals(self) -> Iterator[str | int]:
-        """Return a note, and how often, for those that are not counted."""
-        spends, expected = self.sheet.spends, self.sheet.expected
+        """Return service counters of reports that are not counted, each with its number."""
+        reports, expected = self.sheet.reports, self.sheet.expected
         refused = self.chosen[expected[self.chosen] != COUNTED]
-        for period, of_period in group_by_value(spends.periods, refused):
-            for code, reports in group_by_value(expected, of_period):
-                notes = refusal_counts(spends.series.fingerprint, period, code, len(reports))
-                for note, times in notes.items():
-                    yield from (join_key(*note), times)
+        for period, of_period in group_by_value(reports.periods, refused):
+            for code, some in group_by_value(expected, of_period):
+                counts = refusal_counts(reports.series.fingerprint, period, code, len(some))
+                for counter, times in counts.items():
+                    yield from (join_key(*counter), times)
 
     def learn(self, verdicts: Codes | np.uint8) -> None:
         """Expect what was answered."""
@@ -120,8 +120,8 @@ class EpochBatch:
 
     def touching(self, chosen: Chosen, pages: set[int]) -> Chosen:
         """Return those of a cell whose counters are in some of its pages."""
-        spends = self.sheet.spends
-        places = only_places(spends.series.collection, spends.messages[chosen])
+        reports = self.sheet.reports
+        places = only_places(reports.series.collection, reports.messages[chosen])
         if places is None:
             return chosen
         # Nearly always a handful, which lists are faster for.
@@ -150,19 +150,19 @@ class ShardCommit:
     limits: ShardLimits
     refusals: int = 0  # answers that memory ended
 
-    def command(self, root: StoreIdentity) -> Command:
+    def command(self, identity: StoreIdentity) -> Command:
         """Return the call, on what is expected by now."""
-        pages = [leaf.page(root.shards) for leaf in self.leaves]
+        pages = [leaf.page(identity.shards) for leaf in self.leaves]
         tallies = [
-            leaf.tally(cell, chosen, root.shards, self.limits.series)
+            leaf.tally(cell, chosen, identity.shards, self.limits.series)
             for leaf, cell, chosen in self._cells()
         ]
         notes: list[str | int] = [note for leaf in self.leaves for note in leaf.refusals()]
         for note, times in self.notes.items():
             notes += (join_key(*note), times) if times else ()
-        base = root.bases[self.shard]
+        base = identity.bases[self.shard]
         given = pack([pages, tallies, notes, self.limits.total])
-        return Command(base, call("commit", base, root.store, given))
+        return Command(base, call("commit", base, identity.store, given))
 
     def learn(self, answer: int | bytes | list[int]) -> bool:
         """Take an answer; say whether nothing was written, and it is to be asked again."""

@@ -1,11 +1,9 @@
-"""The root of a store: its shards, its secret, and the name by which its parts know each other."""
+"""The identity of a store: its name, its secret and its shards."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import count
 
 from redis.crc import key_slot
@@ -21,42 +19,33 @@ SLOTS = 16384
 #: of a new store in a cluster: 3, 4, 6 and 12 masters share them evenly, without a copy
 SHARDS = 12
 
-#: where records stand, beside the root
-RECORDS_BASE = b"veilcount:{shelf}"
+#: the base key of the records and the identity
+RECORDS_BASE = b"veilcount:{records}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StoreIdentity:
     """What was decided when the store was made, for good."""
 
     store: bytes
-    scatter: RowPermutation
+    permutation: RowPermutation
     shards: int
-
-    @cached_property
-    def bases(self) -> tuple[bytes, ...]:
-        """The base key of each shard; all others of the shard begin with it."""
-        return tuple(_base(shard, self.shards) for shard in range(self.shards))
+    #: the base key of each shard; its other keys begin with it. A reader of some shards has fewer.
+    bases: tuple[bytes, ...]
 
     def fields(self) -> dict[bytes, bytes]:
-        """Return the root as it is kept."""
+        """Return the identity as it is stored."""
         return {
             b"format": FORMAT,
             b"store": self.store,
-            b"secret": self.scatter.secret,
+            b"secret": self.permutation.secret,
             b"shards": b"%d" % self.shards,
         }
 
-    def of_some(self, bases: Sequence[bytes]) -> StoreIdentity:
-        """Return this root with the bases of some shards alone, to read from these."""
-        some = replace(self)
-        some.__dict__["bases"] = tuple(bases)  # where the property caches what it returns
-        return some
-
 
 def find_identity(servers: ShardClient, *, make: bool) -> StoreIdentity:
-    """Return the root of the store that is there, or make one if asked to."""
-    asked = Command(RECORDS_BASE, ("HGETALL", RECORDS_BASE + b":root"))
+    """Return the identity of the store that is there, or make one if asked to."""
+    asked = Command(RECORDS_BASE, ("HGETALL", RECORDS_BASE + b":identity"))
     kept = _fields(servers.execute_one(asked, Wait.COMMIT))
     if b"made" not in kept:
         if not make:
@@ -68,7 +57,7 @@ def find_identity(servers: ShardClient, *, make: bool) -> StoreIdentity:
 
 
 def _make(servers: ShardClient) -> dict[bytes, bytes]:
-    """Lay the root, then the shards, then say that it is done: whoever is stopped starts again."""
+    """Write the identity, then the shards, then a mark: an interrupted call starts again."""
     shards = servers.address.shards or (SHARDS if servers.address.cluster else 1)
     given = {
         b"format": FORMAT,
@@ -76,16 +65,19 @@ def _make(servers: ShardClient) -> dict[bytes, bytes]:
         b"secret": RowPermutation.new().secret,
         b"shards": b"%d" % shards,
     }
-    words = call("root", RECORDS_BASE, *(part for pair in given.items() for part in pair))
+    words = call(
+        "create_identity", RECORDS_BASE, *(part for pair in given.items() for part in pair)
+    )
     kept = _fields(servers.execute_one(Command(RECORDS_BASE, words)))
-    root = parse_identity(servers, kept)
-    servers.ask([Command(base, ("SET", base, root.store)) for base in (RECORDS_BASE, *root.bases)])
-    servers.execute_one(Command(RECORDS_BASE, ("HSET", RECORDS_BASE + b":root", b"made", b"1")))
+    identity = parse_identity(servers, kept)
+    bases = (RECORDS_BASE, *identity.bases)
+    servers.execute_all([Command(base, ("SET", base, identity.store)) for base in bases])
+    servers.execute_one(Command(RECORDS_BASE, ("HSET", RECORDS_BASE + b":identity", b"made", b"1")))
     return kept
 
 
 def parse_identity(servers: ShardClient, kept: dict[bytes, bytes]) -> StoreIdentity:
-    """Return the root of the fields that are kept, or refuse what this version cannot read."""
+    """Return the identity that fields hold, or refuse a format that this version cannot read."""
     if kept[b"format"] != FORMAT:
         raise StoreUnfit(
             f"Redis at {servers.address}: a store of format {kept[b'format'].decode()}; this"
@@ -97,7 +89,8 @@ def parse_identity(servers: ShardClient, kept: dict[bytes, bytes]) -> StoreIdent
             f"the store has {shards} shards, for good: leave out shards={servers.address.shards},"
             " or copy it to a new store with `veilcount store copy`"
         )
-    return StoreIdentity(kept[b"store"], RowPermutation(kept[b"secret"]), shards)
+    permutation = RowPermutation(kept[b"secret"])
+    return StoreIdentity(kept[b"store"], permutation, shards, spread_bases(b"", shards))
 
 
 def _fields(answer: list[bytes]) -> dict[bytes, bytes]:
@@ -105,20 +98,14 @@ def _fields(answer: list[bytes]) -> dict[bytes, bytes]:
 
 
 def spread_bases(name: bytes, count_of: int) -> tuple[bytes, ...]:
-    """Return so many keys of a name, spread evenly over all slots."""
+    """Return so many keys of a name, spread evenly over all slots.
+
+    Masters have equal ranges of slots by default, so that shards are spread over them evenly.
+    """
+    prefix = name + b"." if name else b""
     found = []
     for number in range(count_of):
-        time_range = range(SLOTS * number // count_of, SLOTS * (number + 1) // count_of)
-        tried = (b"veilcount:{%b.%d.%d}" % (name, number, at) for at in count())
-        found.append(next(base for base in tried if key_slot(base) in time_range))
+        slots = range(SLOTS * number // count_of, SLOTS * (number + 1) // count_of)
+        tried = (b"veilcount:{%b%d.%d}" % (prefix, number, at) for at in count())
+        found.append(next(base for base in tried if key_slot(base) in slots))
     return tuple(found)
-
-
-def _base(shard: int, shards: int) -> bytes:
-    """Return a base whose slot lies in the shard's stretch of all slots.
-
-    Masters have equal stretches unless somebody moved them, so shards are spread over them evenly.
-    """
-    time_range = range(SLOTS * shard // shards, SLOTS * (shard + 1) // shards)
-    bases = (b"veilcount:{%d.%d}" % (shard, number) for number in count())
-    return next(base for base in bases if key_slot(base) in time_range)

@@ -30,35 +30,37 @@ TRIES = 50
 
 def commit(
     servers: CommandExecutor,
-    root: StoreIdentity,
+    identity: StoreIdentity,
     limits: RedisMemoryLimits,
     group: Sequence[SeriesReports],
     notes: ServiceCounts,
 ) -> list[Codes]:
     """Judge and count a group; each shard's part of it in one step, which fails by itself."""
     members = _by_series(group)
-    sheets = [_sheet(root, [group[at] for at in places]) for places in members.values()]
-    alone = 0 if group else _answering(servers, root)
+    sheets = [_sheet(identity, [group[at] for at in places]) for places in members.values()]
+    alone = 0 if group else _answering(servers, identity)
     by_shard = limits.by_shard(group[0].memory.store if group else None)
-    parts = list(_parts(root, by_shard, sheets, notes, alone))
-    errors = _commit(servers, root, parts)
+    parts = list(_parts(identity, by_shard, sheets, notes, alone))
+    errors = _commit(servers, identity, parts)
     if parts and len(errors) == len(parts):
         raise next(iter(errors.values()))
     if notes and 0 in errors:  # the first part had them
         kept = next(part.shard for at, part in enumerate(parts) if at not in errors)
         only_notes = ShardCommit(kept, [], notes, by_shard[kept])
-        servers.execute_each([only_notes.command(root)], Wait.COMMIT)
+        servers.execute_each([only_notes.command(identity)], Wait.COMMIT)
     return _verdicts(group, members, sheets)
 
 
 def _commit(
-    servers: CommandExecutor, root: StoreIdentity, parts: Sequence[ShardCommit]
+    servers: CommandExecutor, identity: StoreIdentity, parts: Sequence[ShardCommit]
 ) -> dict[int, StoreError]:
     """Write each part; return the errors of those that failed, by their places."""
     errors: dict[int, StoreError] = {}
     left = dict(enumerate(parts))
     for _ in range(TRIES):
-        answers = servers.execute_each([part.command(root) for part in left.values()], Wait.COMMIT)
+        answers = servers.execute_each(
+            [part.command(identity) for part in left.values()], Wait.COMMIT
+        )
         asked, left = list(zip(left.items(), answers, strict=True)), {}
         for (at, part), answer in asked:
             if isinstance(answer, StoreError):
@@ -74,32 +76,32 @@ def _commit(
     return errors
 
 
-def _answering(servers: CommandExecutor, root: StoreIdentity) -> int:
+def _answering(servers: CommandExecutor, identity: StoreIdentity) -> int:
     """Return a shard that answers, as far as is known."""
-    found = (shard for shard, base in enumerate(root.bases) if servers.answers(base))
+    found = (shard for shard, base in enumerate(identity.bases) if servers.answers(base))
     return next(found, 0)
 
 
 def _by_series(group: Sequence[SeriesReports]) -> Mapping[str, list[int]]:
     members: dict[str, list[int]] = {}
-    for at, spends in enumerate(group):
-        members.setdefault(spends.series.fingerprint, []).append(at)
+    for at, reports in enumerate(group):
+        members.setdefault(reports.series.fingerprint, []).append(at)
     return members
 
 
-def _sheet(root: StoreIdentity, group: Sequence[SeriesReports]) -> SeriesBatch:
-    spends = concatenate_reports(group)
+def _sheet(identity: StoreIdentity, group: Sequence[SeriesReports]) -> SeriesBatch:
+    reports = concatenate_reports(group)
     rooms = np.repeat([each.new_pseudonym_limit for each in group], [len(each) for each in group])
-    names = root.scatter.names(spends.rows)
+    names = identity.permutation.apply(reports.rows)
     quotas = list(dict.fromkeys(each.quota for each in group if each.quota is not None))
     numbers = [0 if each.quota is None else 1 + quotas.index(each.quota) for each in group]
     charged = np.repeat(numbers, [len(each) for each in group])
-    otherwise = spends.default_verdicts
-    return SeriesBatch(spends, rooms, quotas, charged, names, otherwise.copy(), otherwise.copy())
+    otherwise = reports.default_verdicts
+    return SeriesBatch(reports, rooms, quotas, charged, names, otherwise.copy(), otherwise.copy())
 
 
 def _parts(
-    root: StoreIdentity,
+    identity: StoreIdentity,
     limits: Sequence[ShardLimits],
     sheets: Sequence[SeriesBatch],
     notes: ServiceCounts,
@@ -108,11 +110,11 @@ def _parts(
     """Notes stand in any shard: they go where something goes anyway, or alone to this one."""
     leaves: dict[int, list[EpochBatch]] = {}
     for sheet in sheets:
-        everything = np.arange(len(sheet.spends))
+        everything = np.arange(len(sheet.reports))
         for shard, chosen in group_by_value(
-            shard_numbers(sheet.names.places, root.shards), everything
+            shard_numbers(sheet.names.places, identity.shards), everything
         ):
-            for epoch, of_epoch in group_by_value(sheet.spends.epochs, chosen):
+            for epoch, of_epoch in group_by_value(sheet.reports.epochs, chosen):
                 leaves.setdefault(shard, []).append(EpochBatch(sheet, epoch, of_epoch))
     if notes and not leaves:
         leaves[alone] = []

@@ -20,9 +20,9 @@ from .. import memory_limit
 from ..interface import CODES, HOURLY_FULL
 
 DIGITS = 12
-PARTS = ("ledger", "guard", "tallies", "intake", "keeping", "shelf", "register")
+PARTS = ("ledger", "guard", "tallies", "commit", "retention", "records", "register")
 
-_TOLD = (
+_VERDICTS = (
     Verdict.COUNTED,
     Verdict.DUPLICATE,
     Verdict.STALE,
@@ -46,7 +46,7 @@ _SIZES = (
 def body() -> str:
     """Return the library without its name; the parts are one chunk of Lua, in this order."""
     folder = files(__package__) / "lua"
-    constants = [f"local {verdict.name} = {CODES[verdict]}" for verdict in _TOLD]
+    constants = [f"local {verdict.name} = {CODES[verdict]}" for verdict in _VERDICTS]
     constants.append(f"local DEFERRED = {HOURLY_FULL}")
     sizes = [f"local {name} = {getattr(memory_limit, name)}" for name in _SIZES]
     parts = ((folder / f"{part}.lua").read_text("utf-8") for part in PARTS)

@@ -36,21 +36,22 @@ class RedisMemoryLimits:
     def __init__(
         self,
         servers: ShardClient,
-        root: StoreIdentity,
+        identity: StoreIdentity,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Ask when first needed."""
         self._servers = servers
-        self._root = root
+        self._identity = identity
         self._seconds = seconds
         self._memory: dict[Host, int] = {}  # what each server reported last
-        self._found: Sequence[int] = [UNLIMITED] * root.shards
+        self._found: Sequence[int] = [UNLIMITED] * identity.shards
         self._until = float("-inf")
 
     def by_shard(self, given: int | None) -> Sequence[ShardLimits]:
         """Return each shard's limits: its share of an operator's, or of what its server has."""
         if given is not None:
-            return [ShardLimits(share(given, self._root.shards), UNLIMITED)] * self._root.shards
+            return [
+                ShardLimits(share(given, self._identity.shards), UNLIMITED)
+            ] * self._identity.shards
         return [ShardLimits(each, series_cap(each)) for each in self._by_server()]
 
     def total(self) -> int | None:
@@ -66,7 +67,7 @@ class RedisMemoryLimits:
 
     def _ask(self) -> Sequence[int]:
         try:
-            owners = [self._servers.owner(base) for base in self._root.bases]
+            owners = [self._servers.owner(base) for base in self._identity.bases]
         except StoreError:  # nobody has the slots at the moment
             self._until = self._seconds() + UNKNOWN_SECONDS
             return self._found

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..interface import Cell, Counters, ServiceCounter
 from ..memory_limit import PAGE
-from ..transfer_format import join_key
+from ..transfer_format import add_padded, join_key
 from .identity import StoreIdentity
 from .lua_library import call
 from .shard_client import Command, ShardClient
@@ -30,15 +30,14 @@ def figure_key(base: bytes, *words: str) -> bytes:
 class ShardReader:
     """The figures of one store."""
 
-    def __init__(self, servers: ShardClient, root: StoreIdentity) -> None:
-        """Read from these servers."""
+    def __init__(self, servers: ShardClient, identity: StoreIdentity) -> None:
         self._servers = servers
-        self._root = root
-        self._pages = TallyPages(servers, root)
+        self._identity = identity
+        self._pages = TallyPages(servers, identity)
 
-    def sizes(self, fingerprint: str) -> dict[Cell, int]:
+    def report_counts(self, fingerprint: str) -> dict[Cell, int]:
         """Return how many reports each tally holds."""
-        summed = self._summed("sizes", fingerprint)
+        summed = self._summed("reports", fingerprint)
         return {cell_of(cell): reports for cell, reports in summed.items()}
 
     def counters(self, fingerprint: str, cells: Sequence[Cell], size: int) -> Counters:
@@ -46,18 +45,18 @@ class ShardReader:
         total = np.zeros(size, np.int64)
         names = [join_key(*cell) for cell in cells]
         for _, held in self._strings("tally", fingerprint, names, min(size or PAGE, PAGE)):
-            total = _sum(total, held)
+            total = add_padded(total, held)
         if size and size <= PAGE:
             return total
         return self._pages.add(fingerprint, names, total)[: size or None]
 
-    def spread(self, fingerprint: str, most: int) -> dict[int, Counters]:
+    def spend_histograms(self, fingerprint: str, most: int) -> dict[int, Counters]:
         """Return per epoch how many rows have spent 1, 2, .. so many slots, or more."""
         found: dict[int, Counters] = {}
         epochs = map(str, self.epochs(fingerprint))
-        for epoch, held in self._strings("spread", fingerprint, list(epochs), most):
+        for epoch, held in self._strings("spent", fingerprint, list(epochs), most):
             total = found.get(int(epoch), np.zeros(most, np.int64))
-            found[int(epoch)] = _sum(total, held)
+            found[int(epoch)] = add_padded(total, held)
         return found
 
     def epochs(self, fingerprint: str) -> list[int]:
@@ -67,7 +66,7 @@ class ShardReader:
         }
         return sorted(map(int, fields - {b"dropped"}))
 
-    def held(self, base: bytes, fingerprint: str) -> list[int]:
+    def epochs_of_shard(self, base: bytes, fingerprint: str) -> list[int]:
         """Return the epochs that have rows in one shard."""
         words = ("HGETALL", figure_key(base, "epochs", fingerprint))
         answer = self._servers.execute_one(Command(base, words))
@@ -76,17 +75,17 @@ class ShardReader:
 
     def dropped(self, fingerprint: str) -> int:
         """Return the first epoch that was not dropped; a drop that was stopped midway counts."""
-        asked = ((base, figure_key(base, "epochs", fingerprint)) for base in self._root.bases)
+        asked = ((base, figure_key(base, "epochs", fingerprint)) for base in self._identity.bases)
         words = [Command(base, ("HGET", epochs, "dropped")) for base, epochs in asked]
-        return max(int(answer or 0) for answer in self._servers.ask(words))
+        return max(int(answer or 0) for answer in self._servers.execute_all(words))
 
-    def fresh(self, fingerprint: str) -> dict[int, int]:
+    def new_pseudonyms(self, fingerprint: str) -> dict[int, int]:
         """Return how many new rows each period has brought."""
-        return {int(period): rows for period, rows in self._summed("fresh", fingerprint).items()}
+        return {int(period): rows for period, rows in self._summed("new", fingerprint).items()}
 
-    def noted(self) -> dict[ServiceCounter, int]:
-        """Return everything that was ever noted."""
-        return {_note(words): times for words, times in self._summed("notes").items()}
+    def service_counts(self) -> dict[ServiceCounter, int]:
+        """Return all service counters."""
+        return {_service_counter(words): times for words, times in self._summed("counts").items()}
 
     def memory(self) -> dict[str, int]:
         """Return the bytes that are accounted to each series."""
@@ -95,13 +94,13 @@ class ShardReader:
     def measured(self, fingerprint: str) -> int:
         """Return the bytes of a series counted anew, tally by tally, by the same formula."""
         asked = [
-            Command(base, call("measure", base, fingerprint, cell))
-            for base in self._root.bases
+            Command(base, call("measure_tally", base, fingerprint, cell))
+            for base in self._identity.bases
             for cell in self._servers.execute_one(
-                Command(base, ("HKEYS", figure_key(base, "sizes", fingerprint)))
+                Command(base, ("HKEYS", figure_key(base, "reports", fingerprint)))
             )
         ]
-        return sum(self._servers.ask(asked))
+        return sum(self._servers.execute_all(asked))
 
     def series(self) -> list[str]:
         """Return the fingerprints of which there is anything."""
@@ -110,8 +109,10 @@ class ShardReader:
 
     def _each(self, command: str, *words: str) -> list[list[bytes]]:
         """Return every shard's answer about one key."""
-        asked = [Command(base, (command, figure_key(base, *words))) for base in self._root.bases]
-        return self._servers.ask(asked)
+        asked = [
+            Command(base, (command, figure_key(base, *words))) for base in self._identity.bases
+        ]
+        return self._servers.execute_all(asked)
 
     def _summed(self, *words: str) -> Mapping[str, int]:
         """Return the numbers of a hash, added up over all shards."""
@@ -128,23 +129,15 @@ class ShardReader:
         asked = [
             (each, Command(base, ("GET", figure_key(base, kind, fingerprint, each))))
             for each in names
-            for base in self._root.bases
+            for base in self._identity.bases
         ]
         step = max(1, AT_ONCE // max(1, size))
         for first in range(0, len(asked), step):
             some = asked[first : first + step]
-            answers = self._servers.ask([command for _, command in some])
+            answers = self._servers.execute_all([command for _, command in some])
             for (each, _), answer in zip(some, answers, strict=True):
                 if answer:
                     yield each, np.frombuffer(answer, BIG_ENDIAN).astype(np.int64)
-
-
-def _sum(total: Counters, held: Counters) -> Counters:
-    """Return the sum of two, as long as the longer: strings end where nothing was ever added."""
-    if len(held) > len(total):
-        total = np.concatenate([total, np.zeros(len(held) - len(total), np.int64)])
-    total[: len(held)] += held
-    return total
 
 
 def cell_of(text: str) -> Cell:
@@ -153,6 +146,6 @@ def cell_of(text: str) -> Cell:
     return Cell(int(period), int(segment))
 
 
-def _note(text: str) -> ServiceCounter:
+def _service_counter(text: str) -> ServiceCounter:
     what, fingerprint, period, word = text.split("/", 3)
     return ServiceCounter(what, fingerprint, int(period), word)

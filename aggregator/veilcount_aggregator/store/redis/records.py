@@ -1,103 +1,188 @@
-"""The shelf of small records, and the fence."""
+"""Small records on one server of the store, and a copy of them on every master of a cluster.
+
+A process that starts while the server of the records is away reads the copy, and serves the other
+shards. Copies are at fixed hash tags, spread evenly over all slots: a reader needs to know nothing
+of the store. A writer keeps one copy on each master; a copy that differs from the records is
+replaced, also a newer one: a store that was restored from older files is the truth.
+
+A copy is read only where the records cannot be, and decides nothing but what a running process
+would decide from what it knew: what is in force may be older than the records.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
+import msgspec
+
+from ...errors import StoreError, StoreUnavailable
 from ..interface import Record, Records
-from .connections import Wait
-from .identity import RECORDS_BASE, StoreIdentity
+from .connections import Wait, Words
+from .identity import RECORDS_BASE, StoreIdentity, spread_bases
 from .lua_library import call, pack, raw
 from .shard_client import Command, CommandExecutor, ShardClient
 
-
-def generation(servers: ShardClient) -> int:
-    """Return how often the shelf has changed."""
-    command = Command(RECORDS_BASE, ("GET", RECORDS_BASE + b":generation"))
-    return int(servers.execute_one(command, Wait.COMMIT) or 0)  # requests wait for it
+COPIES = 16
+FIELDS = ("store", "generation", "digest", "content")
 
 
-def incarnation(servers: ShardClient) -> str:
-    """Return the run id and the replication id of the master that has the records.
+class RedisRecords:
+    """The records of one store: read from their server, written through a durable writer."""
 
-    A process that was demoted and promoted again keeps its run id and gets a new replication id. It
-    is asked by key, so that no server answers for a slot that it has no more.
-    """
-    found: bytes = servers.execute_one(Command(RECORDS_BASE, call("incarnation", RECORDS_BASE)))
-    return found.decode()
+    def __init__(
+        self, servers: ShardClient, writer: CommandExecutor, identity: StoreIdentity
+    ) -> None:
+        self._servers = servers
+        self._writer = writer
+        self.identity = identity
 
+    def generation(self) -> int:
+        return int(self._ask("GET", b":generation", wait=Wait.COMMIT) or 0)  # requests wait for it
 
-def records(servers: ShardClient, kind: str) -> Records:
-    """Return the records of a kind."""
-    key = RECORDS_BASE + b":records:" + kind.encode()
-    answer = servers.execute_one(Command(RECORDS_BASE, ("HGETALL", key)))
-    return {name.decode(): value for name, value in zip(answer[::2], answer[1::2], strict=True)}
+    def generations(self) -> Mapping[str, int]:
+        return {kind: int(number) for kind, number in self._hash(b":generations").items()}
 
+    def records(self, kind: str) -> Records:
+        return self._hash(_key(kind))
 
-def record_keys(servers: ShardClient, kind: str) -> frozenset[str]:
-    """Return the keys of the records of a kind."""
-    answer = servers.execute_one(
-        Command(RECORDS_BASE, ("HKEYS", RECORDS_BASE + b":records:" + kind.encode()))
-    )
-    return frozenset(name.decode() for name in answer)
+    def record_keys(self, kind: str) -> frozenset[str]:
+        return frozenset(name.decode() for name in self._ask("HKEYS", _key(kind)))
 
+    def records_at(self, kind: str, keys: Collection[str]) -> Records:
+        if not keys:
+            return {}
+        values = self._ask("HMGET", _key(kind), *keys)
+        return {key: value for key, value in zip(keys, values, strict=True) if value is not None}
 
-def records_at(servers: ShardClient, kind: str, keys: Collection[str]) -> Records:
-    """Return the records of a kind under some keys."""
-    if not keys:
-        return {}
-    asked = list(keys)
-    words: tuple[bytes | str | int, ...] = (
-        "HMGET",
-        RECORDS_BASE + b":records:" + kind.encode(),
-        *asked,
-    )
-    answer = servers.execute_one(Command(RECORDS_BASE, words))
-    return {key: value for key, value in zip(asked, answer, strict=True) if value is not None}
+    def record_count(self, kind: str) -> int:
+        return int(self._ask("HLEN", _key(kind)))
 
-
-def record_count(servers: ShardClient, kind: str) -> int:
-    """Return the number of records of a kind."""
-    return int(
-        servers.execute_one(
-            Command(RECORDS_BASE, ("HLEN", RECORDS_BASE + b":records:" + kind.encode()))
+    def change_records(self, generation: int, records: Sequence[Record]) -> bool:
+        words = call(
+            "change_records", RECORDS_BASE, self.identity.store, generation, pack_records(records)
         )
-    )
+        return bool(self._writer.execute_one(Command(RECORDS_BASE, words)))
+
+    def incarnation(self) -> str:
+        """Return the run id and the replication id of the master that has the records.
+
+        A process that was demoted and promoted again keeps its run id and gets a new replication
+        id. It is asked by key: no server answers for a slot that has moved away.
+        """
+        words = call("incarnation", RECORDS_BASE)
+        found: bytes = self._servers.execute_one(Command(RECORDS_BASE, words))
+        return found.decode()
+
+    def replicate(self, kinds: Sequence[str]) -> None:
+        if not self._servers.address.cluster:
+            return
+        generation = self.generation()
+        records = {kind: self.records(kind) for kind in kinds}
+        if self.generation() == generation:  # else the next time
+            _write_copies(self._servers, self.identity, generation, records)
+
+    def replica(self, kind: str) -> tuple[int, Records]:
+        copy = read_copy(self._servers)
+        return copy.generation, copy.content.records.get(kind, {})
+
+    def _hash(self, key: bytes) -> dict[str, bytes]:
+        answer = self._ask("HGETALL", key)
+        return {name.decode(): value for name, value in zip(answer[::2], answer[1::2], strict=True)}
+
+    def _ask(self, command: str, key: bytes, *given: str, wait: Wait = Wait.READ) -> Any:
+        words: Words = (command, RECORDS_BASE + key, *given)
+        return self._servers.execute_one(Command(RECORDS_BASE, words), wait)
 
 
-def generations(servers: ShardClient) -> dict[str, int]:
-    """Return the generation of the last change of each kind of record."""
-    answer = servers.execute_one(Command(RECORDS_BASE, ("HGETALL", RECORDS_BASE + b":generations")))
-    return {
-        kind.decode(): int(number) for kind, number in zip(answer[::2], answer[1::2], strict=True)
-    }
-
-
-def change(
-    servers: CommandExecutor, root: StoreIdentity, expected: int, given: Sequence[Record]
-) -> bool:
-    """Write or remove records, unless the shelf has changed since."""
-    words = call("change", RECORDS_BASE, root.store, expected, packed(given))
-    return bool(servers.execute_one(Command(RECORDS_BASE, words)))
-
-
-def packed(given: Iterable[Record]) -> bytes:
-    """Return records as the library takes them: a value that is false removes one."""
+def pack_records(records: Iterable[Record]) -> bytes:
+    """Return records as an argument of the library: a value that is false removes one."""
     parts = [
         part
-        for kind, key, value in given
+        for kind, key, value in records
         for part in (kind, key, False if value is None else raw(value))
     ]
     return pack(parts)
 
 
-def fence(servers: ShardClient, root: StoreIdentity, *, on: bool) -> None:
-    """Close the store for what would change it, or open it; the shelf closes first, opens last."""
-    bases = (RECORDS_BASE, *root.bases) if on else (*root.bases, RECORDS_BASE)
-    for base in bases:
-        servers.execute_one(Command(base, call("fence", base, int(on))))
+def _key(kind: str) -> bytes:
+    return b":records:" + kind.encode()
 
 
-def fenced(servers: ShardClient) -> bool:
-    """Whether it is closed."""
-    return bool(servers.execute_one(Command(RECORDS_BASE, ("EXISTS", RECORDS_BASE + b":fence"))))
+# -- copies ----------------------------------------------------------------------------------------
+
+
+class CopyContent(msgspec.Struct, frozen=True):
+    """The content of a copy: the fields of the store's identity, and records by kind and key."""
+
+    identity: dict[bytes, bytes]
+    records: dict[str, dict[str, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordCopy:
+    """One copy as it was found."""
+
+    generation: int
+    content: CopyContent
+
+
+@cache
+def copy_bases() -> tuple[bytes, ...]:
+    """Return the keys at which copies may be."""
+    return spread_bases(b"copy", COPIES)
+
+
+def read_copy(servers: ShardClient) -> RecordCopy:
+    """Return the copy of the newest generation; StoreUnavailable: none can be read."""
+    answers = servers.execute_each(
+        [Command(base, ("HMGET", base, *FIELDS)) for base in copy_bases()], Wait.COMMIT
+    )
+    found = [answer for answer in answers if not isinstance(answer, StoreError) and answer[0]]
+    if not found:
+        raise StoreUnavailable("neither the records nor a copy of them can be read")
+    newest: Sequence[Any] = max(found, key=lambda answer: int(answer[1]))
+    return RecordCopy(int(newest[1]), msgspec.msgpack.decode(newest[3], type=CopyContent))
+
+
+def _write_copies(
+    servers: ShardClient,
+    identity: StoreIdentity,
+    generation: int,
+    records: Mapping[str, Records],
+) -> None:
+    """Bring each master's copy up to date, as far as masters answer."""
+    content = CopyContent(identity.fields(), {kind: dict(found) for kind, found in records.items()})
+    encoded = msgspec.msgpack.encode(content)
+    digest = hashlib.sha256(encoded).hexdigest().encode()
+    found = servers.execute_each(
+        [Command(base, ("HMGET", base, *FIELDS[:3])) for base in copy_bases()], Wait.PROBE
+    )
+    wanted = _one_per_master(servers)
+    marks = [identity.store, b"%d" % generation, digest]
+    commands = []
+    for base, answer in zip(copy_bases(), found, strict=True):
+        if isinstance(answer, StoreError):
+            continue
+        if base not in wanted:
+            commands += [Command(base, ("DEL", base))] if answer[0] else []
+        elif answer != marks:
+            same = answer[0] == identity.store and answer[2] == digest
+            given = [*marks, *([] if same else [encoded])]
+            pairs = [part for pair in zip(FIELDS, given, strict=False) for part in pair]
+            commands.append(Command(base, ("HSET", base, *pairs)))
+    servers.execute_each(commands, Wait.COMMIT)
+
+
+def _one_per_master(servers: ShardClient) -> set[bytes]:
+    """Return the first base of each master."""
+    owned: dict[object, bytes] = {}
+    for base in copy_bases():
+        try:
+            owned.setdefault(servers.owner(base).host, base)
+        except StoreUnavailable:
+            continue
+    return set(owned.values())

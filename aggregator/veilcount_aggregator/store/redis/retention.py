@@ -1,4 +1,4 @@
-"""Retention on Redis: each server marks, restores and sweeps epochs by its own clock."""
+"""Retention on Redis: each server marks, restores and deletes epochs by its own clock."""
 
 from __future__ import annotations
 
@@ -14,35 +14,41 @@ from .shard_client import Command, ShardClient
 BUCKETS_AT_ONCE = 1000  # to be freed: a millisecond
 
 
-def times(servers: ShardClient) -> list[datetime]:
+def server_times(servers: ShardClient) -> list[datetime]:
     """Return the time of each server that answers, or raise StoreUnavailable: none does."""
     asked = [(server, ("TIME",)) for server in servers.all()]
     answers = execute_each(asked, Wait.PROBE)
     found = [_instant(*answer) for answer in answers if isinstance(answer, list)]
     if not found:
-        raise StoreUnavailable("no server of the store tells its time")
+        raise StoreUnavailable("no server of the store answers TIME")
     return found
 
 
 def mark(
-    servers: ShardClient, root: StoreIdentity, fingerprint: str, epochs: int, due: datetime
+    servers: ShardClient, identity: StoreIdentity, fingerprint: str, epochs: int, due: datetime
 ) -> int:
     """Mark the first epochs of a series as dropped; return how many were not before."""
-    return _each(servers, root, "drop", fingerprint, epochs, int(due.timestamp()))
+    return _each(servers, identity, "mark_dropped", fingerprint, epochs, int(due.timestamp()))
 
 
-def restore(servers: ShardClient, root: StoreIdentity, fingerprint: str) -> int:
+def restore(servers: ShardClient, identity: StoreIdentity, fingerprint: str) -> int:
     """Take the marks of a series back as far as its rows are whole; return how many epochs."""
-    return _each(servers, root, "restore", fingerprint)
+    return _each(servers, identity, "restore_dropped", fingerprint)
 
 
-def sweep(servers: ShardClient, root: StoreIdentity, fingerprint: str, kept: timedelta) -> None:
+def delete_dropped(
+    servers: ShardClient, identity: StoreIdentity, fingerprint: str, kept: timedelta
+) -> None:
     """Delete the rows of the epochs that were dropped so long ago, some buckets at a time."""
     errors = []
-    for base in root.bases:
-        words = call("expire", base, root.store, fingerprint, int(kept.total_seconds()))
+    for base in identity.bases:
+        words = call(
+            "give_up_dropped", base, identity.store, fingerprint, int(kept.total_seconds())
+        )
         try:
-            _free(servers, root, base, fingerprint, int(servers.execute_one(Command(base, words))))
+            _free(
+                servers, identity, base, fingerprint, int(servers.execute_one(Command(base, words)))
+            )
         except StoreError as error:  # the other shards' rows go all the same
             errors.append(error)
     if errors:
@@ -50,22 +56,22 @@ def sweep(servers: ShardClient, root: StoreIdentity, fingerprint: str, kept: tim
 
 
 def _free(
-    servers: ShardClient, root: StoreIdentity, base: bytes, fingerprint: str, epochs: int
+    servers: ShardClient, identity: StoreIdentity, base: bytes, fingerprint: str, epochs: int
 ) -> None:
     """Free what the rows of the first epochs took in one shard."""
-    for epoch in ShardReader(servers, root).held(base, fingerprint):
-        words = call("sweep", base, root.store, fingerprint, epoch, BUCKETS_AT_ONCE)
+    for epoch in ShardReader(servers, identity).epochs_of_shard(base, fingerprint):
+        words = call("delete_rows", base, identity.store, fingerprint, epoch, BUCKETS_AT_ONCE)
         while epoch < epochs and servers.execute_one(Command(base, words)):
             pass
 
 
-def _each(servers: ShardClient, root: StoreIdentity, name: str, *given: str | int) -> int:
+def _each(servers: ShardClient, identity: StoreIdentity, name: str, *given: str | int) -> int:
     """Call a function in every shard; return the greatest answer.
 
     A shard that is away keeps none from doing its part; then the call fails, to be repeated.
     """
-    asked = [Command(base, call(name, base, root.store, *given)) for base in root.bases]
-    return max(int(answer) for answer in servers.ask(asked))
+    asked = [Command(base, call(name, base, identity.store, *given)) for base in identity.bases]
+    return max(int(answer) for answer in servers.execute_all(asked))
 
 
 def _instant(seconds: bytes, microseconds: bytes) -> datetime:

@@ -51,14 +51,14 @@ class RowPermutation:
         """Draw a secret."""
         return cls(secrets.token_bytes(SECRET_BYTES))
 
-    def names(self, rows: Bytes) -> PermutedRows:
+    def apply(self, rows: Bytes) -> PermutedRows:
         """Return the names under which rows are kept."""
         words = _words(rows)
         words[:, 1] += self._first(words)
         words[:, 0] += self._second(words)
         return PermutedRows(words.view(np.uint8), words[:, 0])
 
-    def rows(self, fields: Bytes) -> Bytes:
+    def invert(self, fields: Bytes) -> Bytes:
         """Return the rows that are kept under these names."""
         words = _words(fields)
         words[:, 0] -= self._second(words)

@@ -52,7 +52,6 @@ class ShardClient:
     def __init__(
         self, address: RedisUrl, examine: Callable[[RedisNode], object] = lambda _: None
     ) -> None:
-        """Begin with the servers of the URL; `examine` is called with one that came back."""
         self.address = address
         self._examine = examine
         self._known: dict[Host, RedisNode] = {}
@@ -121,7 +120,7 @@ class ShardClient:
 
     # -- asking them ---------------------------------------------------------------------------
 
-    def ask(self, commands: Sequence[Command], wait: Wait = Wait.READ) -> list[Any]:
+    def execute_all(self, commands: Sequence[Command], wait: Wait = Wait.READ) -> list[Any]:
         """Return the answers, or raise the first that is an error."""
         answers = self.execute_each(commands, wait)
         for answer in answers:
@@ -131,7 +130,7 @@ class ShardClient:
 
     def execute_one(self, command: Command, wait: Wait = Wait.READ) -> Any:
         """Return one answer."""
-        return self.ask([command], wait)[0]
+        return self.execute_all([command], wait)[0]
 
     def execute_each(
         self, commands: Sequence[Command], wait: Wait = Wait.READ, *, mend: bool = True

@@ -6,14 +6,19 @@ others do. A probe's time-out applies here, and opens no breaker.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...errors import StoreError, StoreUnavailable, StoreUnfit
+from redis.exceptions import ResponseError
+
+from ...errors import StoreError, StoreFull, StoreUnavailable, StoreUnfit
 from ..interface import ShardHealth, StoreHealth
 from .connections import Host, RedisNode, Wait, execute_each
 from .durability import DurabilityMonitor
 from .identity import RECORDS_BASE, StoreIdentity
+from .read_only import KEY
 from .shard_client import Command, ShardClient
 
 RECORDS = "records"
@@ -31,10 +36,10 @@ class ShardState:
     name: str
     server: RedisNode | None  # None: no server is known to have its slot
     error: StoreError | None
-    fenced: bool = False
+    read_only: bool = False
     info: Info | None = None
 
-    def shard(self) -> ShardHealth:
+    def health(self) -> ShardHealth:
         """Return what an operator wants to know of it."""
         state = self.server.breaker.state if self.server else "unknown"
         why = str(self.error or "")
@@ -54,15 +59,17 @@ class ShardState:
 
 
 def read_shard_states(
-    servers: ShardClient, root: StoreIdentity, monitor: DurabilityMonitor
+    servers: ShardClient, identity: StoreIdentity, monitor: DurabilityMonitor
 ) -> list[ShardState]:
     """Return how the records and each shard are."""
-    bases = {RECORDS: RECORDS_BASE} | {str(shard): base for shard, base in enumerate(root.bases)}
-    asked = [Command(base, ("MGET", base, base + b":fence")) for base in bases.values()]
+    bases = {RECORDS: RECORDS_BASE} | {
+        str(shard): base for shard, base in enumerate(identity.bases)
+    }
+    asked = [Command(base, ("MGET", base, base + KEY)) for base in bases.values()]
     answers = servers.execute_each(asked, Wait.PROBE)
     owners = {name: _owner(servers, base) for name, base in bases.items()}
     found = [
-        _found(name, owners[name], answer, root.store, monitor)
+        _found(name, owners[name], answer, identity.store, monitor)
         for name, answer in zip(bases, answers, strict=True)
     ]
     up = {seen.server.host: seen.server for seen in found if seen.server and _answered(seen.error)}
@@ -73,10 +80,10 @@ def read_shard_states(
 
 
 def store_health(
-    servers: ShardClient, root: StoreIdentity, monitor: DurabilityMonitor
+    servers: ShardClient, identity: StoreIdentity, monitor: DurabilityMonitor
 ) -> StoreHealth:
     """Return how the store is; raise where no shard takes reports, unless it is not durable."""
-    records, *shards = read_shard_states(servers, root, monitor)
+    records, *shards = read_shard_states(servers, identity, monitor)
     serving = [seen for seen in shards if seen.error is None]
     durability = monitor.found
     if not serving and not durability.blocked:
@@ -89,7 +96,7 @@ def store_health(
         "redis-cluster" if servers.address.cluster else "redis",
         durability.durable,
         why,
-        any(seen.fenced for seen in asked),
+        any(seen.read_only for seen in asked),
         len(serving),
         len(shards),
         durability.weaknesses,
@@ -97,13 +104,15 @@ def store_health(
     )
 
 
-def answering(servers: ShardClient, root: StoreIdentity) -> tuple[bytes, ...]:
+def answering(servers: ShardClient, identity: StoreIdentity) -> tuple[bytes, ...]:
     """Return the bases of the shards that answer now; StoreUnavailable: none does."""
     answers = servers.execute_each(
-        [Command(base, ("GET", base)) for base in root.bases], Wait.PROBE
+        [Command(base, ("GET", base)) for base in identity.bases], Wait.PROBE
     )
     found = tuple(
-        base for base, answer in zip(root.bases, answers, strict=True) if answer == root.store
+        base
+        for base, answer in zip(identity.bases, answers, strict=True)
+        if answer == identity.store
     )
     if not found:
         errors = [answer for answer in answers if isinstance(answer, StoreError)]
@@ -153,3 +162,56 @@ def _info(servers: Sequence[RedisNode]) -> Mapping[Host, Info]:
             lines = (line.partition(":") for line in answer.decode().splitlines() if ":" in line)
             found.setdefault(server.host, {}).update({name: text for name, _, text in lines})
     return found
+
+
+PROBE_SECONDS = 5.0
+PROBE_KEY = b":probe"
+FULL = "no memory left: raise maxmemory, or free some"
+
+
+class WriteProbe:
+    """Writes one small key of each shard, once in some seconds, whoever asks."""
+
+    def __init__(
+        self,
+        servers: ShardClient,
+        identity: StoreIdentity,
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._servers = servers
+        self._identity = identity
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._due = seconds()
+        self._trouble = ""
+
+    def trouble(self) -> str:
+        """Return why no shard can be written, or "", as of the last write."""
+        with self._lock:
+            if self._seconds() >= self._due:
+                self._trouble = self._write()
+                self._due = self._seconds() + PROBE_SECONDS
+            return self._trouble
+
+    def _write(self) -> str:
+        """Return why no shard that answers takes writes; "": one does, or none answers at all."""
+        asked = [Command(base, ("SET", base + PROBE_KEY, "1")) for base in self._identity.bases]
+        answers = self._servers.execute_each(asked, Wait.PROBE)
+        if not all(isinstance(answer, StoreError) for answer in answers):
+            return ""
+        troubles = (_trouble(answer) for answer in answers)
+        return next((trouble for trouble in troubles if trouble), "")
+
+
+def _trouble(error: StoreError) -> str:
+    """Return what a refused write means; "" where the server did not answer."""
+    if isinstance(error, StoreFull):
+        return FULL
+    return f"a write failed: {_name(error)}" if isinstance(error.__cause__, ResponseError) else ""
+
+
+def _name(error: StoreError) -> str:
+    """Return the first word of Redis's answer, or the cause's class: never an address."""
+    cause = error.__cause__ or error
+    word = str(cause).partition(" ")[0]
+    return word if word.isalpha() and word.isupper() else type(cause).__name__

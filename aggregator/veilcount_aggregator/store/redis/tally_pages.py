@@ -38,10 +38,9 @@ class PageBody(NamedTuple):
 class TallyPages:
     """The pages of one store."""
 
-    def __init__(self, servers: ShardClient, root: StoreIdentity) -> None:
-        """Read from these servers."""
+    def __init__(self, servers: ShardClient, identity: StoreIdentity) -> None:
         self._servers = servers
-        self._root = root
+        self._identity = identity
 
     def add(self, fingerprint: str, cells: Sequence[str], total: Counters) -> Counters:
         """Return a total with the pages of these cells added; it grows as far as they reach."""
@@ -52,7 +51,7 @@ class TallyPages:
         calls = list(_calls(fingerprint, found))
         for first in range(0, len(calls), CALLS):
             some = calls[first : first + CALLS]
-            answers = self._servers.ask([command for command, _ in some])
+            answers = self._servers.execute_all([command for command, _ in some])
             for (_, numbers), pages in zip(some, answers, strict=True):
                 _add(grown, numbers, pages)
         return grown
@@ -64,9 +63,9 @@ class TallyPages:
         asked = [
             (base, cell, Command(base, ("GET", index_key(base, fingerprint, cell))))
             for cell in cells
-            for base in self._root.bases
+            for base in self._identity.bases
         ]
-        answers = self._servers.ask([command for _, _, command in asked])
+        answers = self._servers.execute_all([command for _, _, command in asked])
         for (base, cell, _), index in zip(asked, answers, strict=True):
             if index:
                 yield base, cell, _numbers(index)
@@ -105,7 +104,7 @@ def _calls(
     for base, cell, numbers in found:
         for first in range(0, len(numbers), A_CALL):
             some = numbers[first : first + A_CALL]
-            words = call("pages", base, fingerprint, cell, pack(some.tolist()))
+            words = call("read_pages", base, fingerprint, cell, pack(some.tolist()))
             yield Command(base, words), some
 
 

@@ -15,12 +15,13 @@ import numpy as np
 from ...errors import StoreReadOnly
 from ..interface import ROW_BYTES, Bytes, Counters, Record, TransferPiece
 from ..memory_limit import PAGE
-from ..transfer_format import decode_numbers, encode_numbers, join_key
-from . import records as shelf
+from ..transfer_format import decode_numbers, encode_numbers, join_key, trim_zeros
 from .connections import Words
 from .identity import RECORDS_BASE, StoreIdentity
 from .lua_library import call, pack, raw
 from .queries import ShardReader, figure_key
+from .read_only import is_read_only
+from .records import RedisRecords, pack_records
 from .row_permutation import shard_numbers
 from .shard_client import Command, ShardClient
 from .tally_pages import BIG_ENDIAN, split
@@ -30,18 +31,18 @@ ROWS_AT_ONCE = 1000
 
 
 class RedisTransfer:
-    """The way in and the way out of one store."""
+    """Export and import of one store's content."""
 
-    def __init__(self, servers: ShardClient, root: StoreIdentity) -> None:
-        """Move what these servers have."""
+    def __init__(self, servers: ShardClient, identity: StoreIdentity) -> None:
         self._servers = servers
-        self._root = root
-        self._reader = ShardReader(servers, root)
+        self._identity = identity
+        self._reader = ShardReader(servers, identity)
+        self._records = RedisRecords(servers, servers, identity)
         self._writers: dict[str, Callable[[TransferPiece], Iterator[Command]]] = {
             "dropped": self._put_dropped,
-            "fresh": self._put_fresh,
-            "note": self._put_note,
-            "spread": self._put_spread,
+            "new_rows": self._put_new_rows,
+            "service_counter": self._put_service_counter,
+            "spent_rows": self._put_spent_rows,
             "tally": self._put_tally,
             "rows": self._put_rows,
         }
@@ -56,19 +57,19 @@ class RedisTransfer:
     def counted(self) -> Iterator[TransferPiece]:
         """Return all but the records."""
         known = self._reader.series()
-        for kind in (self._dropped, self._fresh):
+        for kind in (self._dropped, self._new_rows):
             for series in known:
                 yield from kind(series)
-        for note, times in sorted(self._reader.noted().items()):
-            yield TransferPiece("note", join_key(*note), encode_numbers([times]))
-        for kind in (self._spread, self._tallies, self._rows):
+        for note, times in sorted(self._reader.service_counts().items()):
+            yield TransferPiece("service_counter", join_key(*note), encode_numbers([times]))
+        for kind in (self._spent_rows, self._tallies, self._rows):
             for series in known:
                 yield from kind(series)
 
     def records(self) -> Iterator[TransferPiece]:
         """Return the records."""
-        for kind in sorted(shelf.generations(self._servers)):
-            for record, value in sorted(shelf.records(self._servers, kind).items()):
+        for kind in sorted(self._records.generations()):
+            for record, value in sorted(self._records.records(kind).items()):
                 yield TransferPiece("record", join_key(kind, record), value)
 
     def _dropped(self, series: str) -> Iterator[TransferPiece]:
@@ -76,18 +77,20 @@ class RedisTransfer:
         if dropped:
             yield TransferPiece("dropped", series, encode_numbers([dropped]))
 
-    def _fresh(self, series: str) -> Iterator[TransferPiece]:
-        for period, rows in sorted(self._reader.fresh(series).items()):
-            yield TransferPiece("fresh", join_key(series, period), encode_numbers([rows]))
+    def _new_rows(self, series: str) -> Iterator[TransferPiece]:
+        for period, rows in sorted(self._reader.new_pseudonyms(series).items()):
+            yield TransferPiece("new_rows", join_key(series, period), encode_numbers([rows]))
 
-    def _spread(self, series: str) -> Iterator[TransferPiece]:
-        for epoch, rows in sorted(self._reader.spread(series, 0).items()):
-            yield TransferPiece("spread", join_key(series, epoch), encode_numbers(_used(rows)))
+    def _spent_rows(self, series: str) -> Iterator[TransferPiece]:
+        for epoch, rows in sorted(self._reader.spend_histograms(series, 0).items()):
+            yield TransferPiece(
+                "spent_rows", join_key(series, epoch), encode_numbers(trim_zeros(rows))
+            )
 
     def _tallies(self, series: str) -> Iterator[TransferPiece]:
-        for cell, reports in sorted(self._reader.sizes(series).items()):
+        for cell, reports in sorted(self._reader.report_counts(series).items()):
             counters = self._reader.counters(series, [cell], 0)
-            body = encode_numbers(_used(np.concatenate([[reports], counters])))
+            body = encode_numbers(trim_zeros(np.concatenate([[reports], counters])))
             yield TransferPiece("tally", join_key(series, *cell), body)
 
     def _rows(self, series: str) -> Iterator[TransferPiece]:
@@ -98,7 +101,7 @@ class RedisTransfer:
 
     def _rows_of(self, series: str, epoch: int) -> Iterator[TransferPiece]:
         wide, width = self._held(series, epoch)
-        rows = self._root.scatter.rows(wide[:, :ROW_BYTES])
+        rows = self._identity.permutation.invert(wide[:, :ROW_BYTES])
         order = np.lexsort(rows.view(">u4").T[::-1])
         ordered = np.concatenate([rows, wide[:, ROW_BYTES:]], axis=1)[order]
         ends = np.searchsorted(ordered[:, 0], np.arange(257))
@@ -112,13 +115,15 @@ class RedisTransfer:
     def _held(self, series: str, epoch: int) -> tuple[Bytes, int]:
         """Return all rows of an epoch as they are kept, each with its bitmap, and its width."""
         found, width = [b""], 0
-        for base in self._root.bases:
+        for base in self._identity.bases:
             state = self._ask(base, "HGET", figure_key(base, "epochs", series), epoch)
             if state:
                 *_, buckets, width = map(int, state.split())
                 for first in range(0, buckets, BUCKETS_AT_ONCE):
                     last = first + BUCKETS_AT_ONCE - 1
-                    found.append(self._ask(base, *call("rows", base, series, epoch, first, last)))
+                    found.append(
+                        self._ask(base, *call("read_rows", base, series, epoch, first, last))
+                    )
         held = np.frombuffer(b"".join(found), np.uint8)
         return held.reshape(-1, ROW_BYTES + width), width
 
@@ -130,45 +135,44 @@ class RedisTransfer:
         All are sent before the first answer is read: most are a handful of rows, and a way to the
         server and back for each would be nearly all of a copy's time.
         """
-        if shelf.fenced(self._servers):
-            raise StoreReadOnly("the store is fenced: nothing is copied into it")
+        if is_read_only(self._servers):
+            raise StoreReadOnly("the store is read-only: nothing is copied into it")
         records = [piece for piece in pieces if piece.kind == "record"]
         if records:
             given = [_record(piece) for piece in records]
             self._ask(
-                RECORDS_BASE, *call("shelve", RECORDS_BASE, self._root.store, shelf.packed(given))
+                RECORDS_BASE,
+                *call("import_records", RECORDS_BASE, self._identity.store, pack_records(given)),
             )
         others = [piece for piece in pieces if piece.kind != "record"]
-        self._servers.ask([each for one in others for each in self._writers[one.kind](one)])
+        self._servers.execute_all([each for one in others for each in self._writers[one.kind](one)])
 
     def _put_dropped(self, piece: TransferPiece) -> Iterator[Command]:
         """Rows of dropped epochs are not carried: what the source had dropped cannot come back."""
         (epochs,) = decode_numbers(piece.body).tolist()
-        fields = (("epochs", ("dropped", epochs)), ("drops", ("swept", epochs)))
+        fields = (("epochs", ("dropped", epochs)), ("drops", ("deleted", epochs)))
         for kind, (field, number) in fields:
-            for base in self._root.bases:
+            for base in self._identity.bases:
                 yield Command(base, ("HSET", figure_key(base, kind, piece.key), field, number))
         yield from self._know(piece.key)
 
-    def _put_fresh(self, piece: TransferPiece) -> Iterator[Command]:
+    def _put_new_rows(self, piece: TransferPiece) -> Iterator[Command]:
         """Divide them evenly, as devices would: each shard has its share of the room."""
         series, period = piece.key.split("/")
         (rows,) = decode_numbers(piece.body).tolist()
-        shard_numbers = self._root.shards
-        for shard, base in enumerate(self._root.bases):
+        shard_numbers = self._identity.shards
+        for shard, base in enumerate(self._identity.bases):
             share = rows * (shard + 1) // shard_numbers - rows * shard // shard_numbers
-            yield Command(base, ("HSET", figure_key(base, "fresh", series), period, share))
+            yield Command(base, ("HSET", figure_key(base, "new", series), period, share))
         yield from self._know(series)
 
-    def _put_note(self, piece: TransferPiece) -> Iterator[Command]:
+    def _put_service_counter(self, piece: TransferPiece) -> Iterator[Command]:
         (times,) = decode_numbers(piece.body).tolist()
-        yield from self._put_field(piece.key, ("notes",), piece.key, times)
+        yield from self._put_field(piece.key, ("counts",), piece.key, times)
 
-    def _put_spread(self, piece: TransferPiece) -> Iterator[Command]:
+    def _put_spent_rows(self, piece: TransferPiece) -> Iterator[Command]:
         series, epoch = piece.key.split("/")
-        yield from self._put_string(
-            piece.key, ("spread", series, epoch), decode_numbers(piece.body)
-        )
+        yield from self._put_string(piece.key, ("spent", series, epoch), decode_numbers(piece.body))
         yield from self._each(
             lambda base: ("HSETNX", figure_key(base, "epochs", series), epoch, "")
         )
@@ -178,23 +182,27 @@ class RedisTransfer:
         series, cell = piece.key.split("/", 1)
         held = decode_numbers(piece.body)
         home = self._home(piece.key)
-        for base in self._root.bases:
+        for base in self._identity.bases:
             given = pack(_tally(int(held[0]), held[1:]) if base == home else NO_TALLY)
-            yield Command(base, call("place", base, self._root.store, series, cell, given))
+            yield Command(
+                base, call("import_tally", base, self._identity.store, series, cell, given)
+            )
 
     def _put_rows(self, piece: TransferPiece) -> Iterator[Command]:
         series, epoch, width, _ = piece.key.split("/")
         step = ROW_BYTES + int(width)
         wide = np.frombuffer(piece.body, np.uint8).reshape(-1, step)
-        names = self._root.scatter.names(wide[:, :ROW_BYTES])
-        homes = shard_numbers(names.places, self._root.shards)
-        for shard, base in enumerate(self._root.bases):
+        names = self._identity.permutation.apply(wide[:, :ROW_BYTES])
+        homes = shard_numbers(names.places, self._identity.shards)
+        for shard, base in enumerate(self._identity.bases):
             here = np.flatnonzero(homes == shard)
             for first in range(0, len(here), ROWS_AT_ONCE):
                 some = here[first : first + ROWS_AT_ONCE]
                 bitmaps = [raw(each.tobytes().rstrip(b"\0")) for each in wide[some, ROW_BYTES:]]
                 given = [raw(names.fields[some].tobytes()), names.places[some].tolist(), bitmaps]
-                words = call("settle", base, self._root.store, series, epoch, width, pack(given))
+                words = call(
+                    "import_rows", base, self._identity.store, series, epoch, width, pack(given)
+                )
                 yield Command(base, words)
 
     def _put_field(
@@ -216,13 +224,13 @@ class RedisTransfer:
         return self._each(one)
 
     def _home(self, of: str) -> bytes:
-        return self._root.bases[crc32(of.encode()) % self._root.shards]
+        return self._identity.bases[crc32(of.encode()) % self._identity.shards]
 
     def _know(self, series: str) -> Iterator[Command]:
         return self._each(lambda base: ("SADD", figure_key(base, "series"), series))
 
     def _each(self, words: Callable[[bytes], Words]) -> Iterator[Command]:
-        return (Command(base, words(base)) for base in self._root.bases)
+        return (Command(base, words(base)) for base in self._identity.bases)
 
     def _ask(self, base: bytes, *words: bytes | str | int) -> Any:
         return self._servers.execute_one(Command(base, words))
@@ -245,9 +253,3 @@ def _tally(reports: int, counters: Counters) -> list[Any]:
 def _record(piece: TransferPiece) -> Record:
     kind, record = piece.key.split("/", 1)
     return Record(kind, record, piece.body)
-
-
-def _used(given: Counters) -> Counters:
-    """Return numbers without the zeros at their end, which say nothing."""
-    places = np.flatnonzero(given)
-    return given[: places[-1] + 1 if len(places) else 0]

@@ -32,7 +32,7 @@ class RedisUrl:
     replicas: int = 0  # of a master, that have a write before it is acknowledged
 
     @classmethod
-    def of(cls, url: str) -> RedisUrl:
+    def parse(cls, url: str) -> RedisUrl:
         """Read a URL, or say what is wrong with it. A password is never repeated."""
         parts = urlsplit(url)
         shown = url.replace(parts.netloc, parts.netloc.rpartition("@")[2])
@@ -42,7 +42,6 @@ class RedisUrl:
             raise SettingsError("store", shown, str(error)) from None
 
     def __str__(self) -> str:
-        """Return what may be shown."""
         return ",".join(f"{host}:{port}" for host, port in self.hosts)
 
 

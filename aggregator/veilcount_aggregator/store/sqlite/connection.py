@@ -73,3 +73,13 @@ def execute(database: sqlite3.Connection, *statements: str) -> None:
     """Execute statements, one after the other."""
     for statement in statements:
         database.execute(statement)
+
+
+_MADE = ("-wal", "-shm", "-journal", "-lock")
+
+
+def refuse_links(path: Path) -> None:
+    """Raise StoreUnfit if a file that SQLite makes, or the lock, is a link."""
+    for each in (path.with_name(path.name + end) for end in _MADE):
+        if each.is_symlink():
+            raise StoreUnfit(f"{each} is a link: remove it")

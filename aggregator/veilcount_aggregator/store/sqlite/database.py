@@ -29,12 +29,12 @@ from .connection import (
     create_file,
     enable_wal,
     execute,
+    refuse_links,
     require_file,
 )
 from .error_mapping import store_error
 from .file_lock import FileLock
 from .health import WriteHealth
-from .path_checks import refuse_links
 from .reader_pool import ReaderPool
 from .schema import STEPS, migrate_schema, refuse_newer
 from .url import SqliteUrl
@@ -52,7 +52,6 @@ class SqliteDatabase:
     """One store's file."""
 
     def __init__(self, place: SqliteUrl, steps: Sequence[str] = STEPS) -> None:
-        """Name the file and its schema's steps."""
         self.place = place
         self.condition = WriteHealth()
         self._steps = steps

@@ -20,7 +20,6 @@ class FileLock:
     """A lock on a file beside the store; held by one process at a time, gone with it."""
 
     def __init__(self, path: Path) -> None:
-        """Name the file; it is made when it is first wanted."""
         self._path = path
         self._descriptor: int | None = None
 

@@ -7,6 +7,7 @@ since a store without traffic must come back too. Damage is kept until the file 
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -25,7 +26,6 @@ class WriteHealth:
     """The trouble of one open store, and when to look for it again."""
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
-        """`seconds` is a clock that never goes back."""
         self._seconds = seconds
         self._lock = threading.Lock()
         self._due: dict[str, float] = {}
@@ -73,3 +73,27 @@ class WriteHealth:
 def _name(error: Exception) -> str:
     """Return SQLite's or the system's own name of an error: never its words, which hold a path."""
     return str(getattr(error, "sqlite_errorname", type(error).__name__))
+
+
+STEPS = 100_000  # of SQLite's machine, between two looks at the clock
+
+_TABLES = "select name from sqlite_schema where type = 'table' order by name"
+
+
+def is_damaged(database: sqlite3.Connection, seconds: float) -> bool:
+    """Whether a damaged page was found within so many seconds.
+
+    A table that takes longer than what is left is given up: `veilcount doctor --deep` reads all.
+    """
+    ends = time.monotonic() + seconds
+    database.set_progress_handler(lambda: int(time.monotonic() > ends), STEPS)
+    try:
+        for (table,) in database.execute(_TABLES).fetchall():
+            if database.execute(f"pragma quick_check('{table}')").fetchone() != ("ok",):
+                return True
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+    finally:
+        database.set_progress_handler(None, 0)
+    return False

@@ -1,4 +1,4 @@
-"""The intake in SQL: what a group finds, what it leaves, and how a row is closed."""
+"""The intake in SQL: a group is judged and counted, and a row is closed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from ...series.series import Series
 from ..coalesce import coalesce
 from ..interface import Codes, Quota, SeriesReports, ServiceCounts, refusal_counts
 from ..slot_rules import Row, SeriesState, assign_verdicts, histogram_change, row_keys
-from ..transfer_format import bitmap_bytes, decode_numbers, encode_numbers
+from ..transfer_format import bitmap_bytes, decode_numbers, encode_numbers, pad_zeros
 from .memory_limit import SeriesMemoryBudget, StoreMemoryBudget
 from .tallies import SqliteTally
-from .tally_blobs import pad_zeros
 
 _SPENT = "select spent from ledger where series = ? and epoch = ? and row = ?"
 #: so many rows are asked for or written at once; fewer than `LEAST` are asked for one by one
@@ -29,9 +28,9 @@ _SPEND_MANY = [
     f" values {marks} on conflict do update set spent = excluded.spent"
     for marks in (", ".join(["(?, ?, ?, ?)"] * many) for many in range(MOST + 1))
 ]
-_FRESH = "select rows from fresh where series = ? and period = ?"
+_NEW_ROWS = "select rows from new_rows where series = ? and period = ?"
 _GROW = (
-    "insert into fresh (series, period, rows) values (?, ?, ?)"
+    "insert into new_rows (series, period, rows) values (?, ?, ?)"
     " on conflict do update set rows = excluded.rows"
 )
 _HOURLY = "select rows from hourly where hour = ? and series = ? and source = ?"
@@ -41,13 +40,13 @@ _CHARGE = (
 )
 #: hours whose quotas are kept: the running one, and one for clocks that differ
 _HOURS_KEPT = 2
-_SPREAD = "select rows from spread where series = ? and epoch = ?"
+_SPENT_ROWS = "select rows from spent_rows where series = ? and epoch = ?"
 _MOVE = (
-    "insert into spread (series, epoch, rows) values (?, ?, ?)"
+    "insert into spent_rows (series, epoch, rows) values (?, ?, ?)"
     " on conflict do update set rows = excluded.rows"
 )
-_NOTE = (
-    "insert into note (what, fingerprint, period, word, times) values (?, ?, ?, ?, ?)"
+_COUNT = (
+    "insert into service_counter (what, fingerprint, period, word, times) values (?, ?, ?, ?, ?)"
     " on conflict do update set times = times + excluded.times"
 )
 
@@ -56,12 +55,10 @@ class _Rows(dict[Row, int]):
     """The rows of a series: looked up many at once, or else when one is first asked for."""
 
     def __init__(self, database: sqlite3.Connection, number: int) -> None:
-        """Say where, and of which series."""
         self._database = database
         self._number = number
 
     def __missing__(self, key: Row) -> int:
-        """Return what a row has spent: nothing, if there is none."""
         found = self._database.execute(_SPENT, (self._number, *key)).fetchone()
         spent = int.from_bytes(found[0], "little") if found else 0
         self[key] = spent
@@ -90,13 +87,11 @@ class _Periods(dict[int, int]):
     """The new rows of each period of a series, looked up likewise."""
 
     def __init__(self, database: sqlite3.Connection, number: int) -> None:
-        """Say where, and of which series."""
         self._database = database
         self._number = number
 
     def __missing__(self, period: int) -> int:
-        """Return how many there were."""
-        found = self._database.execute(_FRESH, (self._number, period)).fetchone()
+        found = self._database.execute(_NEW_ROWS, (self._number, period)).fetchone()
         self[period] = found[0] if found else 0
         return self[period]
 
@@ -105,12 +100,10 @@ class _Hourly(dict[Quota, int]):
     """What of each quota is spent, looked up likewise."""
 
     def __init__(self, database: sqlite3.Connection, number: int) -> None:
-        """Take the database and the number of the series."""
         self._database = database
         self._number = number
 
     def __missing__(self, quota: Quota) -> int:
-        """Return how many new rows were charged to a quota; with a new one, old ones go."""
         key = (quota.hour, self._number, quota.source)
         found = self._database.execute(_HOURLY, key).fetchone()
         if found is None:
@@ -138,27 +131,27 @@ def ensure_series(database: sqlite3.Connection, fingerprint: str) -> tuple[int, 
 
 
 def commit_group(
-    database: sqlite3.Connection, group: Sequence[SeriesReports], notes: ServiceCounts
+    database: sqlite3.Connection, group: Sequence[SeriesReports], counts: ServiceCounts
 ) -> list[Codes]:
     """Judge and count a group."""
-    pages: dict[str, tuple[int, SeriesState, _Rows]] = {}
+    states: dict[str, tuple[int, SeriesState, _Rows]] = {}
     verdicts: dict[int, Codes] = {}
     store = StoreMemoryBudget(database)
     for joined in coalesce(group):
-        spends = joined.spends
-        name = spends.series.fingerprint
-        if name not in pages:
-            pages[name] = _turn(database, spends.series, store)
-        _, page, held = pages[name]
-        rows = row_keys(spends)
+        reports = joined.reports
+        name = reports.series.fingerprint
+        if name not in states:
+            states[name] = _turn(database, reports.series, store)
+        _, state, held = states[name]
+        rows = row_keys(reports)
         held.look_up(rows)
-        verdicts.update(joined.parts(group, assign_verdicts(page, spends, rows)))
-    noted = Counter(notes)
-    for number, page, _ in pages.values():
-        _write(database, number, page)
-        for (period, code), times in page.refused.items():
-            noted.update(refusal_counts(page.series.fingerprint, period, code, times))
-    database.executemany(_NOTE, [(*note, times) for note, times in noted.items() if times])
+        verdicts.update(joined.parts(group, assign_verdicts(state, reports, rows)))
+    counted = Counter(counts)
+    for number, state, _ in states.values():
+        _write(database, number, state)
+        for (period, code), times in state.refused.items():
+            counted.update(refusal_counts(state.series.fingerprint, period, code, times))
+    database.executemany(_COUNT, [(*counter, times) for counter, times in counted.items() if times])
     return [verdicts[place] for place in range(len(group))]
 
 
@@ -189,25 +182,27 @@ def _turn(
     return number, SeriesState(series, dropped, held, periods, hourly, memory.fits), held
 
 
-def _write(database: sqlite3.Connection, number: int, page: SeriesState) -> None:
-    size = bitmap_bytes(page.series.bits)
-    spent = [(number, *row, page.spent[row].to_bytes(size, "little")) for row in page.changed]
+def _write(database: sqlite3.Connection, number: int, state: SeriesState) -> None:
+    size = bitmap_bytes(state.series.bits)
+    spent = [(number, *row, state.spent[row].to_bytes(size, "little")) for row in state.changed]
     # Many a statement, not one: between two, other threads take the interpreter's lock.
     for first in range(0, len(spent), MOST):
         some = spent[first : first + MOST]
         database.execute(_SPEND_MANY[len(some)], list(chain.from_iterable(some)))
-    database.executemany(_GROW, [(number, period, page.fresh[period]) for period in page.grown])
-    charged = [(q.hour, number, q.source, page.hourly[q]) for q in page.charged]
+    database.executemany(
+        _GROW, [(number, period, state.new_rows[period]) for period in state.grown]
+    )
+    charged = [(q.hour, number, q.source, state.hourly[q]) for q in state.charged]
     database.executemany(_CHARGE, charged)
-    for epoch in {epoch for epoch, _ in page.steps}:
-        _move(database, number, epoch, histogram_change(page, epoch))
-    for cell, found in page.counted.items():
-        SqliteTally(database, number, cell).add(page.series, found)
+    for epoch in {epoch for epoch, _ in state.steps}:
+        _move(database, number, epoch, histogram_change(state, epoch))
+    for cell, found in state.counted.items():
+        SqliteTally(database, number, cell).add(state.series, found)
 
 
 def _move(database: sqlite3.Connection, number: int, epoch: int, change: Mapping[int, int]) -> None:
     """Change how many rows have spent how many slots."""
-    found = database.execute(_SPREAD, (number, epoch)).fetchone()
+    found = database.execute(_SPENT_ROWS, (number, epoch)).fetchone()
     held = pad_zeros(decode_numbers(found[0] if found else b""), max(change))
     for spent, by in change.items():
         held[spent - 1] += by

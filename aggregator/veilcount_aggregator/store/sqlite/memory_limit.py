@@ -31,7 +31,6 @@ class SeriesMemoryBudget:
     def __init__(
         self, database: sqlite3.Connection, number: int, series: Series, store: StoreMemoryBudget
     ) -> None:
-        """Say where, and of which series."""
         self._database = database
         self._number = number
         self._series = series
@@ -75,7 +74,6 @@ class StoreMemoryBudget:
     """What the counters of all series may still take, inside a transaction."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
-        """Say where; it is added up when a limit is first asked about."""
         self._database = database
         self._used: int | None = None
 

@@ -17,7 +17,6 @@ class ReaderPool:
     """A pool of readers; a reading is one snapshot."""
 
     def __init__(self, connect: Callable[[], sqlite3.Connection], seconds: float) -> None:
-        """Give what makes a connection, and how long a reader waits for a free one."""
         self._connect = connect
         self._seconds = seconds
         self._idle: list[sqlite3.Connection] = []

@@ -1,94 +1,114 @@
-"""The shelf of small records in SQL, and the fence: both stand beside one generation number."""
+"""Small records in SQL: read and changed by the store, imported by a transfer."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from ...errors import StoreReadOnly
 from ..interface import Record, Records
+from .database import SqliteDatabase
+from .error_mapping import store_error
+from .incarnation import incarnation
 
 
-def generation(database: sqlite3.Connection) -> int:
-    """Return how often the shelf has changed."""
-    return int(database.execute("select generation from state").fetchone()[0])
+class SqliteRecords:
+    """The records of one file."""
+
+    def __init__(self, file: SqliteDatabase) -> None:
+        self.file = file
+
+    def generation(self) -> int:
+        with self.file.reading() as database:
+            return _generation(database)
+
+    def generations(self) -> Mapping[str, int]:
+        with self.file.reading() as database:
+            return dict(database.execute("select kind, generation from record_kind"))
+
+    def records(self, kind: str) -> Records:
+        with self.file.reading() as database:
+            return dict(database.execute("select key, value from record where kind = ?", (kind,)))
+
+    def record_keys(self, kind: str) -> frozenset[str]:
+        with self.file.reading() as database:
+            found = database.execute("select key from record where kind = ?", (kind,))
+            return frozenset(key for (key,) in found)
+
+    def records_at(self, kind: str, keys: Collection[str]) -> Records:
+        query = "select key, value from record where kind = ? and key = ?"
+        with self.file.reading() as database:
+            return dict(row for key in keys for row in database.execute(query, (kind, key)))
+
+    def record_count(self, kind: str) -> int:
+        with self.file.reading() as database:
+            found = database.execute("select count(*) from record where kind = ?", (kind,))
+            return int(found.fetchone()[0])
+
+    def change_records(self, generation: int, records: Sequence[Record]) -> bool:
+        with self.changing() as database:
+            if _generation(database) != generation:
+                return False
+            for kind, key, value in records:
+                if value is None:
+                    database.execute("delete from record where kind = ? and key = ?", (kind, key))
+                else:
+                    put_record(database, kind, key, value)
+            advance_generation(database, {record.kind for record in records})
+        return True
+
+    def replicate(self, kinds: Sequence[str]) -> None:
+        """Do nothing: there is one file."""
+
+    def replica(self, kind: str) -> tuple[int, Records]:
+        return self.generation(), self.records(kind)
+
+    def incarnation(self) -> str:
+        try:
+            return incarnation(self.file.place.path, self.generation)
+        except OSError as error:
+            raise store_error(error, self.file.place.path) from error
+
+    @contextmanager
+    def changing(self) -> Iterator[sqlite3.Connection]:
+        """Return a transaction that changes the store, unless it is read-only."""
+        with self.file.writing() as database:
+            if is_read_only(database):
+                raise StoreReadOnly(
+                    "the store is read-only: it was copied, or is being copied, to another"
+                )
+            yield database
 
 
-def records(database: sqlite3.Connection, kind: str) -> Records:
-    """Return the records of a kind."""
-    return dict(database.execute("select key, value from record where kind = ?", (kind,)))
-
-
-def record_keys(database: sqlite3.Connection, kind: str) -> frozenset[str]:
-    """Return the keys of the records of a kind."""
-    return frozenset(
-        key for (key,) in database.execute("select key from record where kind = ?", (kind,))
-    )
-
-
-def records_at(database: sqlite3.Connection, kind: str, keys: Collection[str]) -> Records:
-    """Return the records of a kind under some keys."""
-    found = (
-        database.execute("select key, value from record where kind = ? and key = ?", (kind, key))
-        for key in keys
-    )
-    return dict(row for rows in found for row in rows)
-
-
-def record_count(database: sqlite3.Connection, kind: str) -> int:
-    """Return the number of records of a kind."""
-    found = database.execute("select count(*) from record where kind = ?", (kind,))
-    return int(found.fetchone()[0])
-
-
-def generations(database: sqlite3.Connection) -> dict[str, int]:
-    """Return the generation of the last change of each kind of record."""
-    return dict(database.execute("select kind, generation from record_kind"))
-
-
-def change(database: sqlite3.Connection, expected: int, given: Sequence[Record]) -> bool:
-    """Write or remove records, unless the shelf has changed since."""
-    if generation(database) != expected:
-        return False
-    for kind, key, value in given:
-        if value is None:
-            database.execute("delete from record where kind = ? and key = ?", (kind, key))
-        else:
-            put(database, kind, key, value)
-    changed(database, {each.kind for each in given})
-    return True
-
-
-def put(database: sqlite3.Connection, kind: str, key: str, value: bytes) -> None:
+def put_record(database: sqlite3.Connection, kind: str, key: str, value: bytes) -> None:
     """Write one record."""
     database.execute("replace into record values (?, ?, ?)", (kind, key, value))
 
 
-def changed(database: sqlite3.Connection, kinds: Iterable[str]) -> None:
-    """Advance the generation, and note it for the kinds of records that were changed."""
+def advance_generation(database: sqlite3.Connection, kinds: Iterable[str]) -> None:
+    """Advance the generation, and store it as that of the kinds that were changed."""
     database.execute("update state set generation = generation + 1")
     database.executemany(
         "replace into record_kind select ?, generation from state", [(kind,) for kind in kinds]
     )
 
 
-def fence(database: sqlite3.Connection, *, on: bool) -> None:
-    """Close the store for what would change it, or open it."""
-    database.execute("update state set fenced = ?", (on,))
+def set_read_only(database: sqlite3.Connection, *, on: bool) -> None:
+    """Close the store for changes, or open it."""
+    database.execute("update state set read_only = ?", (on,))
 
 
-def fenced(database: sqlite3.Connection) -> bool:
-    """Whether it is closed."""
-    return bool(database.execute("select fenced from state").fetchone()[0])
+def is_read_only(database: sqlite3.Connection) -> bool:
+    """Whether the store is closed for changes."""
+    return bool(database.execute("select read_only from state").fetchone()[0])
 
 
-def touch(database: sqlite3.Connection) -> None:
-    """Write a page, and change nothing: a fenced store can be probed too."""
+def probe_write(database: sqlite3.Connection) -> None:
+    """Write a page and change nothing: a read-only store can be probed too."""
     database.execute("insert into record values ('probe', '', x'')")
     database.execute("delete from record where kind = 'probe'")
 
 
-def refuse_if_fenced(database: sqlite3.Connection) -> None:
-    """Send away whoever would change a closed store."""
-    if fenced(database):
-        raise StoreReadOnly("the store is fenced: it was copied, or is being copied, to another")
+def _generation(database: sqlite3.Connection) -> int:
+    return int(database.execute("select generation from state").fetchone()[0])

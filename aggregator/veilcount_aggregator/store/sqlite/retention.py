@@ -1,15 +1,15 @@
-"""Retention in SQL: epochs are marked as dropped, restored while their rows last, and swept."""
+"""Retention in SQL: epochs are marked as dropped, restored while their rows last, and deleted."""
 
 from __future__ import annotations
 
 import sqlite3
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from ...series.series import Series
 from .intake import ensure_series
 
 #: so many rows are deleted in one transaction: a few milliseconds, for which a commit may wait
-SWEEP = 2_000
+ROWS_AT_ONCE = 2_000
 
 
 def mark(database: sqlite3.Connection, series: Series, epochs: int, now: datetime) -> int:
@@ -19,63 +19,62 @@ def mark(database: sqlite3.Connection, series: Series, epochs: int, now: datetim
         return 0
     database.execute("update series set dropped = ? where number = ?", (epochs, number))
     database.execute(
-        "insert into dropping values (?, ?, ?)", (number, epochs, int(now.timestamp()))
+        "insert into drop_mark values (?, ?, ?)", (number, epochs, int(now.timestamp()))
     )
     return epochs - dropped
 
 
 def restore(database: sqlite3.Connection, number: int) -> int:
     """Take the marks of a series back as far as its rows are whole; return how many epochs."""
-    dropped, swept = database.execute(
-        "select dropped, swept from series where number = ?", (number,)
+    dropped, deleted = database.execute(
+        "select dropped, deleted from series where number = ?", (number,)
     ).fetchone()
-    database.execute("update series set dropped = swept where number = ?", (number,))
-    database.execute("delete from dropping where series = ?", (number,))
-    return int(dropped - swept)
+    database.execute("update series set dropped = deleted where number = ?", (number,))
+    database.execute("delete from drop_mark where series = ?", (number,))
+    return int(dropped - deleted)
 
 
-def expire(database: sqlite3.Connection, number: int, before: datetime) -> None:
+def give_up(database: sqlite3.Connection, number: int, before: datetime) -> None:
     """Give up what was dropped at an instant or before: nothing of it can be restored."""
     given = (number, int(before.timestamp()))
     database.execute(
-        "update series set swept = max(swept, coalesce((select max(epochs) from dropping"
+        "update series set deleted = max(deleted, coalesce((select max(epochs) from drop_mark"
         " where series = ?1 and at <= ?2), 0)) where number = ?1",
         given,
     )
-    database.execute("delete from dropping where series = ? and at <= ?", given)
+    database.execute("delete from drop_mark where series = ? and at <= ?", given)
 
 
-def expires(database: sqlite3.Connection, number: int, kept: timedelta, now: datetime) -> bool:
-    """Whether anything was dropped so long ago that it is to be given up."""
+def is_due(database: sqlite3.Connection, number: int, before: datetime) -> bool:
+    """Whether anything was dropped at an instant or before, so that it is to be given up."""
     found = database.execute(
-        "select 1 from dropping where series = ? and at <= ?",
-        (number, int((now - kept).timestamp())),
+        "select 1 from drop_mark where series = ? and at <= ?", (number, int(before.timestamp()))
     )
     return found.fetchone() is not None
 
 
-def swept(database: sqlite3.Connection, number: int) -> int:
+def deleted_epochs(database: sqlite3.Connection, number: int) -> int:
     """Return the first epoch of a series whose rows are whole."""
-    found = database.execute("select swept from series where number = ?", (number,)).fetchone()
+    found = database.execute("select deleted from series where number = ?", (number,)).fetchone()
     return int(found[0]) if found else 0
 
 
-def unswept(database: sqlite3.Connection) -> list[int]:
+def series_with_given_up_rows(database: sqlite3.Connection) -> list[int]:
     """Return the series that have rows left of epochs that were given up."""
     left = database.execute(
-        "select number from series where swept > 0 and exists"
-        " (select 1 from ledger where series = number and epoch < swept)"
+        "select number from series where deleted > 0 and exists"
+        " (select 1 from ledger where series = number and epoch < deleted)"
     )
     return [number for (number,) in left]
 
 
-def sweep(database: sqlite3.Connection, number: int) -> bool:
+def delete_rows(database: sqlite3.Connection, number: int) -> bool:
     """Delete some rows of epochs that were given up; say whether there may be more."""
     deleted = database.execute(
         "delete from ledger where (series, epoch, row) in ("
         " select l.series, l.epoch, l.row from series s"
-        " join ledger l on l.series = s.number and l.epoch < s.swept"
+        " join ledger l on l.series = s.number and l.epoch < s.deleted"
         " where s.number = ? limit ?)",
-        (number, SWEEP),
+        (number, ROWS_AT_ONCE),
     ).rowcount
-    return deleted == SWEEP
+    return deleted == ROWS_AT_ONCE

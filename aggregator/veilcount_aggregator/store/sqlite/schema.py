@@ -15,7 +15,7 @@ APPLICATION = 0x7665696C
 PART_BYTES = 64
 
 _FIRST = """
-create table state (generation integer not null, fenced integer not null) strict;
+create table state (generation integer not null, read_only integer not null) strict;
 insert into state values (0, 0);
 
 create table record (
@@ -32,12 +32,12 @@ create table ledger (
     primary key (series, epoch, row)
 ) strict, without rowid;
 
-create table fresh (
+create table new_rows (
     series integer, period integer, rows integer not null, primary key (series, period)
 ) strict, without rowid;
 
 -- how many rows have spent 1, 2, .. slots
-create table spread (
+create table spent_rows (
     series integer, epoch integer, rows blob not null, primary key (series, epoch)
 ) strict;
 
@@ -53,7 +53,7 @@ create table part (
 ) strict;
 create index part_of on part (series, period, segment, level);
 
-create table note (
+create table service_counter (
     what text, fingerprint text, period integer, word text, times integer not null,
     primary key (what, fingerprint, period, word)
 ) strict, without rowid
@@ -67,13 +67,13 @@ create table hourly (
 ) strict, without rowid
 """
 
-#: rows of the epochs below `swept` are gone or going, for good; the epochs from there to `dropped`
-#: were dropped at the moments that `dropping` keeps, and their rows are whole
+#: rows of the epochs below `deleted` are deleted, now or soon; the epochs from there to `dropped`
+#: were dropped at the moments that `drop_mark` keeps, and their rows are whole
 _RECOVERABLE = """
-alter table series add column swept integer not null default 0;
-update series set swept = dropped;
+alter table series add column deleted integer not null default 0;
+update series set deleted = dropped;
 
-create table dropping (
+create table drop_mark (
     series integer, epochs integer, at integer not null, primary key (series, epochs)
 ) strict, without rowid
 """

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from veilcount_shared import Collection
+
 from ...series.series import Series
-from ...series.tally import tally
+from ...series.tally import tally, touched
 from ..interface import Bytes, Cell, Counters
-from ..transfer_format import encode_numbers
-from .tally_blobs import TallyPart
+from ..transfer_format import decode_numbers, encode_numbers
 
 #: so many counters are one blob, read and written whole
 SMALL = 512
@@ -50,7 +52,6 @@ class SqliteTally:
     """The tally of one cell, inside a transaction."""
 
     def __init__(self, database: sqlite3.Connection, number: int, cell: Cell) -> None:
-        """Say where, of which series and which cell."""
         self._database = database
         self._here = (number, *cell)
 
@@ -89,7 +90,7 @@ class SqliteTally:
         small = len(counters) <= SMALL
         self._database.execute(_ADD, (*self._here, n, encode_numbers(counters) if small else b""))
         if not small:
-            self._append(TOP, TallyPart.of(counters))
+            self._append(TOP, TallyPart.from_counters(counters))
 
     def finish(self, size: int) -> None:
         """Make one part of all: it is read fastest, and nothing comes any more."""
@@ -122,7 +123,7 @@ class SqliteTally:
         if level + 1 >= TOP or 2 * np.count_nonzero(total) >= size:
             level, total = TOP, self._sum(TOP, size)
         self._database.execute(_CLEAR_PARTS, (*self._here, level))
-        self._append(min(level + 1, TOP), TallyPart.of(total))
+        self._append(min(level + 1, TOP), TallyPart.from_counters(total))
 
     def _sum(self, level: int, size: int) -> Counters:
         total = np.zeros(size, np.int64)
@@ -139,3 +140,39 @@ def unmerged_cells(database: sqlite3.Connection, number: int, last: int) -> list
         (number, last, TOP),
     )
     return [Cell(*row) for row in rows]
+
+
+class TallyPart(NamedTuple):
+    """A summand of a tally."""
+
+    dense: bool
+    body: bytes
+
+    @classmethod
+    def from_counters(cls, counters: Counters) -> TallyPart:
+        """Write counters in the shorter form."""
+        places = np.flatnonzero(counters)
+        if 2 * len(places) >= len(counters):
+            return cls(True, encode_numbers(counters))
+        return cls(False, encode_numbers(places) + encode_numbers(counters[places]))
+
+    @classmethod
+    def touched(cls, collection: Collection, messages: Bytes) -> TallyPart:
+        """Return the counters that messages touch: their tally, without its many zeros."""
+        places, counts = touched(collection, messages)
+        return cls(False, encode_numbers(places) + encode_numbers(counts))
+
+    @property
+    def reach(self) -> int:
+        """How many counters it may touch."""
+        held = decode_numbers(self.body)
+        return len(held) if self.dense else int(held[: len(held) // 2].max(initial=-1)) + 1
+
+    def add_to(self, total: Counters) -> None:
+        """Add it to a total; each place stands in it once."""
+        held = decode_numbers(self.body)
+        if self.dense:
+            total[: len(held)] += held
+        else:
+            places, counts = np.split(held, 2)
+            total[places] += counts

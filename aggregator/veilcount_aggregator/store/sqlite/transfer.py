@@ -1,19 +1,24 @@
-"""A store's content on its way to another, in SQL: each kind of piece is read and written here."""
+"""Export and import of a store's content in SQL: each kind of piece is read and written here.
+
+Pieces of another store replace what is here under their names. Those of several shards are merged:
+what each shard has is added, so that a piece that comes twice counts twice. A shard is merged in
+one transaction, once.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 import numpy as np
 
-from ..interface import ROW_BYTES, Cell, Counters, TransferPiece
-from ..transfer_format import decode_numbers, encode_numbers, join_key
-from . import records
+from ..interface import ROW_BYTES, Cell, TransferPiece
+from ..transfer_format import add_padded, decode_numbers, encode_numbers, join_key, trim_zeros
 from .database import SqliteDatabase
 from .intake import ensure_series
+from .records import advance_generation, put_record
 from .tallies import SqliteTally
-from .tally_blobs import trim_zeros
 
 _Series = tuple[int, str, int]  # number, fingerprint, the first epoch that was not dropped
 
@@ -21,28 +26,44 @@ _Series = tuple[int, str, int]  # number, fingerprint, the first epoch that was 
 def pieces(file: SqliteDatabase) -> Iterator[TransferPiece]:
     """Return everything, kind by kind. No reading lasts longer than one piece takes."""
     with file.reading() as database:
-        small = [*_records(database), *_dropped(database), *_fresh(database), *_notes(database)]
+        small = [
+            *_records(database),
+            *_dropped(database),
+            *_new_rows(database),
+            *_service_counters(database),
+        ]
         known: list[_Series] = database.execute(
             "select number, fingerprint, dropped from series order by fingerprint"
         ).fetchall()
     yield from small
     for series in known:
         with file.reading() as database:
-            spread = list(_spread(database, series))
-        yield from spread
+            histograms = list(_spent_rows(database, series))
+        yield from histograms
     for series in known:
         yield from _tallies(file, series)
     for series in known:
         yield from _rows(file, series)
 
 
-def absorb(database: sqlite3.Connection, given: Sequence[TransferPiece]) -> None:
-    """Write pieces in place of what stands there."""
+def absorb(database: sqlite3.Connection, given: Iterable[TransferPiece]) -> None:
+    """Write pieces in place of what is here under their names."""
+    kinds = set()
     for piece in given:
-        _WRITERS[piece.kind](database, piece)
-    kinds = {piece.key.partition("/")[0] for piece in given if piece.kind == "record"}
+        if piece.kind == "record":
+            kind, key = piece.key.split("/", 1)
+            put_record(database, kind, key, piece.body)
+            kinds.add(kind)
+        else:
+            _WRITERS[piece.kind](database, piece, add=False)
     if kinds:
-        records.changed(database, kinds)
+        advance_generation(database, kinds)
+
+
+def merge(database: sqlite3.Connection, pieces: Iterable[TransferPiece]) -> None:
+    """Add one shard's pieces to what is here."""
+    for piece in pieces:
+        _WRITERS[piece.kind](database, piece, add=True)
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -60,26 +81,28 @@ def _dropped(database: sqlite3.Connection) -> Iterator[TransferPiece]:
         yield TransferPiece("dropped", fingerprint, encode_numbers([dropped]))
 
 
-def _fresh(database: sqlite3.Connection) -> Iterator[TransferPiece]:
+def _new_rows(database: sqlite3.Connection) -> Iterator[TransferPiece]:
     for fingerprint, period, rows in database.execute(
-        "select fingerprint, period, rows from fresh join series on series = number"
+        "select fingerprint, period, rows from new_rows join series on series = number"
         " order by fingerprint, period"
     ):
-        yield TransferPiece("fresh", join_key(fingerprint, period), encode_numbers([rows]))
+        yield TransferPiece("new_rows", join_key(fingerprint, period), encode_numbers([rows]))
 
 
-def _notes(database: sqlite3.Connection) -> Iterator[TransferPiece]:
-    for *words, times in database.execute("select * from note"):
-        yield TransferPiece("note", join_key(*words), encode_numbers([times]))
+def _service_counters(database: sqlite3.Connection) -> Iterator[TransferPiece]:
+    for *words, times in database.execute("select * from service_counter"):
+        yield TransferPiece("service_counter", join_key(*words), encode_numbers([times]))
 
 
-def _spread(database: sqlite3.Connection, series: _Series) -> Iterator[TransferPiece]:
+def _spent_rows(database: sqlite3.Connection, series: _Series) -> Iterator[TransferPiece]:
     number, fingerprint, _ = series
     for epoch, rows in database.execute(
-        "select epoch, rows from spread where series = ? order by epoch", (number,)
+        "select epoch, rows from spent_rows where series = ? order by epoch", (number,)
     ):
         yield TransferPiece(
-            "spread", join_key(fingerprint, epoch), encode_numbers(trim_zeros(decode_numbers(rows)))
+            "spent_rows",
+            join_key(fingerprint, epoch),
+            encode_numbers(trim_zeros(decode_numbers(rows))),
         )
 
 
@@ -135,51 +158,72 @@ def _between(first: int) -> tuple[bytes, bytes]:
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def _put_record(database: sqlite3.Connection, piece: TransferPiece) -> None:
-    kind, key = piece.key.split("/", 1)
-    records.put(database, kind, key, piece.body)
-
-
-def _put_dropped(database: sqlite3.Connection, piece: TransferPiece) -> None:
+def _write_dropped(database: sqlite3.Connection, piece: TransferPiece, *, add: bool) -> None:
+    """Rows of dropped epochs are not transferred: what the source dropped cannot come back."""
     number, _ = ensure_series(database, piece.key)
-    # Rows of dropped epochs are not carried: nothing of what the source had dropped can come back.
-    database.execute("delete from dropping where series = ?", (number,))
-    database.execute(
-        "update series set dropped = ?1, swept = ?1 where number = ?2", (_one(piece.body), number)
-    )
+    epochs = _one(piece.body)
+    if add:  # the furthest: a drop that was interrupted counts
+        query = "update series set dropped = max(dropped, ?) where number = ?"
+    else:
+        database.execute("delete from drop_mark where series = ?", (number,))
+        query = "update series set dropped = ?1, deleted = ?1 where number = ?2"
+    database.execute(query, (epochs, number))
 
 
-def _put_fresh(database: sqlite3.Connection, piece: TransferPiece) -> None:
+def _write_new_rows(database: sqlite3.Connection, piece: TransferPiece, *, add: bool) -> None:
     fingerprint, period = piece.key.split("/")
     number, _ = ensure_series(database, fingerprint)
-    database.execute("replace into fresh values (?, ?, ?)", (number, period, _one(piece.body)))
+    database.execute(
+        "insert into new_rows values (?, ?, ?)"
+        " on conflict do update set rows = rows * ? + excluded.rows",
+        (number, period, _one(piece.body), add),
+    )
 
 
-def _put_note(database: sqlite3.Connection, piece: TransferPiece) -> None:
-    words = piece.key.split("/", 3)
-    database.execute("replace into note values (?, ?, ?, ?, ?)", (*words, _one(piece.body)))
+def _write_service_counter(
+    database: sqlite3.Connection, piece: TransferPiece, *, add: bool
+) -> None:
+    database.execute(
+        "insert into service_counter values (?, ?, ?, ?, ?)"
+        " on conflict do update set times = times * ? + excluded.times",
+        (*piece.key.split("/", 3), _one(piece.body), add),
+    )
 
 
-def _put_spread(database: sqlite3.Connection, piece: TransferPiece) -> None:
+def _write_spent_rows(database: sqlite3.Connection, piece: TransferPiece, *, add: bool) -> None:
     fingerprint, epoch = piece.key.split("/")
     number, _ = ensure_series(database, fingerprint)
-    database.execute("replace into spread values (?, ?, ?)", (number, epoch, piece.body))
+    histogram = decode_numbers(piece.body)
+    if add:
+        query = "select rows from spent_rows where series = ? and epoch = ?"
+        for (body,) in database.execute(query, (number, epoch)).fetchall():
+            histogram = add_padded(histogram, decode_numbers(body))
+    database.execute(
+        "replace into spent_rows values (?, ?, ?)", (number, epoch, encode_numbers(histogram))
+    )
 
 
-def _put_tally(database: sqlite3.Connection, piece: TransferPiece) -> None:
+def _write_tally(database: sqlite3.Connection, piece: TransferPiece, *, add: bool) -> None:
     fingerprint, period, segment = piece.key.split("/")
     number, _ = ensure_series(database, fingerprint)
-    held: Counters = decode_numbers(piece.body)
-    SqliteTally(database, number, Cell(int(period), int(segment))).put(int(held[0]), held[1:])
+    cell = Cell(int(period), int(segment))
+    tally, numbers = SqliteTally(database, number, cell), decode_numbers(piece.body)
+    if add:
+        query = "select n from tally where series = ? and period = ? and segment = ?"
+        for n in database.execute(query, (number, *cell)).fetchall():
+            numbers = add_padded(numbers, np.concatenate([n, tally.read()]))
+    tally.put(int(numbers[0]), numbers[1:])
 
 
-def _put_rows(database: sqlite3.Connection, piece: TransferPiece) -> None:
+def _write_rows(database: sqlite3.Connection, piece: TransferPiece, *, add: bool) -> None:
+    """Rows of two shards are never the same."""
     fingerprint, epoch, size, first = piece.key.split("/")
     number, _ = ensure_series(database, fingerprint)
-    database.execute(
-        "delete from ledger where series = ? and epoch = ? and row between ? and ?",
-        (number, epoch, *_between(int(first, 16))),
-    )
+    if not add:
+        database.execute(
+            "delete from ledger where series = ? and epoch = ? and row between ? and ?",
+            (number, epoch, *_between(int(first, 16))),
+        )
     step, body = ROW_BYTES + int(size), piece.body
     database.executemany(
         "insert into ledger values (?, ?, ?, ?)",
@@ -194,12 +238,17 @@ def _one(body: bytes) -> int:
     return int(decode_numbers(body)[0])
 
 
-_WRITERS: dict[str, Callable[[sqlite3.Connection, TransferPiece], None]] = {
-    "record": _put_record,
-    "dropped": _put_dropped,
-    "fresh": _put_fresh,
-    "note": _put_note,
-    "spread": _put_spread,
-    "tally": _put_tally,
-    "rows": _put_rows,
+class _Writer(Protocol):
+    def __call__(
+        self, database: sqlite3.Connection, piece: TransferPiece, *, add: bool
+    ) -> None: ...
+
+
+_WRITERS: dict[str, _Writer] = {
+    "dropped": _write_dropped,
+    "new_rows": _write_new_rows,
+    "service_counter": _write_service_counter,
+    "spent_rows": _write_spent_rows,
+    "tally": _write_tally,
+    "rows": _write_rows,
 }

@@ -23,7 +23,7 @@ class SqliteUrl:
         object.__setattr__(self, "path", self.path.absolute())
 
     @classmethod
-    def of(cls, url: str) -> SqliteUrl:
+    def parse(cls, url: str) -> SqliteUrl:
         """Read a URL, or say what is wrong with it."""
         parts = urlsplit(url)
         name = unquote(parts.path[1:])

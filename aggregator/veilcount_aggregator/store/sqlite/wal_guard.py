@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from contextlib import suppress
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
 
 from ...errors import StoreUnfit
-from .wal_pages import has_unsaved_pages
 
 ENDS = ("wal", "shm")
 
@@ -32,7 +32,6 @@ class WalGuard:
     """The second names of one store's log and index, for one writing connection."""
 
     def __init__(self, path: Path) -> None:
-        """Name the database; nothing is held yet."""
         self._path = path
         self._names = [path.with_name(f"{path.name}-{end}") for end in ENDS]
         self._texts = [str(name) for name in self._names]  # which stat reads faster
@@ -165,3 +164,49 @@ def _locks(descriptor: int, how: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+HEADER = struct.Struct(">8I")
+FRAME = struct.Struct(">6I")
+MAGICS = {0x377F0682, 0x377F0683}
+
+
+def has_unsaved_pages(log: Path, database: Path, public: Path) -> bool:
+    """Whether a log has committed pages that its database lacks, and the public log too."""
+    if _begins_alike(log, public):
+        return False
+    with log.open("rb") as logged, database.open("rb") as saved:
+        size, pages = _committed_pages(logged.read())
+        for number, page in pages.items():
+            saved.seek((number - 1) * size)
+            if saved.read(size) != page:
+                return True
+    return False
+
+
+def _begins_alike(log: Path, public: Path) -> bool:
+    """Whether the public log is a copy of this one that is at least as long."""
+    if not public.exists() or public.stat().st_size < max(log.stat().st_size, HEADER.size):
+        return False
+    with log.open("rb") as first, public.open("rb") as second:
+        return first.read(HEADER.size) == second.read(HEADER.size)
+
+
+def _committed_pages(log: bytes) -> tuple[int, dict[int, bytes]]:
+    """Return the page size, and the latest committed content of each page."""
+    if len(log) < HEADER.size:
+        return 0, {}
+    magic, _, size, _, *salts = HEADER.unpack_from(log)
+    if magic not in MAGICS:
+        return 0, {}
+    committed: dict[int, bytes] = {}
+    open_pages: dict[int, bytes] = {}
+    for at in range(HEADER.size, len(log) - size - FRAME.size + 1, size + FRAME.size):
+        number, ends, *found = FRAME.unpack_from(log, at)
+        if found[:2] != salts[:2]:
+            break
+        open_pages[number] = log[at + FRAME.size : at + FRAME.size + size]
+        if ends:
+            committed |= open_pages
+            open_pages = {}
+    return size, committed

@@ -124,7 +124,7 @@ def test_where_there_is_no_store_one_is_made_only_if_asked_for(server: RedisServ
 
 def test_a_store_that_was_made_by_half_is_finished(server: RedisServer, store: RedisStore) -> None:
     """The maker was killed before it was done."""
-    server.ask("HDEL", "veilcount:{shelf}:root", "made")
+    server.ask("HDEL", "veilcount:{records}:identity", "made")
     with pytest.raises(StoreUnfit, match="veilcount init"):
         open_redis(server.url, make=False)
     finished = open_redis(server.url, make=True)
@@ -135,9 +135,9 @@ def test_a_store_that_was_made_by_half_is_finished(server: RedisServer, store: R
 
 
 def test_a_format_of_the_future_is_refused(server: RedisServer, store: RedisStore) -> None:
-    server.ask("HSET", "veilcount:{shelf}:root", "format", "3")
+    server.ask("HSET", "veilcount:{records}:identity", "format", "4")
 
-    with pytest.raises(StoreUnfit, match="format 3"):
+    with pytest.raises(StoreUnfit, match="format 4"):
         open_redis(server.url, make=False)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.aggregator.store.redis.simulated_rows import answers, count, rows
-from tests.aggregator.store.series_fixtures import LINKED, drop_and_sweep
+from tests.aggregator.store.series_fixtures import LINKED, drop_and_delete
 from tests.redis_server import LosingProxy, RedisServer
 from veilcount_aggregator.errors import StoreError, StoreFull, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import COUNTED, Cell, ServiceCounter
@@ -123,7 +123,7 @@ def test_a_redis_that_stands_still_for_a_moment_is_slow_and_not_away(own: RedisS
     """As one does whose disk takes most of a second for an fsync: its reports are counted."""
     store = open_redis(own.url, make=True)
     count(store, rows(10, 1))
-    breaker = store._servers.owner(store.root.bases[0]).breaker
+    breaker = store._servers.owner(store.identity.bases[0]).breaker
     own.freeze()
     thawing = threading.Timer(0.7, own.thaw)
     thawing.start()
@@ -178,7 +178,7 @@ def test_a_full_redis_takes_all_of_a_group_or_nothing(server: RedisServer) -> No
     store.close_row(LINKED, [0], rows(1, 1).tobytes())
     store.set_read_only(on=True)
     store.set_read_only(on=False)
-    drop_and_sweep(store, LINKED, 1)
+    drop_and_delete(store, LINKED, 1)
     server.ask("CONFIG", "SET", "maxmemory", "0")
 
     assert set(store.commit([answers(rows(5, 1))], {})[0].tolist()) == {3}
@@ -268,11 +268,11 @@ def test_a_sweep_that_was_stopped_is_finished_by_the_next(
     monkeypatch.setattr("veilcount_aggregator.store.redis.retention.BUCKETS_AT_ONCE", 10)
     with monkeypatch.context() as broken, suppress(StoreError):
         broken.setattr("veilcount_aggregator.store.redis.retention._free", _stopped)
-        drop_and_sweep(store, LINKED, 1)
+        drop_and_delete(store, LINKED, 1)
 
     assert set(store.commit([answers(rows(5, 1))], {})[0].tolist()) == {3}
     kept = server.ask("DBSIZE")
-    drop_and_sweep(store, LINKED, 1)
+    drop_and_delete(store, LINKED, 1)
     assert isinstance(kept, int)
     assert server.ask("DBSIZE") == kept - 50
     assert store.spend_histograms(LINKED)[0].tolist()[0] == 2_000

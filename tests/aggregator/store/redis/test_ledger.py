@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.aggregator.store.redis.simulated_rows import GROUP, answers, count, rows
-from tests.aggregator.store.series_fixtures import LINKED, UNLINKED, drop_and_sweep, series
+from tests.aggregator.store.series_fixtures import LINKED, UNLINKED, drop_and_delete, series
 from tests.redis_server import RedisServer
 from veilcount_aggregator.store.interface import Bytes
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
@@ -61,7 +61,7 @@ def test_a_ledger_that_grows_row_by_row_is_one_that_came_at_once(
     who = rows(500, 1)
     count(store, who)
     at_once = sorted(buckets(server).values())
-    drop_and_sweep(store, LINKED, 1)
+    drop_and_delete(store, LINKED, 1)
     for one in who:
         count(store, one.reshape(1, -1), 0, UNLINKED)
 
@@ -108,7 +108,7 @@ def test_a_pseudonym_takes_few_bytes(server: RedisServer, many: int, slots: int)
     server.ask("CONFIG", "SET", "appendonly", "no")
     store = open_redis(f"{server.url}?durability=relaxed", make=True)
     count(store, rows(GROUP, 1), 0, UNLINKED)  # what is allocated once, for whatever comes
-    drop_and_sweep(store, UNLINKED, 1)
+    drop_and_delete(store, UNLINKED, 1)
     before = used(server)
     for first in range(0, many, 100_000):
         who = rows(min(many, 100_000), first)

@@ -48,7 +48,7 @@ def used(server: RedisServer) -> int:
 
 def recounted(store: RedisStore, fingerprint: str) -> int:
     """Return what the counters of a series take, tally by tally."""
-    return ShardReader(store._servers, store.root).measured(fingerprint)
+    return ShardReader(store._servers, store.identity).measured(fingerprint)
 
 
 def usage(server: RedisServer) -> int:
@@ -56,7 +56,7 @@ def usage(server: RedisServer) -> int:
     with server.connection() as connection:
         keys = [
             key
-            for kind in ("tally", "pages", "sizes")
+            for kind in ("tally", "pages", "reports")
             for key in connection.scan_iter(f"*:{kind}:*", count=1000)
         ]
         return sum(connection.memory_usage(key, samples=0) or 0 for key in keys)
@@ -309,7 +309,7 @@ def test_a_server_that_hangs_when_a_worker_starts_has_its_limit_soon_after(
     """Not a minute later: a flood that comes as it is back must not find it without one."""
     now = [100.0]
     store = open_redis(own.url, make=True)
-    limits = RedisMemoryLimits(store._servers, store.root, lambda: now[0])
+    limits = RedisMemoryLimits(store._servers, store.identity, lambda: now[0])
     own.freeze()
     hung = limits.by_shard(None)[0].total
     own.thaw()

@@ -21,8 +21,8 @@ from veilcount_aggregator.ingest.pseudonym_limit import limit_secret_reader
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import Record
-from veilcount_aggregator.store.redis import record_copies
 from veilcount_aggregator.store.redis.identity import RECORDS_BASE
+from veilcount_aggregator.store.redis.records import copy_bases
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
@@ -49,7 +49,7 @@ def test_each_master_has_one_copy_of_now(cluster: RedisCluster, store: RedisStor
 def test_a_copy_that_is_newer_than_the_records_gives_way(store: RedisStore) -> None:
     """They came back from older files: what they hold now is in force."""
     store.replicate(("kind",))
-    for base in record_copies.bases():
+    for base in copy_bases():
         owner = store._servers.owner(base)
         if owner.ask("EXISTS", base):
             owner.ask("HSET", base, "generation", 1_000)
@@ -75,7 +75,7 @@ def test_what_the_intake_needs_is_found_without_the_records(memory: Path, tmp_pa
 
     late = open_redis(cluster.url, make=False)
     watch = CatalogCache(late, lambda: 0.0)
-    assert late.root == store.root
+    assert late.identity == store.identity
     assert limit_secret_reader(late)() == secret
     assert watch.known().catalog.by_name["theme"][0].closed
     assert "visits" in watch.known().catalog.by_name

@@ -21,7 +21,7 @@ from veilcount_aggregator.errors import SettingsError, StoreReadOnly, StoreUnava
 from veilcount_aggregator.store import Record, Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
 from veilcount_aggregator.store.interface import Bytes
-from veilcount_aggregator.store.redis import shard_read_only
+from veilcount_aggregator.store.redis import read_only
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.restore_lock import release_lock_reason
 
@@ -120,8 +120,8 @@ def test_a_fence_that_is_left_ends_by_itself(
     serving: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever makes a backup dies in the middle."""
-    monkeypatch.setattr(shard_read_only, "HELD_MILLISECONDS", 300)
-    held = serving.paused(0)  # kept: one that is collected lifts the fence
+    monkeypatch.setattr(read_only, "HELD_MILLISECONDS", 300)
+    held = serving.read_only_shard(0)  # kept: one that is collected lifts the fence
     held.__enter__()
     before = _counted(serving, rows(200, 1))
     time.sleep(0.5)
@@ -134,17 +134,17 @@ def test_a_backup_whose_fence_was_lost_is_given_up(
     serving: RedisStore, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was stopped for longer than the fence holds: reports may have come between."""
-    monkeypatch.setattr(shard_read_only, "HELD_MILLISECONDS", 1)
+    monkeypatch.setattr(read_only, "HELD_MILLISECONDS", 1)
     count(serving, rows(2_000, 1))
 
-    with pytest.raises(StoreUnavailable, match="make it again"):
+    with pytest.raises(StoreUnavailable, match="run the backup again"):
         backup(place, tmp_path / "backup.db")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_copy_s_fence_stays_when_a_backup_ends(serving: RedisStore) -> None:
     """Whoever lifted another's fence would let in reports that the copy does not have."""
-    with pytest.raises(StoreUnavailable, match="lost"), serving.paused(0):
+    with pytest.raises(StoreUnavailable, match="did not stay read-only"), serving.read_only_shard(0):
         serving.set_read_only(on=True)
 
     with pytest.raises(StoreReadOnly):

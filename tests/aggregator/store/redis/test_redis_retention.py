@@ -22,8 +22,10 @@ def test_the_server_itself_refuses_an_early_drop(server: RedisServer, store: Red
     """Whoever asks: the instant is compared with its own time, inside the function."""
     count(store, rows(100, 1))
     due = int((datetime.now(UTC) + HOUR).timestamp())
-    words = call("drop", store.root.bases[0], store.root.store, LINKED.fingerprint, 1, due)
-    with server.connection() as asked, pytest.raises(Exception, match="NOTDUE"):
+    words = call(
+        "mark_dropped", store.identity.bases[0], store.identity.store, LINKED.fingerprint, 1, due
+    )
+    with server.connection() as asked, pytest.raises(Exception, match="TOOEARLY"):
         asked.execute_command(*words)
 
     assert count(store, rows(1, 2)) == 1
@@ -31,23 +33,6 @@ def test_the_server_itself_refuses_an_early_drop(server: RedisServer, store: Red
         store.mark_dropped(
             LINKED, 1, datetime.now(UTC) + HOUR, datetime.now(UTC) + timedelta(days=40)
         )
-
-
-def test_what_an_older_library_dropped_is_never_restored(
-    server: RedisServer, store: RedisStore
-) -> None:
-    """It deletes rows at once: their slots would be free again. Later drops are restored."""
-    send(store, DAILY, *(Asked(row(1), period) for period in range(5)))
-    drop(store, DAILY, 1)
-    epochs = store.root.bases[0] + b":epochs:" + DAILY.fingerprint.encode()
-    server.ask("HSET", epochs.decode(), "dropped", "3")
-    old = store.restore_dropped(DAILY)
-    drop(store, DAILY, 4)
-    new = store.restore_dropped(DAILY)
-    reports = [Asked(row(1), period) for period in range(5)]
-
-    assert (old, new) == (0, 1)
-    assert send(store, DAILY, *reports) == [Verdict.STALE] * 3 + [Verdict.DUPLICATE] * 2
 
 
 def test_a_sweep_frees_the_memory_of_what_was_given_up_alone(
@@ -88,9 +73,9 @@ def test_a_master_that_is_away_keeps_no_other_from_dropping_and_sweeping(
     """Whichever it is: the first shard is on the master that is killed."""
     store = open_redis(cluster.url, make=True)
     count(store, rows(300, 1))
-    first = store._servers.owner(store.root.bases[0]).host[1]
+    first = store._servers.owner(store.identity.bases[0]).host[1]
     (master,) = (node for node in cluster.nodes if node.port == first)
-    bases = [base for base in store.root.bases if store._servers.owner(base).host[1] != first]
+    bases = [base for base in store.identity.bases if store._servers.owner(base).host[1] != first]
     before = _rows_of(store, bases)
     master.kill()
     with pytest.raises(StoreUnavailable):

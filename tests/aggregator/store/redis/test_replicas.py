@@ -256,7 +256,7 @@ def test_what_the_promotion_of_a_cluster_s_replica_loses(tmp_path: Path, replica
     with closing(open_redis(cluster.url + mode, make=True)) as store:
         before = acknowledged(store, rows(SENT, 1))
         (follower,) = cluster.replicas[2]
-        hold_back(cluster.nodes[2], follower, store.root.bases[2].decode())
+        hold_back(cluster.nodes[2], follower, store.identity.bases[2].decode())
         during = acknowledged(store, rows(6, 2))
         cluster.nodes[2].kill()
         follower.thaw()

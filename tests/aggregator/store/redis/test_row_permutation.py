@@ -41,10 +41,10 @@ CHOSEN = {
 @given(SECRETS, st.lists(st.binary(min_size=12, max_size=12), min_size=1, max_size=20))
 def test_every_name_is_one_row_s(secret: bytes, rows: list[bytes]) -> None:
     given_rows = np.frombuffer(b"".join(rows), np.uint8).reshape(-1, 12)
-    scatter = RowPermutation(secret)
-    names = scatter.names(given_rows)
+    permutation = RowPermutation(secret)
+    names = permutation.apply(given_rows)
 
-    assert np.array_equal(scatter.rows(names.fields), given_rows)
+    assert np.array_equal(permutation.invert(names.fields), given_rows)
     assert [int.from_bytes(each[:4].tobytes(), "little") for each in names.fields] == list(
         names.places
     )
@@ -54,7 +54,7 @@ def test_every_name_is_one_row_s(secret: bytes, rows: list[bytes]) -> None:
 @pytest.mark.parametrize("bits", [1, 6, 10])
 def test_chosen_rows_fall_into_buckets_like_random_ones(chosen: str, bits: int) -> None:
     """At most as uneven as chance makes it once in a million times; the secret is seeded."""
-    places = SEEDED.names(CHOSEN[chosen]).places
+    places = SEEDED.apply(CHOSEN[chosen]).places
     loads = np.bincount(places & np.uint32((1 << bits) - 1), minlength=1 << bits)
 
     assert _unevenness(loads) < chi2.isf(ALPHA, (1 << bits) - 1)
@@ -63,7 +63,7 @@ def test_chosen_rows_fall_into_buckets_like_random_ones(chosen: str, bits: int) 
 @pytest.mark.parametrize("count", [2, 3, 12, 96])
 def test_chosen_rows_fall_into_shards_likewise(count: int) -> None:
     for rows in CHOSEN.values():
-        loads = np.bincount(shard_numbers(SEEDED.names(rows).places, count), minlength=count)
+        loads = np.bincount(shard_numbers(SEEDED.apply(rows).places, count), minlength=count)
 
         assert _unevenness(loads) < chi2.isf(ALPHA, count - 1)
 
@@ -71,7 +71,7 @@ def test_chosen_rows_fall_into_shards_likewise(count: int) -> None:
 def test_without_the_secret_s_work_one_bucket_would_have_them_all() -> None:
     """The check above would notice: under a secret of zeros, a row's place is its own bytes."""
     idle = RowPermutation(bytes(SECRET_BYTES))
-    places = idle.names(_column(np.arange(MANY) << 16, 0)[:, ::-1]).places
+    places = idle.apply(_column(np.arange(MANY) << 16, 0)[:, ::-1]).places
     loads = np.bincount(places & np.uint32(63), minlength=64)
 
     assert _unevenness(loads) > chi2.isf(ALPHA, 63)
@@ -83,10 +83,10 @@ def test_a_secret_has_its_length() -> None:
 
 
 def test_a_secret_is_not_shown() -> None:
-    scatter = RowPermutation.new()
+    permutation = RowPermutation.new()
 
-    assert repr(scatter) == "RowPermutation()"
-    assert RowPermutation.new() != scatter
+    assert repr(permutation) == "RowPermutation()"
+    assert RowPermutation.new() != permutation
 
 
 def _unevenness(loads: np.ndarray[tuple[int], np.dtype[np.int64]]) -> float:

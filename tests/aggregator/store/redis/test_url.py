@@ -9,35 +9,35 @@ from veilcount_aggregator.store.redis.url import RedisUrl
 
 
 def test_one_server() -> None:
-    assert RedisUrl.of("redis://db:7000/3") == RedisUrl((("db", 7000),), database=3)
+    assert RedisUrl.parse("redis://db:7000/3") == RedisUrl((("db", 7000),), database=3)
 
 
 def test_the_port_is_6379_unless_it_says_otherwise() -> None:
-    assert RedisUrl.of("redis://db").hosts == (("db", 6379),)
+    assert RedisUrl.parse("redis://db").hosts == (("db", 6379),)
 
 
 def test_a_user_and_a_password_may_have_any_characters() -> None:
-    address = RedisUrl.of("rediss://me:p%40ss%3A@db:7000/0")
+    address = RedisUrl.parse("rediss://me:p%40ss%3A@db:7000/0")
 
     assert (address.username, address.password, address.tls) == ("me", "p@ss:", True)
 
 
 def test_a_cluster_may_be_entered_by_several_doors() -> None:
-    address = RedisUrl.of("redis-cluster://:secret@a:1,b:2,[::1]:3?shards=6&tls=on")
+    address = RedisUrl.parse("redis-cluster://:secret@a:1,b:2,[::1]:3?shards=6&tls=on")
 
     assert address.hosts == (("a", 1), ("b", 2), ("::1", 3))
     assert (address.cluster, address.shards, address.tls) == (True, 6, True)
 
 
 def test_replicas_may_be_waited_for() -> None:
-    assert RedisUrl.of("redis://db").replicas == 0
-    assert RedisUrl.of("redis://db?replicas=1").replicas == 1
-    assert RedisUrl.of("redis-cluster://a:1,b:2?replicas=2&shards=6").replicas == 2
+    assert RedisUrl.parse("redis://db").replicas == 0
+    assert RedisUrl.parse("redis://db?replicas=1").replicas == 1
+    assert RedisUrl.parse("redis-cluster://a:1,b:2?replicas=2&shards=6").replicas == 2
 
 
 def test_durability_may_be_relaxed() -> None:
-    assert RedisUrl.of("redis://db").durable
-    assert not RedisUrl.of("redis://db?durability=relaxed").durable
+    assert RedisUrl.parse("redis://db").durable
+    assert not RedisUrl.parse("redis://db?durability=relaxed").durable
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_durability_may_be_relaxed() -> None:
 )
 def test_what_is_wrong_is_refused_with_a_fix(url: str) -> None:
     with pytest.raises(SettingsError, match="store = "):
-        RedisUrl.of(url)
+        RedisUrl.parse(url)
 
 
 def test_no_password_is_repeated() -> None:
     with pytest.raises(SettingsError) as caught:
-        RedisUrl.of("redis://me:hunter2@db/0?nothing=1")
+        RedisUrl.parse("redis://me:hunter2@db/0?nothing=1")
 
     assert "hunter2" not in str(caught.value)
-    assert "hunter2" not in repr(RedisUrl.of("redis://me:hunter2@db/0"))
-    assert "hunter2" not in str(RedisUrl.of("redis://me:hunter2@db/0"))
+    assert "hunter2" not in repr(RedisUrl.parse("redis://me:hunter2@db/0"))
+    assert "hunter2" not in str(RedisUrl.parse("redis://me:hunter2@db/0"))

@@ -8,15 +8,15 @@ import pytest
 
 from tests.aggregator.store.redis.simulated_rows import count, rows
 from tests.redis_server import HOST, RedisServer, free_port
-from veilcount_aggregator.store.redis import write_probe
+from veilcount_aggregator.store.redis import shard_health
+from veilcount_aggregator.store.redis.shard_health import FULL, WriteProbe
 from veilcount_aggregator.store.redis.store import RedisStore
-from veilcount_aggregator.store.redis.write_probe import FULL, WriteProbe
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each question writes, whoever asked before."""
-    monkeypatch.setattr(write_probe, "SECONDS", 0.0)
+    monkeypatch.setattr(shard_health, "PROBE_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -55,9 +55,9 @@ def test_a_refused_write_is_told_by_its_kind(mended: RedisServer, store: RedisSt
 def test_probes_are_few(
     mended: RedisServer, store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write_probe, "SECONDS", 5.0)
+    monkeypatch.setattr(shard_health, "PROBE_SECONDS", 5.0)
     seconds = iter([0.0, 0.0, 0.0, 4.9, 5.0, 5.0])
-    probe = WriteProbe(store._servers, store.root, lambda: next(seconds))
+    probe = WriteProbe(store._servers, store.identity, lambda: next(seconds))
     assert probe.trouble() == ""
     mended.ask("CONFIG", "SET", "maxmemory", "1")
 

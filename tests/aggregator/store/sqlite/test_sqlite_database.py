@@ -61,9 +61,9 @@ def test_three_slashes_are_relative_and_four_absolute(
     """A relative file stays where it was when it was named."""
     monkeypatch.chdir(tmp_path)
 
-    assert SqliteUrl.of("sqlite:///a/b.db").path == tmp_path / "a/b.db"
-    assert SqliteUrl.of("sqlite:////var/lib/b.db").path == Path("/var/lib/b.db")
-    assert SqliteUrl.of("sqlite:////var/a%20b.db").path == Path("/var/a b.db")
+    assert SqliteUrl.parse("sqlite:///a/b.db").path == tmp_path / "a/b.db"
+    assert SqliteUrl.parse("sqlite:////var/lib/b.db").path == Path("/var/lib/b.db")
+    assert SqliteUrl.parse("sqlite:////var/a%20b.db").path == Path("/var/a b.db")
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_tables_are_strict(store: SqliteStore) -> None:
             " and name not like 'sqlite_%'"
         ).fetchall()
 
-    assert len(strict) == 11
+    assert len(strict) == 12
     assert all(each for _, each in strict)
 
 
@@ -213,7 +213,7 @@ def test_damage_that_shows_later_is_said_too(path: Path, store: SqliteStore) -> 
 # -- versions -------------------------------------------------------------------------------------
 
 FIRST = (
-    "create table state (generation integer not null, fenced integer not null) strict;\n"
+    "create table state (generation integer not null, read_only integer not null) strict;\n"
     "insert into state values (7, 0);\n"
     "create table record (kind text, key text, value text, primary key (kind, key)) strict;\n"
     "insert into record values ('key', 'a', 'b')"

@@ -17,7 +17,7 @@ from shutil import which
 
 import pytest
 
-from tests.aggregator.store.series_fixtures import LINKED, Asked, drop_and_sweep, row, send, series
+from tests.aggregator.store.series_fixtures import LINKED, Asked, drop_and_delete, row, send, series
 from veilcount_aggregator.errors import StoreFull, StoreUnavailable
 from veilcount_aggregator.store import Cell, Record, Store, open_store
 from veilcount_aggregator.store.sqlite import SqliteStore
@@ -339,7 +339,7 @@ def test_dropping_much_lets_others_through(store: SqliteStore) -> None:
     """40,000 rows go in many small transactions; commits are made between them."""
     for first in range(20):
         send(store, LINKED, *(Asked(row(2000 * first + n)) for n in range(2000)))
-    dropping = threading.Thread(target=drop_and_sweep, args=(store, LINKED, 1))
+    dropping = threading.Thread(target=drop_and_delete, args=(store, LINKED, 1))
     dropping.start()
     between = 0
     while dropping.is_alive():
@@ -355,8 +355,8 @@ def test_dropping_much_lets_others_through(store: SqliteStore) -> None:
 def drop_and_die(path: Path) -> None:
     """Drop an epoch, give it up, and end before its rows are deleted."""
     store = made(path)
-    store._sweep = lambda: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
-    drop_and_sweep(store, LINKED, 1)
+    store._delete_rows = lambda: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
+    drop_and_delete(store, LINKED, 1)
 
 
 def test_a_sweep_that_was_interrupted_is_finished_at_the_next_opening(path: Path) -> None:
@@ -383,7 +383,7 @@ def test_what_was_dropped_is_not_left_on_the_disk(path: Path, store: SqliteStore
     store.close()
     assert marked in path.read_bytes()
 
-    drop_and_sweep(store, LINKED, 1)
+    drop_and_delete(store, LINKED, 1)
     store.close()
     assert marked not in path.read_bytes()
 
@@ -400,7 +400,7 @@ def test_a_tally_is_kept_in_few_parts(store: SqliteStore) -> None:
             most = max(most, database.execute("select count(*) from part").fetchone()[0])
     assert 32 <= most <= 64
 
-    drop_and_sweep(store, WIDE, 1)
+    drop_and_delete(store, WIDE, 1)
     with store.file.reading() as database:
         assert database.execute("select dense, level from part").fetchall() == [(0, 3)]
     assert store.counters(WIDE, [Cell(0, 0)])[:8].tolist() == [43] * 6 + [42, 0]

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.aggregator.store.series_fixtures import (
     DAILY,
     Asked,
-    drop_and_sweep,
+    drop_and_delete,
     message,
     row,
     send,
@@ -51,7 +51,7 @@ def test_the_account_is_what_the_rows_have(tmp_path: Path) -> None:
             assert store.memory_use().total == recounted(store)
     grown = store.memory_use().total
 
-    drop_and_sweep(store, which, 1)
+    drop_and_delete(store, which, 1)
     assert recounted(store) == store.memory_use().total < grown
     target = made(tmp_path / "b.db")
     for _ in range(2):

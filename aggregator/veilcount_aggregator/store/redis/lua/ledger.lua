@@ -5,7 +5,7 @@
 -- is about to be split holds twice LOAD on average: with five standard deviations on top it still
 -- has fewer than the 128 entries up to which Redis keeps a hash as a packed list.
 
--- What Redis gives to a function that runs, not to one that is loaded: the doors fetch it.
+-- What Redis gives to a function that runs, not to one that is loaded: `register` fetches it.
 local call, floor, byte, char, sub, rep
 
 local LOAD = 40

@@ -1,6 +1,6 @@
--- The doors. What only frees or closes works while memory is out, too.
+-- The functions of the library. What only frees memory or closes works without free memory too.
 
-local function door(name, work, ...)
+local function register(name, work, ...)
   local function enter(keys, args)
     call, floor = redis.call, math.floor
     byte, char, sub, rep = string.byte, string.char, string.sub, string.rep
@@ -9,19 +9,19 @@ local function door(name, work, ...)
   redis.register_function{function_name = LIBRARY .. '_' .. name, callback = enter, flags = {...}}
 end
 
-door('commit', guarded(commit))
-door('settle', guarded(settle))
-door('place', guarded(place_tally))
-door('change', guarded(change))
-door('shelve', guarded(shelve))
-door('forget', guarded(forget), 'allow-oom')
-door('drop', guarded(drop), 'allow-oom')
-door('restore', guarded(restore), 'allow-oom')
-door('expire', guarded(expire), 'allow-oom')
-door('sweep', guarded(sweep), 'allow-oom')
-door('fence', fence, 'allow-oom')
-door('rows', rows, 'no-writes')
-door('pages', pages, 'no-writes')
-door('measure', measured, 'no-writes')
-door('incarnation', incarnation, 'no-writes')
-door('root', root)
+register('commit', guarded(commit))
+register('import_rows', guarded(import_rows))
+register('import_tally', guarded(import_tally))
+register('change_records', guarded(change_records))
+register('import_records', guarded(import_records))
+register('close_row', guarded(close_row), 'allow-oom')
+register('mark_dropped', guarded(mark_dropped), 'allow-oom')
+register('restore_dropped', guarded(restore_dropped), 'allow-oom')
+register('give_up_dropped', guarded(give_up_dropped), 'allow-oom')
+register('delete_rows', guarded(delete_rows), 'allow-oom')
+register('set_read_only', set_read_only, 'allow-oom')
+register('read_rows', read_rows, 'no-writes')
+register('read_pages', read_pages, 'no-writes')
+register('measure_tally', measure_tally, 'no-writes')
+register('incarnation', incarnation, 'no-writes')
+register('create_identity', create_identity)

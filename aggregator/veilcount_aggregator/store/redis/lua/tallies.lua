@@ -64,7 +64,7 @@ local function charge(base, series, bytes)
   end
 end
 
--- A small tally, as it is found.
+-- A small tally: reserves what it grows by.
 local function plan_string(budget, tally)
   local held, size = call('STRLEN', tally.key), COUNTER_BYTES * tally.counters
   tally.grows = held < size
@@ -100,7 +100,7 @@ local function find_pages(tally)
   return pages
 end
 
--- Learns how each page is kept.
+-- Reads the state of each page.
 local function find_states(index, pages)
   for first = 1, #pages, PAGES_AT_ONCE do
     local operations = {}
@@ -135,7 +135,7 @@ local function plan_page(page)
   return page_bytes(page.becomes, held + new) - page_bytes(page.state, held)
 end
 
--- Says which pages do not fit, by adding them to `unfit`.
+-- Adds the pages that do not fit to `unfit`.
 local function plan_pages(budget, tally, unfit)
   tally.pages = find_pages(tally)
   find_states(tally.index, tally.pages)
@@ -227,7 +227,7 @@ local function write_tallies(base, tallies, budget)
     else
       write_string(tally)
     end
-    call('HINCRBY', base .. ':sizes:' .. tally.series, tally.cell, tally.reports)
+    call('HINCRBY', base .. ':reports:' .. tally.series, tally.cell, tally.reports)
   end
   for series, account in pairs(budget.accounts) do
     charge(base, series, account.grown)
@@ -262,12 +262,12 @@ local function measure(base, series, cell)
   return bytes + (states > 0 and TALLY_BYTES + states or 0) + (held > 0 and TALLY_BYTES + held or 0)
 end
 
-local function measured(keys, args)
+local function measure_tally(keys, args)
   return measure(keys[1], args[1], args[2])
 end
 
 -- Some pages, each as one string: all its counters, or places and counts by turns.
-local function pages(keys, args)
+local function read_pages(keys, args)
   local key = tally_keys(keys[1], args[1], args[2])
   local found = {}
   for at, number in ipairs(cmsgpack.unpack(args[3])) do
@@ -287,7 +287,7 @@ local function pages(keys, args)
 end
 
 -- Another store's tally in place of the one that stands here; without any, none stands here then.
-local function place_tally(base, series, cell, packed)
+local function import_tally(base, series, cell, packed)
   local reports, counters, whole, given = unpack(cmsgpack.unpack(packed))
   local freed = measure(base, series, cell)
   local key, index = each_page(base, series, cell, function(page)
@@ -296,11 +296,11 @@ local function place_tally(base, series, cell, packed)
   call('DEL', key, index)
   call('SADD', base .. ':series', series)
   if reports == 0 then
-    call('HDEL', base .. ':sizes:' .. series, cell)
+    call('HDEL', base .. ':reports:' .. series, cell)
     charge(base, series, -freed)
     return 1
   end
-  call('HSET', base .. ':sizes:' .. series, cell, string.format('%.0f', reports))
+  call('HSET', base .. ':reports:' .. series, cell, string.format('%.0f', reports))
   if #whole > 0 then
     call('SET', key, whole)
   end

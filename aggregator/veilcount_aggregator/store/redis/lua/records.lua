@@ -1,4 +1,4 @@
--- Small records, changed by whoever saw the latest generation; and the root of the store.
+-- Small records, changed by whoever saw the latest generation; and the identity of the store.
 
 local function write_records(base, records)
   local generation = call('INCR', base .. ':generation')
@@ -13,7 +13,7 @@ local function write_records(base, records)
   end
 end
 
-local function change(base, generation, packed)
+local function change_records(base, generation, packed)
   if tonumber(call('GET', base .. ':generation') or 0) ~= tonumber(generation) then
     return 0
   end
@@ -21,20 +21,20 @@ local function change(base, generation, packed)
   return 1
 end
 
-local function shelve(base, packed)
+local function import_records(base, packed)
   write_records(base, cmsgpack.unpack(packed))
   return 1
 end
 
--- The process that keeps these records, and its line of history: see shelf.py.
+-- The process that has the records, and its replication history: see records.py.
 local function incarnation()
   local run = string.match(call('INFO', 'server'), 'run_id:(%w+)')
   return run .. '-' .. string.match(call('INFO', 'replication'), 'master_replid:(%w+)')
 end
 
--- Whoever is first lays the root; all others get it as it is.
-local function root(keys, args)
-  local key = keys[1] .. ':root'
+-- The first caller creates the identity; all others get it as it is.
+local function create_identity(keys, args)
+  local key = keys[1] .. ':identity'
   if call('EXISTS', key) == 0 then
     call('HSET', key, unpack(args))
   end

@@ -1,9 +1,8 @@
--- What is done to rows apart from counting: closing one, dropping epochs, carrying rows elsewhere.
+-- Rows apart from counting: closing one, dropping epochs, and transfer from and to other stores.
 
-local function forget(base, series, field, place, closed, epochs)
+local function close_row(base, series, field, place, closed, epochs)
   local found = 0
-  local known = base .. ':epochs:' .. series
-  local dropped = tonumber(call('HGET', known, 'dropped') or 0)
+  local dropped = tonumber(call('HGET', base .. ':epochs:' .. series, 'dropped') or 0)
   for _, epoch in ipairs(cmsgpack.unpack(epochs)) do
     local ledger = find_ledger(base, series, epoch)
     if epoch >= dropped and ledger.keys then
@@ -17,29 +16,23 @@ local function forget(base, series, field, place, closed, epochs)
   return found
 end
 
--- Retention. `dropped` is the first epoch that takes reports. `:drops:SERIES` keeps when each of the
--- last drops was made, by this server's own clock, and `swept`: the first epoch whose rows are whole.
+-- Retention. `dropped` is the first epoch that takes reports. `:drops:SERIES` has the time of each of
+-- the last drops, by this server's own clock, and `deleted`: the first epoch with all its rows.
 
 local function seconds()
   return tonumber(call('TIME')[1])
-end
-
--- A drop that is not in `:drops` was made by an older library, which deletes rows at once.
-local function first_whole(base, series, dropped)
-  local drops = base .. ':drops:' .. series
-  local swept = tonumber(call('HGET', drops, 'swept') or dropped)
-  if swept < dropped and call('HEXISTS', drops, dropped) == 0 then
-    return dropped
-  end
-  return swept
 end
 
 local function dropped_epochs(base, series)
   return tonumber(call('HGET', base .. ':epochs:' .. series, 'dropped') or 0)
 end
 
--- What is dropped is stale from here on; its rows stay, so that the drop can be taken back.
-local function drop(base, series, epochs, due)
+local function first_whole(base, series, dropped)
+  return tonumber(call('HGET', base .. ':drops:' .. series, 'deleted') or dropped)
+end
+
+-- Reports of dropped epochs are stale from here on; the rows stay, so that a drop can be taken back.
+local function mark_dropped(base, series, epochs, due)
   local dropped = dropped_epochs(base, series)
   epochs = tonumber(epochs)
   if epochs <= dropped then
@@ -47,45 +40,45 @@ local function drop(base, series, epochs, due)
   end
   local now = seconds()
   if now < tonumber(due) then
-    return redis.error_reply('NOTDUE by the clock of this server')
+    return redis.error_reply('TOOEARLY by the clock of this server')
   end
   call('SADD', base .. ':series', series)
-  call('HSET', base .. ':drops:' .. series, 'swept', first_whole(base, series, dropped), epochs, now)
+  call('HSET', base .. ':drops:' .. series, 'deleted', first_whole(base, series, dropped), epochs, now)
   call('HSET', base .. ':epochs:' .. series, 'dropped', epochs)
   return epochs - dropped
 end
 
-local function restore(base, series)
+local function restore_dropped(base, series)
   local dropped = dropped_epochs(base, series)
-  local swept = first_whole(base, series, dropped)
-  if swept < dropped then
-    call('HSET', base .. ':epochs:' .. series, 'dropped', swept)
+  local deleted = first_whole(base, series, dropped)
+  if deleted < dropped then
+    call('HSET', base .. ':epochs:' .. series, 'dropped', deleted)
     call('DEL', base .. ':drops:' .. series)
-    call('HSET', base .. ':drops:' .. series, 'swept', swept)
+    call('HSET', base .. ':drops:' .. series, 'deleted', deleted)
   end
-  return dropped - swept
+  return dropped - deleted
 end
 
 -- Gives up what was dropped so many seconds ago: none of it can be restored.
-local function expire(base, series, kept)
+local function give_up_dropped(base, series, kept)
   local drops, latest = base .. ':drops:' .. series, seconds() - tonumber(kept)
-  local swept = first_whole(base, series, dropped_epochs(base, series))
+  local deleted = first_whole(base, series, dropped_epochs(base, series))
   local moments = call('HGETALL', drops)
   for at = 1, #moments, 2 do
     local epochs = tonumber(moments[at])
     if epochs and tonumber(moments[at + 1]) <= latest then
-      swept = math.max(swept, epochs)
+      deleted = math.max(deleted, epochs)
       call('HDEL', drops, epochs)
     end
   end
   if #moments > 0 then
-    call('HSET', drops, 'swept', swept)
+    call('HSET', drops, 'deleted', deleted)
   end
-  return swept
+  return deleted
 end
 
 -- Frees some buckets of an epoch that was given up, the last first; returns how many are left.
-local function sweep(base, series, epoch, most)
+local function delete_rows(base, series, epoch, most)
   local known = base .. ':epochs:' .. series
   local ledger = find_ledger(base, series, epoch)
   if tonumber(epoch) >= first_whole(base, series, dropped_epochs(base, series)) or not ledger.keys then
@@ -105,7 +98,7 @@ local function sweep(base, series, epoch, most)
 end
 
 -- Rows of another store, with the bitmaps they have there.
-local function settle(base, series, epoch, width, packed)
+local function import_rows(base, series, epoch, width, packed)
   local fields, places, bitmaps = unpack(cmsgpack.unpack(packed))
   local ledger, brought = find_ledger(base, series, epoch), 0
   if ledger.isnew then
@@ -121,7 +114,7 @@ local function settle(base, series, epoch, width, packed)
 end
 
 -- The rows of some buckets, each with its whole bitmap, end to end.
-local function rows(keys, args)
+local function read_rows(keys, args)
   local base, series, epoch = keys[1], args[1], args[2]
   local first, last = tonumber(args[3]), tonumber(args[4])
   local ledger, found = find_ledger(base, series, epoch), {}
