@@ -189,12 +189,15 @@ def test_what_was_judged_before_is_told_if_the_slot_is_free(store: Store) -> Non
 
 def test_a_refused_report_spends_nothing(store: Store) -> None:
     """Neither slot nor row nor room, of whichever verdict."""
-    before = content_digest(piece for piece in store.export_pieces() if piece.kind != "service_counter")
+    before = content_digest(
+        piece for piece in store.export_pieces() if piece.kind != "service_counter"
+    )
     refused = [Asked(row(1), 2, otherwise=verdict) for verdict in (EARLY, CLOSED, STALE)]
 
     assert send(store, LINKED, *refused) == [EARLY, CLOSED, STALE]
     assert (
-        content_digest(piece for piece in store.export_pieces() if piece.kind != "service_counter") == before
+        content_digest(piece for piece in store.export_pieces() if piece.kind != "service_counter")
+        == before
     )
 
 
@@ -752,7 +755,9 @@ def test_a_piece_takes_the_place_of_what_stands_there(store: Store, target: Stor
     target.import_pieces(pieces)
     send(target, which, *(Asked(row(5000 + n), n % 4, message=7) for n in range(200)))
     send(target, LINKED, *(Asked(row(600 + n), 3) for n in range(6)))
-    target.import_pieces([piece for piece in pieces if piece.kind not in {"rows", "service_counter"}])
+    target.import_pieces(
+        [piece for piece in pieces if piece.kind not in {"rows", "service_counter"}]
+    )
 
     assert everything(target)[:4] == everything(store)[:4]
     assert counts(target, which, Cell(0, 0)) == counts(store, which, Cell(0, 0))

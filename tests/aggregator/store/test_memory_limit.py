@@ -74,12 +74,15 @@ def test_all_series_share_the_store_s_limit(store: Store) -> None:
 def test_what_memory_refuses_spends_nothing(store: Store) -> None:
     """Neither slot nor room nor memory; it is noted as `full`."""
     send(store, LINKED, Asked(row(1), 0), memory=enough_for(1))
-    before = content_digest(piece for piece in store.export_pieces() if piece.kind != "service_counter")
+    before = content_digest(
+        piece for piece in store.export_pieces() if piece.kind != "service_counter"
+    )
     refused = [Asked(row(1), 1), Asked(row(2), 2), Asked(row(2), 2)]
 
     assert send(store, LINKED, *refused, memory=enough_for(1)) == [FULL] * 3
     assert (
-        content_digest(piece for piece in store.export_pieces() if piece.kind != "service_counter") == before
+        content_digest(piece for piece in store.export_pieces() if piece.kind != "service_counter")
+        == before
     )
     assert sorted((note.word, times) for note, times in store.service_counts().items()) == [
         ("full", 1),

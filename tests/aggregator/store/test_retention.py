@@ -37,7 +37,8 @@ def test_restored_epochs_take_reports_and_know_who_has_answered(store: Store) ->
     assert dropped == [STALE, STALE]
     assert store.restore_dropped(DAILY) == 3
     assert (
-        content_digest(piece for piece in store.export_pieces() if piece.kind != "service_counter") == before
+        content_digest(piece for piece in store.export_pieces() if piece.kind != "service_counter")
+        == before
     )
     again = [Asked(row(1), 0), Asked(row(3), 0), Asked(row(2), 1), Asked(row(1), 2)]
     assert send(store, DAILY, *again) == [DUPLICATE, COUNTED, DUPLICATE, DUPLICATE]

@@ -144,7 +144,10 @@ def test_a_backup_whose_fence_was_lost_is_given_up(
 
 def test_a_copy_s_fence_stays_when_a_backup_ends(serving: RedisStore) -> None:
     """Whoever lifted another's fence would let in reports that the copy does not have."""
-    with pytest.raises(StoreUnavailable, match="did not stay read-only"), serving.read_only_shard(0):
+    with (
+        pytest.raises(StoreUnavailable, match="did not stay read-only"),
+        serving.read_only_shard(0),
+    ):
         serving.set_read_only(on=True)
 
     with pytest.raises(StoreReadOnly):

@@ -7,13 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.aggregator.store.redis.simulated_rows import count, rows
-from tests.aggregator.store.series_fixtures import DAILY, LINKED, LONG_AGO, Asked, drop, row, send
+from tests.aggregator.store.series_fixtures import LINKED, LONG_AGO, drop
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from veilcount_aggregator.errors import RetentionTooEarly, StoreUnavailable
 from veilcount_aggregator.store.redis.lua_library import call
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
-from veilcount_shared.verdict import Verdict
 
 HOUR = timedelta(hours=1)
 
