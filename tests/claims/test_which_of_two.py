@@ -20,8 +20,7 @@ from tests.aggregator.central.release_fixtures import ADD_REMOVE, SUBSTITUTE, as
 from veilcount_aggregator.analysis.budget import chance_to_tell
 from veilcount_aggregator.analysis.privacy_notice import notice
 from veilcount_aggregator.central import PricedQuery, forecast
-from veilcount_aggregator.central.query import Histogram
-from veilcount_aggregator.central.release import _true
+from veilcount_aggregator.central.query_types.histogram_query import HistogramQuery
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.composition import MAX_ANSWERS, guessing_probability
@@ -43,7 +42,7 @@ def success(question: PricedQuery, one: int, other: int, answers: int) -> float:
     counters = [np.zeros(question.collection.inputs, np.int64) for _ in range(2)]
     counters[0][one], counters[1][other] = answers, answers
     scales = [part.scale for part in forecast(question).noise]
-    true = [_true(question, each) for each in counters]
+    true = [question.query.true_values(question.collection, each) for each in counters]
     shifts = [
         (x - y, scale)
         for a, b, scale in zip(*true, scales, strict=True)
@@ -120,7 +119,7 @@ def test_a_days_equal_events_are_in_one_number() -> None:
     question = ask(of, "sum", 1)
     right = success(question, 0, 2, 4)
 
-    assert not isinstance(question.query, Histogram)
+    assert not isinstance(question.query, HistogramQuery)
     assert guessing_probability(2 * ONE, 4) < right <= chance_to_tell(of, 4)
 
 

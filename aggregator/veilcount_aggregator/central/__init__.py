@@ -2,11 +2,12 @@
 
 from ..errors import QueryError as QueryError
 from ..series.public_n import publishes_n as publishes_n
+from . import query_types as query_types
 from .discrete_laplace import DiscreteLaplace as DiscreteLaplace
 from .priced_query import PricedQuery as PricedQuery
 from .priced_query import price_query as price_query
 from .quantile import quantile as quantile
-from .query import MAX_HISTOGRAM_VALUES as MAX_HISTOGRAM_VALUES
+from .query_types.histogram_query import MAX_HISTOGRAM_VALUES as MAX_HISTOGRAM_VALUES
 from .release import Forecast as Forecast
 from .release import PartNoise as PartNoise
 from .release import Release as Release

@@ -23,8 +23,9 @@ from veilcount_shared.schedule import period_end, period_start
 
 from ..errors import QueryError
 from ..series import public_n
-from . import sensitivity as contribution
-from .query import Count, Histogram, Mean, Query, parse_query
+from .query import Query, QueryPart, parse_query
+from .query_types.count_query import CountQuery
+from .sensitivity import person_contributions
 
 FIELDS = frozenset({"query", "epsilon", "from", "to"})
 
@@ -32,16 +33,6 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 #: written out: an exponent of nine letters would be a number of a gigabyte
 _NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
-
-
-@dataclass(frozen=True, slots=True)
-class QueryPart:
-    """Integers that noise is added to: their L1 sensitivity and their share of epsilon."""
-
-    name: str
-    size: int
-    sensitivity: int
-    epsilon: Fraction
 
 
 @dataclass(frozen=True)
@@ -81,7 +72,7 @@ class PricedQuery:
     @property
     def person_epsilon(self) -> Fraction:
         """What the release reveals of all units of one person: the plain sum."""
-        return self.epsilon * contribution.person_contributions(self.collection, self.periods)
+        return self.epsilon * person_contributions(self.collection, self.periods)
 
     @property
     def publishes_n(self) -> bool:
@@ -95,25 +86,8 @@ class PricedQuery:
 
     @cached_property
     def parts(self) -> tuple[QueryPart, ...]:
-        """What noise is added to. A mean of unknown n is a sum and a count, at half of epsilon."""
-        collection, query, epsilon = self.collection, self.query, self.epsilon
-        if isinstance(query, Histogram):
-            return (
-                QueryPart(
-                    "histogram", query.size, contribution.histogram_sensitivity(collection), epsilon
-                ),
-            )
-        if isinstance(query, Count):
-            return (QueryPart("count", 1, contribution.count_sensitivity(collection), epsilon),)
-        low, high = query.ends
-        if isinstance(query, Mean) and not self.publishes_n:
-            centred = contribution.sum_sensitivity(collection, low - high, high - low)
-            counted = contribution.count_sensitivity(collection)
-            return (
-                QueryPart("centred sum", 1, centred, epsilon / 2),
-                QueryPart("count", 1, counted, epsilon / 2),
-            )
-        return (QueryPart("sum", 1, contribution.sum_sensitivity(collection, low, high), epsilon),)
+        """What noise is added to."""
+        return self.query.parts(self.collection, self.epsilon)
 
 
 def price_query(request: Mapping[str, object], collection: Collection) -> PricedQuery:
@@ -132,8 +106,7 @@ def price_query(request: Mapping[str, object], collection: Collection) -> Priced
     epsilon = _epsilon(request.get("epsilon"), collection)
     wanted = request["query"]
     question = PricedQuery(collection, query, epsilon, _periods(request, collection), wanted)
-    everyone = Count(((0, collection.inputs - 1),))
-    if query == everyone and question.publishes_n:
+    if question.publishes_n and query == CountQuery.of_all(collection):
         raise QueryError("query", wanted, "this number is public here: it costs nothing")
     return question
 

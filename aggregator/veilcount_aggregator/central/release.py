@@ -6,24 +6,17 @@ the exact law of the noise: each covers what the true counts say with at least t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
-
-import numpy as np
-
-from veilcount_shared.domain import Number
 
 from ..series.tally import Counters
 from .discrete_laplace import DiscreteLaplace
 from .opendp_noise import NoiseSource, add_noise, calibrated_scale
-from .priced_query import PricedQuery, QueryPart
-from .query import Count, Histogram, Mean, Query
+from .priced_query import PricedQuery
+from .query import Label, QueryPart
 
 LEVEL = 0.95
-
-Label = str | int | bool | tuple[str | int, ...]
-Figure = tuple[float, float, float]  # a value, and the ends of its interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +108,16 @@ def draw_release(
         raise ValueError(f"{collection.name}: give {collection.inputs} counts of true answers")
     n = int(counters.sum()) if question.publishes_n else None
     parts = _noise(question.parts, level)
-    true = _true(question, counters)
+    true = query.true_values(collection, counters)
     drawn = tuple(
         tuple(noise(numbers, part.scale)) for numbers, part in zip(true, parts, strict=True)
     )
-    figures = _figures(query, drawn, parts, n)
+    figures = query.figures(drawn, [part.half_width for part in parts], n)
     return Release(
         canonical=question.canonical,
         asked=question.asked,
-        kind=type(query).__name__.lower(),
-        labels=_labels(question),
+        kind=query.kind,
+        labels=query.labels(collection),
         values=tuple(value for value, _, _ in figures),
         low=tuple(low for _, low, _ in figures),
         high=tuple(high for _, _, high in figures),
@@ -151,62 +144,3 @@ def _noise(parts: tuple[QueryPart, ...], level: float) -> tuple[PartNoise, ...]:
         width = law.half_width(alpha)
         found.append(PartNoise(part.name, part.sensitivity, law.scale, law.deviation, width))
     return tuple(found)
-
-
-def _true(question: PricedQuery, counters: Counters) -> list[list[int]]:
-    """Return the true integers of each part."""
-    query = question.query
-    if isinstance(query, Histogram):
-        return [counters.tolist()]
-    if isinstance(query, Count):
-        return [[query.of(counters)]]
-    numbers, (low, high) = np.asarray(query.numbers, np.int64), query.ends
-    if len(question.parts) == 1:
-        return [[int(counters @ numbers)]]
-    return [[int(counters @ (2 * numbers - low - high))], [int(counters.sum())]]
-
-
-def _figures(
-    query: Query, drawn: tuple[tuple[int, ...], ...], noise: tuple[PartNoise, ...], n: int | None
-) -> list[Figure]:
-    """Return each value with its interval; no count is said to be below 0."""
-    off = noise[0].half_width
-    if isinstance(query, Histogram | Count):
-        return [(each, max(0, each - off), max(0, each + off)) for each in drawn[0]]
-    total = drawn[0][0]
-    ends = (total, total - off, total + off)
-    if not isinstance(query, Mean):
-        return [ends]
-    low, high = query.ends
-    if n is None:
-        ratios = _ratio(ends, drawn[1][0], noise[1].half_width)
-        return [_within(low, high, *((ratio + low + high) / 2 for ratio in ratios))]
-    # Of no answers nothing is known: the middle of the range, and all of it.
-    means = (end / n for end in ends) if n else ((low + high) / 2, low, high)
-    return [_within(low, high, *means)]
-
-
-def _ratio(ends: tuple[int, int, int], count: int, off: int) -> Iterator[float]:
-    """Yield a sum over a count, and the ends of what both intervals leave possible.
-
-    If there is any answer at all, the true count is 1 or more.
-    """
-    total, low, high = ends
-    least, most = max(1, count - off), max(1, count + off)
-    yield total / max(1, count)
-    yield low / (least if low < 0 else most)
-    yield high / (most if high < 0 else least)
-
-
-def _within(low: int, high: int, *figures: float) -> Figure:
-    value, least, most = (min(max(each, low), high) for each in figures)
-    return value, least, most
-
-
-def _labels(question: PricedQuery) -> tuple[Label, ...]:
-    if not isinstance(question.query, Histogram):
-        return (type(question.query).__name__.lower(),)
-    domain = question.collection.domain
-    if isinstance(domain, Number):
-        return tuple(range(int(domain.low), int(domain.high) + 1))
-    return tuple(domain.labels)

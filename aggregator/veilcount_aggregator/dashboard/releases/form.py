@@ -10,7 +10,8 @@ from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean, Choice, Cross, Number
 from veilcount_shared.schedule import period_end
 
-from ...central.query import MAX_HISTOGRAM_VALUES, numeric_values
+from ...central import MAX_HISTOGRAM_VALUES
+from ...central.numeric_values import numeric_values
 from ...errors import QueryError
 from ...series.public_n import publishes_n
 from ...series.series import Series

@@ -1,0 +1,124 @@
+"""Counts: how many answers fulfil a condition, are one of some values, or are there at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, floor, inf
+from typing import Any, ClassVar
+
+from veilcount_shared import Collection
+from veilcount_shared.domain import Boolean, Choice, Cross, Number
+from veilcount_shared.errors import format_value
+
+from ...errors import QueryError
+from ...series.tally import Counters
+from ..numeric_values import Numbers, numeric_values
+from ..query import Figure, Noised, Query, QueryPart, count_interval, ranges_from
+from ..sensitivity import count_sensitivity
+
+_THRESHOLD = re.compile(
+    r" *([A-Za-z][A-Za-z0-9_-]*) *(>=|>|<=|<) *(-?[0-9]{1,20}(?:\.[0-9]{1,20})?) *"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CountQuery(Query):
+    """How many answers have an input in one of these ranges, ends included, ascending."""
+
+    kind: ClassVar[str] = "count"
+    forms: ClassVar[Mapping[str, str]] = {
+        '"count"': "how many answers there are",
+        '{"count": [...]}': "how many answers are one of some values",
+        '"NAME >= 1"': "how many answers fulfil a condition",
+    }
+
+    ranges: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def parse(cls, written: object, collection: Collection) -> Query | None:
+        """Read `"count"`, `{"count": ["dark"]}`, `"age >= 40"`, or the sum of a boolean."""
+        match written:
+            case "count":
+                return cls.of_all(collection)
+            case "sum" if isinstance(collection.domain, Boolean):
+                return cls(((1, 1),))
+            case {"count": [*values], **others} if values and not others:
+                return cls(ranges_from(_place(value, collection) for value in values))
+            case str() if found := _THRESHOLD.fullmatch(written):
+                return cls(_threshold_ranges(written, found, collection))
+        return None
+
+    @classmethod
+    def of_all(cls, collection: Collection) -> CountQuery:
+        """Return the count of all answers."""
+        return cls(((0, collection.inputs - 1),))
+
+    def canonical(self) -> Any:
+        """Return its ranges."""
+        return {"count": [list(each) for each in self.ranges]}
+
+    def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
+        """Return one count."""
+        return (QueryPart("count", 1, count_sensitivity(collection), epsilon),)
+
+    def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
+        """Return the count."""
+        del collection
+        return [[sum(int(counters[first : last + 1].sum()) for first, last in self.ranges)]]
+
+    def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
+        """Return the count."""
+        del n
+        return [count_interval(noised[0][0], half_widths[0])]
+
+
+def _threshold_ranges(
+    written: str, found: re.Match[str], collection: Collection
+) -> tuple[tuple[int, int], ...]:
+    name, relation, bound = found[1], found[2], Fraction(found[3])
+    numbers = numeric_values(collection)
+    if name != collection.name or numbers is None or isinstance(collection.domain, Boolean):
+        raise QueryError("query", written, f"compare {collection.name}, if its values are numbers")
+    ranges = ranges_from(_fulfilling(numbers, relation, bound))
+    if not ranges:
+        raise QueryError("query", written, "no value fulfils this: the answer is 0, and free")
+    return ranges
+
+
+def _fulfilling(numbers: Numbers, relation: str, bound: Fraction) -> Iterator[int]:
+    """Yield the inputs whose numbers fulfil the condition; the bound need not be whole."""
+    least, most = {
+        ">=": (ceil(bound), inf),
+        ">": (floor(bound) + 1, inf),
+        "<=": (-inf, floor(bound)),
+        "<": (-inf, ceil(bound) - 1),
+    }[relation]
+    yield from (place for place, number in enumerate(numbers) if least <= number <= most)
+
+
+def _place(value: object, collection: Collection) -> int:
+    """Return the input of a listed value, which must be of the domain and of the type written."""
+    domain = collection.domain
+    if isinstance(domain, Number):
+        low, high = int(domain.low), int(domain.high)
+        if type(value) is not int or not low <= value <= high:
+            raise QueryError("query.count", value, f"give whole numbers from {low} to {high}")
+        return value - low
+    place = _places(domain).get(_spelling(value))
+    if place is None:
+        raise QueryError("query.count", value, f"give some of {format_value(list(domain.labels))}")
+    return place
+
+
+@lru_cache(maxsize=16)
+def _places(domain: Boolean | Choice | Cross) -> dict[str, int]:
+    return {_spelling(label): place for place, label in enumerate(domain.labels)}
+
+
+def _spelling(label: object) -> str:
+    """Return a label as it is written: true is not 1, though Python finds them equal."""
+    return repr(list(label) if isinstance(label, tuple) else label)

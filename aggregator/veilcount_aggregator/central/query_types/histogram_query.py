@@ -1,0 +1,68 @@
+"""The histogram: how many answers each value has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from veilcount_shared import Collection
+from veilcount_shared.domain import Number
+
+from ...errors import QueryError
+from ...series.tally import Counters
+from ..query import Figure, Label, Noised, Query, QueryPart, count_interval
+from ..sensitivity import histogram_sensitivity
+
+MAX_HISTOGRAM_VALUES = 1 << 16  # each value's noise costs some 7 us and a line of the answer
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramQuery(Query):
+    """How many answers each value has. One answer is in one cell: c, or 2 c when substituted."""
+
+    kind: ClassVar[str] = "histogram"
+    forms: ClassVar[Mapping[str, str]] = {'"histogram"': "how many answers each value has"}
+
+    size: int
+
+    @classmethod
+    def parse(cls, written: object, collection: Collection) -> Query | None:
+        """Read `"histogram"`."""
+        if written != "histogram":
+            return None
+        if collection.inputs > MAX_HISTOGRAM_VALUES:
+            raise QueryError(
+                "query",
+                written,
+                f"{collection.inputs:,} values, at most {MAX_HISTOGRAM_VALUES:,}:"
+                " ask for a count, sum or mean",
+            )
+        return cls(collection.inputs)
+
+    def canonical(self) -> Any:
+        """Return its name: the values are the collection's."""
+        return self.kind
+
+    def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
+        """Return one part: a count for each value."""
+        sensitivity = histogram_sensitivity(collection)
+        return (QueryPart("histogram", self.size, sensitivity, epsilon),)
+
+    def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
+        """Return the counts."""
+        del collection
+        return [counters.tolist()]
+
+    def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
+        """Return each count."""
+        del n
+        return [count_interval(each, half_widths[0]) for each in noised[0]]
+
+    def labels(self, collection: Collection) -> tuple[Label, ...]:
+        """Return the values."""
+        domain = collection.domain
+        if isinstance(domain, Number):
+            return tuple(range(int(domain.low), int(domain.high) + 1))
+        return tuple(domain.labels)

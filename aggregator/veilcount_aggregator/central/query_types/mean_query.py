@@ -1,0 +1,90 @@
+"""The mean of numeric answers.
+
+Where n is public, it is a noised sum over n. Elsewhere it is two parts at half of epsilon each: the
+sum from the middle of the range, doubled to stay whole, and a count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from veilcount_shared import Collection
+
+from ...series.public_n import publishes_n
+from ...series.tally import Counters
+from ..numeric_values import Numbers, require_summable
+from ..query import Figure, Noised, Query, QueryPart
+from ..sensitivity import count_sensitivity, sum_sensitivity
+
+
+@dataclass(frozen=True, slots=True)
+class MeanQuery(Query):
+    """The mean of the answers; `numbers` are those of the inputs, in order."""
+
+    kind: ClassVar[str] = "mean"
+    forms: ClassVar[Mapping[str, str]] = {'"mean"': "the mean of the answers"}
+
+    numbers: Numbers
+
+    @classmethod
+    def parse(cls, written: object, collection: Collection) -> Query | None:
+        """Read `"mean"`."""
+        return cls(require_summable("mean", collection)) if written == "mean" else None
+
+    def canonical(self) -> Any:
+        """Return its name: the numbers are the collection's."""
+        return self.kind
+
+    def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
+        """Return a sum, or a centred sum and a count."""
+        low, high = self._ends
+        if publishes_n(collection):
+            return (QueryPart("sum", 1, sum_sensitivity(collection, low, high), epsilon),)
+        centred = sum_sensitivity(collection, low - high, high - low)
+        return (
+            QueryPart("centred sum", 1, centred, epsilon / 2),
+            QueryPart("count", 1, count_sensitivity(collection), epsilon / 2),
+        )
+
+    def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
+        """Return the sum, or the centred sum and the count."""
+        numbers, (low, high) = np.asarray(self.numbers, np.int64), self._ends
+        if publishes_n(collection):
+            return [[int(counters @ numbers)]]
+        return [[int(counters @ (2 * numbers - low - high))], [int(counters.sum())]]
+
+    def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
+        """Return the mean, within the range."""
+        low, high = self._ends
+        total, off = noised[0][0], half_widths[0]
+        ends = (total, total - off, total + off)
+        if n is None:
+            ratios = _ratio(ends, noised[1][0], half_widths[1])
+            means = [(ratio + low + high) / 2 for ratio in ratios]
+        elif n:
+            means = [end / n for end in ends]
+        else:  # of no answers nothing is known: the middle of the range, and all of it
+            means = [(low + high) / 2, low, high]
+        value, least, most = (min(max(each, low), high) for each in means)
+        return [(value, least, most)]
+
+    @property
+    def _ends(self) -> tuple[int, int]:
+        return min(self.numbers), max(self.numbers)
+
+
+def _ratio(ends: tuple[int, int, int], count: int, off: int) -> Iterator[float]:
+    """Yield a sum over a count, and the ends of what both intervals leave possible.
+
+    If there is any answer at all, the true count is 1 or more.
+    """
+    total, low, high = ends
+    least, most = max(1, count - off), max(1, count + off)
+    yield total / max(1, count)
+    yield low / (least if low < 0 else most)
+    yield high / (most if high < 0 else least)

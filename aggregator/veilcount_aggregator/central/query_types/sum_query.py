@@ -1,0 +1,55 @@
+"""The sum of numeric answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from veilcount_shared import Collection
+from veilcount_shared.domain import Boolean
+
+from ...series.tally import Counters
+from ..numeric_values import Numbers, require_summable
+from ..query import Figure, Noised, Query, QueryPart
+from ..sensitivity import sum_sensitivity
+
+
+@dataclass(frozen=True, slots=True)
+class SumQuery(Query):
+    """The sum of the answers; `numbers` are those of the inputs, in order."""
+
+    kind: ClassVar[str] = "sum"
+    forms: ClassVar[Mapping[str, str]] = {'"sum"': "the sum of the answers"}
+
+    numbers: Numbers
+
+    @classmethod
+    def parse(cls, written: object, collection: Collection) -> Query | None:
+        """Read `"sum"`; of a boolean it is a count, and is read as one."""
+        if written != "sum" or isinstance(collection.domain, Boolean):
+            return None
+        return cls(require_summable("sum", collection))
+
+    def canonical(self) -> Any:
+        """Return its name: the numbers are the collection's."""
+        return self.kind
+
+    def parts(self, collection: Collection, epsilon: Fraction) -> tuple[QueryPart, ...]:
+        """Return one sum."""
+        sensitivity = sum_sensitivity(collection, min(self.numbers), max(self.numbers))
+        return (QueryPart("sum", 1, sensitivity, epsilon),)
+
+    def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
+        """Return the sum."""
+        del collection
+        return [[int(counters @ np.asarray(self.numbers, np.int64))]]
+
+    def figures(self, noised: Noised, half_widths: Sequence[int], n: int | None) -> list[Figure]:
+        """Return the sum."""
+        del n
+        total = noised[0][0]
+        return [(total, total - half_widths[0], total + half_widths[0])]
