@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veilcount_aggregator.analysis.simulation import simulate_messages
 from veilcount_aggregator.catalog.definitions import load_catalog
-from veilcount_aggregator.cli.population_option import crowd
+from veilcount_aggregator.cli.population_option import simulate_population
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import CODES, ROW_BYTES, SeriesReports, Store
 from veilcount_shared.schedule import period_start
@@ -40,7 +40,7 @@ def _answers(
 ) -> SeriesReports:
     """Return the answers of one period, a person's segment the same in each."""
     collection = series.collection
-    inputs = crowd(collection, len(rows), truth).each()
+    inputs = simulate_population(collection, len(rows), truth).each()
     none = np.zeros(len(rows), np.int64)
     slot = period * collection.per_period if series.linked else 0
     return SeriesReports(

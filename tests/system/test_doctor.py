@@ -215,7 +215,7 @@ def damaged_journal(place: Place) -> None:
 @pytest.mark.parametrize(
     ("plant", "check", "state", "says"),
     [
-        (fenced, "taking reports", Severity.WRONG, ("fenced", "store unfence")),
+        (fenced, "taking reports", Severity.WRONG, ("fenced", "store allow-writes")),
         (locked, "releases", Severity.WRONG, ("restored", "store unlock")),
         (readable_by_others, "permissions", Severity.WARN, ("sound.db", "chmod 600")),
         (flooded_log, "log", Severity.WARN, ("200 MiB", "end it")),

@@ -27,7 +27,7 @@ from veilcount_aggregator.api.routes import ENDPOINTS, Endpoint
 from veilcount_aggregator.auth.api_keys import Role, create_key
 from veilcount_aggregator.central import curator, draw_release
 from veilcount_aggregator.central.budget_ledger import load_releases
-from veilcount_aggregator.cli.main import WELL, run, veilcount
+from veilcount_aggregator.cli.main import EXIT_OK, run, veilcount
 from veilcount_aggregator.structured_logging import configure_logging
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
@@ -300,7 +300,7 @@ def test_no_command_tells_what_no_door_tells(
             code = run(line)
             said = capsys.readouterr()
             crowd.out[" ".join(line)] = f"{said.out}{said.err}".encode()
-            ran += [words] if code == WELL else []
+            ran += [words] if code == EXIT_OK else []
     every = marks(*TRUTH, sum(TRUTH), AGAIN, sum(TRUTH) + AGAIN, crowd.batches)
 
     assert crowd.found(every) == []

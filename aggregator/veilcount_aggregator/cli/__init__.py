@@ -1,19 +1,19 @@
-"""The command line of operators and analysts: `veilcount`.
+"""The command line: `veilcount`.
 
-This module needs the standard library alone: the base install has the command too, and says what is
-missing.
+This module imports the standard library only: the base install has the command too, and it names
+the missing extra.
 """
 
 from __future__ import annotations
 
 import sys
 
-WRONG_USAGE = 2
-STOPPED = 130
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run what was typed, and exit."""
+    """Run the command line, and exit."""
     try:
         from .. import blas_threads  # noqa: F401, PLC0415 - before whatever imports numpy
         from .main import run  # noqa: PLC0415 - what it needs may not be there
@@ -21,12 +21,12 @@ def main() -> None:
         code = run(sys.argv[1:])
     except ModuleNotFoundError as missing:
         if (missing.name or "").startswith("veilcount"):
-            raise  # a defect, and no extra mends it
+            raise  # a bug, not a missing extra
         sys.stderr.write(
             f"veilcount: needs {missing.name}: pip install 'veilcount[aggregator]'\n",
         )
-        code = WRONG_USAGE
-    except KeyboardInterrupt:  # while it was still being loaded
+        code = EXIT_USAGE
+    except KeyboardInterrupt:  # during the import
         sys.stderr.write("veilcount: stopped\n")
-        code = STOPPED
+        code = EXIT_INTERRUPTED
     sys.exit(code)

@@ -1,9 +1,9 @@
-"""`veilcount audit`: epsilon as claimed, and as measured on this machine's own bytes."""
+"""`veilcount audit`: claimed epsilon against a lower bound measured on this machine."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,37 +17,37 @@ from veilcount_shared import Collection, SystemRandomSource, load_collections
 from ..analysis.audit import AuditResult
 from ..analysis.audit.definition_audit import audit_definition, why_not
 from ..analysis.audit.self_test import BUGS
-from . import name_completion, options, param_types
-from .main import NotSo
-from .output import tell_json, tell_lines, tell_table
+from . import options, param_types
+from .main import NegativeResult
+from .output import print_json, print_lines, print_table
 
-COLUMNS = ("collection", "claimed", "measured", "broken", "N", "most telling event")
-BUG_COLUMNS = ("planted bug (what it loses)", "claimed", "measured", "caught", "repaired")
+COLUMNS = ("collection", "claimed", "measured", "violated", "N", "most revealing event")
+BUG_COLUMNS = ("planted bug (what it loses)", "claimed", "measured", "detected", "fixed")
 LIMIT = (
-    "measured is a lower bound, wrong with probability alpha each: an audit can show that a claim"
-    " is broken, never that it holds"
+    "measured is a lower confidence bound, wrong with probability alpha each: an audit can disprove"
+    " a claim, never prove it"
 )
-SELF_TEST_ALPHA = 0.0001  # the bugs' samples are enough for it
+SELF_TEST_ALPHA = 0.0001  # the samples of each planted bug suffice for it
 Item = TypeVar("Item")
 
 
-@click.command("audit", short_help="Epsilon as claimed, and as measured on this machine.")
+@click.command("audit", short_help="Test the claimed epsilon against measured messages.")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.argument("name", required=False, shell_complete=name_completion.of_file)
-@click.option("--self-test", is_flag=True, help="Show that planted bugs are caught.")
+@click.argument("name", required=False, shell_complete=options.complete_from_file)
+@click.option("--self-test", is_flag=True, help="Show that planted bugs are detected.")
 @click.option(
     "--samples",
     type=click.IntRange(1_000, 10**7),
     default=40_000,
     show_default=True,
-    help="Messages of each of two values.",
+    help="Messages sampled for each of two values.",
 )
 @click.option(
     "--alpha",
-    type=param_types.SHARE,
+    type=param_types.PROPORTION,
     default="0.0001",
     show_default=True,
-    help="How often an honest design may be called broken.",
+    help="False positive rate for a correct mechanism.",
 )
 @options.as_json
 def command(
@@ -59,36 +59,35 @@ def command(
     alpha: Fraction,
     as_json: bool,
 ) -> None:
-    """Run the client's randomizer of each collection of FILE, and measure what its bytes tell.
+    """Run the client's randomizer of each collection of FILE, and bound its epsilon from below.
 
-    Of collection NAME alone, if one is given. Exits with 1 if a claim is broken, or if the
-    self-test misses a bug.
+    Give NAME to audit one collection. Exits with 1 if a claim is violated, or if the self-test
+    misses a bug.
     """
     if file is None and not self_test:
         raise click.UsageError("give FILE, or --self-test, or both")
     facts: dict[str, Any] = {"alpha": float(alpha)}
     if file is not None:
         family = load_collections(file)
-        chosen = family if name is None else {name: param_types.one_of(family, name)}
-        facts["collections"] = [_audited(each, samples, alpha) for each in _watched(chosen)]
+        chosen = family if name is None else {name: param_types.find_collection(family, name)}
+        facts["collections"] = [
+            _audited(each, samples, alpha)
+            for each in _with_progress(chosen.values(), "collections")
+        ]
     if self_test:
-        facts["self_test"] = [_caught(bug) for bug in _listed(BUGS, "planted bugs")]
+        facts["self_test"] = [_caught(bug) for bug in _with_progress(BUGS, "planted bugs")]
     if as_json:
-        tell_json(facts)
+        print_json(facts)
     else:
-        _tell(facts)
-    _judge(facts)
+        _print(facts)
+    _fail_if_negative(facts)
 
 
-def _watched(chosen: Mapping[str, Collection]) -> Iterator[Collection]:
-    yield from _listed(chosen.values(), "collections")
-
-
-def _listed(items: Iterable[Item], what: str) -> Iterable[Item]:
-    """Return the items, with a bar on stderr while a person waits."""
-    waiting = sys.stderr.isatty()
-    listed = list(items)
-    return track(listed, what, console=Console(stderr=True), transient=True, disable=not waiting)
+def _with_progress(items: Iterable[Item], what: str) -> Iterable[Item]:
+    """Return the items, with a progress bar on a terminal."""
+    console = Console(stderr=True)
+    hidden = not sys.stderr.isatty()
+    return track(list(items), what, console=console, transient=True, disable=hidden)
 
 
 def _audited(collection: Collection, samples: int, alpha: Fraction) -> dict[str, Any]:
@@ -130,12 +129,12 @@ def _caught(name: str) -> dict[str, Any]:
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def _tell(facts: Mapping[str, Any]) -> None:
+def _print(facts: Mapping[str, Any]) -> None:
     if "collections" in facts:
-        tell_table(COLUMNS, map(_row, facts["collections"]))
-        tell_lines(["", f"{LIMIT} (alpha = {facts['alpha']:g})"])
+        print_table(COLUMNS, map(_row, facts["collections"]))
+        print_lines(["", f"{LIMIT} (alpha = {facts['alpha']:g})"])
     if "self_test" in facts:
-        tell_table(BUG_COLUMNS, map(_bug_row, facts["self_test"]))
+        print_table(BUG_COLUMNS, map(_bug_row, facts["self_test"]))
 
 
 def _row(each: Mapping[str, Any]) -> tuple[str, ...]:
@@ -149,7 +148,7 @@ def _row(each: Mapping[str, Any]) -> tuple[str, ...]:
 def _bug_row(each: Mapping[str, Any]) -> tuple[str, ...]:
     repaired = f"{each['repaired']['measured']:.3f}"
     if each["repaired"]["broken"]:
-        repaired += ", called broken"
+        repaired += ", reported as violated"
     measured = f"{each['measured']:.3f}"
     return each["bug"], f"{each['claimed']:g}", measured, _word(yes=each["caught"]), repaired
 
@@ -158,15 +157,17 @@ def _word(*, yes: bool) -> str:
     return "yes" if yes else "no"
 
 
-def _judge(facts: Mapping[str, Any]) -> None:
-    """Refuse what is broken, and a blind audit."""
+def _fail_if_negative(facts: Mapping[str, Any]) -> None:
+    """Fail on a violated claim, and on a failed self-test."""
     broken = [each["name"] for each in facts.get("collections", ()) if each["broken"]]
     if broken:
-        raise NotSo(f"broken: {', '.join(broken)}: do not ask before this is understood")
+        raise NegativeResult(
+            f"claim violated: {', '.join(broken)}: do not collect before the cause is known"
+        )
     failed = [
         each["bug"]
         for each in facts.get("self_test", ())
         if not each["caught"] or each["repaired"]["broken"]
     ]
     if failed:
-        raise NotSo(f"the self-test failed: {'; '.join(failed)}")
+        raise NegativeResult(f"the self-test failed: {'; '.join(failed)}")

@@ -1,4 +1,4 @@
-"""`veilcount budget`: what a person reveals, by event, day and life, promised and counted."""
+"""`veilcount budget`: epsilon per event, day and user, promised and spent."""
 
 from __future__ import annotations
 
@@ -9,67 +9,49 @@ from typing import Any
 import click
 
 from ..analysis.planning.plan import percent
-from ..queries import BudgetQuery, budget, plain
+from ..queries import BudgetQuery, Snapshot, budget
 from ..text import number_format
-from . import name_completion, options, query_source
-from .output import tell_json, tell_lines, tell_table
+from . import options, query_source
+from .output import print_json, print_lines, print_table
+from .struct_options import struct_options
 
 Document = Mapping[str, Any]
 
-UNITS = ("unit", "answers", "epsilon each", "local", "central", "guessed by all")
+UNITS = ("unit", "answers", "epsilon each", "local", "central", "guess from all")
 
 
-@click.command("budget", short_help="What a collection costs a person, and what was counted.")
-@click.argument("name", shell_complete=name_completion.of_store)
-@click.option("--series", multiple=True, metavar="FINGERPRINT", help="One definition of several.")
-@click.option("--delta", help="Of bounds that have one; unless told, 0.000001.")
-@click.option("--n", "n", metavar="N", help="Persons, for the errors; unless told, those there.")
-@click.option("--level", help="With which chance an interval covers; unless told, 0.95.")
-@query_source.place_options
+@click.command("budget", short_help="Show a collection's privacy budget, promised and spent.")
+@options.name_in_store
+@struct_options(BudgetQuery)
+@query_source.source_options
 @options.as_json
-def command(
-    *,
-    name: str,
-    url: str | None,
-    server: str | None,
-    key: str,
-    as_json: bool,
-    **asked: Any,
-) -> None:
-    """Show what collection NAME costs a person, and what was counted of it.
+def command(*, name: str, params: query_source.Parameters, as_json: bool, **source: Any) -> None:
+    """Show the privacy budget of collection NAME: promised, and spent so far.
 
-    Epsilon for an event, a day and a user stand together; then what the answers tell somebody who
-    joins them, and the error under each unit at the same cost.
+    Epsilon of an event, a day and a user; what the reports reveal to somebody who joins them; and
+    the error under each unit at the same user epsilon.
     """
-    document = _document(name, url, server, key, query_source.given(**asked))
+
+    def compute(snapshot: Snapshot) -> object:
+        return budget(snapshot, name, BudgetQuery.parse(params), bars=True)
+
+    document = query_source.query(name, "budget", params, compute, **source)
     if as_json:
-        tell_json(document)
+        print_json(document)
         return
     for series in document["series"]:
-        _tell(series)
-    tell_lines(_across(document["across"]))
+        _print(series)
+    print_lines(_across(document["across"]))
 
 
-def _document(
-    name: str, url: str | None, server: str | None, key: str, given: dict[str, list[str]]
-) -> dict[str, Any]:
-    there = query_source.server_of(url, server, key)
-    if there is not None:
-        return there.ask(name, "budget", given)
-    with query_source.snapshot(url) as snapshot:
-        found = budget(snapshot, name, BudgetQuery.parse(given), bars=True)
-        document: dict[str, Any] = plain(found)
-        return document
-
-
-def _tell(series: Document) -> None:
+def _print(series: Document) -> None:
     account, table = series["budget"], series["levels"]
     figures = account["figures"]
     adjacency = number_format.adjacency(figures["adjacency"])
-    tell_lines([f"{account['collection']}: {series['question']}", ""])
-    tell_table((f"epsilon ({adjacency})", "", "of"), _figures(figures))
-    tell_lines(["", f"protects {figures['scope']}", figures["device"], figures["server"], ""])
-    tell_lines([*_spent(series), "", *_together(account), ""])
+    print_lines([f"{account['collection']}: {series['question']}", ""])
+    print_table((f"epsilon ({adjacency})", "", "of"), _figures(figures))
+    print_lines(["", f"protects {figures['scope']}", figures["device"], figures["server"], ""])
+    print_lines([*_spent(series), "", *_together(account), ""])
     shares = table["quantity"] != "mean"
     title = (
         f"error of the {table['quantity']} over the whole campaign at the same user epsilon"
@@ -77,9 +59,9 @@ def _tell(series: Document) -> None:
         f" n = {table['n']:,} persons"
         f" ({series['n_is']}), level {table['level']:.4g}"
     )
-    tell_lines([title])
-    tell_table(UNITS, [_unit(row, shares=shares) for row in table["rows"]])
-    tell_lines([""])
+    print_lines([title])
+    print_table(UNITS, [_unit(row, shares=shares) for row in table["rows"]])
+    print_lines([""])
 
 
 def _figures(figures: Document) -> Iterator[tuple[str, str, str]]:
@@ -91,14 +73,14 @@ def _figures(figures: Document) -> Iterator[tuple[str, str, str]]:
 def _spent(series: Document) -> Iterator[str]:
     spent = series["budget"]["spent"]
     if spent is None:
-        yield f"counted spend: {series['bars']}"
+        yield f"spent budget: {series['bars']}"
         return
     if spent["mean"] is None:
-        yield f"counted spend: {series['bars']}"
+        yield f"spent budget: {series['bars']}"
         return
     yield (
-        f"counted over {spent['pseudonyms']:,} pseudonyms: epsilon {spent['mean']} in the mean,"
-        f" {spent['worst']} at worst, of at most {spent['cap']}"
+        f"spent by {spent['pseudonyms']:,} pseudonyms: epsilon {spent['mean']} on average,"
+        f" {spent['worst']} at most, of {spent['cap']}"
     )
     for bar in spent["bars"]:
         most = _answers(bar["most"])
@@ -119,8 +101,8 @@ def _together(account: Document) -> Iterator[str]:
     yield "; ".join(lines)
     for guess in account["guesses"]:
         yield (
-            f"  who sees {_answers(guess['answers'])} guesses an unchanging yes or no right at most"
-            f" {percent(Fraction(guess['mechanism']))}"
+            f"  from {_answers(guess['answers'])} an unchanging yes or no is guessed right at most"
+            f" {percent(Fraction(guess['mechanism']))} of the time"
         )
 
 
@@ -153,4 +135,4 @@ def _total(total: Document) -> str:
     line = f"  {of}: epsilon {total['plain']} in sum over {', '.join(total['collections'])}"
     if total["worst"] == total["plain"]:
         return line
-    return f"{line}; {total['worst']} at most, since nobody is in two cohorts"
+    return f"{line}; {total['worst']} at most, since cohorts are disjoint"

@@ -1,4 +1,4 @@
-"""`veilcount check`: what a definitions file promises, what it will know, what to look at again."""
+"""`veilcount check`: privacy, expected error and remarks of a definitions file."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from ..queries import plain
 from ..store.memory_limit import worst_case
 from ..text import number_format
 from . import options, param_types
-from .main import NotSo
-from .output import tell_json, tell_lines, tell_table
-from .progress import waiting
+from .main import NegativeResult
+from .output import print_json, print_lines, print_table, spinner
 
 LEVEL = 0.95
-TRUE = "true values, to a trusted curator"
+TRUE = "none: true values, sent to a trusted curator"
 COLUMNS = ("collection", "event", "day", "user", "by", "mechanism", "bits")
 
 
-@click.command("check", short_help="What a definitions file promises, and what it will know.")
-@param_types.file
+@click.command("check", short_help="Show the privacy and expected error of a definitions file.")
+@options.definitions_file
 @click.option(
     "--n",
     "--devices",
@@ -37,25 +36,27 @@ COLUMNS = ("collection", "event", "day", "user", "by", "mechanism", "bits")
     type=param_types.COUNT,
     default=100_000,
     show_default=True,
-    help="How many answers are expected, one a device.",
+    help="Expected number of reports, one per device.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 if there are remarks.")
 @options.as_json
 def command(file: Path, *, n: int, strict: bool, as_json: bool) -> None:
-    """Show what each collection of FILE reveals and what it will know.
+    """Show the privacy and the expected error of each collection of FILE.
 
-    The three epsilons stand together, then the design and its message in bits, who enforces what,
-    the error that is to be expected, and remarks on what the author may not have meant.
+    Epsilon per event, day and user, the mechanism and its message size, who enforces what, the
+    expected error, and remarks on likely mistakes.
     """
-    with waiting("looking for the error"):
+    with spinner("computing the expected error"):
         found = [_facts(collection, n) for collection in load_collections(file).values()]
     if as_json:
-        tell_json({"file": file.name, "n": n, "level": LEVEL, "collections": found})
+        print_json({"file": file.name, "n": n, "level": LEVEL, "collections": found})
     else:
-        _tell(found, n)
+        _print(found, n)
     remarks = sum(len(each["remarks"]) for each in found)
     if strict and remarks:
-        raise NotSo(f"{file.name}: {remarks} remark{'s' * (remarks > 1)}: mend or accept them")
+        raise NegativeResult(
+            f"{file.name}: {remarks} remark{'s' * (remarks > 1)}: fix or accept them"
+        )
 
 
 def _facts(collection: Collection, n: int) -> dict[str, Any]:
@@ -96,11 +97,11 @@ def _expected(collection: Collection, n: int) -> tuple[Quantity, ErrorEstimate]:
     return quantity, quantity.local(epsilon, n, LEVEL)
 
 
-def _tell(found: list[dict[str, Any]], n: int) -> None:
-    tell_lines([f"epsilon of each collection, and what {n:,} answers will know (95 %)", ""])
-    tell_table(COLUMNS, [_row(each) for each in found])
+def _print(found: list[dict[str, Any]], n: int) -> None:
+    print_lines([f"epsilon of each collection, and the expected error of {n:,} reports (95 %)", ""])
+    print_table(COLUMNS, [_row(each) for each in found])
     for each in found:
-        tell_lines(["", f"{each['name']}: {each['question']}", *map(_indented, _says(each, n))])
+        print_lines(["", f"{each['name']}: {each['question']}", *map(_indented, _details(each, n))])
 
 
 def _row(each: dict[str, Any]) -> list[object]:
@@ -111,16 +112,16 @@ def _row(each: dict[str, Any]) -> list[object]:
     return [each["name"], *epsilons, adjacency, each["mechanism"], each["message_bits"]]
 
 
-def _says(each: dict[str, Any], n: int) -> list[str]:
+def _details(each: dict[str, Any], n: int) -> list[str]:
     error = number_format.around(each["error"]["half_width"], of_shares=each["of_shares"])
     scope = each["figures"]["scope"]
     return [
         f"protects {scope}",
         each["figures"]["device"],
         each["figures"]["server"],
-        f"{each['quantity']} of n = {n:,} answers: {error}, noise alone",
+        f"{each['quantity']} of n = {n:,} reports: {error}, from noise only",
         each["memory"],
-        *(f"look again: {remark['key']}: {remark['text']}" for remark in each["remarks"]),
+        *(f"remark: {remark['key']}: {remark['text']}" for remark in each["remarks"]),
     ]
 
 

@@ -7,85 +7,53 @@ from typing import Any
 
 import click
 
-from ..estimation import LookCount
-from ..queries import CompareQuery, compare, plain
+from ..queries import CompareQuery, Snapshot, compare
 from ..text import number_format
 from ..text.result_columns import spelled
-from . import name_completion, options, query_source
-from .output import tell_json, tell_lines, tell_table
+from . import options, query_source
+from .output import print_json, print_lines, print_table
+from .struct_options import struct_options
 
 
 @click.command("compare")
-@click.argument("name", shell_complete=name_completion.of_store)
+@options.name_in_store
 @click.argument("a")
 @click.argument("b")
-@click.option("--from", "first", metavar="DAY", help="The first UTC day of both.")
-@click.option("--to", "last", metavar="DAY", help="The last UTC day of both.")
-@click.option("--level", help="With which chance an interval covers; unless told, 0.95.")
-@click.option("--segment", multiple=True, metavar="NAME:VALUE", help="What both have in common.")
-@click.option("--series", multiple=True, metavar="FINGERPRINT", help="One definition of several.")
-@click.option("--top", metavar="N", help="The most frequent values alone.")
-@click.option("--values", multiple=True, metavar="VALUE,...", help="These values alone.")
-@click.option(
-    "--looks",
-    type=click.Choice([each.value for each in LookCount]),
-    default=LookCount.ONE.value,
-    show_default=True,
-    help="Intervals for one planned look, or for every look at a growing range.",
-)
-@query_source.place_options
+@struct_options(CompareQuery, omit=("a", "b"))
+@query_source.source_options
 @options.as_json
 def command(
-    *,
-    name: str,
-    url: str | None,
-    server: str | None,
-    key: str,
-    as_json: bool,
-    **asked: Any,
+    *, name: str, a: str, b: str, params: dict[str, list[str]], as_json: bool, **source: Any
 ) -> None:
     """Compare side A of collection NAME with side B.
 
     A side is a segment, a range of days or a series: arm:A, 2026-12-01..2026-12-31 or
-    series:FINGERPRINT; several of these with commas between.
+    series:FINGERPRINT; combine several with commas.
     """
-    document = _document(name, url, server, key, _given(asked))
+    params |= {"a": a.split(","), "b": b.split(",")}
+
+    def compute(snapshot: Snapshot) -> object:
+        return compare(snapshot, name, CompareQuery.parse(params))
+
+    document = query_source.query(name, "compare", params, compute, **source)
     if as_json:
-        tell_json(document)
+        print_json(document)
     else:
-        _tell(document)
+        _print(document)
 
 
-def _given(asked: Mapping[str, Any]) -> dict[str, list[str]]:
-    a, b = (asked[side].split(",") for side in ("a", "b"))
-    rest = {name: word for name, word in asked.items() if name not in {"a", "b", "first", "last"}}
-    days = {"from": asked["first"], "to": asked["last"]}
-    return query_source.given(a=a, b=b, **days, **rest)
-
-
-def _document(
-    name: str, url: str | None, server: str | None, key: str, given: dict[str, list[str]]
-) -> dict[str, Any]:
-    there = query_source.server_of(url, server, key)
-    if there is not None:
-        return there.ask(name, "compare", given)
-    with query_source.snapshot(url) as snapshot:
-        document: dict[str, Any] = plain(compare(snapshot, name, CompareQuery.parse(given)))
-        return document
-
-
-def _tell(document: Mapping[str, Any]) -> None:
-    tell_lines(_head(document))
+def _print(document: Mapping[str, Any]) -> None:
+    print_lines(_head(document))
     if document["rows"]:
         columns = ("value", "a", "b", "a - b", "interval", "p (Holm)", "could be seen")
-        tell_table(columns, map(_row, document["rows"]))
-    tell_lines(["", document["sentence"], *filter(None, [document["note"]])])
+        print_table(columns, map(_row, document["rows"]))
+    print_lines(["", document["sentence"], *filter(None, [document["note"]])])
 
 
 def _head(document: Mapping[str, Any]) -> Iterator[str]:
     for side in ("a", "b"):
         of = document[side]
-        filling = " (takes answers still)" if of["filling"] else ""
+        filling = " (open period)" if of["filling"] else ""
         yield (
             f"{side} = {of['label']}: n = {of['n']:,} {of['counts']},"
             f" {of['from']} to {of['to']}{filling};"

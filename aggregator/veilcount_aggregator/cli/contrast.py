@@ -13,12 +13,11 @@ from veilcount_shared.collection import Measure
 
 from ..analysis.planning import QuestionShape
 from ..analysis.trust_models import contrast
-from ..queries import ContrastQuery, plain
+from ..queries import ContrastQuery, Snapshot, plain
 from ..queries import contrast as observed
 from ..text import number_format
-from . import name_completion, options, param_types, query_source
-from .output import tell_json, tell_lines, tell_table
-from .progress import waiting
+from . import options, param_types, query_source
+from .output import print_json, print_lines, print_table, spinner
 from .question_options import collection_of, domain_options, domain_question
 
 Document = Mapping[str, Any]
@@ -29,7 +28,7 @@ SCALING = ("n", "local", "shuffled", "central")
 
 @click.command("contrast")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.argument("name", required=False, shell_complete=name_completion.of_file)
+@click.argument("name", required=False, shell_complete=options.complete_from_file)
 @click.option(
     "--n",
     "n",
@@ -40,10 +39,10 @@ SCALING = ("n", "local", "shuffled", "central")
     "--epsilon", type=param_types.EPSILON, help="Without a file: what one answer may reveal."
 )
 @domain_options
-@param_types.level
-@click.option("--delta", type=param_types.SHARE, default="0.000001", show_default=True)
+@options.level
+@click.option("--delta", type=param_types.PROPORTION, default="0.000001", show_default=True)
 @click.option("--series", multiple=True, metavar="FINGERPRINT", help="One definition of several.")
-@query_source.place_options
+@query_source.source_options
 @options.as_json
 def command(
     file: Path | None,
@@ -57,25 +56,23 @@ def command(
     level: Fraction,
     delta: Fraction,
     series: tuple[str, ...],
-    url: str | None,
-    server: str | None,
-    key: str,
     as_json: bool,
+    **source: Any,
 ) -> None:
-    """Set local, shuffled and central side by side on n answers.
+    """Compare local, shuffled and central privacy on n answers.
 
-    Of collection NAME in FILE; or, without a file, of a yes or no, --values or a --range at an
-    --epsilon; or, with a name alone, of a collection in a --store or at a server's --url, on the
-    answers that are there. All protect one contribution a person with substitute adjacency.
+    For collection NAME in FILE; or, without a file, for a yes-or-no question, --values or a
+    --range at an --epsilon; or, with a name alone, for a collection in a --store or at a server's
+    --url, on its reports. All protect one contribution a person under substitution.
     """
     if file is not None and name is None and epsilon is None and not file.exists():
-        asked = query_source.given(
-            n=n, level=number_format.exact(level), delta=_spelled(delta), series=series
-        )
-        _tell_observed(_observed(str(file), url, server, key, asked), as_json=as_json)
+        params = {"level": [number_format.exact(level)], "delta": [f"{float(delta):.17g}"]}
+        params |= {"n": [str(n)]} if n is not None else {}
+        params |= {"series": list(series)} if series else {}
+        _print_observed(_observed(str(file), params, source), as_json=as_json)
         return
     if n is not None and file is not None and name is not None:
-        collection = param_types.load(file, name)
+        collection = param_types.load_collection(file, name)
     elif n is not None and file is None and epsilon is not None:
         question = QuestionShape(
             start=options.now().date(), **domain_question(values, bounds), measure=Measure(measure)
@@ -86,59 +83,50 @@ def command(
             "give --n with FILE and NAME, or with --epsilon (and --values or --range); or NAME and"
             " --store, for the answers that are there"
         )
-    with waiting("looking for equal guarantees"):
+    with spinner("matching guarantees"):
         found = contrast(collection, n, level=float(level), delta=delta)
     document = plain(found)
     if as_json:
-        tell_json(document)
+        print_json(document)
     else:
-        _tell(document)
+        _print(document)
 
 
-def _spelled(delta: Fraction) -> str:
-    """Return a delta as it may be typed: to seventeen digits, more than its bounds tell apart."""
-    return f"{float(delta):.17g}"
+def _observed(name: str, params: dict[str, list[str]], source: Mapping[str, Any]) -> Document:
+    def compute(snapshot: Snapshot) -> object:
+        return observed(snapshot, name, ContrastQuery.parse(params))
+
+    with spinner("matching guarantees"):
+        return query_source.query(name, "contrast", params, compute, **source)
 
 
-def _observed(
-    name: str, url: str | None, server: str | None, key: str, asked: dict[str, list[str]]
-) -> Document:
-    there = query_source.server_of(url, server, key)
-    with waiting("looking for equal guarantees"):
-        if there is not None:
-            return there.ask(name, "contrast", asked)
-        with query_source.snapshot(url) as snapshot:
-            document: Document = plain(observed(snapshot, name, ContrastQuery.parse(asked)))
-            return document
-
-
-def _tell_observed(document: Document, *, as_json: bool) -> None:
+def _print_observed(document: Document, *, as_json: bool) -> None:
     if as_json:
-        tell_json(document)
+        print_json(document)
         return
     for each in document["series"]:
         days = f", {each['from']} to {each['to']}" if each["from"] else ""
-        tell_lines(
+        print_lines(
             [
                 f"{document['collection']}: {each['question']}",
                 f"series {each['fingerprint'][:12]}; n is {each['n_is']}{days}",
             ]
         )
-        _tell(each["contrast"])
-        tell_lines([""])
+        _print(each["contrast"])
+        print_lines([""])
 
 
-def _tell(found: Document) -> None:
+def _print(found: Document) -> None:
     shares = found["quantity"] != "mean"
     title = (
         f"{found['quantity']} of n = {found['n']:,} answers, {found['basis']}; unit"
         f" {found['unit']}, {found['adjacency']} adjacency, level {found['level']:.4g}"
     )
-    tell_lines([title, ""])
-    tell_table(COLUMNS, [_row(line, shares=shares) for line in found["lines"]])
-    tell_lines(["", *(f"{line['row']}: {line['guarantee']}." for line in found["lines"]), ""])
-    tell_lines([f"root mean square error of the {found['quantity']} by the number of answers"])
-    tell_table(SCALING, [_point(point, shares=shares) for point in found["scaling"]])
+    print_lines([title, ""])
+    print_table(COLUMNS, [_row(line, shares=shares) for line in found["lines"]])
+    print_lines(["", *(f"{line['row']}: {line['guarantee']}." for line in found["lines"]), ""])
+    print_lines([f"root mean square error of the {found['quantity']} by the number of answers"])
+    print_table(SCALING, [_point(point, shares=shares) for point in found["scaling"]])
 
 
 def _point(point: Document, *, shares: bool) -> tuple[str, ...]:

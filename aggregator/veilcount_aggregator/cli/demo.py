@@ -27,9 +27,9 @@ from ..queries import plain
 from ..server.background import BackgroundThread
 from ..service import Aggregator
 from ..store.url_redaction import redact_url
-from . import options, param_types
-from .main import WELL
-from .output import tell_json, tell_lines, tell_table
+from . import options
+from .main import EXIT_OK
+from .output import print_json, print_lines, print_table
 
 FEWEST, MOST = 1_000, 200_000
 DEVICES, CLIENTS = 20_000, 500
@@ -69,7 +69,7 @@ ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.option(
     "--port", type=click.IntRange(0, 65_535), default=0, help="To serve at; else any that is free."
 )
-@param_types.level
+@options.level
 @click.option("--once", is_flag=True, help="End after the figures.")
 @options.as_json
 def command(
@@ -105,10 +105,10 @@ def command(
             ending = story.play(progress)
         found = summary(ending, seed=seed, level=float(level), generator=story.generator)
         clock.release()
-        _tell(found, "" if once else _link(place), url, as_json=as_json)
+        _print(found, "" if once else _link(place), url, as_json=as_json)
         if not once:
             _stay(place.aggregator)
-    return WELL
+    return EXIT_OK
 
 
 def _link(place: Stage) -> str:
@@ -117,21 +117,21 @@ def _link(place: Stage) -> str:
     return login_links.link_url(place.url, secret)
 
 
-def _tell(found: Summary, link: str, url: str, *, as_json: bool) -> None:
+def _print(found: Summary, link: str, url: str, *, as_json: bool) -> None:
     if as_json:
-        tell_json(plain(found) | {"link": link or None})
+        print_json(plain(found) | {"link": link or None})
         return
-    tell_lines([*output.head(found), "", *output.questions(found), ""])
-    tell_table(output.FIGURES, map(output.figures, found.rows))
-    tell_lines(["", *output.beneath(found), ""])
-    tell_table(output.RELEASED, map(output.released, found.release.rows))
-    tell_lines(["", output.PRICES, ""])
-    tell_table(output.COSTS, map(output.costs, found.accounts))
+    print_lines([*output.head(found), "", *output.questions(found), ""])
+    print_table(output.FIGURES, map(output.figures, found.rows))
+    print_lines(["", *output.beneath(found), ""])
+    print_table(output.RELEASED, map(output.released, found.release.rows))
+    print_lines(["", output.PRICES, ""])
+    print_table(output.COSTS, map(output.costs, found.accounts))
     if url:
-        tell_lines(["", f"All of it stays in {redact_url(url)}."])
+        print_lines(["", f"All of it stays in {redact_url(url)}."])
     if link:
         lines = (f"See it (the link logs in once, within 15 minutes): {link}", "Ctrl-C ends it.")
-        tell_lines(["", *lines])
+        print_lines(["", *lines])
 
 
 def _stay(aggregator: Aggregator) -> None:

@@ -1,4 +1,4 @@
-"""`veilcount doctor`: what is wrong with a deployment, and how it is mended."""
+"""`veilcount doctor`: check a deployment, with a fix for each problem."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from ..doctor import Finding, Severity, examine_backups, examine_server, examine
 from ..errors import SettingsError
 from ..settings import PREFIX, Settings
 from . import options, query_source
-from .main import NOT_SO, WELL
-from .output import tell_json, tell_lines, tell_table
-from .progress import waiting
+from .main import EXIT_NEGATIVE, EXIT_OK
+from .output import print_json, print_lines, print_table, spinner
 
 STYLES = {Severity.OK: "green", Severity.WARN: "yellow", Severity.WRONG: "bold red"}
 
 
 @click.command("doctor")
-@query_source.place_options
+@query_source.source_options
 @click.option(
     "--backups",
     type=click.Path(path_type=Path),
     envvar=f"{PREFIX}BACKUPS",
     metavar="DIR",
-    help="Where backups are written: the newest is read through.",
+    help="Directory of backups; the newest is verified.",
 )
 @options.setting_options("journal", "max_new_pseudonyms", "max_series_memory", "max_store_memory")
-@click.option("--deep", is_flag=True, help="Read the whole store: counters against spent slots.")
+@click.option("--deep", is_flag=True, help="Read the whole store: compare counters with ledgers.")
 @options.as_json
 @click.pass_context
 def command(
@@ -47,15 +46,16 @@ def command(
     as_json: bool,
     **limits: Any,
 ) -> None:
-    """Say what is wrong with a deployment, and how to mend it; exit 1 if anything is.
+    """Check a deployment and suggest fixes; exit 1 on any problem.
 
-    A --store is looked at from within, a server's --url as devices and strangers meet it (with an
-    analyst's --key, its figures too). Nothing is changed; the server counts two refused bodies.
+    A --store is examined from inside, a server's --url from outside, as devices and strangers see
+    it (with an analyst's --key its metrics too). Nothing is changed; the server counts two rejected
+    requests.
     """
     if not (url or server or backups):
         fix = f"give a store's URL, a server's --url or both, here or as {PREFIX}STORE, {PREFIX}URL"
         raise SettingsError("--store", "", fix)
-    with waiting("looking"):
+    with spinner("checking"):
         settings = Settings(url, **limits) if url else None
         findings = [
             *(_of_store(settings, backups, deep=deep) if settings else ()),
@@ -63,18 +63,20 @@ def command(
             *(examine_backups(backups, options.now()) if backups else ()),
         ]
     if as_json:
-        tell_json({"state": worst(findings).value, "findings": [asdict(each) for each in findings]})
+        print_json(
+            {"state": worst(findings).value, "findings": [asdict(each) for each in findings]}
+        )
     else:
-        tell_table(("", "of", "check", "found"), map(_row, findings))
-        tell_lines(["", _sum(findings)])
-    context.exit(NOT_SO if worst(findings) is Severity.WRONG else WELL)
+        print_table(("", "of", "check", "found"), map(_row, findings))
+        print_lines(["", _summary(findings)])
+    context.exit(EXIT_NEGATIVE if worst(findings) is Severity.WRONG else EXIT_OK)
 
 
 def _of_store(settings: Settings, backups: Path | None, *, deep: bool) -> Iterator[Finding]:
     yield from examine_store(settings, options.now, deep=deep)
     if backups is None and settings.store.startswith("sqlite:"):
-        fix = "give --backups DIR, the folder that `veilcount store backup` writes to"
-        yield Finding("backups", "newest", Severity.WARN, "nobody said where backups are", fix)
+        fix = "give --backups DIR, the directory that `veilcount store backup` writes to"
+        yield Finding("backups", "newest", Severity.WARN, "no backup directory is given", fix)
 
 
 def _row(finding: Finding) -> tuple[Text | str, ...]:
@@ -83,7 +85,7 @@ def _row(finding: Finding) -> tuple[Text | str, ...]:
     return mark, finding.of, finding.check, f"{finding.what}{fix}"
 
 
-def _sum(findings: Sequence[Finding]) -> str:
+def _summary(findings: Sequence[Finding]) -> str:
     counts = Counter(each.state for each in findings)
     listed = ", ".join(f"{counts[state]} {state}" for state in Severity if counts[state])
     return f"{len(findings)} finding{'s' * (len(findings) > 1)}: {listed}"

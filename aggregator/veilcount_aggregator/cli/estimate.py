@@ -1,70 +1,33 @@
-"""`veilcount estimate`: a collection's answers, debiased, each figure with its interval."""
+"""`veilcount estimate`: a collection's estimates, each with its interval."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
 import msgspec
 
-from ..estimation import LookCount, View
-from ..queries import Alert, Denominator, EstimateQuery, EstimateResult, GroupBy, estimate, plain
+from ..queries import Alert, EstimateQuery, EstimateResult, Snapshot, estimate
 from ..queries.alert import MEAN
 from ..queries.export import as_csv
-from . import name_completion, query_source
-from .estimate_output import tell_estimate
-from .main import NOT_SO
-from .output import tell_json, tell_lines
+from ..text import number_format
+from ..text.result_columns import spelled
+from . import options, query_source
+from .main import EXIT_NEGATIVE
+from .output import print_json, print_lines, print_table
+from .struct_options import struct_options
+
+Document = Mapping[str, Any]
 
 TABLE, JSON, CSV = "table", "json", "csv"
+COLUMNS = ("value", "share", "interval", "answers", "if {fakes} were fake")
+SHOWN_DIGITS = 12  # of a fingerprint
 
 
-@click.command("estimate", short_help="What the crowd answered, and how sure that is.")
-@click.argument("name", shell_complete=name_completion.of_store)
-@click.option("--from", "first", metavar="DAY", help="The first UTC day, such as 2026-12-01.")
-@click.option("--to", "last", metavar="DAY", help="The last UTC day. Whole periods are covered.")
-@click.option(
-    "--by",
-    type=click.Choice([each.value for each in GroupBy]),
-    default=GroupBy.ALL.value,
-    show_default=True,
-)
-@click.option(
-    "--view",
-    type=click.Choice([each.value for each in View]),
-    default=View.RAW.value,
-    show_default=True,
-    help="raw is unbiased, consistent adds up to 100 %.",
-)
-@click.option("--level", help="With which chance an interval covers; unless told, 0.95.")
-@click.option("--segment", multiple=True, metavar="NAME:VALUE", help="One part of the crowd.")
-@click.option("--series", multiple=True, metavar="FINGERPRINT", help="One definition of several.")
-@click.option("--top", metavar="N", help="The largest shares, with intervals that hold together.")
-@click.option("--values", multiple=True, metavar="VALUE,...", help="These values alone.")
-@click.option("--group", multiple=True, metavar="NAME:VALUE,...", help="Sums of values.")
-@click.option("--page", metavar="N", help="Of many values, the page.")
-@click.option("--size", metavar="N", help="How many values a page has; unless told, 100.")
-@click.option(
-    "--among",
-    type=click.Choice([each.value for each in Denominator]),
-    help="Where presence is hidden: shares of all devices, or of those that answered.",
-)
-@click.option(
-    "--simultaneous/--one-by-one",
-    default=None,
-    help="Intervals that hold all at once; unless told, those of --top do.",
-)
-@click.option(
-    "--looks",
-    type=click.Choice([each.value for each in LookCount]),
-    default=LookCount.ONE.value,
-    show_default=True,
-    help="Intervals for one planned look, or for every look at a growing range.",
-)
-@click.option(
-    "--fakes", metavar="SHARE", help="Of reports, to be shown as fakes; unless told, 0.01."
-)
+@click.command("estimate", short_help="Show a collection's estimates with their intervals.")
+@options.name_in_store
+@struct_options(EstimateQuery)
 @click.option(
     "--format",
     "form",
@@ -72,64 +35,150 @@ TABLE, JSON, CSV = "table", "json", "csv"
     default=TABLE,
     show_default=True,
 )
-@click.option("--json", "as_json", is_flag=True, help="For programs: --format json.")
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
     "--alert",
     metavar="'VALUE > BOUND'",
-    help="Exit with 1 if the whole interval is beyond the bound; run daily, with --looks every.",
+    help="Exit with 1 if the whole interval is past the bound; for daily runs add --looks every.",
 )
-@query_source.place_options
+@query_source.source_options
 @click.pass_context
 def command(
     context: click.Context,
     /,
     *,
     name: str,
-    url: str | None,
-    server: str | None,
-    key: str,
+    params: dict[str, list[str]],
     form: str,
     alert: str | None,
     as_json: bool,
-    **asked: Any,
+    **source: Any,
 ) -> None:
-    """Show what the crowd answered to collection NAME, and how sure that is.
+    """Show what was reported for collection NAME, debiased, with intervals.
 
-    From a --store, or from a server's --url with a --key. Definitions that were changed are
-    listed side by side. An --alert looks at the last stretch of the newest one.
+    Reads a --store, or queries a server's --url with a --key. Changed definitions are listed one
+    after the other. An --alert tests the last time range of the newest one.
     """
+    form = JSON if as_json else form
     alarm = None if alert is None else Alert.parse(alert)
-    document = _document(name, url, server, key, _given(asked, alarm))
-    if as_json or form == JSON:
-        tell_json(document)
+    if alarm is not None and alarm.value != MEAN and not _selects_values(params):
+        params["values"] = [alarm.value]
+
+    def compute(snapshot: Snapshot) -> object:
+        return estimate(snapshot, name, EstimateQuery.parse(params))
+
+    document = query_source.query(name, "estimate", params, compute, **source)
+    if form == JSON:
+        print_json(document)
     elif form == CSV:
         click.echo(as_csv(document), nl=False)
     else:
-        tell_estimate(document)
+        _print(document)
     if alarm is not None:
         looked = alarm.look(msgspec.convert(document, EstimateResult))
-        tell_lines([looked.sentence], err=form != TABLE or as_json)
-        context.exit(NOT_SO if looked.sounds else 0)
+        print_lines([looked.sentence], err=form != TABLE)
+        context.exit(EXIT_NEGATIVE if looked.sounds else 0)
 
 
-def _given(asked: Mapping[str, Any], alarm: Alert | None) -> dict[str, list[str]]:
-    """Return the parameters; of many values, an alert asks for its own alone."""
-    given = query_source.given(
-        **{"from" if name == "first" else name: asked[name] for name in asked}
+def _selects_values(params: Mapping[str, Any]) -> bool:
+    return any(name in params for name in ("top", "values", "group", "page"))
+
+
+def _print(document: Document) -> None:
+    for series in document["series"]:
+        print_lines(_head(document, series))
+        for time_range in series["time_ranges"]:
+            _print_time_range(document, series, time_range)
+        notes = list(_notes(series))
+        print_lines(["", *notes, ""] if notes else [""])
+
+
+def _head(document: Document, series: Document) -> Iterator[str]:
+    epsilon = series["epsilon"]
+    yield f"{document['collection']}: {series['question']}"
+    yield (
+        f"series {series['fingerprint'][:SHOWN_DIGITS]};"
+        f" epsilon ({number_format.adjacency(epsilon['adjacency'])}) {epsilon['event']} an event,"
+        f" {epsilon['day']} a day, {epsilon['user']} a user; unit {series['unit']}"
     )
-    given["to"] = given.pop("last", [])
-    chosen = any(given.get(way) for way in ("top", "values", "group", "page"))
-    if alarm is not None and not chosen and alarm.value != MEAN:
-        given["values"] = [alarm.value]
-    return {parameter: words for parameter, words in given.items() if words}
+    segments = ", ".join(f"{name}: {value}" for name, value in document["segments"].items())
+    if segments:
+        yield f"only {segments}"
 
 
-def _document(
-    name: str, url: str | None, server: str | None, key: str, given: dict[str, list[str]]
-) -> dict[str, Any]:
-    there = query_source.server_of(url, server, key)
-    if there is not None:
-        return there.ask(name, "estimate", given)
-    with query_source.snapshot(url) as snapshot:
-        document: dict[str, Any] = plain(estimate(snapshot, name, EstimateQuery.parse(given)))
-        return document
+def _print_time_range(document: Document, series: Document, time_range: Document) -> None:
+    filling = " (open period)" if time_range["filling"] else ""
+    together = ", all at once" if document["simultaneous"] else ""
+    days = f"{time_range['from']} to {time_range['to']}{filling}"
+    title = f"{days}: n = {time_range['n']:,} {series['counts']}"
+    if not time_range["n"]:
+        print_lines(["", title])
+        return
+    validity = (
+        f"intervals at {document['level']:.4g}{together}, {time_range['of']}; {document['view']};"
+        f" {document['validity']}"
+    )
+    print_lines(["", title, validity])
+    rows = list(_rows(time_range))
+    if rows:
+        columns = [each.format(fakes=number_format.share(document["fakes"])) for each in COLUMNS]
+        print_table(columns, rows)
+    if time_range["spread"]:
+        _print_spread(time_range["spread"])
+    print_lines(_not_counted(time_range["verdicts"]))
+
+
+def _rows(time_range: Document) -> Iterator[tuple[str, ...]]:
+    for row in time_range["values"]:
+        yield _share(spelled(row["value"]) or "", row)
+    if time_range["absent"]:
+        yield _share("(absent)", time_range["absent"])
+    mean = time_range["mean"]
+    if mean and mean["mean"] is not None:
+        yield (
+            "mean",
+            number_format.figure(mean["mean"], of_shares=False),
+            number_format.interval(mean["low"], mean["high"], of_shares=False),
+            "",
+            number_format.interval(mean["fake_low"], mean["fake_high"], of_shares=False),
+        )
+
+
+def _share(value: str, row: Document) -> tuple[str, ...]:
+    return (
+        value,
+        number_format.share(row["frequency"]),
+        number_format.interval(row["low"], row["high"], of_shares=True),
+        f"{row['answers']:,.0f}",
+        number_format.interval(row["fake_low"], row["fake_high"], of_shares=True),
+    )
+
+
+def _print_spread(spread: Document) -> None:
+    print_lines(["", f"bands hold for {spread['covers']}"])
+    rows = [
+        (
+            number_format.share(each["share"]),
+            "" if each["value"] is None else number_format.figure(each["value"], of_shares=False),
+            number_format.interval(each["low"], each["high"], of_shares=False),
+        )
+        for each in spread["quantiles"]
+    ]
+    print_table(("of answers below", "number", "band"), rows)
+
+
+def _not_counted(verdicts: Mapping[str, int]) -> list[str]:
+    listed = ", ".join(f"{word} {number:,}" for word, number in verdicts.items())
+    return [f"reports not counted: {listed}"] if listed else []
+
+
+def _notes(series: Document) -> Iterator[str]:
+    """Yield notes on pages, noise, fake reports and losses."""
+    if series["pages"] > 1:
+        yield f"page {series['page']:,} of {series['pages']:,} ({series['size']:,} values): --page"
+    if series["stand_out"] is not None:
+        number = f"{series['stand_out']:,}"
+        yield f"{number} of {series['size']:,} values stand out from noise"
+    if series["suspicious"]:
+        yield f"POISONING TEST FAILED: {series['suspicion']}"
+    yield from (each["text"] for each in series["losses"])

@@ -1,4 +1,4 @@
-"""`veilcount init`: a new store, and its first admin key."""
+"""`veilcount init`: new store, and its first admin key."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ import click
 from ..auth.api_keys import Role, create_key, load_api_keys
 from ..store import Store
 from . import options
-from .output import tell_json, tell_lines
+from .output import print_json, print_lines
 
 LABEL = "init"
 
 
 @click.command("init")
 @options.store
-@click.option("--key", "another", is_flag=True, help="Make an admin key in an existing store too.")
+@click.option(
+    "--key", "another", is_flag=True, help="Create another admin key in an existing store."
+)
 @options.as_json
 def command(url: str | None, *, another: bool, as_json: bool) -> None:
-    """Make the store, and print its first admin key, once.
+    """Create the store, and print its first admin key once.
 
-    On a store that exists it changes nothing.
+    An existing store is left unchanged.
     """
     with options.opened(url, make=True) as store:
         facts = _init(store, another=another)
     if as_json:
-        tell_json(facts)
+        print_json(facts)
     else:
-        tell_lines(_lines(facts))
+        print_lines(_lines(facts))
 
 
 def _init(store: Store, *, another: bool) -> dict[str, Any]:
@@ -41,8 +43,8 @@ def _init(store: Store, *, another: bool) -> dict[str, Any]:
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:
-    what = "a new store" if facts["new"] else "this store is in use already"
+    what = "new store" if facts["new"] else "existing store"
     lines = [f"{facts['engine']}: {what}"]
     if "key" not in facts:
-        return [*lines, "no key was made: `veilcount init --key` makes one"]
+        return [*lines, "no key was created: `veilcount init --key` creates one"]
     return [*lines, f"admin key, shown this once: {facts['key']}"]

@@ -6,7 +6,7 @@ import click
 
 from ..auth.api_keys import ApiKey, Role, create_key, load_api_keys, revoke_key
 from . import options
-from .output import tell_json, tell_lines, tell_table
+from .output import print_json, print_lines, print_table
 
 COLUMNS = ("id", "role", "label", "created", "used", "revoked")
 ROLES = click.Choice([role.value for role in Role])
@@ -14,43 +14,43 @@ ROLES = click.Choice([role.value for role in Role])
 
 @click.group("keys")
 def command() -> None:
-    """Keys: what devices, analysts and admins show."""
+    """Create, list and revoke API keys."""
 
 
 @command.command("create")
-@click.option("--role", type=ROLES, required=True, help="Which doors it opens.")
-@click.option("--label", default="", help="Whose it is, for `keys list`.")
+@click.option("--role", type=ROLES, required=True, help="What the key gives access to.")
+@click.option("--label", default="", help="The owner, shown by `keys list`.")
 @options.store
 @options.as_json
 def create(role: str, label: str, url: str | None, *, as_json: bool) -> None:
-    """Make a key and print it, once.
+    """Create an API key, and print it once.
 
-    The first device key closes the intake to devices without one.
+    From the first device key on, reports require a device key.
     """
     with options.opened(url) as store:
         closes = role == Role.DEVICE and load_api_keys(store).intake_is_open
         key, secret = create_key(store, Role(role), label, options.now())
     if as_json:
-        tell_json({"key": secret, **shown(key)})
+        print_json({"key": secret, **public_columns(key)})
         return
     lines = [f"{role} key {key.id}, shown this once: {secret}"]
     if closes:
-        lines.append("from now on devices need a key")
-    tell_lines(lines)
+        lines.append("reports require a device key from now on")
+    print_lines(lines)
 
 
 @command.command("list")
 @options.store
 @options.as_json
 def list_keys(url: str | None, *, as_json: bool) -> None:
-    """Show all keys: everything but the keys."""
+    """List all keys, without the secrets."""
     with options.opened(url) as store:
         ring = load_api_keys(store)
-    facts = [shown(key) for key in sorted(ring.keys.values(), key=lambda key: key.created)]
+    facts = [public_columns(key) for key in sorted(ring.keys.values(), key=lambda key: key.created)]
     if as_json:
-        tell_json(facts)
+        print_json(facts)
     else:
-        tell_table(
+        print_table(
             tuple(facts[0]) if facts else ("no keys",), [list(each.values()) for each in facts]
         )
 
@@ -60,15 +60,15 @@ def list_keys(url: str | None, *, as_json: bool) -> None:
 @options.store
 @options.as_json
 def revoke(identity: str, url: str | None, *, as_json: bool) -> None:
-    """Take a key back: within a second nobody takes it any more."""
+    """Revoke a key: servers refuse it within a second."""
     with options.opened(url) as store:
         key = revoke_key(store, identity, options.now())
     if as_json:
-        tell_json(shown(key))
+        print_json(public_columns(key))
     else:
-        tell_lines([f"{key.role} key {key.id} is revoked"])
+        print_lines([f"{key.role} key {key.id} is revoked"])
 
 
-def shown(key: ApiKey) -> dict[str, str]:
-    """Return what may be shown of a key."""
+def public_columns(key: ApiKey) -> dict[str, str]:
+    """Return the public columns of a key."""
     return {column: str(getattr(key, column)) for column in COLUMNS}

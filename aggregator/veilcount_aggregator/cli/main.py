@@ -1,6 +1,6 @@
-"""From words to an exit code: 0 done; 1 what was asked about is not so; 2 wrong usage or settings;
-3 the store or the server cannot be reached; 130 Ctrl-C; 141 whoever read the output went away. An
-error is one line on stderr that says what to do.
+"""The command group, its errors and exit codes: 0 done; 1 a negative result; 2 wrong usage or
+settings; 3 store or server unreachable; 130 Ctrl-C; 141 broken pipe. An error is one line on stderr
+that names the fix.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from click.shell_completion import CompletionItem
 from veilcount_shared.errors import VeilcountError
 
 from ..errors import Overloaded, ReleaseRefused, StoreError, StoreUnfit
-from . import STOPPED
-from .terminal_escape import visible
+from . import EXIT_INTERRUPTED
+from .terminal_escape import escape_controls
 
 NAME = "veilcount"
-WELL, NOT_SO, WRONG, UNREACHABLE = range(4)
-WHOLE = 200  # letters: no sentence is longer
-UNHEARD = 141  # as a shell says it: 128 and the signal
+EXIT_OK, EXIT_NEGATIVE, EXIT_USAGE, EXIT_UNREACHABLE = range(4)
+SUMMARY_LENGTH = 200  # characters: no summary is longer
+EXIT_BROKEN_PIPE = 141  # as shells report SIGPIPE: 128 and the signal's number
 
-#: every command, by the module whose `command` it is: a line here is all that a new one needs
+#: each command's module, which defines `command`; a new command needs one line here
 COMMANDS = {
     "serve": "serve",
     "init": "init",
@@ -46,37 +46,39 @@ COMMANDS = {
     "completion": "completion",
 }
 
-_AWAY = (StoreError, Overloaded)
+_UNREACHABLE = (StoreError, Overloaded)
 
 
-class NotSo(VeilcountError):
-    """What was asked about is not so."""
+class NegativeResult(VeilcountError):
+    """A negative result: exit code 1."""
 
 
 class _Commands(click.Group):
-    """The commands of the table; each is imported when it is asked for."""
+    """A group that imports each command on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own
         return list(COMMANDS)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands, each with its whole sentence."""
+        """List the commands with their untruncated summaries."""
         commands = ((name, self.get_command(ctx, name)) for name in COMMANDS)
-        told = [(name, each.get_short_help_str(WHOLE)) for name, each in commands if each]
+        summaries = [
+            (name, each.get_short_help_str(SUMMARY_LENGTH)) for name, each in commands if each
+        ]
         with formatter.section("Commands"):
-            formatter.write_dl(told)
+            formatter.write_dl(summaries)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; end without a word where whoever read the output went away."""
+        """Run the command; end silently on a broken pipe."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # What Python still holds for the output goes nowhere, and so it cannot complain.
+            # Flushing stdout at exit must not raise again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise click.exceptions.Exit(UNHEARD) from None
+            raise click.exceptions.Exit(EXIT_BROKEN_PIPE) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return names alone: for their help texts, all that any command needs would be loaded."""
+        """Complete names without help texts, which would import every command."""
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         return [CompletionItem(name) for name in COMMANDS if name.startswith(incomplete)]
@@ -91,43 +93,43 @@ class _Commands(click.Group):
 @click.command(cls=_Commands)
 @click.version_option(package_name="veilcount", message="%(version)s")
 def veilcount() -> None:
-    """Count the crowd; never see the person."""
+    """Collect statistics under local differential privacy."""
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command; return the exit code."""
+    """Run a command line; return the exit code."""
     try:
         code = veilcount.main(list(arguments), prog_name=NAME, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
-        return WRONG
+        return EXIT_USAGE
     except (click.ClickException, click.Abort, KeyboardInterrupt) as error:
-        return _fail(*_misused(error))
+        return _fail(*_usage_error(error))
     except VeilcountError as error:
-        return _fail(str(error), _code(error))
-    except OSError as error:  # of a file that was named, or of the terminal
-        return _fail(f"{error.filename or 'output'}: {error.strerror}", WRONG)
-    return code if isinstance(code, int) else WELL
+        return _fail(str(error), _exit_code(error))
+    except OSError as error:  # of a file argument, or of the terminal
+        return _fail(f"{error.filename or 'output'}: {error.strerror}", EXIT_USAGE)
+    return code if isinstance(code, int) else EXIT_OK
 
 
-def _misused(error: BaseException) -> tuple[str, int]:
-    """Return what to say of a command that was misunderstood or stopped, and its exit code."""
+def _usage_error(error: BaseException) -> tuple[str, int]:
+    """Return the message and exit code of a usage error or an interruption."""
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path if error.ctx else NAME
-        return f"{error.format_message()} (see `{where} --help`)", WRONG
+        return f"{error.format_message()} (see `{where} --help`)", EXIT_USAGE
     if isinstance(error, click.ClickException):
-        return error.format_message(), WRONG
-    return "stopped", STOPPED
+        return error.format_message(), EXIT_USAGE
+    return "stopped", EXIT_INTERRUPTED
 
 
-def _code(error: VeilcountError) -> int:
-    if isinstance(error, NotSo | ReleaseRefused):
-        return NOT_SO
-    away = isinstance(error, _AWAY) and not isinstance(error, StoreUnfit)
-    return UNREACHABLE if away else WRONG
+def _exit_code(error: VeilcountError) -> int:
+    if isinstance(error, NegativeResult | ReleaseRefused):
+        return EXIT_NEGATIVE
+    unreachable = isinstance(error, _UNREACHABLE) and not isinstance(error, StoreUnfit)
+    return EXIT_UNREACHABLE if unreachable else EXIT_USAGE
 
 
 def _fail(why: str, code: int) -> int:
-    line = visible(" ".join(why.split()))
+    line = escape_controls(" ".join(why.split()))
     sys.stderr.write(f"{NAME}: {line}\n")
     return code

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,9 +11,14 @@ from typing import Any, TypeVar
 
 import click
 
+from veilcount_shared import load_collections
+from veilcount_shared.errors import VeilcountError
+
+from ..catalog.definitions import load_catalog
 from ..errors import SettingsError
 from ..settings import PREFIX, Setting, Settings, declarations, option_name, variable_name
 from ..store import Store, open_store
+from .param_types import PROPORTION
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -27,6 +32,13 @@ store = click.option(
     help=f"URL of the store: sqlite:////path.db, redis://... (default: {PREFIX}STORE).",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+level = click.option(
+    "--level",
+    type=PROPORTION,
+    default="0.95",
+    show_default=True,
+    help="Confidence level of the intervals.",
+)
 
 
 class SettingType(click.ParamType[Any]):
@@ -91,3 +103,37 @@ def opened(url: str | None, *, make: bool = False) -> Iterator[Store]:
 def now() -> datetime:
     """Return the current time of a command."""
     return datetime.now(UTC)
+
+
+# -- names of collections --------------------------------------------------------------------------
+
+LOCAL_STORE = "sqlite:"  # completion must not wait for a remote store
+
+
+def complete_from_file(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the name of a collection in the definitions file typed before."""
+    file = context.params.get("file")
+    if not file:
+        return []
+    with suppress(VeilcountError):
+        return _starting_with(incomplete, load_collections(Path(file)))
+    return []
+
+
+def complete_from_store(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the name of a collection in a SQLite store, typed before or of the environment."""
+    url = context.params.get("url") or ""
+    if not url.startswith(LOCAL_STORE):
+        return []
+    with suppress(VeilcountError), opened(url) as store:
+        return _starting_with(incomplete, load_catalog(store).by_name)
+    return []
+
+
+def _starting_with(prefix: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.startswith(prefix)]
+
+
+definitions_file = click.argument("file", type=click.Path(path_type=Path))
+name_in_file = click.argument("name", shell_complete=complete_from_file)
+name_in_store = click.argument("name", shell_complete=complete_from_store)

@@ -1,4 +1,4 @@
-"""What commands print: a table for people, JSON for programs."""
+"""Output of commands: tables and lines for people, JSON for programs, progress on stderr."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -14,62 +16,86 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from .terminal_escape import visible
+from .terminal_escape import escape_controls
+
+SPINNER_DELAY = 0.7  # seconds
+PIPE_WIDTH = 1_000
 
 Facts = Mapping[str, Any]
 
 
-def tell_json(facts: Facts | Sequence[Facts]) -> None:
+def print_json(facts: Facts | Sequence[Facts]) -> None:
     """Print one JSON document."""
     click.echo(json.dumps(facts, indent=2))
 
 
-def tell_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
-    """Print a table. Nothing is ever cut, or a key would be: beyond a terminal's edge it folds."""
-    folding = (Column(each, overflow="fold") for each in columns)
-    table = Table(*folding, box=None, pad_edge=False)
+def print_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    """Print a table. Long cells fold at a terminal's edge: a truncated key would be useless."""
+    table = Table(*(Column(each, overflow="fold") for each in columns), box=None, pad_edge=False)
     for row in rows:
         table.add_row(
-            *(cell if isinstance(cell, Text) else Text(visible(str(cell))) for cell in row)
+            *(cell if isinstance(cell, Text) else Text(escape_controls(str(cell))) for cell in row)
         )
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = 1_000
+        console.width = PIPE_WIDTH
     console.print(table)
 
 
-def tell_lines(lines: Iterable[str], *, err: bool = False) -> None:
-    """Print lines: to a person's terminal between words, under their own beginning; else as is.
+def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
+    """Print lines, wrapped between words with a hanging indent on a terminal, else as they are.
 
-    What is longer than a line and has no space, as a key, is never broken. Beside a document for
-    programs they go to stderr.
+    A word longer than a line, such as a key, is never broken. With JSON on stdout they go to
+    stderr.
     """
     width = terminal_width(err=err)
-    for line in map(visible, lines):
+    for line in map(escape_controls, lines):
         click.echo(line if width is None else _wrapped(line, width), err=err)
 
 
-def tell_verbatim(text: str) -> None:
-    """Print what is to be copied: no line of it is broken."""
+def print_verbatim(text: str) -> None:
+    """Print text to copy: no line of it is wrapped."""
     click.echo(text)
 
 
 def terminal_width(*, err: bool = False) -> int | None:
-    """Return how many letters a line of a person's terminal holds; None: there is none."""
+    """Return the width of the terminal; None if the stream is not one, or closed."""
     stream = sys.stderr if err else sys.stdout
-    seen = stream is not None and stream.isatty()  # a shell can close it: then there is none
-    return shutil.get_terminal_size().columns if seen else None
+    return shutil.get_terminal_size().columns if stream is not None and stream.isatty() else None
+
+
+@contextmanager
+def status_line() -> Iterator[Callable[[str], None]]:
+    """Show one line that changes, on a terminal's stderr."""
+    with Console(stderr=True).status("") as status:
+        yield status.update
+
+
+@contextmanager
+def spinner(what: str) -> Iterator[None]:
+    """Show what takes so long, on a terminal's stderr, once it does."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    status = console.status(what)
+    timer = threading.Timer(SPINNER_DELAY, status.start)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()  # it may be starting just now: what starts has to be stopped
+        status.stop()
 
 
 def _wrapped(line: str, width: int) -> str:
     if len(line) <= width:
         return line
-    indent = " " * (len(line) - len(line.lstrip()) + 2)
     return textwrap.fill(
         line,
         width,
-        subsequent_indent=indent,
-        drop_whitespace=True,
+        subsequent_indent=" " * (len(line) - len(line.lstrip()) + 2),
         break_long_words=False,
         break_on_hyphens=False,
     )

@@ -1,4 +1,4 @@
-"""What the analyst's commands are given: a definitions file, a collection's name, exact numbers."""
+"""Types of command-line parameters, and collections of a definitions file by name."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from veilcount_shared.epsilon import parse_epsilon
 from veilcount_shared.errors import VeilcountError
 
 from ..text.byte_sizes import parse_bytes
-from . import name_completion
 
 Family = Mapping[str, Collection]
 
 
 class ExactNumber(click.ParamType[Fraction]):
-    """A number as it is written: 0.7 is 7/10."""
+    """An exact decimal or ratio: 0.7 is 7/10."""
 
     name = "number"
 
@@ -33,14 +32,14 @@ class ExactNumber(click.ParamType[Fraction]):
         try:
             number = Fraction(value)
         except (ValueError, ZeroDivisionError):
-            self.fail(f"{value!r} is no number: write it like 0.5", param, ctx)
+            self.fail(f"{value!r} is not a number: write it like 0.5", param, ctx)
         if abs(number) >= LARGE:
             self.fail(f"{value!r} is too large", param, ctx)
         return number
 
 
 class Epsilon(ExactNumber):
-    """An epsilon that can be claimed."""
+    """An epsilon in the supported range."""
 
     name = "epsilon"
 
@@ -54,19 +53,19 @@ class Epsilon(ExactNumber):
             self.fail(str(error), param, ctx)
 
 
-class Share(ExactNumber):
+class Proportion(ExactNumber):
     """A number between 0 and 1: a level, a delta."""
 
-    name = "share"
+    name = "proportion"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Fraction:
-        """Return the share."""
-        share = super().convert(value, param, ctx)
-        if not 0 < share < 1:
+        """Return the proportion."""
+        proportion = super().convert(value, param, ctx)
+        if not 0 < proportion < 1:
             self.fail(f"{value} is not between 0 and 1", param, ctx)
-        return share
+        return proportion
 
 
 class ByteSize(click.ParamType[int]):
@@ -83,22 +82,12 @@ class ByteSize(click.ParamType[int]):
 
 
 BYTES = ByteSize()
-EXACT, EPSILON, SHARE = ExactNumber(), Epsilon(), Share()
+EXACT, EPSILON, PROPORTION = ExactNumber(), Epsilon(), Proportion()
 COUNT = click.IntRange(1, 10**9 - 1)
 
-file = click.argument("file", type=click.Path(path_type=Path))
-name = click.argument("name", shell_complete=name_completion.of_file)
-level = click.option(
-    "--level",
-    type=SHARE,
-    default="0.95",
-    show_default=True,
-    help="With which chance an interval covers.",
-)
 
-
-def one_of(family: Family, wanted: str) -> Collection:
-    """Return a file's collection by its name, or say which name was meant."""
+def find_collection(family: Family, wanted: str) -> Collection:
+    """Return a collection by its name, or suggest the closest one."""
     if wanted not in family:
         known = list(family)
         near = get_close_matches(wanted, known, 1, cutoff=0.5)
@@ -108,6 +97,6 @@ def one_of(family: Family, wanted: str) -> Collection:
     return family[wanted]
 
 
-def load(path: Path, wanted: str) -> Collection:
+def load_collection(path: Path, wanted: str) -> Collection:
     """Return one collection of a file."""
-    return one_of(load_collections(path), wanted)
+    return find_collection(load_collections(path), wanted)

@@ -1,4 +1,4 @@
-"""`veilcount plan`: any of devices, epsilon and error from the other two, and what to paste."""
+"""`veilcount plan`: any of devices, epsilon and error from the other two, and a definition."""
 
 from __future__ import annotations
 
@@ -16,29 +16,31 @@ from ..analysis.planning.plan_question import MOST_ARMS
 from ..queries import plain
 from ..text import number_format
 from . import options, param_types
-from .output import tell_json, tell_lines, tell_table, tell_verbatim
-from .progress import waiting
+from .output import print_json, print_lines, print_table, print_verbatim, spinner
 from .question_options import domain_options, domain_question
 
 
 @click.command("plan")
-@click.option("--devices", type=param_types.COUNT, help="How many will answer.")
-@click.option("--epsilon", type=param_types.EPSILON, help="What one answer may reveal.")
+@click.option("--devices", type=param_types.COUNT, help="Number of devices that answer.")
+@click.option("--epsilon", type=param_types.EPSILON, help="Epsilon of one answer.")
 @click.option(
     "--error",
     type=param_types.EXACT,
-    help="Half an interval: of a share 0.02 is 2 points; of a number, its own units.",
+    help="Half the width of the interval: of a share 0.02 is 2 points; of a number, in its units.",
 )
 @domain_options
 @click.option(
-    "--arms", type=click.IntRange(1, MOST_ARMS), default=1, help="2: the error of a difference."
+    "--arms",
+    type=click.IntRange(1, MOST_ARMS),
+    default=1,
+    help="2: the error is that of a difference between two arms.",
 )
 @click.option(
     "--model",
     type=click.Choice([each.value for each in TrustModel]),
     default=TrustModel.LOCAL.value,
     show_default=True,
-    help="Who is trusted: nobody, an independent shuffler, a curator.",
+    help="Trust model: local, an independent shuffler, a central curator.",
 )
 @click.option(
     "--unit",
@@ -46,15 +48,15 @@ from .question_options import domain_options, domain_question
     default=Unit.MONTH.value,
     show_default=True,
 )
-@click.option("--periods", type=param_types.COUNT, help="In how many of them it is asked.")
-@click.option("--from", "start", type=click.DateTime(["%Y-%m-%d"]), help="Its first day.")
-@param_types.level
+@click.option("--periods", type=param_types.COUNT, help="Number of periods.")
+@click.option("--from", "start", type=click.DateTime(["%Y-%m-%d"]), help="The first UTC day.")
+@options.level
 @click.option(
     "--delta",
-    type=param_types.SHARE,
+    type=param_types.PROPORTION,
     default="0.000001",
     show_default=True,
-    help="Behind a shuffler.",
+    help="Delta of shuffled privacy.",
 )
 @options.as_json
 def command(
@@ -74,9 +76,9 @@ def command(
     delta: Fraction,
     as_json: bool,
 ) -> None:
-    """Find devices, epsilon or error: give two of the three.
+    """Compute devices, epsilon or error from the other two.
 
-    A yes or no unless --values or --range says otherwise. Ends with the definition to paste.
+    For a yes-or-no question, or for --values or a --range. Ends with a definition to paste.
     """
     first: date = (start or options.now()).date()
     question = QuestionShape(
@@ -89,7 +91,7 @@ def command(
         level=float(level),
         delta=delta,
     )
-    with waiting("planning"):
+    with spinner("planning"):
         planned = plan(
             question,
             trust=TrustModel(model),
@@ -98,48 +100,52 @@ def command(
             error=None if error is None else float(error),
         )
     if as_json:
-        tell_json(plain(planned))
+        print_json(plain(planned))
         return
-    tell_table(("what", "figure", ""), _rows(planned))
-    tell_lines(["", f"{planned.sentence}.", ""])
-    tell_verbatim(planned.toml.rstrip())
+    print_table(("what", "figure", ""), _rows(planned))
+    print_lines(["", f"{planned.sentence}.", ""])
+    print_verbatim(planned.toml.rstrip())
 
 
 def _rows(planned: PlanResult) -> Iterator[tuple[str, str, str]]:
-    """Yield what belongs together; the one that was found is marked."""
+    """Yield the rows of the plan; the computed figure is marked."""
     shares = planned.values is not None
     yield _marked(planned, "devices", f"{planned.devices:,}")
     name, figure, how = _marked(planned, "epsilon", number_format.epsilon(planned.epsilon))
-    yield name, figure, f"{how}; by substitution"
+    yield name, figure, f"{how}; substitution"
     if planned.device not in {None, planned.epsilon}:
-        yield "", number_format.epsilon(planned.device or 0), "of each device, behind the shuffler"
+        yield (
+            "",
+            number_format.epsilon(planned.device or 0),
+            "local epsilon of each device, before shuffling",
+        )
     yield _marked(
         planned, "error", number_format.around(planned.error.half_width, of_shares=shares)
     )
     population = number_format.around(planned.population.half_width, of_shares=shares)
-    yield "", population, "as a sample of all who could be asked"
+    yield "", population, "as a sample of the whole population"
     yield "level", f"{planned.level:.4g}", f"of the {planned.quantity}'s interval"
     if planned.detectable is not None:
         yield (
-            "stands out",
+            "detectable",
             number_format.share(planned.detectable),
-            "the least share that can be seen",
+            "smallest share that is significant",
         )
     push = number_format.figure(planned.headroom.push, of_shares=shares)
     yield (
-        "fakes",
+        "poisoning",
         push,
-        f"what {number_format.share(float(planned.headroom.fakes))} of fakes can add",
+        f"largest bias by {number_format.share(float(planned.headroom.fakes))} fake reports",
     )
     together = planned.together
-    yield "in all", number_format.epsilon(together.plain), _all(planned)
+    yield "user", number_format.epsilon(together.plain), _all(planned)
     yield "mechanism", planned.mechanism, f"{planned.bits} bit{'s' * (planned.bits != 1)} a message"
     if planned.excess is not None:
         yield "variance", number_format.excess(planned.excess), "of all randomizers of this epsilon"
 
 
 def _marked(planned: PlanResult, name: str, text: str) -> tuple[str, str, str]:
-    return name, text, "found" if planned.found == name else "given"
+    return name, text, "computed" if planned.found == name else "given"
 
 
 def _all(planned: PlanResult) -> str:

@@ -1,4 +1,4 @@
-"""Who is simulated: a population whose truth was typed, or one with a long tail."""
+"""The population that is simulated: of a named distribution, or of given weights."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from ..analysis.simulation import Population
 from ..queries.domain_values import no_value, places_of
 from . import param_types
 
-POINTS = 64  # of a number's range, evenly spread, hold all devices of a law
+POINTS = 64  # evenly spread over a number's range, for a named distribution
 EXPONENT = 1.3
-LAWS = "zipf, zipf:EXPONENT or uniform"
+DISTRIBUTIONS = "zipf, zipf:EXPONENT or uniform"
 
 Weights = NDArray[np.float64]
 Devices = NDArray[np.int64]
 
 
-def crowd(collection: Collection, n: int, truth: Sequence[str]) -> Population:
-    """Return n devices that hold values as the words say: a law, or VALUE=WEIGHT each."""
+def simulate_population(collection: Collection, n: int, truth: Sequence[str]) -> Population:
+    """Return n devices that hold values from a distribution, or from VALUE=WEIGHT each."""
     if len(truth) == 1 and "=" not in truth[0]:
         inputs = _all_inputs(collection)
-        weights = _law(truth[0])(np.arange(1, len(inputs) + 1, dtype=np.float64))
+        weights = _distribution(truth[0])(np.arange(1, len(inputs) + 1, dtype=np.float64))
     else:
         typed = dict(_pairs(collection, truth))
         inputs, weights = np.array(list(typed), np.int64), np.array(list(typed.values()))
-    return Population(inputs, shared_out(n, weights))
+    return Population(inputs, apportion(n, weights))
 
 
-def shared_out(n: int, weights: Weights) -> Devices:
+def apportion(n: int, weights: Weights) -> Devices:
     """Return whole numbers of devices that add up to n: the largest remainders are rounded up."""
     exact = weights / weights.sum() * n
     devices: Devices = np.floor(exact).astype(np.int64)
@@ -45,25 +45,27 @@ def shared_out(n: int, weights: Weights) -> Devices:
 
 
 def _all_inputs(collection: Collection) -> Devices:
-    """Return the inputs that a law is spread over; of a number, points from its low end up."""
+    """Return all inputs; of a number, evenly spread points."""
     domain = collection.domain
     if not isinstance(domain, Number):
         return np.arange(domain.size)
     step = (domain.high - domain.low) / (POINTS - 1)
-    randomness = SystemRandomSource()  # of a known value, none is thrown
+    randomness = SystemRandomSource()  # unused for values of the grid
     return np.array(
         [domain.input(domain.low + step * place, randomness) for place in range(POINTS)]
     )
 
 
-def _law(word: str) -> Callable[[Weights], Weights]:
+def _distribution(word: str) -> Callable[[Weights], Weights]:
     name, _, exponent = word.partition(":")
     if word == "uniform":
         return np.ones_like
     if name == "zipf":
         power = float(param_types.EXACT(exponent)) if exponent else EXPONENT
         return lambda ranks: ranks**-power
-    raise click.BadParameter(f"{word!r}: give {LAWS}, or VALUE=WEIGHT", param_hint="--truth")
+    raise click.BadParameter(
+        f"{word!r}: give {DISTRIBUTIONS}, or VALUE=WEIGHT", param_hint="--truth"
+    )
 
 
 def _pairs(collection: Collection, words: Sequence[str]) -> Iterator[tuple[int, float]]:

@@ -1,48 +1,109 @@
-"""Where answers come from: a store that is opened here, or a server that is asked."""
+"""The source of results: a store that is opened here, or a running server that is queried."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 import click
+import requests
 from click.core import ParameterSource
 
 from ..catalog.definitions import load_catalog
-from ..errors import SettingsError
-from ..queries import CollectionNotFound, Snapshot
+from ..errors import SettingsError, StoreUnavailable
+from ..http_client import AggregatorClient, collection_path, key_url_problem
+from ..queries import CollectionNotFound, Snapshot, plain
 from ..series.series import utc_day
 from ..settings import PREFIX
 from . import options
-from .http_client import Server
+from .main import NegativeResult
 from .options import Command
+
+SECONDS = 60.0
+UNAUTHORIZED, CONFLICT, SERVER_ERROR = 401, 409, 500
+
+Document = dict[str, Any]
+Parameters = Mapping[str, Sequence[str]]
 
 url_option = click.option(
     "--url",
     "server",
     envvar=f"{PREFIX}URL",
     metavar="URL",
-    help=f"A running server's address (default: {PREFIX}URL).",
+    help=f"Address of a running server (default: {PREFIX}URL).",
 )
 key_option = click.option(
     "--key",
     envvar=f"{PREFIX}KEY",
     default="",
     metavar="KEY",
-    help=f"An analyst's key for it; as {PREFIX}KEY it stays out of the shell's history.",
+    help=f"API key for the server; {PREFIX}KEY keeps it out of the shell's history.",
 )
 
 
-def place_options(command: Command) -> Command:
+def source_options(command: Command) -> Command:
     """Add --store, --url and --key."""
     return options.store(url_option(key_option(command)))
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server, and the API key for it. Errors name the fix."""
+
+    url: str
+    key: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """Reject an address to which no key can be sent, and a missing key."""
+        if problem := key_url_problem(self.url):
+            raise SettingsError("--url", self.url, problem)
+        if not self.key:
+            raise SettingsError("--key", "", f"give an analyst's key, here or as {PREFIX}KEY")
+
+    def get(self, name: str, what: str, parameters: Parameters) -> Document:
+        """Return the result of a query of a collection."""
+        return self.send("GET", collection_path(name, what), params=dict(parameters))
+
+    def post(self, name: str, what: str, body: Mapping[str, object]) -> Document:
+        """Return the result of a request that changes a collection."""
+        return self.send("POST", collection_path(name, what), json=dict(body))
+
+    def send(self, method: str, path: str, **arguments: Any) -> Document:
+        """Return the JSON document of a response, or raise what went wrong."""
+        try:
+            with AggregatorClient(self.url, self.key, SECONDS) as client:
+                response = client.request(method, path, **arguments)
+            found = response.json()
+        except requests.JSONDecodeError as error:
+            raise StoreUnavailable(f"the server at {self.url} is not an aggregator") from error
+        except requests.RequestException as error:
+            raise StoreUnavailable(
+                f"no aggregator responds at {self.url} ({type(error).__name__}): is the address"
+                " right, and is `veilcount serve` running?"
+            ) from error
+        if response.ok and isinstance(found, dict):
+            return found
+        raise _http_error(response.status_code, found if isinstance(found, dict) else {})
+
+
+def _http_error(status: int, problem: Mapping[str, Any]) -> Exception:
+    why = str(problem.get("detail") or problem.get("title") or f"HTTP {status}")
+    if status >= SERVER_ERROR:
+        return StoreUnavailable(why)
+    if status == CONFLICT:
+        return NegativeResult(why)
+    if status == UNAUTHORIZED:
+        why = f"{why}: `veilcount keys create --role analyst` creates a key"
+    return click.ClickException(why)
+
+
 def server_of(url: str | None, server: str | None, key: str) -> Server | None:
-    """Return the server to ask; None: the store is to be opened. What was typed comes first."""
-    typed = click.get_current_context().get_parameter_source
-    store_typed = typed("url") is ParameterSource.COMMANDLINE
-    server_typed = typed("server") is ParameterSource.COMMANDLINE
+    """Return the server to query, or None for the store; options win over the environment."""
+    origin = click.get_current_context().get_parameter_source
+    store_typed = origin("url") is ParameterSource.COMMANDLINE
+    server_typed = origin("server") is ParameterSource.COMMANDLINE
     if store_typed and server_typed:
         raise click.UsageError("give --store or --url, not both")
     if server and not store_typed:
@@ -53,35 +114,39 @@ def server_of(url: str | None, server: str | None, key: str) -> Server | None:
     return None
 
 
+def query(
+    name: str,
+    what: str,
+    params: Parameters,
+    compute: Callable[[Snapshot], object],
+    *,
+    url: str | None,
+    server: str | None,
+    key: str,
+) -> Document:
+    """Return a query's result as JSON: of the server, or computed here on a snapshot."""
+    remote = server_of(url, server, key)
+    if remote is not None:
+        return remote.get(name, what, params)
+    with _snapshot(url) as snapshot:
+        document: Document = plain(compute(snapshot))
+        return document
+
+
 @contextmanager
-def snapshot(url: str | None) -> Iterator[Snapshot]:
-    """Open a store to read answers from, as of today."""
+def _snapshot(url: str | None) -> Iterator[Snapshot]:
+    """Open a store for a query, as of today."""
     with options.opened(url) as store:
         held = Snapshot(load_catalog(store), store, utc_day(options.now()))
         try:
             yield held
         except CollectionNotFound as error:
-            raise click.BadParameter(_meant(error, held), param_hint="NAME") from error
+            raise click.BadParameter(_suggestion(error, held), param_hint="NAME") from error
 
 
-def _meant(error: CollectionNotFound, held: Snapshot) -> str:
+def _suggestion(error: CollectionNotFound, held: Snapshot) -> str:
     if error.near:
         return str(error)
     known = ", ".join(held.catalog.by_name)
     listed = f"there are {known}" if known else "there is none: `veilcount collections push FILE`"
     return f"{error}: {listed}"
-
-
-def given(**words: object) -> dict[str, list[str]]:
-    """Return options as parameters: each as it was typed, or not at all."""
-    return {
-        name.removesuffix("_"): [str(word) for word in listed]
-        for name, listed in ((name, _listed(word)) for name, word in words.items())
-        if listed
-    }
-
-
-def _listed(word: object) -> list[object]:
-    if word is None:
-        return []
-    return list(word) if isinstance(word, tuple | list) else [word]

@@ -1,9 +1,8 @@
-"""`veilcount release`: ask a trusted curator, or see what was ever released.
+"""`veilcount release`: make a central release, or list all releases.
 
-Always of a running server, never of a store that is opened here: what a release has cost is also
-written to the server's journal, on the server's disk, before it leaves, and under the name of the
-key that asked. A command elsewhere would write to another journal, or to none, and a store that
-came back from a backup would spend that budget again.
+Only through a running server: the cost of a release is written to the journal on the server's disk
+before its result leaves. A command elsewhere would write to another journal, or to none, and a
+restored store could spend that budget again.
 """
 
 from __future__ import annotations
@@ -18,9 +17,8 @@ import click
 from ..errors import SettingsError
 from ..settings import PREFIX
 from ..text import number_format
-from . import name_completion, options, param_types, query_source
-from .http_client import Server
-from .output import tell_json, tell_lines, tell_table
+from . import options, param_types, query_source
+from .output import print_json, print_lines, print_table
 
 Document = Mapping[str, Any]
 
@@ -30,18 +28,22 @@ PERIODS = ("period", "from", "to", "spent", "remaining")
 FEW = 3  # figures of a release that a line of the journal shows
 
 
-@click.command("release", short_help="Ask a trusted curator, or see all that was released.")
-@click.argument("name", shell_complete=name_completion.of_store)
+@click.command("release", short_help="Make a central release, or list all releases.")
+@options.name_in_store
 @click.option(
     "--query",
-    help="""histogram, count, sum, mean, 'age >= 40' or '{"count": ["a", "b"]}'; without, the
-    journal is shown.""",
+    help="""histogram, count, sum, mean, 'age >= 40' or '{"count": ["a", "b"]}'; without it,
+    past releases are listed.""",
 )
-@click.option("--epsilon", type=param_types.EPSILON, help="What to spend on it, of each period.")
+@click.option(
+    "--epsilon", type=param_types.EPSILON, help="Epsilon to spend, of the budget of each period."
+)
 @click.option("--from", "first", metavar="DAY", help="The first UTC day, such as 2026-12-01.")
 @click.option("--to", "last", metavar="DAY", help="The last UTC day.")
-@click.option("--series", default="", metavar="FINGERPRINT", help="By default, the newest.")
-@click.option("--dry-run", is_flag=True, help="Say what it would cost, and how far off it is.")
+@click.option(
+    "--series", default="", metavar="FINGERPRINT", help="A definition; by default the newest."
+)
+@click.option("--dry-run", is_flag=True, help="Show the cost and the error, and release nothing.")
 @query_source.url_option
 @query_source.key_option
 @options.as_json
@@ -58,17 +60,17 @@ def command(
     key: str,
     as_json: bool,
 ) -> None:
-    """Ask the curator of central collection NAME, or see all that was released of it.
+    """Make a release of central collection NAME, or list its releases.
 
-    An answer is paid for from the budget of each period in it; the same question again is free. The
-    server is asked, not the store: what is spent has to be in its journal before the answer leaves.
+    A release is paid from the budget of each period it covers; repeating one is free. It goes
+    through a running server, whose journal records the cost before the result leaves.
     """
     if not server:
-        fix = f"give a running server's address, here or as {PREFIX}URL: it alone has the journal"
+        fix = f"give a running server's address, here or as {PREFIX}URL: it has the journal"
         raise SettingsError("--url", "", fix)
-    there = Server(server, key)
+    there = query_source.Server(server, key)
     if query is None:
-        _see(there, name, epsilon=epsilon, dry_run=dry_run, as_json=as_json)
+        _print_past(there, name, epsilon=epsilon, dry_run=dry_run, as_json=as_json)
         return
     if epsilon is None:
         raise click.UsageError("give --epsilon with --query")
@@ -80,11 +82,11 @@ def command(
         "series": series,
         "dry_run": dry_run,
     }
-    document = there.order(name, "releases", wanted)
+    document = there.post(name, "releases", wanted)
     if as_json:
-        tell_json(document)
+        print_json(document)
     else:
-        _tell(document)
+        _print(document)
 
 
 def _query(written: str) -> object:
@@ -96,32 +98,33 @@ def _query(written: str) -> object:
         raise click.BadParameter(f"not readable JSON: {error}", param_hint="--query") from error
 
 
-def _see(
-    there: Server, name: str, *, epsilon: Fraction | None, dry_run: bool, as_json: bool
+def _print_past(
+    there: query_source.Server, name: str, *, epsilon: Fraction | None, dry_run: bool, as_json: bool
 ) -> None:
     if epsilon is not None or dry_run:
         raise click.UsageError("give --query too, or neither --epsilon nor --dry-run")
-    document = there.ask(name, "releases", {})
+    document = there.get(name, "releases", {})
     if as_json:
-        tell_json(document)
+        print_json(document)
         return
     if document["locked"]:
-        tell_lines(["LOCKED: no release is made until the operator unlocks the store"])
+        print_lines(["LOCKED: no release is possible until the operator unlocks the store"])
     for series in document["series"]:
         adjacency = number_format.adjacency(series["adjacency"])
         about = f"series {series['fingerprint'][:12]}: budget {series['budget']} of each period"
-        tell_lines([f"{about}, epsilon by {adjacency}"])
+        print_lines([f"{about}, epsilon by {adjacency}"])
         touched = [each for each in series["periods"] if Fraction(each["spent"])]
-        tell_table(PERIODS, [[each[column] for column in PERIODS] for each in touched])
-        tell_lines([""])
-        tell_table(JOURNAL, map(_line, series["releases"]))
-        tell_lines([""])
+        print_table(PERIODS, [[each[column] for column in PERIODS] for each in touched])
+        print_lines([""])
+        print_table(JOURNAL, map(_line, series["releases"]))
+        print_lines([""])
 
 
 def _line(release: Document) -> tuple[str, ...]:
     figures = release["figures"]
-    told = [
-        f"{_named(each['value'])} {each['figure']:,.6g} ({_ends(each)})" for each in figures[:FEW]
+    shown = [
+        f"{_label(each['value'])} {each['figure']:,.6g} ({_interval_of(each)})"
+        for each in figures[:FEW]
     ]
     more = [f"and {len(figures) - FEW:,} more"] if len(figures) > FEW else []
     day, query = release["day"], json.dumps(release["query"])
@@ -131,18 +134,21 @@ def _line(release: Document) -> tuple[str, ...]:
         release["epsilon"],
         release["from"],
         release["to"],
-        "; ".join(told + more),
+        "; ".join(shown + more),
     )
 
 
-def _tell(document: Document) -> None:
-    tell_lines(_head(document))
+def _print(document: Document) -> None:
+    print_lines(_head(document))
     if document["dry_run"]:
-        tell_table(("noise on", "half an interval"), map(_noise, document["noise"]))
+        print_table(("noise on", "half width"), map(_noise, document["noise"]))
     else:
-        rows = [(_named(e["value"]), f"{e['figure']:,.6g}", _ends(e)) for e in document["figures"]]
-        tell_table(FIGURES, rows)
-    tell_lines(["", *_price(document)])
+        rows = [
+            (_label(e["value"]), f"{e['figure']:,.6g}", _interval_of(e))
+            for e in document["figures"]
+        ]
+        print_table(FIGURES, rows)
+    print_lines(["", *_price(document)])
 
 
 def _head(document: Document) -> Iterator[str]:
@@ -156,16 +162,16 @@ def _head(document: Document) -> Iterator[str]:
 
 
 def _price(document: Document) -> Iterator[str]:
-    """Yield what was asked of the budget, and where it stands."""
+    """Yield the cost of a release, and the budget that remains."""
     if document["dry_run"]:
         did = "would cost"
     else:
-        did = "cost" if document["charged"] else "was paid for before: free now. It cost"
+        did = "cost" if document["charged"] else "free, paid before: cost"
     yield f"{did} epsilon {document['requested']} of each period"
     if document["person_epsilon"] != document["requested"]:
         yield f"of one person, over all these periods: epsilon {document['person_epsilon']}"
     yield (
-        f"of the period that has least left, {document['spent']} is spent and"
+        f"of the period with the least budget left, {document['spent']} is spent and"
         f" {document['remaining']} remains"
     )
 
@@ -174,9 +180,9 @@ def _noise(part: Document) -> tuple[str, str]:
     return part["name"], f"+/- {part['half_width']:,}"
 
 
-def _named(value: object) -> str:
+def _label(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _ends(figure: Document) -> str:
+def _interval_of(figure: Document) -> str:
     return number_format.interval(figure["low"], figure["high"], of_shares=False)

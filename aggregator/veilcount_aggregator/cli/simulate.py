@@ -1,4 +1,4 @@
-"""`veilcount simulate`: a population whose truth is known, asked locally and by a curator."""
+"""`veilcount simulate`: a known population, estimated locally and by a trusted curator."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from ..queries.domain_values import size_of, value_at
 from ..text import number_format
 from ..text.result_columns import spelled
 from . import options, param_types
-from .output import tell_json, tell_lines, tell_table
-from .population_option import LAWS, crowd
-from .progress import waiting
+from .output import print_json, print_lines, print_table, spinner
+from .population_option import DISTRIBUTIONS, simulate_population
 
 COLUMNS = ("value", "truth", "local", "interval", "central", "interval")
 MEAN = "mean"
@@ -29,25 +28,25 @@ SEEDS = 1 << 32
 
 
 @click.command("simulate")
-@param_types.file
-@param_types.name
-@click.option("--n", "n", type=param_types.COUNT, required=True, help="How many devices answer.")
+@options.definitions_file
+@options.name_in_file
+@click.option("--n", "n", type=param_types.COUNT, required=True, help="Number of devices.")
 @click.option(
     "--truth",
     multiple=True,
     default=("zipf",),
     show_default=True,
-    help=f"{LAWS}; or VALUE=WEIGHT, given again for each value.",
+    help=f"{DISTRIBUTIONS}; or VALUE=WEIGHT, repeated for each value.",
 )
 @click.option(
     "--top",
     type=click.IntRange(1),
     default=20,
     show_default=True,
-    help="How many of the most common values to show.",
+    help="Number of most common values to show.",
 )
-@click.option("--seed", type=click.IntRange(0, SEEDS - 1), help="The same figures again.")
-@param_types.level
+@click.option("--seed", type=click.IntRange(0, SEEDS - 1), help="Reproduce a run.")
+@options.level
 @options.as_json
 def command(
     file: Path,
@@ -60,34 +59,34 @@ def command(
     level: Fraction,
     as_json: bool,
 ) -> None:
-    """Set the truth beside what both models would say of it.
+    """Compare the truth with local and central estimates of it.
 
-    Devices of a made-up population answer collection NAME of FILE once, by the exact law of its
-    design; a trusted curator asks the same devices at the same epsilon.
+    Simulated devices answer collection NAME of FILE once, drawn from the mechanism's exact
+    distribution; a trusted curator queries the same devices at the same epsilon.
     """
-    collection = param_types.load(file, name)
+    collection = param_types.load_collection(file, name)
     _check(collection)
     seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-    people, generator = crowd(collection, n, truth), np.random.default_rng(seed)
-    with waiting(f"{n:,} devices answer"):
+    people, generator = simulate_population(collection, n, truth), np.random.default_rng(seed)
+    with spinner(f"simulating {n:,} devices"):
         found = beside(collection, people, generator, float(level))
     rows = list(_rows(collection, found, top))
     if as_json:
-        tell_json(_facts(collection, found, seed) | {"values": rows})
+        print_json(_facts(collection, found, seed) | {"values": rows})
     else:
-        _tell(collection, found, seed, rows)
+        _print(collection, found, seed, rows)
 
 
 def _check(collection: Collection) -> None:
     if collection.model is Model.CENTRAL:
         raise click.BadParameter(
-            f"{collection.name} is central: name a local one, the curator is shown beside it",
+            f"{collection.name} is central: give a local one, which is compared with a curator",
             param_hint="NAME",
         )
     if collection.measure in {Measure.DISTRIBUTION, Measure.RANGES}:
         raise click.BadParameter(
-            f'{collection.name} measures {collection.measure}: values and measure = "mean" can be'
-            " compared",
+            f'{collection.name} measures {collection.measure}: values and measure = "mean" are'
+            " supported",
             param_hint="NAME",
         )
 
@@ -112,17 +111,19 @@ def _rows(collection: Collection, found: Simulation, top: int) -> Iterator[dict[
         yield {
             "value": MEAN if number else value_at(collection, place),
             "truth": float(found.truth[place]),
-            "local": _said(found.local, place),
-            "central": _said(found.central, place),
+            "local": _interval(found.local, place),
+            "central": _interval(found.central, place),
         }
 
 
-def _said(figures: SimulatedEstimate, place: int) -> dict[str, float]:
+def _interval(figures: SimulatedEstimate, place: int) -> dict[str, float]:
     value, low, high = (float(each[place]) for each in (figures.value, figures.low, figures.high))
     return {"value": value, "low": low, "high": high}
 
 
-def _tell(collection: Collection, found: Simulation, seed: int, rows: list[dict[str, Any]]) -> None:
+def _print(
+    collection: Collection, found: Simulation, seed: int, rows: list[dict[str, Any]]
+) -> None:
     shares = not isinstance(collection.domain, Number)
     epsilon = number_format.epsilon(found.epsilon)
     title = (
@@ -130,16 +131,16 @@ def _tell(collection: Collection, found: Simulation, seed: int, rows: list[dict[
         f" epsilon {epsilon} (substitution), intervals at {found.level:.4g} of these n answers"
         f" (--seed {seed})"
     )
-    tell_lines([title, ""])
-    tell_table(COLUMNS, [_cells(row, shares=shares) for row in rows])
+    print_lines([title, ""])
+    print_table(COLUMNS, [_cells(row, shares=shares) for row in rows])
     held = sum(row["local"]["low"] <= row["truth"] <= row["local"]["high"] for row in rows)
-    tell_lines(["", f"the truth is in {held} of {len(rows)} local intervals shown"])
+    print_lines(["", f"the truth is in {held} of {len(rows)} local intervals shown"])
 
 
 def _cells(row: dict[str, Any], *, shares: bool) -> Iterator[str]:
     yield spelled(row["value"]) or ""
     yield number_format.figure(row["truth"], of_shares=shares)
     for model in ("local", "central"):
-        said = row[model]
-        yield number_format.figure(said["value"], of_shares=shares)
-        yield number_format.interval(said["low"], said["high"], of_shares=shares)
+        estimate = row[model]
+        yield number_format.figure(estimate["value"], of_shares=shares)
+        yield number_format.interval(estimate["low"], estimate["high"], of_shares=shares)

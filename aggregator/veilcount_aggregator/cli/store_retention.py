@@ -1,4 +1,4 @@
-"""`veilcount store confirm-clock | restore-epochs`: what an operator does about retention."""
+"""`veilcount store confirm-clock | restore-epochs`: retention commands."""
 
 from __future__ import annotations
 
@@ -17,49 +17,51 @@ from ..series.series import Series
 from ..store import Record, Store
 from ..store.records import update_records
 from . import options
-from .main import NotSo
-from .output import tell_json, tell_lines, tell_table
+from .main import NegativeResult
+from .output import print_json, print_lines, print_table
 
 WHO = "cli"
 
 
 @click.command("confirm-clock")
 @options.store
-@click.option("--yes", is_flag=True, help="This machine's clock is right: do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask: this machine's clock is right.")
 @options.as_json
 def confirm_clock(*, url: str | None, yes: bool, as_json: bool) -> None:
-    """Confirm today's date, so that servers drop rows by it at once.
+    """Confirm today's date, so that servers resume dropping expired rows.
 
-    They wait where more than two days seem to have passed since a server last did so. Type it on a
-    machine whose clock is right.
+    Servers stop dropping rows if the date jumps by more than two days. Run it on a machine whose
+    clock is right.
     """
     with options.opened(url) as store:
         before, times, now = options.now(), store.server_times(), options.now()
         off = clock_skew(times, before, now)
         if abs(off) > TOLERANCE:
-            raise NotSo(_differs(off))
+            raise NegativeResult(_differs(off))
         if not yes:
             _ask(read_confirmed_day(store), now)
         made = confirm_day(store, now, WHO)
     if as_json:
-        tell_json({"day": str(made.day), "at": made.at})
+        print_json({"day": str(made.day), "at": made.at})
     else:
-        tell_lines([f"{made.day} is confirmed: servers with this date drop what is over"])
+        print_lines([f"{made.day} is confirmed: servers with this date drop expired rows"])
 
 
 def _differs(off: timedelta) -> str:
     seconds = off.total_seconds()
     side = "ahead of" if seconds > 0 else "behind"
-    return f"this machine's clock is {abs(seconds):,.0f} s {side} the store's: mend the wrong one"
+    return (
+        f"this machine's clock is {abs(seconds):,.0f} s {side} the store's: correct the wrong one"
+    )
 
 
 def _ask(found: ConfirmedDay | None, now: datetime) -> None:
-    """Have a person look at another clock; a program says so with --yes."""
+    """Ask for confirmation of the current time."""
     if not sys.stdin.isatty():
-        raise click.UsageError("nobody is here to be asked: compare the clock, then give --yes")
+        raise click.UsageError("no terminal to confirm on: compare the clock, then give --yes")
     last = "no day was confirmed before" if found is None else f"the last is {found.day}"
     if not click.confirm(f"It is {now:%Y-%m-%d %H:%M} UTC ({last}). Is that right?", err=True):
-        raise NotSo("nothing was confirmed")
+        raise NegativeResult("nothing was confirmed")
 
 
 @click.command("restore-epochs")
@@ -67,10 +69,10 @@ def _ask(found: ConfirmedDay | None, now: datetime) -> None:
 @options.store
 @options.as_json
 def restore_epochs(names: tuple[str, ...], *, url: str | None, as_json: bool) -> None:
-    """Take back the drops of the last day, of these collections or of all.
+    """Restore epochs dropped in the last 24 hours, of these collections or of all.
 
-    Rows are kept for 24 hours after their epochs were dropped: until then reports for them can be
-    taken again, and none counts twice. Servers drop again what is over by a right clock.
+    Rows are kept for 24 hours after their epoch is dropped. After a restore reports for them are
+    accepted again, and none counts twice. Servers with a right clock drop expired epochs again.
     """
     with options.opened(url) as store:
         chosen = _chosen(store, names)
@@ -80,9 +82,9 @@ def restore_epochs(names: tuple[str, ...], *, url: str | None, as_json: bool) ->
             for name, series in chosen.items()
         }
     if as_json:
-        tell_json({"restored": restored})
+        print_json({"restored": restored})
     else:
-        tell_table(("collection", "restored epochs"), restored.items())
+        print_table(("collection", "restored epochs"), restored.items())
 
 
 def _chosen(store: Store, names: Sequence[str]) -> dict[str, Sequence[Series]]:
@@ -95,7 +97,7 @@ def _chosen(store: Store, names: Sequence[str]) -> dict[str, Sequence[Series]]:
 
 
 def _log(store: Store, names: Sequence[str]) -> None:
-    """Enter it in the audit log, before it is done."""
+    """Write the audit log entry before the change."""
 
     def decide() -> tuple[Sequence[Record], None]:
         of = " ".join(names)

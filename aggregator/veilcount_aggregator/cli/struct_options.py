@@ -3,7 +3,7 @@
     @click.command("budget")
     @click.argument("name")
     @struct_options(BudgetQuery)
-    @query_source.place_options
+    @query_source.source_options
     def command(*, name: str, params: dict[str, list[str]], **place: Any) -> None:
         query = BudgetQuery.parse(params)
 
@@ -52,8 +52,8 @@ def _option(param: Param) -> Callable[[Command], Command]:
     return click.option(
         f"--{param.name}/--no-{param.name}" if flag else f"--{param.name}",
         _key(param),
-        type=click.Choice(param.choices) if param.choices else None,
-        default=param.default if param.choices else None,
+        type=click.Choice([str(each) for each in param.choices]) if param.choices else None,
+        default=str(param.default) if param.choices else None,
         show_default=bool(param.choices),
         multiple=param.repeated,
         metavar=param.extra.get("metavar"),

@@ -1,4 +1,4 @@
-"""A running server's address, and how it is asked: as devices and strangers ask, or with a key."""
+"""A running server as seen from outside: by devices, by strangers, or with an API key."""
 
 from __future__ import annotations
 
@@ -11,58 +11,35 @@ from urllib.parse import urlsplit
 import requests
 
 from ..errors import SettingsError
-from ..url_check import EXAMPLE, why_not
+from ..http_client import AggregatorClient, key_url_problem, url_problem
 
 SECONDS = 10.0
 OK, REDIRECT, UNAUTHORIZED, NOT_READY = 200, 300, 401, 503
-PROXY = "look at the proxy in front"
+PROXY = "check the reverse proxy"
 
 
 @dataclass(frozen=True)
-class Served:
-    """An address, what it answered first, and a key if one was given."""
+class ServerProbe:
+    """An address, an API key if one was given, and this machine's clock."""
 
     url: str
     key: str = field(repr=False)
     clock: Callable[[], datetime]
 
     def __post_init__(self) -> None:
-        """Refuse what is no address, and to send a key in clear."""
-        if not _is_address(self.url):
-            raise SettingsError("--url", self.url, EXAMPLE)
-        if self.key and (why := why_not(self.url)):
-            raise SettingsError("--url", self.url, why)
+        """Reject what is no address, and sending a key in clear."""
+        problem = key_url_problem(self.url) if self.key else url_problem(self.url)
+        if problem:
+            raise SettingsError("--url", self.url, problem)
 
     @property
     def secure(self) -> bool:
         """Whether it is behind TLS."""
         return urlsplit(self.url).scheme == "https"
 
-    def ask(
-        self, method: str, path: str, *, keyed: bool = False, **given: Any
+    def request(
+        self, method: str, path: str, *, with_key: bool = False, **arguments: Any
     ) -> requests.Response:
-        """Return what one door answers; a redirect is an answer too."""
-        return requests.request(
-            method,
-            self.url.rstrip("/") + path,
-            timeout=SECONDS,
-            auth=self._show_key if keyed else _show_nothing,  # whatever a .netrc may hold
-            allow_redirects=False,
-            **given,
-        )
-
-    def _show_key(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {self.key}"
-        return request
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # what stands where a port should
-        return False
-
-
-def _show_nothing(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    return request
+        """Return the response of one endpoint, on a connection of its own."""
+        with AggregatorClient(self.url, self.key, SECONDS) as client:
+            return client.request(method, path, with_key=with_key, **arguments)

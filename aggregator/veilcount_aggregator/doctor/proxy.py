@@ -9,24 +9,24 @@ from veilcount_shared.wire import JSON_TYPE, MAX_BODY
 from ..api.problems import PROBLEM_TYPE
 from ..api.reports import PATH
 from .finding import Look, Told, all_well, ok, warn, wrong
-from .http_probe import NOT_READY, PROXY, REDIRECT, UNAUTHORIZED, Served
+from .http_probe import NOT_READY, PROXY, REDIRECT, UNAUTHORIZED, ServerProbe
 
 CLOSED = ("/metrics", "/v1/collections", "/v1/keys", "/v1/audit")
 
 
-def _takes_bodies(served: Served) -> Iterator[Told]:
+def _takes_bodies(probe: ServerProbe) -> Iterator[Told]:
     """Two bodies that hold no report: an empty one, and the longest that a device may send."""
     for size in (0, MAX_BODY):
-        told = _refused(served, b" " * size)
+        told = _refused(probe, b" " * size)
         if told:
             yield told
             return
     yield ok(f"bodies of up to {MAX_BODY:,} bytes arrive")
 
 
-def _refused(served: Served, body: bytes) -> Told | None:
+def _refused(probe: ServerProbe, body: bytes) -> Told | None:
     """Return what is wrong with how a body is answered: it is to be refused by the aggregator."""
-    reply = served.ask("POST", PATH, data=body, headers={"Content-Type": JSON_TYPE})
+    reply = probe.request("POST", PATH, data=body, headers={"Content-Type": JSON_TYPE})
     kind = reply.headers.get("Content-Type", "").partition(";")[0]
     if kind == PROBLEM_TYPE and reply.status_code < NOT_READY:
         return None
@@ -39,8 +39,8 @@ def _refused(served: Served, body: bytes) -> Told | None:
     return wrong(f"{what}, not by the aggregator", fix)
 
 
-def _headers(served: Served) -> Iterator[Told]:
-    yield from all_well(_telling(served.ask("GET", "/healthz").headers), "they tell nothing")
+def _headers(probe: ServerProbe) -> Iterator[Told]:
+    yield from all_well(_telling(probe.request("GET", "/healthz").headers), "they tell nothing")
 
 
 def _telling(headers: Mapping[str, str]) -> Iterator[Told]:
@@ -57,20 +57,20 @@ def _telling(headers: Mapping[str, str]) -> Iterator[Told]:
         yield wrong("an answer came out of a cache", f"{PROXY}: nothing here may be cached")
 
 
-def _closed(served: Served) -> Iterator[Told]:
-    yield from all_well(_open_doors(served), "analysts' and admins' doors ask for a key")
+def _closed(probe: ServerProbe) -> Iterator[Told]:
+    yield from all_well(_open_doors(probe), "analysts' and admins' doors ask for a key")
 
 
-def _open_doors(served: Served) -> Iterator[Told]:
+def _open_doors(probe: ServerProbe) -> Iterator[Told]:
     for path in CLOSED:
-        status = served.ask("GET", path).status_code
+        status = probe.request("GET", path).status_code
         if status < REDIRECT:
             yield wrong(f"GET {path} is answered without a key", f"{PROXY}: does it add one?")
         elif status != UNAUTHORIZED:
             yield warn(f"GET {path} is answered with HTTP {status}", f"{PROXY}: 401 is the answer")
 
 
-PASSING: dict[str, Look[Served]] = {
+PASSING: dict[str, Look[ServerProbe]] = {
     "bodies": _takes_bodies,
     "headers": _headers,
     "closed doors": _closed,

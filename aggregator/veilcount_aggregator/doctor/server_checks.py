@@ -16,7 +16,7 @@ from ..api.schemas import Readiness
 from ..store import DurabilityState
 from .clock_skew import skew
 from .finding import Finding, Look, Severity, Told, examine, ok, warn, wrong
-from .http_probe import OK, PROXY, Served
+from .http_probe import OK, PROXY, ServerProbe
 from .proxy import PASSING
 from .tls import TLS, TRANSPORT
 from .verdict_checks import judged, read_metrics
@@ -26,19 +26,19 @@ OF = "server"
 
 def examine_server(url: str, key: str, clock: Callable[[], datetime]) -> Iterator[Finding]:
     """Yield what is found at an address; where nobody answers, that alone."""
-    served = Served(url, key, clock)
-    answers = list(examine(OF, {"answers": _answers}, served))
+    probe = ServerProbe(url, key, clock)
+    answers = list(examine(OF, {"answers": _answers}, probe))
     yield from answers
     if any(each.state is Severity.WRONG for each in answers):
         return
-    yield from examine(OF, SERVED | TRANSPORT | (TLS if served.secure else {}) | PASSING, served)
+    yield from examine(OF, SERVED | TRANSPORT | (TLS if probe.secure else {}) | PASSING, probe)
     if key:
-        yield from examine(OF, KEYED, served)
+        yield from examine(OF, KEYED, probe)
 
 
-def _answers(served: Served) -> Iterator[Told]:
+def _answers(probe: ServerProbe) -> Iterator[Told]:
     try:
-        reply = served.ask("GET", "/healthz")
+        reply = probe.request("GET", "/healthz")
         alive = reply.status_code == OK and reply.json() == {"status": "ok"}
     except requests.exceptions.SSLError as error:
         yield wrong(
@@ -50,12 +50,12 @@ def _answers(served: Served) -> Iterator[Told]:
         alive = False
     except requests.RequestException as error:
         yield wrong(
-            f"nobody answers at {served.url}: {_root(error)}",
+            f"nobody answers at {probe.url}: {_root(error)}",
             "is the address right, does `veilcount serve` run, does a firewall let this through?",
         )
         return
     if alive:
-        yield ok(f"an aggregator answers at {served.url}")
+        yield ok(f"an aggregator answers at {probe.url}")
     else:
         fix = f"{PROXY}, and at the address: /healthz belongs to the aggregator"
         yield wrong(f"HTTP {reply.status_code} from something that is no aggregator", fix)
@@ -73,8 +73,8 @@ def _root(error: BaseException) -> str:
     return str(said).rpartition(": ")[2]
 
 
-def _ready(served: Served) -> Iterator[Told]:
-    reply = served.ask("GET", "/readyz")
+def _ready(probe: ServerProbe) -> Iterator[Told]:
+    reply = probe.request("GET", "/readyz")
     said = msgspec.json.decode(reply.content, type=Readiness)
     more = "`veilcount doctor --store URL`, where the store can be reached, says more"
     if not said.ready:
@@ -88,17 +88,17 @@ def _ready(served: Served) -> Iterator[Told]:
         yield ok(f"reports are taken and kept: {said.why}")
 
 
-def _clock(served: Served) -> Iterator[Told]:
-    asked = served.clock().replace(microsecond=0)
-    date = served.ask("GET", "/healthz").headers.get("Date")
+def _clock(probe: ServerProbe) -> Iterator[Told]:
+    asked = probe.clock().replace(microsecond=0)
+    date = probe.request("GET", "/healthz").headers.get("Date")
     if date is None:
         yield warn("no Date in its answers", f"{PROXY}: it removes the header")
     else:
-        yield from skew(parsedate_to_datetime(date).astimezone(UTC), asked, served.clock())
+        yield from skew(parsedate_to_datetime(date).astimezone(UTC), asked, probe.clock())
 
 
-def _opens(served: Served) -> Iterator[Told]:
-    status = served.ask("GET", "/v1/collections", keyed=True).status_code
+def _opens(probe: ServerProbe) -> Iterator[Told]:
+    status = probe.request("GET", "/v1/collections", with_key=True).status_code
     if status == OK:
         yield ok("it opens the analyst's doors")
     else:
@@ -106,12 +106,12 @@ def _opens(served: Served) -> Iterator[Told]:
         yield wrong(f"it does not open the analyst's doors: HTTP {status}", fix)
 
 
-def _verdicts(served: Served) -> Iterator[Told]:
+def _verdicts(probe: ServerProbe) -> Iterator[Told]:
     """Look at what the server counts; where the key does not open that, the key's check says so."""
-    reply = served.ask("GET", "/metrics", keyed=True)
+    reply = probe.request("GET", "/metrics", with_key=True)
     if reply.status_code == OK:
         yield from judged(read_metrics(reply.text))
 
 
-SERVED: dict[str, Look[Served]] = {"ready": _ready, "clock": _clock}
-KEYED: dict[str, Look[Served]] = {"key": _opens, "verdicts": _verdicts}
+SERVED: dict[str, Look[ServerProbe]] = {"ready": _ready, "clock": _clock}
+KEYED: dict[str, Look[ServerProbe]] = {"key": _opens, "verdicts": _verdicts}

@@ -71,7 +71,7 @@ def _taking(stored: StoreSnapshot) -> Iterator[Told]:
     yield wrong(
         f"fenced{where}: no report is taken",
         "start the servers on the copy; only where the copy was given up and is destroyed:"
-        " `veilcount store unfence`",
+        " `veilcount store allow-writes`",
     )
 
 

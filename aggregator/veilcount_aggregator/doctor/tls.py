@@ -12,18 +12,18 @@ from urllib.parse import urlsplit
 import requests
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
-from ..url_check import why_not
+from ..http_client import key_url_problem
 from .finding import Look, Told, ok, warn, wrong
-from .http_probe import PROXY, SECONDS, Served
+from .http_probe import PROXY, SECONDS, ServerProbe
 
 SOON = timedelta(days=14)
 PORT = 443
 
 
-def _private(served: Served) -> Iterator[Told]:
-    if served.secure:
+def _private(probe: ServerProbe) -> Iterator[Told]:
+    if probe.secure:
         yield ok("TLS, with a certificate that is believed")
-    elif why_not(served.url):
+    elif key_url_problem(probe.url):
         yield wrong(
             "http: whoever is on the way reads pseudonyms, and may answer instead",
             "end TLS in a proxy in front, and give devices an https:// address",
@@ -32,24 +32,24 @@ def _private(served: Served) -> Iterator[Told]:
         yield ok("http, on this machine alone")
 
 
-def _strict(served: Served) -> Iterator[Told]:
-    if "Strict-Transport-Security" in served.ask("GET", "/healthz").headers:
+def _strict(probe: ServerProbe) -> Iterator[Told]:
+    if "Strict-Transport-Security" in probe.request("GET", "/healthz").headers:
         yield ok("HSTS is announced")
     else:
         fix = f"{PROXY}: add Strict-Transport-Security: max-age=31536000"
         yield warn("no HSTS: a first visit in a browser may go over http", fix)
 
 
-def _certificate(served: Served) -> Iterator[Told]:
+def _certificate(probe: ServerProbe) -> Iterator[Told]:
     """Look how long the certificate holds."""
     try:
-        ends = _ends(served.url)
+        ends = _ends(probe.url)
     except OSError as error:  # behind a proxy of our own, say
         told = f"how long its certificate holds could not be seen: {error}"
         yield warn(told, "look with openssl s_client")
         return
     told = f"its certificate holds until {ends:%Y-%m-%d}"
-    if ends - served.clock() < SOON:
+    if ends - probe.clock() < SOON:
         yield warn(told, "renew it: devices send nothing to a server they cannot believe")
     else:
         yield ok(told)
@@ -75,9 +75,9 @@ def _trusting(url: str) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=bundle)
 
 
-def _in_clear(served: Served) -> Iterator[Told]:
+def _in_clear(probe: ServerProbe) -> Iterator[Told]:
     """Look what the same host says over http; nothing, or a redirect, is right."""
-    parts = urlsplit(served.url)
+    parts = urlsplit(probe.url)
     if parts.port is not None:
         yield ok("not looked at: the address names a port")
         return
@@ -98,8 +98,8 @@ def plain(url: str) -> Iterator[Told]:
         yield wrong(f"{url} answers in clear, with HTTP {reply.status_code}", fix)
 
 
-TRANSPORT: dict[str, Look[Served]] = {"transport": _private}
-TLS: dict[str, Look[Served]] = {
+TRANSPORT: dict[str, Look[ServerProbe]] = {"transport": _private}
+TLS: dict[str, Look[ServerProbe]] = {
     "HSTS": _strict,
     "certificate": _certificate,
     "in clear": _in_clear,

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from fractions import Fraction
 from typing import Any
-from urllib.parse import quote
 
 import requests
 
-from ..url_check import why_not
+from ..http_client import AggregatorClient, collection_path, key_url_problem
 from .errors import AnswerRefused, KeyRefused, NotFound, Unreachable
 from .results import Answer, Comparison, Estimate
 
@@ -31,13 +30,10 @@ class Reader:
 
     def __init__(self, url: str, key: str, *, seconds: float = SECONDS) -> None:
         """Remember where and with what; nothing is sent yet."""
-        if why := why_not(url):
+        if why := key_url_problem(url):
             raise ValueError(f"url = {url!r}: {why}")
         self._url = url.rstrip("/")
-        self._seconds = seconds
-        self._session = requests.Session()
-        self._session.headers["Accept"] = "application/json"
-        self._key = key
+        self._client = AggregatorClient(url, key, seconds)
 
     def __repr__(self) -> str:
         return f"Reader({self._url!r})"  # a notebook prints it, and keeps what it prints
@@ -67,7 +63,7 @@ class Reader:
         return Answer(self._ask("/v1/plan", asked))
 
     def _of(self, name: str, what: str, asked: Mapping[str, Words]) -> dict[str, Any]:
-        return self._ask(f"/v1/collections/{quote(name, safe='')}/{what}", asked)
+        return self._ask(collection_path(name, what), asked)
 
     def _ask(self, path: str, asked: Mapping[str, Words]) -> dict[str, Any]:
         parameters = [
@@ -76,12 +72,8 @@ class Reader:
             for word in spelled(words)
         ]
         try:
-            reply = self._session.get(
-                self._url + path,
-                params=parameters,
-                timeout=self._seconds,
-                auth=self._authorize,  # given always, so that no .netrc takes its place
-                allow_redirects=False,  # a key goes where it was meant to go
+            reply = self._client.request(
+                "GET", path, params=parameters, headers={"Accept": "application/json"}
             )
         except requests.RequestException as error:
             why = f"no aggregator answers at {self._url} ({type(error).__name__})"
@@ -89,10 +81,6 @@ class Reader:
                 f"{why}: is the address right, and is `veilcount serve` running?"
             ) from error
         return self._read(reply)
-
-    def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {self._key}"
-        return request
 
     def _read(self, reply: requests.Response) -> dict[str, Any]:
         said = _document(reply)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veilcount_aggregator.cli.population_option import shared_out
+from veilcount_aggregator.cli.population_option import apportion
 
 from .conftest import Type
 from .store_fixtures import written
@@ -83,7 +83,7 @@ def test_the_table_says_n_epsilon_and_of_whom(typed: Type, file: str) -> None:
 
 
 def test_weights_are_shared_out_without_loss() -> None:
-    devices = shared_out(10, np.array([1.0, 1.0, 1.0]))
+    devices = apportion(10, np.array([1.0, 1.0, 1.0]))
 
     assert devices.sum() == 10
     assert sorted(devices) == [3, 3, 4]
@@ -113,4 +113,4 @@ def test_what_cannot_be_simulated_is_2_and_says_why(
 
 
 def test_shares_that_are_no_decimals_add_up() -> None:
-    assert Fraction(int(shared_out(7, np.array([0.1, 0.2])).sum())) == 7
+    assert Fraction(int(apportion(7, np.array([0.1, 0.2])).sum())) == 7

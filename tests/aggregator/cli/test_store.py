@@ -55,8 +55,8 @@ def test_a_fence_is_lifted_where_a_copy_was_given_up(
 ) -> None:
     typed("store", "copy", store, f"sqlite:///{tmp_path}/given-up.db")
 
-    lifted = typed("store", "unfence", "--store", store, "--yes")
-    again = typed("store", "unfence", "--store", store)
+    lifted = typed("store", "allow-writes", "--store", store, "--yes")
+    again = typed("store", "allow-writes", "--store", store)
 
     assert lifted.out == "the fence is lifted\n"
     assert again.out == "there was no fence\n"
@@ -69,10 +69,12 @@ def test_no_fence_is_lifted_before_somebody_says_that_the_copy_is_gone(
     copy = f"sqlite:///{tmp_path}/served.db"
     typed("store", "copy", store, copy)
 
-    unasked = typed("store", "unfence", "--store", store)
-    refused = typed_by_hand(typed, monkeypatch, "yes\n", "store", "unfence", "--store", store)
+    unasked = typed("store", "allow-writes", "--store", store)
+    refused = typed_by_hand(typed, monkeypatch, "yes\n", "store", "allow-writes", "--store", store)
     still = typed("store", "check", "--store", store, "--json").json
-    agreed = typed_by_hand(typed, monkeypatch, "destroyed\n", "store", "unfence", "--store", store)
+    agreed = typed_by_hand(
+        typed, monkeypatch, "destroyed\n", "store", "allow-writes", "--store", store
+    )
 
     assert (unasked.code, refused.code, agreed.code) == (2, 1, 0)
     assert "--yes" in unasked.err

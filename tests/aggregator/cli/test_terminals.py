@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.cli import progress
+from veilcount_aggregator.cli import output
 from veilcount_aggregator.cli.main import run
 
 from .conftest import Type
@@ -115,7 +115,7 @@ def test_no_color_means_no_colours(
 def test_what_takes_long_says_so_at_a_terminal(
     screen: Screen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(output, "SPINNER_DELAY", 0.0)
     shown = screen("contrast", "--epsilon", "1", "--n", "100000")
 
     assert "looking for equal guarantees" in shown

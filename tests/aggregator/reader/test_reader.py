@@ -205,7 +205,7 @@ def test_an_address_that_is_none_is_refused_at_once(url_: str) -> None:
 
 def test_a_key_is_never_printed(reader: Reader) -> None:
     assert "Bearer" not in repr(reader)
-    assert reader._key not in repr(reader)
+    assert reader._client._key not in repr(reader)
 
 
 # -- what it needs ---------------------------------------------------------------------------------
