@@ -156,7 +156,7 @@ def test_the_budget_says_what_is_promised_and_what_was_counted(typed: Type, answ
     assert said.code == 0
     assert [account["figures"][key] for key in ("event", "day", "user")] == ["1", "1", "1"]
     assert account["spent"]["pseudonyms"] == 2 * PEOPLE
-    assert "counted over 8,000 pseudonyms: epsilon 1 in the mean, 1 at worst" in said.out
+    assert "spent by 8,000 pseudonyms: epsilon 1 on average, 1 at most" in said.out
 
 
 @pytest.mark.parametrize(

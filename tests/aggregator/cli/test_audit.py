@@ -49,7 +49,7 @@ def test_a_design_that_spends_more_than_it_claims_is_broken(
     broken = typed("audit", file, "theme")
 
     assert broken.code == 1
-    assert "broken: theme" in broken.err
+    assert "claim violated: theme" in broken.err
     assert "yes" in broken.out
 
 
@@ -57,7 +57,7 @@ def test_the_table_says_that_an_audit_proves_no_claim(typed: Type, file: str) ->
     said = typed("audit", file, "theme").out
 
     assert "at least 0." in said
-    assert "never that it holds" in said
+    assert "never prove it" in said
     assert "alpha = 0.0001" in said
 
 

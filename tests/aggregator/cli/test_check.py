@@ -39,7 +39,7 @@ def test_the_error_is_that_of_n_answers(typed: Type, file: Path) -> None:
 def test_a_central_collection_says_that_it_takes_true_values(typed: Type, file: Path) -> None:
     checked = typed("check", str(file))
 
-    assert "true values, to a trusted curator" in checked.out
+    assert "true values, sent to a trusted curator" in checked.out
 
 
 def test_who_enforces_what_is_told(typed: Type, file: Path) -> None:
@@ -56,14 +56,14 @@ def test_every_figure_stands_with_its_n(typed: Type, file: Path) -> None:
     said = [line for line in typed("check", str(file)).out.splitlines() if "+/-" in line]
 
     assert len(said) >= 3
-    assert all("n = 100,000 answers" in line for line in said if "look again" not in line)
+    assert all("n = 100,000 reports" in line for line in said if "remark:" not in line)
 
 
 def test_remarks_fail_a_strict_check_only(typed: Type, file: Path) -> None:
     loose, strict = typed("check", str(file)), typed("check", str(file), "--strict")
 
     assert loose.code == 0
-    assert "look again: epsilon:" in loose.out
+    assert "remark: epsilon:" in loose.out
     assert strict.code == 1
     assert strict.out == loose.out
     assert "remark" in strict.err
@@ -104,7 +104,7 @@ def test_what_held_means_is_told(typed: Type, tmp_path: Path, held: str, means: 
     file = tmp_path / "running.toml"
     file.write_text(f'{RUNNING}held = "{held}"', encoding="utf-8")
 
-    assert f'look again: held: "{held}": {means}' in typed("check", str(file)).out
+    assert f'remark: held: "{held}": {means}' in typed("check", str(file)).out
     assert typed("check", str(file), "--json").json["collections"][0]["held"] == held
 
 

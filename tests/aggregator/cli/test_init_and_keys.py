@@ -41,7 +41,7 @@ def test_init_on_a_store_in_use_changes_nothing_and_says_so(typed: Type, store: 
     again = typed("init", "--store", store)
 
     assert again.code == 0
-    assert "in use already" in again.out
+    assert "existing store" in again.out
     assert "veilcount_admin_" not in again.out
     assert secrets_of(store) == 1
 
@@ -80,8 +80,8 @@ def test_the_first_device_key_closes_the_intake_and_the_operator_is_told(
     first = typed("keys", "create", "--role", "device", "--store", store)
     second = typed("keys", "create", "--role", "device", "--store", store)
 
-    assert "from now on devices need a key" in first.out
-    assert "from now on" not in second.out
+    assert "reports require a device key" in first.out
+    assert "require" not in second.out
 
 
 def test_a_list_of_keys_shows_everything_but_the_keys(typed: Type, store: str) -> None:

@@ -52,7 +52,7 @@ def test_every_model_plans_one_arm_or_two(typed: Type, model: str, arms: str) ->
     [
         (["--devices", "10"], "exactly two"),
         (["--devices", "10", "--epsilon", "17"], "epsilon"),
-        (["--devices", "10", "--epsilon", "one"], "no number"),
+        (["--devices", "10", "--epsilon", "one"], "not a number"),
         (["--devices", "0", "--epsilon", "1"], "--devices"),
         (["--devices", "10", "--epsilon", "1", "--error", "0.1"], "exactly two"),
         (["--devices", "10", "--epsilon", "1", "--range", "5", "1"], "low below high"),

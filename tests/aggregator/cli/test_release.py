@@ -42,12 +42,12 @@ def test_from_dry_run_to_journal(typed: Type, place: tuple[str, ...]) -> None:
 
     assert dry.code == 0
     assert "would cost epsilon 0.5 of each period" in dry.out
-    assert "half an interval" in dry.out
+    assert "half width" in dry.out
     assert again["charged"] is False
     assert first["figures"] == again["figures"]
     assert all(each["low"] <= each["figure"] <= each["high"] for each in first["figures"])
     assert (first["spent"], first["remaining"]) == ("0.5", "0.5")
-    assert "free now" in table.out
+    assert "free, paid before" in table.out
     assert "0.5 is spent and 0.5 remains" in table.out
     assert first["figures"] in [each["figures"] for each in kept["releases"]]
     assert '"histogram"' in journal.out
@@ -100,4 +100,4 @@ def test_it_takes_a_running_server(typed: Type, monkeypatch: pytest.MonkeyPatch)
     refused = typed("release", "crashed")
 
     assert refused.code == 2
-    assert "it alone has the journal" in refused.err
+    assert "it has the journal" in refused.err

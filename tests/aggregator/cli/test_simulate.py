@@ -95,7 +95,7 @@ def test_weights_are_shared_out_without_loss() -> None:
         (["theme", "--truth", "drk=1"], "did you mean dark"),
         (["theme", "--truth", "normal"], "zipf"),
         (["theme", "--truth", "dark=0"], "above 0"),
-        (["theme", "--truth", "dark=x"], "no number"),
+        (["theme", "--truth", "dark=x"], "not a number"),
         (["minutes", "--truth", "300=1"], "0 to 240"),
         (["crash"], "central"),
         (["thme"], "did you mean theme?"),

@@ -21,7 +21,7 @@ def test_a_store_that_takes_and_keeps_reports_is_well(typed: Type, store: str) -
     checked = typed("store", "check", "--store", store, "--json")
 
     assert checked.code == 0
-    assert (checked.json["durable"], checked.json["fenced"]) == ("yes", False)
+    assert (checked.json["durable"], checked.json["read_only"]) == ("yes", False)
 
 
 def test_a_store_that_a_power_cut_empties_is_not(typed: Type, store: str) -> None:
@@ -44,8 +44,8 @@ def test_a_copy_has_everything_and_its_source_is_closed(
 
     assert copied.code == 0
     assert copied.json["pieces"] >= 3
-    assert (source.code, source.json["fenced"], source.json["copied_to"]) == (1, True, target)
-    assert (there.code, there.json["fenced"]) == (0, False)
+    assert (source.code, source.json["read_only"], source.json["copied_to"]) == (1, True, target)
+    assert (there.code, there.json["read_only"]) == (0, False)
     assert [each["name"] for each in listed] == ["theme"]
     assert refused.code == 3
 
@@ -58,8 +58,8 @@ def test_a_fence_is_lifted_where_a_copy_was_given_up(
     lifted = typed("store", "allow-writes", "--store", store, "--yes")
     again = typed("store", "allow-writes", "--store", store)
 
-    assert lifted.out == "the fence is lifted\n"
-    assert again.out == "there was no fence\n"
+    assert lifted.out == "the store accepts reports again\n"
+    assert again.out == "the store was not read-only\n"
     assert typed("keys", "create", "--role", "analyst", "--store", store).code == 0
 
 
@@ -81,7 +81,7 @@ def test_no_fence_is_lifted_before_somebody_says_that_the_copy_is_gone(
     assert f"copied to {copy}" in unasked.err
     assert "budgets can be spent in both" in refused.err
     assert still["fenced"]
-    assert agreed.out == "the fence is lifted\n"
+    assert agreed.out == "the store accepts reports again\n"
 
 
 def typed_by_hand(typed: Type, monkeypatch: pytest.MonkeyPatch, answer: str, *words: str) -> Typed:

@@ -1,4 +1,4 @@
-"""`veilcount store unlock`: what a store forgot of central releases is entered again."""
+"""`veilcount store unlock`: what a store forgot of central releases is restored."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_journal_beside_a_store_is_found(store: str, typed: Type, tmp_path: 
     done = typed("store", "unlock", "--store", store)
 
     assert done.code == 0
-    assert done.out == "0 releases are entered again; releases go on\n"
+    assert done.out == "0 releases are restored from the journal; releases are allowed\n"
 
 
 def test_a_journal_that_is_not_there_or_not_whole_unlocks_nothing(
@@ -88,6 +88,6 @@ def test_a_journal_of_a_host_that_is_gone_is_listed_waited_for_and_retired(
     assert id_ in waits
     assert f"({id_}) last confirmed it at" in found
     assert (unasked.code, done.code, again.code) == (2, 0, 2)
-    assert "given up" in unasked.err
+    assert "are lost" in unasked.err
     assert done.json == {"retired": id_, "entered": 0}
     assert "no such journal" in again.err

@@ -118,7 +118,7 @@ def test_what_takes_long_says_so_at_a_terminal(
     monkeypatch.setattr(output, "SPINNER_DELAY", 0.0)
     shown = screen("contrast", "--epsilon", "1", "--n", "100000")
 
-    assert "looking for equal guarantees" in shown
+    assert "matching guarantees" in shown
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
