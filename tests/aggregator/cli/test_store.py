@@ -80,7 +80,7 @@ def test_no_fence_is_lifted_before_somebody_says_that_the_copy_is_gone(
     assert "--yes" in unasked.err
     assert f"copied to {copy}" in unasked.err
     assert "budgets can be spent in both" in refused.err
-    assert still["fenced"]
+    assert still["read_only"]
     assert agreed.out == "the store accepts reports again\n"
 
 
