@@ -12,7 +12,7 @@ VeilcountError
   x SettingsError            a flag, a variable or a URL that cannot be used
   x QueryError               a question that a curator cannot be asked
   + ReleaseRefused           a release that cannot be made now
-    x StillFilling           a period takes reports still
+    x PeriodStillOpen        a requested period is still open
     x InsufficientBudget     the period's budget does not pay for it
     x ReleasesLocked         the store may have forgotten what was spent
     x ReleasesWaiting        not every journal has confirmed the store as it is now
@@ -57,7 +57,7 @@ class ClockUntrusted(VeilcountError):
 
 
 class Overloaded(VeilcountError):
-    """Too much waits already: come back in so many seconds."""
+    """The server is overloaded: retry after so many seconds."""
 
     def __init__(self, seconds: int, why: str) -> None:
         """Say when, and why."""
@@ -92,7 +92,7 @@ class ReleaseRefused(VeilcountError):
 
 
 class PeriodStillOpen(ReleaseRefused):
-    """A period takes reports still: its tally would not be the last word."""
+    """A requested period is still open: its tally may still change."""
 
 
 class InsufficientBudget(ReleaseRefused):

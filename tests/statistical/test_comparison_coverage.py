@@ -22,7 +22,7 @@ from veilcount_aggregator.estimation.confidence_intervals import Counts
 from veilcount_aggregator.queries import comparison_values, shared_respondents
 from veilcount_aggregator.queries.comparison import compare_sides
 from veilcount_aggregator.queries.comparison_schema import CompareResult
-from veilcount_aggregator.queries.comparison_sides import Read, Side
+from veilcount_aggregator.queries.comparison_sides import Side, SideData
 from veilcount_aggregator.queries.estimate_query import EstimateQuery
 from veilcount_aggregator.queries.time_ranges import time_range
 from veilcount_aggregator.series.series import Series
@@ -58,11 +58,11 @@ def collection(asks: str, epsilon: str, k: int = 2, unit: str = "month") -> Coll
     return parse_collections(text, lambda _: [f"value {place}" for place in range(k)])["c"]
 
 
-def side(asked: Collection, period: int, counters: Counts, common: EstimateQuery) -> Read:
+def side(asked: Collection, period: int, counters: Counts, common: EstimateQuery) -> SideData:
     """One period of a collection, with these counters."""
     series = Series(asked)
     span = time_range(series, range(period, period + 1), TODAY)
-    return Read(Side((f"period {period}",)), common, series, span, (0,), counters)
+    return SideData(Side((f"period {period}",)), common, series, span, (0,), counters)
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ def test_a_list_of_the_largest_values_is_covered(n: tuple[int, int]) -> None:
 
 
 def test_a_list_picked_by_one_side_is_covered_too_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    def by_first(a: Read, b: Read, first: Counts, second: Counts) -> Counts:
+    def by_first(a: SideData, b: SideData, first: Counts, second: Counts) -> Counts:
         del b, second
         return np.argsort(-comparison_values._weighed(a, first)[0])
 

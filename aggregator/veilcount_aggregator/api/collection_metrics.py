@@ -13,7 +13,7 @@ from ..service import Aggregator
 from ..store import MemoryLimits, Store
 from ..text.privacy_guarantees import counts_are_public
 from .exposition import Labels, metric
-from .fake_report_flags import FakeReportFlags, tested
+from .fake_report_flags import FakeReportFlags, is_tested
 from .verdict_counts import VerdictCounts
 
 UNKNOWN = "(unknown)"  # no collection can be named so
@@ -82,13 +82,13 @@ def memory_metrics(
         yield from metric("store_memory_limit_bytes", "gauge", limit, [((), total)])
 
 
-def suspicion_metrics(
+def poisoning_metrics(
     store: Store, series: Mapping[str, Series], flags: FakeReportFlags
 ) -> Iterator[str]:
     """Yield of each collection whether any of its series has counters of no honest crowd."""
     found: Counter[Labels] = Counter()
     for each in series.values():
-        if tested(each):
+        if is_tested(each):
             found[(("collection", each.collection.name),)] |= flags.is_flagged(store, each)
     says = "1: messages came that no honest crowd sends."
     yield from metric("suspicious", "gauge", says, found.items())

@@ -15,7 +15,7 @@ from veilcount_shared.wire import JSON_TYPE
 
 from .endpoint import ENDPOINTS, Api, endpoint
 from .openapi import PREFIX, document
-from .problems import KINDS
+from .problems import PROBLEM_KINDS
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
@@ -55,7 +55,7 @@ def show_docs(api: Api) -> Response:  # noqa: ARG001 - every view gets it
         "docs.html",
         style=STYLE,
         document=_document(),
-        problems=KINDS.values(),
+        problems=PROBLEM_KINDS.values(),
         schema_name=_schema_name,
         pretty=_pretty,
     )

@@ -35,7 +35,7 @@ class FakeReportFlags:
         return found.suspicious
 
 
-def tested(series: Series) -> bool:
+def is_tested(series: Series) -> bool:
     """Whether the tests know what an honest crowd would send."""
     collection = series.collection
     return collection.model is Model.LOCAL and isinstance(

@@ -27,7 +27,7 @@ from ..service import Aggregator
 from ..store import ServiceCounter, Store, StoreHealth
 from ..store.restore_lock import release_lock_reason
 from ..text.privacy_guarantees import counts_are_public
-from .collection_metrics import memory_metrics, pseudonym_metrics, report_metrics, suspicion_metrics
+from .collection_metrics import memory_metrics, poisoning_metrics, pseudonym_metrics, report_metrics
 from .endpoint import Api, endpoint
 from .exposition import metric
 from .fake_report_flags import FakeReportFlags
@@ -75,7 +75,7 @@ def exposition(aggregator: Aggregator, flags: FakeReportFlags) -> Iterator[str]:
         yield from pseudonym_metrics(store, series, counts)
         yield from _dropped(noted)
         yield from memory_metrics(aggregator, store, series, public=not secret)
-    yield from suspicion_metrics(store, series, flags)
+    yield from poisoning_metrics(store, series, flags)
     if not secret:
         yield from queue_metrics(aggregator.committer.queues())
     if complete:

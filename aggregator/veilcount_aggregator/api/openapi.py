@@ -13,7 +13,7 @@ from ..auth.api_keys import Role
 from ..queries.json_encoding import schema_of
 from ..queries.query_params import Param, params
 from .endpoint import Endpoint
-from .problems import KINDS, PROBLEM_TYPE
+from .problems import PROBLEM_KINDS, PROBLEM_TYPE
 from .schemas import ProblemDocument
 
 VERSION = "3.1.0"
@@ -107,9 +107,9 @@ def _responses(endpoint: Endpoint) -> Iterator[tuple[str, dict[str, Any]]]:
         yield str(status), _described(says, endpoint.response_types)
     problems: dict[int, list[str]] = {}
     for name in endpoint.problems:
-        problems.setdefault(KINDS[name].status.value, []).append(name)
+        problems.setdefault(PROBLEM_KINDS[name].status.value, []).append(name)
     for status, names in sorted(problems.items()):
-        says = "; ".join(f"{KINDS[name].title} ({name})" for name in names)
+        says = "; ".join(f"{PROBLEM_KINDS[name].title} ({name})" for name in names)
         yield str(status), _described(f"{says}.", {PROBLEM_TYPE: ProblemDocument})
 
 

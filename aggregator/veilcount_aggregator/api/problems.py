@@ -1,7 +1,7 @@
-"""Problem documents, as RFC 9457 has them: one closed table of what can be wrong, for every door.
+"""Problem documents (RFC 9457): the closed table of problem types, and errors mapped to them.
 
-A device drops a batch for good on 400, 413, 415 and 422: none of these is ever said for a fault of
-ours, of the store's or of the network's.
+A device drops a batch permanently on 400, 413, 415 and 422: none of these is ever the status of a
+fault of the server, the store or the network.
 """
 
 from __future__ import annotations
@@ -38,169 +38,169 @@ PROBLEM_TYPE = "application/problem+json"
 URN = "urn:veilcount:problem:"
 RETRY_SECONDS = 2
 CLOCK_RETRY_SECONDS = 60  # a clock is mended by NTP or by a person
-TOO_LARGE_ANSWER = (
-    "this answer takes more memory than the analysis process may use: ask for fewer values, days"
+RESULT_TOO_LARGE = (
+    "the result needs more memory than the analysis process may use: request fewer values, days"
     " or series, or set --analysis-memory"
 )
 EPSILONS = ("requested", "spent", "remaining")  # of the period that has least left
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """One way in which a request goes wrong."""
+class ProblemKind:
+    """One type of problem."""
 
     name: str
     status: HTTPStatus
     title: str
-    mend: str
+    fix: str
 
     @property
     def urn(self) -> str:
-        """Its name for ever."""
+        """The type's permanent URI."""
         return URN + self.name
 
 
-def _table(*kinds: Kind) -> MappingProxyType[str, Kind]:
+def _table(*kinds: ProblemKind) -> MappingProxyType[str, ProblemKind]:
     return MappingProxyType({kind.name: kind for kind in kinds})
 
 
 #: the closed list: a name keeps its meaning for ever
-KINDS = _table(
-    Kind(
+PROBLEM_KINDS = _table(
+    ProblemKind(
         "unknown-version",
         HTTPStatus.BAD_REQUEST,
-        "This version of the protocol is not spoken here",
+        "Unsupported protocol version",
         "bring the device's library and the aggregator to releases that share a version",
     ),
-    Kind(
+    ProblemKind(
         "wrong-length",
         HTTPStatus.BAD_REQUEST,
-        "Too short, too long or too many",
+        "Wrong length or count",
         "send what the protocol describes: the place says which part",
     ),
-    Kind(
+    ProblemKind(
         "bad-field",
         HTTPStatus.BAD_REQUEST,
-        "A field is missing, unknown or out of range",
+        "Invalid field",
         "send what the protocol describes: the place says which field",
     ),
-    Kind(
+    ProblemKind(
         "bad-request",
         HTTPStatus.BAD_REQUEST,
-        "No request that can be read",
-        "compare it with the document at /openapi.json",
+        "Malformed request",
+        "compare the request with /openapi.json",
     ),
-    Kind(
+    ProblemKind(
         "no-key",
         HTTPStatus.UNAUTHORIZED,
-        "A key is needed, and none that is known was shown",
+        "Missing or invalid API key",
         "send `Authorization: Bearer` and a key of `veilcount keys create`",
     ),
-    Kind(
+    ProblemKind(
         "wrong-role",
         HTTPStatus.FORBIDDEN,
-        "This key opens other doors",
-        "use a key of the role that is named",
+        "Key of another role",
+        "use a key of the role that the detail names",
     ),
-    Kind(
+    ProblemKind(
         "not-found",
         HTTPStatus.NOT_FOUND,
-        "Nothing is here",
-        "compare the path with the document at /openapi.json",
+        "Not found",
+        "compare the path with /openapi.json",
     ),
-    Kind(
+    ProblemKind(
         "wrong-method",
         HTTPStatus.METHOD_NOT_ALLOWED,
-        "This door is opened another way",
+        "Method not allowed",
         "use a method that the Allow header names",
     ),
-    Kind(
+    ProblemKind(
         "not-acceptable",
         HTTPStatus.NOT_ACCEPTABLE,
-        "None of the types that are asked for is given here",
-        "name one that is given in the Accept header",
+        "No acceptable media type",
+        "send an Accept header with a media type that the detail names",
     ),
-    Kind(
+    ProblemKind(
         "incomplete",
         HTTPStatus.REQUEST_TIMEOUT,
-        "The body ended before its length",
+        "Incomplete body",
         "send it again",
     ),
-    Kind(
+    ProblemKind(
         "too-large",
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        "The body is longer than this door takes",
+        "Body too large",
         "send less at once",
     ),
-    Kind(
+    ProblemKind(
         "unsupported",
         HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-        "A type or a coding of the body that is not read here",
-        "send one that is named",
+        "Unsupported media type or content coding",
+        "send one that the detail names",
     ),
-    Kind(
+    ProblemKind(
         "bad-definition",
         HTTPStatus.UNPROCESSABLE_ENTITY,
-        "A definition that cannot be used",
-        "mend the key that is named: `veilcount_client check` says the same on your machine",
+        "Invalid definition",
+        "fix the key that the detail names; `veilcount_client check` finds the same offline",
     ),
-    Kind(
-        "still-filling",
+    ProblemKind(
+        "open-period",
         HTTPStatus.CONFLICT,
-        "A period that is asked for takes reports still",
-        "ask for periods that are over, or later",
+        "A requested period is still open",
+        "request closed periods, or wait until this one closes",
     ),
-    Kind(
+    ProblemKind(
         "insufficient-budget",
         HTTPStatus.CONFLICT,
-        "A period's budget does not pay for this release",
-        "ask for less epsilon, or for other periods",
+        "Insufficient privacy budget",
+        "request less epsilon, or other periods",
     ),
-    Kind(
+    ProblemKind(
         "releases-locked",
         HTTPStatus.CONFLICT,
-        "No release is made until the operator has seen to it",
-        "tell the operator: `veilcount store unlock` enters again what was spent",
+        "Releases are locked",
+        "ask the operator to run `veilcount store unlock`, which records again what was spent",
     ),
-    Kind(
+    ProblemKind(
         "releases-waiting",
         HTTPStatus.SERVICE_UNAVAILABLE,
-        "Not every host has confirmed the store as it is now",
-        "come back after the seconds of the Retry-After header; nothing has left",
+        "A host has not confirmed the store yet",
+        "retry after the seconds in the Retry-After header; nothing was released",
     ),
-    Kind(
+    ProblemKind(
         "too-many",
         HTTPStatus.TOO_MANY_REQUESTS,
-        "More requests than this key may send",
-        "come back after the seconds of the Retry-After header",
+        "Rate limit exceeded",
+        "retry after the seconds in the Retry-After header",
     ),
-    Kind(
-        "failed",
+    ProblemKind(
+        "internal_error",
         HTTPStatus.INTERNAL_SERVER_ERROR,
-        "The aggregator failed: a fault of its own",
-        "send it again later; the operator finds the place in the log",
+        "Internal error",
+        "send it again later; the operator finds the cause in the log",
     ),
-    Kind(
+    ProblemKind(
         "unavailable",
         HTTPStatus.SERVICE_UNAVAILABLE,
-        "The store cannot promise anything just now",
-        "come back after the seconds of the Retry-After header; nothing was counted",
+        "Store unavailable",
+        "retry after the seconds in the Retry-After header; nothing was counted",
     ),
-    Kind(
+    ProblemKind(
         "clock",
         HTTPStatus.SERVICE_UNAVAILABLE,
-        "The clock of this host is in doubt",
-        "come back after the seconds of the Retry-After header; nothing was counted",
+        "Server clock in doubt",
+        "retry after the seconds in the Retry-After header; nothing was counted",
     ),
-    Kind(
+    ProblemKind(
         "busy",
         HTTPStatus.SERVICE_UNAVAILABLE,
-        "Too much waits already",
-        "come back after the seconds of the Retry-After header; nothing was counted",
+        "Overloaded",
+        "retry after the seconds in the Retry-After header; nothing was counted",
     ),
 )
 
-_OF_STATUS = {
+_BY_STATUS = {
     HTTPStatus.BAD_REQUEST: "bad-request",
     HTTPStatus.NOT_FOUND: "not-found",
     HTTPStatus.METHOD_NOT_ALLOWED: "wrong-method",
@@ -212,9 +212,9 @@ _OF_STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is answered: the kind, what is wrong this time, and where."""
+    """One occurrence of a problem: its type, detail and place."""
 
-    kind: Kind
+    kind: ProblemKind
     detail: str
     place: str = ""
     headers: dict[str, str] = field(default_factory=dict)
@@ -239,7 +239,7 @@ class Problem:
 
 
 class ProblemError(VeilcountError):
-    """A request that a door turns away, with what is answered."""
+    """A refused request, with the problem that is its response."""
 
     def __init__(self, problem: Problem) -> None:
         """Keep the problem."""
@@ -248,77 +248,75 @@ class ProblemError(VeilcountError):
 
 
 def refusal(name: str, detail: str = "", place: str = "", **headers: str) -> ProblemError:
-    """Return the refusal of a kind; `_` in a header's name stands for `-`."""
-    kind = KINDS[name]
+    """Return an error of this type; `_` in a header's name stands for `-`."""
+    kind = PROBLEM_KINDS[name]
     spelled = {header.replace("_", "-"): value for header, value in headers.items()}
-    return ProblemError(Problem(kind, detail or kind.mend, place, spelled))
+    return ProblemError(Problem(kind, detail or kind.fix, place, spelled))
 
 
-def problem_of(error: Exception) -> Problem:
-    """Return what an error is to whoever asked. One that nobody foresaw tells nothing of itself."""
+def problem_from_error(error: Exception) -> Problem:
+    """Return the problem that an error is to the caller; unknown errors reveal nothing."""
     if isinstance(error, ProblemError):
         return error.problem
-    if isinstance(error, StoreError):
-        # Its words may hold paths and addresses of ours: they are for the log.
-        return _told("unavailable", _after(RETRY_SECONDS))
-    return _known(error) or failed()
-
-
-def _known(error: Exception) -> Problem | None:
     if isinstance(error, MemoryError):
-        return Problem(KINDS["busy"], TOO_LARGE_ANSWER, headers=_after(RETRY_SECONDS))
-    return _foreseen(error)
+        return Problem(PROBLEM_KINDS["busy"], RESULT_TOO_LARGE, headers=_after(RETRY_SECONDS))
+    if isinstance(error, StoreError):
+        # Its message may hold paths and addresses: it goes to the log only.
+        return _generic("unavailable", _after(RETRY_SECONDS))
+    return _documented(error) or internal_error()
 
 
-def _foreseen(error: Exception) -> Problem | None:
+def _documented(error: Exception) -> Problem | None:
     match error:
         case WireError():
-            return Problem(KINDS[_wire(error)], str(error), error.place)
+            return Problem(PROBLEM_KINDS[_wire(error)], str(error), error.place)
         case DefinitionError():
             place = f"[{error.collection}] {error.key}" if error.collection else error.key
-            return Problem(KINDS["bad-definition"], str(error), place)
+            return Problem(PROBLEM_KINDS["bad-definition"], str(error), place)
         case SettingsError():
-            return Problem(KINDS["bad-field"], str(error), error.name)
+            return Problem(PROBLEM_KINDS["bad-field"], str(error), error.name)
         case Overloaded() | ClockUntrusted():
             return _later(error)
         case QueryError() | ReleaseRefused():
-            return _unreleased(error)
+            return _refused_query(error)
     return None
 
 
 def _later(error: Overloaded | ClockUntrusted) -> Problem:
     if isinstance(error, Overloaded):
-        return Problem(KINDS["busy"], str(error), headers=_after(error.seconds))
-    return Problem(KINDS["clock"], str(error), headers=_after(CLOCK_RETRY_SECONDS))
+        return Problem(PROBLEM_KINDS["busy"], str(error), headers=_after(error.seconds))
+    return Problem(PROBLEM_KINDS["clock"], str(error), headers=_after(CLOCK_RETRY_SECONDS))
 
 
-def _unreleased(error: QueryError | ReleaseRefused) -> Problem:
+def _refused_query(error: QueryError | ReleaseRefused) -> Problem:
     match error:
         case QueryError():
-            return Problem(KINDS["bad-field"], str(error), error.field)
+            return Problem(PROBLEM_KINDS["bad-field"], str(error), error.field)
         case PeriodStillOpen():
-            return Problem(KINDS["still-filling"], str(error), "to")
+            return Problem(PROBLEM_KINDS["open-period"], str(error), "to")
         case InsufficientBudget():
             exact = {name: format_value(getattr(error, name)) for name in EPSILONS}
-            return Problem(KINDS["insufficient-budget"], str(error), "epsilon", facts=exact)
+            return Problem(PROBLEM_KINDS["insufficient-budget"], str(error), "epsilon", facts=exact)
         case ReleasesWaiting():
-            return Problem(KINDS["releases-waiting"], str(error), headers=_after(RETRY_SECONDS))
-    return Problem(KINDS["releases-locked"], str(error))
+            return Problem(
+                PROBLEM_KINDS["releases-waiting"], str(error), headers=_after(RETRY_SECONDS)
+            )
+    return Problem(PROBLEM_KINDS["releases-locked"], str(error))
 
 
-def failed() -> Problem:
-    """Return what may be said of a fault of ours."""
-    return _told("failed", _after(RETRY_SECONDS))
+def internal_error() -> Problem:
+    """Return the problem of an unexpected error, without details."""
+    return _generic("internal_error", _after(RETRY_SECONDS))
 
 
-def problem_of_status(status: int, headers: dict[str, str]) -> Problem:
-    """Return what a bare HTTP status is."""
-    name = _OF_STATUS.get(HTTPStatus(status), "failed" if status >= 500 else "bad-request")  # noqa: PLR2004 - HTTP's own border
-    return _told(name, headers)
+def problem_from_status(status: int, headers: dict[str, str]) -> Problem:
+    """Return the problem of a bare HTTP status."""
+    name = _BY_STATUS.get(HTTPStatus(status), "internal_error" if status >= 500 else "bad-request")  # noqa: PLR2004 - HTTP's own border
+    return _generic(name, headers)
 
 
-def _told(name: str, headers: dict[str, str]) -> Problem:
-    return Problem(KINDS[name], KINDS[name].mend, headers=headers)
+def _generic(name: str, headers: dict[str, str]) -> Problem:
+    return Problem(PROBLEM_KINDS[name], PROBLEM_KINDS[name].fix, headers=headers)
 
 
 def _after(seconds: int) -> dict[str, str]:

@@ -37,7 +37,7 @@ from .schemas import (
 SHARES = tuple(Fraction(share, 100) for share in (5, 25, 50, 75, 95))
 
 
-def made(series: Series, told: ReleaseResult) -> ReleaseResponse:
+def release_response(series: Series, told: ReleaseResult) -> ReleaseResponse:
     """Return a release that was asked for, charged now or before."""
     shown = _view(series.collection, told.release, told.day)
     return _answer(
@@ -50,7 +50,7 @@ def made(series: Series, told: ReleaseResult) -> ReleaseResponse:
     )
 
 
-def expected(series: Series, foreseen: DryRun) -> ReleaseResponse:
+def dry_run_response(series: Series, foreseen: DryRun) -> ReleaseResponse:
     """Return what a release would cost and how far it would be off."""
     question, collection = foreseen.question, series.collection
     shown = ReleaseView(
@@ -93,7 +93,7 @@ def _answer(
     )
 
 
-def released(store: Store, series: Series) -> SeriesReleases:
+def series_releases(store: Store, series: Series) -> SeriesReleases:
     """Return all that was ever released of a series, and where its periods stand."""
     collection = series.collection
     kept = load_releases(store, series.fingerprint)

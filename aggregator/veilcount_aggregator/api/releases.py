@@ -16,7 +16,7 @@ from ..store.restore_lock import release_lock_reason
 from .collections import series_of
 from .endpoint import Api, endpoint
 from .problems import refusal
-from .release_views import expected, made, released
+from .release_views import dry_run_response, release_response, series_releases
 from .schemas import CollectionReleases, ReleaseRequest, ReleaseResponse
 
 
@@ -27,7 +27,7 @@ from .schemas import CollectionReleases, ReleaseRequest, ReleaseResponse
     takes=ReleaseRequest,
     returns=ReleaseResponse,
     problems=(
-        "still-filling",
+        "open-period",
         "insufficient-budget",
         "releases-locked",
         "releases-waiting",
@@ -43,9 +43,9 @@ def create_release(api: Api, name: str, body: ReleaseRequest) -> ReleaseResponse
     """
     curator, series = api.aggregator.curator, _chosen(series_of(api, name), body.series)
     if body.dry_run:
-        return expected(series, curator.dry_run(series, _request(body)))
+        return dry_run_response(series, curator.dry_run(series, _request(body)))
     found = curator.answer(series, _request(body), api.aggregator.instant(), api.key.id)
-    return made(series, found)
+    return release_response(series, found)
 
 
 @endpoint(
@@ -58,7 +58,7 @@ def create_release(api: Api, name: str, body: ReleaseRequest) -> ReleaseResponse
 def list_releases(api: Api, name: str) -> CollectionReleases:
     """All releases of a central collection, and the remaining budget of each period."""
     store = api.aggregator.store
-    series = [released(store, each) for each in _central(series_of(api, name))]
+    series = [series_releases(store, each) for each in _central(series_of(api, name))]
     return CollectionReleases(name, bool(release_lock_reason(store)), series)
 
 

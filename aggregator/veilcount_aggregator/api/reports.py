@@ -24,7 +24,14 @@ from ..service import Aggregator
 from ..structured_logging import FaultLog
 from .auth import Authenticator
 from .endpoint import ENDPOINTS, Endpoint
-from .problems import PROBLEM_TYPE, Problem, ProblemError, failed, problem_of, refusal
+from .problems import (
+    PROBLEM_TYPE,
+    Problem,
+    ProblemError,
+    internal_error,
+    problem_from_error,
+    refusal,
+)
 from .request_metrics import RequestMetrics
 from .schemas import Verdicts
 
@@ -90,7 +97,7 @@ class ReportsEndpoint:
         try:
             verdicts = self._aggregator.take(*self._body(environ))
         except (ProblemError, Overloaded, ClockUntrusted) as error:
-            return self._problem(problem_of(error))
+            return self._problem(problem_from_error(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is no fault of the device's
             return self._problem(self._fault(error))
         return "200 OK", [("Content-Type", JSON_TYPE)], reply(verdicts)
@@ -109,16 +116,16 @@ class ReportsEndpoint:
                 why = "test batches are for an aggregator in development mode"
                 raise BadField("test", why)
         except WireError as error:
-            raise ProblemError(problem_of(error)) from error
+            raise ProblemError(problem_from_error(error)) from error
         return body, self._aggregator.origin(key, environ.get(SOURCE_CLASS, ""))
 
     def _fault(self, error: Exception) -> Problem:
         """Note a fault of ours; return what may be said of it."""
         if isinstance(error, StoreError):
             self._faults.log("store", ENDPOINT, error, reason=str(error))
-            return problem_of(error)
-        self._faults.log("failed", ENDPOINT, error)
-        return failed()
+            return problem_from_error(error)
+        self._faults.log("internal_error", ENDPOINT, error)
+        return internal_error()
 
     def _problem(self, problem: Problem) -> tuple[str, Headers, bytes]:
         self._figures.refused(problem.kind.name)

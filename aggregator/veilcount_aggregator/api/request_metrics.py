@@ -15,12 +15,12 @@ from ..store import ServiceCounter
 ANSWERED = "answered"
 MICROSECONDS = "microseconds"
 REFUSED = "refused"
-UNANALYZED = "unanalyzed"
+ANALYSIS_REFUSED = "unanalyzed"
 COMPUTING = "computing"  # a reason beside those of `analysis_server.forwarding`
 
 #: upper ends of the histogram's buckets, in seconds; beyond the last: +Inf
-ENDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-WORDS = (*map(str, ENDS), "+Inf")
+BUCKET_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+BUCKET_LABELS = (*map(str, BUCKET_BOUNDS), "+Inf")
 
 
 @cache  # of a closed list: doors, classes of status, buckets, kinds of problems
@@ -40,7 +40,7 @@ class RequestMetrics:
 
     def answered(self, door: str, status: int, seconds: float) -> None:
         """Count a request by its door, the class of its status and how long it took."""
-        took = WORDS[bisect_left(ENDS, seconds)]
+        took = BUCKET_LABELS[bisect_left(BUCKET_BOUNDS, seconds)]
         self._notebook.note(_note(ANSWERED, door, _CLASSES[status // 100], took))
         self._notebook.note(_note(MICROSECONDS, door), round(seconds * 1e6))
 
@@ -50,4 +50,4 @@ class RequestMetrics:
 
     def unanalyzed(self, reason: str) -> None:
         """Count a request of an analyst that was turned away with 503, by the reason."""
-        self._notebook.note(_note(UNANALYZED, reason))
+        self._notebook.note(_note(ANALYSIS_REFUSED, reason))

@@ -9,7 +9,7 @@ from ..ingest.group_commit import COMMIT_MICROSECONDS, COMMITS, GROUP
 from ..ingest.pipeline import POSTPONED
 from .exposition import Labels, head, line, metric
 from .reports import ENDPOINT
-from .request_metrics import ANSWERED, MICROSECONDS, REFUSED, UNANALYZED, WORDS
+from .request_metrics import ANALYSIS_REFUSED, ANSWERED, BUCKET_LABELS, MICROSECONDS, REFUSED
 from .shard_metrics import commit_metrics
 
 #: service counters by what they count, and by the word that they are kept under
@@ -48,7 +48,9 @@ def _requests(words: Words, *, intake: bool) -> Iterator[str]:
 def _analysis_refused(words: Words) -> Iterator[str]:
     """Yield what became of the requests of analysts that were not computed."""
     says = "Requests of analysts answered with 503, by reason."
-    found = [((("reason", word),), number) for word, number in words.get(UNANALYZED, {}).items()]
+    found = [
+        ((("reason", word),), number) for word, number in words.get(ANALYSIS_REFUSED, {}).items()
+    ]
     yield from metric("analysis_refused_total", "counter", says, found)
 
 
@@ -58,7 +60,7 @@ def _histogram(took: Words, microseconds: Mapping[str, int]) -> Iterator[str]:
     for door, held in sorted(took.items()):
         label = ("door", door)
         below = 0
-        for end in WORDS:
+        for end in BUCKET_LABELS:
             below += held.get(end, 0)
             yield line("request_seconds_bucket", (label, ("le", end)), below)
         yield line("request_seconds_sum", (label,), microseconds.get(door, 0) / 1e6)

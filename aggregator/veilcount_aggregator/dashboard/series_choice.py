@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from flask import request, url_for
 
-from ..queries.snapshot import chosen
+from ..queries.snapshot import series_by_fingerprint
 from ..series.series import Series
 from .layout import NAME
 
@@ -18,7 +18,7 @@ DIGITS = 12  # of a fingerprint
 def definition(series: Sequence[Series]) -> Series:
     """Return the definition that a page's address names."""
     asked = request.args.get("series", "")
-    return chosen(series, asked) if asked else series[0]
+    return series_by_fingerprint(series, asked) if asked else series[0]
 
 
 def definitions(endpoint: str, series: Sequence[Series], shown: Series) -> list[Choice]:

@@ -1,7 +1,7 @@
 """From a checked question to an answer: what the doors, the pages and the commands all say."""
 
-from .alert import Alarm as Alarm
 from .alert import Alert as Alert
+from .alert import AlertOutcome as AlertOutcome
 from .budgets import BudgetQuery as BudgetQuery
 from .budgets import BudgetResult as BudgetResult
 from .budgets import budget as budget

@@ -20,7 +20,7 @@ _WRITTEN = re.compile(r"\s*(.+?)\s*([<>])\s*(\S+)\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Alarm:
+class AlertOutcome:
     """Whether the whole interval is beyond, and that in words."""
 
     sounds: bool
@@ -43,14 +43,14 @@ class Alert:
             raise QueryError("alert", written, FIX)
         return cls(found[1], found[2] == ">", parse_number("alert", found[3]))
 
-    def look(self, answer: EstimateResult) -> Alarm:
+    def look(self, answer: EstimateResult) -> AlertOutcome:
         """Look at the newest series' last stretch."""
         if not answer.series:
             raise QueryError("alert", self.value, "there is no series to look at")
         last = answer.series[0].time_ranges[-1]
         low, high = self._interval(last)
         beyond = low > self.bound if self.above else high < self.bound
-        return Alarm(beyond, self._sentence(last, low, high, answer.level, beyond=beyond))
+        return AlertOutcome(beyond, self._sentence(last, low, high, answer.level, beyond=beyond))
 
     def _interval(self, time_range: TimeRangeEstimate) -> tuple[float, float]:
         if self.value == MEAN and time_range.mean is not None:

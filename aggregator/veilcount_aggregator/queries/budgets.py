@@ -22,7 +22,7 @@ from ..analysis.budget.spend_histogram import SpendHistogram
 from ..series.series import Series
 from ..text.privacy_guarantees import counts_are_public
 from .query_params import Delta, Level, QueryParams, SeriesFilter
-from .snapshot import Snapshot, chosen
+from .snapshot import Snapshot, series_by_fingerprint
 
 ASSUMED = 10_000
 MOST_PERSONS = 10**12
@@ -75,7 +75,7 @@ def budget(
 ) -> BudgetResult:
     """Return the account of a collection; `bars` shows an admin the histogram of spent slots."""
     everyone = snapshot.named(name)
-    wanted = [chosen(everyone, each) for each in asked.series] or list(everyone)
+    wanted = [series_by_fingerprint(everyone, each) for each in asked.series] or list(everyone)
     return BudgetResult(
         collection=name,
         series=[_series(snapshot, each, asked, bars=bars) for each in wanted],

@@ -24,7 +24,7 @@ ABSENT = "absent"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class ValueSelection:
     """What is shown of a series: some places, or groups of them."""
 
     labels: tuple[Value, ...]
@@ -32,13 +32,13 @@ class Shown:
     groups: tuple[Counts, ...] | None = None
 
     @classmethod
-    def of(cls, collection: Collection, places: Counts) -> Shown:
+    def of(cls, collection: Collection, places: Counts) -> ValueSelection:
         """Show the values of these places."""
         return cls(tuple(value_at(collection, place) for place in places.tolist()), places)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ShareResult:
     """The rows, and what they are of."""
 
     n: int
@@ -47,21 +47,25 @@ class Told:
     absent: ShareRow | None = None
 
 
-def hidden(collection: Collection) -> bool:
+def presence_is_hidden(collection: Collection) -> bool:
     """Whether presence is."""
     return collection.presence is Presence.HIDDEN
 
 
-def told(
-    collection: Collection, counters: Counts, asked: EstimateQuery, shown: Shown, contributions: int
-) -> Told:
+def share_result(
+    collection: Collection,
+    counters: Counts,
+    asked: EstimateQuery,
+    shown: ValueSelection,
+    contributions: int,
+) -> ShareResult:
     """Return the rows of what is shown."""
-    found = estimated(collection, counters, asked, shown, contributions)
+    found = estimate_shares(collection, counters, asked, shown, contributions)
     if isinstance(found, NoReports):
-        return Told(0, found.of, [_empty(label) for label in shown.labels])
+        return ShareResult(0, found.of, [_empty(label) for label in shown.labels])
     some = shown.places if _whole(asked, shown) else np.arange(len(shown.labels))
     rows = _rows(found, asked, shown.labels, some)
-    return Told(found.n, found.of, rows, _absent(found, asked))
+    return ShareResult(found.n, found.of, rows, _absent(found, asked))
 
 
 def _absent(found: ShareEstimates, asked: EstimateQuery) -> ShareRow | None:
@@ -70,8 +74,12 @@ def _absent(found: ShareEstimates, asked: EstimateQuery) -> ShareRow | None:
     return _rows(found.absent, asked, (ABSENT,), np.arange(1))[0]
 
 
-def estimated(
-    collection: Collection, counters: Counts, asked: EstimateQuery, shown: Shown, contributions: int
+def estimate_shares(
+    collection: Collection,
+    counters: Counts,
+    asked: EstimateQuery,
+    shown: ValueSelection,
+    contributions: int,
 ) -> ShareEstimates | NoReports:
     """Return the estimate that holds what is shown: its rows, or (consistent) all values."""
     if shown.groups is not None:
@@ -91,7 +99,7 @@ def estimated(
     return found
 
 
-def _whole(asked: EstimateQuery, shown: Shown) -> bool:
+def _whole(asked: EstimateQuery, shown: ValueSelection) -> bool:
     """A consistent view is of all values, even if few are shown."""
     return asked.view is View.CONSISTENT and shown.groups is None
 
@@ -114,7 +122,7 @@ def _sums(
         looks=asked.looks,
         contributions=contributions,
     )
-    if isinstance(found, NoReports) or not hidden(collection):
+    if isinstance(found, NoReports) or not presence_is_hidden(collection):
         return found
     whose = ANSWERED if answered else ALL_DEVICES
     return replace(found, of=f"{whose}, {OF[found.terms.target]}")

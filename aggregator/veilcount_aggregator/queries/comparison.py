@@ -27,9 +27,9 @@ from ..estimation.support_counts import answers
 from ..text.privacy_guarantees import epsilons
 from ..text.result_columns import spelled
 from . import shared_respondents
-from .categorical_results import hidden
+from .categorical_results import presence_is_hidden
 from .comparison_schema import CompareResult, ComparisonRow, SideFigure, SideView
-from .comparison_sides import Read, Side, refuse_overlap
+from .comparison_sides import Side, SideData, refuse_overlap
 from .comparison_values import pairs
 from .domain_values import Value
 from .estimate import ANSWERS, REPORTS, chosen_series
@@ -77,7 +77,7 @@ def compare(snapshot: Snapshot, name: str, asked: CompareQuery) -> CompareResult
     return compare_sides(name, a, b, common)
 
 
-def compare_sides(name: str, a: Read, b: Read, common: EstimateQuery) -> CompareResult:
+def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) -> CompareResult:
     """Return how two sides that both have answers differ."""
     shown = pairs(a, b, common)
     first = _estimated(a, shown.first, picked=shown.picked)
@@ -104,15 +104,17 @@ def compare_sides(name: str, a: Read, b: Read, common: EstimateQuery) -> Compare
     )
 
 
-def _read(snapshot: Snapshot, name: str, side: Side, common: EstimateQuery) -> Read:
+def _read(snapshot: Snapshot, name: str, side: Side, common: EstimateQuery) -> SideData:
     asked = side.within(common)
-    return Read.of(snapshot, side, asked, chosen_series(snapshot, name, asked)[0])
+    return SideData.of(snapshot, side, asked, chosen_series(snapshot, name, asked)[0])
 
 
 # -- what is compared ------------------------------------------------------------------------------
 
 
-def _estimated(read: Read, places: Counts | None, *, picked: bool) -> ShareEstimates | MeanEstimate:
+def _estimated(
+    read: SideData, places: Counts | None, *, picked: bool
+) -> ShareEstimates | MeanEstimate:
     """Return one side's estimate; the intervals of a picked list hold for all values at once."""
     collection, asked = read.series.collection, read.asked
     found = estimate(
@@ -131,7 +133,7 @@ def _estimated(read: Read, places: Counts | None, *, picked: bool) -> ShareEstim
     return found
 
 
-def _average(collection: Collection, read: Read, found: BucketHistogram) -> MeanEstimate:
+def _average(collection: Collection, read: SideData, found: BucketHistogram) -> MeanEstimate:
     """Return the mean of a histogram as one that can be compared."""
     evidence, mean = evidence_of(collection, read.counters, found), found.mean
     assert evidence is not None  # noqa: S101 - there are answers
@@ -159,7 +161,7 @@ def _alike(
 # -- what is said ----------------------------------------------------------------------------------
 
 
-def _side(read: Read, n: int) -> SideView:
+def _side(read: SideData, n: int) -> SideView:
     collection = read.series.collection
     return SideView(
         label=read.side.label,
@@ -171,7 +173,7 @@ def _side(read: Read, n: int) -> SideView:
         filling=read.span.filling,
         segments=dict(read.asked.segments),
         n=n,
-        counts=REPORTS if hidden(collection) else ANSWERS,
+        counts=REPORTS if presence_is_hidden(collection) else ANSWERS,
         contributions=read.contributions,
     )
 
@@ -226,7 +228,7 @@ def _summary(rows: Sequence[ComparisonRow], family: int, *, percent: bool) -> st
     )
 
 
-def _unanswered(name: str, common: EstimateQuery, a: Read, b: Read) -> CompareResult:
+def _unanswered(name: str, common: EstimateQuery, a: SideData, b: SideData) -> CompareResult:
     counts = [_received(each) for each in (a, b)]
     return CompareResult(
         collection=name,
@@ -244,7 +246,7 @@ def _unanswered(name: str, common: EstimateQuery, a: Read, b: Read) -> CompareRe
     )
 
 
-def _received(read: Read) -> int:
+def _received(read: SideData) -> int:
     mechanism, total = read.series.collection.mechanism, int(read.counters.sum())
     return (
         answers(mechanism, read.counters)
@@ -253,7 +255,7 @@ def _received(read: Read) -> int:
     )
 
 
-def _note(a: Read, b: Read, target: IntervalTarget, *, picked: bool) -> str:
+def _note(a: SideData, b: SideData, target: IntervalTarget, *, picked: bool) -> str:
     """Say what is assumed of the persons, and how a list was picked."""
     assumed = shared_respondents.assumption(a, b, target)
     return f"{assumed} {PICKED}" if picked else assumed

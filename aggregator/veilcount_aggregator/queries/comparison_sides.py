@@ -80,7 +80,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Read:
+class SideData:
     """A side with its counters."""
 
     side: Side
@@ -91,7 +91,7 @@ class Read:
     counters: Counts
 
     @classmethod
-    def of(cls, snapshot: Snapshot, side: Side, asked: EstimateQuery, series: Series) -> Read:
+    def of(cls, snapshot: Snapshot, side: Side, asked: EstimateQuery, series: Series) -> SideData:
         """Read a side of a series."""
         periods = periods_of(snapshot, series, asked)
         where = cells(series.collection, asked.segments)
@@ -110,7 +110,7 @@ class Read:
         return self.span.contributions(self.series.collection)
 
 
-def refuse_overlap(first: Read, second: Read) -> None:
+def refuse_overlap(first: SideData, second: SideData) -> None:
     """Refuse sides that share answers: their difference would not know its own error."""
     if first.series.fingerprint != second.series.fingerprint:
         return

@@ -13,7 +13,7 @@ from veilcount_shared.domain import Number
 from ..errors import QueryError
 from ..estimation import ShareEstimates, estimate
 from ..estimation.confidence_intervals import Counts, Floats
-from .comparison_sides import Read
+from .comparison_sides import SideData
 from .domain_values import Value, places_of, size_of, value_at
 from .estimate_query import PAGE_SIZE, EstimateQuery
 
@@ -28,7 +28,7 @@ class Pairs:
     picked: bool = False
 
 
-def pairs(a: Read, b: Read, asked: EstimateQuery) -> Pairs:
+def pairs(a: SideData, b: SideData, asked: EstimateQuery) -> Pairs:
     """Return the values that are asked for, all of them, or the most frequent on both sides."""
     one, two = a.series.collection, b.series.collection
     if isinstance(one.domain, Number) or isinstance(two.domain, Number):
@@ -43,7 +43,7 @@ def pairs(a: Read, b: Read, asked: EstimateQuery) -> Pairs:
     return Pairs([value_at(one, place) for place in first.tolist()], first, second, picked)
 
 
-def _common(a: Read, b: Read, asked: EstimateQuery) -> tuple[Counts, Counts]:
+def _common(a: SideData, b: SideData, asked: EstimateQuery) -> tuple[Counts, Counts]:
     """Return where the values that both sides have are, on each."""
     one, two = a.series.collection, b.series.collection
     places = np.arange(size_of(one))
@@ -64,7 +64,7 @@ def _key(value: Value) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _most_frequent(a: Read, b: Read, first: Counts, second: Counts) -> Counts:
+def _most_frequent(a: SideData, b: SideData, first: Counts, second: Counts) -> Counts:
     """Return the values' order by both sides' estimates, each weighted by its precision.
 
     This average is uncorrelated with the difference, so that picking by it leaves the differences
@@ -75,7 +75,7 @@ def _most_frequent(a: Read, b: Read, first: Counts, second: Counts) -> Counts:
     return np.argsort(-average, kind="stable")
 
 
-def _weighed(read: Read, places: Counts) -> tuple[Floats, Floats]:
+def _weighed(read: SideData, places: Counts) -> tuple[Floats, Floats]:
     found = estimate(read.series.collection, read.counters, contributions=read.contributions)
     assert isinstance(found, ShareEstimates)  # noqa: S101 - there are answers
     error = found.evidence.error(found.terms.target)

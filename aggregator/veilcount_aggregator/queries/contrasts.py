@@ -24,10 +24,10 @@ from ..series.series import Series
 from ..text.privacy_guarantees import PrivacyFigures, counts_are_public, epsilons
 from .budgets import ASSUMED, Population
 from .estimate import counters_of
-from .numeric_results import quarters
-from .paired_comparison import PairedComparison, twin_of
+from .numeric_results import quarter_shares
+from .paired_comparison import PairedComparison, compare_pair
 from .query_params import Delta, Level, QueryParams, SeriesFilter
-from .snapshot import Snapshot, chosen
+from .snapshot import Snapshot, series_by_fingerprint
 from .time_ranges import TimeRange, time_range
 
 
@@ -65,7 +65,7 @@ class ContrastQuery(QueryParams, frozen=True, kw_only=True):
 def contrast(snapshot: Snapshot, name: str, asked: ContrastQuery) -> ContrastResult:
     """Return a collection under the models of trust: its newest definition, or those named."""
     everyone = snapshot.named(name)
-    wanted = [chosen(everyone, each) for each in asked.series] or [everyone[0]]
+    wanted = [series_by_fingerprint(everyone, each) for each in asked.series] or [everyone[0]]
     return ContrastResult(name, [_series(snapshot, each, asked) for each in wanted])
 
 
@@ -83,18 +83,18 @@ def _series(snapshot: Snapshot, series: Series, asked: ContrastQuery) -> SeriesC
         first=seen.span.first if seen else None,
         last=seen.span.last if seen else None,
         contrast=found,
-        twin=twin_of(snapshot, series, asked.level),
+        twin=compare_pair(snapshot, series, asked.level),
     )
 
 
-def _where(asked: ContrastQuery, seen: Seen | None) -> str:
+def _where(asked: ContrastQuery, seen: ObservedPeriod | None) -> str:
     if asked.n is not None:
         return "as asked"
     return "answers of the fullest period" if seen else "assumed: there are no answers to count"
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedPeriod:
     """What the fullest period shows; no shares of a mean, nor of a curator's true values."""
 
     span: TimeRange
@@ -102,7 +102,7 @@ class Seen:
     frequencies: tuple[float, ...] | None
 
 
-def _seen(snapshot: Snapshot, series: Series) -> Seen | None:
+def _seen(snapshot: Snapshot, series: Series) -> ObservedPeriod | None:
     sizes: dict[int, int] = {}
     for cell, reports in snapshot.store.report_counts(series).items():
         sizes[cell.period] = sizes.get(cell.period, 0) + reports
@@ -110,7 +110,7 @@ def _seen(snapshot: Snapshot, series: Series) -> Seen | None:
         return None
     period = max(sizes, key=lambda each: sizes[each])
     span = time_range(series, range(period, period + 1), snapshot.today)
-    return Seen(span, sizes[period], _frequencies(snapshot, series, span))
+    return ObservedPeriod(span, sizes[period], _frequencies(snapshot, series, span))
 
 
 def _frequencies(snapshot: Snapshot, series: Series, span: TimeRange) -> tuple[float, ...] | None:
@@ -125,7 +125,7 @@ def _frequencies(snapshot: Snapshot, series: Series, span: TimeRange) -> tuple[f
     if not isinstance(found, BucketHistogram) or found.frequency is None:
         return None
     if isinstance(collection.mechanism, RangeTree):
-        return quarters(found.frequency)
+        return quarter_shares(found.frequency)
     return tuple(found.frequency.tolist())
 
 

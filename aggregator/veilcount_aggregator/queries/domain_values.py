@@ -30,7 +30,7 @@ Value = Plain | Mapping[str, Plain]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ValuePlaces:
     """The places of the values that a domain has, in the order asked, and what it has not."""
 
     places: Counts
@@ -65,7 +65,7 @@ def _combination(domain: Cross, place: int) -> Value:
     return dict(zip(part_names(domain), reversed(labels), strict=True))
 
 
-def places_of(collection: Collection, words: Iterable[str]) -> Found:
+def places_of(collection: Collection, words: Iterable[str]) -> ValuePlaces:
     """Return where values stand; a word that is no value may be several, with commas between."""
     table = _table(collection)
     places: list[int] = []
@@ -79,7 +79,7 @@ def places_of(collection: Collection, words: Iterable[str]) -> Found:
                 unknown.append(part)
             else:
                 places.append(place)
-    return Found(np.array(list(dict.fromkeys(places)), np.int64), tuple(unknown))
+    return ValuePlaces(np.array(list(dict.fromkeys(places)), np.int64), tuple(unknown))
 
 
 def no_value(collection: Collection, word: str, name: str = "values") -> QueryError:

@@ -17,15 +17,15 @@ from ..estimation.confidence_intervals import Counts
 from ..series.series import Series
 from ..store import Cell, ServiceCounter
 from ..text.privacy_guarantees import epsilons, promise
-from .categorical_results import Shown, hidden, ranked, told
+from .categorical_results import ValueSelection, presence_is_hidden, ranked, share_result
 from .domain_values import groups_of, no_value, places_of, size_of
 from .estimate_query import MOST_ROWS, Denominator, EstimateQuery
 from .estimate_schema import EstimateResult, SeriesEstimate, TimeRangeEstimate
-from .numeric_results import Bounds, ranges_of, told_number
+from .numeric_results import Bounds, numeric_result, ranges_of
 from .segment_cells import cells
 from .snapshot import Snapshot
 from .time_ranges import TimeRange, covered, time_range, time_ranges
-from .uncounted import Beside
+from .uncounted import UncountedReports
 
 NUMBER_ROWS = 600  # a curve, a histogram, quantiles
 ANSWERS = "answers"
@@ -40,7 +40,7 @@ UNTESTED = "Reports of numbers are not tested for fakes: the band says what they
 def estimate(snapshot: Snapshot, name: str, asked: EstimateQuery) -> EstimateResult:
     """Return the answer to a question about a collection."""
     noted = snapshot.store.service_counts()
-    parts = [Part.of(snapshot, each, asked) for each in chosen_series(snapshot, name, asked)]
+    parts = [SeriesPart.of(snapshot, each, asked) for each in chosen_series(snapshot, name, asked)]
     rows = sum(part.rows for part in parts)
     if rows > MOST_ROWS:
         fix = f"{rows:,} figures, at most {MOST_ROWS:,}: ask for fewer values, days or series"
@@ -86,7 +86,7 @@ def _check(snapshot: Snapshot, series: Series, asked: EstimateQuery) -> None:
     collection = series.collection
     time_ranges(series, periods_of(snapshot, series, asked), asked.by, snapshot.today)
     cells(collection, asked.segments)
-    if asked.among is Denominator.ANSWERED and not hidden(collection):
+    if asked.among is Denominator.ANSWERED and not presence_is_hidden(collection):
         raise QueryError("among", "answered", "presence is public, so all of them answered: all")
     if isinstance(collection.domain, Number):
         _check_number(collection, asked)
@@ -136,7 +136,7 @@ def counters_of(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class SeriesPart:
     """One series of an answer, with all that is read of it."""
 
     snapshot: Snapshot
@@ -145,11 +145,11 @@ class Part:
     whole: TimeRange
     cut: tuple[TimeRange, ...]
     counters: Counts
-    shown: Shown | tuple[Bounds, ...]
+    shown: ValueSelection | tuple[Bounds, ...]
     stand_out: int | None
 
     @classmethod
-    def of(cls, snapshot: Snapshot, series: Series, asked: EstimateQuery) -> Part:
+    def of(cls, snapshot: Snapshot, series: Series, asked: EstimateQuery) -> SeriesPart:
         """Read what a question needs of a series. What is shown is chosen once, over all of it."""
         periods = periods_of(snapshot, series, asked)
         counters = counters_of(snapshot, series, periods, cells(series.collection, asked.segments))
@@ -173,13 +173,13 @@ class Part:
     @property
     def rows(self) -> int:
         """How many figures it will have."""
-        each = len(self.shown.labels) if isinstance(self.shown, Shown) else NUMBER_ROWS
+        each = len(self.shown.labels) if isinstance(self.shown, ValueSelection) else NUMBER_ROWS
         return len(self.cut) * each
 
     def told(self, noted: dict[ServiceCounter, int]) -> SeriesEstimate:
         """Return what is said of the series."""
-        beside, collection = Beside.of(noted, self.series.fingerprint), self.collection
-        suspicious, suspicion = verdict_on(collection, self.counters)
+        beside, collection = UncountedReports.of(noted, self.series.fingerprint), self.collection
+        suspicious, suspicion = poisoning_test(collection, self.counters)
         size, page, pages = self._pages()
         return SeriesEstimate(
             fingerprint=self.series.fingerprint,
@@ -187,7 +187,7 @@ class Part:
             unit=collection.unit,
             epsilon=epsilons(collection),
             promise=promise(collection),
-            counts=REPORTS if hidden(collection) else ANSWERS,
+            counts=REPORTS if presence_is_hidden(collection) else ANSWERS,
             size=size,
             page=page,
             pages=pages,
@@ -207,7 +207,7 @@ class Part:
             return size, 1, 1
         return size, asked.page, -(-size // asked.size)
 
-    def _stretch(self, each: TimeRange, beside: Beside) -> TimeRangeEstimate:
+    def _stretch(self, each: TimeRange, beside: UncountedReports) -> TimeRangeEstimate:
         counters, contributions = self._counters(each), each.contributions(self.collection)
         said = TimeRangeEstimate(
             first=each.first,
@@ -224,11 +224,11 @@ class Part:
             mean=None,
             spread=None,
         )
-        if isinstance(self.shown, Shown):
-            rows = told(self.collection, counters, self.asked, self.shown, contributions)
+        if isinstance(self.shown, ValueSelection):
+            rows = share_result(self.collection, counters, self.asked, self.shown, contributions)
             said.n, said.of, said.values, said.absent = rows.n, rows.of, rows.rows, rows.absent
             return said
-        figures = told_number(self.collection, counters, self.asked, self.shown, contributions)
+        figures = numeric_result(self.collection, counters, self.asked, self.shown, contributions)
         said.n, said.of, said.values = figures.n, figures.of, figures.rows
         said.mean, said.spread = figures.mean, figures.spread
         return said
@@ -242,19 +242,19 @@ class Part:
 
 def _shown(
     collection: Collection, counters: Counts, asked: EstimateQuery
-) -> tuple[Shown | tuple[Bounds, ...], int | None]:
+) -> tuple[ValueSelection | tuple[Bounds, ...], int | None]:
     """Return what is shown, and for a top list how many values stand out from noise."""
     if isinstance(collection.domain, Number):
         return tuple(ranges_of(collection, asked.values)), None
     if asked.groups:
         groups = groups_of(collection, asked.groups)
-        return Shown(tuple(groups), np.arange(len(groups)), tuple(groups.values())), None
+        return ValueSelection(tuple(groups), np.arange(len(groups)), tuple(groups.values())), None
     if asked.values:
-        return Shown.of(collection, places_of(collection, asked.values).places), None
+        return ValueSelection.of(collection, places_of(collection, asked.values).places), None
     if asked.top:
         places, stand_out = ranked(collection, counters, asked)
-        return Shown.of(collection, places), stand_out
-    return Shown.of(collection, page_of(collection, asked)), None
+        return ValueSelection.of(collection, places), stand_out
+    return ValueSelection.of(collection, page_of(collection, asked)), None
 
 
 def page_of(collection: Collection, asked: EstimateQuery) -> Counts:
@@ -266,7 +266,7 @@ def page_of(collection: Collection, asked: EstimateQuery) -> Counts:
     return np.arange(begin, min(begin + asked.size, size))
 
 
-def verdict_on(collection: Collection, counters: Counts) -> tuple[bool, str]:
+def poisoning_test(collection: Collection, counters: Counts) -> tuple[bool, str]:
     """Return whether the tests for fakes saw any, and what they say."""
     if not isinstance(collection.mechanism, SubsetSelection | ProjectiveGeometry):
         return False, UNTESTED

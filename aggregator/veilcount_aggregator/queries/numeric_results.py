@@ -28,7 +28,7 @@ Bounds = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class ToldNumber:
+class NumericResult:
     """The mean, and what else the measure tells."""
 
     n: int
@@ -51,13 +51,13 @@ def ranges_of(collection: Collection, words: Sequence[str]) -> list[Bounds]:
     return found
 
 
-def told_number(
+def numeric_result(
     collection: Collection,
     counters: Counts,
     asked: EstimateQuery,
     ranges: Sequence[Bounds],
     contributions: int,
-) -> ToldNumber:
+) -> NumericResult:
     """Return what the counters of a number say."""
     domain = collection.domain
     assert isinstance(domain, Number)  # noqa: S101 - no other has numbers
@@ -66,7 +66,7 @@ def told_number(
     )
     if isinstance(found, MeanEstimate):
         mean = _mean(found, found.evidence, asked)
-        return ToldNumber(found.n, found.of, mean, None, [])
+        return NumericResult(found.n, found.of, mean, None, [])
     if isinstance(found, BucketHistogram):
         mean = _mean(found, evidence_of(collection, counters, found), asked)
         rows = (
@@ -74,9 +74,9 @@ def told_number(
             if isinstance(found, RangeEstimator)
             else []
         )
-        return ToldNumber(found.n, found.of, mean, _spread(found), rows)
+        return NumericResult(found.n, found.of, mean, _spread(found), rows)
     assert isinstance(found, NoReports)  # noqa: S101 - what is left
-    return ToldNumber(0, found.of, _nothing(domain), None, [])
+    return NumericResult(0, found.of, _nothing(domain), None, [])
 
 
 def evidence_of(
@@ -135,6 +135,6 @@ def _spread(found: BucketHistogram) -> Spread:
     )
 
 
-def quarters(frequency: Floats) -> tuple[float, ...]:
+def quarter_shares(frequency: Floats) -> tuple[float, ...]:
     """Return the shares of the quarters of a range, from those of its buckets."""
     return tuple(float(part.sum()) for part in np.split(frequency, 4))

@@ -69,7 +69,7 @@ class PairedComparison(Struct, rename={"first": "from", "last": "to"}):
     rows: list[PairedRow]
 
 
-def twin_of(snapshot: Snapshot, series: Series, level: float) -> PairedComparison | None:
+def compare_pair(snapshot: Snapshot, series: Series, level: float) -> PairedComparison | None:
     """Return a collection beside its twin, over what was released last; None: it has none."""
     other = _other(snapshot, series)
     if other is None:

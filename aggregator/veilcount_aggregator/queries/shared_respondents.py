@@ -14,7 +14,7 @@ from ..estimation.covariance import (
     persons_variance_of_mean,
 )
 from ..estimation.proportions import SupportCounts
-from .comparison_sides import Read
+from .comparison_sides import SideData
 
 DISJOINT = "No person stands on both sides: the two are compared as independent samples."
 POSSIBLE = (
@@ -27,7 +27,7 @@ FIXED = (
 )
 
 
-def possible(a: Read, b: Read) -> bool:
+def possible(a: SideData, b: SideData) -> bool:
     """Return whether one person may have answered on both sides.
 
     Not within one series if a person gives one answer at most to all the periods of both: segments
@@ -41,7 +41,10 @@ def possible(a: Read, b: Read) -> bool:
 
 
 def correlation(
-    a: Read, b: Read, first: ShareEstimates | MeanEstimate, second: ShareEstimates | MeanEstimate
+    a: SideData,
+    b: SideData,
+    first: ShareEstimates | MeanEstimate,
+    second: ShareEstimates | MeanEstimate,
 ) -> Floats | None:
     """Return the worst correlation of the two sides' errors; None: they are independent."""
     one, two = first.evidence, second.evidence
@@ -54,14 +57,14 @@ def correlation(
     return correlation_of_figures(one, two, (_persons(a, first), _persons(b, second)))
 
 
-def _persons(read: Read, found: ShareEstimates | MeanEstimate) -> Floats:
+def _persons(read: SideData, found: ShareEstimates | MeanEstimate) -> Floats:
     mechanism, domain = read.series.collection.mechanism, read.series.collection.domain
     if isinstance(mechanism, MeanMechanism) and isinstance(domain, Number):
         return persons_variance_of_mean(mechanism, domain, found.evidence)
     return persons_variance(found.evidence)
 
 
-def assumption(a: Read, b: Read, target: IntervalTarget) -> str:
+def assumption(a: SideData, b: SideData, target: IntervalTarget) -> str:
     """Return in words what is assumed of the persons on both sides."""
     if target is IntervalTarget.COHORT:
         return FIXED

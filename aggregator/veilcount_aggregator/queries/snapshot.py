@@ -54,7 +54,7 @@ class Snapshot:
         Those of the given fingerprints (their first digits will do), or all.
         """
         everyone = self.named(name)
-        asked = [chosen(everyone, each) for each in fingerprints] or list(everyone)
+        asked = [series_by_fingerprint(everyone, each) for each in fingerprints] or list(everyone)
         found = [each for each in asked if each.collection.model is Model.LOCAL]
         if not found or (fingerprints and len(found) < len(asked)):
             raise QueryError("collection", name, RELEASES.replace("{name}", name))
@@ -65,7 +65,7 @@ class Snapshot:
         return sum(self.store.report_counts(series).values())
 
 
-def chosen(series: Sequence[Series], fingerprint: str) -> Series:
+def series_by_fingerprint(series: Sequence[Series], fingerprint: str) -> Series:
     """Return the series of a fingerprint, or of its first digits."""
     found = [each for each in series if each.fingerprint.startswith(fingerprint)]
     if len(fingerprint) < LEAST_DIGITS or len(found) != 1:

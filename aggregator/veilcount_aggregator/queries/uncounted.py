@@ -20,13 +20,13 @@ WHY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class UncountedReports:
     """The notes of one series."""
 
     noted: Mapping[ServiceCounter, int]
 
     @classmethod
-    def of(cls, noted: Mapping[ServiceCounter, int], fingerprint: str) -> Beside:
+    def of(cls, noted: Mapping[ServiceCounter, int], fingerprint: str) -> UncountedReports:
         """Pick those of a series."""
         return cls({note: n for note, n in noted.items() if note.fingerprint == fingerprint})
 

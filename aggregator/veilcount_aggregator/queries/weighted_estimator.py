@@ -22,7 +22,7 @@ from ..estimation.square_wave_em import wave_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Weighed:
+class WeightedEstimator:
     """One figure in [0, 1], from low to low + span in the units it is told in.
 
     `fixed` is the average squared contribution of a number to the figure: no noise, so none of a
@@ -82,20 +82,22 @@ class Weighed:
 
 def mean_of(
     mechanism: DistributionMechanism | RangeTree, domain: Number, counters: Counts
-) -> Weighed:
+) -> WeightedEstimator:
     """Return the evidence on the mean of a number that is measured by its spread."""
     weights, squares = _weights(mechanism, middles()), _squares(mechanism)
     fixed = float((squares @ counters)[0]) / int(counters.sum())
-    return Weighed(counters, weights, fixed, float(domain.low), float(domain.high - domain.low))
+    return WeightedEstimator(
+        counters, weights, fixed, float(domain.low), float(domain.high - domain.low)
+    )
 
 
 def share_between(
     mechanism: RangeTree, domain: Number, counters: Counts, bounds: tuple[float, float]
-) -> Weighed:
+) -> WeightedEstimator:
     """Return the evidence on the share between two bounds."""
     place = (np.array(bounds) - float(domain.low)) / float(domain.high - domain.low) * BUCKETS
     below, above = (np.clip(end - np.arange(BUCKETS), 0, 1) for end in (place[1], place[0]))
-    return Weighed(counters, _weights(mechanism, below - above), 0.0)
+    return WeightedEstimator(counters, _weights(mechanism, below - above), 0.0)
 
 
 def _weights(mechanism: DistributionMechanism | RangeTree, parts: Floats) -> Floats:

@@ -14,7 +14,7 @@ from veilcount_shared.errors import VeilcountError
 from ..api.auth import Authenticator
 from ..api.computation_gate import ComputationGate
 from ..api.json_io import problem_response
-from ..api.problems import Problem, problem_of, problem_of_status
+from ..api.problems import Problem, problem_from_error, problem_from_status
 from ..api.reports import ReportsEndpoint
 from ..api.request_metrics import COMPUTING, RequestMetrics
 from ..api.routes import Api, blueprints
@@ -85,12 +85,12 @@ def _problem(error: Exception, faults: FaultLog) -> Problem:
     if isinstance(error, HTTPException):
         given = error.get_response().headers
         allow = {"Allow": given["Allow"]} if "Allow" in given else {}
-        return problem_of_status(error.code or 500, allow)
+        return problem_from_status(error.code or 500, allow)
     if isinstance(error, StoreError):
         faults.log("store", _door(), error, reason=str(error))
     elif not isinstance(error, VeilcountError):
         faults.log("failed", _door(), error)
-    return problem_of(error)
+    return problem_from_error(error)
 
 
 def _count(app: Flask, figures: RequestMetrics, seconds: Callable[[], float]) -> None:

@@ -21,7 +21,7 @@ from veilcount_shared.wire import JSON_TYPE
 
 from .. import blas_threads  # noqa: F401 - before whatever imports numpy
 from ..api.health import ALIVE, ALIVE_PATH, NOT_OPEN, READY_PATH
-from ..api.problems import PROBLEM_TYPE, RETRY_SECONDS, problem_of
+from ..api.problems import PROBLEM_TYPE, RETRY_SECONDS, problem_from_error
 from ..errors import StoreError, StoreUnavailable
 from ..retention.clock_guard import Clock
 from ..service import Aggregator
@@ -128,7 +128,7 @@ class Worker:
 
 def _not_ready(error: VeilcountError, start: StartResponse) -> Iterable[bytes]:
     """Answer that it will be better soon, whatever is wrong: no device drops anything for it."""
-    problem = problem_of(StoreUnavailable(str(error)))
+    problem = problem_from_error(StoreUnavailable(str(error)))
     return _reply(start, UNAVAILABLE, PROBLEM_TYPE, problem.body, *problem.headers.items())
 
 

@@ -220,7 +220,7 @@ def test_the_page_is_offline_and_strict(deployed: World) -> None:
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     assert all(door.path in page for door in ENDPOINTS)
-    assert all(kind.urn in page for kind in problems.KINDS.values())
+    assert all(kind.urn in page for kind in problems.PROBLEM_KINDS.values())
 
 
 def test_the_pages_links_lead_somewhere(deployed: World) -> None:
@@ -289,7 +289,7 @@ def test_no_kind_that_makes_a_device_drop_is_of_our_own_faults() -> None:
     """A device drops on four statuses; faults of ours have others."""
     ours = ("failed", "unavailable", "busy", "incomplete", "too-many", "no-key", "wrong-role")
 
-    assert not {problems.KINDS[name].status.value for name in ours} & {400, 413, 415, 422}
+    assert not {problems.PROBLEM_KINDS[name].status.value for name in ours} & {400, 413, 415, 422}
 
 
 def test_every_answer_has_the_headers_that_keep_it_here(deployed: World) -> None:

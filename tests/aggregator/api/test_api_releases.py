@@ -16,7 +16,7 @@ from scipy.stats import binom
 from tests.aggregator.api.deployment_fixtures import FILE, Reply, World, world
 from tests.aggregator.curator_fixtures import TEXT, fill
 from veilcount_aggregator.api import schemas
-from veilcount_aggregator.api.problems import problem_of
+from veilcount_aggregator.api.problems import problem_from_error
 from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.errors import JournalMissing
 from veilcount_aggregator.retention.clock_guard import SETTLING_SECONDS
@@ -191,7 +191,7 @@ def test_a_period_that_takes_reports_is_refused_with_the_day(curated: World, ana
     curated.clocks.now = datetime(2026, 12, 4, tzinfo=UTC)
     refused = ask(curated, analyst, query="count", epsilon=1)
 
-    assert (refused.status, refused.problem) == (409, "still-filling")
+    assert (refused.status, refused.problem) == (409, "open-period")
     assert "before 2026-12-05" in refused.json["detail"]
 
 
@@ -246,7 +246,7 @@ def test_releases_are_for_analysts(curated: World, method: str) -> None:
 
 def test_no_journal_is_a_matter_for_the_operator() -> None:
     """Said with what to start with."""
-    problem = problem_of(JournalMissing("start with --journal FILE"))
+    problem = problem_from_error(JournalMissing("start with --journal FILE"))
 
     assert (problem.kind.name, problem.detail) == ("releases-locked", "start with --journal FILE")
 

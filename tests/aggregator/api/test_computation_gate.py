@@ -8,7 +8,7 @@ import pytest
 
 from veilcount_aggregator.api.compressed_body import PIECE, CompressedBody, respond
 from veilcount_aggregator.api.computation_gate import ComputationGate
-from veilcount_aggregator.api.problems import problem_of
+from veilcount_aggregator.api.problems import problem_from_error
 from veilcount_aggregator.errors import Overloaded
 
 
@@ -78,7 +78,7 @@ def test_a_place_is_given_back_however_a_view_ends(*, fails: bool) -> None:
 
 
 def test_an_answer_beyond_the_memory_asks_for_less() -> None:
-    problem = problem_of(MemoryError())
+    problem = problem_from_error(MemoryError())
 
     assert (problem.status, problem.kind.name) == (503, "busy")
     assert "fewer values" in problem.detail

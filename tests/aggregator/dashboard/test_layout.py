@@ -108,7 +108,7 @@ def test_a_store_that_is_down_is_told_without_its_address(
     page = visitor.get("/operations")
 
     assert page.status == 503
-    assert "The store cannot promise anything just now" in page.text
+    assert "Store unavailable" in page.text
     assert "secret" not in page.html
 
 

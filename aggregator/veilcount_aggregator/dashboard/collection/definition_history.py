@@ -13,7 +13,7 @@ from veilcount_shared.mechanisms import Identity
 
 from ...analysis.planning.plan import describe
 from ...queries import Snapshot
-from ...queries.categorical_results import hidden
+from ...queries.categorical_results import presence_is_hidden
 from ...queries.time_ranges import time_range
 from ...series.series import Series
 from ...text.privacy_guarantees import counts_are_public
@@ -66,7 +66,7 @@ def _holds(snapshot: Snapshot, series: Series) -> str:
 
 def counted(collection: Collection) -> str:
     """Return what n counts: where presence is hidden, reports of those without an answer too."""
-    return "reports" if hidden(collection) else "answers"
+    return "reports" if presence_is_hidden(collection) else "answers"
 
 
 def design_of(collection: Collection) -> str:

@@ -12,7 +12,7 @@ from veilcount_shared.mechanisms import DistributionMechanism, RangeTree
 
 from ...estimation import LookCount, View
 from ...queries import Denominator, EstimateQuery, EstimateResult, GroupBy, Snapshot
-from ...queries.categorical_results import hidden
+from ...queries.categorical_results import presence_is_hidden
 from ...queries.domain_values import part_names
 from ...queries.time_ranges import WIDER
 from ...series.series import Series
@@ -45,7 +45,7 @@ def ways(
     if not isinstance(newest.mechanism, DistributionMechanism | RangeTree):
         yield _looks(at, asked)
     yield _fakes(at, asked)
-    if hidden(newest):
+    if presence_is_hidden(newest):
         yield _among(at, asked)
     yield from _segments(at, newest, asked)
     if len(series) > 1:

@@ -17,7 +17,7 @@ from ...api.problems import refusal
 from ...errors import QueryError
 from ...queries import EstimateQuery, Snapshot
 from ...queries.export import WRITERS
-from ...queries.paired_comparison import twin_of
+from ...queries.paired_comparison import compare_pair
 from ...series.series import Series
 from ...text.privacy_guarantees import epsilons, promise
 from ..collection_status import standing
@@ -110,5 +110,5 @@ def _common(snapshot: Snapshot, series: Sequence[Series]) -> dict[str, Any]:
         "promise": promise(newest),
         "twin_name": newest.twin,
         "definitions": defined(snapshot, series),
-        "twin": beside(twin_of(snapshot, series[0], LEVEL)),
+        "twin": beside(compare_pair(snapshot, series[0], LEVEL)),
     }

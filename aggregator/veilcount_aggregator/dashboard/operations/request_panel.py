@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
-from ...api.problems import KINDS
+from ...api.problems import PROBLEM_KINDS
 from ...api.reports import ENDPOINT
-from ...api.request_metrics import ANSWERED, ENDS, MICROSECONDS, REFUSED, WORDS
+from ...api.request_metrics import ANSWERED, BUCKET_BOUNDS, BUCKET_LABELS, MICROSECONDS, REFUSED
 from ...ingest.group_commit import GROUP, SIZES
 from ...store import ServiceCounter
 from .. import charts
@@ -69,9 +69,13 @@ def _took(door: str, ends: Counter[str], failed: int, microseconds: int) -> Took
 
 def _within(ends: Counter[str], share: float) -> str:
     """Return the end of the first bucket at which so large a share is reached."""
-    below = accumulate(ends[word] for word in WORDS)
+    below = accumulate(ends[word] for word in BUCKET_LABELS)
     place = next(n for n, number in enumerate(below) if number >= share * ends.total())
-    return f"{ENDS[place] * 1000:g} ms" if place < len(ENDS) else f"over {ENDS[-1]:g} s"
+    return (
+        f"{BUCKET_BOUNDS[place] * 1000:g} ms"
+        if place < len(BUCKET_BOUNDS)
+        else f"over {BUCKET_BOUNDS[-1]:g} s"
+    )
 
 
 def refused(noted: Noted) -> list[Refused]:
@@ -80,7 +84,7 @@ def refused(noted: Noted) -> list[Refused]:
     for note, number in noted.items():
         if note.what == REFUSED:
             found[note.word] += number
-    return [Refused(KINDS[word].title, number) for word, number in found.most_common()]
+    return [Refused(PROBLEM_KINDS[word].title, number) for word, number in found.most_common()]
 
 
 def groups(noted: Noted) -> list[tuple[str, int]]:

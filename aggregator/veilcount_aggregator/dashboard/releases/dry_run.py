@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ...api.release_views import expected
+from ...api.release_views import dry_run_response
 from ...central.budget_ledger import StoredRelease, load_releases
 from ...central.curator import DryRun
 from ...central.privacy_filter import require_budget, require_closed_periods
@@ -39,7 +39,7 @@ class Foresaid:
 def foresay(snapshot: Snapshot, series: Series, foreseen: DryRun) -> Foresaid:
     """Return a dry run in words."""
     kept = load_releases(snapshot.store, series.fingerprint)
-    told = expected(series, foreseen)
+    told = dry_run_response(series, foreseen)
     least = min(foreseen.accounts, key=lambda account: account.remaining)
     after = max(Fraction(0), least.remaining - foreseen.question.epsilon)
     return Foresaid(

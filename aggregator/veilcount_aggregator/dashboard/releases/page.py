@@ -11,13 +11,13 @@ from flask import Response, g, request
 from veilcount_shared.collection import Model
 from veilcount_shared.errors import VeilcountError
 
-from ...api.release_views import released
+from ...api.release_views import series_releases
 from ...api.schemas import SeriesReleases
 from ...central.budget_ledger import load_releases as kept_of
 from ...central.curator import DryRun
 from ...central.journal_registry import unconfirmed_journals
 from ...errors import QueryError, ReleaseRefused
-from ...queries.snapshot import Snapshot, chosen
+from ...queries.snapshot import Snapshot, series_by_fingerprint
 from ...series.series import Series
 from ...store.restore_lock import release_lock_reason
 from ...text.privacy_guarantees import promise
@@ -97,7 +97,7 @@ def pages(frame: Frame) -> None:
         wrong: VeilcountError | None = None,
         status: int = 200,
     ) -> Response:
-        standing = released(snapshot.store, series)
+        standing = series_releases(snapshot.store, series)
         return frame.told(
             "releases.html",
             status,
@@ -129,7 +129,7 @@ def _chosen(snapshot: Snapshot, name: str, fingerprint: str) -> Series:
     found = _central(snapshot, name)
     if not found:
         raise QueryError("collection", name, "its model is local: read its answers")
-    return chosen(found, fingerprint) if fingerprint else found[0]
+    return series_by_fingerprint(found, fingerprint) if fingerprint else found[0]
 
 
 def _journal(standing: SeriesReleases) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ...api.computation_gate import Permit
-from ...api.problems import PROBLEM_TYPE, RETRY_SECONDS, problem_of
+from ...api.problems import PROBLEM_TYPE, RETRY_SECONDS, problem_from_error
 from ...errors import Overloaded
 from ..app import HEADERS
 from .frames import PIECE, BrokenChannel, Channel, Kind
@@ -119,7 +119,7 @@ class Forwarder:
 
     def _refuse(self, reason: str, start: StartResponse) -> Iterable[bytes]:
         self._refused(reason)
-        problem = problem_of(Overloaded(RETRY_SECONDS, _WHY[reason]))
+        problem = problem_from_error(Overloaded(RETRY_SECONDS, _WHY[reason]))
         kind = problem.kind.status
         headers = {**HEADERS, **problem.headers, "Content-Length": str(len(problem.body))}
         start(f"{kind.value} {kind.phrase}", [("Content-Type", PROBLEM_TYPE), *headers.items()])
