@@ -175,7 +175,7 @@ PROBLEM_KINDS = _table(
         "retry after the seconds in the Retry-After header",
     ),
     ProblemKind(
-        "internal_error",
+        "failed",
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "Internal error",
         "send it again later; the operator finds the cause in the log",
@@ -306,12 +306,12 @@ def _refused_query(error: QueryError | ReleaseRefused) -> Problem:
 
 def internal_error() -> Problem:
     """Return the problem of an unexpected error, without details."""
-    return _generic("internal_error", _after(RETRY_SECONDS))
+    return _generic("failed", _after(RETRY_SECONDS))
 
 
 def problem_from_status(status: int, headers: dict[str, str]) -> Problem:
     """Return the problem of a bare HTTP status."""
-    name = _BY_STATUS.get(HTTPStatus(status), "internal_error" if status >= 500 else "bad-request")  # noqa: PLR2004 - HTTP's own border
+    name = _BY_STATUS.get(HTTPStatus(status), "failed" if status >= 500 else "bad-request")  # noqa: PLR2004 - HTTP's own border
     return _generic(name, headers)
 
 

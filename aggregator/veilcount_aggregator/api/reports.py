@@ -124,7 +124,7 @@ class ReportsEndpoint:
         if isinstance(error, StoreError):
             self._faults.log("store", ENDPOINT, error, reason=str(error))
             return problem_from_error(error)
-        self._faults.log("internal_error", ENDPOINT, error)
+        self._faults.log("failed", ENDPOINT, error)
         return internal_error()
 
     def _problem(self, problem: Problem) -> tuple[str, Headers, bytes]:
