@@ -80,7 +80,7 @@ def _a_body(folder: Path, times: int) -> list[float]:
     )
 
     def take(raw: bytes) -> None:
-        intake.take(decode_body(BINARY_TYPE, "", raw), known, day)
+        intake.process(decode_body(BINARY_TYPE, "", raw), known, day)
 
     costs = []
     for reports in REPORTS:

@@ -118,7 +118,7 @@ class Aggregator:
         self.guard.refuse_if_doubted()
         known, day = self.known().catalog.series, self.today()
         require_trusted_day(body, known, day, self.retention.sure(day))
-        return self.intake.take(body, known, day, origin)
+        return self.intake.process(body, known, day, origin)
 
     def instant(self) -> datetime:
         """Return now, for what is judged by it and cannot be undone; raise if it is in doubt."""
@@ -136,7 +136,7 @@ class Aggregator:
         """Drop what is over, if the clock is good for it; return how many epochs were dropped."""
         dropped = self.retention.run(self.known().catalog.series.values())
         if dropped:
-            self.service_counters.note(DROPPED, dropped)
+            self.service_counters.count(DROPPED, dropped)
         return dropped
 
     def confirm(self) -> None:
@@ -153,7 +153,7 @@ class Aggregator:
             if notes:
                 self.store.commit([], notes)
         except StoreError:
-            self.service_counters.put_back(notes)
+            self.service_counters.restore(notes)
             raise
 
     def close(self) -> None:

@@ -41,13 +41,13 @@ class RequestMetrics:
     def answered(self, door: str, status: int, seconds: float) -> None:
         """Count a request by its door, the class of its status and how long it took."""
         took = BUCKET_LABELS[bisect_left(BUCKET_BOUNDS, seconds)]
-        self._notebook.note(_note(ANSWERED, door, _CLASSES[status // 100], took))
-        self._notebook.note(_note(MICROSECONDS, door), round(seconds * 1e6))
+        self._notebook.count(_note(ANSWERED, door, _CLASSES[status // 100], took))
+        self._notebook.count(_note(MICROSECONDS, door), round(seconds * 1e6))
 
     def refused(self, problem: str) -> None:
         """Count a body that was refused, by its kind of problem."""
-        self._notebook.note(_note(REFUSED, problem))
+        self._notebook.count(_note(REFUSED, problem))
 
     def unanalyzed(self, reason: str) -> None:
         """Count a request of an analyst that was turned away with 503, by the reason."""
-        self._notebook.note(_note(ANALYSIS_REFUSED, reason))
+        self._notebook.count(_note(ANALYSIS_REFUSED, reason))

@@ -82,7 +82,7 @@ class Mail:
 
     def _body(self, rows: slice) -> DecodedBody:
         size = rows.stop - rows.start
-        sheet = ReportColumns(
+        columns = ReportColumns(
             self.collection.fingerprint,
             np.arange(size),
             self.pseudonyms[rows],
@@ -91,7 +91,7 @@ class Mail:
             self.slots[rows],
             self.messages[rows],
         )
-        return DecodedBody(size, (sheet,))
+        return DecodedBody(size, (columns,))
 
 
 def inputs(collection: Collection, values: Ints) -> Ints:

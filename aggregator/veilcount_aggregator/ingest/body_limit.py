@@ -20,8 +20,8 @@ def within_limit(body: DecodedBody, most: int | None) -> NDArray[np.bool_] | Non
     if most is None or body.reports <= most:  # nearly always
         return None
     names = np.empty(body.reports, _NAME)
-    for sheet in body.sheets:
-        names[sheet.places] = np.ascontiguousarray(sheet.pseudonyms).view(_NAME).ravel()
+    for columns in body.series_columns:
+        names[columns.places] = np.ascontiguousarray(columns.pseudonyms).view(_NAME).ravel()
     _, first, of = np.unique(names, return_index=True, return_inverse=True)
     if len(first) <= most:
         return None

@@ -65,7 +65,7 @@ class GroupCommitter:
     ) -> None:
         """Stand in front of this store; `seconds` is a clock that never goes back."""
         self._store = store
-        self._notebook = service_counters
+        self._service_counters = service_counters
         self._seconds = seconds
         self._most = most_waiting
         self._lanes: dict[int, _Lane] = {}
@@ -107,13 +107,13 @@ class GroupCommitter:
             raise Overloaded(RETRY_SECONDS, f"{waiting:,} reports wait for the store already")
 
     def _write(self, lane: int, group: list[_Ticket]) -> None:
-        self._notebook.note(ServiceCounter(GROUP, "", -1, str(_size(len(group)))))
-        notes = self._notebook.take()
+        self._service_counters.count(ServiceCounter(GROUP, "", -1, str(_size(len(group)))))
+        notes = self._service_counters.take()
         begun = self._seconds()
         try:
             codes = self._store.commit([each for ticket in group for each in ticket.spends], notes)
         except BaseException:
-            self._notebook.put_back(notes)
+            self._service_counters.restore(notes)
             raise
         self._note_latency(lane, self._seconds() - begun)
         given = iter(codes)
@@ -125,8 +125,8 @@ class GroupCommitter:
                 ticket.codes = found
 
     def _note_latency(self, lane: int, seconds: float) -> None:
-        self._notebook.note(ServiceCounter(COMMITS, "", -1, str(lane)))
-        self._notebook.note(
+        self._service_counters.count(ServiceCounter(COMMITS, "", -1, str(lane)))
+        self._service_counters.count(
             ServiceCounter(COMMIT_MICROSECONDS, "", -1, str(lane)), round(seconds * 1e6)
         )
 

@@ -1,7 +1,7 @@
-"""A body and a day to verdicts. No web in here.
+"""From a decoded body and a day to verdicts, without HTTP.
 
 A bad report in a good batch gets its verdict and the rest count. A report's age is judged here, but
-a spent slot is looked up first (in the store): a late retry is told that it had succeeded.
+the store looks up spent slots first: a late retry learns that it had succeeded.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from types import EllipsisType
 
 import numpy as np
 
@@ -40,8 +39,7 @@ from .pseudonym_limit import PseudonymLimit, RequestOrigin
 from .service_counters import ServiceCounters
 
 Commit = Callable[[Sequence[SeriesReports]], list[Codes]]
-Fits = np.ndarray[tuple[int], np.dtype[np.bool_]]
-Fit = Fits | EllipsisType  # `...`: all, and no copies
+Chosen = np.ndarray[tuple[int], np.dtype[np.bool_]]
 PlacedReports = tuple[
     np.ndarray[tuple[int], np.dtype[np.intp]], SeriesReports
 ]  # with their places in the batch
@@ -53,44 +51,44 @@ BY_BODY = "body"
 
 @dataclass(frozen=True, slots=True)
 class IntakePipeline:
-    """What turns bodies into verdicts: where they are committed, and what is counted beside."""
+    """Turns bodies into verdicts: checks, limits, commits and counts."""
 
     commit: Commit
     service_counters: ServiceCounters
     limit: PseudonymLimit
     memory: MemoryLimits = DEFAULT_LIMITS
 
-    def take(
+    def process(
         self,
         body: DecodedBody,
         known: Mapping[str, Series],
         day: date,
         origin: RequestOrigin | None = None,
     ) -> list[Verdict]:
-        """Return one verdict a report, in the batch's order; what is counted is durable.
+        """Return one verdict for each report, in the batch's order; what is counted is durable.
 
         Without an origin (a caller in this process) only the periods' limits hold.
         """
         if body.losses is not None:
-            self._note_losses(body.losses, known)
+            self._count_losses(body.losses, known)
         verdicts = np.full(body.reports, CODES[Verdict.UNKNOWN_COLLECTION], np.uint8)
-        asked: list[PlacedReports] = []
-        admitted = within_limit(body, self.limit.of_body(origin))
-        for sheet in body.sheets:
-            series = known.get(sheet.fingerprint)
+        batches: list[PlacedReports] = []
+        admitted = within_limit(body, self.limit.for_body(origin))
+        for columns in body.series_columns:
+            series = known.get(columns.fingerprint)
             if series is None:
-                self._note("", Verdict.UNKNOWN_COLLECTION, len(sheet))
+                self._count("", Verdict.UNKNOWN_COLLECTION, len(columns))
                 continue
-            codes = check_reports(series, sheet)
+            codes = check_reports(series, columns)
             if admitted is not None:
-                self._refuse_beyond(series, codes, admitted[sheet.places])
-            verdicts[sheet.places] = codes
-            fit = codes == COUNTED
-            if not fit.all():
-                self._note_refused(series, codes)
-            asked += self._spends(series, sheet, fit, day, origin)
+                self._reject_beyond_limit(series, codes, admitted[columns.places])
+            verdicts[columns.places] = codes
+            accepted = codes == COUNTED
+            if not accepted.all():
+                self._count_rejected(series, codes)
+            batches += self._by_limit(series, columns, accepted, day, origin)
         for (places, _), codes in zip(
-            asked, self.commit([each for _, each in asked]) if asked else (), strict=True
+            batches, self.commit([each for _, each in batches]) if batches else (), strict=True
         ):
             verdicts[places] = self._decided(codes)
         return [VERDICTS[code] for code in verdicts.tolist()]
@@ -103,62 +101,58 @@ class IntakePipeline:
         """
         undecided = codes == UNDECIDED
         if undecided.any():
-            self.service_counters.note(ServiceCounter(POSTPONED, "", -1, ""), int(undecided.sum()))
+            self.service_counters.count(ServiceCounter(POSTPONED, "", -1, ""), int(undecided.sum()))
             return np.where(undecided, CODES[Verdict.EARLY], codes)
         return codes
 
-    def _spends(
+    def _by_limit(
         self,
         series: Series,
-        sheet: ReportColumns,
-        fit: Fits,
+        columns: ReportColumns,
+        accepted: Chosen,
         day: date,
         origin: RequestOrigin | None,
     ) -> Iterator[PlacedReports]:
         """Yield the reports that fit their definition, those of one limit together."""
-        whole, quota = bool(fit.all()), self.limit.quota(series, origin)
-        memory = self.limit.memory(series, self.memory)
-        if not self.limit.secret(series):
-            if whole or fit.any():
-                places, chosen = sheet.places if whole else sheet.places[fit], ... if whole else fit
-                room = self.limit.most
-                found = to_series_reports(
-                    series, sheet, chosen, day, room, quota=quota, memory=memory
-                )
-                yield places, found
-            return
-        for period in np.unique(sheet.periods[fit]).tolist():
-            of_period = fit & (sheet.periods == period)
-            limit = self.limit.of(series, period)
-            found = to_series_reports(
-                series, sheet, of_period, day, limit, quota=quota, memory=memory
+        quota, memory = self.limit.quota(series, origin), self.limit.memory(series, self.memory)
+        groups: list[tuple[Chosen | slice, int]] = []
+        if self.limit.is_secret(series):
+            for period in np.unique(columns.periods[accepted]).tolist():
+                chosen = accepted & (columns.periods == period)
+                groups.append((chosen, self.limit.for_period(series, period)))
+        elif accepted.any():
+            # a slice, where all are chosen, copies nothing
+            groups.append((slice(None) if accepted.all() else accepted, self.limit.most))
+        for group, limit in groups:
+            reports = to_series_reports(
+                series, columns, group, day, limit, quota=quota, memory=memory
             )
-            yield sheet.places[of_period], found
+            yield columns.places[group], reports
 
-    def _refuse_beyond(self, series: Series, codes: Codes, admitted: Fits) -> None:
+    def _reject_beyond_limit(self, series: Series, codes: Codes, admitted: Chosen) -> None:
         """Answer `full` to reports of more pseudonyms than a body may name; change the codes."""
         beyond = ~admitted & (codes == COUNTED)
         codes[beyond] = CODES[Verdict.FULL]
         if number := int(beyond.sum()):
-            self.service_counters.note(
+            self.service_counters.count(
                 ServiceCounter(LIMITED, series.fingerprint, -1, BY_BODY), number
             )
 
-    def _note_refused(self, series: Series, codes: Codes) -> None:
+    def _count_rejected(self, series: Series, codes: Codes) -> None:
         for code, number in enumerate(np.bincount(codes).tolist()):
             if number and code != COUNTED:
-                self._note(series.fingerprint, VERDICTS[code], number)
+                self._count(series.fingerprint, VERDICTS[code], number)
 
-    def _note(self, fingerprint: str, verdict: Verdict, number: int) -> None:
-        self.service_counters.note(ServiceCounter(VERDICT, fingerprint, -1, verdict), number)
+    def _count(self, fingerprint: str, verdict: Verdict, number: int) -> None:
+        self.service_counters.count(ServiceCounter(VERDICT, fingerprint, -1, verdict), number)
 
-    def _note_losses(self, losses: Losses, known: Mapping[str, Series]) -> None:
+    def _count_losses(self, losses: Losses, known: Mapping[str, Series]) -> None:
         """Count one device's losses by reason and bucket; of unknown series none are kept."""
         if losses.fingerprint not in known:
             return
         for reason in ("aged", "evicted", "corrupt"):
             if bucket := getattr(losses, reason):
-                self.service_counters.note(
+                self.service_counters.count(
                     ServiceCounter(LOSS, losses.fingerprint, -1, f"{reason}:{bucket}")
                 )
 
@@ -166,33 +160,33 @@ class IntakePipeline:
 def require_trusted_day(
     body: DecodedBody, known: Mapping[str, Series], day: date, sure: date
 ) -> None:
-    """Raise `ClockDoubted` if a report is stale by a day that nobody has confirmed, not by `sure`.
+    """Raise `ClockUntrusted` if a report is stale by an unconfirmed day, but not by the day `sure`.
 
-    Devices drop what is stale; what is refused comes back when the day is confirmed, or mended.
+    Devices drop stale reports; refused ones come back once the day is confirmed or corrected.
     """
     if sure >= day:
         return
-    for sheet in body.sheets:
-        series = known.get(sheet.fingerprint)
+    for columns in body.series_columns:
+        series = known.get(columns.fingerprint)
         if series is not None:
             oldest, (sure_oldest, _) = series.taken(day)[0], series.taken(sure)
-            if ((sheet.periods < oldest) & (sheet.periods >= sure_oldest)).any():
+            if ((columns.periods < oldest) & (columns.periods >= sure_oldest)).any():
                 raise ClockUntrusted(
                     f"a report would be stale on {day}, a day that waits for confirmation:"
                     " `veilcount store confirm-clock`"
                 )
 
 
-def check_reports(series: Series, sheet: ReportColumns) -> Codes:
-    """Return what the definition says of each report, as `veilcount_shared.report.check` does."""
+def check_reports(series: Series, columns: ReportColumns) -> Codes:
+    """Return each report's verdict by its definition, as `veilcount_shared.report.check` does."""
     collection = series.collection
     width = collection.per_period
-    first = sheet.periods * width if series.linked else 0
+    first = columns.periods * width if series.linked else 0
     size = width if collection.slots >= width else 1
-    sound = (sheet.periods < collection.periods) & (sheet.segments < collection.cells)
-    granted = (sheet.slots >= first) & (sheet.slots < first + size)
-    messages = valid(collection, sheet.messages)
-    codes = np.full(len(sheet), COUNTED)
+    sound = (columns.periods < collection.periods) & (columns.segments < collection.cells)
+    granted = (columns.slots >= first) & (columns.slots < first + size)
+    messages = valid(collection, columns.messages)
+    codes = np.full(len(columns), COUNTED)
     if (sound & granted & messages).all():  # nearly always
         return codes
     codes[~messages] = CODES[Verdict.MALFORMED]
@@ -203,16 +197,16 @@ def check_reports(series: Series, sheet: ReportColumns) -> Codes:
 
 def to_series_reports(
     series: Series,
-    sheet: ReportColumns,
-    fit: Fit,
+    columns: ReportColumns,
+    chosen: Chosen | slice,
     day: date,
     room: int,
     *,
     quota: Quota | None = None,
     memory: MemoryLimits = DEFAULT_LIMITS,
 ) -> SeriesReports:
-    """Return the reports that fit their definition as the store wants them, their ages judged."""
-    periods = sheet.periods[fit]
+    """Return the chosen reports in the form that the store commits, their ages judged."""
+    periods = columns.periods[chosen]
     oldest, newest = series.taken(day)
     otherwise = np.full(len(periods), COUNTED)
     otherwise[periods > newest] = CODES[Verdict.EARLY]
@@ -221,12 +215,12 @@ def to_series_reports(
         otherwise[:] = CODES[Verdict.CLOSED]
     return SeriesReports(
         series,
-        sheet.pseudonyms[fit][:, :ROW_BYTES],
+        columns.pseudonyms[chosen][:, :ROW_BYTES],
         np.zeros_like(periods) if series.linked else periods,
         periods,
-        sheet.segments[fit],
-        sheet.slots[fit],
-        sheet.messages[fit],
+        columns.segments[chosen],
+        columns.slots[chosen],
+        columns.messages[chosen],
         otherwise,
         room,
         quota,

@@ -61,19 +61,19 @@ class PseudonymLimit:
     hourly: int = 0  # an hour and a source; 0: no quota
     per_body: int = MAX_REPORTS  # a body, where no key is asked for
 
-    def secret(self, series: Series) -> bool:
+    def is_secret(self, series: Series) -> bool:
         """Whether each period, and each quota, of a series has a limit of its own."""
         return not counts_are_public(series.collection)
 
-    def of(self, series: Series, period: int) -> int:
+    def for_period(self, series: Series, period: int) -> int:
         """Return how many new pseudonyms a period may bring."""
-        if not self.secret(series):
+        if not self.is_secret(series):
             return self.most
         return self._drawn(self.most, f"{series.fingerprint} {period}")
 
     def memory(self, series: Series, limits: MemoryLimits) -> MemoryLimits:
         """Return what the counters may take: `full` tells how much they took before, likewise."""
-        if not self.secret(series):
+        if not self.is_secret(series):
             return limits
         return replace(limits, series=self._drawn(limits.series, f"{series.fingerprint} memory"))
 
@@ -82,11 +82,11 @@ class PseudonymLimit:
         if not self.hourly or origin is None:
             return None
         hour, source, limit = origin.hour, origin.source, self.hourly
-        if self.secret(series):
+        if self.is_secret(series):
             limit = self._drawn(limit, f"{series.fingerprint} hour {hour} {source}")
         return Quota(hour, source, limit)
 
-    def of_body(self, origin: RequestOrigin | None) -> int | None:
+    def for_body(self, origin: RequestOrigin | None) -> int | None:
         """Return how many pseudonyms a body may name; None: as many as it has reports."""
         return None if origin is None or origin.key else self.per_body
 

@@ -1,4 +1,4 @@
-"""What a worker counts beside the answers, until it is written with the next group.
+"""Counters of the service (verdicts, losses, requests) in one worker, until the next commit.
 
 Kept in memory for a second at most while reports come in; a worker that is killed loses that
 second's figures of the service, and no answer.
@@ -16,30 +16,30 @@ SECONDS = 1.0
 
 
 class ServiceCounters:
-    """Counts, taken out now and then. For any thread."""
+    """Counters that are taken out about once a second. Thread-safe."""
 
     def __init__(self, seconds: Callable[[], float]) -> None:
         """Begin empty; `seconds` is a clock that never goes back."""
         self._seconds = seconds
         self._taken = seconds()
         self._lock = threading.Lock()
-        self._notes: Counter[ServiceCounter] = Counter()
+        self._counts: Counter[ServiceCounter] = Counter()
 
-    def note(self, what: ServiceCounter, number: int = 1) -> None:
-        """Count something."""
+    def count(self, counter: ServiceCounter, number: int = 1) -> None:
+        """Add to a counter."""
         with self._lock:
-            self._notes[what] += number
+            self._counts[counter] += number
 
     def take(self, *, now: bool = False) -> ServiceCounts:
         """Return what was counted since, once a second has passed (or now); else nothing."""
         with self._lock:
-            if not self._notes or not (now or self._seconds() - self._taken >= SECONDS):
+            if not self._counts or not (now or self._seconds() - self._taken >= SECONDS):
                 return {}
             self._taken = self._seconds()
-            taken, self._notes = self._notes, Counter()
+            taken, self._counts = self._counts, Counter()
             return taken
 
-    def put_back(self, notes: ServiceCounts) -> None:
+    def restore(self, counts: ServiceCounts) -> None:
         """Count again what could not be written."""
         with self._lock:
-            self._notes.update(notes)
+            self._counts.update(counts)

@@ -298,13 +298,13 @@ def test_a_change_that_is_beaten_every_time_gives_up(store: Store) -> None:
 def test_notes_are_handed_out_once_a_second(passing: Passing) -> None:
     """Or at once if asked to; what comes back is counted again."""
     service_counters, note = ServiceCounters(passing), ServiceCounter("x", "", -1, "y")
-    service_counters.note(note)
-    service_counters.note(note, 2)
+    service_counters.count(note)
+    service_counters.count(note, 2)
     early = service_counters.take()
     passing.now += 1.0
     taken = service_counters.take()
-    service_counters.put_back(taken)
-    service_counters.note(note)
+    service_counters.restore(taken)
+    service_counters.count(note)
 
     assert (early, taken) == ({}, {note: 3})
     assert service_counters.take() == {}
@@ -318,7 +318,7 @@ def test_figures_survive_a_store_that_is_away(
     """They are written once it is back."""
     aggregator = Aggregator.open(Settings(url), lambda: NOW)
     note = ServiceCounter("x", "", -1, "y")
-    aggregator.service_counters.note(note, 5)
+    aggregator.service_counters.count(note, 5)
     store.set_read_only(on=True)
     with pytest.raises(StoreReadOnly):
         aggregator.flush()
@@ -389,7 +389,7 @@ def test_definitions_that_are_given_are_loaded_at_start(tmp_path: Path, url: str
 def test_an_aggregator_that_cannot_write_lets_go_all_the_same(url: str, store: Store) -> None:
     """Its files and connections are closed; the error is told."""
     aggregator = Aggregator.open(Settings(url), lambda: NOW)
-    aggregator.service_counters.note(ServiceCounter("x", "", -1, "y"))
+    aggregator.service_counters.count(ServiceCounter("x", "", -1, "y"))
     store.set_read_only(on=True)
     with pytest.raises(StoreReadOnly):
         aggregator.close()

@@ -60,15 +60,15 @@ def delivered(mail: Mail, days: range) -> list[DecodedBody]:
 def reports(mail: Mail) -> list[Report]:
     """Return all of a crowd's reports, one by one."""
     return [
-        Report(sheet.fingerprint, period, segment, pseudonym.tobytes(), slot, message.tobytes())
+        Report(columns.fingerprint, period, segment, pseudonym.tobytes(), slot, message.tobytes())
         for body in delivered(mail, range(CAMPAIGN.days))
-        for sheet in body.sheets
+        for columns in body.series_columns
         for period, segment, pseudonym, slot, message in zip(
-            sheet.periods.tolist(),
-            sheet.segments.tolist(),
-            sheet.pseudonyms,
-            sheet.slots.tolist(),
-            sheet.messages,
+            columns.periods.tolist(),
+            columns.segments.tolist(),
+            columns.pseudonyms,
+            columns.slots.tolist(),
+            columns.messages,
             strict=True,
         )
     ]

@@ -51,15 +51,15 @@ def columns(body: DecodedBody) -> object:
     """Return all that a body says, to be compared."""
     sheets = [
         (
-            sheet.fingerprint,
-            sheet.places.tolist(),
-            sheet.pseudonyms.tolist(),
-            sheet.periods.tolist(),
-            sheet.segments.tolist(),
-            sheet.slots.tolist(),
-            sheet.messages.tolist(),
+            columns.fingerprint,
+            columns.places.tolist(),
+            columns.pseudonyms.tolist(),
+            columns.periods.tolist(),
+            columns.segments.tolist(),
+            columns.slots.tolist(),
+            columns.messages.tolist(),
         )
-        for sheet in body.sheets
+        for columns in body.series_columns
     ]
     return body.reports, sheets, body.losses, body.test
 
@@ -494,9 +494,9 @@ def test_a_body_costs_microseconds(kind: str, one: float, more: float) -> None:
 
 def test_columns_are_numbers_that_the_intake_can_add() -> None:
     """64 bits wide and with a sign, whatever the wire has."""
-    sheet = decode_body(BINARY_TYPE, "", encode_binary(Batch((REPORT,)))).sheets[0]
+    columns = decode_body(BINARY_TYPE, "", encode_binary(Batch((REPORT,)))).series_columns[0]
 
-    assert {each.dtype for each in (sheet.periods, sheet.segments, sheet.slots)} == {
+    assert {each.dtype for each in (columns.periods, columns.segments, columns.slots)} == {
         np.dtype(np.int64)
     }
-    assert sheet.pseudonyms.shape == (1, PSEUDONYM_BYTES)
+    assert columns.pseudonyms.shape == (1, PSEUDONYM_BYTES)

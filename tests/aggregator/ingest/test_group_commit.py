@@ -252,7 +252,7 @@ def test_notes_are_written_with_a_group() -> None:
     store = Recording()
     service_counters = ServiceCounters(iter(range(10**6)).__next__)
     queue = GroupCommitter(cast("Store", store), service_counters)
-    service_counters.note(ServiceCounter("x", "", -1, "y"), 3)
+    service_counters.count(ServiceCounter("x", "", -1, "y"), 3)
     store.error = StoreError("no")
     with pytest.raises(StoreError):
         queue.commit([spends(1)])

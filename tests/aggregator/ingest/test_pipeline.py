@@ -66,7 +66,7 @@ class Desk:
         """Return the verdicts of a batch."""
         known = {each.fingerprint: each for each in series or SERIES.values()}
         body = DecodedBody(len(reports), columns_from_reports(reports))
-        return IntakePipeline(self.behind.commit, self.service_counters, LIMIT).take(
+        return IntakePipeline(self.behind.commit, self.service_counters, LIMIT).process(
             body, known, day
         )
 
@@ -227,7 +227,7 @@ def test_losses_are_noted_by_reason_and_digits() -> None:
     intake = IntakePipeline(desk.behind.commit, desk.service_counters, LIMIT)
     for fingerprint in (SERIES["linked"].fingerprint, "0" * 64):
         body = DecodedBody(0, (), Losses(fingerprint, aged=1, corrupt=4))
-        assert intake.take(body, known, date(2026, 12, 1)) == []
+        assert intake.process(body, known, date(2026, 12, 1)) == []
 
     assert desk.noted() == {(LOSS, "aged:1"): 1, (LOSS, "corrupt:4"): 1}
 

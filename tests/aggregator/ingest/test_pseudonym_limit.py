@@ -60,7 +60,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 class Unvaried(PseudonymLimit):
     """The planted fault: one limit for all, which everyone knows."""
 
-    def of(self, series: Series, period: int) -> int:
+    def for_period(self, series: Series, period: int) -> int:
         return self.most
 
 
@@ -87,7 +87,7 @@ def fill(
         for _ in range(number)
     ]
     body = DecodedBody(number, columns_from_reports(reports))
-    return intake.take(body, {which.fingerprint: which}, day)  # type: ignore[arg-type] # a date
+    return intake.process(body, {which.fingerprint: which}, day)  # type: ignore[arg-type] # a date
 
 
 def fixed(most: int = SETTING, key: bytes = b"a key") -> PseudonymLimit:
@@ -98,7 +98,7 @@ def test_who_fills_a_period_does_not_learn_how_many_were_there(store: Store) -> 
     """What he takes for n is spread over half the setting, above n, by the period's own draw."""
     limit = fixed()
     found = learnt(store, WITHHELD, limit)
-    drawn = [SETTING - limit.of(WITHHELD, period) for period in range(PERIODS)]
+    drawn = [SETTING - limit.for_period(WITHHELD, period) for period in range(PERIODS)]
 
     assert found == [HONEST + each for each in drawn]
     assert len(set(found)) > PERIODS // 2
@@ -122,14 +122,14 @@ def test_the_attack_works_where_the_limit_is_known(
 
 def test_limits_fill_the_upper_half_and_no_more() -> None:
     """Over 4,000 fixed keys each of the 30 limits is drawn: one would be missing once in e^130."""
-    found = {fixed(key=f"{n}".encode()).of(WITHHELD, 0) for n in range(4000)}
+    found = {fixed(key=f"{n}".encode()).for_period(WITHHELD, 0) for n in range(4000)}
 
     assert found == set(range(SETTING // 2 + 1, SETTING + 1))
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 10**7])
 def test_a_limit_leaves_at_least_half(most: int) -> None:
-    assert all(most / 2 <= fixed(most).of(WITHHELD, period) <= most for period in range(50))
+    assert all(most / 2 <= fixed(most).for_period(WITHHELD, period) <= most for period in range(50))
 
 
 def test_all_workers_of_a_store_derive_the_same_limits(store: Store, tmp_path: Path) -> None:
@@ -138,7 +138,9 @@ def test_all_workers_of_a_store_derive_the_same_limits(store: Store, tmp_path: P
     other_store = open_store(f"sqlite:///{tmp_path}/other.db", make=True)
     other = PseudonymLimit(10**6, limit_secret_reader(other_store))
     periods = range(8)
-    found = [[each.of(WITHHELD, period) for period in periods] for each in (one, two, other)]
+    found = [
+        [each.for_period(WITHHELD, period) for period in periods] for each in (one, two, other)
+    ]
     other_store.close()
 
     assert found[0] == found[1] != found[2]

@@ -73,7 +73,7 @@ def ticker(aggregator: Aggregator, clocks: Clocks) -> BackgroundThread:
 def test_a_tick_writes_the_figures_that_are_in_memory(
     aggregator: Aggregator, ticker: BackgroundThread
 ) -> None:
-    aggregator.service_counters.note(NOTE, 3)
+    aggregator.service_counters.count(NOTE, 3)
 
     ticker.tick()
 
@@ -135,7 +135,7 @@ def test_a_clock_that_jumps_is_logged_and_closes_the_intake_until_it_is_back(
 def test_a_store_that_takes_nothing_loses_no_figures(
     aggregator: Aggregator, ticker: BackgroundThread
 ) -> None:
-    aggregator.service_counters.note(NOTE, 2)
+    aggregator.service_counters.count(NOTE, 2)
     aggregator.store.set_read_only(on=True)
     ticker.tick()
     aggregator.store.set_read_only(on=False)
@@ -147,7 +147,7 @@ def test_a_store_that_takes_nothing_loses_no_figures(
 def test_its_thread_ticks_at_once_and_ends_when_told_to(
     aggregator: Aggregator, ticker: BackgroundThread
 ) -> None:
-    aggregator.service_counters.note(NOTE)
+    aggregator.service_counters.count(NOTE)
     before = threading.active_count()
 
     ticker.start()

@@ -1,4 +1,4 @@
-"""Bodies to sheets: fast where a body is plainly right, by `veilcount_shared` where it is not."""
+"""Bodies to columns: a fast decoder for valid bodies, `veilcount_shared` for all others."""
 
 from .columns import DecodedBody as DecodedBody
 from .columns import ReportColumns as ReportColumns

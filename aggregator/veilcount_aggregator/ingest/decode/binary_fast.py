@@ -48,8 +48,8 @@ def decode_packed_fast(body: bytes) -> DecodedBody | None:
     losses, reports = _REPORTS.unpack_from(body, losses_at)
     if losses or not 1 <= reports <= MAX_REPORTS or not _sound(series):
         return None
-    sheets = _sheets(body, losses_at + _REPORTS.size, series, reports)
-    return None if sheets is None else DecodedBody(reports, sheets, test=flags == 1)
+    found = _all_columns(body, losses_at + _REPORTS.size, series, reports)
+    return None if found is None else DecodedBody(reports, found, test=flags == 1)
 
 
 def _sound(series: Sequence[_Series]) -> bool:
@@ -62,10 +62,10 @@ def _sound(series: Sequence[_Series]) -> bool:
     )
 
 
-def _sheets(
+def _all_columns(
     body: bytes, start: int, series: Sequence[_Series], reports: int
 ) -> tuple[ReportColumns, ...] | None:
-    """Return one sheet a series: in one view where all reports have one length, else gathered."""
+    """Return one columns a series: in one view where all reports have one length, else gathered."""
     if len({each.width for each in series}) == 1:
         table = _table(series[0].width)
         if not _ends(body, start + reports * table.itemsize):
@@ -85,7 +85,7 @@ def _sheets(
         ]
     if not places or not all(map(_within, parts)):
         return None
-    return tuple(map(_sheet, series, places, parts))
+    return tuple(map(_columns, series, places, parts))
 
 
 def _offsets(body: bytes, start: int, series: Sequence[_Series], reports: int) -> Places | None:
@@ -145,7 +145,7 @@ def _within(rows: Rows) -> bool:
     return bool(rows["slot"].max() < MAX_SLOTS and rows["segment"].max() < MAX_CELLS)
 
 
-def _sheet(series: _Series, places: Places, rows: Rows) -> ReportColumns:
+def _columns(series: _Series, places: Places, rows: Rows) -> ReportColumns:
     return ReportColumns(
         series.name.hex(),
         places,

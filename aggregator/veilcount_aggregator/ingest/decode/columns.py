@@ -33,23 +33,23 @@ class DecodedBody:
     """A batch as the intake wants it."""
 
     reports: int
-    sheets: tuple[ReportColumns, ...]
+    series_columns: tuple[ReportColumns, ...]
     losses: Losses | None = None
     test: bool = False
 
 
 def columns_from_reports(reports: Sequence[Report]) -> tuple[ReportColumns, ...]:
-    """Return the sheets of a batch's reports."""
+    """Return the columns of a batch's reports, series by series."""
     by_series: dict[str, list[int]] = {}
     for place, report in enumerate(reports):
         by_series.setdefault(report.fingerprint, []).append(place)
     return tuple(
-        _sheet(fingerprint, places, [reports[place] for place in places])
+        _columns(fingerprint, places, [reports[place] for place in places])
         for fingerprint, places in by_series.items()
     )
 
 
-def _sheet(fingerprint: str, places: list[int], reports: list[Report]) -> ReportColumns:
+def _columns(fingerprint: str, places: list[int], reports: list[Report]) -> ReportColumns:
     return ReportColumns(
         fingerprint,
         np.array(places, np.intp),

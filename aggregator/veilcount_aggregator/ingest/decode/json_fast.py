@@ -97,9 +97,9 @@ def decode_json_fast(body: bytes) -> DecodedBody | None:
         return None
     if body.count(b":") != _keys(batch):
         return None
-    sheets = _sheets(batch.reports)
+    found = _all_columns(batch.reports)
     return (
-        None if sheets is None else DecodedBody(len(batch.reports), sheets, test=batch.test is True)
+        None if found is None else DecodedBody(len(batch.reports), found, test=batch.test is True)
     )
 
 
@@ -109,7 +109,7 @@ def _keys(batch: JsonBatch) -> int:
     return 2 + said + _KEYS_OF_REPORT * len(batch.reports)
 
 
-def _sheets(reports: Sequence[JsonReport]) -> tuple[ReportColumns, ...] | None:
+def _all_columns(reports: Sequence[JsonReport]) -> tuple[ReportColumns, ...] | None:
     names = [report.fingerprint for report in reports]
     if names.count(names[0]) == len(names):  # the commonest by far
         places = {names[0]: list(range(len(names)))}
@@ -117,16 +117,16 @@ def _sheets(reports: Sequence[JsonReport]) -> tuple[ReportColumns, ...] | None:
         places = {}
         for place, name in enumerate(names):
             places.setdefault(name, []).append(place)
-    sheets = []
+    found = []
     for name, where in places.items():
-        sheet = _sheet(name, where, [reports[place] for place in where])
-        if sheet is None:
+        columns = _columns(name, where, [reports[place] for place in where])
+        if columns is None:
             return None
-        sheets.append(sheet)
-    return tuple(sheets)
+        found.append(columns)
+    return tuple(found)
 
 
-def _sheet(name: str, places: list[int], reports: Sequence[JsonReport]) -> ReportColumns | None:
+def _columns(name: str, places: list[int], reports: Sequence[JsonReport]) -> ReportColumns | None:
     pseudonyms = _matrix([report.pseudonym for report in reports])
     messages = _matrix([report.message for report in reports])
     if not _is_fingerprint(name) or pseudonyms is None or messages is None:
