@@ -104,7 +104,7 @@ class Aggregator:
 
     def snapshot(self) -> Snapshot:
         """Return what answers are read from, as of now."""
-        with suppress(StoreError):  # of a store that is fenced, what is written can be read
+        with suppress(StoreError):  # of a store that is read-only, what is written can be read
             self.flush()
         return Snapshot(self.known().catalog, self.store, self.today())
 

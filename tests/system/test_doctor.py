@@ -155,7 +155,7 @@ def test_looking_changes_nothing(place: Place) -> None:
     assert content() == before
 
 
-def fenced(place: Place) -> None:
+def read_only(place: Place) -> None:
     with place.opened() as store:
         store.set_read_only(on=True)
 
@@ -215,7 +215,7 @@ def damaged_journal(place: Place) -> None:
 @pytest.mark.parametrize(
     ("plant", "check", "state", "says"),
     [
-        (fenced, "taking reports", Severity.WRONG, ("fenced", "store allow-writes")),
+        (read_only, "taking reports", Severity.WRONG, ("read-only", "store allow-writes")),
         (locked, "releases", Severity.WRONG, ("restored", "store unlock")),
         (readable_by_others, "permissions", Severity.WARN, ("sound.db", "chmod 600")),
         (flooded_log, "log", Severity.WARN, ("200 MiB", "end it")),
@@ -744,13 +744,13 @@ def test_a_key_that_opens_nothing_is_wrong(tmp_path: Path) -> None:
     assert found["bodies"].state is Severity.OK  # refused for want of a key, and so arrived
 
 
-def test_a_fenced_store_is_seen_from_outside(tmp_path: Path) -> None:
+def test_a_read_only_store_is_seen_from_outside(tmp_path: Path) -> None:
     with world(tmp_path, FILE) as made, listening(made.app.wsgi_app) as url:
         made.aggregator.store.set_read_only(on=True)
         found = found_at(url)
         made.aggregator.store.set_read_only(on=False)
 
-    assert "fenced" in found["ready"].what
+    assert "read-only" in found["ready"].what
 
 
 def test_behind_tls_certificate_and_hsts_are_looked_at(
@@ -819,13 +819,13 @@ def test_the_command_says_what_to_do_and_exits_with_1_if_something_is_wrong(
 ) -> None:
     well = run(["doctor", "--store", place.url])
     fine = capsys.readouterr()
-    fenced(place)
+    read_only(place)
     ill = run(["doctor", "--store", place.url])
     told = capsys.readouterr()
 
     assert (well, ill) == (0, 1)
     assert "nobody said where backups are" in fine.out
-    assert "fenced" in told.out
+    assert "read-only" in told.out
     assert "-> " in told.out
     assert told.err == ""
 

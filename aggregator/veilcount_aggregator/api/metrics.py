@@ -97,8 +97,8 @@ def _by_what(noted: Mapping[ServiceCounter, int]) -> dict[str, Counter[str]]:
 def _store(health: StoreHealth) -> Iterator[str]:
     labels = (("engine", health.engine), ("durable", health.durable))
     yield from metric("store", "gauge", "The store, 1.", [(labels, 1)])
-    fenced = "1: the store takes no reports."
-    yield from metric("store_fenced", "gauge", fenced, [((), int(health.read_only))])
+    read_only = "1: the store takes no reports."
+    yield from metric("store_read_only", "gauge", read_only, [((), int(health.read_only))])
     blocked = "1: reports are refused until what is acknowledged is durable again."
     yield from metric("store_blocked", "gauge", blocked, [((), int(health.blocked))])
     writable = "0: the last write failed, or a page is damaged; /readyz says which."

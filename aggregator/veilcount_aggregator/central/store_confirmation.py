@@ -132,7 +132,7 @@ class StoreConfirmer:
         present = self._store.incarnation(), _relevant(self._store.generations())
         if present == self._checked:
             return
-        # A fenced store releases nothing; a process of this host that is at it does it for all.
+        # A read-only store releases nothing; a process of this host that is at it does it for all.
         with suppress(StoreReadOnly, StateFileBusy):
             with self._file.locked(0):
                 self._confirm(now, keep_acts=True)

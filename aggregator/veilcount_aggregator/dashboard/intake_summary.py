@@ -169,7 +169,7 @@ def _troubles(
 ) -> Iterator[Standstill]:
     if health.read_only:
         yield Standstill(
-            "The store is fenced: no report is taken. `veilcount store allow-writes` lifts it."
+            "The store is read-only: no report is taken. `veilcount store allow-writes` lifts it."
         )
     if health.trouble:
         yield Standstill(f"The store cannot be written: {health.trouble}.")

@@ -64,12 +64,12 @@ def _taking(stored: StoreSnapshot) -> Iterator[Told]:
         yield wrong(f"the store cannot be written: {trouble}", "reports wait on devices meanwhile")
         return
     if not stored.health.read_only:
-        yield ok("no fence: reports are taken")
+        yield ok("not read-only: reports are taken")
         return
     left = outgoing_copy(stored.store)
     where = f", copied to {left.where}" if left else ""
     yield wrong(
-        f"fenced{where}: no report is taken",
+        f"read-only{where}: no report is taken",
         "start the servers on the copy; only where the copy was given up and is destroyed:"
         " `veilcount store allow-writes`",
     )

@@ -1,12 +1,12 @@
-"""A copy of a store in one file, made while it serves; and a store of any engine made of the file.
+"""Backup of a store to one file while it serves, and restoring a store of any engine from it.
 
-A backup of SQLite is one state of the store: all of a group or none. Of Redis it is one state of
-each shard, one shard after the other, each fenced while it is read; rows and their counters are of
-one shard, so nothing is counted twice or half. Records are read last: no report of a series comes
-without its definition, and what a release has spent is never older than what it was about.
+A backup of SQLite is one state of the store: all of a group or none. A backup of Redis is one state
+of each shard, one shard after the other, each read-only while it is read; rows and their counters
+are of one shard, so nothing is counted twice or half. Records are read last: no report of a series
+comes without its definition, and what a release has spent is never older than its data.
 
 What was acknowledged after a backup is not in it, and slots that were spent after it are free
-again. Releases made after it would be forgotten, so a store that came back has them locked.
+again. Releases made after it would be forgotten, so a restored store has its releases locked.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def backup(url: str, to: Path) -> None:
     """Write a store's present state to a new file that only its owner may read."""
     with _exclusive(to, "to"):
         if to.exists():
-            raise SettingsError("to", str(to), "there is such a file already: give a new name")
-        with _beside(to) as part:
+            raise SettingsError("to", str(to), "the file exists: give a new name")
+        with _temporary(to) as part:
             if _is_redis(url):
                 _write_shards(url, part)
             else:
@@ -53,7 +53,7 @@ def backup(url: str, to: Path) -> None:
 
 
 def restore(backed_up: Path, url: str) -> None:
-    """Make a store of a backup, where there is none; its releases are locked."""
+    """Restore a backup to a new store, with its releases locked."""
     if _is_redis(url):
         _restore_to_redis(backed_up, url)
         return
@@ -61,8 +61,8 @@ def restore(backed_up: Path, url: str) -> None:
     with _exclusive(place.path, "store"):
         for path in (place.path, place.path.with_name(f"{place.path.name}-wal")):
             if path.exists():
-                raise SettingsError("store", url, f"{path} is there already: move it away first")
-        with _beside(place.path) as part:
+                raise SettingsError("store", url, f"{path} exists: move it away first")
+        with _temporary(place.path) as part:
             _write(file, part)
             _lock(part)
             remove_links(place.path)
@@ -96,7 +96,7 @@ def _finish(part: Path, name: str) -> None:
     """Check a file, and leave it as one that can be moved."""
     with closing(sqlite3.connect(part)) as made:
         if made.execute("pragma application_id").fetchone()[0] != APPLICATION:
-            raise StoreUnfit(f"{name} is no store of veilcount")
+            raise StoreUnfit(f"{name} is not a veilcount store")
         if made.execute("pragma quick_check").fetchone()[0] != "ok":
             raise StoreUnfit(f"{name} is damaged: take an older backup")
         made.execute("pragma journal_mode = delete")
@@ -108,15 +108,15 @@ def _restore_to_redis(backed_up: Path, url: str) -> None:
         made = f"sqlite:///{Path(folder).absolute()}/restored.db"
         restore(backed_up, made)
         with closing(open_store(made)) as source, closing(open_store(url, make=True)) as target:
-            fenced = source.health().read_only
+            read_only = source.health().read_only
             source.set_read_only(on=False)
             copy_store(source, target, where=redact_url(url))
-            target.set_read_only(on=fenced)
+            target.set_read_only(on=read_only)
 
 
 @contextmanager
 def _exclusive(target: Path, field: str) -> Iterator[None]:
-    """Make a file alone; a folder that is missing or full is the disk's fault, as everywhere."""
+    """Create a file under a lock; errors of its folder are errors of the store."""
     with ExitStack() as stack:
         try:
             stack.enter_context(exclusive_file(target, field))
@@ -126,16 +126,16 @@ def _exclusive(target: Path, field: str) -> Iterator[None]:
 
 
 @contextmanager
-def _beside(to: Path) -> Iterator[Path]:
-    """Have a file made under another name, and give it its own when it is whole."""
+def _temporary(to: Path) -> Iterator[Path]:
+    """Create a file under a temporary name, and rename it when it is complete."""
     part = to.with_name(f"{to.name}.part")
     try:
         part.unlink(missing_ok=True)
         os.close(os.open(part, os.O_CREAT | os.O_EXCL, 0o600))
         yield part
-        _settle(part)
+        _sync(part)
         part.replace(to)
-        _settle(to.parent)
+        _sync(to.parent)
     except (OSError, sqlite3.Error) as error:
         raise store_error(error, part) from error
     finally:
@@ -153,18 +153,18 @@ def _write(file: SqliteDatabase, part: Path) -> None:
 
 
 def _lock(part: Path) -> None:
-    """Lock the releases of a store that nobody has opened yet, fenced or not."""
+    """Lock the releases of a new store, read-only or not."""
     file = SqliteDatabase(SqliteUrl(part))
     file.open(make=False)
     store = SqliteStore(file)
-    fenced = store.health().read_only
+    read_only = store.health().read_only
     store.set_read_only(on=False)
     lock_releases(store, WHY)
-    store.set_read_only(on=fenced)
+    store.set_read_only(on=read_only)
     store.close()
 
 
-def _settle(path: Path) -> None:
+def _sync(path: Path) -> None:
     """Wait until a file, or a directory's list of names, is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     os.fsync(descriptor)

@@ -347,7 +347,7 @@ class Store(Protocol):
         """Refuse (or take) whatever would change something from now on, in every process."""
 
     def export_pieces(self) -> Iterator[TransferPiece]:
-        """Return everything, in one order, for another store; meant for a fenced one."""
+        """Return everything, in one order, for another store; meant for a read-only one."""
 
     def import_pieces(self, pieces: Sequence[TransferPiece]) -> None:
         """Take over pieces of another store, in place of what stands there under their names.

@@ -1,10 +1,10 @@
-"""A store into another, of whatever engine: closed, carried over piece by piece, and compared.
+"""Migration of a store to another, of any engine: made read-only, copied, compared.
 
-The source is fenced before the first piece is read, and stays so: its record says where its reports
-belong from now on. The target keeps how far it has come, so that a copy that was interrupted goes
-on when it is asked for again. A ticket, one for both sides, tells a copy that may go on from any
-other store: a source that has taken reports meanwhile has another ticket. Whatever is refused is
-refused before the fence is raised. One process at a time copies into a store: others are told.
+The source becomes read-only before the first piece is read, and stays so: its record says where its
+reports belong from now on. The target records the progress, so that an interrupted copy is resumed
+by the next call. A ticket, one for both sides, tells a copy that may be resumed from any other
+store: a source that has taken reports meanwhile has another ticket. Whatever is refused is refused
+before the source becomes read-only. One process at a time copies into a store.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STEP_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class OutgoingCopy:
-    """What the source knows of its copy."""
+    """The source's record of its copy."""
 
     ticket: str
     where: str
@@ -38,7 +38,7 @@ class OutgoingCopy:
 
 @dataclass(frozen=True, slots=True)
 class IncomingCopy:
-    """What the target knows of it."""
+    """The target's record of the copy."""
 
     ticket: str
     pieces: int = 0
@@ -47,7 +47,7 @@ class IncomingCopy:
 
 @dataclass(frozen=True, slots=True)
 class CopyProgress:
-    """How far a copy has come."""
+    """How much of a copy is done."""
 
     pieces: int
     bytes: int
@@ -81,7 +81,7 @@ def _begun(
     source: Store, target: Store, where: str
 ) -> tuple[IncomingCopy | None, OutgoingCopy | None]:
     """Return what both sides know of this copy; refuse one that cannot be begun or gone on with."""
-    known, kept = _arriving(target), _fenced_for(source)
+    known, kept = _arriving(target), _copy_of_read_only(source)
     if known is None:
         _refuse_other(target, kept, where)
     else:
@@ -109,23 +109,23 @@ def _known(target: Store) -> IncomingCopy:
     return known
 
 
-def _fenced_for(source: Store) -> OutgoingCopy | None:
-    """Return the copy that a source is fenced for; None: it is open."""
+def _copy_of_read_only(source: Store) -> OutgoingCopy | None:
+    """Return the copy that a source is read-only for; None: it is open."""
     if not source.health().read_only:
         return None
     kept = outgoing_copy(source)
     if kept is None:
-        raise StoreReadOnly("the source is fenced, by no copy: lift the fence first")
+        raise StoreReadOnly("the source is read-only, by no copy: make it writable first")
     return kept
 
 
 def _refuse_other(target: Store, kept: OutgoingCopy | None, where: str) -> None:
     """Refuse what would begin a copy in the wrong place."""
     if next(_carried(target), None) is not None:
-        raise StoreUnfit("the target is not empty, and no part of this copy: give a new store")
+        raise StoreUnfit("the target is not empty and not part of this copy: give a new store")
     if kept is not None and kept.where != where:
         raise StoreReadOnly(
-            f"the source is fenced, and copied to {kept.where}: go on there, or lift the fence"
+            f"the source is read-only, and copied to {kept.where}: go on there, or make it writable"
         )
 
 

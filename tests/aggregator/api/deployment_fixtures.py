@@ -238,5 +238,5 @@ def open_again(
     try:
         yield World(aggregator, create_app(aggregator, lambda: clocks.passed), clocks)
     finally:
-        with suppress(StoreError):  # of a test that fenced it
+        with suppress(StoreError):  # a test made it read-only
             aggregator.close()

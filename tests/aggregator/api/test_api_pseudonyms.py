@@ -103,7 +103,7 @@ def test_the_rule_for_keys_is_that_of_the_intake(deployed: World) -> None:
     assert deployed.ask("DELETE", path(report), key=key).status == 204
 
 
-def test_a_fenced_store_closes_no_row(deployed: World) -> None:
+def test_a_read_only_store_closes_no_row(deployed: World) -> None:
     """The device keeps its wish."""
     report = deployed.report("theme")
     deployed.verdicts(report)

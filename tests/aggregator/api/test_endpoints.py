@@ -334,7 +334,7 @@ def test_what_operators_did_is_written_down(deployed: World, admin: str) -> None
     assert {each["at"] for each in entries} == {"2026-12-03T12:00:00Z"}
 
 
-def test_a_store_that_is_fenced_takes_no_changes(deployed: World, admin: str) -> None:
+def test_a_store_that_is_read_only_takes_no_changes(deployed: World, admin: str) -> None:
     """It says so, and is not at fault."""
     deployed.aggregator.store.set_read_only(on=True)
 

@@ -134,7 +134,7 @@ def test_no_door_tells_how_many_a_curator_heard(tmp_path: Path) -> None:
     assert [reply.body for reply in before] == [reply.body for reply in after]
 
 
-def test_a_fenced_store_is_read_still(tmp_path: Path) -> None:
+def test_a_read_only_store_is_read_still(tmp_path: Path) -> None:
     """Its reports belong elsewhere; what it holds can be looked at."""
     with world(tmp_path, FILE.replace('values_file = "word.txt"', "values = [1, 2]")) as made:
         key = made.key(Role.ANALYST)

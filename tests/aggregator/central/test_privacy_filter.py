@@ -354,7 +354,7 @@ def test_where_the_journal_cannot_be_read_nothing_is_charged(
     assert spent(store) == 0
 
 
-def test_a_fenced_store_releases_nothing(asked: Curator, store: Store) -> None:
+def test_a_read_only_store_releases_nothing(asked: Curator, store: Store) -> None:
     """Its budget was carried to another: it would be spent there too."""
     store.set_read_only(on=True)
 

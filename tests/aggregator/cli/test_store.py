@@ -50,7 +50,7 @@ def test_a_copy_has_everything_and_its_source_is_closed(
     assert refused.code == 3
 
 
-def test_a_fence_is_lifted_where_a_copy_was_given_up(
+def test_a_store_is_made_writable_where_a_copy_was_given_up(
     typed: Type, store: str, tmp_path: Path
 ) -> None:
     typed("store", "copy", store, f"sqlite:///{tmp_path}/given-up.db")
@@ -63,7 +63,7 @@ def test_a_fence_is_lifted_where_a_copy_was_given_up(
     assert typed("keys", "create", "--role", "analyst", "--store", store).code == 0
 
 
-def test_no_fence_is_lifted_before_somebody_says_that_the_copy_is_gone(
+def test_a_store_stays_read_only_until_somebody_says_that_the_copy_is_gone(
     typed: Type, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = f"sqlite:///{tmp_path}/served.db"

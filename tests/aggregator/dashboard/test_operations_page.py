@@ -161,12 +161,12 @@ def test_what_is_acknowledged_is_told_as_it_is(public: World) -> None:
     assert "leave durability=relaxed out" in page
 
 
-def test_a_fence_is_told_first(public: World) -> None:
+def test_read_only_mode_is_shown_first(public: World) -> None:
     visitor = Visitor(public)
     visitor.enter(Role.ANALYST)
     public.aggregator.store.set_read_only(on=True)
 
-    assert "No report is taken: the store is fenced." in visitor.get(HERE).text
+    assert "No report is taken: the store is read-only." in visitor.get(HERE).text
 
 
 def test_a_lock_of_releases_is_told(deployed: World) -> None:

@@ -242,7 +242,7 @@ def test_a_secret_collection_is_in_no_sum(tmp_path: Path) -> None:
     assert found["Refused reports"] == Fact("Refused reports", "0", "beside 0 counted")
 
 
-def test_a_fence_and_a_lock_are_told_first(tmp_path: Path) -> None:
+def test_read_only_mode_and_a_lock_are_shown_first(tmp_path: Path) -> None:
     with world(tmp_path, FILE, CENTRAL) as made:
         analyst = entered(made)
         lock_releases(made.aggregator.store, RELEASES)
@@ -250,7 +250,7 @@ def test_a_fence_and_a_lock_are_told_first(tmp_path: Path) -> None:
         said = analyst.get("/").text
         made.aggregator.store.set_read_only(on=False)
 
-    assert "The store is fenced: no report is taken." in said
+    assert "The store is read-only: no report is taken." in said
     assert "Releases are locked" in said
 
 

@@ -644,8 +644,8 @@ REFUSED: dict[str, Callable[[Store], object]] = {
 
 
 @pytest.mark.parametrize("act", REFUSED)
-def test_a_fenced_store_changes_no_more(url: str, store: Store, act: str) -> None:
-    """Not in another process either; it is read as ever, until the fence is lifted."""
+def test_a_read_only_store_changes_no_more(url: str, store: Store, act: str) -> None:
+    """Not in another process either; it is read as ever, until it is made writable."""
     fill(store)
     other = open_store(url)
     store.set_read_only(on=True)

@@ -65,7 +65,7 @@ def test_a_copy_holds_everything(store: Store, target: Store) -> None:
     assert send(target, DAILY, Asked(row(2), 2), Asked(row(999), 2)) == [DUPLICATE, COUNTED]
 
 
-def test_the_source_stays_fenced_and_says_where_to(store: Store, target: Store) -> None:
+def test_the_source_stays_read_only_and_says_where_to(store: Store, target: Store) -> None:
     """Its reports belong elsewhere."""
     fill(store)
     assert outgoing_copy(store) is None
@@ -189,7 +189,7 @@ def test_a_copy_that_is_killed_goes_on(empty: Empty, another: Empty) -> None:
 
 
 def test_writers_lose_nothing_to_a_copy(empty: Empty, another: Empty) -> None:
-    """Whoever was told counted before the fence is found there; after it all are sent away."""
+    """Reports acknowledged before it became read-only are in the copy; later ones are refused."""
     url = empty()
     store, target = open_store(url, make=True), open_store(another(), make=True)
     acknowledged: list[int] = []
@@ -261,7 +261,7 @@ def test_a_source_that_has_counted_since_begins_again(store: Store, target: Stor
 def test_a_source_is_not_copied_to_two_places(
     store: Store, target: Store, another: Empty, tmp_path: object
 ) -> None:
-    """Both would count: a fenced source goes on to where it has begun."""
+    """Both would count: a read-only source goes on to where it has begun."""
     fill(store)
     copy_store(store, target, where="there")
     elsewhere = open_store(f"sqlite:///{tmp_path}/elsewhere.db", make=True)
@@ -272,11 +272,11 @@ def test_a_source_is_not_copied_to_two_places(
     elsewhere.close()
 
 
-def test_a_fence_that_no_copy_has_raised_is_not_taken_for_one(store: Store, target: Store) -> None:
+def test_read_only_mode_without_a_copy_is_not_taken_for_one(store: Store, target: Store) -> None:
     """Somebody meant it."""
     store.set_read_only(on=True)
 
-    with pytest.raises(StoreReadOnly, match="lift the fence"):
+    with pytest.raises(StoreReadOnly, match="make it writable"):
         copy_store(store, target, where="there")
 
 

@@ -117,7 +117,7 @@ def test_a_backup_while_serving_is_one_state(serving: Store, place: str, tmp_pat
         again.close()
 
 
-def test_a_fenced_store_comes_back_fenced(serving: Store, place: str, tmp_path: Path) -> None:
+def test_a_read_only_store_comes_back_read_only(serving: Store, place: str, tmp_path: Path) -> None:
     """Its reports belong elsewhere still."""
     serving.set_read_only(on=True)
     backup(place, tmp_path / "backup.db")

@@ -110,7 +110,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(which=st.sampled_from(KINDS), epochs=st.integers(1, 2))
     def drop(self, which: Series, epochs: int) -> None:
-        """Epochs are over; a fenced store says so unless they are over already."""
+        """Epochs are over; a read-only store says so unless they are over already."""
         epochs = min(epochs, which.epoch(PERIODS) or 1)
         if not self.model.read_only:
             assert drop(self.store, which, epochs) == self.model.mark_dropped(which, epochs)
@@ -146,8 +146,8 @@ class Machine(RuleBasedStateMachine):
             assert done == self.model.change_records(generation, records)
 
     @rule(on=st.booleans())
-    def fence(self, on: bool) -> None:  # noqa: FBT001 - hypothesis names it
-        """The fence is raised or lifted."""
+    def set_read_only(self, on: bool) -> None:  # noqa: FBT001 - hypothesis names it
+        """The store becomes read-only, or writable again."""
         self.store.set_read_only(on=on)
         self.model.read_only = on
 
@@ -184,7 +184,7 @@ class Machine(RuleBasedStateMachine):
         except StoreReadOnly:
             assert content_digest(self.store.export_pieces()) == before
         else:
-            raise AssertionError("a fenced store took it")
+            raise AssertionError("a read-only store took it")
 
 
 def test_a_store_is_what_the_model_says(empty: Empty) -> None:

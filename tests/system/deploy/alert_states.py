@@ -149,8 +149,8 @@ def store_unavailable(folder: Path) -> Timeline:
     return found.timeline
 
 
-@state("Fenced")
-def fenced(folder: Path) -> Timeline:
+@state("ReadOnly")
+def read_only(folder: Path) -> Timeline:
     """As `store copy` leaves its source."""
     with scraped(folder) as found:
         found.scrape(0)

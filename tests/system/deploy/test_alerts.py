@@ -130,7 +130,7 @@ def _name(words: str) -> str:
     return "".join(word.strip(",").capitalize() for word in words.split())
 
 
-def test_a_store_that_is_fenced_and_releases_that_wait_are_told(tmp_path: Path) -> None:
+def test_a_store_that_is_read_only_and_releases_that_wait_are_told(tmp_path: Path) -> None:
     with world(tmp_path, FILE) as deployed:
         key, store = deployed.key(Role.ANALYST), deployed.aggregator.store
         before = metrics(deployed, key)
@@ -142,7 +142,7 @@ def test_a_store_that_is_fenced_and_releases_that_wait_are_told(tmp_path: Path) 
         unlock_releases(store)
         after = metrics(deployed, key)
 
-    for name in ("veilcount_store_fenced", "veilcount_releases_locked"):
+    for name in ("veilcount_store_read_only", "veilcount_releases_locked"):
         assert [value(found, name) for found in (before, during, after)] == [0, 1, 0]
 
 

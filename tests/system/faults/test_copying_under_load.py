@@ -77,7 +77,7 @@ def test_devices_that_try_again_lose_nothing_when_their_store_moves(tmp_path: Pa
         with crowd.living():
             wait_until(lambda: len(crowd.acknowledged) > 500)
             kill_in_the_middle(deployment.store, redis.url)
-            fenced, before = ready(deployment), crowd.failed
+            ready_answer, before = ready(deployment), crowd.failed
             wait_until(lambda: crowd.failed > before)
             go_on(deployment.store, redis.url)
             deployment.move(redis.url)
@@ -85,8 +85,8 @@ def test_devices_that_try_again_lose_nothing_when_their_store_moves(tmp_path: Pa
             wait_until(lambda: crowd.answered_since(over))
         crowd.settle(20)
 
-        assert fenced.status_code == 503
-        assert "fenced" in fenced.text
+        assert ready_answer.status_code == 503
+        assert "read-only" in ready_answer.text
         assert crowd.wrong == []
         assert_right(redis.url, campaign, crowd.acknowledged)
     finally:

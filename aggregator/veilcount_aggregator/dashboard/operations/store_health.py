@@ -77,7 +77,7 @@ def verdict(all_found: Sequence[Finding], health: StoreHealth, clock: ClockReadi
     """Return whether anything is to be done."""
     if health.read_only:
         return Verdict(
-            "bad", "No report is taken: the store is fenced.", "Its reports belong elsewhere."
+            "bad", "No report is taken: the store is read-only.", "Its reports belong elsewhere."
         )
     if health.trouble:
         return Verdict("bad", "The store cannot be written.", f"{health.trouble}.")
@@ -115,10 +115,10 @@ def facts(aggregator: Aggregator, health: StoreHealth) -> list[Fact]:
 
 def _taking(health: StoreHealth) -> tuple[str, str]:
     if health.read_only:
-        return "no", "fenced"
+        return "no", "read-only"
     if health.blocked:
         return "no", "until the store is durable again"
-    return ("no", health.trouble) if health.trouble else ("yes", "not fenced")
+    return ("no", health.trouble) if health.trouble else ("yes", "not read-only")
 
 
 def _shards(health: StoreHealth) -> list[Fact]:

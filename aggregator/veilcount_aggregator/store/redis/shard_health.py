@@ -132,12 +132,12 @@ def _found(
         return ShardState(name, server, answer)
     if server is None:
         return ShardState(name, server, StoreUnavailable("no server has its slot at the moment"))
-    kept, fence = answer
+    kept, mark = answer
     if kept != store:
         return ShardState(name, server, StoreUnfit(GONE))
     weakness = monitor.blocking(server.host)
     error = StoreUnfit(str(weakness)) if weakness else None
-    return ShardState(name, server, error, fence is not None)
+    return ShardState(name, server, error, mark is not None)
 
 
 def _answered(error: StoreError | None) -> bool:

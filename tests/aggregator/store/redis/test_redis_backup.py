@@ -116,12 +116,12 @@ def test_a_backup_is_consistent_while_devices_send(
     assert after > before, "nothing came meanwhile: nothing was shown"
 
 
-def test_a_fence_that_is_left_ends_by_itself(
+def test_a_read_only_lock_that_is_left_ends_by_itself(
     serving: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever makes a backup dies in the middle."""
     monkeypatch.setattr(read_only, "HELD_MILLISECONDS", 300)
-    held = serving.read_only_shard(0)  # kept: one that is collected lifts the fence
+    held = serving.read_only_shard(0)  # kept: one that is garbage-collected lifts the lock
     held.__enter__()
     before = _counted(serving, rows(200, 1))
     time.sleep(0.5)
@@ -130,10 +130,10 @@ def test_a_fence_that_is_left_ends_by_itself(
     assert before + _counted(serving, rows(200, 1)) == 200
 
 
-def test_a_backup_whose_fence_was_lost_is_given_up(
+def test_a_backup_whose_read_only_lock_was_lost_is_given_up(
     serving: RedisStore, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was stopped for longer than the fence holds: reports may have come between."""
+    """It was stopped for longer than the lock holds: reports may have come between."""
     monkeypatch.setattr(read_only, "HELD_MILLISECONDS", 1)
     count(serving, rows(2_000, 1))
 
@@ -142,8 +142,8 @@ def test_a_backup_whose_fence_was_lost_is_given_up(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_copy_s_fence_stays_when_a_backup_ends(serving: RedisStore) -> None:
-    """Whoever lifted another's fence would let in reports that the copy does not have."""
+def test_a_copy_s_read_only_mode_stays_when_a_backup_ends(serving: RedisStore) -> None:
+    """Whoever lifted another's lock would let in reports that the copy does not have."""
     with (
         pytest.raises(StoreUnavailable, match="did not stay read-only"),
         serving.read_only_shard(0),
@@ -154,7 +154,7 @@ def test_a_copy_s_fence_stays_when_a_backup_ends(serving: RedisStore) -> None:
         count(serving, rows(200, 1))
 
 
-def test_a_fenced_store_is_backed_up_and_comes_back_fenced(
+def test_a_read_only_store_is_backed_up_and_comes_back_read_only(
     serving: RedisStore, place: str, server: RedisServer, tmp_path: Path
 ) -> None:
     count(serving, rows(200, 1))
@@ -195,7 +195,7 @@ def test_a_backup_file_is_a_store_of_sqlite(
 
 
 def _counted(store: RedisStore, who: Bytes) -> int:
-    """Count reports; those of a shard that is fenced are refused, or left undecided."""
+    """Count reports; those of a shard that is read-only are refused, or left undecided."""
     try:
         return count(store, who)
     except StoreReadOnly:

@@ -54,7 +54,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_sound_store_has_no_trouble(store: SqliteStore) -> None:
-    """Nor does the probe leave anything, in a fenced store either."""
+    """Nor does the probe leave anything, in a read-only store either."""
     store.set_read_only(on=True)
     before = list(store.export_pieces())
 
