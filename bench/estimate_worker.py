@@ -14,11 +14,10 @@ from time import process_time
 import numpy as np
 
 from veilcount_aggregator import estimate
-from veilcount_aggregator.estimation.support_counts import supports
-from veilcount_aggregator.series.tally import Counters
+from veilcount_aggregator.mechanisms import share_handler
+from veilcount_aggregator.series.packed_rows import Counters
 from veilcount_shared import Collection
 from veilcount_shared.domain import Choice
-from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 from veilcount_shared.periods import Unit
 
 ANSWERS = 1_000_000
@@ -30,19 +29,19 @@ def main() -> None:
     k, epsilon, repetitions = int(sys.argv[1]), Fraction(sys.argv[2]), int(sys.argv[3])
     collection = _collection(k, epsilon)
     mechanism = collection.mechanism
-    assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
+    handler = share_handler(collection)
     drawn = np.random.default_rng(1)
     counters = drawn.multinomial(ANSWERS, np.full(mechanism.counters, 1 / mechanism.counters))
     before = _peak()
-    cold = _timed(lambda: supports(mechanism, counters))
-    warm = median(_timed(lambda: supports(mechanism, counters)) for _ in range(repetitions))
+    cold = _timed(lambda: handler.supports(counters))
+    warm = median(_timed(lambda: handler.supports(counters)) for _ in range(repetitions))
     decoded = _peak()
     whole = median(_timed(lambda: estimate(collection, counters)) for _ in range(repetitions))
     few = _timed(lambda: estimate(collection, _sparse(counters), values=[0, k // 2]))
     print(
         json.dumps(
             {
-                "mechanism": f"{type(mechanism).__name__.lower()} {_size(mechanism)}",
+                "mechanism": handler.describe(),
                 "cold ms": 1e3 * cold,
                 "decode ms": 1e3 * warm,
                 "estimate ms": 1e3 * whole,
@@ -60,14 +59,6 @@ def _sparse(counters: Counters) -> Counters:
     few = np.zeros_like(counters)
     few[:: max(1, len(counters) // 5000)] = 1
     return few
-
-
-def _size(mechanism: SubsetSelection | ProjectiveGeometry) -> str:
-    return (
-        f"w={mechanism.w}"
-        if isinstance(mechanism, SubsetSelection)
-        else f"q={mechanism.q} t={mechanism.t}"
-    )
 
 
 def _timed(call: Callable[[], object]) -> float:

@@ -16,8 +16,8 @@ from veilcount_aggregator import estimate
 from veilcount_aggregator.estimation import ShareEstimates, band
 from veilcount_aggregator.estimation.estimator import Estimator
 from veilcount_aggregator.estimation.poisoning import FAKES
+from veilcount_aggregator.series.packed_rows import Counters
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.series.tally import Counters
 from veilcount_aggregator.store import Store
 from veilcount_shared import Collection
 from veilcount_shared.verdict import Verdict

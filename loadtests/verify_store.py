@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from veilcount_aggregator import estimate
 from veilcount_aggregator.api.verdict_counts import counts_by_series
 from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates
+from veilcount_aggregator.mechanisms import tally
+from veilcount_aggregator.series.packed_rows import Counters
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.series.tally import Counters, tally
 from veilcount_aggregator.store import Cell, Store
 from veilcount_shared import Collection
 from veilcount_shared.report import Report

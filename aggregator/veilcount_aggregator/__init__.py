@@ -10,15 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .estimation import estimate as estimate
-    from .series.tally import tally as tally
+    from .mechanisms import estimate as estimate
+    from .mechanisms import tally as tally
 
 __all__ = ["estimate", "tally"]
 
-_MODULES = {"estimate": "estimation", "tally": "series.tally"}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    return getattr(import_module(".mechanisms", __name__), name)

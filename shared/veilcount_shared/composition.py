@@ -14,13 +14,6 @@ from fractions import Fraction
 from math import comb
 
 from .errors import EpsilonError
-from .mechanisms import (
-    DistributionMechanism,
-    MeanMechanism,
-    ProjectiveGeometry,
-    RangeTree,
-    SubsetSelection,
-)
 
 _DIGITS = 80
 _LOST = Decimal("1e-60")  # far above what `_DIGITS` digits lose in any sum below
@@ -121,36 +114,6 @@ class Overlap:
     def blanket(self) -> Fraction:
         """At least this share of reports looks alike whatever the input: a uniform message each."""
         return (1 - self.P) / (1 - self.own)
-
-
-def overlaps(
-    mechanism: SubsetSelection
-    | ProjectiveGeometry
-    | MeanMechanism
-    | DistributionMechanism
-    | RangeTree,
-) -> tuple[Overlap, ...]:
-    """Return how a design's two most different inputs overlap.
-
-    Of several, a report draws one uniformly, whatever its input, and says which.
-    """
-    if isinstance(mechanism, RangeTree):
-        return tuple(overlap for level in mechanism.levels for overlap in overlaps(level))
-    return (_overlap(mechanism),)
-
-
-def _overlap(
-    mechanism: SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism,
-) -> Overlap:
-    if isinstance(mechanism, SubsetSelection):
-        k, w = mechanism.k, mechanism.w
-        return Overlap(Fraction(w, k), Fraction(w * (k - w), k * (k - 1)), mechanism.P)
-    if isinstance(mechanism, ProjectiveGeometry):
-        v, r = mechanism.messages, mechanism.support_size
-        return Overlap(Fraction(r, v), Fraction(r - mechanism.pair_support_size, v), mechanism.P)
-    levels, width = mechanism.window.levels, mechanism.window.width
-    apart = min(width, levels - width)
-    return Overlap(Fraction(width, levels), Fraction(apart, levels), mechanism.P)
 
 
 class _Tradeoff:

@@ -21,8 +21,9 @@ from scipy.stats import chi2
 from tests.aggregator.estimation.collection_fixtures import of_number, of_values
 from tests.statistical.coverage_harness import level_laws
 from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates, estimate
+from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
+from veilcount_aggregator.mechanisms import estimate
 from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
 
 Floats = NDArray[np.float64]

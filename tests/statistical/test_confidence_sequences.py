@@ -24,14 +24,13 @@ from veilcount_aggregator.estimation import (
     NoReports,
     ShareEstimates,
     compare,
-    estimate,
-    estimate_sums,
 )
 from veilcount_aggregator.estimation.clopper_pearson import lower
 from veilcount_aggregator.estimation.mean_sequences import worst_noise
 from veilcount_aggregator.estimation.proportions import SupportCounts
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
 from veilcount_aggregator.estimation.results import frequencies
+from veilcount_aggregator.mechanisms import estimate, estimate_sums
 from veilcount_shared.mechanisms import MeanMechanism, select_mechanism
 
 Floats = NDArray[np.float64]

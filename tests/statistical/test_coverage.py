@@ -28,16 +28,11 @@ from tests.statistical.coverage_harness import (
     support,
 )
 from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation import (
-    IntervalTarget,
-    MeanEstimate,
-    ShareEstimates,
-    estimate,
-    estimate_sums,
-)
+from veilcount_aggregator.estimation import IntervalTarget, MeanEstimate, ShareEstimates
 from veilcount_aggregator.estimation.clopper_pearson import upper
 from veilcount_aggregator.estimation.proportions import SupportCounts
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
+from veilcount_aggregator.mechanisms import estimate, estimate_sums
 from veilcount_shared.mechanisms import (
     MeanMechanism,
     ProjectiveGeometry,

@@ -36,18 +36,14 @@ from tests.statistical.coverage_harness import (
 from veilcount_aggregator.analysis.simulation import simulate
 from veilcount_aggregator.central.discrete_laplace import DiscreteLaplace
 from veilcount_aggregator.central.opendp_noise import calibrated_scale
-from veilcount_aggregator.estimation import (
-    IntervalTarget,
-    MeanEstimate,
-    ShareEstimates,
-    estimate,
-    estimate_sums,
-)
+from veilcount_aggregator.estimation import IntervalTarget, MeanEstimate, ShareEstimates
 from veilcount_aggregator.estimation.cdf import middles
 from veilcount_aggregator.estimation.mean import Decoded
-from veilcount_aggregator.estimation.range_queries import Source
+from veilcount_aggregator.estimation.range_queries import TreeReports
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
 from veilcount_aggregator.estimation.square_wave_em import wave_of
+from veilcount_aggregator.mechanisms import estimate, estimate_sums
+from veilcount_aggregator.mechanisms.range_tree import tree_weights
 from veilcount_shared import Collection
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import (
@@ -352,7 +348,9 @@ def ranges_of(rng: Generator, rounds: int, width: float) -> Setting:
 
     def once(rng: Generator) -> bool:
         counters = simulate(collection, answering(held, target, rng), rng)
-        shown = Source(mechanism, UNIT, counters, LEVEL, target).read(parts, len(parts))
+        shown = TreeReports(tree_weights(mechanism), UNIT, counters, LEVEL, target).read(
+            parts, len(parts)
+        )
         return holds(shown.low, parts @ held / n, shown.high, width)
 
     name = f"{figure} of ranges, {target}, epsilon {epsilon}, n {n}, held {held.max()}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from veilcount_shared.collection import Model
 from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 
-from ..estimation import suspect
+from ..mechanisms import poisoning_test
 from ..series.series import Series
 from ..store import Store
 
@@ -30,7 +30,7 @@ class FakeReportFlags:
         looked_at, suspicious = self._seen.get(series.fingerprint, (0, False))
         if answers < max(1, looked_at * GROWN):
             return suspicious
-        found = suspect(series.collection, store.counters(series, list(sizes)))
+        found = poisoning_test(series.collection, store.counters(series, list(sizes)))
         self._seen[series.fingerprint] = answers, found.suspicious
         return found.suspicious
 

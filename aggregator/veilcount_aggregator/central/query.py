@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from veilcount_shared import Collection
 
 from ..errors import QueryError
-from ..series.tally import Counters
+from ..series.packed_rows import Counters
 
 Label = str | int | bool | tuple[str | int, ...]
 Figure = tuple[float, float, float]  # a value, and the ends of its interval

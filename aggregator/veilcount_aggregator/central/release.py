@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..series.tally import Counters
+from ..series.packed_rows import Counters
 from .discrete_laplace import DiscreteLaplace
 from .opendp_noise import NoiseSource, add_noise, calibrated_scale
 from .priced_query import PricedQuery

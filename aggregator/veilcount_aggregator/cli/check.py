@@ -9,12 +9,11 @@ import click
 
 from veilcount_shared import Collection, lint, load_collections
 from veilcount_shared.collection import Model
-from veilcount_shared.mechanisms import Identity
 
 from ..analysis.budget import figures
 from ..analysis.counter_memory import memory_at_most, memory_remarks
-from ..analysis.planning.plan import describe
 from ..analysis.trust_models import ErrorEstimate, Quantity
+from ..mechanisms import handler_of
 from ..queries import plain
 from ..store.memory_limit import worst_case
 from ..text import number_format
@@ -23,7 +22,6 @@ from .main import NegativeResult
 from .output import print_json, print_lines, print_table, spinner
 
 LEVEL = 0.95
-TRUE = "none: true values, sent to a trusted curator"
 COLUMNS = ("collection", "event", "day", "user", "by", "mechanism", "bits")
 
 
@@ -61,7 +59,6 @@ def command(file: Path, *, n: int, strict: bool, as_json: bool) -> None:
 
 def _facts(collection: Collection, n: int) -> dict[str, Any]:
     quantity, error = _expected(collection, n)
-    mechanism = collection.mechanism
     facts: dict[str, Any] = plain(
         {
             "name": collection.name,
@@ -72,7 +69,7 @@ def _facts(collection: Collection, n: int) -> dict[str, Any]:
             "linkage": collection.linkage,
             "held": collection.held,
             "figures": figures(collection),
-            "mechanism": TRUE if isinstance(mechanism, Identity) else describe(mechanism),
+            "mechanism": handler_of(collection.mechanism).describe(),
             "message_bits": collection.message_bits,
             "quantity": quantity.name,
             "of_shares": quantity.inputs is not None,

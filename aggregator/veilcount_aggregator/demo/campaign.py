@@ -14,8 +14,8 @@ import numpy as np
 from veilcount_shared import Collection, periods
 from veilcount_shared.periods import Unit
 
-from ..analysis.simulation.mixture import Ints
 from ..catalog.definitions import DefinitionSource
+from ..sampling.mixture import Ints
 from ..series.series import utc_day
 from .trail_names import TRAILS
 

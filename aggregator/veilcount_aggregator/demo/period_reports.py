@@ -13,7 +13,7 @@ import numpy as np
 from veilcount_shared import Collection
 from veilcount_shared.periods import Unit
 
-from ..analysis.simulation.mixture import Ints
+from ..sampling.mixture import Ints
 from .campaign import FIRST_TAP, Campaign
 from .population import Flags, People
 

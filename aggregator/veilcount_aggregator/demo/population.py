@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veilcount_shared.periods import Unit
 
-from ..analysis.simulation.mixture import Floats, Ints
+from ..sampling.mixture import Floats, Ints
 from .campaign import (
     DARK_MAP,
     FIRST_TAP,

@@ -16,9 +16,9 @@ from veilcount_shared import Collection
 from veilcount_shared.schedule import period_end, period_start
 from veilcount_shared.verdict import Verdict
 
-from ..analysis.simulation.mixture import Ints
 from ..central.curator import ReleaseResult
 from ..queries import Snapshot
+from ..sampling.mixture import Ints
 from ..series.series import Series
 from .campaign import (
     DARK_MAP,

@@ -25,10 +25,10 @@ from veilcount_shared.schedule import SECRET_BYTES
 from veilcount_shared.verdict import Verdict
 
 from ..analysis.simulation import simulate_messages
-from ..analysis.simulation.message_sampler import Packed
-from ..analysis.simulation.mixture import Ints
 from ..ingest.decode import DecodedBody
 from ..ingest.decode.columns import ReportColumns
+from ..sampling.mixture import Ints
+from ..series.packed_rows import Packed
 from .period_reports import Answers
 from .population import Flags
 

@@ -1,4 +1,4 @@
-"""Counters to estimates, each with an interval that says what it is of."""
+"""Estimators and their intervals: each figure knows its own uncertainty."""
 
 from .confidence_sequences import LookCount as LookCount
 from .difference import Comparison as Comparison
@@ -6,14 +6,11 @@ from .difference import compare as compare
 from .estimator import IntervalTarget as IntervalTarget
 from .group_sums import margin as margin
 from .poisoning import Band as Band
-from .poisoning import Verdict as Verdict
+from .poisoning import PoisoningTest as PoisoningTest
 from .poisoning import band as band
-from .poisoning import suspect as suspect
 from .postprocessing import View as View
 from .postprocessing import base_cut as base_cut
 from .results import IntervalTerms as IntervalTerms
 from .results import MeanEstimate as MeanEstimate
 from .results import NoReports as NoReports
 from .results import ShareEstimates as ShareEstimates
-from .series_estimates import estimate as estimate
-from .series_estimates import estimate_sums as estimate_sums

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms.square_wave import BUCKETS
 
-from .estimator import IntervalTarget
+from .estimator import Estimator, IntervalTarget
 from .linear_estimators import Reading
 from .results import OF
 
@@ -97,6 +97,7 @@ class BucketHistogram:
     high: float
     frequency: Floats | None
     curve: Curve
+    evidence: Estimator | None = field(repr=False, compare=False)  # of the mean
 
     def quantile(self, share: float) -> Quantile:
         """Return where the curve reaches a share."""
@@ -116,10 +117,11 @@ def histogram(
     mean: Reading,
     frequency: Floats,
     curve: Curve,
+    evidence: Estimator,
 ) -> BucketHistogram:
     """Return the histogram, with a mean that was read in [0, 1] put into the unit of the range."""
     value, low, high = (float(scaled(domain, end)[0]) for end in (mean.value, mean.low, mean.high))
-    return BucketHistogram(n, level, OF[target], value, low, high, frequency, curve)
+    return BucketHistogram(n, level, OF[target], value, low, high, frequency, curve, evidence)
 
 
 def nothing(domain: Number, level: float, target: IntervalTarget) -> BucketHistogram:
@@ -127,7 +129,7 @@ def nothing(domain: Number, level: float, target: IntervalTarget) -> BucketHisto
     inside = np.zeros(BUCKETS - 1)
     curve = Curve.between(domain, None, inside, inside + 1, CERTAIN)
     low, high = float(domain.low), float(domain.high)
-    return BucketHistogram(0, level, OF[target], None, low, high, None, curve)
+    return BucketHistogram(0, level, OF[target], None, low, high, None, curve, None)
 
 
 def middles() -> Floats:

@@ -15,7 +15,6 @@ import numpy as np
 from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
 from .estimator import Estimator, IntervalTarget, enough
 from .response_distribution import ResponseDistribution
-from .support_counts import Shares, joint
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,8 +114,8 @@ def _divided(low: Floats, high: Floats, under: float, over: float) -> Ends:
 
 
 def ratios(
-    mechanism: Shares,
-    counters: Counts,
+    response: ResponseDistribution,
+    joint: Floats,
     groups: Counts | tuple[Counts, ...],
     whole: Counts,
     *,
@@ -124,24 +123,25 @@ def ratios(
     part_of: Estimator,
     inverted: bool = False,
 ) -> RatioEstimator:
-    """Return the evidence on groups (or single places) as shares of a whole, or of its rest.
+    """Return the estimator of groups (or single places) as shares of a whole, or of its rest.
 
+    `joint` is for each input the mean over reports of [supported] times how many of the whole.
     Each group lies in the whole; inverted, none does. The covariance of two shares is a sample's:
     that of the noise and that of the answers, which a cohort does not have. For a part of a whole
     the latter is part (1 - whole), for two apart -part whole.
     """
-    law, n, share = ResponseDistribution.of(mechanism), parts.n, float(part_of.points[0])
-    together = _over(groups, joint(mechanism, counters, whole))
-    mean_parts = _over(groups, np.ones(mechanism.k)) * law.Q + parts.points * law.gap
-    mean_whole = len(whole) * law.Q + share * law.gap
-    sampled = (together - mean_parts * mean_whole) / law.gap**2
+    n, share = parts.n, float(part_of.points[0])
+    together = _over(groups, joint)
+    mean_parts = _over(groups, np.ones_like(joint)) * response.Q + parts.points * response.gap
+    mean_whole = len(whole) * response.Q + share * response.gap
+    sampled = (together - mean_parts * mean_whole) / response.gap**2
     answered = parts.points * ((0 if inverted else 1) - share)
     sign = -1 / n if inverted else 1 / n
     both = {
         IntervalTarget.POPULATION: sign * sampled,
         IntervalTarget.COHORT: sign * (sampled - answered),
     }
-    return RatioEstimator(parts, part_of, inverted, law.gap, both)
+    return RatioEstimator(parts, part_of, inverted, response.gap, both)
 
 
 def _over(groups: Counts | tuple[Counts, ...], values: Floats) -> Floats:

@@ -15,11 +15,10 @@ from veilcount_shared.domain import Cross, Label
 from veilcount_shared.mechanisms import ProjectiveGeometry
 
 from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
-from .estimator import Estimator, IntervalTarget, honest
+from .estimator import IntervalTarget, honest
 from .mean import plus
-from .proportions import Sums, SupportCounts
-from .response_distribution import ResponseDistribution, group
-from .support_counts import Shares, answers, held, supports
+from .projective_supports import points_held
+from .response_distribution import ResponseDistribution
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,10 +43,10 @@ class CellSums:
         cls, mechanism: ProjectiveGeometry, counters: Counts, groups: Sequence[Counts]
     ) -> CellSums:
         """Return what the counters say of groups of inputs."""
-        n, law = answers(mechanism, counters), ResponseDistribution.of(mechanism)
+        n, law = int(counters.sum()), ResponseDistribution.of(mechanism)
         rows = []
         for each in groups:
-            count = held(mechanism, each)
+            count = points_held(mechanism, each)
             square = float(counters @ count.astype(np.float64) ** 2) / n
             mean = int(counters @ count) / n
             rows.append(
@@ -113,20 +112,6 @@ def _spread(mechanism: ProjectiveGeometry, members: Counts) -> float:
     uniform = (1 - mechanism.P) * v / (v - r)
     mean = size * r / v
     return float(uniform) * (mean + size * (size - 1) * s / v - mean**2)
-
-
-def sums(mechanism: Shares, counters: Counts, groups: Sequence[Counts]) -> Estimator:
-    """Return the evidence on groups of inputs, each of them a set."""
-    if isinstance(mechanism, ProjectiveGeometry):
-        return CellSums.of(mechanism, counters, groups)
-    supported = supports(mechanism, counters)
-    n = answers(mechanism, counters)
-    return Sums(
-        tuple(
-            SupportCounts(n, supported[each].sum(keepdims=True), group(mechanism, len(each)), 1)
-            for each in groups
-        )
-    )
 
 
 def margin(domain: Cross, part: str | None = None) -> Mapping[Label, Counts]:

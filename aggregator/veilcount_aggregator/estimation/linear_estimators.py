@@ -14,7 +14,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from ..series.tally import Counters
+from ..series.packed_rows import Counters
 
 Floats = NDArray[np.float64]
 

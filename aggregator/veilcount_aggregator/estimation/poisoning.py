@@ -12,13 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from veilcount_shared import Collection
-from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
-
 from .confidence_intervals import Counts, Floats, at_least
 from .estimator import Estimator
-from .series_estimates import shares_of
-from .support_counts import Shares, answers, padded
 
 FAKES = Fraction(1, 100)
 ALARM = 1e-6  # how often an honest crowd is suspected, by each of the two tests
@@ -54,23 +49,23 @@ def band(evidence: Estimator, fakes: Fraction = FAKES) -> Band:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Verdict:
-    """What the tests saw: messages that came too often, values nobody has that have supporters.
+class PoisoningTest:
+    """The test for fake reports: messages that came too often, supporters of values nobody has.
 
-    `looked` is false for subsets of several inputs, whose counters keep no messages.
+    `tested` is false for subsets of several inputs, whose counters keep no messages.
     """
 
-    looked: bool
+    tested: bool
     messages: Counts
     values: Counts
 
     @property
     def suspicious(self) -> bool:
-        """Whether something came that no honest crowd would send."""
+        """Whether the test failed: honest devices would hardly ever send this."""
         return bool(len(self.messages) or len(self.values))
 
     def __str__(self) -> str:
-        if not self.looked:
+        if not self.tested:
             return f"These counters keep no messages, so none was tested. {PATIENT}"
         if not self.suspicious:
             return f"No message came more often than any crowd would send it. {PATIENT}"
@@ -82,39 +77,20 @@ class Verdict:
         return f"Fake or broken: {', and '.join(parts)}. {PATIENT}"
 
 
-def suspect(collection: Collection, counters: Counts) -> Verdict:
-    """Return what no honest crowd would have sent, whatever its answers are."""
-    mechanism = shares_of(collection)
-    looked = isinstance(mechanism, ProjectiveGeometry) or mechanism.w == 1
-    nothing = np.array([], np.int64)
-    messages = _too_often(mechanism, counters) if looked else nothing
-    values = (
-        _not_at_zero(mechanism, counters) if isinstance(mechanism, ProjectiveGeometry) else nothing
-    )
-    return Verdict(looked, messages, values)
+def frequent_messages(counters: Counts, messages: int, most: float) -> Counts:
+    """Return the messages that came too often, if no device sends one with more than `most`."""
+    tail = at_least(counters, np.array(counters.sum()), most)
+    return np.flatnonzero(tail * messages < ALARM)
 
 
-def _too_often(mechanism: Shares, counters: Counts) -> Counts:
-    """Return the messages beyond what a crowd sends of which all have an answer that owns them.
+def nonzero_supports(supported: Counts, n: int, Q: float) -> Counts:
+    """Return which of these supports are not those of a share of 0.
 
-    No device sends any one message with a probability above P / r.
+    Every honest report supports such a value with probability Q, so its support is binomial.
     """
-    owned = 1 if isinstance(mechanism, SubsetSelection) else mechanism.support_size
-    most, n = float(mechanism.P / owned), answers(mechanism, counters)
-    tail = at_least(counters, np.array(n), most)
-    return np.flatnonzero(tail * mechanism.messages < ALARM)
-
-
-def _not_at_zero(mechanism: ProjectiveGeometry, counters: Counts) -> Counts:
-    """Return the points that are no input, but whose supports are not those of a share of 0.
-
-    Every honest report holds such a point with probability Q, so its support is binomial.
-    """
-    n, Q = answers(mechanism, counters), float(mechanism.Q)
-    supported = padded(mechanism, counters)
     if not len(supported):
         return supported
     counts, places = np.unique(supported, return_inverse=True)  # few of them differ
     above, below = at_least(counts, np.array(n), Q), 1 - at_least(counts + 1, np.array(n), Q)
     tail = 2 * np.minimum(above, below)[places] * len(supported)
-    return mechanism.k + np.flatnonzero(tail < ALARM)
+    return np.flatnonzero(tail < ALARM)

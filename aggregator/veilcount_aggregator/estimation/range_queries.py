@@ -8,28 +8,28 @@ rows: averages of one weight a report, unbiased for every crowd, however its num
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
 
 import numpy as np
 
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import ProjectiveGeometry, RangeTree, SubsetSelection
 from veilcount_shared.mechanisms.square_wave import BUCKETS
 
-from ..series.tally import Counters
+from ..series.packed_rows import Counters
 from .cdf import BucketHistogram, Curve, Floats, histogram, middles, nothing, rising
 from .estimator import IntervalTarget
 from .linear_estimators import Reading, read
-from .projective_vectors import meets, vectors
 from .results import OF
+from .weighted_estimator import WeightedEstimator
 
 GUARANTEED = "every edge at once, however the numbers are spread"
 AN_EDGE = 1e-9  # buckets: so near to an edge, a bound was meant to be that edge
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class RangeShare:
     """The share of the numbers from one bound up to another: unbiased, its interval holds."""
 
     above: float
@@ -38,13 +38,14 @@ class Share:
     low: float
     high: float
     of: str
+    evidence: WeightedEstimator | None = field(default=None, repr=False, compare=False)
 
 
-@dataclass(frozen=True, eq=False)
-class Source:
-    """What any figure about the buckets is read from."""
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeReports:
+    """The reports that any figure about the buckets is estimated from."""
 
-    mechanism: RangeTree
+    weights: Floats
     domain: Number
     counters: Counters
     level: float
@@ -55,26 +56,30 @@ class Source:
 
         All intervals hold at once where `figures` is their number [Bonferroni].
         """
-        weights = weights_of(self.mechanism)
-        fixed = parts**2 @ (weights @ (self.counters / self.counters.sum()))
-        miss = (1 - self.level) / figures
+        fixed = parts**2 @ (self.weights @ (self.counters / self.counters.sum()))
         return read(
-            parts @ weights,
+            parts @ self.weights,
             self.counters,
-            miss,
+            (1 - self.level) / figures,
             fixed if self.target == IntervalTarget.COHORT else None,
         )
 
-    def between(self, above: float, below: float) -> Share:
-        """Return the share between two bounds; see `Ranges.between`."""
+    def weighted(self, parts: Floats) -> Floats:
+        """Return what each message counts in one figure, to which buckets contribute parts."""
+        row: Floats = (parts @ self.weights)[np.newaxis]
+        return row
+
+    def between(self, above: float, below: float) -> RangeShare:
+        """Return the share between two bounds; see `RangeEstimator.between`."""
         parts = np.diff(
             np.clip(self._place(above, below) - np.arange(BUCKETS)[:, np.newaxis], 0, 1)
-        )
-        share, low, high = None, 0.0, 1.0
-        if self.counters.any():
-            told = self.read(np.stack([parts[:, 0], parts[:, 0] == 1, parts[:, 0] > 0]))
-            share, low, high = (float(told.value[0]), float(told.low[1]), float(told.high[2]))
-        return Share(above, below, share, low, high, OF[self.target])
+        )[:, 0]
+        if not self.counters.any():
+            return RangeShare(above, below, None, 0.0, 1.0, OF[self.target])
+        found = self.read(np.stack([parts, parts == 1, parts > 0]))
+        share, low, high = float(found.value[0]), float(found.low[1]), float(found.high[2])
+        evidence = WeightedEstimator(self.counters, self.weighted(parts), 0.0)
+        return RangeShare(above, below, share, low, high, OF[self.target], evidence)
 
     def _place(self, *bounds: float) -> Floats:
         """Return where bounds are in the range, in buckets."""
@@ -92,9 +97,15 @@ class RangeEstimator(BucketHistogram):
     the nearest to its running sums that rises from 0 to 1.
     """
 
-    source: Source = field(repr=False, compare=False)
+    reports: TreeReports = field(repr=False, compare=False)
 
-    def between(self, above: float, below: float) -> Share:
+    @classmethod
+    def extend(cls, histogram: BucketHistogram, reports: TreeReports) -> RangeEstimator:
+        """Return a histogram together with the reports that shares of ranges are read from."""
+        known = {each.name: getattr(histogram, each.name) for each in fields(histogram)}
+        return cls(**known, reports=reports)
+
+    def between(self, above: float, below: float) -> RangeShare:
         """Return the share of numbers from `above` up to, not including, `below`.
 
         The range's upper end counts as below itself. Within a bucket nothing is known: of a bucket
@@ -103,80 +114,70 @@ class RangeEstimator(BucketHistogram):
         """
         if not above < below:
             raise ValueError(f"from {above} up to {below}: give the lower bound first")
-        return self.source.between(above, below)
+        return self.reports.between(above, below)
 
 
 def ranges(
-    mechanism: RangeTree,
+    weights: Floats,
     domain: Number,
     counters: Counters,
     level: float = 0.95,
     *,
     target: IntervalTarget = IntervalTarget.COHORT,
 ) -> RangeEstimator:
-    """Return shares, curve, quantiles and mean, all with intervals that hold."""
-    source = Source(mechanism, domain, counters, level, target)
+    """Return shares, CDF and mean, by the weight of each message in each bucket's share."""
+    reports = TreeReports(weights, domain, counters, level, target)
     n = int(counters.sum())
     if not n:
-        return _with(source, nothing(domain, level, target))
-    buckets = weights_of(mechanism) @ (counters / n)
-    below = source.read(np.tri(BUCKETS - 1, BUCKETS), figures=BUCKETS - 1)
+        return RangeEstimator.extend(nothing(domain, level, target), reports)
+    below = reports.read(np.tri(BUCKETS - 1, BUCKETS), figures=BUCKETS - 1)
     share = np.clip(rising(below.value), 0, 1)
-    curve = Curve.between(domain, share, below.low, below.high, GUARANTEED)
-    mean = source.read(middles()[np.newaxis])
-    return _with(
-        source, histogram(domain, n, level, target, mean=mean, frequency=buckets, curve=curve)
+    places = middles()
+    found = histogram(
+        domain,
+        n,
+        level,
+        target,
+        mean=reports.read(places[np.newaxis]),
+        frequency=weights @ (counters / n),
+        curve=Curve.between(domain, share, below.low, below.high, GUARANTEED),
+        evidence=WeightedEstimator.mean(
+            domain, counters, reports.weighted(places), reports.weighted(places**2)
+        ),
     )
+    return RangeEstimator.extend(found, reports)
 
 
-def _with(source: Source, of: BucketHistogram) -> RangeEstimator:
-    return RangeEstimator(
-        of.n, of.level, of.of, of.mean, of.low, of.high, of.frequency, of.curve, source
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class LevelResponse:
+    """The distribution of one level's messages, given the level."""
+
+    outside: float  # the probability of a message that a node does not own
+    added: Floats  # what the messages that it owns have above that: a row per bucket
+
+    @classmethod
+    def of(cls, P: Fraction, owned: int, incidence: Floats) -> LevelResponse:
+        """Return it from the messages that each node owns, in all with probability P."""
+        nodes, messages = incidence.shape
+        outside = (1 - P) / (messages - owned)
+        added = float(P / owned - outside) * incidence
+        return cls(float(outside), np.repeat(added, BUCKETS // nodes, axis=0))
 
 
-@lru_cache(maxsize=8)
-def weights_of(mechanism: RangeTree) -> Floats:
+def bucket_weights(levels: Sequence[LevelResponse]) -> Floats:
     """Return the weight of each message in each bucket's share, by generalized least squares.
 
-    The law of a bucket's message is that of an even spread and what the bucket adds to it; that
-    part alone is inverted, in its own scale, so that it is as exact for a small epsilon as for any.
-    It tells nothing about the sum of all shares, which is 1: the direction is filled up.
+    The distribution of a bucket's message is that of an even spread and what the bucket adds to it;
+    that part alone is inverted, in its own scale, so that it is as exact for a small epsilon as for
+    any. It has no information on the sum of all shares, which is 1: that direction is filled up.
     """
-    law = np.concatenate(
-        [_added(mechanism, level) for level in range(len(mechanism.levels))], axis=1
-    )
-    even = np.concatenate([np.full(level.messages, _outside(level)) for level in mechanism.levels])
-    even = (even + law.mean(axis=0)) / len(mechanism.levels)
-    told = law - law.mean(axis=0)
-    information = told / even @ told.T
+    response = np.concatenate([level.added for level in levels], axis=1)
+    even = np.concatenate([np.full(level.added.shape[1], level.outside) for level in levels])
+    even = (even + response.mean(axis=0)) / len(levels)
+    centred = response - response.mean(axis=0)
+    information = centred / even @ centred.T
     information += np.trace(information) / BUCKETS**2
-    weights = np.linalg.solve(information, told / even) * len(mechanism.levels)
+    weights = np.linalg.solve(information, centred / even) * len(levels)
     weights -= weights.mean(axis=0)  # what rounding has left in that direction
     unbiased: Floats = weights + (1 / BUCKETS - weights @ even)[:, np.newaxis]
     return unbiased
-
-
-def _outside(level: SubsetSelection | ProjectiveGeometry) -> float:
-    """Return the probability, given the level, of a message that a node does not own."""
-    return float((1 - level.P) / (level.messages - _owned(level)))
-
-
-def _added(mechanism: RangeTree, place: int) -> Floats:
-    """Return what the law given the level is above `_outside`, for each bucket."""
-    level = mechanism.levels[place]
-    own = level.P / _owned(level)
-    added = float(own - (1 - level.P) / (level.messages - _owned(level)))
-    return np.repeat(added * _owns(level), BUCKETS // level.inputs, axis=0)
-
-
-def _owned(level: SubsetSelection | ProjectiveGeometry) -> int:
-    return level.support_size if isinstance(level, ProjectiveGeometry) else 1
-
-
-def _owns(level: SubsetSelection | ProjectiveGeometry) -> Floats:
-    """Return which messages each node owns: itself, or the hyperplanes through its point."""
-    if isinstance(level, SubsetSelection):
-        return np.eye(level.k)
-    hyperplanes = vectors(level.q, level.t, np.arange(level.messages))
-    return np.array([meets(level, hyperplanes, x) for x in range(level.k)], np.float64)

@@ -1,19 +1,32 @@
-"""What one report says of a share: the exact law of a design, as the floats nearest to it.
+"""The distribution of what one report counts for a share, as the floats nearest to the exact one.
 
-This is where exactness ends: the law is computed in fractions and leaves them here, once.
+Exactness ends here: the distribution is computed in fractions and rounded once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
+from veilcount_shared.mechanisms import SubsetSelection
 
 Floats = NDArray[np.float64]
+
+
+class SupportMechanism(Protocol):
+    """A mechanism whose reports support values."""
+
+    @property
+    def P(self) -> Fraction:
+        """The probability that a report supports its own value."""
+
+    @property
+    def Q(self) -> Fraction:
+        """The probability that a report supports a given other value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +34,7 @@ class ResponseDistribution:
     """A report counts P on average for those of a share, Q for all others.
 
     Its variance is `floor` for the others and `floor + slope` for those; it counts `least` to
-    `most`. Of a single value a report counts 0 or 1, with the design's P and Q.
+    `most`. Of a single value a report counts 0 or 1, with the mechanism's P and Q.
     """
 
     P: float
@@ -33,13 +46,13 @@ class ResponseDistribution:
     most: int = 1
 
     @classmethod
-    def of(cls, mechanism: SubsetSelection | ProjectiveGeometry) -> ResponseDistribution:
-        """Return the law of a single value."""
+    def of(cls, mechanism: SupportMechanism) -> ResponseDistribution:
+        """Return the distribution for a single value."""
         return cls.of_two(mechanism.P, mechanism.Q)
 
     @classmethod
     def of_two(cls, P: Fraction, Q: Fraction) -> ResponseDistribution:
-        """Return the law of a report that counts 0 or 1."""
+        """Return the distribution of a report that counts 0 or 1."""
         return cls.exactly((P, P * (1 - P)), (Q, Q * (1 - Q)), 0, 1)
 
     @classmethod
@@ -50,14 +63,14 @@ class ResponseDistribution:
         least: int,
         most: int,
     ) -> ResponseDistribution:
-        """Return the law with these means and variances."""
+        """Return the distribution with these means and variances."""
         (P, held_variance), (Q, floor) = held, others
         slope = held_variance - floor
         return cls(float(P), float(Q), float(P - Q), float(floor), float(slope), least, most)
 
     @property
     def binary(self) -> bool:
-        """Whether a report counts 0 or 1: then the law of all reports is known exactly."""
+        """Whether a report counts 0 or 1: then the distribution of all reports is known exactly."""
         return (self.least, self.most) == (0, 1)
 
     def share(self, mean: Floats) -> Floats:
@@ -72,7 +85,7 @@ class ResponseDistribution:
 
 
 def group(mechanism: SubsetSelection, size: int) -> ResponseDistribution:
-    """Return the law of how many of a group of values a report of a subset design holds.
+    """Return the distribution of how many of a group of values a reported subset holds.
 
     Its own input is there or not; the rest, w - 1 or w of the k - 1 other inputs, are drawn without
     replacement, so those of the group among them are hypergeometric.

@@ -21,10 +21,11 @@ from veilcount_shared.epsilon import exp_lower
 from veilcount_shared.mechanisms import DistributionMechanism
 from veilcount_shared.mechanisms.square_wave import BUCKETS
 
-from ..series.tally import Counters
+from ..series.packed_rows import Counters
 from .cdf import BucketHistogram, Curve, Floats, histogram, nothing
 from .estimator import IntervalTarget
 from .linear_estimators import Reading, read
+from .weighted_estimator import WeightedEstimator
 
 NOISE_ONLY = "noise only: not the details that too few answers leave even"
 GAIN = Fraction(1, 1000)  # EM stops where a step gains less log-likelihood than e^epsilon / 1000
@@ -50,7 +51,10 @@ def distribution(
     half = NormalDist().inv_cdf((1 + level) / 2) * wave.noise(frequency, steps, target) / sqrt(n)
     curve = Curve.between(domain, below, below - half, below + half, NOISE_ONLY)
     mean = wave.mean(counters, 1 - level, target)
-    return histogram(domain, n, level, target, mean=mean, frequency=frequency, curve=curve)
+    evidence = WeightedEstimator.mean(domain, counters, wave.decoded, wave.squares)
+    return histogram(
+        domain, n, level, target, mean=mean, frequency=frequency, curve=curve, evidence=evidence
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from veilcount_shared.report import Losses
 from veilcount_shared.verdict import Verdict
 
 from ..errors import ClockUntrusted
-from ..series.message_validation import valid
+from ..mechanisms import valid_messages
 from ..series.series import Series
 from ..store import (
     CODES,
@@ -185,7 +185,7 @@ def check_reports(series: Series, columns: ReportColumns) -> Codes:
     size = width if collection.slots >= width else 1
     sound = (columns.periods < collection.periods) & (columns.segments < collection.cells)
     granted = (columns.slots >= first) & (columns.slots < first + size)
-    messages = valid(collection, columns.messages)
+    messages = valid_messages(collection, columns.messages)
     codes = np.full(len(columns), COUNTED)
     if (sound & granted & messages).all():  # nearly always
         return codes

@@ -9,13 +9,13 @@ import numpy as np
 from veilcount_shared import Collection
 from veilcount_shared.collection import Presence
 
-from ..estimation import NoReports, ShareEstimates, View, band, base_cut, estimate, estimate_sums
+from ..estimation import NoReports, ShareEstimates, View, band, base_cut
 from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import Estimator
 from ..estimation.fieller import RatioEstimator
-from ..estimation.response_distribution import ResponseDistribution
 from ..estimation.results import OF
-from ..estimation.series_estimates import ALL_DEVICES, ANSWERED, shares_of
+from ..mechanisms import estimate_shares, estimate_sums, share_handler
+from ..mechanisms.estimates import ALL_DEVICES, ANSWERED
 from .domain_values import Value, size_of, value_at
 from .estimate_query import Denominator, EstimateQuery
 from .estimate_schema import ShareRow
@@ -60,7 +60,7 @@ def share_result(
     contributions: int,
 ) -> ShareResult:
     """Return the rows of what is shown."""
-    found = estimate_shares(collection, counters, asked, shown, contributions)
+    found = estimate_selection(collection, counters, asked, shown, contributions)
     if isinstance(found, NoReports):
         return ShareResult(0, found.of, [_empty(label) for label in shown.labels])
     some = shown.places if _whole(asked, shown) else np.arange(len(shown.labels))
@@ -74,7 +74,7 @@ def _absent(found: ShareEstimates, asked: EstimateQuery) -> ShareRow | None:
     return _rows(found.absent, asked, (ABSENT,), np.arange(1))[0]
 
 
-def estimate_shares(
+def estimate_selection(
     collection: Collection,
     counters: Counts,
     asked: EstimateQuery,
@@ -84,7 +84,7 @@ def estimate_shares(
     """Return the estimate that holds what is shown: its rows, or (consistent) all values."""
     if shown.groups is not None:
         return _sums(collection, counters, asked, shown.groups, contributions)
-    found = estimate(
+    return estimate_shares(
         collection,
         counters,
         asked.level,
@@ -95,8 +95,6 @@ def estimate_shares(
         among=asked.among.value,
         values=None if _whole(asked, shown) else shown.places.tolist(),
     )
-    assert isinstance(found, ShareEstimates | NoReports)  # noqa: S101 - what values have
-    return found
 
 
 def _whole(asked: EstimateQuery, shown: ValueSelection) -> bool:
@@ -133,11 +131,11 @@ def ranked(collection: Collection, counters: Counts, asked: EstimateQuery) -> tu
 
     The consistent view lists no more than those that stand out.
     """
-    raw = estimate(collection, counters)
+    raw = estimate_shares(collection, counters)
     assert asked.top is not None  # noqa: S101 - a top list was asked for
     if not isinstance(raw, ShareEstimates):
         return np.arange(min(asked.top, size_of(collection))), 0
-    above = base_cut(raw.frequency, ResponseDistribution.of(shares_of(collection)), raw.n)
+    above = base_cut(raw.frequency, share_handler(collection).response, raw.n)
     largest = np.argsort(-raw.frequency, kind="stable")
     places = above if asked.view is View.CONSISTENT else largest
     return places[: asked.top], len(above)

@@ -9,21 +9,14 @@ from typing import Annotated
 from msgspec import Meta
 
 from veilcount_shared import Collection
-from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 
-from ..estimation import (
-    Comparison,
-    IntervalTerms,
-    MeanEstimate,
-    ShareEstimates,
-    estimate,
-)
+from ..estimation import Comparison, IntervalTerms, MeanEstimate, ShareEstimates
 from ..estimation import compare as compared
 from ..estimation.cdf import BucketHistogram
 from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import IntervalTarget
-from ..estimation.series_estimates import target_of
-from ..estimation.support_counts import answers
+from ..mechanisms import estimate, handler_of
+from ..mechanisms.estimates import target_of
 from ..text.privacy_guarantees import epsilons
 from ..text.result_columns import spelled
 from . import shared_respondents
@@ -34,7 +27,6 @@ from .comparison_values import pairs
 from .domain_values import Value
 from .estimate import ANSWERS, REPORTS, chosen_series
 from .estimate_query import EstimateQuery, SelectionQuery
-from .numeric_results import evidence_of
 from .snapshot import Snapshot
 
 MOST_NAMED = 10
@@ -135,7 +127,7 @@ def _estimated(
 
 def _average(collection: Collection, read: SideData, found: BucketHistogram) -> MeanEstimate:
     """Return the mean of a histogram as one that can be compared."""
-    evidence, mean = evidence_of(collection, read.counters, found), found.mean
+    evidence, mean = found.evidence, found.mean
     assert evidence is not None  # noqa: S101 - there are answers
     assert mean is not None  # noqa: S101 - likewise
     return MeanEstimate(
@@ -247,12 +239,7 @@ def _unanswered(name: str, common: EstimateQuery, a: SideData, b: SideData) -> C
 
 
 def _received(read: SideData) -> int:
-    mechanism, total = read.series.collection.mechanism, int(read.counters.sum())
-    return (
-        answers(mechanism, read.counters)
-        if isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
-        else total
-    )
+    return handler_of(read.series.collection.mechanism).report_count(read.counters)
 
 
 def _note(a: SideData, b: SideData, target: IntervalTarget, *, picked: bool) -> str:

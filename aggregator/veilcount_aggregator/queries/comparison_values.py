@@ -11,8 +11,9 @@ import numpy as np
 from veilcount_shared.domain import Number
 
 from ..errors import QueryError
-from ..estimation import ShareEstimates, estimate
+from ..estimation import ShareEstimates
 from ..estimation.confidence_intervals import Counts, Floats
+from ..mechanisms import estimate_shares
 from .comparison_sides import SideData
 from .domain_values import Value, places_of, size_of, value_at
 from .estimate_query import PAGE_SIZE, EstimateQuery
@@ -76,7 +77,7 @@ def _most_frequent(a: SideData, b: SideData, first: Counts, second: Counts) -> C
 
 
 def _weighed(read: SideData, places: Counts) -> tuple[Floats, Floats]:
-    found = estimate(read.series.collection, read.counters, contributions=read.contributions)
+    found = estimate_shares(read.series.collection, read.counters, contributions=read.contributions)
     assert isinstance(found, ShareEstimates)  # noqa: S101 - there are answers
     error = found.evidence.error(found.terms.target)
     return found.frequency[places], 1 / error[places] ** 2

@@ -12,14 +12,14 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from veilcount_shared import Collection
-from veilcount_shared.mechanisms import RangeTree
 
 from ..analysis.trust_models import TrustComparison
 from ..analysis.trust_models import contrast as contrasted
 from ..analysis.trust_models.comparison import DELTA
 from ..estimation import ShareEstimates
-from ..estimation import estimate as estimated
 from ..estimation.cdf import BucketHistogram
+from ..mechanisms import estimate as estimated
+from ..mechanisms import handler_of
 from ..series.series import Series
 from ..text.privacy_guarantees import PrivacyFigures, counts_are_public, epsilons
 from .budgets import ASSUMED, Population
@@ -124,7 +124,7 @@ def _frequencies(snapshot: Snapshot, series: Series, span: TimeRange) -> tuple[f
         return tuple(np.clip(np.concatenate(parts), 0, 1).tolist())
     if not isinstance(found, BucketHistogram) or found.frequency is None:
         return None
-    if isinstance(collection.mechanism, RangeTree):
+    if handler_of(collection.mechanism).has_ranges:
         return quarter_shares(found.frequency)
     return tuple(found.frequency.tolist())
 

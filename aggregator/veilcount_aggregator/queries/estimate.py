@@ -9,11 +9,11 @@ import numpy as np
 
 from veilcount_shared import Collection
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
 
 from ..errors import QueryError
-from ..estimation import LookCount, View, suspect
+from ..estimation import LookCount, View
 from ..estimation.confidence_intervals import Counts
+from ..mechanisms import handler_of, poisoning_test
 from ..series.series import Series
 from ..store import Cell, ServiceCounter
 from ..text.privacy_guarantees import epsilons, promise
@@ -109,7 +109,10 @@ def _check_number(collection: Collection, asked: EstimateQuery) -> None:
         raise QueryError("view", str(asked.view), "a number has the raw view alone: view=raw")
     if asked.page > 1:
         raise QueryError("page", asked.page, "a number has one page")
-    if asked.looks is LookCount.EVERY and not isinstance(collection.mechanism, MeanMechanism):
+    if (
+        asked.looks is LookCount.EVERY
+        and not handler_of(collection.mechanism).has_anytime_intervals
+    ):
         raise QueryError("looks", str(asked.looks), ONE_LOOK)
     ranges_of(collection, asked.values)
 
@@ -179,7 +182,7 @@ class SeriesPart:
     def told(self, noted: dict[ServiceCounter, int]) -> SeriesEstimate:
         """Return what is said of the series."""
         beside, collection = UncountedReports.of(noted, self.series.fingerprint), self.collection
-        suspicious, suspicion = poisoning_test(collection, self.counters)
+        suspicious, suspicion = poisoning_finding(collection, self.counters)
         size, page, pages = self._pages()
         return SeriesEstimate(
             fingerprint=self.series.fingerprint,
@@ -266,11 +269,11 @@ def page_of(collection: Collection, asked: EstimateQuery) -> Counts:
     return np.arange(begin, min(begin + asked.size, size))
 
 
-def poisoning_test(collection: Collection, counters: Counts) -> tuple[bool, str]:
+def poisoning_finding(collection: Collection, counters: Counts) -> tuple[bool, str]:
     """Return whether the tests for fakes saw any, and what they say."""
-    if not isinstance(collection.mechanism, SubsetSelection | ProjectiveGeometry):
+    if not handler_of(collection.mechanism).has_shares:
         return False, UNTESTED
     if not counters.any():
         return False, "There are no answers to test."
-    found = suspect(collection, counters)
+    found = poisoning_test(collection, counters)
     return found.suspicious, str(found)

@@ -9,19 +9,16 @@ from itertools import pairwise
 import numpy as np
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import DistributionMechanism, RangeTree
 
 from ..errors import QueryError
-from ..estimation import MeanEstimate, NoReports, band, estimate
+from ..estimation import MeanEstimate, band
 from ..estimation.cdf import BucketHistogram
 from ..estimation.confidence_intervals import Counts, Floats
-from ..estimation.estimator import Estimator
 from ..estimation.range_queries import RangeEstimator
+from ..mechanisms import estimate_number, handler_of
 from .estimate_query import EstimateQuery
 from .estimate_schema import BucketRow, CurveRow, MeanRow, QuantileRow, ShareRow, Spread
 from .query_params import parse_range
-from .weighted_estimator import mean_of, share_between
 
 SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 Bounds = tuple[float, float]
@@ -40,7 +37,7 @@ class NumericResult:
 
 def ranges_of(collection: Collection, words: Sequence[str]) -> list[Bounds]:
     """Return the ranges whose shares are asked for, or refuse them."""
-    if words and not isinstance(collection.mechanism, RangeTree):
+    if words and not handler_of(collection.mechanism).has_ranges:
         raise QueryError(
             "values", list(words), 'only a number with measure = "ranges" tells shares: remove it'
         )
@@ -59,63 +56,38 @@ def numeric_result(
     contributions: int,
 ) -> NumericResult:
     """Return what the counters of a number say."""
-    domain = collection.domain
-    assert isinstance(domain, Number)  # noqa: S101 - no other has numbers
-    found = estimate(
+    found = estimate_number(
         collection, counters, asked.level, contributions=contributions, looks=asked.looks
     )
     if isinstance(found, MeanEstimate):
-        mean = _mean(found, found.evidence, asked)
+        mean = _mean(found, asked)
         return NumericResult(found.n, found.of, mean, None, [])
     if isinstance(found, BucketHistogram):
-        mean = _mean(found, evidence_of(collection, counters, found), asked)
+        mean = _mean(found, asked)
         rows = (
             [_range(found, each, asked) for each in ranges]
             if isinstance(found, RangeEstimator)
             else []
         )
         return NumericResult(found.n, found.of, mean, _spread(found), rows)
-    assert isinstance(found, NoReports)  # noqa: S101 - what is left
-    return NumericResult(0, found.of, _nothing(domain), None, [])
+    low, high = float(found.low[0]), float(found.high[0])
+    return NumericResult(0, found.of, MeanRow(None, low, high, low, high), None, [])
 
 
-def evidence_of(
-    collection: Collection, counters: Counts, found: MeanEstimate | BucketHistogram
-) -> Estimator | None:
-    """Return what the mean stands on; nothing before the first answer."""
-    if isinstance(found, MeanEstimate):
-        return found.evidence
-    mechanism, domain = collection.mechanism, collection.domain
-    if found.frequency is None:
-        return None
-    assert isinstance(mechanism, DistributionMechanism | RangeTree)  # noqa: S101 - what has histograms
-    assert isinstance(domain, Number)  # noqa: S101 - likewise
-    return mean_of(mechanism, domain, counters)
-
-
-def _mean(
-    found: MeanEstimate | BucketHistogram, evidence: Estimator | None, asked: EstimateQuery
-) -> MeanRow:
+def _mean(found: MeanEstimate | BucketHistogram, asked: EstimateQuery) -> MeanRow:
     low, high = found.low, found.high
-    if evidence is not None:
-        fakes = band(evidence, asked.fakes)
+    if found.evidence is not None:
+        fakes = band(found.evidence, asked.fakes)
         low, high = float(fakes.low[0]), float(fakes.high[0])
     return MeanRow(found.mean, found.low, found.high, low, high)
-
-
-def _nothing(domain: Number) -> MeanRow:
-    low, high = float(domain.low), float(domain.high)
-    return MeanRow(None, low, high, low, high)
 
 
 def _range(found: RangeEstimator, bounds: Bounds, asked: EstimateQuery) -> ShareRow:
     told = found.between(*bounds)
     value = {"from": bounds[0], "below": bounds[1]}
-    if told.share is None:
+    if told.share is None or told.evidence is None:
         return ShareRow(value, None, None, told.low, told.high, 0.0, 1.0)
-    source = found.source
-    evidence = share_between(source.mechanism, source.domain, source.counters, bounds)
-    fakes = band(evidence, asked.fakes)
+    fakes = band(told.evidence, asked.fakes)
     low, high = float(fakes.low[0]), float(fakes.high[0])
     return ShareRow(value, told.share, told.share * found.n, told.low, told.high, low, high)
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import MeanMechanism
-
 from ..estimation import IntervalTarget, MeanEstimate, ShareEstimates
 from ..estimation.confidence_intervals import Floats
 from ..estimation.covariance import (
     correlation_of_figures,
     correlation_of_shares,
-    persons_variance,
-    persons_variance_of_mean,
 )
 from ..estimation.proportions import SupportCounts
+from ..mechanisms import handler_of
 from .comparison_sides import SideData
 
 DISJOINT = "No person stands on both sides: the two are compared as independent samples."
@@ -58,10 +54,9 @@ def correlation(
 
 
 def _persons(read: SideData, found: ShareEstimates | MeanEstimate) -> Floats:
-    mechanism, domain = read.series.collection.mechanism, read.series.collection.domain
-    if isinstance(mechanism, MeanMechanism) and isinstance(domain, Number):
-        return persons_variance_of_mean(mechanism, domain, found.evidence)
-    return persons_variance(found.evidence)
+    collection = read.series.collection
+    handler = handler_of(collection.mechanism)
+    return handler.persons_variance(collection.domain, found.evidence)
 
 
 def assumption(a: SideData, b: SideData, target: IntervalTarget) -> str:

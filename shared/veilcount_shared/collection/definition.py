@@ -154,13 +154,13 @@ class Collection:
 
     def randomize(self, value: object, randomness: RandomSource) -> int:
         """Return the message of any value whatever: epsilon-LDP, and never an error."""
-        return self._randomizer.randomize(self.domain.input(value, randomness), randomness)
+        return self.randomizer.randomize(self.domain.input(value, randomness), randomness)
 
     def randomize_absent(self, randomness: RandomSource) -> int:
         """Return the message of a period without a record, where presence is hidden."""
         if self.presence is not Presence.HIDDEN:
             raise TrustModelError(self.name, "presence is public: a period without a record is")
-        return self._randomizer.randomize(self.inputs - 1, randomness)
+        return self.randomizer.randomize(self.inputs - 1, randomness)
 
     def reveal(self, value: object, randomness: RandomSource) -> int:
         """Return the true value's message, for a trusted curator and nobody else."""
@@ -185,9 +185,10 @@ class Collection:
         return message
 
     @cached_property
-    def _randomizer(
+    def randomizer(
         self,
     ) -> SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism | RangeTree:
+        """The mechanism of a local collection; refused for a trusted curator's."""
         if isinstance(self.mechanism, Identity):
             raise TrustModelError(self.name, "the model is central: use reveal()")
         return self.mechanism

@@ -20,8 +20,9 @@ from veilcount_aggregator.analysis.amplification import (
     holds,
     loudest,
 )
+from veilcount_aggregator.mechanisms import handler_of
 from veilcount_shared import select_mechanism
-from veilcount_shared.composition import Overlap, overlaps, shuffle_amplification
+from veilcount_shared.composition import Overlap, shuffle_amplification
 from veilcount_shared.epsilon import exp_lower, exp_upper
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
@@ -86,7 +87,7 @@ SMALL = [
 def overlap_of(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave) -> tuple[Overlap, ...]:
     """A bare window's: its two ends."""
     if not isinstance(mechanism, SquareWave):
-        return overlaps(mechanism)
+        return handler_of(mechanism).overlaps()
     apart = min(mechanism.width, mechanism.levels - mechanism.width)
     share = Fraction(mechanism.width, mechanism.levels)
     return (Overlap(share, Fraction(apart, mechanism.levels), mechanism.P),)
@@ -127,7 +128,7 @@ def test_the_comparison_would_see_an_epsilon_that_is_understated(
     at = mechanism.epsilon / 5
     exact = exact_delta(rows_of(mechanism), most, at, [(0, 1)])
 
-    assert exact > blanket_delta(overlaps(weaker), most, float(at))
+    assert exact > blanket_delta(handler_of(weaker).overlaps(), most, float(at))
 
 
 def test_a_report_that_draws_one_of_two_designs_is_bounded_too() -> None:
@@ -135,7 +136,7 @@ def test_a_report_that_draws_one_of_two_designs_is_bounded_too() -> None:
     two, three = SubsetSelection.for_epsilon(TWO, 2, 1), SubsetSelection.for_epsilon(TWO, 3, 1)
     first, second = rows_of(two), rows_of(three)
     rows = [[p / 2 for p in (*first[x], *second[x])] for x in range(2)]
-    both = overlaps(two) + overlaps(three)
+    both = handler_of(two).overlaps() + handler_of(three).overlaps()
     for n in (2, 3):
         exact = exact_delta(rows, n, ONE / 2, [(0, 1), (1, 0)])
 
@@ -157,7 +158,7 @@ def test_the_bound_is_close_to_the_law() -> None:
     mechanism = SubsetSelection.for_epsilon(ONE, 2, 1)
     exact = exact_delta(rows_of(mechanism), 4, ONE / 5, [(0, 1)])
 
-    assert blanket_delta(overlaps(mechanism), 4, 0.2) < 3 * exact
+    assert blanket_delta(handler_of(mechanism).overlaps(), 4, 0.2) < 3 * exact
 
 
 @pytest.mark.parametrize(("mechanism", "most"), SMALL, ids=str)
@@ -265,8 +266,8 @@ def test_a_result_is_the_least_that_the_bound_shows() -> None:
     mechanism = select_mechanism(10, 2).mechanism
     found = blanket_epsilon(mechanism, 1000, DELTA)
 
-    assert blanket_delta(overlaps(mechanism), 1000, float(found)) <= DELTA
-    assert blanket_delta(overlaps(mechanism), 1000, float(found) - 1e-6) > DELTA
+    assert blanket_delta(handler_of(mechanism).overlaps(), 1000, float(found)) <= DELTA
+    assert blanket_delta(handler_of(mechanism).overlaps(), 1000, float(found) - 1e-6) > DELTA
 
 
 @pytest.mark.parametrize("reports", [0, 1])
@@ -288,7 +289,9 @@ def test_more_reports_never_hide_less() -> None:
 @pytest.mark.parametrize("reports", [2, 10**3, 10**6])
 def test_beyond_the_local_epsilon_nothing_is_left(reports: int) -> None:
     """Both bounds are 0 from there on."""
-    assert blanket_delta(overlaps(select_mechanism(4, 1).mechanism), reports, 1.0001) == 0
+    assert (
+        blanket_delta(handler_of(select_mechanism(4, 1).mechanism).overlaps(), reports, 1.0001) == 0
+    )
     assert clones_delta(float(exp_lower(ONE)), reports, 1.0001) == 0
 
 

@@ -25,11 +25,11 @@ from veilcount_aggregator.analysis.budget import (
 )
 from veilcount_aggregator.analysis.budget.averaging_attack import guess
 from veilcount_aggregator.analysis.budget.composition import of_design, specific
+from veilcount_aggregator.mechanisms import handler_of
 from veilcount_shared import Collection, select_mechanism
 from veilcount_shared.composition import (
     guessing_probability,
     optimal_composition,
-    overlaps,
     parallel_composition,
 )
 from veilcount_shared.epsilon import exp_lower, exp_upper
@@ -262,7 +262,7 @@ def test_dp_accounting_agrees_on_subsets_planes_and_windows(
     times: int,
 ) -> None:
     """Given the chances of what one input alone owns, the other alone, or neither alone."""
-    (pair,) = overlaps(mechanism)
+    (pair,) = handler_of(mechanism).overlaps()
     told = float(pair.P * pair.alone / pair.own)
     mistold = float((1 - pair.P) * pair.alone / (1 - pair.own))
     upper = {0: np.log(told), 1: np.log(mistold), 2: np.log1p(-told - mistold)}

@@ -28,11 +28,13 @@ from veilcount_aggregator.analysis.simulation import (
     simulate,
     simulate_messages,
 )
-from veilcount_aggregator.analysis.simulation.mixture import scattered, telling
-from veilcount_aggregator.analysis.simulation.population import held as counted_held
-from veilcount_aggregator.analysis.simulation.population import rounding, starts
-from veilcount_aggregator.analysis.simulation.projective_columns import columns_of, through
-from veilcount_aggregator.analysis.simulation.tally_sampler import categories, levels
+from veilcount_aggregator.analysis.simulation.population import count_inputs as counted_held
+from veilcount_aggregator.mechanisms import handler_of
+from veilcount_aggregator.mechanisms.mean import MeanHandler
+from veilcount_aggregator.mechanisms.window import draw_levels
+from veilcount_aggregator.sampling.mixture import Mixture, scattered
+from veilcount_aggregator.sampling.projective_columns import columns_of, through
+from veilcount_aggregator.sampling.subset_sampler import supports
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Measure, Model, Presence
 from veilcount_shared.domain import GRID, Boolean, Choice, Cross, Number
@@ -129,8 +131,10 @@ def simulated(
         generator = cast("Generator", EnumeratedGenerator(randomness))
         counts = np.array(held)
         if isinstance(mechanism, SquareWave):
-            return tuple(map(int, levels(mechanism, counts, generator)))
-        return tuple(map(int, categories(mechanism, counts, generator)))
+            return tuple(map(int, draw_levels(mechanism, counts, generator)))
+        if isinstance(mechanism, SubsetSelection):  # few devices: not one by one
+            return tuple(map(int, supports(mechanism, counts, generator)))
+        return tuple(map(int, handler_of(mechanism).draw_counters(counts, generator)))
 
     return {counters: float(weight) for counters, weight in enumerate_distribution(run).items()}
 
@@ -230,14 +234,14 @@ def at(
             return SquareWave.for_epsilon(epsilon, mechanism.levels, mechanism.width)
 
 
-def test_telling_is_what_is_left_of_p_when_every_message_is_equally_likely() -> None:
-    """P = telling + (1 - telling) r / M, exactly."""
+def test_a_mixture_of_informative_and_uniform_messages_has_probability_p() -> None:
+    """P = informative + (1 - informative) r / M, exactly."""
     for mechanism, owned, messages in (
         (SubsetSelection.for_epsilon(Fraction(1), 10, 3), 3, 10),
         (SquareWave.for_epsilon(Fraction(1), 40, 11), 11, 40),
         (ProjectiveGeometry.for_epsilon(Fraction(1), 85, 4, 4), 21, 85),
     ):
-        share = telling(mechanism)
+        share = Mixture(mechanism.P, owned, messages).informative
 
         assert 0 < share < 1
         assert share + (1 - share) * Fraction(owned, messages) == mechanism.P
@@ -278,7 +282,7 @@ def test_a_number_is_rounded_to_a_start_as_on_the_device(epsilon: Fraction) -> N
     """The chances of both starts, beside the device's own exact ones; the ends included."""
     mechanism = MeanMechanism.for_epsilon(epsilon)
     points = np.array([0, 1, GRID // 7, GRID // 2, 3 * GRID // 4, GRID - 1, GRID])
-    low, up = rounding(mechanism, points)
+    low, up = MeanHandler(mechanism).rounded(points)
     for point, start, chance in zip(points.tolist(), low.tolist(), up.tolist(), strict=True):
         exact = enumerate_distribution(partial(mechanism.start, point))
 
@@ -289,10 +293,10 @@ def test_a_number_is_rounded_to_a_start_as_on_the_device(epsilon: Fraction) -> N
 def test_so_many_devices_are_rounded_up_as_the_chance_says() -> None:
     """Counted at once or one by one: within five standard deviations."""
     asked, point, many = number(Measure.MEAN), GRID // 7, 40_000
-    low, up = rounding(MeanMechanism.for_epsilon(Fraction(1)), np.array([point]))
+    low, up = MeanHandler(MeanMechanism.for_epsilon(Fraction(1))).rounded(np.array([point]))
     higher, share = int(low[0]) + 1, float(up[0])
     at_once = counted_held(asked, Population(np.array([point]), np.array([many])), rng())
-    one_by_one = starts(asked, np.full(many, point), rng())
+    one_by_one = handler_of(asked.mechanism).draw_inputs(np.full(many, point), rng())
 
     assert at_once.sum() == many
     for found in (at_once[higher], (one_by_one == higher).sum()):

@@ -20,11 +20,10 @@ from veilcount_aggregator.analysis.trust_models import (
     scaling,
 )
 from veilcount_aggregator.analysis.trust_models.error_models import (
-    rare_variance,
     two_sided,
-    variance,
 )
 from veilcount_aggregator.analysis.trust_models.search import fewest, least_epsilon
+from veilcount_aggregator.mechanisms import handler_of, share_handler_of
 from veilcount_shared import select_mechanism
 from veilcount_shared.collection import Measure
 from veilcount_shared.domain import Number
@@ -62,7 +61,7 @@ def test_the_average_noise_does_not_depend_on_the_shares(
             chance = sum(_chance(mechanism, held, value))
             total += share * float(chance * (1 - chance) / (mechanism.P - mechanism.Q) ** 2)
 
-    assert isclose(total / 4, variance(mechanism), rel_tol=1e-12)
+    assert isclose(total / 4, handler_of(mechanism).noise_variance(), rel_tol=1e-12)
 
 
 def _chance(
@@ -85,20 +84,31 @@ def test_the_square_wave_s_mean_is_as_exact_as_its_law_says(epsilon: str) -> Non
     slope = (moments[-1][0] - moments[0][0]) / (17 * (len(mechanism.transition_matrix) // 17))
     worst = max(second - first**2 for first, second in moments)
 
-    assert float(worst / slope**2) / mechanism.inputs**2 <= variance(mechanism) * (1 + 1e-9)
-    assert isclose(float(worst / slope**2) / mechanism.inputs**2, variance(mechanism), rel_tol=0.02)
+    assert float(worst / slope**2) / mechanism.inputs**2 <= handler_of(
+        mechanism
+    ).noise_variance() * (1 + 1e-9)
+    assert isclose(
+        float(worst / slope**2) / mechanism.inputs**2,
+        handler_of(mechanism).noise_variance(),
+        rel_tol=0.02,
+    )
 
 
 def test_a_mean_is_as_exact_as_its_design_says() -> None:
     """From [-1, 1] to [0, 1], a quarter: 4.0042 at epsilon 1."""
-    assert isclose(variance(MeanMechanism.for_epsilon(ONE)), 4.0042 / 4, abs_tol=5e-5)
+    assert isclose(
+        handler_of(MeanMechanism.for_epsilon(ONE)).noise_variance(), 4.0042 / 4, abs_tol=5e-5
+    )
 
 
 def test_a_quarter_of_a_tree_s_range_is_told_by_one_level_of_four() -> None:
     """Four times the level's noise, and that the level is drawn."""
     tree = RangeTree.for_epsilon(ONE)
 
-    assert isclose(variance(tree), 4 * variance(tree.levels[0]) + 3 * 3 / 16)
+    assert isclose(
+        handler_of(tree).noise_variance(),
+        4 * handler_of(tree.levels[0]).noise_variance() + 3 * 3 / 16,
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,15 +130,14 @@ def test_a_hundred_thousand_devices_are_as_exact_as_promised(
     """Root mean square error of the share of a value that few have, in the cohort."""
     mechanism = select_mechanism(k, epsilon).mechanism
 
-    assert sqrt(rare_variance(mechanism) / N) <= percent / 100
+    assert sqrt(share_handler_of(mechanism).rare_variance() / N) <= percent / 100
 
 
 def test_a_value_nobody_has_is_the_floor() -> None:
     """For large domains the two are the same."""
-    mechanism = select_mechanism(10**5, 1).mechanism
-    assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
+    handler = share_handler_of(select_mechanism(10**5, 1).mechanism)
 
-    assert rare_variance(mechanism) < variance(mechanism) < 1.001 * rare_variance(mechanism)
+    assert handler.rare_variance() < handler.noise_variance() < 1.001 * handler.rare_variance()
 
 
 # -- the noise of a curator ------------------------------------------------------------------------

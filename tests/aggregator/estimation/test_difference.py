@@ -15,10 +15,10 @@ from veilcount_aggregator.estimation import (
     MeanEstimate,
     ShareEstimates,
     compare,
-    estimate,
 )
 from veilcount_aggregator.estimation.clopper_pearson import lower, upper
 from veilcount_aggregator.estimation.difference import holm
+from veilcount_aggregator.mechanisms import estimate
 from veilcount_shared import Collection
 
 Ints = NDArray[np.int64]

@@ -18,11 +18,10 @@ from veilcount_aggregator.estimation import (
     MeanEstimate,
     NoReports,
     ShareEstimates,
-    estimate,
-    estimate_sums,
     margin,
 )
-from veilcount_aggregator.series.tally import Counters
+from veilcount_aggregator.mechanisms import estimate, estimate_sums
+from veilcount_aggregator.series.packed_rows import Counters
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.domain import Boolean, Choice, Cross
 from veilcount_shared.errors import TrustModelError

@@ -9,15 +9,9 @@ import pytest
 
 from tests.aggregator.estimation.collection_fixtures import falling, of_number, of_values, question
 from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation import (
-    MeanEstimate,
-    ShareEstimates,
-    band,
-    estimate,
-    estimate_sums,
-    suspect,
-)
-from veilcount_aggregator.estimation.support_counts import held
+from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates, band
+from veilcount_aggregator.estimation.projective_supports import points_held
+from veilcount_aggregator.mechanisms import estimate, estimate_sums, poisoning_test
 from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
 
 FAKES = Fraction(1, 100)
@@ -93,9 +87,11 @@ def test_an_honest_crowd_is_not_suspected(k: int, epsilon: str, crowd: str) -> N
     collection = of_values(k, epsilon)
     people = falling(k, 20_000) if crowd == "spread" else np.eye(k, dtype=np.int64)[k // 2] * 20_000
     for seed in range(10):
-        verdict = suspect(collection, simulate(collection, people, np.random.default_rng(seed)))
+        verdict = poisoning_test(
+            collection, simulate(collection, people, np.random.default_rng(seed))
+        )
 
-        assert verdict.looked
+        assert verdict.tested
         assert not verdict.suspicious
 
 
@@ -105,7 +101,7 @@ def test_one_message_sent_again_and_again_is_seen() -> None:
     counters = simulate(collection, falling(2000, 20_000), np.random.default_rng(1))
     counters[77] += 200
 
-    verdict = suspect(collection, counters)
+    verdict = poisoning_test(collection, counters)
 
     assert verdict.suspicious
     assert 77 in verdict.messages
@@ -114,8 +110,8 @@ def test_one_message_sent_again_and_again_is_seen() -> None:
 
 def test_a_share_of_more_than_everyone_is_seen() -> None:
     """Nobody says yes more often than always."""
-    assert suspect(of_values(2), np.array([200, 9800])).suspicious
-    assert not suspect(of_values(2), np.array([2750, 7250])).suspicious
+    assert poisoning_test(of_values(2), np.array([200, 9800])).suspicious
+    assert not poisoning_test(of_values(2), np.array([2750, 7250])).suspicious
 
 
 def test_supporters_of_what_nobody_can_choose_are_seen() -> None:
@@ -125,9 +121,9 @@ def test_supporters_of_what_nobody_can_choose_are_seen() -> None:
     assert isinstance(mechanism, ProjectiveGeometry)
     counters = simulate(collection, falling(300, 20_000), np.random.default_rng(2))
     nobody = mechanism.k + 5
-    counters[held(mechanism, np.array([nobody])) > 0] += 1000 // mechanism.support_size + 1
+    counters[points_held(mechanism, np.array([nobody])) > 0] += 1000 // mechanism.support_size + 1
 
-    verdict = suspect(collection, counters)
+    verdict = poisoning_test(collection, counters)
 
     assert nobody in verdict.values
 
@@ -138,7 +134,7 @@ def test_a_patient_attacker_is_not_seen_and_the_text_says_so() -> None:
     fakes = np.eye(300, dtype=np.int64)[7] * 2000
     counters = simulate(collection, falling(300, 20_000) + fakes, rng)
 
-    verdict = suspect(collection, counters)
+    verdict = poisoning_test(collection, counters)
 
     assert not verdict.suspicious
     assert "patient fakes" in str(verdict)
@@ -148,9 +144,9 @@ def test_a_patient_attacker_is_not_seen_and_the_text_says_so() -> None:
 def test_subsets_of_several_keep_no_messages_to_look_at() -> None:
     collection = of_values(16)
     counters = simulate(collection, falling(16, 100), np.random.default_rng(1))
-    verdict = suspect(collection, counters)
+    verdict = poisoning_test(collection, counters)
 
-    assert not verdict.looked
+    assert not verdict.tested
     assert "keep no messages" in str(verdict)
 
 
@@ -158,4 +154,4 @@ def test_hidden_presence_is_looked_at_alike() -> None:
     collection = question('boolean = true\npresence = "hidden"', "2")
     counters = simulate(collection, np.array([10, 20, 300]), np.random.default_rng(1))
 
-    assert not suspect(collection, counters).suspicious
+    assert not poisoning_test(collection, counters).suspicious

@@ -35,10 +35,10 @@ from veilcount_aggregator.estimation.estimator import IntervalTarget
 from veilcount_aggregator.estimation.range_queries import (
     GUARANTEED,
     RangeEstimator,
-    Source,
+    TreeReports,
     ranges,
-    weights_of,
 )
+from veilcount_aggregator.mechanisms.range_tree import tree_weights
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.collection import Collection, Measure
 from veilcount_shared.domain import Number
@@ -81,7 +81,7 @@ def curve_of(found: RangeEstimator) -> Floats:
 def test_the_reading_is_unbiased_for_every_bucket(epsilon: Fraction) -> None:
     """A bucket's messages add 1 to its own share, on average, and 0 to any other."""
     mechanism = RangeTree.for_epsilon(epsilon)
-    weights = weights_of(mechanism)
+    weights = tree_weights(mechanism)
     expected = rows_of(mechanism) @ weights.T
     rounding = 1e-15 * abs(weights).max() * 10
 
@@ -91,7 +91,7 @@ def test_the_reading_is_unbiased_for_every_bucket(epsilon: Fraction) -> None:
 @every_epsilon
 def test_all_shares_together_are_exactly_one(epsilon: Fraction) -> None:
     """Whatever was received: every message weighs 1 in their sum, as far as 256 sums round."""
-    weights = weights_of(RangeTree.for_epsilon(epsilon))
+    weights = tree_weights(RangeTree.for_epsilon(epsilon))
     rounding = BUCKETS * np.finfo(np.float64).eps * abs(weights).max()
 
     assert np.allclose(weights.sum(axis=0), 1, rtol=0, atol=rounding)
@@ -126,7 +126,7 @@ def test_no_reading_through_the_levels_varies_less(
 ) -> None:
     """For an even spread the best unbiased reading has at most the classic one's variance."""
     rows, even = rows_of(mechanism), np.full(BUCKETS, 1 / BUCKETS)
-    classic, best = through_levels(mechanism, bounds), (parts(bounds) @ weights_of(mechanism))[0]
+    classic, best = through_levels(mechanism, bounds), (parts(bounds) @ tree_weights(mechanism))[0]
     truth = parts(bounds)[0]
 
     assert np.allclose(rows @ classic, truth, atol=1e-9)
@@ -148,7 +148,7 @@ def hits(
             if target.sampled
             else answers(held, sent, generator)
         )
-        told = Source(mechanism, RANGE, counters, 0.95, target).read(ASKED)
+        told = TreeReports(tree_weights(mechanism), RANGE, counters, 0.95, target).read(ASKED)
         found += (told.low <= truth + 1e-12) & (truth - 1e-12 <= told.high)
     return found
 
@@ -218,7 +218,7 @@ def test_the_band_holds_at_every_edge_at_once_and_so_do_all_quantiles(
             if target.sampled
             else answers(held, mechanism, generator)
         )
-        found = ranges(mechanism, RANGE, counters, target=target)
+        found = ranges(tree_weights(mechanism), RANGE, counters, target=target)
         band += bool(np.all((found.curve.low <= true + 1e-9) & (true <= found.curve.high + 1e-9)))
         at = [np.searchsorted(true, each.share) for each in found.quantiles()]
         # the quantile lies in the bucket before the edge at which the true curve has reached it
@@ -242,7 +242,9 @@ def test_a_hundred_thousand_answers_draw_the_curve_within_thirteen_thousandths()
             generator = np.random.default_rng(seed)
             held = crowd(name, 100_000, generator)
             counters = sample(held / held.sum(), ONE, 100_000, generator)
-            found.append(Distance.between(curve_of(ranges(ONE, RANGE, counters)), held))
+            found.append(
+                Distance.between(curve_of(ranges(tree_weights(ONE), RANGE, counters)), held)
+            )
 
     assert np.mean([each.moved for each in found]) <= 0.013
     assert np.mean([each.deciles for each in found]) <= 0.014
@@ -265,7 +267,7 @@ def test_the_curve_is_the_nearest_that_rises() -> None:
 
 def test_shares_of_neighbouring_ranges_add_up() -> None:
     """They are unbiased sums of one reading; the consistent curve is for the eye."""
-    found = ranges(ONE, RANGE, some_counters())
+    found = ranges(tree_weights(ONE), RANGE, some_counters())
     cuts = [0, 10, 64, 65, 200, 256]
     shares = [found.between(*pair).share or 0 for pair in pairwise(cuts)]
 
@@ -276,7 +278,7 @@ def test_shares_of_neighbouring_ranges_add_up() -> None:
 
 def test_the_share_of_the_whole_range_is_known() -> None:
     """Whatever lies beyond counts at its ends, and the upper end counts as inside."""
-    found = ranges(ONE, RANGE, some_counters())
+    found = ranges(tree_weights(ONE), RANGE, some_counters())
 
     for bounds in [(0, 256), (-100, 1000)]:
         whole = found.between(*bounds)
@@ -286,7 +288,7 @@ def test_the_share_of_the_whole_range_is_known() -> None:
 
 def test_of_a_bucket_that_a_bound_cuts_nothing_is_presumed() -> None:
     """The point counts the part; the lower bound leaves the bucket out, the upper takes it in."""
-    found = ranges(ONE, RANGE, some_counters())
+    found = ranges(tree_weights(ONE), RANGE, some_counters())
     inner, cut, outer = found.between(65, 100), found.between(64.5, 100.25), found.between(64, 101)
 
     assert found.frequency is not None
@@ -297,7 +299,7 @@ def test_of_a_bucket_that_a_bound_cuts_nothing_is_presumed() -> None:
 
 def test_a_range_within_one_bucket_may_be_empty() -> None:
     """Its lower bound is 0, its upper bound the bucket's."""
-    found = ranges(ONE, RANGE, some_counters())
+    found = ranges(tree_weights(ONE), RANGE, some_counters())
     part = found.between(64.2, 64.4)
 
     assert part.low == 0
@@ -308,7 +310,10 @@ def test_bounds_are_in_the_unit_of_the_range_to_the_last_decimals() -> None:
     """0.1 + 0.2 of a range of 0.3 is its end, as a person means it."""
     tenths = Number(Fraction(0), Fraction(256, 10))
     counters = some_counters()
-    found, plain = ranges(ONE, tenths, counters), ranges(ONE, RANGE, counters)
+    found, plain = (
+        ranges(tree_weights(ONE), tenths, counters),
+        ranges(tree_weights(ONE), RANGE, counters),
+    )
     one, other = found.between(0.1 + 0.2, 6.4), plain.between(3, 64)
 
     assert (one.share, one.low, one.high) == pytest.approx((other.share, other.low, other.high))
@@ -319,7 +324,7 @@ def test_bounds_are_in_the_unit_of_the_range_to_the_last_decimals() -> None:
 @pytest.mark.parametrize("bounds", [(10, 10), (10, 5), (float("nan"), 5)])
 def test_a_range_that_is_none_is_refused(bounds: tuple[float, float]) -> None:
     """The lower bound first."""
-    found = ranges(ONE, RANGE, some_counters(1_000))
+    found = ranges(tree_weights(ONE), RANGE, some_counters(1_000))
 
     with pytest.raises(ValueError, match="the lower bound first"):
         found.between(*bounds)
@@ -328,7 +333,7 @@ def test_a_range_that_is_none_is_refused(bounds: tuple[float, float]) -> None:
 @each_target
 def test_the_band_and_every_share_say_what_they_are_of(target: IntervalTarget) -> None:
     """These answers, or the population; and that the band holds everywhere."""
-    found = ranges(ONE, RANGE, some_counters(1_000), target=target)
+    found = ranges(tree_weights(ONE), RANGE, some_counters(1_000), target=target)
 
     assert found.curve.covers == GUARANTEED
     assert ("population" in found.of) == target.sampled
@@ -337,7 +342,7 @@ def test_the_band_and_every_share_say_what_they_are_of(target: IntervalTarget) -
 
 def test_points_may_leave_the_bounds_but_bounds_stay_shares() -> None:
     """A raw share below 0 is unbiased; its interval is within 0 and 1, and never of width zero."""
-    found = ranges(ONE, RANGE, some_counters(3_000, name="one hump"))
+    found = ranges(tree_weights(ONE), RANGE, some_counters(3_000, name="one hump"))
     shares = [found.between(bucket, bucket + 1) for bucket in range(BUCKETS)]
 
     assert any((each.share or 0) < 0 for each in shares)
@@ -346,7 +351,7 @@ def test_points_may_leave_the_bounds_but_bounds_stay_shares() -> None:
 
 def test_without_answers_there_are_no_points_and_every_bound_is_the_ranges() -> None:
     """Nothing here is not a number, so it can be written as JSON."""
-    found = ranges(ONE, RANGE, np.zeros(ONE.counters, np.int64))
+    found = ranges(tree_weights(ONE), RANGE, np.zeros(ONE.counters, np.int64))
     share = found.between(10, 20)
 
     assert (found.n, found.mean, found.frequency, found.curve.share) == (0, None, None, None)
@@ -360,7 +365,7 @@ def test_one_answer_tells_next_to_nothing(message: int) -> None:
     """Every share is still possible."""
     counters = np.zeros(ONE.counters, np.int64)
     counters[message] = 1
-    share = ranges(ONE, RANGE, counters).between(10, 20)
+    share = ranges(tree_weights(ONE), RANGE, counters).between(10, 20)
 
     assert (share.low, share.high) == (0, 1)
 

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from tests.aggregator.estimation.collection_fixtures import falling, of_values
 from veilcount_aggregator.analysis.simulation import simulate, simulate_messages
+from veilcount_aggregator.estimation.projective_supports import points_held, supports
 from veilcount_aggregator.estimation.projective_vectors import meets, numbers, vectors
 from veilcount_aggregator.estimation.singer_cycle import Ring, cycle, polynomial
-from veilcount_aggregator.estimation.support_counts import answers, held, joint, supports
+from veilcount_aggregator.mechanisms import handler_of, share_handler
 from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 from veilcount_shared.mechanisms.finite_field import get_field
 from veilcount_shared.mechanisms.projective_geometry import points
@@ -64,7 +65,9 @@ def test_one_message_that_came_from_all_is_decoded_exactly() -> None:
     mechanism = plane(4, 6)
     cells = np.zeros(mechanism.messages, np.int64)
     cells[17] = 10**17
-    through = held(mechanism, np.array([17]))  # point 17's hyperplanes are hyperplane 17's points
+    through = points_held(
+        mechanism, np.array([17])
+    )  # point 17's hyperplanes are hyperplane 17's points
 
     assert (supports(mechanism, cells) == 10**17 * through).all()
 
@@ -116,7 +119,7 @@ def test_answers_are_counted_back(k: int, epsilon: str) -> None:
     for n in (0, 1, 77):
         counters = simulate(collection, falling(k, n), np.random.default_rng(n))
 
-        assert answers(mechanism, counters) == n
+        assert handler_of(mechanism).report_count(counters) == n
 
 
 @pytest.mark.parametrize(("k", "epsilon"), [(12, "0.5"), (12, "4"), (300, "1")])
@@ -143,4 +146,7 @@ def test_values_are_held_together_as_often_as_reports_say(k: int, epsilon: str) 
         else 6 * len(whole) / np.sqrt(n)
     )
 
-    assert np.abs(joint(mechanism, counters, whole) - together).max() <= error + 1e-9
+    assert (
+        np.abs(share_handler(collection).joint_support(counters, whole) - together).max()
+        <= error + 1e-9
+    )

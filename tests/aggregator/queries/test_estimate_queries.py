@@ -24,7 +24,7 @@ from veilcount_aggregator import queries
 from veilcount_aggregator.catalog.definitions import close_collection
 from veilcount_aggregator.errors import QueryError
 from veilcount_aggregator.estimation import LookCount, ShareEstimates
-from veilcount_aggregator.estimation import estimate as estimated
+from veilcount_aggregator.mechanisms import estimate as estimated
 from veilcount_aggregator.queries.estimate_schema import SeriesEstimate, ShareRow, TimeRangeEstimate
 from veilcount_aggregator.store import Cell
 from veilcount_shared.report import Batch, Losses

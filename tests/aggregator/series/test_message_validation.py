@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests.aggregator.aggregator_fixtures import asked
-from veilcount_aggregator.series.message_validation import valid
+from veilcount_aggregator.mechanisms import valid_messages
+from veilcount_aggregator.mechanisms.handler import HANDLERS
 from veilcount_shared import Collection
 from veilcount_shared.mechanisms import SubsetSelection
 
@@ -73,7 +74,7 @@ def test_columns_are_judged_as_each_message_is(collection: Collection) -> None:
     messages = some(collection)
     expected = [collection.mechanism.valid(message) for message in messages]
 
-    assert valid(collection, rows(collection, messages)).tolist() == expected
+    assert valid_messages(collection, rows(collection, messages)).tolist() == expected
     assert True in expected
 
 
@@ -81,7 +82,7 @@ def test_columns_are_judged_as_each_message_is(collection: Collection) -> None:
 def test_another_width_is_no_message(collection: Collection) -> None:
     """Shorter or longer."""
     for width in {collection.message_bytes - 1, collection.message_bytes + 1} - {0}:
-        assert not valid(collection, np.zeros((3, width), np.uint8)).any()
+        assert not valid_messages(collection, np.zeros((3, width), np.uint8)).any()
 
 
 def test_every_kind_of_design_is_here() -> None:
@@ -93,7 +94,7 @@ def test_every_kind_of_design_is_here() -> None:
         if isinstance(each.mechanism, SubsetSelection)
     ]
 
-    assert mechanisms == {"SubsetSelection", "Plane", "Mean", "Distribution", "Hierarchy", "Plain"}
+    assert mechanisms == {mechanism.__name__ for mechanism in HANDLERS}
     assert {(mechanism.w > 1, mechanism.masked) for mechanism in subsets} >= {
         (False, False),
         (True, True),

@@ -9,8 +9,8 @@ from contextlib import closing
 import numpy as np
 
 from tests.system.faults.campaign import Campaign
+from veilcount_aggregator.mechanisms import tally
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.series.tally import tally
 from veilcount_aggregator.store import ROW_BYTES, Cell, Store, TransferPiece, open_store
 from veilcount_shared.report import Report
 

@@ -2,7 +2,6 @@
 
 from .blanket import blanket_delta as blanket_delta
 from .bounds import Amplified as Amplified
-from .bounds import Randomizer as Randomizer
 from .bounds import amplified as amplified
 from .bounds import blanket_epsilon as blanket_epsilon
 from .bounds import clones_epsilon as clones_epsilon

@@ -7,22 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import nextafter
 
-from veilcount_shared.composition import overlaps, shuffle_amplification
+from veilcount_shared.composition import shuffle_amplification
 from veilcount_shared.epsilon import EPSILON_GRAIN, exp_upper
-from veilcount_shared.mechanisms import (
-    DistributionMechanism,
-    MeanMechanism,
-    ProjectiveGeometry,
-    RangeTree,
-    SubsetSelection,
-)
 
+from ...mechanisms import Randomizer, handler_of
 from .blanket import blanket_delta
 from .clones import clones_delta
-
-Randomizer = (
-    SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism | RangeTree
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +57,7 @@ def clones_epsilon(epsilon: Fraction, reports: int, delta: Fraction) -> Fraction
 
 def blanket_epsilon(mechanism: Randomizer, reports: int, delta: Fraction) -> Fraction:
     """Return the epsilon that this design has behind a shuffler [BBGN19]."""
-    pairs = overlaps(mechanism)
+    pairs = handler_of(mechanism).overlaps()
     return _least(
         lambda at: blanket_delta(pairs, reports, at),
         mechanism.epsilon,

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import nextafter
 
-from veilcount_shared.composition import overlaps
 from veilcount_shared.epsilon import EPSILON_MAX, exp_upper
 
+from ...mechanisms import Randomizer, handler_of
 from .blanket import blanket_delta
-from .bounds import Randomizer
 from .clones import clones_delta
 
 Family = Callable[[Fraction], Randomizer]
@@ -24,7 +23,7 @@ def holds(mechanism: Randomizer, reports: int, epsilon: Fraction, delta: Fractio
     if reports < 2:  # noqa: PLR2004 - alone
         return False
     at = nextafter(float(epsilon), 0)
-    if blanket_delta(overlaps(mechanism), reports, at) <= delta:
+    if blanket_delta(handler_of(mechanism).overlaps(), reports, at) <= delta:
         return True
     ratio = nextafter(float(exp_upper(mechanism.epsilon)), float("inf"))
     return clones_delta(ratio, reports, at) <= delta

@@ -5,10 +5,9 @@ from __future__ import annotations
 from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Model, Presence
 from veilcount_shared.domain import Cross, Number
-from veilcount_shared.mechanisms import SubsetSelection
 
+from ...mechanisms import handler_of
 from .audit import CLAIM_MAX, AuditResult, audit
-from .message_table import SYMBOL_BITS_MAX
 
 ABSENT = object()  # no value at all: what a hidden presence is told apart from
 
@@ -46,7 +45,7 @@ def audit_definition(
         float(collection.unit_epsilon),
         samples=samples,
         alpha=alpha,
-        symbol_bits=_symbol_bits(collection),
+        symbol_bits=handler_of(collection.mechanism).symbol_bits,
     )
 
 
@@ -60,16 +59,3 @@ def _pair(collection: Collection) -> tuple[object, object]:
     else:
         first, last = domain.labels[0], domain.labels[-1]
     return first, ABSENT if collection.presence is Presence.HIDDEN else last
-
-
-def _symbol_bits(collection: Collection) -> tuple[int, ...]:
-    """Return the widths of a message's parts: bits, bytes, and packed members."""
-    mechanism = collection.mechanism
-    packed = isinstance(mechanism, SubsetSelection) and mechanism.w > 1 and not mechanism.masked
-    if (
-        packed
-        and isinstance(mechanism, SubsetSelection)
-        and mechanism.label_bits <= SYMBOL_BITS_MAX
-    ):
-        return (1, 8, mechanism.label_bits)
-    return (1, 8)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilcount_shared import Collection
-from veilcount_shared.mechanisms import Identity
+from veilcount_shared.collection import Model
 
 from .averaging_attack import Guess, guesses
 from .composition import DELTA, ComposedEpsilon, together
@@ -36,12 +36,13 @@ def budget(
     floor: int = FLOOR,
 ) -> CollectionBudget:
     """Return the account; with `histogram[j]` pseudonyms of j spent slots, what was counted too."""
-    mechanism = collection.mechanism
     return CollectionBudget(
         collection=collection.name,
         fingerprint=collection.fingerprint,
         figures=figures(collection),
         spent=None if histogram is None else counted(collection, histogram, floor),
         together=together(collection, delta),
-        guesses=() if isinstance(mechanism, Identity) else guesses(mechanism, answers(collection)),
+        guesses=()
+        if collection.model is Model.CENTRAL
+        else guesses(collection.randomizer, answers(collection)),
     )

@@ -12,7 +12,7 @@ from math import ceil
 
 from veilcount_shared.composition import MAX_ANSWERS, guessing_probability
 
-from ..amplification import Randomizer
+from ...mechanisms import Randomizer
 from .composition import losses_of
 
 SEEN = (1, 7, 30, 90, 365)

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcount_shared import Collection
-from veilcount_shared.composition import MAX_ANSWERS, Overlap, optimal_composition, overlaps
-from veilcount_shared.mechanisms import Identity
+from veilcount_shared.collection import Model
+from veilcount_shared.composition import MAX_ANSWERS, Overlap, optimal_composition
 
-from ..amplification import Randomizer
+from ...mechanisms import Randomizer, handler_of
 from .privacy_levels import answers
 
 DELTA = Fraction(1, 10**6)
@@ -44,10 +44,9 @@ class ComposedEpsilon:
 
 def together(collection: Collection, delta: Fraction = DELTA) -> ComposedEpsilon:
     """Return what a person's answers of the whole campaign reveal together."""
-    mechanism = collection.mechanism
-    if isinstance(mechanism, Identity):
+    if collection.model is Model.CENTRAL:
         return _plain(answers(collection), collection.epsilon_user, delta)
-    return of_design(mechanism, answers(collection), delta)
+    return of_design(collection.randomizer, answers(collection), delta)
 
 
 @lru_cache(maxsize=256)  # the optimal bound is exact: seconds at 5,000 answers
@@ -102,7 +101,9 @@ def losses_of(mechanism: Randomizer, times: int) -> Losses:
     e^epsilon: the true law is that one, mixed with reports that tell nothing.
     """
     step = nextafter(float(mechanism.epsilon), inf)
-    single = np.mean([_single(overlap, step) for overlap in overlaps(mechanism)], axis=0)
+    single = np.mean(
+        [_single(overlap, step) for overlap in handler_of(mechanism).overlaps()], axis=0
+    )
     chances = np.ones(1)
     for bit in f"{times:b}":
         chances = np.convolve(chances, chances)

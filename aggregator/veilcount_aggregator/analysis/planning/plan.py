@@ -9,19 +9,13 @@ from math import ceil, sqrt
 from veilcount_shared.collection import Measure
 from veilcount_shared.composition import guessing_probability
 from veilcount_shared.epsilon import parse_epsilon
-from veilcount_shared.mechanisms import (
-    DistributionMechanism,
-    MeanMechanism,
-    ProjectiveGeometry,
-    RangeTree,
-    SubsetSelection,
-)
+from veilcount_shared.mechanisms import Identity
 from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
 
-from ..amplification import Randomizer
+from ...mechanisms import Randomizer, handler_of, share_handler_of
 from ..budget.composition import ComposedEpsilon, of_design
-from ..trust_models.error_models import ErrorEstimate, rare_variance, two_sided, with_sampling
+from ..trust_models.error_models import ErrorEstimate, two_sided, with_sampling
 from .definition_toml import definition
 from .plan_question import PlanRefused, QuestionShape
 from .solvers import SOLVERS, Choice, Solver, TrustModel
@@ -141,7 +135,7 @@ def _planned(solver: Solver, trust: TrustModel, found: str, choice: Choice) -> P
         population=with_sampling(
             choice.error, each, quantity.sampling(None) * question.arms, question.level
         ),
-        mechanism="true values, to a trusted curator" if mechanism is None else describe(mechanism),
+        mechanism=handler_of(mechanism or Identity(2)).describe(),
         bits=0 if mechanism is None else mechanism.bits,
         excess=None if choice.device is None else quantity.excess(choice.device),
         detectable=_detectable(solver, choice, mechanism),
@@ -155,18 +149,6 @@ def _planned(solver: Solver, trust: TrustModel, found: str, choice: Choice) -> P
     )
 
 
-def describe(mechanism: Randomizer) -> str:
-    """Return a design in words."""
-    if isinstance(mechanism, SubsetSelection):
-        kept = "1 value" if mechanism.w == 1 else f"{mechanism.w} values"
-        return f"subset: {kept} of {mechanism.k}"
-    if isinstance(mechanism, ProjectiveGeometry):
-        return f"plane: a hyperplane of PG({mechanism.t - 1}, {mechanism.q})"
-    if isinstance(mechanism, RangeTree):
-        return f"tree: one of {len(mechanism.levels)} levels over {mechanism.inputs} buckets"
-    return f"window: {mechanism.window.width} of {mechanism.window.levels} levels"
-
-
 def _detectable(solver: Solver, choice: Choice, mechanism: Randomizer | None) -> float | None:
     """Return the least share that stands out from all values that nobody has, jointly."""
     inputs, each = solver.question.values, solver.each(choice.devices)
@@ -175,36 +157,14 @@ def _detectable(solver: Solver, choice: Choice, mechanism: Randomizer | None) ->
     level = 1 - SURE / inputs
     if mechanism is None:
         return solver.question.quantity.curator(choice.epsilon).half_width(level) / each
-    assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry), "values are asked so"  # noqa: S101 - told to the type checker
-    return two_sided(level) * sqrt(rare_variance(mechanism) / each)
+    return two_sided(level) * sqrt(share_handler_of(mechanism).rare_variance() / each)
 
 
 def _headroom(solver: Solver, mechanism: Randomizer | None) -> Headroom:
     """Each fake device can count for (1 - Q) / (P - Q) of a person, or for -Q / (P - Q)."""
     fakes, span = solver.question.fakes, solver.question.quantity.span
-    push, pull = (1.0, 0.0) if mechanism is None else _reach(mechanism)
+    push, pull = (1.0, 0.0) if mechanism is None else handler_of(mechanism).reach()
     return Headroom(fakes, float(fakes) * push * span, float(fakes) * pull * span)
-
-
-def _reach(mechanism: Randomizer) -> tuple[float, float]:
-    """Return the largest and the least that one message can count for: 1 and 0 are honest."""
-    if isinstance(mechanism, MeanMechanism):
-        return float(max(mechanism.decoded)), -float(min(mechanism.decoded))
-    if isinstance(mechanism, DistributionMechanism):
-        return _wave_reach(mechanism)
-    if isinstance(mechanism, RangeTree):  # fakes may all speak of one level
-        push, pull = _reach(mechanism.levels[0])
-        return push * len(mechanism.levels), pull * len(mechanism.levels)
-    p, q = mechanism.P, mechanism.Q
-    return float((1 - q) / (p - q)), float(q / (p - q))
-
-
-def _wave_reach(mechanism: DistributionMechanism) -> tuple[float, float]:
-    """The outermost levels, decoded linearly; the range is symmetric."""
-    m, w = mechanism.window.levels, mechanism.window.width
-    slope = float(mechanism.P) - float(1 - mechanism.P) * w / (m - w)
-    beyond = (m - 1) / 2 / (slope * mechanism.inputs) - 0.5
-    return 1 + beyond, beyond
 
 
 def _together(

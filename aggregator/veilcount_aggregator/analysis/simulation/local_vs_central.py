@@ -18,9 +18,10 @@ from veilcount_shared.domain import GRID, GRID_BITS, Number
 from veilcount_shared.periods import Unit
 
 from ...central import DiscreteLaplace, draw_release, price_query
-from ...estimation import MeanEstimate, ShareEstimates, estimate
-from ...series.tally import Counters
-from .mixture import Floats, Ints
+from ...estimation import MeanEstimate, ShareEstimates
+from ...mechanisms import estimate
+from ...sampling.mixture import Floats, Ints, summed
+from ...series.packed_rows import Counters
 from .population import Population
 from .tally_sampler import simulate
 
@@ -72,16 +73,18 @@ def _truth(collection: Collection, population: Population) -> Floats:
         low, high = float(collection.domain.low), float(collection.domain.high)
         share = float(population.devices @ (population.inputs / GRID)) / population.n
         return np.array([low + share * (high - low)])
-    return _counts(population.inputs, population, collection.inputs) / population.n
+    return summed(population.inputs, population.devices, collection.inputs) / population.n
 
 
 def _local(collection: Collection, counters: Counters, level: float) -> SimulatedEstimate:
-    said = estimate(collection, counters, level, target="cohort")  # these devices, no others
-    if isinstance(said, ShareEstimates):
-        return SimulatedEstimate(said.frequency, said.low, said.high)
-    if isinstance(said, MeanEstimate):
-        return SimulatedEstimate(*(np.array([each]) for each in (said.mean, said.low, said.high)))
-    raise TypeError(f"{collection.name}: a {type(said).__name__} has no shares and no mean")
+    """Return the estimate for exactly these devices."""
+    found = estimate(collection, counters, level, target="cohort")
+    if isinstance(found, ShareEstimates):
+        return SimulatedEstimate(found.frequency, found.low, found.high)
+    if isinstance(found, MeanEstimate):
+        mean, low, high = np.array([[found.mean], [found.low], [found.high]])
+        return SimulatedEstimate(mean, low, high)
+    raise TypeError(f"{collection.name}: a distribution has no shares of values and no mean")
 
 
 def _central(
@@ -91,7 +94,7 @@ def _central(
     twin = _twin(collection)
     number = isinstance(twin.domain, Number)
     places = _integers(population.inputs, twin.inputs) if number else population.inputs
-    counters = _counts(places, population, collection.inputs)[: twin.inputs]
+    counters = summed(places, population.devices, collection.inputs)[: twin.inputs]
     request = {"query": "mean" if number else "histogram", "epsilon": twin.unit_epsilon}
 
     def noise(true: Sequence[int], scale: float) -> list[int]:
@@ -127,9 +130,3 @@ def _twin(collection: Collection) -> Collection:
 def _integers(points: Ints, size: int) -> Ints:
     """Return the whole numbers of the range next to points of the grid, from low as 0."""
     return points * (size - 1) + (GRID >> 1) >> GRID_BITS
-
-
-def _counts(places: Ints, population: Population, size: int) -> Counters:
-    counts = np.zeros(size, np.int64)
-    np.add.at(counts, places, population.devices)
-    return counts

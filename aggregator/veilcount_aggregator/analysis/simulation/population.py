@@ -11,12 +11,11 @@ from numpy.random import Generator
 
 from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Model
-from veilcount_shared.domain import GRID, GRID_BITS, Number
-from veilcount_shared.mechanisms import DistributionMechanism, MeanMechanism, RangeTree
-from veilcount_shared.mechanisms.square_wave import BUCKET_BITS, BUCKETS
+from veilcount_shared.domain import GRID, Number
 from veilcount_shared.randomness import WORDS
 
-from .mixture import Floats, Ints
+from ...mechanisms import handler_of
+from ...sampling.mixture import Ints
 
 MOST = 10**9 - 1  # devices: numpy's hypergeometric draws go no further
 
@@ -48,8 +47,8 @@ class Population:
         return np.repeat(self.inputs, self.devices)
 
 
-class GeneratorCoins(RandomSource):
-    """Coins thrown by a numpy generator: for simulations, no device's."""
+class GeneratorRandomSource(RandomSource):
+    """Randomness from a numpy generator, for simulations."""
 
     __slots__ = ("_generator",)
 
@@ -71,7 +70,7 @@ def population(
 
     So an unknown value is `other`, or drawn from the generator.
     """
-    randomness = GeneratorCoins(generator)
+    randomness = GeneratorRandomSource(generator)
     enter = collection.reveal if collection.model is Model.CENTRAL else collection.domain.input
     inputs, devices = np.unique(
         np.fromiter((enter(value, randomness) for value in values), np.int64), return_counts=True
@@ -79,10 +78,10 @@ def population(
     return Population(inputs, devices)
 
 
-def held(collection: Collection, given: Population | Ints, generator: Generator) -> Ints:
-    """Return how many devices hold each of the design's inputs.
+def count_inputs(collection: Collection, given: Population | Ints, generator: Generator) -> Ints:
+    """Return how many devices hold each of the mechanism's inputs.
 
-    Counts are taken as they are: one a value, bucket or start. A number whose mean is asked is
+    Counts are taken as they are: one per value, bucket or start. A number whose mean is asked is
     rounded to a start, up or down by chance, as on the device.
     """
     size = collection.mechanism.inputs
@@ -90,60 +89,13 @@ def held(collection: Collection, given: Population | Ints, generator: Generator)
         if given.shape != (size,):
             raise ValueError(f"{collection.name}: give {size} counts, one for each input")
         return Population(np.arange(size), given).devices
-    _check(collection, given.inputs)
-    mechanism = collection.mechanism
-    if isinstance(mechanism, MeanMechanism):
-        low, up = rounding(mechanism, given.inputs)
-        higher = generator.binomial(given.devices, up)
-        return _summed(low, given.devices - higher, size) + _summed(low + 1, higher, size)
-    places = (
-        buckets(given.inputs)
-        if isinstance(mechanism, DistributionMechanism | RangeTree)
-        else given.inputs
-    )
-    return _summed(places, given.devices, size)
+    check_inputs(collection, given.inputs)
+    handler = handler_of(collection.mechanism)
+    return handler.count_inputs(given.inputs, given.devices, generator)
 
 
-def starts(collection: Collection, inputs: Ints, generator: Generator) -> Ints:
-    """Return the design's input of each device."""
-    _check(collection, inputs)
-    if isinstance(collection.mechanism, MeanMechanism):
-        low, up = rounding(collection.mechanism, inputs)
-        rounded: Ints = low + (generator.random(len(inputs)) < up)
-        return rounded
-    return (
-        buckets(inputs)
-        if isinstance(collection.mechanism, DistributionMechanism | RangeTree)
-        else inputs
-    )
-
-
-def buckets(points: Ints) -> Ints:
-    """Return the bucket of each point of the grid; the upper end belongs to the last."""
-    found: Ints = np.minimum(points >> GRID_BITS - BUCKET_BITS, BUCKETS - 1)
-    return found
-
-
-def rounding(mechanism: MeanMechanism, points: Ints) -> tuple[Ints, Floats]:
-    """Return the start at or below each point, and the chance of the next one instead.
-
-    In floats: a chance is off by some 1e-15 in units of the range.
-    """
-    low, high = mechanism.means[0], mechanism.means[-1]
-    ends = np.array([float((mean - low) / (high - low)) for mean in mechanism.means])
-    place = points / GRID
-    start = np.clip(np.searchsorted(ends, place, side="right") - 1, 0, len(ends) - 2)
-    up = (place - ends[start]) / (ends[start + 1] - ends[start])
-    return start, np.clip(up, 0, 1)
-
-
-def _summed(places: Ints, devices: Ints, size: int) -> Ints:
-    counts = np.zeros(size, np.int64)
-    np.add.at(counts, places, devices)
-    return counts
-
-
-def _check(collection: Collection, inputs: Ints) -> None:
+def check_inputs(collection: Collection, inputs: Ints) -> None:
+    """Refuse places outside the domain, or points outside a number's grid."""
     on_grid = isinstance(collection.domain, Number) and collection.model is Model.LOCAL
     last = GRID if on_grid else collection.inputs - 1
     if len(inputs) and not 0 <= inputs.min() <= inputs.max() <= last:

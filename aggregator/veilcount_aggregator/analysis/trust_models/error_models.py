@@ -13,17 +13,6 @@ from math import ceil, exp, expm1, log, log1p, sinh, sqrt
 from statistics import NormalDist
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-
-from veilcount_shared.mechanisms import (
-    DistributionMechanism,
-    MeanMechanism,
-    ProjectiveGeometry,
-    RangeTree,
-    SubsetSelection,
-)
-
-from ..amplification import Randomizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,49 +25,6 @@ class ErrorEstimate:
     def times(self, scale: float) -> ErrorEstimate:
         """Return the same error in other units."""
         return ErrorEstimate(self.rmse * scale, self.half_width * scale)
-
-
-# -- the local model -------------------------------------------------------------------------------
-
-
-def variance(mechanism: Randomizer) -> float:
-    """Return n times the noise variance of one answer: exact, then rounded once.
-
-    Of a share: averaged over all values, which does not depend on their shares, since they add up
-    to 1. Of a number's mean: the worst over all numbers. Of a quarter of a tree's range: its first
-    level's, of which few are asked; that they are drawn counts as noise, at most 3/16 for each.
-    """
-    if isinstance(mechanism, RangeTree):
-        levels, first = len(mechanism.levels), mechanism.levels[0]
-        return levels * variance(first) + (levels - 1) * sampling_variance(first.inputs, None)
-    if isinstance(mechanism, MeanMechanism):
-        return float(mechanism.variance / 4)  # from [-1, 1] to [0, 1]
-    if isinstance(mechanism, DistributionMechanism):
-        return _wave_variance(mechanism)
-    p, q, one = mechanism.P, mechanism.Q, Fraction(1, mechanism.inputs)
-    return float((one * p * (1 - p) + (1 - one) * q * (1 - q)) / (p - q) ** 2)
-
-
-def rare_variance(mechanism: SubsetSelection | ProjectiveGeometry) -> float:
-    """Return n times the noise variance of the share of a value that hardly anyone has."""
-    p, q = mechanism.P, mechanism.Q
-    return float(q * (1 - q) / (p - q) ** 2)
-
-
-def _wave_variance(mechanism: DistributionMechanism) -> float:
-    """Return the worst variance of the square wave's linear, unbiased mean over all buckets.
-
-    The mean level of a report from bucket s is linear in s, so levels decode to numbers.
-    """
-    m, w = mechanism.window.levels, mechanism.window.width
-    inside, outside = float(mechanism.P) / w, float(1 - mechanism.P) / (m - w)
-    slope = (inside - outside) * w
-    centred = np.arange(m) - (m - 1) / 2
-    means, seconds = (
-        outside * moment.sum() + (inside - outside) * sliding_window_view(moment, w).sum(axis=1)
-        for moment in (centred, centred**2)
-    )
-    return float((seconds - means**2).max()) / (slope * mechanism.inputs) ** 2
 
 
 # -- the central model -----------------------------------------------------------------------------

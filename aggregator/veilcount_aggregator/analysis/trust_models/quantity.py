@@ -13,8 +13,9 @@ from veilcount_shared.collection import Measure
 from veilcount_shared.domain import GRID, Number
 from veilcount_shared.mechanisms import DistributionMechanism, MeanMechanism, RangeTree
 
-from ..amplification import Family, Randomizer
-from .error_models import DiscreteLaplace, ErrorEstimate, sampling_variance, two_sided, variance
+from ...mechanisms import Randomizer, handler_of
+from ..amplification import Family
+from .error_models import DiscreteLaplace, ErrorEstimate, sampling_variance, two_sided
 
 QUARTERS = 4  # a tree's first level
 TWO_COUNTS = 2  # a person who answers otherwise moves two counts of a histogram by 1
@@ -34,7 +35,7 @@ class Values:
 @lru_cache(maxsize=1 << 14)
 def _variance(family: Family, epsilon: Fraction) -> float:
     """Searches come back to the same epsilons, and a table for a mean takes exact comparisons."""
-    return variance(family(epsilon))
+    return handler_of(family(epsilon)).noise_variance()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from veilcount_shared.domain import Boolean, Choice, Cross, Number
 from veilcount_shared.errors import format_value
 
 from ...errors import QueryError
-from ...series.tally import Counters
+from ...series.packed_rows import Counters
 from ..numeric_values import Numbers, numeric_values
 from ..query import Figure, Noised, Query, QueryPart, count_interval, ranges_from
 from ..sensitivity import count_sensitivity

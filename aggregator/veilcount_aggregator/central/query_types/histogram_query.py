@@ -11,7 +11,7 @@ from veilcount_shared import Collection
 from veilcount_shared.domain import Number
 
 from ...errors import QueryError
-from ...series.tally import Counters
+from ...series.packed_rows import Counters
 from ..query import Figure, Label, Noised, Query, QueryPart, count_interval
 from ..sensitivity import histogram_sensitivity
 

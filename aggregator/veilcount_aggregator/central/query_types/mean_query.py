@@ -15,8 +15,8 @@ import numpy as np
 
 from veilcount_shared import Collection
 
+from ...series.packed_rows import Counters
 from ...series.public_n import publishes_n
-from ...series.tally import Counters
 from ..numeric_values import Numbers, require_summable
 from ..query import Figure, Noised, Query, QueryPart
 from ..sensitivity import count_sensitivity, sum_sensitivity

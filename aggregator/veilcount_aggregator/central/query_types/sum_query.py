@@ -12,7 +12,7 @@ import numpy as np
 from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean
 
-from ...series.tally import Counters
+from ...series.packed_rows import Counters
 from ..numeric_values import Numbers, require_summable
 from ..query import Figure, Noised, Query, QueryPart
 from ..sensitivity import sum_sensitivity

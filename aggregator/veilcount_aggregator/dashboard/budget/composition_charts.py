@@ -8,12 +8,12 @@ from fractions import Fraction
 from functools import lru_cache
 
 from veilcount_shared import Collection
-from veilcount_shared.mechanisms import Identity
+from veilcount_shared.collection import Model
 
-from ...analysis.amplification import Randomizer
 from ...analysis.budget import CollectionBudget, ComposedEpsilon
 from ...analysis.budget.composition import of_design
 from ...analysis.planning.plan import percent
+from ...mechanisms import Randomizer
 from ...text import number_format
 from ..charts import Drawn, axis, curve, lines
 
@@ -35,10 +35,10 @@ class Lines:
 
 def composed(collection: Collection, account: CollectionBudget, delta: Fraction) -> Lines | None:
     """Return epsilon over the number of answers, in sum and together; None: one, or no noise."""
-    mechanism, most = collection.mechanism, min(account.figures.answers, MOST_DRAWN)
-    if isinstance(mechanism, Identity) or most == 1:
+    most = min(account.figures.answers, MOST_DRAWN)
+    if collection.model is Model.CENTRAL or most == 1:
         return None
-    points = _composed(mechanism, most, delta)
+    points = _composed(collection.randomizer, most, delta)
     seen = [point.answers for point in points]
     ways = {
         "plain sum, enforced": [point.plain for point in points],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilcount_shared import Collection
-from veilcount_shared.mechanisms import Identity
+from veilcount_shared.collection import Model
 
 from ...analysis.budget import CollectionBudget
 from ...analysis.budget.averaging_attack import guess
@@ -57,10 +57,9 @@ def _campaign(answers: int) -> str:
 
 
 def _guess(collection: Collection, seen: int) -> str:
-    mechanism = collection.mechanism
-    if isinstance(mechanism, Identity):
+    if collection.model is Model.CENTRAL:
         return ""
-    return _means(seen, guess(mechanism, seen).mechanism)
+    return _means(seen, guess(collection.randomizer, seen).mechanism)
 
 
 def _all(account: CollectionBudget) -> str:

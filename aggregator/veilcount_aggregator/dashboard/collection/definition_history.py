@@ -9,9 +9,8 @@ from itertools import pairwise
 from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean, Choice, Cross, Label, Number
 from veilcount_shared.errors import format_value
-from veilcount_shared.mechanisms import Identity
 
-from ...analysis.planning.plan import describe
+from ...mechanisms import handler_of
 from ...queries import Snapshot
 from ...queries.categorical_results import presence_is_hidden
 from ...queries.time_ranges import time_range
@@ -71,8 +70,7 @@ def counted(collection: Collection) -> str:
 
 def design_of(collection: Collection) -> str:
     """Return what a device does with an answer, in words."""
-    mechanism = collection.mechanism
-    return "none: true values" if isinstance(mechanism, Identity) else describe(mechanism)
+    return handler_of(collection.mechanism).describe()
 
 
 def lines_of(collection: Collection) -> Iterator[str]:

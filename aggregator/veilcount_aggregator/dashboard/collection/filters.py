@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 from veilcount_shared.domain import Cross, Number
-from veilcount_shared.mechanisms import DistributionMechanism, RangeTree
 
 from ...estimation import LookCount, View
+from ...mechanisms import handler_of
 from ...queries import Denominator, EstimateQuery, EstimateResult, GroupBy, Snapshot
 from ...queries.categorical_results import presence_is_hidden
 from ...queries.domain_values import part_names
@@ -42,7 +42,7 @@ def ways(
     if not isinstance(newest.domain, Number):
         yield from _of_values(at, newest, asked)
     yield _level(at, asked)
-    if not isinstance(newest.mechanism, DistributionMechanism | RangeTree):
+    if not handler_of(newest.mechanism).has_histogram:
         yield _looks(at, asked)
     yield _fakes(at, asked)
     if presence_is_hidden(newest):

@@ -9,12 +9,12 @@ from flask import Response, request
 
 from veilcount_shared.collection import Model
 from veilcount_shared.domain import Boolean, Number
-from veilcount_shared.mechanisms import RangeTree
 
 from ... import queries
 from ...api.compressed_body import respond
 from ...api.problems import refusal
 from ...errors import QueryError
+from ...mechanisms import handler_of
 from ...queries import EstimateQuery, Snapshot
 from ...queries.export import WRITERS
 from ...queries.paired_comparison import compare_pair
@@ -92,7 +92,7 @@ def _of_devices(
         sections=[look.section(known[each.fingerprint], each) for each in answer.series],
         others=[] if given.get("series") else others(at, snapshot, series, answer),
         cut=len(shown.question.values) if len(shown.question.values) == FOUND else 0,
-        ranges=isinstance(newest.mechanism, RangeTree),
+        ranges=handler_of(newest.mechanism).has_ranges,
         many=not isinstance(newest.domain, Number | Boolean),
         fakes=of_fakes(answer.fakes) if answer.fakes else "",
     )

@@ -13,10 +13,10 @@ from math import ceil, floor, log10, sqrt
 
 from veilcount_shared import Collection
 from veilcount_shared.domain import Number
-from veilcount_shared.mechanisms import Identity, ProjectiveGeometry, SubsetSelection
 
 from ...analysis.trust_models import Quantity
-from ...analysis.trust_models.error_models import rare_variance, two_sided, variance
+from ...analysis.trust_models.error_models import two_sided
+from ...mechanisms import handler_of, share_handler
 from ...text import number_format
 
 GOAL = 0.03  # of a share, or of a number's range: half of an interval that decides something
@@ -90,11 +90,11 @@ class Yardstick:
 
 @lru_cache(maxsize=1024)
 def _yardstick(collection: Collection) -> Yardstick:
-    quantity, mechanism = Quantity.of(collection), collection.mechanism
-    assert not isinstance(mechanism, Identity)  # noqa: S101 - a curator's collection has no local error
-    if isinstance(mechanism, SubsetSelection | ProjectiveGeometry) and collection.inputs > LISTED:
-        return Yardstick(rare_variance(mechanism), 0.0, STANDS_OUT, True, collection.inputs)
-    noise, goal = variance(mechanism) * quantity.span**2, GOAL * quantity.span
+    quantity, handler = Quantity.of(collection), handler_of(collection.mechanism)
+    if handler.has_shares and collection.inputs > LISTED:
+        rare = share_handler(collection).rare_variance()
+        return Yardstick(rare, 0.0, STANDS_OUT, True, collection.inputs)
+    noise, goal = handler.noise_variance() * quantity.span**2, GOAL * quantity.span
     of_shares = quantity.inputs is not None
     figure = ""
     if isinstance(collection.domain, Number):

@@ -17,9 +17,9 @@ from flask import url_for
 
 from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean, Choice, Cross, Number
-from veilcount_shared.mechanisms import RangeTree
 
 from ...errors import QueryError
+from ...mechanisms import handler_of
 from ...queries import EstimateQuery, GroupBy, Snapshot
 from ...queries.domain_values import FEW, places_of, value_at
 from ...queries.estimate import periods_of
@@ -104,7 +104,7 @@ class Shown:
 
 
 def _of_number(collection: Collection, asked: Asked) -> Asked:
-    if not isinstance(collection.mechanism, RangeTree) or "values" in asked:
+    if not handler_of(collection.mechanism).has_ranges or "values" in asked:
         return {}
     return {"values": parts_of(collection)}
 

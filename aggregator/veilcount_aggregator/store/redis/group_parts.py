@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...series.tally import only_places, touched
+from ...mechanisms import counter_places, increments
 from ..interface import (
     COUNTED,
     MEMORY_FULL,
@@ -101,7 +101,7 @@ class EpochBatch:
         """Return what to add to the counters of a cell, and the shard's share of the limit."""
         reports, series = self.sheet.reports, self.sheet.reports.series
         limit = min(share(reports.memory.series, shards), most)
-        figures = touched(series.collection, reports.messages[chosen])
+        figures = increments(series.collection, reports.messages[chosen])
         return [series.fingerprint, series.counters, limit, cell, len(chosen), *figures]
 
     def refusals(self) -> Iterator[str | int]:
@@ -121,7 +121,7 @@ class EpochBatch:
     def touching(self, chosen: Chosen, pages: set[int]) -> Chosen:
         """Return those of a cell whose counters are in some of its pages."""
         reports = self.sheet.reports
-        places = only_places(reports.series.collection, reports.messages[chosen])
+        places = counter_places(reports.series.collection, reports.messages[chosen])
         if places is None:
             return chosen
         # Nearly always a handful, which lists are faster for.

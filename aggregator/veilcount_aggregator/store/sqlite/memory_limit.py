@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from veilcount_shared.mechanisms import SubsetSelection
-
+from ...mechanisms import handler_of
 from ...series.series import Series
 from ..interface import Cell
 from ..memory_limit import COUNTER_BYTES, TALLY_BYTES, MemoryLimits
@@ -65,8 +64,7 @@ class SeriesMemoryBudget:
         """Return what each further report of a cell needs."""
         if self._series.counters <= SMALL:
             return 0
-        mechanism = self._series.collection.mechanism
-        touched = mechanism.w if isinstance(mechanism, SubsetSelection) else 1
+        touched = handler_of(self._series.collection.mechanism).counters_per_report
         return 2 * COUNTER_BYTES * touched
 
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from veilcount_shared import Collection
 
+from ...mechanisms import increments, tally
 from ...series.series import Series
-from ...series.tally import tally, touched
 from ..interface import Bytes, Cell, Counters
 from ..transfer_format import decode_numbers, encode_numbers
 
@@ -159,7 +159,7 @@ class TallyPart(NamedTuple):
     @classmethod
     def touched(cls, collection: Collection, messages: Bytes) -> TallyPart:
         """Return the counters that messages touch: their tally, without its many zeros."""
-        places, counts = touched(collection, messages)
+        places, counts = increments(collection, messages)
         return cls(False, encode_numbers(places) + encode_numbers(counts))
 
     @property

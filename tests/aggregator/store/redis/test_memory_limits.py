@@ -17,8 +17,8 @@ from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreError
+from veilcount_aggregator.mechanisms import tally
 from veilcount_aggregator.series.series import Series
-from veilcount_aggregator.series.tally import tally
 from veilcount_aggregator.store import COUNTED, Cell, MemoryLimits
 from veilcount_aggregator.store.interface import MEMORY_FULL
 from veilcount_aggregator.store.memory_limit import PAGE, SPARSE, UNLIMITED, tally_bytes, worst_case

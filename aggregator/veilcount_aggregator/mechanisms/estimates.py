@@ -1,0 +1,219 @@
+"""Estimates from the counters of one series. Several periods or segments: give their sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Presence
+from veilcount_shared.domain import Number
+
+from ..estimation.confidence_intervals import Counts
+from ..estimation.confidence_sequences import LookCount
+from ..estimation.estimator import IntervalTarget
+from ..estimation.fieller import ratios
+from ..estimation.poisoning import PoisoningTest, frequent_messages, nonzero_supports
+from ..estimation.postprocessing import View
+from ..estimation.proportions import SupportCounts
+from ..estimation.results import (
+    OF,
+    IntervalTerms,
+    NoReports,
+    ShareEstimates,
+    frequencies,
+    rows,
+)
+from .handler import NumberEstimate, ShareHandler, number_handler, share_handler
+
+ALL_DEVICES = "of all devices"
+ANSWERED = "of those who answered"
+GIVEN = "of those given"
+
+RequestedTarget = Literal["auto", "population", "cohort"]
+
+
+def estimate(
+    collection: Collection,
+    counters: Counts,
+    level: float = 0.95,
+    view: Literal["raw", "consistent"] = "raw",
+    *,
+    target: RequestedTarget = "auto",
+    simultaneous: bool = False,
+    contributions: int | None = None,
+    looks: LookCount = LookCount.ONE,
+    among: Literal["all", "answered"] = "all",
+    values: Sequence[int] | None = None,
+) -> ShareEstimates | NumberEstimate:
+    """Return the estimate that a collection is for: of shares, or of a number."""
+    if isinstance(collection.domain, Number):
+        return estimate_number(
+            collection, counters, level, target=target, contributions=contributions, looks=looks
+        )
+    return estimate_shares(
+        collection,
+        counters,
+        level,
+        view,
+        target=target,
+        simultaneous=simultaneous,
+        contributions=contributions,
+        looks=looks,
+        among=among,
+        values=values,
+    )
+
+
+def estimate_number(
+    collection: Collection,
+    counters: Counts,
+    level: float = 0.95,
+    *,
+    target: RequestedTarget = "auto",
+    contributions: int | None = None,
+    looks: LookCount = LookCount.ONE,
+) -> NumberEstimate:
+    """Return the mean of a number, or its distribution; see `estimate_shares`."""
+    handler, domain = number_handler(collection)
+    if looks is LookCount.EVERY and not handler.has_anytime_intervals:
+        raise ValueError(f"{collection.name}: the bands of a distribution hold at one look alone")
+    terms = IntervalTerms(level, target_of(collection, target, contributions), looks=looks)
+    return handler.estimate(domain, counters, terms)
+
+
+def estimate_shares(
+    collection: Collection,
+    counters: Counts,
+    level: float = 0.95,
+    view: Literal["raw", "consistent"] = "raw",
+    *,
+    target: RequestedTarget = "auto",
+    simultaneous: bool = False,
+    contributions: int | None = None,
+    looks: LookCount = LookCount.ONE,
+    among: Literal["all", "answered"] = "all",
+    values: Sequence[int] | None = None,
+) -> ShareEstimates | NoReports:
+    """Return the shares of values.
+
+    `contributions` is how many of these reports one person may have sent (default: as many as the
+    campaign asks for); only if it is 1 can an interval be of the population. `simultaneous`
+    intervals cover all at once. Where presence is hidden, shares are `among` all devices or among
+    those that answered. `values` are the places of a few values of a large domain.
+    """
+    handler, hidden = share_handler(collection), collection.presence is Presence.HIDDEN
+    terms = IntervalTerms(level, target_of(collection, target, contributions), simultaneous, looks)
+    shown = View(view)
+    if shown is View.CONSISTENT and values is not None:
+        raise ValueError("a consistent view is of all values: ask for them all")
+    if among == "answered" and not hidden:
+        raise ValueError(f"{collection.name}: presence is public, so all devices here answered")
+    size = collection.inputs - hidden
+    places = np.arange(size) if values is None else np.array(values, np.int64)
+    if not handler.report_count(counters):
+        return _no_reports(len(places), level)
+    if hidden:
+        return _with_absent(handler, counters, terms, shown, places=places, of_all=among == "all")
+    return frequencies(_supports(handler, counters, places), terms, places, view=shown)
+
+
+def estimate_sums(
+    collection: Collection,
+    counters: Counts,
+    groups: Sequence[Sequence[int] | Counts],
+    level: float = 0.95,
+    *,
+    given: Sequence[int] | Counts | None = None,
+    target: RequestedTarget = "auto",
+    simultaneous: bool = False,
+    contributions: int | None = None,
+    looks: LookCount = LookCount.ONE,
+) -> ShareEstimates | NoReports:
+    """Return the shares of groups of inputs; `given` another group, those within it."""
+    handler = share_handler(collection)
+    terms = IntervalTerms(level, target_of(collection, target, contributions), simultaneous, looks)
+    if not handler.report_count(counters):
+        return _no_reports(len(groups), level)
+    whole = None if given is None else np.unique(given)
+    chosen = [np.unique(each) for each in groups]
+    if whole is not None:
+        chosen = [np.intersect1d(each, whole) for each in chosen]
+    evidence = handler.group_sums(counters, chosen)
+    of = OF[terms.target]
+    if whole is not None:
+        part_of, joint = (
+            handler.group_sums(counters, [whole]),
+            handler.joint_support(counters, whole),
+        )
+        evidence = ratios(
+            handler.response, joint, tuple(chosen), whole, parts=evidence, part_of=part_of
+        )
+        of = f"{GIVEN}, {of}"
+    return frequencies(evidence, terms, np.arange(len(groups)), of=of)
+
+
+def target_of(
+    collection: Collection, asked: RequestedTarget, contributions: int | None
+) -> IntervalTarget:
+    """Return what an interval is of: the population only where each person answers at most once."""
+    most = collection.answering * collection.per_period if contributions is None else contributions
+    if asked == "auto":
+        return IntervalTarget.POPULATION if most == 1 else IntervalTarget.COHORT
+    if IntervalTarget(asked) is IntervalTarget.POPULATION and most > 1:
+        raise ValueError(
+            f"{collection.name}: one person may have given {most} of these answers, so they are"
+            " no sample of the population: ask for the cohort, or for a range with one answer each"
+        )
+    return IntervalTarget(asked)
+
+
+def poisoning_test(collection: Collection, counters: Counts) -> PoisoningTest:
+    """Test for what honest devices would hardly ever send, whatever their values are."""
+    handler, nothing = share_handler(collection), np.array([], np.int64)
+    if not handler.counts_messages:
+        return PoisoningTest(False, nothing, nothing)
+    n, mechanism = handler.report_count(counters), handler.mechanism
+    messages = frequent_messages(counters, mechanism.messages, handler.max_message_probability)
+    unused = nonzero_supports(handler.unused_supports(counters), n, float(mechanism.Q))
+    return PoisoningTest(True, messages, mechanism.k + unused)
+
+
+def _with_absent(
+    handler: ShareHandler[Any],
+    counters: Counts,
+    terms: IntervalTerms,
+    view: View,
+    *,
+    places: Counts,
+    of_all: bool,
+) -> ShareEstimates:
+    """Return the shares of all devices, `absent` beside them, or of those that answered."""
+    absent = np.array([handler.mechanism.k - 1])
+    everywhere = np.append(places, absent)
+    everything = _supports(handler, counters, everywhere)
+    parts, rest = everything.rows(slice(-1)), everything.rows(slice(-1, None))
+    of = OF[terms.target]
+    if of_all:
+        shown = frequencies(everything, terms, everywhere, of=f"{ALL_DEVICES}, {of}", view=view)
+        return rows(shown, slice(-1), parts, rows(shown, slice(-1, None), rest))
+    joint = handler.joint_support(counters, absent)
+    evidence = ratios(
+        handler.response, joint, places, absent, parts=parts, part_of=rest, inverted=True
+    )
+    return frequencies(evidence, terms, places, of=f"{ANSWERED}, {of}", view=view)
+
+
+def _supports(handler: ShareHandler[Any], counters: Counts, places: Counts) -> SupportCounts:
+    """Return the estimator of some values; of two values, one share determines the other."""
+    k = handler.mechanism.k
+    few = None if np.array_equal(places, np.arange(k)) else places
+    families = 1 if k == 2 else k  # noqa: PLR2004 - a share and its counterpart
+    counts = handler.supports(counters, few)
+    return SupportCounts(handler.report_count(counters), counts, handler.response, families)
+
+
+def _no_reports(size: int, level: float) -> NoReports:
+    return NoReports(low=np.zeros(size), high=np.ones(size), level=level)

@@ -1,0 +1,303 @@
+"""The server's side of a mechanism: one handler class per mechanism type, found by that type.
+
+A handler holds everything the server does with a mechanism's reports: validate, count, estimate,
+predict the error, simulate, describe, bound the amplification, audit. A new mechanism is its device
+side in `veilcount_shared.mechanisms` and one module here, decorated with `@handles(NewMechanism)`
+and imported by this package; no other module asks for a mechanism's type.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from veilcount_shared import Collection
+from veilcount_shared.composition import Overlap
+from veilcount_shared.domain import Number
+from veilcount_shared.errors import TrustModelError
+
+from ..estimation.cdf import BucketHistogram
+from ..estimation.confidence_intervals import Counts, Floats
+from ..estimation.covariance import persons_variance
+from ..estimation.estimator import Estimator
+from ..estimation.response_distribution import ResponseDistribution, SupportMechanism
+from ..estimation.results import IntervalTerms, MeanEstimate, NoReports
+from ..sampling.mixture import Ints, Mixture, summed
+from ..series.packed_rows import Counters, Packed, numbers, rows_from_numbers
+
+Flags = NDArray[np.bool_]
+NumberEstimate = MeanEstimate | BucketHistogram | NoReports
+
+
+class Randomizer(Protocol):
+    """An epsilon-LDP mechanism, whichever it is."""
+
+    def __hash__(self) -> int:
+        """Mechanisms are values: what is computed from one is cached by it."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Its guarantee for one report."""
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs it distinguishes."""
+
+    @property
+    def bits(self) -> int:
+        """The length of a message."""
+
+
+class CountedMechanism(Protocol):
+    """What every handler needs of its mechanism; the identity of a trusted curator included."""
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs it distinguishes."""
+
+    @property
+    def messages(self) -> int:
+        """How many messages it has."""
+
+    @property
+    def counters(self) -> int:
+        """How many counters a tally of its reports has."""
+
+    @property
+    def bits(self) -> int:
+        """The length of a message."""
+
+
+class TwoLevelMechanism(CountedMechanism, SupportMechanism, Protocol):
+    """A mechanism of values: an input's own messages are likelier than all others."""
+
+    @property
+    def k(self) -> int:
+        """How many inputs it distinguishes."""
+
+
+M = TypeVar("M", bound=CountedMechanism)
+S = TypeVar("S", bound=TwoLevelMechanism)
+
+
+class MechanismHandler(ABC, Generic[M]):
+    """What the server does with the reports of one mechanism."""
+
+    #: whether it estimates the shares of values
+    has_shares: ClassVar[bool] = False
+    #: whether it estimates the distribution of a number over buckets
+    has_histogram: ClassVar[bool] = False
+    #: whether it estimates the share of any range of a number
+    has_ranges: ClassVar[bool] = False
+    #: whether its intervals can hold at every look at growing data
+    has_anytime_intervals: ClassVar[bool] = False
+
+    def __init__(self, mechanism: M) -> None:
+        """Handle the reports of this configuration."""
+        self.mechanism = mechanism
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return what a device reports, in a few words."""
+
+    # -- reports become counters -------------------------------------------------------------------
+
+    @property
+    def counters_per_report(self) -> int:
+        """How many counters one report adds to."""
+        return 1
+
+    @property
+    def symbol_bits(self) -> tuple[int, ...]:
+        """The widths of a message's parts that an audit looks at: bits and bytes."""
+        return (1, 8)
+
+    def valid_rows(self, rows: Packed) -> Flags:
+        """Return which rows, all of the right width, are messages."""
+        return numbers(rows) < self.mechanism.messages
+
+    def tally(self, rows: Packed) -> Counters:
+        """Return the counters of valid messages."""
+        return np.bincount(numbers(rows), minlength=self.mechanism.counters).astype(np.int64)
+
+    def increments(self, rows: Packed) -> tuple[list[int], list[int]]:
+        """Return the places of the counters that messages add to, and what they add to each."""
+        found = Counter(numbers(rows).tolist())
+        return list(found), list(found.values())
+
+    def counter_places(self, rows: Packed) -> NDArray[np.int64] | None:
+        """Return the one counter that each message adds to; None: messages add to several."""
+        return numbers(rows)
+
+    def report_count(self, counters: Counts) -> int:
+        """Return how many reports the counters count."""
+        return int(counters.sum()) // self.counters_per_report
+
+    # -- errors and privacy ------------------------------------------------------------------------
+
+    @abstractmethod
+    def noise_variance(self) -> float:
+        """Return n times the variance that the noise of n reports adds to a figure."""
+
+    @abstractmethod
+    def reach(self) -> tuple[float, float]:
+        """Return how far above 0 and below 0 one report can count; honest values are 0 to 1."""
+
+    @abstractmethod
+    def overlaps(self) -> tuple[Overlap, ...]:
+        """Return how the two most different inputs overlap; of several, a report draws one."""
+
+    def persons_variance(self, domain: object, evidence: Estimator) -> Floats:  # noqa: ARG002 - for numbers
+        """Return the variance among persons of an estimated figure."""
+        return persons_variance(evidence)
+
+    # -- simulated devices -------------------------------------------------------------------------
+
+    def draw_inputs(self, points: Ints, generator: Generator) -> Ints:  # noqa: ARG002 - for numbers
+        """Return each device's input from the place of its value, or its point on the grid."""
+        return points
+
+    def count_inputs(self, points: Ints, devices: Ints, generator: Generator) -> Ints:
+        """Return how many devices have each input, where `devices[i]` are at `points[i]`."""
+        return summed(self.draw_inputs(points, generator), devices, self.mechanism.inputs)
+
+    @abstractmethod
+    def draw_messages(self, inputs: Ints, generator: Generator) -> Ints:
+        """Return one message for each device, as numbers."""
+
+    def draw_rows(self, inputs: Ints, generator: Generator) -> Packed:
+        """Return one message for each device, as rows of bytes."""
+        return rows_from_numbers(
+            self.draw_messages(inputs, generator), -(-self.mechanism.bits // 8)
+        )
+
+    @abstractmethod
+    def draw_counters(self, held: Ints, generator: Generator) -> Counters:
+        """Return the counters of one report of each device, by how many hold each input."""
+
+
+class ShareHandler(MechanismHandler[S]):
+    """A mechanism of values: its counters give the share of each."""
+
+    has_shares = True
+    has_anytime_intervals = True
+
+    @property
+    def counts_messages(self) -> bool:
+        """Whether each counter counts one message, so that single messages can be tested."""
+        return self.counters_per_report == 1
+
+    @property
+    def response(self) -> ResponseDistribution:
+        """The distribution of one report's support of a value."""
+        return ResponseDistribution.of(self.mechanism)
+
+    @property
+    @abstractmethod
+    def mixture(self) -> Mixture:
+        """The mechanism as a mixture of informative and uniform messages."""
+
+    @property
+    def max_message_probability(self) -> float:
+        """The largest probability of any one message, whatever the input."""
+        return float(self.mechanism.P / self.mixture.owned)
+
+    @abstractmethod
+    def supports(self, counters: Counts, places: Counts | None = None) -> Counts:
+        """Return how many reports support each input, or each of those at `places`."""
+
+    @abstractmethod
+    def group_sums(self, counters: Counts, groups: Sequence[Counts]) -> Estimator:
+        """Return the estimator of the shares of groups of inputs, each of them a set."""
+
+    @abstractmethod
+    def joint_support(self, counters: Counts, whole: Counts) -> Floats:
+        """Return for each input the mean over reports of [supported] times how many of `whole`."""
+
+    @abstractmethod
+    def incidence(self) -> Floats:
+        """Return which messages each input owns: a row of 0 and 1 per input."""
+
+    def unused_supports(self, counters: Counts) -> Counts:  # noqa: ARG002 - most mechanisms have none
+        """Return the supports of what could be an input but is none."""
+        return np.array([], np.int64)
+
+    def noise_variance(self) -> float:
+        """Return n times the noise variance of a share, averaged over all values.
+
+        The average does not depend on the shares, since they add up to 1.
+        """
+        p, q, one = self.mechanism.P, self.mechanism.Q, Fraction(1, self.mechanism.inputs)
+        return float((one * p * (1 - p) + (1 - one) * q * (1 - q)) / (p - q) ** 2)
+
+    def rare_variance(self) -> float:
+        """Return n times the noise variance of the share of a value that hardly anyone has."""
+        p, q = self.mechanism.P, self.mechanism.Q
+        return float(q * (1 - q) / (p - q) ** 2)
+
+    def reach(self) -> tuple[float, float]:
+        """Return (1 - Q) / (P - Q) and Q / (P - Q)."""
+        p, q = self.mechanism.P, self.mechanism.Q
+        return float((1 - q) / (p - q)), float(q / (p - q))
+
+
+class NumberHandler(MechanismHandler[M]):
+    """A mechanism of numbers: its counters give the mean, and perhaps the distribution."""
+
+    @abstractmethod
+    def estimate(self, domain: Number, counters: Counts, terms: IntervalTerms) -> NumberEstimate:
+        """Return what the counters say of the numbers."""
+
+
+HANDLERS: dict[type, type[MechanismHandler[Any]]] = {}
+H = TypeVar("H", bound=type[MechanismHandler[Any]])
+
+
+def handles(mechanism: type) -> Callable[[H], H]:
+    """Declare which type of mechanism a handler class is for."""
+
+    def register(handler: H) -> H:
+        HANDLERS[mechanism] = handler
+        return handler
+
+    return register
+
+
+def handler_of(mechanism: object) -> MechanismHandler[Any]:
+    """Return the handler of a mechanism."""
+    return HANDLERS[type(mechanism)](mechanism)
+
+
+def share_handler_of(mechanism: object) -> ShareHandler[Any]:
+    """Return the handler of a mechanism of values, or refuse any other."""
+    handler = handler_of(mechanism)
+    if not isinstance(handler, ShareHandler):
+        raise TypeError(f"{type(mechanism).__name__}: a number has no shares of values")
+    return handler
+
+
+def share_handler(collection: Collection) -> ShareHandler[Any]:
+    """Return the handler of a collection of values, or refuse any other."""
+    _refuse_true_values(collection)
+    return share_handler_of(collection.mechanism)
+
+
+def number_handler(collection: Collection) -> tuple[NumberHandler[Any], Number]:
+    """Return the handler of a collection of numbers and their range, or refuse any other."""
+    _refuse_true_values(collection)
+    handler, domain = handler_of(collection.mechanism), collection.domain
+    if not (isinstance(handler, NumberHandler) and isinstance(domain, Number)):
+        raise TypeError(f"{collection.name}: values are no numbers")
+    return handler, domain
+
+
+def _refuse_true_values(collection: Collection) -> None:
+    if collection.epsilon is None:
+        raise TrustModelError(collection.name, "true values leave through releases alone")
