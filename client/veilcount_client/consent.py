@@ -74,7 +74,7 @@ class ConsentDecisions:
             state.retire(series.removesuffix(HIDDEN), reports=series.endswith(HIDDEN))
         new = {name: each for name, each in loaded.items() if name not in last and _hides(each)}
         for key in state.consenting() if gone and new else ():
-            self.worker.recorder.burn(key, new.values(), self.now())
+            self.worker.recorder.drawer.burn(key, new.values(), self.now())
         if loaded.keys() != last:
             state.keep(LOADED, " ".join(sorted(loaded)))
 
@@ -96,7 +96,7 @@ class ConsentDecisions:
     def _come_back(self, key: bytes) -> None:
         state = self.worker.state
         if self._hides() and state.note(_departed(key)):
-            self.worker.recorder.burn(key, self.accepted.values(), self.now())
+            self.worker.recorder.drawer.burn(key, self.accepted.values(), self.now())
             state.keep(_departed(key), "")
 
     def _go_on(self) -> None:

@@ -15,6 +15,7 @@ from .delivery.uploader import Uploader
 from .delivery.worker import Worker
 from .errors import NotUsable
 from .problem_log import ProblemLog, log
+from .recording.answer_drawing import AnswerDrawer
 from .recording.budget_reservation import Reservation
 from .recording.recorder import Recorder
 from .settings import Settings
@@ -81,13 +82,14 @@ class RuntimeFactory:
         transport = self.transport or HttpTransport(
             settings.url or "", settings.key, self.clock.now
         )
-        recorder = Recorder(
+        drawer = AnswerDrawer(
             state,
             self.randomness,
             reservation.claims,
             0.0 if settings.development else settings.jitter,
             uncapped=settings.development,
         )
+        recorder = Recorder(drawer)
         uploader = Uploader(
             state,
             recorder,

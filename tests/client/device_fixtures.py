@@ -19,7 +19,7 @@ from veilcount_client import Client
 from veilcount_client.delivery import worker as working
 from veilcount_client.delivery.transport import Delivered, Later, Outcome
 from veilcount_client.delivery.worker import GATHER, SHORT, Worker
-from veilcount_client.recording import recorder
+from veilcount_client.recording import answer_times
 from veilcount_client.testing import SeededRandomSource, SettableClock, patching
 from veilcount_shared import Collection, RandomSource, parse_collections
 from veilcount_shared.report import Batch, Report
@@ -286,10 +286,10 @@ def secrets(seed: object) -> patching.Replacement:
 @contextmanager
 def minutes_of(seconds: float) -> Iterator[None]:
     """Have drawn instants lie on multiples of this: fewer of them are looked at."""
-    recorder._drawn_instants.cache_clear()
-    with patch.object(recorder, "MINUTE", seconds):
+    answer_times.drawn_instants.cache_clear()
+    with patch.object(answer_times, "MINUTE", seconds):
         yield
-    recorder._drawn_instants.cache_clear()
+    answer_times.drawn_instants.cache_clear()
 
 
 def quick() -> str | None:

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from veilcount_client.recording.recorder import Recorder, _Answer
+from veilcount_client.recording.answer_drawing import Answer, AnswerDrawer
 from veilcount_client.state import QueuedReport
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import RandomSource
@@ -45,7 +45,7 @@ def coupled(seed: int) -> Iterator[None]:
     """Have every draw of an answer, and every order, depend on what it is of and nothing else."""
     with ExitStack() as stack:
         for step in ("_draw", "_message", "_times"):
-            stack.enter_context(patch.object(Recorder, step, _own_coins(step, seed)))
+            stack.enter_context(patch.object(AnswerDrawer, step, _own_coins(step, seed)))
         stack.enter_context(patch.object(SteadyCoins, "shuffled", _order(seed)))
         yield
 
@@ -71,9 +71,9 @@ def _constant(mechanism: Any, _value: object, _coins: RandomSource) -> int:
 
 
 def _own_coins(step: str, seed: int) -> Callable[..., Any]:
-    original: Callable[..., Any] = getattr(Recorder, step)
+    original: Callable[..., Any] = getattr(AnswerDrawer, step)
 
-    def stepping(answers: Recorder, answer: _Answer, *more: Any) -> Any:
+    def stepping(answers: AnswerDrawer, answer: Answer, *more: Any) -> Any:
         kept = answers.randomness
         person, collection = answer.person, answer.collection
         last, given = answers.state.used(person.key, collection.fingerprint)

@@ -392,7 +392,7 @@ def test_held_values_outlive_a_full_disk(tmp_path: Path, monkeypatch: pytest.Mon
         assert client.flush(until="stored")
         answers = worker_of(client).recorder
         [held] = answers._held.values()
-        due = answers._instants(held)[0]
+        due = held.instants[0]
 
         def full(*given: object) -> None:
             raise StateError("full")

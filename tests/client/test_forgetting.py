@@ -22,7 +22,7 @@ import pytest
 
 from veilcount_client.delivery import row_closes
 from veilcount_client.delivery.row_closes import RowCloses
-from veilcount_client.recording.recorder import _answers
+from veilcount_client.recording.answer_times import is_asked
 from veilcount_client.state import PersonState
 from veilcount_client.state import sqlite as sqlite_module
 from veilcount_client.testing import SeededRandomSource
@@ -319,7 +319,7 @@ def asked(home: Home) -> dict[str, list[int]]:
     """Return in which periods of which collections the person answers."""
     person = home.device.worker.state.person(home.device.client._session.key(""))
     return {
-        name: [period for period in range(each.periods) if _answers(person.root, each, period)]
+        name: [period for period in range(each.periods) if is_asked(person.root, each, period)]
         for name, each in home.collections.items()
     }
 

@@ -23,7 +23,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 from veilcount_client.delivery.uploader import Uploader
-from veilcount_client.recording.recorder import Recorder
+from veilcount_client.recording.answer_drawing import AnswerDrawer
 from veilcount_client.testing import SeededRandomSource
 
 from .device_fixtures import (
@@ -202,7 +202,7 @@ def one_time_a_body() -> Iterator[None]:
         outbox.reschedule({number: each.later(now, jitter) for number in late})
         outbox.reschedule(dict.fromkeys(fresh, shared))
 
-    def store(answers: Recorder, given: Any) -> None:
+    def store(answers: AnswerDrawer, given: Any) -> None:
         listed = list(given)
         before = set(answers.state.overdue(1e12, 1e12, 1000))
         original(answers, listed)
@@ -210,8 +210,8 @@ def one_time_a_body() -> Iterator[None]:
             absences.update(set(answers.state.overdue(1e12, 1e12, 1000)) - before)
 
     absences: set[int] = set()
-    original = Recorder._store
-    with patch.object(Uploader, "_postpone", postpone), patch.object(Recorder, "_store", store):
+    original = AnswerDrawer.store
+    with patch.object(Uploader, "_postpone", postpone), patch.object(AnswerDrawer, "store", store):
         yield
 
 
@@ -219,12 +219,12 @@ def one_time_a_body() -> Iterator[None]:
 def absences_at_once() -> Iterator[None]:
     """Wrong: an absence leaves when it is drawn, whatever was overdue then."""
 
-    def times(answers: Recorder, answer: Any, place: int) -> tuple[float, float]:
+    def times(answers: AnswerDrawer, answer: Any, place: int) -> tuple[float, float]:
         earliest, send_at = original(answers, answer, place)
         return (earliest, max(send_at, answer.at)) if answer.absent else (earliest, send_at)
 
-    original = Recorder._times
-    with patch.object(Recorder, "_times", times):
+    original = AnswerDrawer._times
+    with patch.object(AnswerDrawer, "_times", times):
         yield
 
 

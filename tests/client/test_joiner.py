@@ -22,8 +22,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import poisson
 
 from veilcount_client.delivery import body_packing, uploader
-from veilcount_client.recording import recorder as answering
-from veilcount_client.recording.recorder import Recorder
+from veilcount_client.recording.answer_drawing import Answer, AnswerDrawer
 from veilcount_client.state import QueuedReport
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection, RandomSource
@@ -345,11 +344,11 @@ def telling_length() -> Iterator[None]:
 def on_the_minute() -> AbstractContextManager[object]:
     """Wrong, and once so: hidden reports leave on the device's full minute."""
 
-    def times(answers: Recorder, answer: answering._Answer, place: int) -> tuple[float, float]:
-        instant = answers._instants(answer)[place]
+    def times(answers: AnswerDrawer, answer: Answer, place: int) -> tuple[float, float]:
+        instant = answer.instants[place]
         return instant, instant
 
-    return patch.object(Recorder, "_times", times)
+    return patch.object(AnswerDrawer, "_times", times)
 
 
 def in_step() -> AbstractContextManager[object]:

@@ -22,7 +22,9 @@ import pytest
 
 from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.delivery.worker import GATHER
+from veilcount_client.recording import answer_drawing
 from veilcount_client.recording import recorder as answering
+from veilcount_client.recording.answer_drawing import Answer, AnswerDrawer
 from veilcount_client.recording.recorder import RecordCall, Recorder
 from veilcount_client.state import DrawOutcome
 from veilcount_client.state.losses import Loss
@@ -545,9 +547,9 @@ def forgets_used() -> AbstractContextManager[object]:
 
 def redraws_daily() -> AbstractContextManager[object]:
     """Wrong: a month's answer is drawn again on another day, with all the spend it takes."""
-    original = answering._next_answer
+    original = answer_drawing._next_answer
 
-    def fresh(used: tuple[int, int], answer: answering._Answer) -> int | None:
+    def fresh(used: tuple[int, int], answer: Answer) -> int | None:
         today = answer.at // (24 * HOUR)
         known = last.setdefault(answer.collection.name, today)
         last[answer.collection.name] = today
@@ -555,26 +557,26 @@ def redraws_daily() -> AbstractContextManager[object]:
 
     last: dict[str, float] = {}
     return _all(
-        patch.object(answering, "_next_answer", fresh),
+        patch.object(answer_drawing, "_next_answer", fresh),
         patch("veilcount_client.state.sqlite._spend", lambda *_: DrawOutcome.STORED),
     )
 
 
 def hurries_the_hidden() -> AbstractContextManager[object]:
     """Wrong: a flush takes hidden reports along."""
-    original = Recorder._times
+    original = AnswerDrawer._times
 
-    def hurried(answers: Recorder, answer: answering._Answer, number: int) -> tuple[float, float]:
+    def hurried(answers: AnswerDrawer, answer: Answer, number: int) -> tuple[float, float]:
         return answer.at, original(answers, answer, number)[1]
 
-    return patch.object(Recorder, "_times", hurried)
+    return patch.object(AnswerDrawer, "_times", hurried)
 
 
 def skips_what_it_does_not_know() -> AbstractContextManager[object]:
     """Wrong: a value outside the domain makes no report."""
     original = Recorder._answer
 
-    def picky(answers: Recorder, record: RecordCall) -> answering._Answer | Loss:
+    def picky(answers: Recorder, record: RecordCall) -> Answer | Loss:
         if isinstance(record.collection.domain, Boolean) and record.value not in {True, False}:
             return Loss.UNKNOWN
         return original(answers, record)
@@ -584,20 +586,20 @@ def skips_what_it_does_not_know() -> AbstractContextManager[object]:
 
 def sends_absences_at_once() -> AbstractContextManager[object]:
     """Wrong: an absence leaves when it is drawn, a minute before a recorded answer would."""
-    original = Recorder._times
+    original = AnswerDrawer._times
 
-    def prompt(answers: Recorder, answer: answering._Answer, number: int) -> tuple[float, float]:
+    def prompt(answers: AnswerDrawer, answer: Answer, number: int) -> tuple[float, float]:
         earliest, send_at = original(answers, answer, number)
         return (earliest - MINUTE, send_at - MINUTE) if answer.absent else (earliest, send_at)
 
-    return patch.object(Recorder, "_times", prompt)
+    return patch.object(AnswerDrawer, "_times", prompt)
 
 
 def forgets_absences() -> AbstractContextManager[object]:
     """Wrong: periods in which the app did not run are not caught up."""
     original = Recorder._missing
 
-    def today(answers: Recorder, *given: Any) -> Iterator[answering._Answer]:
+    def today(answers: Recorder, *given: Any) -> Iterator[Answer]:
         for each in original(answers, *given):
             if at(each.period + 1) > given[-1]:
                 yield each
@@ -608,7 +610,7 @@ def forgets_absences() -> AbstractContextManager[object]:
 def keeps_the_time_of_the_largest() -> AbstractContextManager[object]:
     """Wrong, and once so: of two records, the one whose value stays says when."""
 
-    def merged(held: answering._Answer, new: answering._Answer) -> answering._Answer:
+    def merged(held: Answer, new: Answer) -> Answer:
         return new if new.value > held.value else held  # type: ignore[operator] # numbers, here
 
     return patch.object(answering, "_merged", merged)
@@ -652,7 +654,7 @@ def spreads_before_it_sweeps() -> AbstractContextManager[object]:
 def closes_to_absences_alone() -> AbstractContextManager[object]:
     """Wrong: of a closed row no absence is drawn any more, but what is recorded is, and leaves."""
 
-    def missing(answers: Recorder, *given: Any) -> Iterator[answering._Answer]:
+    def missing(answers: Recorder, *given: Any) -> Iterator[Answer]:
         return iter(()) if heard else original(answers, *given)
 
     def keep(*given: Any) -> None:

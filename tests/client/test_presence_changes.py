@@ -18,7 +18,7 @@ from unittest.mock import patch
 import pytest
 
 from veilcount_client.consent import ConsentDecisions
-from veilcount_client.recording.recorder import Recorder
+from veilcount_client.recording.answer_drawing import AnswerDrawer
 from veilcount_client.state import clone_detection, sqlite_database
 from veilcount_client.testing import SeededRandomSource
 
@@ -155,7 +155,7 @@ PLANTED: dict[str, tuple[Script, Callable[[], AbstractContextManager[object]]]] 
     ),
     "a new form asks those who have not answered the old one": (
         changed,
-        lambda: patch.object(Recorder, "burn", lambda *_: None),
+        lambda: patch.object(AnswerDrawer, "burn", lambda *_: None),
     ),
     "a moved state does not know that somebody comes back": (
         moved,

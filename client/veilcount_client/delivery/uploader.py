@@ -114,7 +114,7 @@ class Uploader:
         )
         self._backoff = RowBackoff(self.randomness, persons=self.persons)
         self._closed = closed(self.state, self._series)  # series that some row was closed of
-        hurried = not self.recorder.jitter
+        hurried = not self.recorder.drawer.jitter
         self._row_closes = RowCloses(self.state, self.randomness, self.now, hurried=hurried)
 
     def run(self, *, hurry: bool = False, leaving: bool = False) -> None:
@@ -151,7 +151,7 @@ class Uploader:
 
     def later(self, start: float, longest: float | None = None) -> float:
         """Return an instant within the jitter of another, independent of all others."""
-        longest = self.recorder.jitter if longest is None else longest
+        longest = self.recorder.drawer.jitter if longest is None else longest
         return start + longest * self.randomness.below(GRAIN) / GRAIN
 
     # -- times ---------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class Uploader:
 
     def _outboxes(self) -> list[tuple[Outbox, float]]:
         """Return the outboxes, each with how long its reports are spread over at most."""
-        jitter = self.recorder.jitter
+        jitter = self.recorder.drawer.jitter
         return [
             (self.state, jitter),
             (self.recorder.outbox, min(jitter, memory_outbox.JITTER)),
@@ -301,7 +301,11 @@ class Uploader:
     def _last_period(self, report: Report) -> int | None:
         """Return the last period of a report's row; None if it is a row of its own."""
         collection = self._series.get(report.fingerprint)
-        if self.recorder.uncapped or collection is None or collection.linkage is Linkage.NONE:
+        if (
+            self.recorder.drawer.uncapped
+            or collection is None
+            or collection.linkage is Linkage.NONE
+        ):
             return None
         whole = collection.linkage is Linkage.COLLECTION
         return collection.periods - 1 if whole else report.period

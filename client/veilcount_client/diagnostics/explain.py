@@ -83,7 +83,7 @@ def _stored_reasons(
     elif problem := problems.period(state, person, collection, now):
         yield problem
     else:
-        claim = worker.recorder.claims.get(collection.name)
+        claim = worker.recorder.drawer.claims.get(collection.name)
         if problem := problems.cap(state, person, collection, claim, now):
             yield f"cap: {problem}"
     yield from _queued(worker, key, collection)

@@ -1,0 +1,213 @@
+"""From an answer to a stored report: one draw per slot, ever.
+
+A draw leaves this process only by the commit that charges it and freezes its slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from veilcount_shared import Collection, RandomSource, periods, schedule
+from veilcount_shared.collection import Model, Presence
+from veilcount_shared.report import Report
+
+from ..state import ROW_CLOSED, Draw, DrawOutcome, PersonState, State, StateError, memory_outbox
+from ..state.losses import Loss, LossCounter
+from ..state.memory_outbox import MemoryOutbox
+from . import answer_times
+from .answer_times import expiry, instants, last_instant, period_of
+from .budget_reservation import Claim, micro
+
+JITTER_GRAIN = 1_000_000
+TRIES = 3  # other processes may take a slot between the look and the commit
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer to be drawn: to a record, or to the absence of one."""
+
+    person: PersonState
+    collection: Collection
+    period: int
+    segment: int
+    value: object
+    at: float
+    absent: bool = False
+
+    @property
+    def instants(self) -> tuple[float, ...]:
+        """The instants of its period's answers, none before the person consented."""
+        return instants(self.person, self.collection, self.period)
+
+
+@dataclass
+class AnswerDrawer:
+    """Draws answers and commits the reports."""
+
+    state: State
+    randomness: RandomSource
+    claims: Mapping[str, Claim]
+    jitter: float
+    uncapped: bool = False
+    losses: LossCounter = field(default_factory=LossCounter)
+    outbox: MemoryOutbox = field(init=False)  # of true values
+
+    def __post_init__(self) -> None:
+        """Count what is lost of true values with all other losses."""
+        self.outbox = MemoryOutbox(self.losses)
+
+    def store(self, answers: Iterable[Answer]) -> None:
+        """Draw and commit; what another process was faster with is looked at again.
+
+        A StateError in the first round means that nothing is stored. In a later one it must not
+        get out: whoever took the answers again would draw twice for those that are.
+        """
+        waiting = list(answers)
+        if waiting:
+            waiting = self._commit(waiting)
+        with suppress(StateError):
+            for _ in range(TRIES - 1):
+                if waiting:
+                    waiting = self._commit(waiting)
+        for answer in waiting:
+            self.losses.add(Loss.FROZEN, answer.collection.name)
+
+    def _commit(self, answers: list[Answer]) -> list[Answer]:
+        """Commit what has a free slot; return what another process was faster with."""
+        used: dict[tuple[bytes, str], tuple[int, int]] = {}
+        drawn: list[tuple[Answer, Draw, Report]] = []
+        spent: list[tuple[Answer, Loss]] = []
+        for answer in answers:
+            key = (answer.person.key, answer.collection.fingerprint)
+            if key not in used:
+                used[key] = self.state.used(*key)
+            number = 0 if self.uncapped else _next_answer(used[key], answer)
+            if number is None:
+                if not answer.absent:
+                    closed = used[key][1] == ROW_CLOSED
+                    spent.append((answer, Loss.CLOSED if closed else Loss.FROZEN))
+                continue
+            used[key] = (answer.period, number + 1)
+            drawn.append((answer, *self._draw(answer, number)))
+        fates = self.state.commit([draw for _, draw, _ in drawn]) if drawn else []
+        for answer, loss in spent:
+            self.losses.add(loss, answer.collection.name)
+        again = []
+        for (answer, draw, report), fate in zip(drawn, fates, strict=True):
+            if fate is DrawOutcome.FROZEN:
+                again.append(answer)
+            elif fate is not DrawOutcome.STORED:
+                self.losses.add(Loss(fate), answer.collection.name)
+            elif draw.report is None:
+                self.outbox.add(answer.collection.name, draw, report)
+        return again
+
+    def _draw(self, answer: Answer, number: int) -> tuple[Draw, Report]:
+        """Randomize one answer. The result leaves this process only if it is committed."""
+        person, collection, period = answer.person, answer.collection, answer.period
+        report = Report(
+            fingerprint=collection.fingerprint,
+            period=period,
+            segment=answer.segment,
+            pseudonym=schedule.pseudonym(person.secret, collection, period, self.randomness),
+            slot=schedule.slot(person.secret, collection, period, number),
+            message=collection.pack(self._message(answer)),
+        )
+        earliest, send_at = self._times(answer, number)
+        claim = self.claims[collection.name]
+        first_day, end_day = periods.calendar_range(
+            collection.unit, collection.start, collection.until, period
+        )
+        is_true = collection.model is Model.CENTRAL
+        draw = Draw(
+            person=person.key,
+            lineage=claim.lineage,
+            series=collection.fingerprint,
+            period=period,
+            answer=number,
+            cost=micro(collection.unit_epsilon),
+            first_day=first_day.toordinal(),
+            end_day=end_day.toordinal(),
+            day_cap=claim.day,
+            life_cap=claim.life,
+            report=None if is_true and not collection.held_on_device else report,
+            earliest=earliest,
+            send_at=send_at,
+            expires=expiry(collection, period),
+            free=self.uncapped,
+            is_true=is_true,
+        )
+        return draw, report
+
+    def _times(self, answer: Answer, number: int) -> tuple[float, float]:
+        """Return before when an answer must not leave, and when it does.
+
+        A hidden one leaves in the minute after the one in which its absence would be drawn: both
+        are stored before, and the odd second tells neither which it is nor how the clock is off.
+        """
+        share = self.randomness.below(JITTER_GRAIN) / JITTER_GRAIN
+        if answer.collection.presence is Presence.HIDDEN:
+            leaves = answer.instants[number] + answer_times.MINUTE * (1 + share)
+            return leaves, leaves
+        in_memory = answer.collection.model is Model.CENTRAL
+        in_memory = in_memory and not answer.collection.held_on_device
+        longest = min(self.jitter, memory_outbox.JITTER) if in_memory else self.jitter
+        return answer.at, answer.at + longest * share
+
+    def _message(self, answer: Answer) -> int:
+        if answer.absent:
+            return answer.collection.randomize_absent(self.randomness)
+        if answer.collection.model is Model.CENTRAL:
+            return answer.collection.reveal(answer.value, self.randomness)
+        return answer.collection.randomize(answer.value, self.randomness)
+
+    def burn(self, key: bytes, collections: Iterable[Collection], now: float) -> None:
+        """Let a person who comes back give no more answers of hidden presence in this period.
+
+        What was waiting was wiped and is not drawn again; an absence in its place would show it.
+        """
+        for collection in collections:
+            period = (
+                period_of(collection, now)
+                if now < last_instant(collection)
+                else collection.periods - 1
+            )
+            if collection.presence is Presence.HIDDEN and period is not None:
+                last, answers = self.state.used(key, collection.fingerprint)
+                given = answers if last == period else 0
+                self.state.commit(
+                    [
+                        self._burnt(key, collection, period, answer)
+                        for answer in range(given, collection.per_period)
+                    ]
+                )
+
+    def _burnt(self, key: bytes, collection: Collection, period: int, answer: int) -> Draw:
+        """Return a draw that takes a slot, costs nothing and sends nothing."""
+        return Draw(
+            person=key,
+            lineage=self.claims[collection.name].lineage,
+            series=collection.fingerprint,
+            period=period,
+            answer=answer,
+            cost=0,
+            first_day=0,
+            end_day=0,
+            day_cap=0,
+            life_cap=0,
+            report=None,
+            earliest=0.0,
+            send_at=0.0,
+            expires=0.0,
+        )
+
+
+def _next_answer(used: tuple[int, int], answer: Answer) -> int | None:
+    """Return which of its period's answers this would be; None if they are given, or past."""
+    last, answers = used
+    if answer.period < last:
+        return None
+    number = answers if answer.period == last else 0
+    return number if number < answer.collection.per_period else None
