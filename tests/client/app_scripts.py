@@ -257,7 +257,14 @@ def reap(children: list[int], seconds: float = 20.0) -> None:
 def every_lock_held(client: Client) -> Iterator[threading.Event]:
     """Hold, in a thread of its own, whatever in the client can be held."""
     worker = worker_of(client)
-    places = (worker, worker._here, worker.state, worker.uploader, worker.recorder)
+    places = (
+        worker,
+        worker._here,
+        worker.state,
+        worker.uploader,
+        worker.uploader.in_flight,
+        worker.recorder,
+    )
     locks = [each for place in places for each in _inside(place) if hasattr(each, "acquire")]
     assert len(locks) >= 3
     held, let_go = threading.Event(), threading.Event()

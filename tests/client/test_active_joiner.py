@@ -24,6 +24,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import poisson
 
 from veilcount_client.delivery import backoff
+from veilcount_client.delivery.closed_rows import ClosedRows
 from veilcount_client.delivery.transport import Delivered, Later, Outcome
 from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.state import QueuedReport
@@ -261,10 +262,10 @@ def closed_for_all() -> Iterator[None]:
         each.heard = getattr(each, "heard", False) or bool(those)
         closing(each, those)
 
-    original, closing = Uploader._is_closed, Uploader._keep_closed
+    original, closing = ClosedRows.holds, ClosedRows.add
     with (
-        patch.object(Uploader, "_is_closed", is_closed),
-        patch.object(Uploader, "_keep_closed", keep),
+        patch.object(ClosedRows, "holds", is_closed),
+        patch.object(ClosedRows, "add", keep),
     ):
         yield
 

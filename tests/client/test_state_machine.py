@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from veilcount_client.delivery import backoff
+from veilcount_client.delivery.closed_rows import ClosedRows
 from veilcount_client.delivery.transport import Later, Outcome
 from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.state import Draw, DrawOutcome, QueuedReport, sqlite
@@ -485,7 +486,7 @@ def closes_no_row() -> Patch:
 
 def closes_for_records_alone() -> Patch:
     """Wrong: of a closed row nothing is drawn, but what waits leaves all the same."""
-    return patch.object(Uploader, "_is_closed", lambda *_: False)
+    return patch.object(ClosedRows, "holds", lambda *_: False)
 
 
 SOON = [keeps_no_withdrawal, loses_what_failed, charges_too_late]

@@ -76,8 +76,8 @@ def test_what_is_under_way_does_not_grow_while_nothing_replies(tmp_path: Path) -
         set_clock(device.clock, device.clock.now() + LEASE + 1)
         device.work()
 
-    assert MOST_THREADS < len(device.worker.uploader.under_way) <= 2 * MOST_THREADS
-    assert len(device.worker.uploader.under_way) < 200
+    assert MOST_THREADS < len(device.worker.uploader.in_flight) <= 2 * MOST_THREADS
+    assert len(device.worker.uploader.in_flight) < 200
 
 
 def test_what_waited_for_a_thread_longer_than_its_lease_is_not_sent(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_what_waited_for_a_thread_longer_than_its_lease_is_not_sent(tmp_path: Pa
     set_clock(device.clock, device.clock.now() + DAY)
     device.work()
     set_clock(device.clock, device.clock.now() + LEASE)
-    for body in list(device.worker.uploader.under_way):
+    for body in list(device.worker.uploader.in_flight):
         device.worker.uploader._attempt(body)
 
     assert device.wire.attempts == []

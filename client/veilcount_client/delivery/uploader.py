@@ -8,21 +8,17 @@ restart nor a server's reply to one pseudonym makes two of them leave together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
-from typing import Protocol
 
 from veilcount_shared import Collection, RandomSource
-from veilcount_shared.collection import Linkage
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 
 from ..recording.recorder import Recorder
 from ..state import (
-    ROW_CLOSED,
     OutboxLimits,
     QueuedReport,
     RowClose,
@@ -30,10 +26,11 @@ from ..state import (
     StateError,
     memory_outbox,
 )
-from ..state.closed_series import closed, keep_closed
 from ..state.losses import Loss
-from .body_packing import bodies, pack, padded, row_of
-from .delivery_pool import MOST_THREADS, DeliveryPool
+from .bodies_in_flight import BodiesInFlight, Body, Outbox
+from .body_packing import bodies, pack, padded
+from .closed_rows import ClosedRows
+from .delivery_pool import DeliveryPool
 from .loss_reports import LossReport, LossReports
 from .row_backoff import FURTHEST, RowBackoff
 from .row_closes import RowCloses, spelled
@@ -44,36 +41,6 @@ LEASE = 600.0  # longer than any request can take
 EXPIRE_EVERY = 60.0  # seconds between two looks for what is too old
 MOST_LEASED = 2000
 GRAIN = 1_000_000
-
-
-class Outbox(Protocol):
-    """What keeps reports until they are delivered: the state, or memory."""
-
-    def lease(
-        self, now: float, until: float, most: int, *, hurry: bool = False
-    ) -> list[QueuedReport]:
-        """Take reports that are due (hurry: that may leave), for oneself until the lease ends."""
-
-    def next_due(self) -> float | None:
-        """Return when the next report is due."""
-
-    def overdue(self, before: float, beyond: float, most: int) -> list[int]:
-        """Return reports that were due before, or that an attempt has put off beyond an instant."""
-
-    def reschedule(self, numbers: Mapping[int, float], *, unsent: bool = False) -> None:
-        """Put reports back, each due at its time. Unsent: the lease was no attempt after all."""
-
-    def settle(self, delivered: Iterable[int], dropped: Mapping[int, Loss]) -> None:
-        """Take reports off."""
-
-
-@dataclass(eq=False)
-class Body:
-    """Reports that leave together, and the outbox that they came from."""
-
-    outbox: Outbox
-    queued_reports: list[QueuedReport]
-    leased_until: float
 
 
 @dataclass
@@ -95,15 +62,14 @@ class Uploader:
     failed: Callable[[Exception], None] = lambda _: None  # what is done about a broken state
     last_failures: dict[str, str] = field(default_factory=dict)  # by series
     refused: int = 0  # reports that the aggregator did not count and will not
-    under_way: list[Body] = field(default_factory=list)
-    leaving: bool = False
+    in_flight: BodiesInFlight = field(default_factory=BodiesInFlight)
     grace: float = OVERDUE
     _lock: Lock = field(default_factory=Lock)
     _expired: float = -math.inf
 
     def __post_init__(self) -> None:
         """Find the collections by what reports name them by."""
-        self._series = {each.fingerprint: each for each in self.collections.values()}
+        series = {each.fingerprint: each for each in self.collections.values()}
         self._losses = LossReports(
             self.state,
             self.collections,
@@ -113,7 +79,7 @@ class Uploader:
             persons=self.persons,
         )
         self._backoff = RowBackoff(self.randomness, persons=self.persons)
-        self._closed = closed(self.state, self._series)  # series that some row was closed of
+        self.closed_rows = ClosedRows(self.state, series, self.recorder.drawer.uncapped)
         hurried = not self.recorder.drawer.jitter
         self._row_closes = RowCloses(self.state, self.randomness, self.now, hurried=hurried)
 
@@ -207,27 +173,25 @@ class Uploader:
 
     def _send_due(self, outbox: Outbox, *, hurry: bool) -> None:
         """Begin to send what is due."""
-        now = self.now()
-        with self._lock:
-            if self.leaving or not (hurry or _is_due(outbox, now)):
-                return
-            if len(self.under_way) > MOST_THREADS:
-                return  # nothing would be sent soon: another round leases it
-            queued_reports = outbox.lease(now, now + LEASE, MOST_LEASED, hurry=hurry)
-            if not hurry:
-                queued_reports = self._ready(outbox, queued_reports, now)
-            begun = [
-                Body(outbox, each, now + LEASE)
-                for each in bodies(
-                    queued_reports, self.randomness, persons=self.persons, keyed=self.keyed
-                )
-            ]
-            self.under_way += begun
-        for body in begun:
+        if not (hurry or _is_due(outbox, self.now())):
+            return
+        for body in self.in_flight.begin(partial(self._lease, outbox, hurry=hurry)):
             self.pool.submit(partial(self._attempt, body))
 
+    def _lease(self, outbox: Outbox, *, hurry: bool) -> list[Body]:
+        now = self.now()
+        queued_reports = outbox.lease(now, now + LEASE, MOST_LEASED, hurry=hurry)
+        if not hurry:
+            queued_reports = self._ready(outbox, queued_reports, now)
+        return [
+            Body(outbox, each, now + LEASE)
+            for each in bodies(
+                queued_reports, self.randomness, persons=self.persons, keyed=self.keyed
+            )
+        ]
+
     def _attempt(self, body: Body) -> None:
-        if body not in self.under_way:
+        if body not in self.in_flight:
             return  # given back before its turn came
         try:
             if self.now() < body.leased_until - MAX_SECONDS:
@@ -235,15 +199,17 @@ class Uploader:
         except Exception as error:  # noqa: BLE001 - in a thread of ours: its lease ends by itself
             self.failed(error)
         finally:
-            with self._lock, suppress(ValueError):  # given back meanwhile
-                self.under_way.remove(body)
+            self.in_flight.end(body)
 
     def _deliver(self, body: Body) -> None:
         """Send a body and write down what became of it."""
-        queued_reports = self._without_closed(body)
+        closed = [each for each in body.queued_reports if self.closed_rows.holds(each)]
+        if closed:  # dropped, as the aggregator would
+            self._settle(body.outbox, closed, Delivered((Verdict.CLOSED,) * len(closed)))
+        queued_reports = [each for each in body.queued_reports if each not in closed]
         if not queued_reports:
             return
-        outcome = self._send([queued_report.report for queued_report in queued_reports])
+        outcome = self._send([each.report for each in queued_reports])
         if isinstance(outcome, Later):
             self._put_back(body.outbox, queued_reports, outcome.seconds, seen=outcome.seen)
         else:
@@ -262,99 +228,34 @@ class Uploader:
         """Write down what became of a body."""
         verdicts = _verdicts(outcome, len(queued_reports))
         pairs = list(zip(queued_reports, verdicts, strict=True))
-        self._keep_closed(
-            queued_report for queued_report, verdict in pairs if verdict is Verdict.CLOSED
-        )
+        self.closed_rows.add(report for report, verdict in pairs if verdict is Verdict.CLOSED)
         with self._lock:
             self.refused += sum(verdict.dropped for verdict in verdicts)
-        outbox.settle(
-            [queued_report.number for queued_report, verdict in pairs if verdict.delivered],
-            {
-                queued_report.number: Loss(verdict)
-                for queued_report, verdict in pairs
-                if verdict.dropped
-            },
-        )
+        delivered = [report.number for report, verdict in pairs if verdict.delivered]
+        dropped = {report.number: Loss(verdict) for report, verdict in pairs if verdict.dropped}
+        outbox.settle(delivered, dropped)
         self.recorder.write_losses()
         self._backoff.succeed(queued_reports)
-        self._put_back(outbox, [queued_report for queued_report, verdict in pairs if verdict.retry])
+        self._put_back(outbox, [report for report, verdict in pairs if verdict.retry])
 
-    # -- rows that the aggregator has closed ---------------------------------------------------
-
-    def _keep_closed(self, queued_reports: Iterable[QueuedReport]) -> None:
-        """Keep which rows were closed: before their reports are off the outbox.
-
-        Cut in between, the closing is kept and the report is dropped by the next process; the other
-        way round the next process would draw again. No other row of the collection is touched: a
-        server that closes one pseudonym would know the person's others by their silence.
-        """
-        for (person, series, _), queued_report in {
-            row_of(each): each for each in queued_reports
-        }.items():
-            if series not in self._closed:
-                keep_closed(self.state, series)
-                self._closed.add(series)
-            through = self._last_period(queued_report.report)
-            if through is not None:
-                self.state.close_row(person, series, through)
-
-    def _last_period(self, report: Report) -> int | None:
-        """Return the last period of a report's row; None if it is a row of its own."""
-        collection = self._series.get(report.fingerprint)
-        if (
-            self.recorder.drawer.uncapped
-            or collection is None
-            or collection.linkage is Linkage.NONE
-        ):
-            return None
-        whole = collection.linkage is Linkage.COLLECTION
-        return collection.periods - 1 if whole else report.period
-
-    def _without_closed(self, body: Body) -> list[QueuedReport]:
-        """Drop what is of a closed row, as the aggregator would; return the rest."""
-        over = [
-            queued_report for queued_report in body.queued_reports if self._is_closed(queued_report)
-        ]
-        if over:
-            self._settle(body.outbox, over, Delivered((Verdict.CLOSED,) * len(over)))
-        return [queued_report for queued_report in body.queued_reports if queued_report not in over]
-
-    def _is_closed(self, queued_report: QueuedReport) -> bool:
-        if queued_report.report.fingerprint not in self._closed:
-            return False
-        used = self.state.used(queued_report.person, queued_report.report.fingerprint)
-        return used == (self._last_period(queued_report.report), ROW_CLOSED)
-
-    # -- what ends under way -------------------------------------------------------------------
+    # -- withdrawals, the end, and forks -------------------------------------------------------
 
     def discard(self, person: bytes) -> None:
         """Let no report of a person leave that has not left yet."""
-        with self._lock:
-            for body in self.under_way:
-                body.queued_reports = [
-                    each for each in body.queued_reports if each.person != person
-                ]
+        self.in_flight.discard(person)
 
     def let_go(self) -> None:
         """Give back what is under way: whoever comes next need not wait for the lease to end.
 
         It may arrive twice so, and counts once.
         """
-        with self._lock:
-            self.leaving = True
-            begun, self.under_way = self.under_way, []
-        for outbox, _ in self._outboxes():
-            queued_reports = [
-                each for body in begun if body.outbox is outbox for each in body.queued_reports
-            ]
-            if queued_reports:
-                now = self.now()
-                outbox.reschedule({each.number: self.later(now) for each in queued_reports})
+        now = self.now()
+        for body in self.in_flight.give_back():
+            body.outbox.reschedule({each.number: self.later(now) for each in body.queued_reports})
 
     def after_fork(self) -> None:
         """In a forked child: what is under way is the parent's."""
-        self.under_way = []
-        self.leaving = False
+        self.in_flight.after_fork()
         self._lock = Lock()
         self._backoff.after_fork()
         self.pool.after_fork()

@@ -1,0 +1,63 @@
+"""The rows that the aggregator has closed: nothing of them is sent any more, and no other is hurt.
+
+A server that closes one pseudonym would know the person's others by their silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from veilcount_shared import Collection
+from veilcount_shared.collection import Linkage
+from veilcount_shared.report import Report
+
+from ..state import ROW_CLOSED, QueuedReport, State
+from ..state.closed_series import closed, keep_closed
+from .body_packing import row_of
+
+
+@dataclass
+class ClosedRows:
+    """Stores and recognizes closed rows. In development (`uncapped`) each report is a row."""
+
+    state: State
+    series: Mapping[str, Collection]  # by fingerprint
+    uncapped: bool
+    _closed: set[str] = field(init=False)  # series that some row was closed of
+
+    def __post_init__(self) -> None:
+        """Read which series have closed rows."""
+        self._closed = closed(self.state, self.series)
+
+    def add(self, queued_reports: Iterable[QueuedReport]) -> None:
+        """Store the rows of these reports as closed: before the reports are off the outbox.
+
+        Cut in between, the closing is kept and the report is dropped by the next process; the other
+        way round the next process would draw again.
+        """
+        for (person, series, _), queued_report in {
+            row_of(each): each for each in queued_reports
+        }.items():
+            if series not in self._closed:
+                keep_closed(self.state, series)
+                self._closed.add(series)
+            through = self._last_period(queued_report.report)
+            if through is not None:
+                self.state.close_row(person, series, through)
+
+    def holds(self, queued_report: QueuedReport) -> bool:
+        """Return whether a report's row was closed."""
+        series = queued_report.report.fingerprint
+        if series not in self._closed:
+            return False
+        used = self.state.used(queued_report.person, series)
+        return used == (self._last_period(queued_report.report), ROW_CLOSED)
+
+    def _last_period(self, report: Report) -> int | None:
+        """Return the last period of a report's row; None if it is a row of its own."""
+        collection = self.series.get(report.fingerprint)
+        if self.uncapped or collection is None or collection.linkage is Linkage.NONE:
+            return None
+        whole = collection.linkage is Linkage.COLLECTION
+        return collection.periods - 1 if whole else report.period
