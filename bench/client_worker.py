@@ -17,7 +17,7 @@ from typing import Any
 
 from veilcount_client import Client
 from veilcount_client.delivery.worker import Worker
-from veilcount_client.state.key_derivation import key_of
+from veilcount_client.state.key_derivation import person_key
 from veilcount_shared import Collection, parse_collections
 
 TODAY = datetime.now(UTC).date()
@@ -68,7 +68,7 @@ def _consent_all(client: Client, asked: Collection, persons: int) -> None:
     """What `person(id).consent(True)` does, for all of them in one transaction."""
     state: Any = worker_of(client).state
     rows = (
-        (key_of(state.root, TOKEN.format(number)), os.urandom(16), asked.fingerprint, 1.0)
+        (person_key(state.root, TOKEN.format(number)), os.urandom(16), asked.fingerprint, 1.0)
         for number in range(persons)
     )
     with state._writing() as database:

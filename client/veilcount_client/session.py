@@ -30,8 +30,8 @@ from .runtime import Runtime, RuntimeFactory
 from .settings import Settings, read_settings
 from .state import StateError
 from .state.factory import open_state
-from .state.key_derivation import key_of
-from .state.location import place_of
+from .state.key_derivation import person_key
+from .state.location import state_location
 from .state.losses import Loss, LossCounter
 
 SELF = ""  # the one person of a client without persons
@@ -181,7 +181,7 @@ class Session:
     def key(self, person: str) -> bytes:
         """Return the key of a person in the state, which must be open."""
         assert self._runtime is not None, "callers look first"  # noqa: S101
-        return key_of(self._runtime.worker.state.root, person)
+        return person_key(self._runtime.worker.state.root, person)
 
     # -- all persons ---------------------------------------------------------------------------
 
@@ -217,12 +217,12 @@ class Session:
         if not collections:
             raise NotUsable("the definitions are empty: add a table for each question")
         self._factory.check_address()
-        state = open_state(place_of(settings, next(iter(collections.values())).app))
+        state = open_state(state_location(settings, next(iter(collections.values())).app))
         self.reservation = reserve(
             state, collections.values(), settings.ceiling, settings.daily_ceiling
         )
         runtime = self._factory.build(state, collections, self.reservation)
-        self._own_consent = runtime.consents.resume(key_of(state.root, SELF))
+        self._own_consent = runtime.consents.resume(person_key(state.root, SELF))
         self._runtime = runtime  # last: from here on it is usable
 
     def _open_again(self) -> None:

@@ -111,7 +111,7 @@ def short_leases() -> None:
 
 def wait_for_thread(client: Client) -> threading.Thread:
     """Return the uploader's thread."""
-    thread = worker_of(client)._here.thread
+    thread = worker_of(client)._process.thread
     assert thread is not None
     return thread
 
@@ -259,7 +259,7 @@ def every_lock_held(client: Client) -> Iterator[threading.Event]:
     worker = worker_of(client)
     places = (
         worker,
-        worker._here,
+        worker._process,
         worker.state,
         worker.uploader,
         worker.uploader.in_flight,

@@ -215,7 +215,7 @@ class Device:
         worker.state.after_fork()  # lets go of the file without a word to it
         worker._queue.clear()
         worker.recorder.discard()
-        working._live.discard(worker)  # it will see no exit
+        working._live_workers.discard(worker)  # it will see no exit
         self.runs = False
 
     def fork(self) -> None:

@@ -21,8 +21,8 @@ from veilcount_client.state import (
     SpentBudget,
     State,
 )
-from veilcount_client.state.closed_series import closed, keep_closed
-from veilcount_client.state.key_derivation import key_of
+from veilcount_client.state.closed_series import add_closed_series, closed_series
+from veilcount_client.state.key_derivation import person_key
 from veilcount_client.state.losses import Loss
 from veilcount_shared.report import Report
 
@@ -159,7 +159,7 @@ class StateContract:
 
     def test_ids_are_not_stored(self, engine: Engine, state: State) -> None:
         """Neither as text nor as a key that could be made without the root."""
-        agree(state, key_of(state.root, "ann@example.org"))
+        agree(state, person_key(state.root, "ann@example.org"))
 
         stored = engine.everything()
         assert b"ann@example.org" not in stored
@@ -167,7 +167,7 @@ class StateContract:
 
     def test_any_id_has_a_key(self, state: State) -> None:
         """Lone surrogates come from broken databases."""
-        assert len(key_of(state.root, "\udc80")) == 16
+        assert len(person_key(state.root, "\udc80")) == 16
 
     def test_consent_is_kept_with_what_it_covers(self, engine: Engine, state: State) -> None:
         """Since when is that of the first yes."""
@@ -842,11 +842,11 @@ class StateContract:
     def test_a_closed_series_stays_closed(self, engine: Engine, state: State) -> None:
         """For whoever opens the state, and whoever withdraws or is forgotten."""
         agree(state)
-        keep_closed(state, SERIES)
+        add_closed_series(state, SERIES)
         state.consent(ANN, False, frozenset(), NOW)
         state.forget(ANN)
 
-        assert closed(engine.open(), [SERIES, OTHER]) == {SERIES}
+        assert closed_series(engine.open(), [SERIES, OTHER]) == {SERIES}
 
     def test_a_closed_state_opens_again(self, state: State) -> None:
         """Whoever asks once more after the end gets an answer."""

@@ -83,7 +83,7 @@ class Server:
         if name in "bdf":
             return 0.0, Delivered((Verdict.COUNTED,))
         if self.chance.random() < TURNED_AWAY:
-            seconds = backoff.asked(str(self.chance.choice([1, 301, 3000, 10**6, 10**6])), 0)
+            seconds = backoff.retry_after(str(self.chance.choice([1, 301, 3000, 10**6, 10**6])), 0)
             why = self.chance.choice(["503", "429", "302", "SSLError", "ReadTimeout"])
             return seconds, Later(why, seconds if why in {"503", "429"} else 0.0)
         if self.chance.random() < CLOSED:

@@ -627,7 +627,7 @@ def test_the_thread_outlives_an_odd_clock(odd: str, tmp_path: Path, sink: Server
 
     assert client.flush(10)
     assert len(sink.seen) == 1
-    assert worker_of(client)._here.thread is thread
+    assert worker_of(client)._process.thread is thread
     assert thread.is_alive()
     client.close()
 

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 from tests.redis_server import RedisServer
-from veilcount_client.recording.held_values import canonical, decode, encode, merged
+from veilcount_client.recording.held_values import canonical, decode, encode, merge
 from veilcount_client.recording.recorder import Recorder
 from veilcount_client.state import HeldValue, StateError
 from veilcount_client.state.losses import Loss
@@ -248,7 +248,7 @@ def test_a_process_that_was_overtaken_merges_again(tmp_path: Path) -> None:
         return hold(state, current, new)
 
     hold = SqliteState.hold
-    mended = overtaken(tmp_path / "merged")
+    mended = overtaken(tmp_path / "merge")
     with patch.object(SqliteState, "hold", replaced):
         planted = overtaken(tmp_path / "replaced")
 
@@ -372,8 +372,8 @@ def test_values_of_different_kinds_merge_alike_in_memory_and_on_the_device(
     """Before, of Decimals the device reported the first alone: they do not add to what is kept."""
     rule = Takes(takes)
     for first, second, third in product(NUMBERS[::2] + OTHERS[::6], NUMBERS, NUMBERS[1::3]):
-        in_memory = merged(rule, merged(rule, first, second), third)
-        on_device = merged(rule, stored(merged(rule, stored(first), second)), third)
+        in_memory = merge(rule, merge(rule, first, second), third)
+        on_device = merge(rule, stored(merge(rule, stored(first), second)), third)
 
         assert effect(domain, stored(on_device)) == effect(domain, in_memory)
 
@@ -392,7 +392,7 @@ def test_numbers_of_any_kind_merge(takes: str, values: Sequence[object], result:
     """A Decimal and a float, or two numbers of numpy that overflow, are numbers all the same."""
     total = values[0]
     for value in values[1:]:
-        total = merged(Takes(takes), total, value)
+        total = merge(Takes(takes), total, value)
 
     assert total == result
 
@@ -401,7 +401,7 @@ def test_a_running_value_stays_small() -> None:
     """However many records there are, and of whatever fractions."""
     total: object = Fraction(1, 3)
     for denominator in range(3, 2000):
-        total = merged(Takes.SUM, total, Fraction(1, denominator))
+        total = merge(Takes.SUM, total, Fraction(1, denominator))
 
     assert len(encode(total)) < 1500
     assert canonical(stored(total)) == total

@@ -26,9 +26,9 @@ from flask import Flask
 from tests.redis_server import RedisServer
 from veilcount_client import Client
 from veilcount_client.integrations import flask as integration
-from veilcount_client.integrations.app_client import made, one_for
+from veilcount_client.integrations.app_client import client_for, clients
 from veilcount_client.state import SentReport
-from veilcount_client.state.key_derivation import key_of
+from veilcount_client.state.key_derivation import person_key
 from veilcount_client.testing import ClientHarness
 from veilcount_shared import parse_collections
 
@@ -127,7 +127,7 @@ def sent_of(client: Client, person: str) -> list[SentReport]:
     """Return a person's stored reports."""
     assert client._session.worker is not None
     state = client._session.worker.state
-    return state.sent(key_of(state.root, person))
+    return state.sent(person_key(state.root, person))
 
 
 ALL = {"theme": PERSONS, "minutes": PERSONS}
@@ -285,7 +285,7 @@ def test_a_flask_app_records(veilcount: ClientHarness, folder: Path) -> None:
         app.test_client().post(f"/theme/{name}")
 
     assert veilcount.recorded == [("theme", "dark"), ("theme", "light")]
-    assert len(made) == 1
+    assert len(clients) == 1
 
 
 def test_each_flask_app_has_its_own_client(veilcount: ClientHarness) -> None:
@@ -314,18 +314,18 @@ def test_the_extension_takes_an_app_at_once(veilcount: ClientHarness) -> None:
 def test_of_two_clients_made_at_once_one_stays(veilcount: ClientHarness) -> None:
     """Two threads at the first use: both get the same client, the other is closed."""
     app = Flask(__name__)
-    clients = []
+    opened: list[Client] = []
 
     def make() -> Client:
-        clients.append(veilcount.client(COLLECTIONS))
-        if len(clients) == 1:
-            one_for(app, make)  # the other thread was faster
-        return clients[0]
+        opened.append(veilcount.client(COLLECTIONS))
+        if len(opened) == 1:
+            client_for(app, make)  # the other thread was faster
+        return opened[0]
 
-    kept = one_for(app, make)
+    kept = client_for(app, make)
 
-    assert kept is clients[0] or kept is made[app]
-    assert len(clients) == 2
+    assert kept is opened[0] or kept is clients[app]
+    assert len(opened) == 2
 
 
 # -- Django ----------------------------------------------------------------------------------------

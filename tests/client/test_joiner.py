@@ -320,7 +320,7 @@ def one_body() -> AbstractContextManager[object]:
     ) -> list[list[QueuedReport]]:
         return [queued_reports] if queued_reports else []
 
-    return patch.object(uploader, "bodies", together)
+    return patch.object(uploader, "group_into_bodies", together)
 
 
 @contextmanager

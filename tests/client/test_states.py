@@ -788,7 +788,7 @@ def test_a_log_that_was_left_behind(sqlite: Sqlite, commits: int) -> None:
 
 def mark(engine: Sqlite) -> Path:
     """Return where the mark of a state is."""
-    return clone_detection.mark_of(engine.folder / FILE)
+    return clone_detection.mark_path(engine.folder / FILE)
 
 
 def committed(engine: Sqlite) -> int:

@@ -21,7 +21,7 @@ from veilcount_client.testing import (
     SettableClock,
     WsgiTransport,
 )
-from veilcount_client.testing.clock import opening
+from veilcount_client.testing.clock import first_common_noon
 from veilcount_shared import parse_collections
 from veilcount_shared.errors import UnknownSegment
 from veilcount_shared.verdict import Verdict
@@ -197,7 +197,7 @@ def test_where_campaigns_do_not_meet_the_clock_starts_in_most_of_them() -> None:
         "from = 2026-12-01\nuntil = 2027-03-01", "from = 2028-01-01\nuntil = 2028-02-01"
     )
 
-    assert opening(parse_collections(late, lambda _: []).values()).year == 2026
+    assert first_common_noon(parse_collections(late, lambda _: []).values()).year == 2026
 
 
 def test_an_instant_needs_a_time_zone() -> None:

@@ -132,7 +132,7 @@ WAITS = (
 
 @pytest.mark.parametrize("asked", WAITS)
 def test_no_header_makes_a_device_wait_longer_than_an_hour(asked: str) -> None:
-    assert 0 <= backoff.asked(asked, START) <= backoff.LONGEST_ASKED == 3_600
+    assert 0 <= backoff.retry_after(asked, START) <= backoff.LONGEST_RETRY_DELAY == 3_600
 
 
 def test_a_delay_for_each_device_is_the_same_for_all() -> None:
@@ -141,8 +141,8 @@ def test_a_delay_for_each_device_is_the_same_for_all() -> None:
     dates = [format_datetime(NOW + timedelta(seconds=each), usegmt=True) for each in range(5_000)]
     public = {0, 60, 300, 900, 3_600}
 
-    assert {backoff.asked(each, START) for each in drawn} == public
-    assert {backoff.asked(each, START) for each in dates} == public
+    assert {backoff.retry_after(each, START) for each in drawn} == public
+    assert {backoff.retry_after(each, START) for each in dates} == public
 
 
 # -- what a reply costs ----------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def row_of(queued_report: QueuedReport) -> Row:
     return queued_report.person, queued_report.report.fingerprint, queued_report.report.pseudonym
 
 
-def bodies(
+def group_into_bodies(
     queued_reports: list[QueuedReport],
     randomness: RandomSource,
     *,

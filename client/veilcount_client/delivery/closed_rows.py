@@ -13,7 +13,7 @@ from veilcount_shared.collection import Linkage
 from veilcount_shared.report import Report
 
 from ..state import ROW_CLOSED, QueuedReport, State
-from ..state.closed_series import closed, keep_closed
+from ..state.closed_series import add_closed_series, closed_series
 from .body_packing import row_of
 
 
@@ -28,7 +28,7 @@ class ClosedRows:
 
     def __post_init__(self) -> None:
         """Read which series have closed rows."""
-        self._closed = closed(self.state, self.series)
+        self._closed = closed_series(self.state, self.series)
 
     def add(self, queued_reports: Iterable[QueuedReport]) -> None:
         """Store the rows of these reports as closed: before the reports are off the outbox.
@@ -40,7 +40,7 @@ class ClosedRows:
             row_of(each): each for each in queued_reports
         }.items():
             if series not in self._closed:
-                keep_closed(self.state, series)
+                add_closed_series(self.state, series)
                 self._closed.add(series)
             through = self._last_period(queued_report.report)
             if through is not None:

@@ -72,7 +72,7 @@ class RowBackoff:
         if row is None:
             return backoff.delay(attempts, self._coins)
         if seen:
-            return backoff.spaced(attempts, self._coins)
+            return backoff.spaced_delay(attempts, self._coins)
         with self._lock:
             self._unsent[row] = self._unsent.get(row, 0) + 1
             return backoff.delay(self._unsent[row], self._coins)

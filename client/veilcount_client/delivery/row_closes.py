@@ -62,6 +62,6 @@ class RowCloses:
         return start - MEAN_CLOSE * math.log((1 + self._coins.below(GRAIN)) / GRAIN)
 
 
-def spelled(row: bytes) -> str:
+def encode_pseudonym(row: bytes) -> str:
     """Return a pseudonym as it stands in an address."""
     return urlsafe_b64encode(row).rstrip(b"=").decode()

@@ -128,7 +128,7 @@ class HttpTransport:
         if problem and reply.status in {400, 413, 415, 422}:
             return Refused(f"{reply.status}")
         # Any other answer may be a proxy's, a portal's or an operator's mistake: the reports wait.
-        seconds = backoff.asked(reply.headers.get("Retry-After"), self._now())
+        seconds = backoff.retry_after(reply.headers.get("Retry-After"), self._now())
         return Later(f"{reply.status}", seconds)
 
 

@@ -28,12 +28,12 @@ from ..state import (
 )
 from ..state.losses import Loss
 from .bodies_in_flight import BodiesInFlight, Body, Outbox
-from .body_packing import bodies, pack, padded
+from .body_packing import group_into_bodies, pack, padded
 from .closed_rows import ClosedRows
 from .delivery_pool import DeliveryPool
 from .loss_reports import LossReport, LossReports
 from .row_backoff import FURTHEST, RowBackoff
-from .row_closes import RowCloses, spelled
+from .row_closes import RowCloses, encode_pseudonym
 from .transport import MAX_SECONDS, Delivered, Later, Outcome, Refused, Transport
 
 OVERDUE = 15.0  # seconds: what fell due before could have left, had anything; a busy app is late
@@ -185,7 +185,7 @@ class Uploader:
             queued_reports = self._ready(outbox, queued_reports, now)
         return [
             Body(outbox, each, now + LEASE)
-            for each in bodies(
+            for each in group_into_bodies(
                 queued_reports, self.randomness, persons=self.persons, keyed=self.keyed
             )
         ]
@@ -264,7 +264,7 @@ class Uploader:
 
     def _close_row(self, row: RowClose) -> None:
         try:
-            done = self.transport.close_row(row.series, spelled(row.pseudonym))
+            done = self.transport.close_row(row.series, encode_pseudonym(row.pseudonym))
             self._row_closes.finish(row, done=done)
         except StateError as error:
             self.failed(error)

@@ -22,7 +22,7 @@ from queue import Empty, SimpleQueue
 from ..clock import Clock
 from ..recording.recorder import RecordCall, Recorder
 from ..state import State, StateError
-from ..state.key_derivation import key_of
+from ..state.key_derivation import person_key
 from ..state.losses import Loss
 from .delivery_pool import DeliveryPool
 from .uploader import Uploader
@@ -59,14 +59,14 @@ class Worker:
         self._threaded = threaded
         self._queue: deque[RecordCall] = deque()
         self._closing = False
-        self._here = _Here()
-        _live.add(self)
+        self._process = _ProcessLocals()
+        _live_workers.add(self)
         atexit.register(_at_exit, weakref.ref(self))
 
     @property
     def storing(self) -> threading.RLock:
         """The lock under which records are stored."""
-        return self._here.storing
+        return self._process.storing
 
     # -- what the app's threads call -----------------------------------------------------------
 
@@ -76,7 +76,7 @@ class Worker:
         if len(self._queue) >= MOST_QUEUED:
             return False
         self._queue.append(record)
-        if not self._here.woken:
+        if not self._process.woken:
             self.wake()
         return True
 
@@ -84,15 +84,15 @@ class Worker:
         """See to it that the thread runs, and runs now."""
         if not self._threaded or self._closing:
             return
-        if self._here.thread is None or not self._here.thread.is_alive():
+        if self._process.thread is None or not self._process.thread.is_alive():
             self._start()
-        self._here.wake()
+        self._process.wake()
 
     def store(self) -> bool:
         """Store what is queued, in the caller's thread; False if the state cannot take it."""
         self._notice_fork()
         try:
-            with self._here.storing:
+            with self._process.storing:
                 # First what is due: a record must not hide the absence of an earlier period.
                 self.recorder.sweep(self._clock.now(), self.uploader.collections.values())
                 for _ in range(0, len(self._queue), MOST_AT_ONCE):  # and not what comes meanwhile
@@ -107,7 +107,7 @@ class Worker:
         """Store what is queued and what is held: the process, or the client, ends."""
         stored = self.store()
         try:
-            with self._here.storing:
+            with self._process.storing:
                 self.recorder.finish()
                 self.recorder.write_losses()
         except StateError as error:
@@ -133,34 +133,37 @@ class Worker:
         ends = time.monotonic() + timeout
         self._send_last(timeout)
         self._closing = True
-        self._here.wake()
-        if self._here.thread is not None and self._here.thread is not threading.current_thread():
-            self._here.thread.join(max(0.0, ends - time.monotonic()))
+        self._process.wake()
+        if (
+            self._process.thread is not None
+            and self._process.thread is not threading.current_thread()
+        ):
+            self._process.thread.join(max(0.0, ends - time.monotonic()))
         self.let_go()
         self.state.close()
-        _live.discard(self)
+        _live_workers.discard(self)
 
     def leave(self) -> None:
         """The process exits: try to deliver what only memory has, and leave the rest."""
-        if self.recorder.outbox.next_due() is not None and self._here.thread is not None:
+        if self.recorder.outbox.next_due() is not None and self._process.thread is not None:
             self._send_last(EXIT_SECONDS)
         self.let_go()
 
     def _send_last(self, timeout: float) -> None:
-        self._here.leaving = self.recorder.outbox.next_due() is not None
-        if self._here.leaving or (self._threaded and self._is_due()):
+        self._process.leaving = self.recorder.outbox.next_due() is not None
+        if self._process.leaving or (self._threaded and self._is_due()):
             self._do_round(lambda: not self._is_unfinished(), timeout)
 
     def _hurry(self, finished: Callable[[], bool], timeout: float) -> None:
-        self._here.hurry = True
+        self._process.hurry = True
         self._do_round(finished, timeout)
 
     def _do_round(self, finished: Callable[[], bool], timeout: float) -> None:
         """Have a round done now, and wait until that is so."""
         if self._threaded:
             self.wake()
-            with self._here.rounds:
-                self._here.rounds.wait_for(finished, timeout)
+            with self._process.rounds:
+                self._process.rounds.wait_for(finished, timeout)
         else:
             self.work()
 
@@ -175,7 +178,7 @@ class Worker:
         for _ in range(len(self._queue)):
             with suppress(IndexError):  # another thread may store at the same time
                 record = self._queue.popleft()
-                if key_of(self.state.root, record.person) != person:
+                if person_key(self.state.root, record.person) != person:
                     self._queue.append(record)
         self.recorder.discard(person)
         self.uploader.discard(person)
@@ -184,8 +187,8 @@ class Worker:
 
     def work(self) -> None:
         """One round: store, then send what is due."""
-        hurry, self._here.hurry = self._here.hurry, False
-        leaving, self._here.leaving = self._here.leaving, False
+        hurry, self._process.hurry = self._process.hurry, False
+        leaving, self._process.leaving = self._process.leaving, False
         try:
             if self.store():
                 self.uploader.run(hurry=hurry, leaving=leaving)
@@ -194,8 +197,8 @@ class Worker:
         self._notify()
 
     def _notify(self) -> None:
-        with self._here.rounds:
-            self._here.rounds.notify_all()
+        with self._process.rounds:
+            self._process.rounds.notify_all()
 
     def _fail(self, error: Exception) -> None:
         if isinstance(error, StateError):
@@ -206,9 +209,9 @@ class Worker:
     def _run(self) -> None:
         while not self._closing:
             with suppress(Empty):
-                self._here.bell.get(timeout=self._pause())
-            self._here.gather.wait(GATHER)
-            self._here.woken = False  # before the round: what comes now wakes the next one
+                self._process.bell.get(timeout=self._pause())
+            self._process.gather.wait(GATHER)
+            self._process.woken = False  # before the round: what comes now wakes the next one
             if not self._closing:
                 self.work()
 
@@ -220,16 +223,16 @@ class Worker:
         return LONG if due is None else min(max(due - self._clock.now(), SHORT), LONG)
 
     def _start(self) -> None:
-        if not self._here.starting.acquire(blocking=False):
+        if not self._process.starting.acquire(blocking=False):
             return  # it is being started: perhaps by this very thread, below a signal handler
         try:
-            if self._here.thread is None or not self._here.thread.is_alive():
+            if self._process.thread is None or not self._process.thread.is_alive():
                 thread = threading.Thread(target=self._run, name="veilcount", daemon=True)
                 with suppress(RuntimeError):  # the interpreter goes down: at exit all is stored
                     thread.start()
-                    self._here.thread = thread
+                    self._process.thread = thread
         finally:
-            self._here.starting.release()
+            self._process.starting.release()
         if "multiprocessing.util" in sys.modules:
             # A multiprocessing child leaves by os._exit: atexit does not run, finalizers do.
             sys.modules["multiprocessing.util"].Finalize(
@@ -262,10 +265,10 @@ class Worker:
         return due is not None and due <= self._clock.now()
 
     def _is_idle(self) -> bool:
-        return not (self._here.hurry or self.uploader.is_busy)
+        return not (self._process.hurry or self.uploader.is_busy)
 
     def _is_unfinished(self) -> bool:
-        return self._here.leaving or self.uploader.is_busy or self._is_due()
+        return self._process.leaving or self.uploader.is_busy or self._is_due()
 
     def _all_delivered(self) -> bool:
         try:
@@ -276,19 +279,19 @@ class Worker:
     # -- forks ---------------------------------------------------------------------------------
 
     def _notice_fork(self) -> None:
-        if self._here.pid != os.getpid():  # forked without Python's hooks
+        if self._process.pid != os.getpid():  # forked without Python's hooks
             self.after_fork()
 
     def after_fork(self) -> None:
         """Begin anew in a child: nothing of the parent's is stored twice, no lock is inherited."""
         self._queue = deque()
-        self._here = _Here()
+        self._process = _ProcessLocals()
         self.recorder.discard()
         self.uploader.after_fork()
         self.state.after_fork()
 
 
-class _Here:
+class _ProcessLocals:
     """What belongs to one process: its thread and its locks."""
 
     def __init__(self) -> None:
@@ -308,18 +311,18 @@ class _Here:
         self.bell.put(None)
 
 
-_live: weakref.WeakSet[Worker] = weakref.WeakSet()
+_live_workers: weakref.WeakSet[Worker] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    for worker in list(_live):
+    for worker in list(_live_workers):
         worker.after_fork()
 
 
 def _at_exit(worker: weakref.ref[Worker]) -> None:
     """Store; the network is waited for only where memory alone has something, and not for long."""
     found = worker()
-    if found is not None and found in _live:
+    if found is not None and found in _live_workers:
         found.finish()
         found.leave()
 

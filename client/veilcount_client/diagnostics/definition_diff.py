@@ -12,7 +12,7 @@ from veilcount_shared.periods import Unit
 
 from ..recording import budget_reservation
 from .result import DiagnosticResult
-from .state_checks import Notes
+from .state_checks import NotesOverlay
 
 FIGURES = (
     ("event", "epsilon_event"),
@@ -192,7 +192,7 @@ def _over(
     new: Mapping[str, Collection], old: Mapping[str, Collection]
 ) -> Iterator[DiagnosticResult]:
     """Yield what a device that began with the old file would refuse to load."""
-    notes = Notes().as_state()
+    notes = NotesOverlay().as_state()
     budget_reservation.reserve(notes, old.values())
     for name, why in budget_reservation.reserve(notes, new.values()).refused.items():
         message = f"refused at load by devices that began with the old file: {why}"

@@ -14,12 +14,12 @@ from veilcount_shared.errors import VeilcountError
 
 from ..clock import SystemClock, instant
 from ..settings import JITTER, Settings
-from ..state.location import place_of
+from ..state.location import state_location
 from ..transport_security import in_clear
 from . import problems
 from .result import DiagnosticResult
 from .server_probe import probe
-from .state_checks import look
+from .state_checks import check_state
 
 GRACE = JITTER  # a clock that is off by more shows in when its periods begin: it marks the device
 
@@ -34,8 +34,8 @@ def examine(
     yield loaded
     if collections:
         yield from _campaigns(collections, now())
-        place = place_of(settings, next(iter(collections.values())).app)
-        yield from look(place, settings, collections, now())
+        place = state_location(settings, next(iter(collections.values())).app)
+        yield from check_state(place, settings, collections, now())
     yield from _aggregator(settings, collections, now)
 
 

@@ -13,7 +13,7 @@ from ..recording.budget_reservation import Reservation
 from ..recording.receipt import WAITING
 from ..settings import Settings
 from ..state import StateError
-from ..state.closed_series import closed
+from ..state.closed_series import closed_series
 from ..state.losses import Loss, LossCounter
 from . import problems
 
@@ -75,7 +75,7 @@ def _stored_reasons(
     person = state.person(key)
     if problem := problems.consent(person, [collection]):
         yield f"consent: {problem}"
-    if closed(state, [collection.fingerprint]):  # what else holds changes little any more
+    if closed_series(state, [collection.fingerprint]):  # what else holds changes little any more
         yield f"closed: {problems.CLOSED}"
         return
     if problem := problems.campaign(collection, now):

@@ -15,9 +15,9 @@ from ..clock import instant
 from ..recording import budget_reservation
 from ..settings import Settings
 from ..state import State, StateError
-from ..state.closed_series import closed
+from ..state.closed_series import closed_series
 from ..state.factory import open_state
-from ..state.key_derivation import key_of
+from ..state.key_derivation import person_key
 from ..state.losses import Loss
 from ..state.sqlite_database import FILE
 from . import problems
@@ -43,7 +43,7 @@ ADVICE = {
 }
 
 
-class Notes:
+class NotesOverlay:
     """Notes over those of a state, which it does not change: to ask what would be reserved."""
 
     def __init__(self, state: State | None = None) -> None:
@@ -65,7 +65,7 @@ class Notes:
         return cast("State", self)
 
 
-def look(
+def check_state(
     place: str | Path, settings: Settings, collections: Mapping[str, Collection], now: float
 ) -> Iterator[DiagnosticResult]:
     """Yield what a state says; what there is none to say of, where there is none yet."""
@@ -73,7 +73,7 @@ def look(
     if not shared:
         yield from _directory(Path(place))
     if not shared and not (Path(place) / FILE).exists():
-        yield from _ceilings(Notes(), settings, collections)
+        yield from _ceilings(NotesOverlay(), settings, collections)
         message = "nobody was asked on this machine: start the app, and have it call consent(...)"
         yield DiagnosticResult("consent", False, message)
         return
@@ -86,7 +86,7 @@ def look(
         return
     try:
         yield DiagnosticResult("state", True, str(place).rsplit("@", 1)[-1])  # no password
-        yield from _ceilings(Notes(state), settings, collections)
+        yield from _ceilings(NotesOverlay(state), settings, collections)
         yield from _consent(state, settings, collections)
         yield from _closed(state, collections)
         yield from _outbox(state, now)
@@ -134,7 +134,7 @@ def filesystem(directory: Path) -> str:
 
 
 def _ceilings(
-    notes: Notes, settings: Settings, collections: Mapping[str, Collection]
+    notes: NotesOverlay, settings: Settings, collections: Mapping[str, Collection]
 ) -> Iterator[DiagnosticResult]:
     reservation = budget_reservation.reserve(
         notes.as_state(), collections.values(), settings.ceiling, settings.daily_ceiling
@@ -157,7 +157,7 @@ def _consent(
             "consent", bool(count), message if count else f"{message}: call consent(...)"
         )
         return
-    person = state.person(key_of(state.root, SELF))
+    person = state.person(person_key(state.root, SELF))
     problem = problems.consent(person, collections.values())
     is_decided = person.consented is False  # a no is an answer: nothing is to be done
     yield DiagnosticResult(
@@ -167,7 +167,7 @@ def _consent(
 
 def _closed(state: State, collections: Mapping[str, Collection]) -> Iterator[DiagnosticResult]:
     names = {each.fingerprint: name for name, each in collections.items()}
-    for series in sorted(closed(state, names), key=names.__getitem__):
+    for series in sorted(closed_series(state, names), key=names.__getitem__):
         yield DiagnosticResult(f"closed, {names[series]}", False, problems.CLOSED)
 
 

@@ -7,15 +7,15 @@ from weakref import WeakKeyDictionary
 
 from ..client import Client
 
-made: WeakKeyDictionary[object, Client] = WeakKeyDictionary()  # by app
+clients: WeakKeyDictionary[object, Client] = WeakKeyDictionary()  # by app
 
 
-def one_for(app: object, make: Callable[[], Client]) -> Client:
+def client_for(app: object, make: Callable[[], Client]) -> Client:
     """Return the app's client. No lock, which a fork could leave held: a rival's is closed."""
-    client = made.get(app)
+    client = clients.get(app)
     if client is None:
         new = make()
-        client = made.setdefault(app, new)
+        client = clients.setdefault(app, new)
         if client is not new:
             new.close(0)
     return client

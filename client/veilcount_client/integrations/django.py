@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..client import Client, Person
-from .app_client import one_for
+from .app_client import client_for
 
 
 def client() -> Client:
@@ -19,7 +19,7 @@ def client() -> Client:
     from django.apps import apps  # noqa: PLC0415 - by those alone who have it
     from django.conf import settings  # noqa: PLC0415
 
-    return one_for(apps, lambda: Client(**{"persons": True, **settings.VEILCOUNT}))
+    return client_for(apps, lambda: Client(**{"persons": True, **settings.VEILCOUNT}))
 
 
 def person(request: Any) -> Person | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..client import Client
-from .app_client import one_for
+from .app_client import client_for
 
 NAME = "veilcount"
 
@@ -40,4 +40,4 @@ class Veilcount:
 
         app = current_app._get_current_object()  # type: ignore[attr-defined] # noqa: SLF001 - documented, the app behind the proxy
         options = self._options | app.config.get_namespace("VEILCOUNT_")
-        return one_for(app, lambda: Client(**options))
+        return client_for(app, lambda: Client(**options))

@@ -31,7 +31,7 @@ _MERGE: dict[Takes, Callable[[Any, Any], object]] = {
 }
 
 
-def merged(takes: Takes, held: object, new: object) -> object:
+def merge(takes: Takes, held: object, new: object) -> object:
     """Return what a period would report after another record.
 
     Numbers of different kinds (a Decimal, a float, one of numpy) do not add up by themselves, and

@@ -13,7 +13,7 @@ from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import format_value
 
 from ..state import SentReport, SpentBudget, State
-from ..state.closed_series import closed
+from ..state.closed_series import closed_series
 from .budget_reservation import Reservation, micro
 
 WAITING = "waiting"  # the status of what has not left yet
@@ -136,7 +136,7 @@ def receipt(
     """Return what a person's state says, over all collections."""
     spent, sent = state.spent(key), state.sent(key)
     names = {each.fingerprint: name for name, each in collections.items()}
-    over = closed(state, names)
+    over = closed_series(state, names)
     entries = [
         _entry(
             collection,

@@ -20,7 +20,7 @@ from veilcount_shared.schedule import SECRET_BYTES
 
 from ..clock import instant
 from ..state import HeldValue, PersonState, StateError
-from ..state.key_derivation import key_of
+from ..state.key_derivation import person_key
 from ..state.losses import Loss
 from . import answer_times
 from .answer_drawing import Answer, AnswerDrawer
@@ -33,7 +33,7 @@ from .answer_times import (
     is_asked,
     period_of,
 )
-from .held_values import decode, encode, merged
+from .held_values import decode, encode, merge
 
 MOST_HELD = 1000  # values that are drawn in one commit
 
@@ -140,7 +140,7 @@ class Recorder:
 
     def _answer(self, record: RecordCall) -> Answer | Loss:
         collection = record.collection
-        person = self.state.person(key_of(self.state.root, record.person))
+        person = self.state.person(person_key(self.state.root, record.person))
         if not person.consented or collection.fingerprint not in person.covered:
             return Loss.NO_CONSENT
         period = period_of(collection, record.at)
@@ -242,7 +242,7 @@ def _merged(held: Answer, new: Answer) -> Answer:
     Only the value depends on both values: time and segment are the latest record's, whichever
     value stays, or they would tell which one that was.
     """
-    return replace(new, value=merged(new.collection.takes, held.value, new.value))
+    return replace(new, value=merge(new.collection.takes, held.value, new.value))
 
 
 def _hidden(collections: Collections) -> list[Collection]:

@@ -21,14 +21,14 @@ _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(o
 _BYTES = 64
 
 
-def machine_of(file: Path) -> str:
+def machine_digest(file: Path) -> str:
     """Return what changes when the file is copied, as a digest."""
     status = file.stat()
     named = next((_read(path) for path in _MACHINE_IDS if path.is_file()), "")
     return hashlib.sha256(f"{named.strip()} {status.st_ino}".encode()).hexdigest()[:32]
 
 
-def mark_of(file: Path) -> Path:
+def mark_path(file: Path) -> Path:
     """Return where the mark of a state's file is."""
     return file.with_suffix(".mark")
 

@@ -27,17 +27,17 @@ def new_salt() -> bytes:
     return random_bytes(SALT_BYTES)
 
 
-def key_of(root: bytes, person: str) -> bytes:
+def person_key(root: bytes, person: str) -> bytes:
     """Return the key under which a person is kept; without the root it cannot be guessed."""
     return _derive(root, b"key", person.encode(errors="surrogatepass"))[:KEY_BYTES]
 
 
-def secret_of(root: bytes, key: bytes, salt: bytes) -> bytes:
+def person_secret(root: bytes, key: bytes, salt: bytes) -> bytes:
     """Return a person's secret, which all their pseudonyms, slots and instants come from."""
     return _derive(root, b"secret", key + salt)
 
 
-def root_of(root: bytes, key: bytes) -> bytes:
+def person_root(root: bytes, key: bytes) -> bytes:
     """Return what decides which collections ask a person, and when: it survives `forget`."""
     return _derive(root, b"person", key)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from ..settings import Settings
 
 
-def place_of(settings: Settings, app: str) -> str | Path:
+def state_location(settings: Settings, app: str) -> str | Path:
     """Return the directory or the URL of an app's state; two apps never share one."""
     if settings.development:
         return _throwaway()

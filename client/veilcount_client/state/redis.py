@@ -37,7 +37,7 @@ from .interface import (
     SpentBudget,
     StateError,
 )
-from .key_derivation import new_root, new_salt, root_of, secret_of
+from .key_derivation import new_root, new_salt, person_root, person_secret
 from .losses import Loss
 from .redis_codec import TURN, pack_draws, pack_held, unpack_held, unpack_report
 from .redis_scripts import BUCKETS, load_scripts
@@ -90,8 +90,8 @@ class RedisState:
         consented, since, salt, covered = row
         return PersonState(
             key,
-            secret_of(self.root, key, salt),
-            root_of(self.root, key),
+            person_secret(self.root, key, salt),
+            person_root(self.root, key),
             _CONSENTED[consented],
             frozenset(name.decode() for name in covered),
             struct.unpack(">d", since)[0],

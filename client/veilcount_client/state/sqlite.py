@@ -22,7 +22,7 @@ from .interface import (
     SentReport,
     SpentBudget,
 )
-from .key_derivation import new_salt, root_of, secret_of
+from .key_derivation import new_salt, person_root, person_secret
 from .losses import Loss
 from .sqlite_database import SqliteFile, keep, lose
 
@@ -48,8 +48,8 @@ class SqliteState(SqliteFile):
         salt, consented, covered, since = row[0]
         return PersonState(
             key,
-            secret_of(self.root, key, salt),
-            root_of(self.root, key),
+            person_secret(self.root, key, salt),
+            person_root(self.root, key),
             None if consented is None else bool(consented),
             frozenset(covered.split()),
             since,

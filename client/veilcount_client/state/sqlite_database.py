@@ -98,7 +98,7 @@ class SqliteFile:
         self._lock = RLock()
         self._forking: set[int] = set()  # threads that fork now
         self._connection: sqlite3.Connection | None = None
-        self._mark, self._marked = clone_detection.mark_of(self._path(1)), 0
+        self._mark, self._marked = clone_detection.mark_path(self._path(1)), 0
         self._abandoned: list[sqlite3.Connection] = []
         with suppress(_Damaged), self._reading():
             pass
@@ -168,7 +168,7 @@ class SqliteFile:
 
     def _begin(self, database: sqlite3.Connection, path: Path) -> bytes:
         """Return the root secret. A state that was moved keeps it: by it the ledger is found."""
-        machine, self._mark = clone_detection.machine_of(path), clone_detection.mark_of(path)
+        machine, self._mark = clone_detection.machine_digest(path), clone_detection.mark_path(path)
         with transaction(database):
             # Within: no other process commits between the two numbers.
             root, known = note(database, "root"), clone_detection.read_mark(self._mark)

@@ -32,7 +32,7 @@ class SettableClock:
         self._now += timedelta(**by).total_seconds()
 
 
-def opening(collections: Iterable[Collection]) -> datetime:
+def first_common_noon(collections: Iterable[Collection]) -> datetime:
     """Return noon of the first day on which as many of the campaigns as can be are running."""
     campaigns = [(each.start, each.until) for each in collections]
     running = {day: sum(a <= day < b for a, b in campaigns) for day, _ in campaigns}

@@ -18,9 +18,9 @@ from ..client import Client, Respondent
 from ..delivery.worker import Worker
 from ..recording.recorder import RecordCall
 from ..session import SELF, Definitions, Session
-from ..state.key_derivation import key_of
+from ..state.key_derivation import person_key
 from . import patching
-from .clock import SettableClock, opening
+from .clock import SettableClock, first_common_noon
 from .recorded_values import RecordedValue, segments_of
 from .seeded_randomness import SeededRandomSource
 from .transports import RecordingTransport
@@ -121,7 +121,7 @@ class ClientHarness:
             session.worker.uploader.grace = 2 * PACE  # rounds are so far apart: nothing is overdue
         self._sessions.append(session)
         if not self.clock.is_set and session.collections:
-            self.clock.set(opening(session.collections.values()))
+            self.clock.set(first_common_noon(session.collections.values()))
         self._ask_consent(Respondent(session, SELF))
         return session
 
@@ -131,7 +131,7 @@ class ClientHarness:
 
     def _keep_record(self, worker: Worker, record: RecordCall) -> None:
         """List what a person records who consented."""
-        key = key_of(worker.state.root, record.person)
+        key = person_key(worker.state.root, record.person)
         if worker.state.person(key).consented:
             segments = segments_of(record.collection, record.segment)
             self.recorded.append(RecordedValue(record.collection.name, record.value, segments))

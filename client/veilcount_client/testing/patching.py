@@ -22,7 +22,7 @@ from ..recording.recorder import RecordCall
 from ..session import Session
 from ..settings import KILL_SWITCHES, Settings
 from ..state import key_derivation
-from ..state.location import place_of
+from ..state.location import state_location
 
 Replacement = AbstractContextManager[Any]
 
@@ -59,13 +59,13 @@ def records(see: Callable[[Worker, RecordCall], None]) -> Replacement:
 
 def state_locations(directory: str) -> Replacement:
     """Put every state under this directory, wherever the app wants it."""
-    original = place_of
+    original = state_location
 
     def place(settings: Settings, app: str) -> Path:
         asked = str(original(settings, app))
         return Path(directory) / hashlib.sha256(asked.encode()).hexdigest()[:16]
 
-    return patch.object(session_module, "place_of", place)
+    return patch.object(session_module, "state_location", place)
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def environment() -> Iterator[None]:
 @contextmanager
 def integrations() -> Iterator[None]:
     """Have integrations make their clients anew, now and again afterwards."""
-    made = getattr(sys.modules.get("veilcount_client.integrations.app_client"), "made", {})
+    made = getattr(sys.modules.get("veilcount_client.integrations.app_client"), "clients", {})
     before = dict(made)
     made.clear()
     try:
