@@ -1,4 +1,4 @@
-"""The device's side of veilcount: record, randomize, keep account, send."""
+"""The client library of veilcount: it records, randomizes, accounts for epsilon, and sends."""
 
 from .client import Client as Client
 from .client import Person as Person

@@ -1,4 +1,4 @@
-"""The time, as a parameter."""
+"""Clocks: the time is a parameter of the client."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class SystemClock:
 
 
 class BoundedClock:
-    """A clock that stays inside the calendar: outside every campaign, if it is as wrong as that."""
+    """A clock that stays inside the calendar: readings beyond it become 1970."""
 
     __slots__ = ("_clock",)
 
     FIRST, LAST = 0.0, 253_370_764_800.0  # the years 1970 and 9999
 
     def __init__(self, clock: Clock) -> None:
-        """Watch over this clock."""
+        """Wrap a clock."""
         self._clock = clock
 
     def now(self) -> float:
@@ -38,5 +38,5 @@ class BoundedClock:
 
 
 def instant(seconds: float) -> datetime:
-    """Return the instant that a clock's seconds stand for."""
+    """Return a clock's seconds as a datetime in UTC."""
     return datetime.fromtimestamp(seconds, UTC)

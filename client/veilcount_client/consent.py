@@ -1,4 +1,4 @@
-"""What a person decides: yes, no, forget me. And what a coming back must not show.
+"""Consent decisions: yes, no, forget me, and what a renewed consent must not reveal.
 
 A withdrawal wipes what waits, and what is wiped is not drawn again. Where presence is hidden, its
 place would be taken by an absence only for those who had not recorded; so who comes back answers
@@ -21,7 +21,7 @@ HIDDEN = "+hidden"
 
 @dataclass(frozen=True, slots=True)
 class ConsentDecisions:
-    """The persons' decisions, by their keys, over the collections that were accepted at load."""
+    """Stores and applies the decisions of persons, by key, for the accepted collections."""
 
     worker: Worker
     accepted: Mapping[str, Collection]

@@ -1,9 +1,9 @@
-"""What `strict=True` raises; without it the same is logged once and counted.
+"""The exceptions of a strict client; without `strict` the same is logged once and counted.
 
 VeilcountError (shared)
   + ClientError
     x UnknownCollection   the definitions have no collection of this name
-    x NotUsable           the client cannot record at all: it says why
+    x NotUsable           the client cannot record; the message says why
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from veilcount_shared.errors import VeilcountError
 
 
 class ClientError(VeilcountError):
-    """The base of what a strict client raises of its own."""
+    """The base class of the client's own exceptions."""
 
 
 class UnknownCollection(ClientError, LookupError):

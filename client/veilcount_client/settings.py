@@ -1,4 +1,4 @@
-"""How a client is set up: by its arguments, else by the environment."""
+"""The settings of a client: its arguments, else VEILCOUNT_* environment variables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OFF = frozenset({"", "0", "false", "no", "off"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What was asked for. Ceilings are exact: 0.7 as the string or Fraction, never the float."""
+    """The settings in use. Ceilings are exact: 0.7 as the string or Fraction, never the float."""
 
     url: str | None = None
     collections: str | None = None
@@ -51,7 +51,7 @@ def read_settings(
         return None if chosen is None else parse_exact(chosen)  # type: ignore[arg-type] # refuses floats
 
     def place() -> str | None:
-        """Return where the state lies: either argument wins over both variables."""
+        """Return the location of the state: either argument wins over both variables."""
         named = given.get("state") or given.get("state_dir")
         return str(named) if named else text("state") or text("state_dir")
 

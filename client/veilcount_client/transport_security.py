@@ -1,4 +1,4 @@
-"""Where an aggregator may be reached: what is sent travels behind TLS, or within one machine."""
+"""Transport security: reports travel over TLS, or within one machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ HTTPS = "give https://, or the loopback address of a proxy here that ends TLS"
 
 
 def in_clear(url: str, key: str | None) -> str:
-    """Return what travels in clear to an address, and what to do; nothing if all is well."""
+    """Return what would travel unencrypted to a URL, and the fix; empty without a problem."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

@@ -47,7 +47,7 @@ def test_the_receipt_shows_what_left_and_its_cost(veilcount: ClientHarness) -> N
 
     assert (entry.event, entry.day, entry.life) == ("2", "2", "60")
     assert entry.spent == 2
-    assert [told["says"].split(" of ")[1] for told in entry.sent] == ["678"]
+    assert [told["description"].split(" of ")[1] for told in entry.sent] == ["678"]
 
 
 def test_the_same_coins_send_the_same_message_for_numbers_of_one_bucket() -> None:

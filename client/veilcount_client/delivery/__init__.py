@@ -1,1 +1,1 @@
-"""Delivery: when and how what waits on the device is sent to the aggregator."""
+"""Delivery: when and how queued reports are sent to the aggregator."""

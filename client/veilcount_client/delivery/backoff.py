@@ -1,7 +1,7 @@
-"""When to try again: pure functions of what happened.
+"""Backoff: pure functions from failed attempts to the seconds before the next one.
 
-Full jitter: uniform between nothing and an exponentially growing ceiling, so that a crowd of
-devices does not come back in step after an outage.
+Full jitter: uniform between 0 and an exponentially growing ceiling, so that devices do not come
+back in step after an outage.
 """
 
 from __future__ import annotations

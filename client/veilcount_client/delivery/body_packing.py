@@ -1,4 +1,4 @@
-"""Which reports leave in one body, and how long it is.
+"""Grouping of reports into request bodies, and their padding.
 
 One body carries one pseudonym of a person, goes out on a connection of its own, and has one of a
 few lengths.
@@ -34,7 +34,7 @@ def group_into_bodies(
     persons: bool,
     keyed: bool = True,
 ) -> list[list[QueuedReport]]:
-    """Return parcels as bodies: one pseudonym each, or, of many persons, at most one of each.
+    """Return bodies of one pseudonym each or, of many persons, at most one of each person.
 
     Without a key, a body of many persons has no more pseudonyms than an open intake accepts.
     """

@@ -1,6 +1,6 @@
-"""Threads that deliver side by side, so that no reply, slow or never, delays another delivery.
+"""A pool of threads that deliver in parallel, so that no slow reply delays another delivery.
 
-One after the other would be enough for the work. But a server that drips its reply to one pseudonym
+One thread would be enough for the work. But a server that drips its reply to one pseudonym
 would then receive no other pseudonym of the device meanwhile, and so exclude all that do arrive.
 """
 

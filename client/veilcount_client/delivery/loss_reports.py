@@ -1,4 +1,4 @@
-"""What was lost on the way, for the aggregator: a body a series, coarse, without a pseudonym.
+"""Loss reports: coarse counts of what was lost in transport, one body a series, no pseudonym.
 
 Each series has a time of its own, at least a day after its loss was seen: together, or with a
 report, losses would show which pseudonyms are of the device that was offline.

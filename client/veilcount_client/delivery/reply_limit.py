@@ -1,4 +1,4 @@
-"""A limit on the bytes that one exchange reads, whatever they are.
+"""A limit on the bytes that one HTTP exchange reads.
 
 Interim responses, chunk sizes and their extensions, and trailers have no limit of their own in
 `http.client` and urllib3. A peer that sends them as fast as it can would take all of a processor
@@ -18,7 +18,7 @@ MAX_READ = 256 << 10
 
 
 class ReplyTooLong(OSError):
-    """More came than any reply is long."""
+    """A reply was longer than any honest one."""
 
 
 class ReadBudget:
@@ -29,10 +29,10 @@ class ReadBudget:
         self._left = most
 
     def spend(self, size: int) -> None:
-        """Take what was read; ReplyTooLong if there is not so much left."""
+        """Subtract what was read; ReplyTooLong if the budget is exceeded."""
         self._left -= size
         if self._left < 0:
-            raise ReplyTooLong("more came than any reply is long")
+            raise ReplyTooLong("the reply is too long")
 
 
 class _Limited(RawIOBase):

@@ -1,4 +1,4 @@
-"""When rows that failed are tried again: each by its own failures, and by nothing else.
+"""Backoff per row: when a row that failed is tried again depends on its own failures only.
 
 A row is what the aggregator knows of a person under one pseudonym. Were a device's rows to wait
 together, a server could tell them by their silence.
@@ -24,7 +24,7 @@ class RowBackoff:
 
     def __init__(self, randomness: RandomSource, *, persons: bool) -> None:
         """Begin with no row waiting."""
-        self._coins, self._persons = randomness, persons
+        self._randomness, self._persons = randomness, persons
         self.after_fork()
 
     def after_fork(self) -> None:
@@ -70,9 +70,9 @@ class RowBackoff:
     def _wait(self, row: Row | None, attempts: int, *, seen: bool) -> float:
         """Return how long to wait: what nobody has read may be tried again soon, and often."""
         if row is None:
-            return backoff.delay(attempts, self._coins)
+            return backoff.delay(attempts, self._randomness)
         if seen:
-            return backoff.spaced_delay(attempts, self._coins)
+            return backoff.spaced_delay(attempts, self._randomness)
         with self._lock:
             self._unsent[row] = self._unsent.get(row, 0) + 1
-            return backoff.delay(self._unsent[row], self._coins)
+            return backoff.delay(self._unsent[row], self._randomness)

@@ -1,4 +1,4 @@
-"""Requests to close the rows of forgotten persons, each at a time of its own.
+"""Row-close requests: they close the rows of forgotten persons, each at its own time.
 
 Together they would tell, in the last moment, which pseudonyms were one person's. Few people forget
 at once, so in an hour there would be nobody to be taken for: a row is closed after a day of running
@@ -28,7 +28,7 @@ class RowCloses:
         self, state: State, randomness: RandomSource, now: Callable[[], float], *, hurried: bool
     ) -> None:
         """Look at nothing yet. Hurried, in development: close each at once."""
-        self._state, self._coins, self._now = state, randomness, now
+        self._state, self._randomness, self._now = state, randomness, now
         self._hurried = hurried
 
     def next_due(self) -> float | None:
@@ -48,7 +48,7 @@ class RowCloses:
         times |= {(each.series, each.pseudonym): now + lease for each in ready}
         if times:
             self._state.schedule_row_closes(times)
-        return self._coins.shuffled(ready)
+        return self._randomness.shuffled(ready)
 
     def finish(self, row: RowClose, *, done: bool) -> None:
         """Keep that a row was closed; or else when it is tried again."""
@@ -59,9 +59,9 @@ class RowCloses:
             self._state.schedule_row_closes(times)
 
     def _later(self, start: float) -> float:
-        return start - MEAN_CLOSE * math.log((1 + self._coins.below(GRAIN)) / GRAIN)
+        return start - MEAN_CLOSE * math.log((1 + self._randomness.below(GRAIN)) / GRAIN)
 
 
 def encode_pseudonym(row: bytes) -> str:
-    """Return a pseudonym as it stands in an address."""
+    """Return a pseudonym as it is written in a URL."""
     return urlsafe_b64encode(row).rstrip(b"=").decode()

@@ -1,4 +1,4 @@
-"""One request, one of three outcomes. The policy is elsewhere.
+"""The transport: one request, one of three outcomes; the uploader decides what follows.
 
 No connection outlives its request, no cookie is kept, no redirect is followed, nothing of the
 machine is named, and a reply is read only as far as a reply can be long.
@@ -36,7 +36,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Not now: try the same bytes again, after at least so many seconds."""
+    """Not now: send the same bytes again, after at least so many seconds."""
 
     why: str
     seconds: float = 0.0
@@ -45,7 +45,7 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Never: the aggregator says that these bytes are no batch."""
+    """Rejected for good: the aggregator does not accept these bytes as a batch."""
 
     why: str
 
@@ -54,7 +54,7 @@ Outcome = Delivered | Later | Refused
 
 
 class Transport(Protocol):
-    """What the uploader hands a body to."""
+    """Sends bodies and row-close requests to an aggregator."""
 
     def send(self, body: bytes, reports: int) -> Outcome:
         """Post a batch of so many reports."""
@@ -159,8 +159,8 @@ def _bounded(reply: requests.Response) -> bytes:
 
 def _verdicts(content: bytes, reports: int) -> Outcome:
     if len(content) > MAX_REPLY:
-        return Later("a reply too long to be one")
+        return Later("the reply is too long")
     try:
         return Delivered(decode_verdicts(content, reports))
     except WireError:
-        return Later("a reply that is none")
+        return Later("the reply holds no verdicts")

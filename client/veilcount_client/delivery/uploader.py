@@ -1,4 +1,4 @@
-"""Takes to the aggregator what is due: reports, true values, losses, and rows to be closed.
+"""The uploader: sends what is due, reports, true values, loss reports and row-close requests.
 
 One rule for all of them: whatever was due while nothing could leave gets a new time, each its own,
 and whatever fails is tried again at a time that only its own row's failures decide. So neither a
@@ -45,7 +45,7 @@ GRAIN = 1_000_000
 
 @dataclass
 class Uploader:
-    """Takes to the aggregator what is due, each at its own time."""
+    """Sends what is due to the aggregator, each report at its own time."""
 
     state: State
     recorder: Recorder

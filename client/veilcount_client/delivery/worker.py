@@ -1,4 +1,4 @@
-"""What runs beside the app: a queue in memory, a lazy daemon thread; and what a fork does to both.
+"""The worker: a queue in memory and a lazy daemon thread, safe across forks.
 
 `put` never blocks and waits for no lock: it may run in a signal handler or a finalizer, in the very
 thread that holds one [docs.python.org, queue.SimpleQueue.put: reentrant]. A forked child drops the
@@ -81,7 +81,7 @@ class Worker:
         return True
 
     def wake(self) -> None:
-        """See to it that the thread runs, and runs now."""
+        """Start the thread if it does not run, and wake it."""
         if not self._threaded or self._closing:
             return
         if self._process.thread is None or not self._process.thread.is_alive():
@@ -168,7 +168,7 @@ class Worker:
             self.work()
 
     def let_go(self) -> None:
-        """Leave what is under way to whoever comes next."""
+        """Give back what is under way, to the next process."""
         with suppress(StateError):
             self.uploader.let_go()
 
@@ -292,7 +292,7 @@ class Worker:
 
 
 class _ProcessLocals:
-    """What belongs to one process: its thread and its locks."""
+    """The thread and the locks of one process."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -320,7 +320,7 @@ def _after_fork() -> None:
 
 
 def _at_exit(worker: weakref.ref[Worker]) -> None:
-    """Store; the network is waited for only where memory alone has something, and not for long."""
+    """Store everything; send for a second at most, and only what is in memory only."""
     found = worker()
     if found is not None and found in _live_workers:
         found.finish()

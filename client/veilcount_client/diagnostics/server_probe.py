@@ -1,4 +1,4 @@
-"""One harmless request: is there an aggregator, does it speak our version, what time has it?
+"""A harmless request: is there an aggregator, which protocol version, what time has it?
 
 A test batch without a report: one in production refuses it by name, which only an aggregator that
 read it can do; one in development takes it and counts nothing.

@@ -1,4 +1,4 @@
-"""What a state says of this machine: where it lies, what was asked, what waits, what was lost."""
+"""Checks of the state: its location, ceilings, consent, outbox and losses."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ class NotesOverlay:
         self._own[name] = value
 
     def as_state(self) -> State:
-        """Return the notes for `ledger.reserve`, which asks a state for nothing else."""
+        """Return the notes for `budget_reservation.reserve`, which reads nothing else."""
         return cast("State", self)
 
 
 def check_state(
     place: str | Path, settings: Settings, collections: Mapping[str, Collection], now: float
 ) -> Iterator[DiagnosticResult]:
-    """Yield what a state says; what there is none to say of, where there is none yet."""
+    """Check the state of an app; where there is none yet, only what can be known without."""
     shared = "://" in str(place)
     if not shared:
         yield from _directory(Path(place))

@@ -1,4 +1,4 @@
-"""Celery's prefork workers, whose children leave by `os._exit`. Beside the Celery app:
+"""Celery's prefork workers, whose children leave by `os._exit`. Next to the Celery app:
 
 from veilcount_client.integrations.celery import connect
 connect()
@@ -11,7 +11,7 @@ from .processes import finish_all, store_all, wake_all
 
 def connect() -> None:
     """Have each child send from its start, store after each task, and store all at its end."""
-    from celery import signals  # noqa: PLC0415 - by those alone who have it
+    from celery import signals  # noqa: PLC0415 - optional dependency
 
     signals.worker_process_init.connect(_begin, weak=False)
     signals.task_postrun.connect(_after_task, weak=False)

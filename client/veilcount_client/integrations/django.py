@@ -16,7 +16,7 @@ from .app_client import client_for
 
 def client() -> Client:
     """Return the site's client, made at its first use in this process."""
-    from django.apps import apps  # noqa: PLC0415 - by those alone who have it
+    from django.apps import apps  # noqa: PLC0415 - optional dependency
     from django.conf import settings  # noqa: PLC0415
 
     return client_for(apps, lambda: Client(**{"persons": True, **settings.VEILCOUNT}))
@@ -37,7 +37,7 @@ def record(request: Any, name: str, value: object, /, **segments: object) -> Non
 
 def consent(request: Any) -> Any:
     """Keep what a form says, consent=yes or consent=no: a view for your urlpatterns, POST only."""
-    from django.http import HttpResponse  # noqa: PLC0415 - by those alone who have it
+    from django.http import HttpResponse  # noqa: PLC0415 - optional dependency
 
     found = person(request)
     answer = {"yes": True, "no": False}.get(request.POST.get("consent", ""))

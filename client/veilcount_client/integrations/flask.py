@@ -36,7 +36,7 @@ class Veilcount:
     @property
     def client(self) -> Client:
         """Return the current app's client."""
-        from flask import current_app  # noqa: PLC0415 - by those alone who have it
+        from flask import current_app  # noqa: PLC0415 - optional dependency
 
         app = current_app._get_current_object()  # type: ignore[attr-defined] # noqa: SLF001 - documented, the app behind the proxy
         options = self._options | app.config.get_namespace("VEILCOUNT_")

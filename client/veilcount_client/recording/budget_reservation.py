@@ -1,4 +1,4 @@
-"""What a person may still reveal: caps reserved at load, in file order, against the app's ceilings.
+"""Budget reservation: caps reserved at load, in file order, under the app's ceilings.
 
 Nothing here looks at what anyone recorded. A collection fits under the ceilings or it does not,
 once, when the definitions are loaded; afterwards its caps are its own, so that no collection's
@@ -29,7 +29,7 @@ def micro(epsilon: Fraction) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one lineage may spend of a person, and whom it excludes."""
+    """The cap of one lineage, and which persons it excludes."""
 
     name: str
     lineage: str
@@ -43,7 +43,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """What the app lets a person reveal, in all and in a UTC day."""
+    """The most epsilon that the app lets a person spend, in total and in a UTC day."""
 
     life: int
     day: int
@@ -51,7 +51,7 @@ class Ceilings:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What was decided at load."""
+    """The collections that fit under the ceilings, and those that do not."""
 
     claims: Mapping[str, Claim]  # of the collections that fit, by name
     refused: Mapping[str, str]  # why the others do not

@@ -1,4 +1,4 @@
-"""The running values of periods that report the last, any, largest or summed record.
+"""Held values: running values of periods that report the last, any, largest or summed record.
 
 `held = "process"` keeps them in memory, where the end of the process freezes them;
 `held = "device"` keeps them in the state, across processes, until the person's instant.

@@ -1,4 +1,4 @@
-"""What left this device, and what it cost: for the person, in plain words and as JSON."""
+"""The receipt: what left this device and what it cost, as text for the person and as JSON."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What one collection learnt of one person."""
+    """The part of a receipt on one collection."""
 
     name: str
     question: str
@@ -69,7 +69,10 @@ class Entry:
             f"  {how}; epsilon ({ADJACENCY[self.adjacency]}) {self._figures()}",
             f"  spent {self.spent:g} of {self.life}; {self.frozen} answers given",
             *(["  closed: no more is asked"] if self.closed else []),
-            *(f"  {each['status']}: period {each['period']}, {each['says']}" for each in self.sent),
+            *(
+                f"  {each['status']}: period {each['period']}, {each['description']}"
+                for each in self.sent
+            ),
         ]
 
     def _figures(self) -> str:
@@ -133,7 +136,7 @@ class ReportExample:
 def receipt(
     state: State, key: bytes, collections: Mapping[str, Collection], reservation: Reservation
 ) -> Receipt:
-    """Return what a person's state says, over all collections."""
+    """Return the receipt of a person over all collections."""
     spent, sent = state.spent(key), state.sent(key)
     names = {each.fingerprint: name for name, each in collections.items()}
     over = closed_series(state, names)
@@ -231,7 +234,9 @@ def _told(collection: Collection, sent: SentReport) -> dict[str, Any]:
         "period": sent.report.period,
         "segment": sent.report.segment,
         "message": "" if is_wiped else sent.report.message.hex(),
-        "says": TRUE_VALUE if is_true else _describe_message(collection, sent.report.message),
+        "description": TRUE_VALUE
+        if is_true
+        else _describe_message(collection, sent.report.message),
     }
 
 

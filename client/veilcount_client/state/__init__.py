@@ -1,4 +1,4 @@
-"""Where secrets, ledger, frozen answers and outbox live."""
+"""The state: secrets, ledger, frozen answers and outbox, in SQLite or Redis."""
 
 from .interface import KEPT as KEPT
 from .interface import KEY_BYTES as KEY_BYTES

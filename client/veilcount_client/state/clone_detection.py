@@ -1,4 +1,4 @@
-"""Was this state copied from another machine, or rolled back? Detected where it can be.
+"""Clone detection: notices a state that was copied to another machine, or rolled back.
 
 A state knows the machine and the inode it was made in, and counts its own transactions. The count
 is also kept in a small file next to it, the mark. A copy has another machine or another inode; a

@@ -1,4 +1,4 @@
-"""Which collections the aggregator has closed, for the person, the developer and `doctor` to read.
+"""Remembers which series the aggregator has closed: for the receipt, `explain` and `doctor`.
 
 What a closing changes is kept by row (`State.close_row`): the pseudonym that received it sends no
 more, and no other does less, or a server could find a device's pseudonyms by closing one. Another

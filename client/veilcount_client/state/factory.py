@@ -1,4 +1,4 @@
-"""Which state an address means: a directory, or a Redis that several hosts share."""
+"""Opens a state: a directory, or a Redis that several hosts share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ def open_state(place: str | Path) -> State:
         return SqliteState(place)
     if place.startswith(("redis://", "rediss://", "unix://")):
         return _redis(place)
-    raise StateError(f"{place.split('://', 1)[0]}:// is no state: give a directory or redis://")
+    raise StateError(
+        f"{place.split('://', 1)[0]}:// is not supported: give a directory or redis://"
+    )
 
 
 def _redis(url: str) -> State:

@@ -1,4 +1,4 @@
-"""Keys and secrets of persons, made from the state's root secret. No id is ever stored."""
+"""Key derivation: keys and secrets of persons from the root secret. No id is ever stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the state of an app lives on this machine, or in a Redis that its hosts share."""
+"""The location of an app's state: a directory on this machine, or a shared Redis."""
 
 from __future__ import annotations
 

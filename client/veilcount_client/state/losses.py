@@ -1,7 +1,7 @@
-"""What was dropped, and why. A closed list; never a value, never a time.
+"""Loss reasons and their counts: a closed list; never a value, never a time.
 
 Reasons that depend on what a person did stay on the device, for the receipt and for `explain`. Only
-what was lost on the way is told to the aggregator, coarsely [shared README, the wire].
+what was lost in transport is reported to the aggregator, coarsely [shared README, the wire].
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Loss(StrEnum):
     CROWDED = "crowded"
     #: a true value for a trusted curator was in memory when the process died
     CRASHED = "crashed"
-    #: a bug of veilcount's, told in the log
+    #: a bug of veilcount's: see the log
     FAILED = "failed"
     #: no durable place for the state
     NO_STATE = "no_state"

@@ -1,4 +1,4 @@
-"""True values on their way to a trusted curator, in memory alone: a crash loses them.
+"""The outbox of true values for a trusted curator, in memory only: a crash loses them.
 
 Each counts as lost with its process from the moment its slot is charged until it is delivered, so
 that the loss is measured whichever way the process ends.

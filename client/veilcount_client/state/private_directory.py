@@ -1,4 +1,4 @@
-"""Checks that nobody else can plant or change a state's files.
+"""Checks that no other user can plant or change a state's files.
 
 Whoever may write to the directory can put a link where a file is expected, and have this process
 write over a file elsewhere; or replace the state by one of theirs. SQLite follows links, and cannot
@@ -23,7 +23,7 @@ def check_directory(directory: Path) -> None:
     """Raise StateError if others may write to a directory; a link is none, wherever it leads."""
     found = directory.lstat()
     if stat.S_ISLNK(found.st_mode):
-        raise StateError(f"{directory} is a link: name the directory that it leads to")
+        raise StateError(f"{directory} is a symbolic link: give the directory that it points to")
     _check_owner(directory, found)
 
 

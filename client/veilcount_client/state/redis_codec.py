@@ -1,4 +1,4 @@
-"""The binary records that Python and the scripts hand to each other."""
+"""The binary records that Python and the Lua steps exchange."""
 
 from __future__ import annotations
 

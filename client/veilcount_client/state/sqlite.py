@@ -1,4 +1,4 @@
-"""A state in one SQLite file: what each promise of the contract means in SQL."""
+"""The state in one SQLite file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A clock that stands still until it is told to move."""
+"""A clock that tests set and advance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from veilcount_shared import Collection
 
 
 class SettableClock:
-    """Shows what it was set to, and never moves on its own."""
+    """Shows the instant it was set to, and never moves on its own."""
 
     def __init__(self, start: datetime | None = None) -> None:
         """Stand at an instant, or at one that does not matter yet."""

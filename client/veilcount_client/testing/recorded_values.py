@@ -1,4 +1,4 @@
-"""What the app recorded, as a test wants to compare it."""
+"""A recorded value, for tests to compare."""
 
 from __future__ import annotations
 

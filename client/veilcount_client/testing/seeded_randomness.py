@@ -1,4 +1,4 @@
-"""Coins that fall alike in every run."""
+"""A seeded source of randomness, for tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from veilcount_shared.randomness import WORD_BITS, RandomSource
 
 
 class SeededRandomSource(RandomSource):
-    """Coins that fall alike for one seed. Predictable, hence no privacy at all."""
+    """Draws the same stream for the same seed. Predictable, hence without any privacy."""
 
     __slots__ = ("_random",)
 

@@ -17,7 +17,7 @@ from ..delivery.transport import Delivered, HttpTransport, Outcome, Reply, Trans
 
 
 class RecordingTransport:
-    """Remembers every batch and says that each of its reports was counted.
+    """Remembers every batch and answers that each of its reports was counted.
 
     With `onward` it hands everything on and remembers it too; with `outcome` it answers that:
     `transport.outcome = Later("offline")`.
@@ -45,7 +45,7 @@ class RecordingTransport:
         return Delivered((Verdict.COUNTED,) * reports)
 
     def close_row(self, fingerprint: str, pseudonym: str) -> bool:
-        """Take the wish that a pseudonym's row be closed."""
+        """Take the request that a pseudonym's row be closed."""
         if self.outcome is not None:
             return False
         self.closed.append((fingerprint, pseudonym))
