@@ -249,9 +249,14 @@ class Uploader:
 
         It may arrive twice so, and counts once.
         """
+        bodies = self.in_flight.give_back()
         now = self.now()
-        for body in self.in_flight.give_back():
-            body.outbox.reschedule({each.number: self.later(now) for each in body.queued_reports})
+        for outbox, _ in self._outboxes():  # each in one step
+            reports = [
+                each for body in bodies if body.outbox is outbox for each in body.queued_reports
+            ]
+            if reports:
+                outbox.reschedule({each.number: self.later(now) for each in reports})
 
     def after_fork(self) -> None:
         """In a forked child: what is under way is the parent's."""

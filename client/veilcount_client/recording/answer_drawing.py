@@ -111,8 +111,8 @@ class AnswerDrawer:
             fingerprint=collection.fingerprint,
             period=period,
             segment=answer.segment,
-            pseudonym=schedule.pseudonym(person.secret, collection, period, self.randomness),
-            slot=schedule.slot(person.secret, collection, period, number),
+            pseudonym=schedule.derive_pseudonym(person.secret, collection, period, self.randomness),
+            slot=schedule.draw_slot(person.secret, collection, period, number),
             message=collection.pack(self._message(answer)),
         )
         earliest, send_at = self._times(answer, number)

@@ -24,11 +24,11 @@ def is_asked(root: bytes, collection: Collection, period: int) -> bool:
 
     By the root that survives `forget`: who could draw again could be asked by both of a pair.
     """
-    if not schedule.asked(root, collection):
+    if not schedule.is_selected(root, collection):
         return False
     if collection.answering == collection.periods:
         return True
-    return period in schedule.answering_periods(root, collection)
+    return period in schedule.draw_answering_periods(root, collection)
 
 
 def instants(person: PersonState, collection: Collection, period: int) -> tuple[float, ...]:
@@ -42,7 +42,7 @@ def instants(person: PersonState, collection: Collection, period: int) -> tuple[
 def drawn_instants(secret: bytes, collection: Collection, period: int) -> tuple[float, ...]:
     """Return the drawn instants of a period's answers, ascending, on whole minutes."""
     drawn = (
-        schedule.instant(secret, collection, period, answer).timestamp()
+        schedule.draw_instant(secret, collection, period, answer).timestamp()
         for answer in range(collection.per_period)
     )
     return tuple(sorted(math.ceil(each / MINUTE) * MINUTE for each in drawn))
@@ -55,7 +55,7 @@ def first_period(person: PersonState, collection: Collection) -> int:
 
 def last_instant(collection: Collection) -> float:
     """Return when the aggregator stops to expect answers of the last period."""
-    return schedule.closes(collection, collection.periods - 1).timestamp()
+    return schedule.period_end(collection, collection.periods - 1).timestamp()
 
 
 def full_minute(now: float) -> float:
@@ -66,11 +66,11 @@ def full_minute(now: float) -> float:
 def period_of(collection: Collection, at: float) -> int | None:
     """Return the period of an instant; None outside the campaign and outside any calendar."""
     try:
-        return schedule.period_of(collection, instant(at))
+        return schedule.period_at(collection, instant(at))
     except CLOCKLESS:
         return None
 
 
 def expiry(collection: Collection, period: int) -> float:
     """Return when the aggregator stops to accept a period."""
-    return (schedule.closes(collection, period) + timedelta(days=collection.late)).timestamp()
+    return (schedule.period_end(collection, period) + timedelta(days=collection.late)).timestamp()
