@@ -65,7 +65,7 @@ def test_a_directory_that_is_a_link_is_refused(place: Path, tmp_path: Path) -> N
     link = tmp_path / "link"
     link.symlink_to(place)
 
-    assert "is a link" in refusal(link)
+    assert "is a symbolic link" in refusal(link)
     assert list(place.iterdir()) == []
 
 
@@ -96,7 +96,7 @@ def test_a_file_that_leads_elsewhere_is_refused(
 def test_a_link_to_nothing_makes_no_file(place: Path, tmp_path: Path) -> None:
     (place / FILE).symlink_to(tmp_path / "made")
 
-    assert "is a link" in refusal(place)
+    assert "is a symbolic link" in refusal(place)
     assert not (tmp_path / "made").exists()
 
 

@@ -124,7 +124,7 @@ class Life(RuleBasedStateMachine):
         with ExitStack() as stack:
             for step in STEPS:
                 stack.enter_context(patch.object(SqliteState, step, self.around(step)))
-            stack.enter_context(patch.object(backoff, "SPACED", (HOUR,)))
+            stack.enter_context(patch.object(backoff, "SPACED_CEILINGS", (HOUR,)))
             original = sqlite._commit
 
             def inside(*given: Any) -> DrawOutcome:

@@ -35,7 +35,7 @@ def check_file(file: Path) -> None:
         except FileNotFoundError:
             continue
         if not stat.S_ISREG(found.st_mode):
-            raise StateError(f"{each} is a link, or no file: remove it")
+            raise StateError(f"{each} is a symbolic link, or not a file: remove it")
         if found.st_nlink > 1:
             raise StateError(f"{each} is also known under another name: copy it, and remove it")
         _check_owner(each, found)
