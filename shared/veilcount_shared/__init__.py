@@ -1,4 +1,4 @@
-"""What the device and the aggregator agree on: designs, definitions, schedule and wire."""
+"""The protocol of device and aggregator: mechanisms, definitions, schedule and wire formats."""
 
 from .collection import Collection as Collection
 from .collection import lint as lint

@@ -1,8 +1,8 @@
-"""What several answers reveal together: exact, or rounded up. Never down.
+"""Privacy accounting: composition, group privacy and amplification; exact or rounded up.
 
 `Fraction` in, `Fraction` out. Where a logarithm is needed, decimals of 80 digits stand in, and what
-they could have lost is added to the result. `Overlap` says in exact numbers how one report tells
-two inputs apart: all that a bound for one particular design has to know.
+they could have lost is added to the result. `Overlap` holds the exact transition probabilities
+that a mechanism-specific bound needs.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from math import comb
 from .errors import EpsilonError
 
 _DIGITS = 80
-_LOST = Decimal("1e-60")  # far above what `_DIGITS` digits lose in any sum below
+_ROUNDING_ERROR = Decimal("1e-60")  # far above what `_DIGITS` digits lose in any sum below
 _GRAIN = Decimal("1e-9")  # results are multiples of it, rounded up
 MAX_ANSWERS = 10_000
 
 
 def basic_composition(epsilons: Iterable[Fraction]) -> Fraction:
-    """Return the plain sum: holds for any sequence, even one chosen on the way."""
+    """Return the plain sum, which also holds for adaptive sequences."""
     return sum(epsilons, Fraction(0))
 
 
 def parallel_composition(epsilons: Iterable[Fraction]) -> Fraction:
-    """Return what is left where each person answers one of several only: the largest."""
+    """Return the largest epsilon: each person answers only one of the collections."""
     return max(epsilons, default=Fraction(0))
 
 
 def group_privacy(epsilon: Fraction, persons: int) -> Fraction:
-    """Return what is promised to a group that acts, or is asked about, as one."""
+    """Return the epsilon of a group of persons."""
     return epsilon * persons
 
 
@@ -50,7 +50,7 @@ def optimal_composition(epsilon: Fraction, answers: int, delta: Fraction) -> Fra
         low, high = Decimal(0), step * answers
         while high - low > _GRAIN / 2:
             middle = (low + high) / 2
-            if loss(middle) + _LOST <= most:
+            if loss(middle) + _ROUNDING_ERROR <= most:
                 high = middle
             else:
                 low = middle
@@ -58,7 +58,7 @@ def optimal_composition(epsilon: Fraction, answers: int, delta: Fraction) -> Fra
 
 
 def guessing_probability(epsilon: Fraction, answers: int) -> Fraction:
-    """Return the greatest chance to guess a yes or no, even before, from so many fresh answers.
+    """Return the largest probability of guessing a bit, at even prior odds, from fresh answers.
 
     It is (1 + delta) / 2 with the delta that is left at epsilon 0, the distance in total variation;
     no mechanism exceeds that of the randomized bit [KOV15, Thm 3.1].
@@ -66,7 +66,7 @@ def guessing_probability(epsilon: Fraction, answers: int) -> Fraction:
     _check_epsilon(epsilon)
     _check_answers(answers)
     with localcontext(Context(prec=_DIGITS)):
-        distance = _Tradeoff(_decimal(epsilon), answers)(Decimal(0)) + _LOST
+        distance = _Tradeoff(_decimal(epsilon), answers)(Decimal(0)) + _ROUNDING_ERROR
         return min(_up((1 + distance) / 2), Fraction(1))
 
 
@@ -81,38 +81,38 @@ def shuffle_amplification(epsilon: Fraction, reports: int, delta: Fraction) -> F
         n, small = Decimal(reports), _decimal(delta)
         local = _decimal(epsilon)
         e = local.exp()
-        if e * 16 * (2 / small).ln() > n * (1 - _LOST):
+        if e * 16 * (2 / small).ln() > n * (1 - _ROUNDING_ERROR):
             return epsilon
         spread = 8 * (e * (4 / small).ln()).sqrt() / n.sqrt() + 8 * e / n
         bound = (1 + (e - 1) / (e + 1) * spread).ln()
-        return min(_up(bound + _LOST), epsilon)
+        return min(_up(bound + _ROUNDING_ERROR), epsilon)
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """The sets of the two inputs that are told apart best, as shares of all messages, exactly.
+    """The two most distinguishable inputs: the sets of messages each favours, as exact shares.
 
     For subsets and planes every two inputs overlap alike. For windows it is the two ends; any other
-    two tell less, since theirs is this law with some reports moved to where they tell nothing.
+    two are less distinguishable: theirs is this distribution with some reports made uninformative.
     """
 
-    own: Fraction  # the messages that an input owns
-    alone: Fraction  # those of them that the other input does not own
+    own: Fraction  # the messages of an input's set
+    alone: Fraction  # those of them outside the other input's set
     P: Fraction  # the probability that a report lies in its input's set
 
     def __post_init__(self) -> None:
-        """Refuse what is no pair of sets."""
+        """Validate that two such sets exist."""
         if not (0 < self.alone <= min(self.own, 1 - self.own) and self.own <= self.P < 1):
             raise ValueError(f"no two sets overlap like {self}")
 
     @property
     def ratio(self) -> Fraction:
-        """How much likelier a message is for an input that owns it: at most e^epsilon."""
+        """The likelihood ratio of a message of an input's set: at most e^epsilon."""
         return self.P * (1 - self.own) / (self.own * (1 - self.P))
 
     @property
     def blanket(self) -> Fraction:
-        """At least this share of reports looks alike whatever the input: a uniform message each."""
+        """The privacy blanket: the share of reports that are uniform whatever the input."""
         return (1 - self.P) / (1 - self.own)
 
 

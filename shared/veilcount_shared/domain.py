@@ -1,6 +1,6 @@
-"""What a value may be: Boolean, Choice, Number, and their crossing.
+"""Domains of values: Boolean, Choice, Number, and their crossing.
 
-A domain turns any Python object at all into a design's input. It is *total*: whether a report
+A domain maps any Python object to an input of the mechanism. It is *total*: whether a report
 exists must never depend on its value, so a number beyond its range clamps, an unknown choice is
 `other` where that is declared, and what fits nowhere is replaced by a uniformly drawn input. Such a
 draw keeps epsilon (it happens before the randomizer) and pulls the estimate toward uniform.
@@ -23,7 +23,7 @@ from .randomness import RandomSource
 MAX_VALUES = 1_000_000
 MAX_LABEL = 200
 GRID_BITS = 32
-GRID = 1 << GRID_BITS  # a number is handed to its design as a multiple of its range / 2^32
+GRID = 1 << GRID_BITS  # a number is passed to its mechanism as a multiple of its range / 2^32
 
 Label = str | int
 
@@ -36,17 +36,17 @@ _HIDING = frozenset(
 
 
 class Domain(Protocol):
-    """What every domain offers."""
+    """The interface of a domain."""
 
     @property
     def size(self) -> int:
-        """How many inputs there are: 0..size-1."""
+        """The number of inputs: 0..size-1."""
 
     def input(self, value: object, randomness: RandomSource) -> int:
-        """Return the input of any value whatever."""
+        """Return the input of a value; total: it never raises on a value."""
 
     def canonical(self) -> dict[str, Any]:
-        """Return what is fingerprinted."""
+        """Return the fingerprinted fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Boolean:
         return randomness.below(2) if found is None else found
 
     def canonical(self) -> dict[str, Any]:
-        """Return what is fingerprinted."""
+        """Return the fingerprinted fields."""
         return {"type": "boolean"}
 
 
@@ -111,7 +111,7 @@ class Choice:
         return randomness.below(self.size) if self.other is None else self.size - 1
 
     def canonical(self) -> dict[str, Any]:
-        """Return what is fingerprinted."""
+        """Return the fingerprinted fields."""
         return {"type": "choice", "values": list(self.values), "other": self.other}
 
     @cached_property
@@ -152,7 +152,7 @@ class Number:
         return min(max((doubled + span) // (2 * span), 0), GRID)
 
     def canonical(self) -> dict[str, Any]:
-        """Return what is fingerprinted."""
+        """Return the fingerprinted fields."""
         return {"type": "number", "low": _over(self.low), "high": _over(self.high)}
 
     @cached_property
@@ -219,7 +219,7 @@ class Cross:
         return place
 
     def canonical(self) -> dict[str, Any]:
-        """Return what is fingerprinted."""
+        """Return the fingerprinted fields."""
         attributes = [[name, list(choice.values)] for name, choice in self.attributes]
         return {"type": "cross", "answer": self.answer.canonical(), "attributes": attributes}
 
@@ -228,7 +228,7 @@ _MISSING = object()
 
 
 def check_labels(key: str, labels: tuple[Label, ...]) -> None:
-    """Refuse a list of labels that no one could answer from."""
+    """Raise if a list of labels is too long, mixed, repeated or unreadable."""
     if len(labels) > MAX_VALUES:
         raise DefinitionError(key, f"{len(labels)} values", f"at most {MAX_VALUES:,} are possible")
     if len({type(label) for label in labels}) > 1:
@@ -237,11 +237,11 @@ def check_labels(key: str, labels: tuple[Label, ...]) -> None:
         check_label(key, label)
     repeated = [label for label, count in Counter(labels).items() if count > 1]
     if repeated:
-        raise DefinitionError(key, repeated[0], "this value stands there twice: name it once")
+        raise DefinitionError(key, repeated[0], "this value is listed twice: list it once")
 
 
 def has_hidden_characters(text: str) -> bool:
-    """Whether a text holds what a reader cannot see."""
+    """Whether a text holds characters that a reader cannot see."""
     return not (_HIDING.isdisjoint(text) and _UNSEEN.isdisjoint(map(unicodedata.category, text)))
 
 

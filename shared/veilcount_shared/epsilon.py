@@ -1,8 +1,8 @@
-"""Exact epsilon: Fractions and integers, rounded so that what is delivered is within the claim.
+"""Exact epsilon in Fractions and integers, rounded so that the claim always holds.
 
 The pieces: `exp_lower`, a rational just below e^epsilon; `threshold`, the integer `a` of a
-two-level design; `satisfies`, the check of that integer, which both device and server run on every
-definition.
+two-level mechanism; `satisfies`, the check of that integer, which both device and server run on
+every definition.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def satisfies(a: int, epsilon: Fraction, r: int, messages: int) -> bool:
     """Whether (r, messages, a) is epsilon-LDP and points the right way, in integers.
 
     A message inside the set has probability a / (2^64 r), one outside (2^64 - a) / (2^64 (M - r)).
-    Their ratio must lie in [1, e^epsilon] [README: the two-level design].
+    Their ratio must lie in [1, e^epsilon] [README: the two-level mechanism].
     """
     if not (0 < a < WORDS and 0 < r < messages):
         return False

@@ -1,4 +1,4 @@
-"""What can be wrong, as one tree.
+"""The tree of exceptions.
 
 VeilcountError
   x InexactError             a float where an exact number is needed
@@ -32,10 +32,10 @@ class VeilcountError(Exception):
 
 
 class InexactError(VeilcountError, TypeError):
-    """What was given is no exact number: a float, a bool, a text that is none."""
+    """Not an exact number: a float, a bool, or text that is no number."""
 
     def __init__(self, number: object) -> None:
-        """Say which number, and how to write it."""
+        """Name the number and how to write it."""
         super().__init__(
             f"{format_value(number)} is not exact:"
             " write an int, a Fraction or a string such as '0.7'"
@@ -47,19 +47,19 @@ class EpsilonError(VeilcountError, ValueError):
     """An epsilon that cannot be claimed."""
 
     def __init__(self, epsilon: Fraction, fix: str) -> None:
-        """Say which epsilon, and what would do."""
+        """Name the epsilon and the allowed ones."""
         super().__init__(f"epsilon = {format_value(epsilon)}: {fix}")
         self.epsilon = epsilon
         self.fix = fix
 
 
 class DefinitionError(VeilcountError, ValueError):
-    """A definition that cannot be used: which key, what stands there, what to write instead."""
+    """An invalid definition: the key, its value, and what to write instead."""
 
     def __init__(
         self, key: str, value: object, fix: str, *, collection: str = "", file: str = ""
     ) -> None:
-        """Say where, what and the fix."""
+        """Name the place, the value and the fix."""
         place = " ".join(part for part in (file, f"[{collection}]" if collection else "") if part)
         super().__init__(f"{place + ': ' if place else ''}{key} = {format_value(value)}: {fix}")
         self.key = key
@@ -69,7 +69,7 @@ class DefinitionError(VeilcountError, ValueError):
         self.file = file
 
     def with_location(self, *, collection: str = "", file: str = "") -> DefinitionError:
-        """Return the same error with the place that only the caller knows."""
+        """Return the same error with the collection or file that only the caller knows."""
         return DefinitionError(
             self.key,
             self.value,
@@ -83,7 +83,7 @@ class UnknownSegment(VeilcountError, ValueError):
     """A segment name or value that the definition does not declare."""
 
     def __init__(self, collection: str, name: str, declared: tuple[str, ...]) -> None:
-        """Say which segment, and what is declared."""
+        """Name the segment and the declared values."""
         super().__init__(
             f"{collection}: segment {name!r} is missing, unknown, or not one of its declared values"
             f" ({', '.join(declared) or 'no segments are declared'})"
@@ -93,18 +93,18 @@ class UnknownSegment(VeilcountError, ValueError):
 
 
 class TrustModelError(VeilcountError, ValueError):
-    """The definition's model and the door that was used do not fit."""
+    """A method of the other trust model: a true value under the local model, or the reverse."""
 
     def __init__(self, collection: str, fix: str) -> None:
-        """Say which collection, and which door is the right one."""
+        """Name the collection and the method to use."""
         super().__init__(f"{collection}: {fix}")
 
 
 class WireError(VeilcountError, ValueError):
-    """Bytes that are no batch."""
+    """Bytes that are not a valid batch."""
 
     def __init__(self, place: str, problem: str) -> None:
-        """Say where in the body, and what is wrong there; never what stands there."""
+        """Name the place in the body and the problem, never the content."""
         super().__init__(place, problem)
         self.place = place
         self.problem = problem
@@ -114,7 +114,7 @@ class WireError(VeilcountError, ValueError):
 
 
 class UnknownVersion(WireError):
-    """A protocol version that this code does not speak."""
+    """An unsupported protocol version."""
 
 
 class WrongLength(WireError):
@@ -126,16 +126,16 @@ class BadField(WireError):
 
 
 class ReportError(VeilcountError, ValueError):
-    """A report that its definition refuses."""
+    """A report that its definition rejects."""
 
     def __init__(self, problem: str) -> None:
-        """Say what the definition allows; never what the message said."""
+        """Name what the definition allows, never the content of the message."""
         super().__init__(problem)
         self.problem = problem
 
 
 class WrongSeries(ReportError):
-    """The fingerprint is another series'."""
+    """The fingerprint belongs to another series."""
 
 
 class PeriodOutOfRange(ReportError):
@@ -151,10 +151,10 @@ class SlotOutOfRange(ReportError):
 
 
 class MessageOutOfRange(ReportError):
-    """Of the wrong width, or no message of the design."""
+    """A message of the wrong width, or not valid for the mechanism."""
 
 
-MOST_SHOWN = 20
+MAX_ITEMS = 20
 
 
 def format_value(value: object, most: int = 80) -> str:
@@ -175,10 +175,10 @@ def _toml(value: object) -> str:  # noqa: PLR0911 - one return a type
             case str():
                 return _quoted(value[:1000])
             case list() | tuple():
-                more = ["..."] if len(value) > MOST_SHOWN else []
-                return f"[{', '.join([*map(_toml, value[:MOST_SHOWN]), *more])}]"
+                more = ["..."] if len(value) > MAX_ITEMS else []
+                return f"[{', '.join([*map(_toml, value[:MAX_ITEMS]), *more])}]"
             case dict():
-                pairs = (f"{key} = {_toml(each)}" for key, each in list(value.items())[:MOST_SHOWN])
+                pairs = (f"{key} = {_toml(each)}" for key, each in list(value.items())[:MAX_ITEMS])
                 return f"{{{', '.join(pairs)}}}"
             case date() | time():
                 return str(value)

@@ -1,7 +1,7 @@
-"""Units and their periods: UTC calendar stretches, numbered from the one that contains `from`.
+"""Units and their periods: UTC calendar ranges, numbered from the one that contains `from`.
 
 An event's period is its day; a week is ISO's, Monday to Sunday; the user has one period, the
-campaign. The first and last stretch of a campaign may be cut by its dates.
+campaign. The first and last period of a campaign may be cut by its dates.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def period_number(unit: Unit, start: date, day: date) -> int:
 
 
 def first_day(unit: Unit, start: date, period: int) -> date:
-    """Return the first day of a period (of the whole stretch, though the campaign may cut it)."""
+    """Return the first day of a period (of its calendar range, though the campaign may cut it)."""
     if unit is Unit.WEEK:
         return _monday(start) + timedelta(days=DAYS_A_WEEK * period)
     if unit is Unit.MONTH:

@@ -1,4 +1,4 @@
-"""The one door to randomness.
+"""The source of randomness.
 
 Everything random in a report comes from `below(n)` and `bernoulli(num, den)`, both exact: a uniform
 integer by rejection, never a float. What differs between a device, a proof and a test is only where
@@ -17,15 +17,15 @@ from typing import ClassVar, TypeVar
 Item = TypeVar("Item")
 
 WORD_BITS = 64
-WORDS = 1 << WORD_BITS  # a threshold `a` of a design means the probability a / WORDS
+WORDS = 1 << WORD_BITS  # a threshold `a` of a mechanism means the probability a / WORDS
 
 
 class RandomSource(ABC):
-    """Exact coins made of uniform 64-bit words. Passed in explicitly, never reached for."""
+    """A source of exact random draws made of uniform 64-bit words, always passed in explicitly."""
 
     __slots__ = ()
 
-    #: whether someone else could know the words: what is made with such coins is for tests only
+    #: whether someone else could know the words: such a source is for tests only
     predictable: ClassVar[bool] = False
 
     @abstractmethod
@@ -82,7 +82,7 @@ class RandomSource(ABC):
 
 
 class SystemRandomSource(RandomSource):
-    """Coins of the operating system's generator, drawn a pool at a time.
+    """The operating system's generator, drawn a pool at a time.
 
     A pooled word leaves the list with the `pop` that serves it: `pop` is atomic, so no two threads
     get the same word, no lock can be held across a fork, and no served word stays in memory. A

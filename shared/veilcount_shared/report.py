@@ -1,4 +1,4 @@
-"""Report and Batch: frozen, valid from birth; and the check of a report against its definition."""
+"""Report, Losses and Batch, validated on creation; and the check of a report."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Report:
     message: bytes = field(repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what no series could have."""
+        """Validate the fields."""
         _fingerprint("fingerprint", self.fingerprint)
         _within("period", self.period, MAX_PERIODS)
         _within("segment", self.segment, MAX_CELLS)
@@ -63,7 +63,7 @@ class Losses:
     corrupt: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what is no bucket."""
+        """Validate the buckets."""
         _fingerprint("losses.fingerprint", self.fingerprint)
         for reason in ("aged", "evicted", "corrupt"):
             _within(f"losses.{reason}", getattr(self, reason), MAX_BUCKET + 1)
@@ -84,13 +84,13 @@ class Batch:
     padding: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse an empty batch, a crowded one, and one that says more than it should."""
+        """Validate the size and the combination of fields."""
         if len(self.reports) > MAX_REPORTS:
             raise WrongLength("reports", f"{len(self.reports)} in one batch: {MAX_REPORTS} at most")
         if not self.reports and self.losses is None:
             raise WrongLength("reports", "an empty batch: give at least one")
         if self.reports and self.losses is not None:
-            # Losses depend on what a device did; beside a pseudonym they would describe it.
+            # Losses depend on what a device did; with a pseudonym they would describe it.
             raise BadField("losses", "a body with losses carries no reports")
         _within("padding", self.padding, MAX_PADDING + 1)
         if not isinstance(self.test, bool):
@@ -109,9 +109,9 @@ class Batch:
 
 
 def check_report(report: Report, collection: Collection) -> int:
-    """Return the report's message, or refuse what the definition does not allow."""
+    """Return the report's message; raise ReportError if the definition rejects it."""
     if report.fingerprint != collection.fingerprint:
-        raise WrongSeries("fingerprint: of another series")
+        raise WrongSeries("fingerprint: belongs to another series")
     if report.period >= collection.periods:
         raise PeriodOutOfRange(f"period: give 0 to {collection.periods - 1}")
     if report.segment >= collection.cells:

@@ -1,7 +1,7 @@
-"""When a person answers, in which slot, under which pseudonym: functions of secret and calendar.
+"""The schedule of answers: periods, instants, slots and pseudonyms, drawn from a secret.
 
-Nothing here has ever seen a value. Every draw is uniform and comes from `SecretCoins`: HMAC-SHA256
-under the person's secret, so that a restart draws the same and a server cannot predict it.
+Nothing here depends on a value. Every draw is uniform, of `SecretRandomSource`: HMAC-SHA256 under
+the person's secret, so that a restart draws the same and a server cannot predict it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SECRET_BYTES = 32
 
 
 class SecretRandomSource(RandomSource):
-    """Coins that one secret always throws alike for one purpose.
+    """A source that always draws the same for one secret and one purpose.
 
     Word w of a purpose is the w-th 8 bytes of HMAC-SHA256(secret, purpose, 0), (..., 1), and so on.
     """
@@ -114,7 +114,7 @@ def derive_pseudonym(
 
 
 def is_selected(secret: bytes, collection: Collection) -> bool:
-    """Whether this person is among those the collection asks: by its cohort, and by its twin."""
+    """Whether the person is in the collection's cohort and assigned to it instead of its twin."""
     given = collection.cohort
     if given and draw_cohort(secret, collection.app, given.draw, given.of) != given.number:
         return False

@@ -1,4 +1,4 @@
-"""The closed list of outcomes of a report, and what each means to the device that sent it."""
+"""Verdicts: the outcomes of a report, and what the device does on each."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ _RETRY = frozenset({Verdict.UNKNOWN_COLLECTION, Verdict.EARLY, Verdict.FULL})
 
 
 def verdict_from_error(error: ReportError) -> Verdict:
-    """Return the verdict of a report that its definition refuses."""
+    """Return the verdict of a report that its definition rejects."""
     return Verdict.OVER_BUDGET if isinstance(error, SlotOutOfRange) else Verdict.MALFORMED

@@ -382,8 +382,8 @@ COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
         (lambda: Choice(untyped(0.5, 1.5)), "values", "0.5", "give a string or an integer"),
         (lambda: Choice(untyped(None, None)), "values", "(missing)", "give a string or an integer"),
         (lambda: Choice(untyped(["a"], ["b"])), "values", '["a"]', "give a string or an integer"),
-        (lambda: Choice(("a", "b", "a")), "values", '"a"', "this value stands there twice"),
-        (lambda: Choice((1, 2, 2)), "values", "2", "this value stands there twice"),
+        (lambda: Choice(("a", "b", "a")), "values", '"a"', "this value is listed twice"),
+        (lambda: Choice((1, 2, 2)), "values", "2", "this value is listed twice"),
         (lambda: Choice(("a", "")), "values", '""', "give 1 to 200 characters"),
         (lambda: Choice(("a", " b")), "values", '" b"', "no space around them"),
         (

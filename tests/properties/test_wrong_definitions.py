@@ -403,7 +403,7 @@ WRONG_FILES = [
     (file(BOOLEAN).replace("[q]", "[a.b]"), "b", "a", f"{{{WHOLE},...", "unknown key"),
     (file(BOOLEAN).replace("[q]", "[[q]]"), "q", "q", f"[{{{WHOLE}...", "outside a [collection]"),
     (file(BOOLEAN).replace("[q]", ""), "boolean", "boolean", "true", "outside a [collection]"),
-    ("app = 'a'\nq = 1", "q", "q", "1", "only app stands outside"),
+    ("app = 'a'\nq = 1", "q", "q", "1", "only app may be outside"),
     ('app = "acme', "file", "", '"bad.toml"', "not readable TOML"),
     ("{", "file", "", '"bad.toml"', "not readable TOML"),
     (file(f"{BOOLEAN}\n{BOOLEAN}"), "file", "", '"bad.toml"', "not readable TOML"),
@@ -448,12 +448,12 @@ def test_a_collection_that_is_replaced_must_be_gone() -> None:
     assert "still in this file" in error.fix
 
 
-def test_a_collection_has_one_heir() -> None:
+def test_only_one_collection_may_replace_another() -> None:
     """Else its spend would count twice, or not at all."""
     error = refused(two(f'{BOOLEAN}\nreplaces = "old"', f'{BOOLEAN}\nreplaces = "old"'))
 
     assert (error.key, error.collection, error.value) == ("replaces", "q", "old")
-    assert error.fix == "[p] replaces it: one heir only"
+    assert error.fix == "[p] replaces it: only one collection may replace another"
 
 
 @pytest.mark.parametrize("name", ["P", "pQ", "Pq", "PQ"])
@@ -463,7 +463,7 @@ def test_names_that_differ_in_their_capitals_only_are_refused(name: str) -> None
     error = refused(text)
 
     assert (error.key, error.collection, error.value) == ("name", name, name)
-    assert error.fix == f"[{name.lower()}] differs in its capitals only"
+    assert error.fix == f"[{name.lower()}] has the same name but for upper and lower case"
 
 
 def test_one_draw_has_one_number_of_cohorts() -> None:
@@ -472,7 +472,7 @@ def test_one_draw_has_one_number_of_cohorts() -> None:
     error = refused(two(cohort.format(3), cohort.format(4)))
 
     assert (error.key, error.collection) == ("cohort.of", "p")
-    assert "[q] draws 'd' out of 4" in error.fix
+    assert "[q] has of = 4 for the same draw" in error.fix
 
 
 LOCAL, FAR = TWINS["near"], TWINS["far"]
@@ -489,8 +489,8 @@ SECOND = LOCAL.replace("[near]", "[second]")
             "near",
             "name a central collection of this file",
         ),
-        (LOCAL + SECOND + FAR, "second", "[near] has this twin already"),
-        (FAR + LOCAL + SECOND, "second", "[near] has this twin already"),
+        (LOCAL + SECOND + FAR, "second", "[near] already has this twin"),
+        (FAR + LOCAL + SECOND, "second", "[near] already has this twin"),
         (
             LOCAL.replace('twin = "far"', "") + FAR + 'twin = "near"',
             "far",

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from veilcount_shared import Collection, load_collections
-from veilcount_shared.collection.toml import LARGE
+from veilcount_shared.collection.toml import MAX_ABSOLUTE
 from veilcount_shared.epsilon import parse_epsilon
 from veilcount_shared.errors import VeilcountError
 
@@ -33,7 +33,7 @@ class ExactNumber(click.ParamType[Fraction]):
             number = Fraction(value)
         except (ValueError, ZeroDivisionError):
             self.fail(f"{value!r} is not a number: write it like 0.5", param, ctx)
-        if abs(number) >= LARGE:
+        if abs(number) >= MAX_ABSOLUTE:
             self.fail(f"{value!r} is too large", param, ctx)
         return number
 

@@ -1,4 +1,4 @@
-"""Definitions: what is asked, under which promise, and the fingerprint that names both."""
+"""Definitions of collections: parsing, validation, canonical form and fingerprint."""
 
 from .definition import Collection as Collection
 from .enums import Adjacency as Adjacency

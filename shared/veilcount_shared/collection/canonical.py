@@ -1,8 +1,8 @@
 """The canonical form of a definition, and the fingerprint: its SHA-256.
 
-It holds everything that affects privacy or decoding, the resolved design included, and nothing
-else: a question may be reworded, an owner may change. A key that a later release adds is left out
-at the value that earlier releases meant, so that no fingerprint ever changes. JSON with sorted
+It holds everything that affects privacy or decoding, the resolved mechanism included, and nothing
+else: a question may be reworded, an owner may change. A key added by a later release is omitted at
+its old implicit value, so that no fingerprint ever changes. JSON with sorted
 keys, no white space, UTF-8; numbers that could outgrow a double are decimal strings, fractions are
 "numerator/denominator".
 """
@@ -22,7 +22,7 @@ PROTOCOL = 1
 
 
 def canonical_fields(collection: Collection) -> dict[str, Any]:
-    """Return what is fingerprinted, as JSON values."""
+    """Return the fingerprinted fields as JSON values."""
     cohort = collection.cohort
     fields = {
         "protocol": PROTOCOL,
@@ -48,7 +48,7 @@ def canonical_fields(collection: Collection) -> dict[str, Any]:
         "cohort": asdict(cohort) if cohort else None,
         "twin": collection.twin,
     }
-    # Without the key a value was always held by the process: to state that is no new series.
+    # Omitted for "process", which definitions without the key mean: no new series.
     return fields | {"held": collection.held} if collection.held_on_device else fields
 
 

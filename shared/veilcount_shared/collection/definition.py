@@ -1,4 +1,4 @@
-"""One collection: valid from birth, with its design, its three epsilons and its slots."""
+"""Collection: one validated definition, its mechanism, its three epsilons and its slots."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Mechanism = (
 
 @dataclass(frozen=True, kw_only=True)
 class Collection:
-    """One question put to the crowd. The README's table says what each key means."""
+    """One question put to a population; the README documents each key."""
 
     app: str
     name: str
@@ -72,79 +72,79 @@ class Collection:
     replaces: str | None = None
 
     def __post_init__(self) -> None:
-        """Fill in what depends on the unit, then refuse what no one could keep."""
+        """Fill in the defaults that depend on the unit, then validate."""
         object.__setattr__(self, "linkage", self.linkage or _default_linkage(self.unit))
         validation.check_definition(self)
 
-    # -- the promise ---------------------------------------------------------------------------
+    # -- privacy -------------------------------------------------------------------------------
 
     @property
     def unit_epsilon(self) -> Fraction:
-        """What one unit reveals: of one answer, or of all releases of its period."""
-        given = self.budget if self.model is Model.CENTRAL else self.epsilon
-        assert given is not None, "rules.check has required it"  # noqa: S101 - told to the type checker
-        return given
+        """Epsilon of one unit: of one answer, or of all releases of its period."""
+        epsilon = self.budget if self.model is Model.CENTRAL else self.epsilon
+        assert epsilon is not None, "validation requires it"  # noqa: S101 - narrows the type
+        return epsilon
 
     @property
     def epsilon_event(self) -> Fraction:
-        """What one event reveals: at most one answer."""
+        """Epsilon of one event: at most one answer."""
         return self.unit_epsilon
 
     @property
     def epsilon_day(self) -> Fraction:
-        """What a UTC day reveals."""
+        """Epsilon of a UTC day."""
         return self.unit_epsilon * self.per_period
 
     @property
     def epsilon_user(self) -> Fraction:
-        """What the whole campaign reveals of one person: the plain sum."""
+        """Epsilon of one person over the whole campaign: the plain sum."""
         return self.epsilon_day * self.answering
 
     @property
     def epsilon_adjacency(self) -> Adjacency:
-        """Which data sets every epsilon here compares: a local one exchanges one value."""
+        """The neighbouring relation of every epsilon; the local model substitutes a value."""
         return self.adjacency or Adjacency.SUBSTITUTE
 
     @property
     def substitution_factor(self) -> int:
-        """How many times epsilon bounds the exchange of one value for another.
+        """The factor by which epsilon bounds the substitution of one value.
 
-        Under add-remove an exchange is a removal and an addition, so group privacy doubles it.
+        Under add-remove a substitution is a removal and an addition, so group privacy doubles it.
         """
         return 2 if self.epsilon_adjacency is Adjacency.ADD_REMOVE else 1
 
     @property
     def answering(self) -> int:
-        """In how many periods a person answers."""
+        """The number of periods in which a person answers."""
         return self.answers or self.periods
 
     @property
     def held_on_device(self) -> bool:
-        """Whether a value waits on the device's disk; if not, it waits in the process's memory."""
+        """Whether a pending value is kept on the device's disk instead of in process memory."""
         return self.held is Held.DEVICE
 
-    # -- the design ----------------------------------------------------------------------------
+    # -- the mechanism -------------------------------------------------------------------------
 
     @cached_property
     def mechanism(self) -> Mechanism:
-        """The randomizer; for a trusted curator, none."""
+        """The randomizer, or the identity for a trusted curator."""
         if self.model is Model.CENTRAL:
             return Identity(self.inputs)
         if isinstance(self.domain, Number):
-            assert self.measure is not None, "rules.check has required it"  # noqa: S101 - told to the type checker
+            assert self.measure is not None, "validation requires it"  # noqa: S101 - narrows the type
             return _BY_MEASURE[self.measure].for_epsilon(self.unit_epsilon)
         return select_mechanism(self.inputs, self.unit_epsilon).mechanism
 
     @property
     def inputs(self) -> int:
-        """How many inputs the design tells apart: the domain's, and `absent` where it is hidden."""
+        """The number of inputs: the domain's, and `absent` where presence is hidden."""
         if isinstance(self.domain, Number):
             return int(self.domain.high - self.domain.low) + 1  # used for integer grids only
         return self.domain.size + (self.presence is Presence.HIDDEN)
 
     @cached_property
     def message_bits(self) -> int:
-        """A message lies below 2 ** message_bits."""
+        """The length of a message in bits."""
         return self.mechanism.bits
 
     @property
@@ -153,17 +153,17 @@ class Collection:
         return -(-self.message_bits // 8)
 
     def randomize(self, value: object, randomness: RandomSource) -> int:
-        """Return the message of any value whatever: epsilon-LDP, and never an error."""
+        """Return the randomized message of a value; total: it never raises on a value."""
         return self.randomizer.randomize(self.domain.input(value, randomness), randomness)
 
     def randomize_absent(self, randomness: RandomSource) -> int:
-        """Return the message of a period without a record, where presence is hidden."""
+        """Return the message of a period without a record; presence must be hidden."""
         if self.presence is not Presence.HIDDEN:
             raise TrustModelError(self.name, "presence is public: a period without a record is")
         return self.randomizer.randomize(self.inputs - 1, randomness)
 
     def reveal(self, value: object, randomness: RandomSource) -> int:
-        """Return the true value's message, for a trusted curator and nobody else."""
+        """Return the message of the true value; the trust model must be central."""
         if not isinstance(self.mechanism, Identity):
             raise TrustModelError(self.name, "the model is local: use randomize()")
         place = self.domain.input(value, randomness)
@@ -176,11 +176,11 @@ class Collection:
         return message.to_bytes(self.message_bytes, "big")
 
     def unpack(self, packed: bytes) -> int:
-        """Return the message, or refuse what is none."""
+        """Return the message of packed bytes; raise MessageOutOfRange if they are not valid."""
         message = int.from_bytes(packed, "big")
         if len(packed) != self.message_bytes or not self.mechanism.valid(message):
             raise MessageOutOfRange(
-                f"message: give {self.message_bytes} bytes that are a message of this design"
+                f"message: give {self.message_bytes} bytes that are a valid message"
             )
         return message
 
@@ -197,23 +197,23 @@ class Collection:
 
     @cached_property
     def periods(self) -> int:
-        """How many periods the campaign touches."""
+        """The number of periods of the campaign."""
         return periods.count_periods(self.unit, self.start, self.until)
 
     @property
     def slots(self) -> int:
-        """How many slots an epoch has."""
+        """The number of slots of an epoch."""
         if self.linkage is Linkage.COLLECTION:
             return self.periods * self.per_period
         return self.per_period if self.linkage is Linkage.PERIOD else 1
 
     @property
     def cells(self) -> int:
-        """How many segments are told apart."""
+        """The number of segment cells."""
         return prod(len(labels) for _, labels in self.segments)
 
     def segment(self, /, **given: object) -> int:
-        """Return the cell of the given segment values, the first segment as the highest digit."""
+        """Return the cell of segment values as a mixed-radix number, the first segment highest."""
         place = 0
         for name, labels in self.segments:
             label = given.pop(name, None)
@@ -225,17 +225,17 @@ class Collection:
         return place
 
     def __hash__(self) -> int:
-        """By the fingerprint: a tuple of a million values would be hashed anew at every look."""
+        """Hash the fingerprint: hashing a tuple of a million values each time would be slow."""
         return hash(self.fingerprint)
 
-    # -- the name ------------------------------------------------------------------------------
+    # -- the identity ---------------------------------------------------------------------------
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256, in hex, of everything that affects privacy or decoding."""
+        """The SHA-256, in hex, of everything that affects privacy or decoding."""
         return canonical.fingerprint(self)
 
 
 def _default_linkage(unit: Unit) -> Linkage:
-    """Long units have few periods: the server can enforce the user figure at little linkage."""
+    """Return the default: long units have few periods, so linking them costs little."""
     return Linkage.PERIOD if unit in {Unit.EVENT, Unit.DAY} else Linkage.COLLECTION

@@ -1,4 +1,4 @@
-"""The words that a definition may use, each a closed list."""
+"""Enumerations of the values that a definition's keys take."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..domain import Label
 
 
 class Measure(StrEnum):
-    """What is estimated of a number."""
+    """The estimand of a numeric domain."""
 
     MEAN = "mean"
     DISTRIBUTION = "distribution"
@@ -27,7 +27,7 @@ class Takes(StrEnum):
 
 
 class Held(StrEnum):
-    """Where a value waits until it is reported, and so what the end of a process does to it.
+    """Where a value is kept until it is reported, and so what the end of a process does to it.
 
     `process`: in memory. Of a running value the first process that recorded in the period is
     reported; a process that is killed loses it. `device`: on the device's disk, through restarts.
@@ -38,7 +38,7 @@ class Held(StrEnum):
 
 
 class Linkage(StrEnum):
-    """How far one pseudonym reaches: what the server can link, and so enforce."""
+    """The scope of a pseudonym: what the server can link, and so enforce."""
 
     COLLECTION = "collection"
     PERIOD = "period"
@@ -60,7 +60,7 @@ class Model(StrEnum):
 
 
 class Adjacency(StrEnum):
-    """What a central release hides: that someone took part, or what they said."""
+    """The neighbouring relation of a central release: participation, or one person's value."""
 
     ADD_REMOVE = "add-remove"
     SUBSTITUTE = "substitute"
@@ -68,7 +68,7 @@ class Adjacency(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """A share of the persons: of the `of` cohorts of one draw, this collection asks `number`."""
+    """A share of the population: cohort `number` of the `of` cohorts of one draw."""
 
     draw: str
     of: int

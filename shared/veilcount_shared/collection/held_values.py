@@ -1,4 +1,4 @@
-"""What `held` means for a collection: where a value waits on the device, and what may be lost."""
+"""The meaning of `held`: where a pending value is kept, and what may be lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ON_DISK = "kept on the device's disk, readable by the app's user only, until it
 
 
 def describe_held(collection: Collection) -> str:
-    """Return the meaning in one sentence; nothing where no value waits: it is frozen at once."""
+    """Return the meaning in one sentence; empty where values are randomized at once."""
     running, central = collection.takes is not Takes.FIRST, collection.model is Model.CENTRAL
     if not (running or central):
         return ""

@@ -1,4 +1,4 @@
-"""Advice on a definition that is allowed: what its author may not have meant."""
+"""Lint for valid definitions: advice on what its author may not have meant."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .definition import Collection
 from .enums import Held, Model, Takes
 from .held_values import describe_held
 
-MUCH = Fraction(10)
+HIGH_EPSILON = Fraction(10)
 MANY_CELLS = 8
 Z95 = 1.96
 
@@ -31,34 +31,34 @@ IDENTIFYING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One piece of advice: the key it is about, and what to think of."""
+    """One piece of advice on a key."""
 
     key: str
     text: str
 
 
 def lint(collection: Collection, answers: int = 100_000) -> list[Remark]:
-    """Return what deserves a second look, given how many answers are expected."""
+    """Return advice on a definition for an expected number of answers."""
     return [
-        *_spends_much(collection),
-        *_sees_little(collection, answers),
-        *_identifies(collection),
-        *_holds(collection),
+        *_check_campaign_epsilon(collection),
+        *_check_precision(collection, answers),
+        *_check_identifying_names(collection),
+        *_explain_held_values(collection),
     ]
 
 
-def _spends_much(collection: Collection) -> Iterator[Remark]:
+def _check_campaign_epsilon(collection: Collection) -> Iterator[Remark]:
     total = collection.epsilon_user
-    if collection.model is Model.LOCAL and total > MUCH:
+    if collection.model is Model.LOCAL and total > HIGH_EPSILON:
         yield Remark(
             "epsilon",
-            f"over the campaign one person reveals epsilon {float(total):g}: above {MUCH} the user"
-            " level promises little; give answers, a longer unit or nearer dates",
+            f"over the campaign one person reveals epsilon {float(total):g}: above {HIGH_EPSILON}"
+            " user-level privacy is weak; give answers, a longer unit or nearer dates",
         )
 
 
-def _sees_little(collection: Collection, answers: int) -> Iterator[Remark]:
-    """Compare the predicted margin with what the domain needs: its values' average share."""
+def _check_precision(collection: Collection, answers: int) -> Iterator[Remark]:
+    """Compare the predicted margin of error with the average share of a value."""
     mechanism = collection.mechanism
     if isinstance(mechanism, SubsetSelection | ProjectiveGeometry):
         margin = _margin(mechanism, answers)
@@ -94,7 +94,7 @@ def _margin(mechanism: SubsetSelection | ProjectiveGeometry, answers: float) -> 
     return Z95 * sqrt(q * (1 - q) / answers) / float(p - q)
 
 
-def _identifies(collection: Collection) -> Iterator[Remark]:
+def _check_identifying_names(collection: Collection) -> Iterator[Remark]:
     attributes = collection.domain.attributes if isinstance(collection.domain, Cross) else ()
     for key, name in [
         ("name", collection.name),
@@ -113,8 +113,8 @@ def _identifies(collection: Collection) -> Iterator[Remark]:
         yield Remark("segments", f"{collection.cells} public cells: small ones single people out")
 
 
-def _holds(collection: Collection) -> Iterator[Remark]:
-    """Explain `held` where it is stated, and where a running value needs it to be understood."""
+def _explain_held_values(collection: Collection) -> Iterator[Remark]:
+    """Explain `held` where it is set, and where a running value depends on it."""
     if collection.held is None and collection.takes is Takes.FIRST:
         return
     held = collection.held or Held.PROCESS

@@ -1,4 +1,4 @@
-"""The one place here that reads files: a definitions file and the value lists it names."""
+"""Loading of definition files and the value lists they name; the only module with file access."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _values(folder: Path, name: str) -> list[str]:
     """Read a `values_file`, relative to the definitions file: one value a line."""
     try:
         with (folder / name).open(encoding="utf-8-sig") as lines:
-            # One line too many is enough to be refused: a huge file is not read to its end.
+            # One line too many is enough for validation: a huge file is not read to its end.
             return [line.rstrip("\n") for line in islice(lines, MAX_VALUES + 1)]
     except (OSError, ValueError) as error:  # a name with a zero byte is no OSError
         raise _unreadable("values_file", name, error) from error

@@ -1,6 +1,6 @@
-"""TOML to definitions: every key once, read exactly, refused with its name, its value and the fix.
+"""TOML parser of definitions; every error names the key, its value and the fix.
 
-`0.7` is read as 7/10: no float exists between the file and the fingerprint.
+`0.7` is read as 7/10: no float is involved between the file and the fingerprint.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .definition import Collection
 from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
 from .validation import needs_held
 
-LARGE = 10**50  # numbers from here on are no one's range
+MAX_ABSOLUTE = 10**50
 ReadValues = Callable[[str], Iterable[str]]
 
 
@@ -32,14 +32,14 @@ def parse_collections(
 ) -> dict[str, Collection]:
     """Return the collections of a TOML text, by name, in file order.
 
-    `read_values` is given a `values_file` entry and returns its lines: this module does no I/O.
+    `read_values` maps a `values_file` entry to its lines: this module does no I/O.
     `legacy` accepts what earlier releases accepted: `held` may be missing, and means "process".
     """
     try:
         tables = tomllib.loads(text, parse_float=_exact)
         app = _text("app", tables.pop("app", None))
         collections = {
-            name: _named(app, name, table, read_values, legacy=legacy)
+            name: _parse_table(app, name, table, read_values, legacy=legacy)
             for name, table in tables.items()
         }
         return link_collections(collections)
@@ -52,7 +52,7 @@ def parse_collections(
 
 
 @dataclass(frozen=True, slots=True)
-class _Illegible:
+class _InvalidNumber:
     """A number that TOML allows and a definition does not: inf, nan, or absurdly long.
 
     Not a str, or it would pass for a label.
@@ -67,23 +67,23 @@ class _Illegible:
 _DECIMAL = re.compile(r"[+-]?[0-9_]{1,25}(\.[0-9_]{1,25})?([eE][+-]?[0-9]{1,2})?")
 
 
-def _exact(text: str) -> Fraction | _Illegible:
-    return Fraction(text) if _DECIMAL.fullmatch(text) else _Illegible(text)
+def _exact(text: str) -> Fraction | _InvalidNumber:
+    return Fraction(text) if _DECIMAL.fullmatch(text) else _InvalidNumber(text)
 
 
 # -- one table -------------------------------------------------------------------------------------
 
 
-def _named(
+def _parse_table(
     app: str, name: str, table: object, read_values: ReadValues, *, legacy: bool
 ) -> Collection:
     try:
-        return _collection(app, name, _table(name, table), read_values, legacy=legacy)
+        return _parse_collection(app, name, _table(name, table), read_values, legacy=legacy)
     except DefinitionError as error:
         raise error.with_location(collection=name) from error
 
 
-def _collection(
+def _parse_collection(
     app: str, name: str, table: dict[str, Any], read_values: ReadValues, *, legacy: bool
 ) -> Collection:
     for key, value in table.items():
@@ -91,7 +91,7 @@ def _collection(
             raise DefinitionError(key, value, _unknown(key, [*_READERS, *_DOMAIN_KEYS]))
     for key in ("question", "unit", "from", "until"):
         if key not in table:
-            raise DefinitionError(key, None, f"this key is missing: {_NEEDED[key]}")
+            raise DefinitionError(key, None, f"this key is missing: {_REQUIRED[key]}")
     fields = {
         _FIELDS.get(key, key): _READERS[key](key, table[key]) for key in table if key in _READERS
     }
@@ -104,7 +104,7 @@ def _collection(
 
 def _table(name: str, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise DefinitionError(name, value, "only app stands outside a [collection]")
+        raise DefinitionError(name, value, "only app may be outside a [collection]")
     return value
 
 
@@ -186,7 +186,7 @@ def _text(key: str, value: object) -> str:
 def _number(key: str, value: object) -> Fraction:
     if isinstance(value, int | Fraction) and not isinstance(value, bool):
         number = Fraction(value)
-        if abs(number) < LARGE:
+        if abs(number) < MAX_ABSOLUTE:
             return number
     raise DefinitionError(key, value, "give a number, finite and of ordinary length")
 
@@ -263,7 +263,7 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "replaces": _text,
 }
 _FIELDS = {"from": "start", "per_day": "per_period"}
-_NEEDED = {
+_REQUIRED = {
     "question": "the question in plain words",
     "unit": 'what epsilon protects, "event", "day", "week", "month" or "user"',
     "from": "the first day, such as 2026-12-01",

@@ -1,4 +1,4 @@
-"""What a definition must keep. One rule, one function; each names key, value and fix."""
+"""Validation rules of a definition, one function each; errors name key, value and fix."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ MAX_DAYS = 36_525
 
 
 def check_definition(collection: Collection) -> None:
-    """Run every rule, in the order in which a reader would want the errors."""
+    """Apply every rule, in the order in which a reader would want the errors."""
     for rule in _RULES:
         rule(collection)
 
 
-def words(collection: Collection) -> None:
-    """A definition made in Python uses the same closed lists as a file: "local" is Model.LOCAL."""
-    for key, kind in _WORDS.items():
+def enums(collection: Collection) -> None:
+    """Enumerated keys hold members, not strings: "local" is Model.LOCAL."""
+    for key, kind in _ENUMS.items():
         given = getattr(collection, key)
         if given is not None and not isinstance(given, kind):
             members = ", ".join(f"{kind.__name__}.{member.name}" for member in kind)
@@ -64,7 +64,7 @@ def names(collection: Collection) -> None:
 
 
 def price(collection: Collection) -> None:
-    """Each model has one figure, and needs it."""
+    """The local model needs epsilon, the central model budget."""
     central = collection.model is Model.CENTRAL
     key, other = ("budget", "epsilon") if central else ("epsilon", "budget")
     given: Fraction | None = getattr(collection, key)
@@ -83,7 +83,7 @@ def price(collection: Collection) -> None:
 
 
 def dates(collection: Collection) -> None:
-    """A campaign starts, ends, and is not for ever."""
+    """A campaign starts, ends, and lasts 100 years at most."""
     for key, day in (("from", collection.start), ("until", collection.until)):
         if day.year not in YEARS:
             raise DefinitionError(key, day, f"give a year {YEARS.start} to {YEARS.stop - 1}")
@@ -96,7 +96,7 @@ def dates(collection: Collection) -> None:
 
 
 def counts(collection: Collection) -> None:
-    """Every cap is a number of answers that can be given."""
+    """Every cap is attainable."""
     if collection.per_period != 1 and collection.unit is not Unit.EVENT:
         raise DefinitionError(
             "per_day",
@@ -109,7 +109,7 @@ def counts(collection: Collection) -> None:
         raise DefinitionError(
             "answers",
             collection.answers,
-            f"give 1 to {collection.periods}, the number of {_stretch(collection.unit)}s",
+            f"give 1 to {collection.periods}, the number of {_period_name(collection.unit)}s",
         )
     if not 0 <= collection.late <= MAX_LATE:
         raise DefinitionError("late", collection.late, f"give 0 to {MAX_LATE} days")
@@ -127,7 +127,7 @@ def slots(collection: Collection) -> None:
 
 
 def takes(collection: Collection) -> None:
-    """What is reported must mean something for the domain."""
+    """The aggregation within a period must suit the domain."""
     given, domain = collection.takes, collection.domain
     if given is not Takes.FIRST and collection.unit is Unit.EVENT:
         raise DefinitionError("takes", str(given), "every event is reported: remove takes")
@@ -138,7 +138,7 @@ def takes(collection: Collection) -> None:
 
 
 def held(collection: Collection) -> None:
-    """Where a value waits is stated where it waits long, and only where it waits."""
+    """`held` is required where a value is pending for long, and refused where none is pending."""
     given = collection.held
     if given is None and needs_held(collection.unit, collection.takes):
         raise DefinitionError(
@@ -159,12 +159,12 @@ def held(collection: Collection) -> None:
 
 
 def needs_held(unit: Unit, takes: Takes) -> bool:
-    """Whether an app that restarts within a unit would silently report its first run only."""
+    """Whether an app that restarts within a period would silently report its first run only."""
     return unit in LONG and takes is not Takes.FIRST
 
 
 def presence(collection: Collection) -> None:
-    """An absent answer needs a cell of its own, under noise."""
+    """Hidden presence needs an input of its own for `absent`."""
     if collection.presence is not Presence.HIDDEN:
         return
     if isinstance(collection.domain, Number):
@@ -178,7 +178,7 @@ def presence(collection: Collection) -> None:
 
 
 def numbers(collection: Collection) -> None:
-    """A number is measured in one way."""
+    """A local numeric domain has a measure; no other domain has."""
     is_number, central = isinstance(collection.domain, Number), collection.model is Model.CENTRAL
     wanted = is_number and not central
     if collection.measure is not None and not wanted:
@@ -190,7 +190,7 @@ def numbers(collection: Collection) -> None:
 
 
 def central(collection: Collection) -> None:
-    """A curator's noise is calibrated to a cap that the server itself can enforce."""
+    """A central collection needs an adjacency, and a cap that the server can enforce."""
     if collection.model is not Model.CENTRAL:
         if collection.adjacency is not None:
             raise DefinitionError(
@@ -253,7 +253,7 @@ def lineage(collection: Collection) -> None:
             raise DefinitionError(key, collection.name, "name another collection")
 
 
-_WORDS: dict[str, type[StrEnum]] = {
+_ENUMS: dict[str, type[StrEnum]] = {
     "unit": Unit,
     "measure": Measure,
     "takes": Takes,
@@ -264,7 +264,7 @@ _WORDS: dict[str, type[StrEnum]] = {
     "adjacency": Adjacency,
 }
 _RULES = (
-    words,
+    enums,
     names,
     price,
     dates,
@@ -294,5 +294,5 @@ def _names(collection: Collection) -> Iterator[tuple[str, str]]:
         yield "cohort.draw", collection.cohort.draw
 
 
-def _stretch(unit: Unit) -> str:
+def _period_name(unit: Unit) -> str:
     return {Unit.EVENT: "day", Unit.USER: "campaign"}.get(unit, str(unit))

@@ -1,4 +1,4 @@
-"""The two-level designs: how a value's input becomes a message, and the exact law of it."""
+"""Mechanisms: the randomizers of the local model, their exact parameters and distributions."""
 
 from .identity import Identity as Identity
 from .mean import MeanMechanism as MeanMechanism

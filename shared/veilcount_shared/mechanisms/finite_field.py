@@ -1,8 +1,8 @@
-"""The finite fields GF(q) that planes are made of: q prime, or 2^m with m from 2 to 8.
+"""The finite fields GF(q) of the projective geometries: q prime, or 2^m with m from 2 to 8.
 
 Elements are 0..q-1. For q = 2^m an element is a polynomial over GF(2), bit i the coefficient of
 z^i, reduced by the polynomials below. They are part of the protocol: another polynomial gives other
-planes.
+geometries.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""No noise at all: the true input, for a trusted curator who was named as such.
-
-It is no randomizer and has no `randomize`: the one door is called what it is.
-"""
+"""The identity: the true input, for a trusted curator. It has `reveal` and no `randomize`."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ class Identity:
 
     @property
     def inputs(self) -> int:
-        """How many inputs are told apart."""
+        """The number of inputs."""
         return self.k
 
     @property
@@ -28,7 +25,7 @@ class Identity:
 
     @property
     def counters(self) -> int:
-        """How many counters a tally of its reports keeps."""
+        """The number of counters of a tally."""
         return self.k
 
     @property
@@ -41,7 +38,7 @@ class Identity:
         return x
 
     def valid(self, message: int) -> bool:
-        """Whether this is a message at all."""
+        """Whether the message is valid."""
         return 0 <= message < self.k
 
     def describe(self) -> str:
@@ -53,5 +50,5 @@ class Identity:
         return f"{message} of {self.messages}"
 
     def canonical(self) -> dict[str, Any]:
-        """Return what is fingerprinted."""
+        """Return the fingerprinted fields."""
         return {"design": "plain", "k": self.k}

@@ -1,4 +1,4 @@
-"""The mean of a number: a window over a few levels, whose values are chosen for low variance.
+"""The mean mechanism: a square wave over a few levels with values chosen for low variance.
 
 The device rounds the number, exactly and without bias, to one of the window's starts and reports a
 level of that window; the server averages the levels' decoded values. Every table below is unbiased
@@ -70,17 +70,17 @@ class MeanMechanism:
 
     @property
     def inputs(self) -> int:
-        """How many starts there are."""
+        """The number of starts."""
         return self.window.inputs
 
     @property
     def counters(self) -> int:
-        """How many counters a tally of its reports keeps: one a message."""
+        """The number of counters of a tally: one for each message."""
         return self.messages
 
     @property
     def messages(self) -> int:
-        """How many levels there are."""
+        """The number of levels."""
         return self.window.levels
 
     @property
@@ -95,7 +95,7 @@ class MeanMechanism:
 
     @property
     def transition_matrix(self) -> tuple[tuple[Fraction, ...], ...]:
-        """Return the exact law: the probability of each level, for each start."""
+        """The exact probability of each level, for each start."""
         return self.window.transition_matrix
 
     @property
@@ -105,7 +105,7 @@ class MeanMechanism:
 
     @property
     def decoded(self) -> tuple[Fraction, ...]:
-        """Return what each level says about the number, 0 for low and 1 for high, unbiased."""
+        """Return the estimate of each level, 0 for low and 1 for high, unbiased."""
         low, high = self.means[0], self.means[-1]
         return tuple((value - low) / (high - low) for value in self.values)
 
@@ -134,7 +134,7 @@ class MeanMechanism:
         return start + randomness.bernoulli(place - ends[start], ends[start + 1] - ends[start])
 
     def valid(self, message: int) -> bool:
-        """Whether this is a message at all."""
+        """Whether the message is valid."""
         return self.window.valid(message)
 
     def describe(self) -> str:
@@ -149,7 +149,7 @@ class MeanMechanism:
         return f"{message} of {self.messages}"
 
     def canonical(self) -> dict[str, Any]:
-        """Return what is fingerprinted."""
+        """Return the fingerprinted fields."""
         return {**self.window.canonical(), "design": "mean", "values": list(self.values)}
 
     def _grid_ends(self) -> tuple[int, ...]:

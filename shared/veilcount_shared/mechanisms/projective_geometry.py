@@ -1,4 +1,4 @@
-"""Planes: an input is a point of PG(t-1, q) and owns the hyperplanes through it [FNNT22].
+"""Projective geometry: the set of a point of PG(t-1, q) is the hyperplanes through it [FNNT22].
 
 Points and hyperplanes form a symmetric balanced block design, which is optimal both in variance and
 in message length [PNL23]; the only loss is q against e^epsilon + 1 and the points that no input
@@ -42,7 +42,7 @@ class ProjectiveGeometry:
     _starts: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse what is not epsilon-LDP; derive the numbers of the design."""
+        """Check epsilon-LDP; derive the parameters of the block design."""
         _set(self, "_field", get_field(self.q))
         _set(self, "_starts", tuple(points(self.q, d) for d in range(self.t + 1)))
         _set(self, "messages", points(self.q, self.t))
@@ -56,7 +56,7 @@ class ProjectiveGeometry:
 
     @property
     def counters(self) -> int:
-        """How many counters a tally of its reports keeps: one a message."""
+        """The number of counters of a tally: one for each message."""
         return self.messages
 
     @classmethod
@@ -66,7 +66,7 @@ class ProjectiveGeometry:
 
     @property
     def inputs(self) -> int:
-        """How many inputs are told apart."""
+        """The number of inputs."""
         return self.k
 
     @property
@@ -108,7 +108,7 @@ class ProjectiveGeometry:
         return self.number(normal)
 
     def point(self, number: int, size: int = 0) -> list[int]:
-        """Return the canonical vector of a point (of `size` coordinates; t unless told)."""
+        """Return the canonical vector of a point (of `size` coordinates, t by default)."""
         size = size or self.t
         starts, free = self._starts, 0
         while number >= starts[free + 1]:
@@ -139,7 +139,7 @@ class ProjectiveGeometry:
         return not self._field.minus_dot(self.point(message), self.point(x))
 
     def valid(self, message: int) -> bool:
-        """Whether this is a message at all."""
+        """Whether the message is valid."""
         return 0 <= message < self.messages
 
     def describe(self) -> str:
@@ -154,7 +154,7 @@ class ProjectiveGeometry:
         return f"{message} of {self.messages}"
 
     def canonical(self) -> dict[str, Any]:
-        """Return what is fingerprinted."""
+        """Return the fingerprinted fields."""
         return {"design": "plane", "k": self.k, "q": self.q, "t": self.t, "a": str(self.a)}
 
 

@@ -2,11 +2,12 @@
 
 Every node has four children, so the levels have 4, 16, 64 and 256 nodes. The device draws a level
 uniformly, whatever the number is, and reports the number's node there through the level's own
-two-level design, at full epsilon. A message names its level, so its probability is a quarter of
-what it is in that design, for every number alike: the whole keeps epsilon exactly, and wastes none.
+two-level mechanism, at full epsilon. A message names its level, so its probability is a quarter of
+what it is in that mechanism, for every number alike: the whole keeps epsilon exactly, without loss.
 
-A level's design is the subset of one or the plane with the least variance, so that a message is one
-short integer, the aggregator counts messages as they are, and the whole law can be enumerated.
+A level's mechanism is the subset of one or the geometry with the least variance, so that a message
+is one short integer, the aggregator counts messages as they are, and the whole distribution can be
+enumerated.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ LevelMechanism = SubsetSelection | ProjectiveGeometry
 
 @dataclass(frozen=True, slots=True)
 class RangeTree:
-    """The designs of the levels, from 4 nodes to 256.
+    """The mechanisms of the levels, from 4 nodes to 256.
 
     Message m is number m - starts[l] of level l, the last with starts[l] <= m; there it is the
     reported node itself (a subset of one) or a hyperplane's number. A tally counts messages.
@@ -48,7 +49,7 @@ class RangeTree:
     bits: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Refuse levels that are no tree, differ in epsilon, or do not number their messages."""
+        """Check the tree, the common epsilon and the numbering of messages."""
         if [level.inputs for level in self.levels] != [1 << bits for bits in LEVEL_BITS]:
             raise ValueError("give levels of 4, 16, 64 and 256 nodes")
         if len({level.epsilon for level in self.levels}) > 1:
@@ -67,12 +68,12 @@ class RangeTree:
 
     @property
     def inputs(self) -> int:
-        """How many buckets there are."""
+        """The number of buckets."""
         return BUCKETS
 
     @property
     def counters(self) -> int:
-        """How many counters a tally of its reports keeps: one a message."""
+        """The number of counters of a tally: one for each message."""
         return self.messages
 
     @property
@@ -95,11 +96,11 @@ class RangeTree:
         return self.starts[level] + self.levels[level].randomize(node, randomness)
 
     def level(self, message: int) -> int:
-        """Return the level that a message is of."""
+        """Return the level of a message."""
         return bisect_right(self.starts, message) - 1
 
     def supports(self, message: int, bucket: int) -> bool:
-        """Whether the message's level owns it to the bucket's node: sends it more likely so."""
+        """Whether the message is in the set of the bucket's node on the message's level."""
         level = self.level(message)
         mechanism, node = self.levels[level], self.node(level, bucket)
         number = message - self.starts[level]
@@ -110,7 +111,7 @@ class RangeTree:
         )
 
     def valid(self, message: int) -> bool:
-        """Whether this is a message at all."""
+        """Whether the message is valid."""
         return 0 <= message < self.messages
 
     def describe(self) -> str:
@@ -125,7 +126,7 @@ class RangeTree:
         return f"{message} of {self.messages}"
 
     def canonical(self) -> dict[str, Any]:
-        """Return what is fingerprinted."""
+        """Return the fingerprinted fields."""
         levels = [level.canonical() for level in self.levels]
         return {"design": "hierarchy", "levels": levels, "buckets": BUCKETS}
 

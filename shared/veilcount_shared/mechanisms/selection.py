@@ -1,9 +1,9 @@
-"""The planner: which design, with which parameters, for k inputs at a given epsilon.
+"""Mechanism selection: the mechanism and parameters for k inputs at a given epsilon.
 
 Subset selection is exactly optimal and is taken whenever its message is short; otherwise the
-projective plane with the least variance, and among those within 0.3 % of it the one with the fewest
-messages. All comparisons are made with exact fractions, so that every machine plans alike. The
-planner belongs to the protocol version: what it returns for a (k, epsilon) never changes.
+projective geometry with the least variance, and among those within 0.3 % of it the one with the
+fewest messages. All comparisons are made with exact fractions, so that every machine selects alike.
+The selection belongs to the protocol version: what it returns for a (k, epsilon) never changes.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .subset_selection import SubsetSelection
 
 MAX_INPUTS = 1 << 20
 SHORT_BITS = 256  # a subset message of this length is always acceptable
-LONG_BITS = 8192  # one of this length is, where no plane comes close
-MAX_CELLS = 1 << 22  # counters the server keeps for a plane
-MAX_ORDER = 3100  # the largest q that is looked at
+LONG_BITS = 8192  # one of this length is, where no geometry comes close
+MAX_CELLS = 1 << 22  # counters of a projective geometry
+MAX_ORDER = 3100  # the largest q considered
 VARIANCE_TOLERANCE = Fraction("1.003")
 MAX_VARIANCE_RATIO = Fraction("1.035")
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A design and what it costs."""
+    """A mechanism and its cost."""
 
     mechanism: SubsetSelection | ProjectiveGeometry
     variance: float  # n times the variance of a frequency near 0
@@ -44,7 +44,7 @@ class Selection:
 
 
 def select_mechanism(k: int, epsilon: int | str | Fraction) -> Selection:
-    """Return the design for k inputs at this epsilon."""
+    """Return the mechanism for k inputs at an epsilon."""
     if not 2 <= k <= MAX_INPUTS:  # noqa: PLR2004 - one input is no question
         raise ValueError(f"k = {k}: give 2 to {MAX_INPUTS:,}")
     return _select(k, parse_epsilon(epsilon))
@@ -88,7 +88,7 @@ def subset_variance(k: int, w: int, e: Fraction) -> Fraction:
 
 
 def projective_variance(k: int, q: int, t: int, e: Fraction) -> Fraction:
-    """Return n times the variance of a plane at the uniform distribution over k of its points."""
+    """Return n times the variance of a geometry, uniform over k of its points."""
     v, r, shared = points(q, t), points(q, t - 1), points(q, t - 2)
     whole = e * r + v - r
     hit, cross = e * r / whole, (e * shared + r - shared) / whole
@@ -109,7 +109,7 @@ def _best_projective(k: int, e: Fraction) -> tuple[Fraction, int, int] | None:
 
 
 def projective_orders(k: int, e: Fraction, cells: int = MAX_CELLS) -> Iterator[tuple[int, int]]:
-    """Yield each order q worth a look, with the least t that has room for k points."""
+    """Yield each candidate order q with the least t that has k points or more."""
     for q in _orders():
         if q > Fraction("2.2") * (e + 1) + 1:
             return

@@ -1,6 +1,6 @@
-"""Windows for numbers: an input is a start and owns the W consecutive levels from it, out of M.
+"""The square wave: the set of an input, a start, is the W consecutive levels from it, out of M.
 
-`Distribution` is the discrete square wave [LWLS20]: 256 buckets, each the start of a window.
+`DistributionMechanism` is the discrete one [LWLS20]: 256 buckets, each the start of a window.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SquareWave:
     epsilon: Fraction
 
     def __post_init__(self) -> None:
-        """Refuse what is not epsilon-LDP."""
+        """Check epsilon-LDP."""
         if not satisfies(self.a, self.epsilon, self.width, self.levels):
             raise EpsilonError(
                 self.epsilon, f"window M={self.levels} W={self.width} a={self.a} exceeds it"
@@ -42,12 +42,12 @@ class SquareWave:
 
     @property
     def inputs(self) -> int:
-        """How many starts there are."""
+        """The number of starts."""
         return self.levels - self.width + 1
 
     @property
     def messages(self) -> int:
-        """How many levels there are."""
+        """The number of levels."""
         return self.levels
 
     @property
@@ -62,7 +62,7 @@ class SquareWave:
 
     @property
     def transition_matrix(self) -> tuple[tuple[Fraction, ...], ...]:
-        """Return the exact law: the probability of each level, for each start."""
+        """The exact probability of each level, for each start."""
         inside = self.P / self.width
         outside = (1 - self.P) / (self.levels - self.width)
         return tuple(
@@ -81,11 +81,11 @@ class SquareWave:
         return other if other < start else other + self.width
 
     def valid(self, message: int) -> bool:
-        """Whether this is a message at all."""
+        """Whether the message is valid."""
         return 0 <= message < self.levels
 
     def canonical(self) -> dict[str, Any]:
-        """Return what is fingerprinted."""
+        """Return the fingerprinted fields."""
         return {"design": "window", "M": self.levels, "W": self.width, "a": str(self.a)}
 
 
@@ -111,17 +111,17 @@ class DistributionMechanism:
 
     @property
     def inputs(self) -> int:
-        """How many buckets there are."""
+        """The number of buckets."""
         return BUCKETS
 
     @property
     def counters(self) -> int:
-        """How many counters a tally of its reports keeps: one a message."""
+        """The number of counters of a tally: one for each message."""
         return self.messages
 
     @property
     def messages(self) -> int:
-        """How many levels there are."""
+        """The number of levels."""
         return self.window.levels
 
     @property
@@ -136,7 +136,7 @@ class DistributionMechanism:
 
     @property
     def transition_matrix(self) -> tuple[tuple[Fraction, ...], ...]:
-        """Return the exact law: the probability of each level, for each bucket."""
+        """The exact probability of each level, for each bucket."""
         return self.window.transition_matrix
 
     def bucket(self, grid: int) -> int:
@@ -148,7 +148,7 @@ class DistributionMechanism:
         return self.window.randomize(self.bucket(grid), randomness)
 
     def valid(self, message: int) -> bool:
-        """Whether this is a message at all."""
+        """Whether the message is valid."""
         return self.window.valid(message)
 
     def describe(self) -> str:
@@ -163,5 +163,5 @@ class DistributionMechanism:
         return f"{message} of {self.messages}"
 
     def canonical(self) -> dict[str, Any]:
-        """Return what is fingerprinted."""
+        """Return the fingerprinted fields."""
         return {**self.window.canonical(), "design": "distribution", "buckets": BUCKETS}

@@ -1,4 +1,4 @@
-"""Subset selection: an input owns all w-subsets of the k inputs that contain it [YB18; WHW+16].
+"""Subset selection: an input's set is all w-subsets of the k inputs that contain it [YB18; WHW+16].
 
 w = 1 is classic k-ary randomized response; k = 2 is Warner's coin. The message is, for w = 1, the
 reported input itself; otherwise the subset, as a k-bit mask or as its sorted members packed end to
@@ -34,7 +34,7 @@ class SubsetSelection:
     masked: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """Refuse what is not epsilon-LDP; derive the message's shape."""
+        """Check epsilon-LDP; derive the message format."""
         if not satisfies(self.a, self.epsilon, self.w, self.k):
             raise EpsilonError(self.epsilon, f"subset k={self.k} w={self.w} a={self.a} exceeds it")
         label_bits = (self.k - 1).bit_length()
@@ -51,12 +51,12 @@ class SubsetSelection:
 
     @property
     def inputs(self) -> int:
-        """How many inputs are told apart."""
+        """The number of inputs."""
         return self.k
 
     @property
     def counters(self) -> int:
-        """How many counters a tally of its reports keeps."""
+        """The number of counters of a tally."""
         return self.k
 
     @property
@@ -93,7 +93,7 @@ class SubsetSelection:
         return tuple(message >> place * self.label_bits & low for place in range(self.w))
 
     def valid(self, message: int) -> bool:
-        """Whether this is a message at all: a w-subset, in its one spelling."""
+        """Whether the message is a w-subset in its unique encoding."""
         if not 0 <= message < 1 << self.bits:
             return False
         if self.masked:
@@ -114,11 +114,11 @@ class SubsetSelection:
         return " or ".join(str(labels[x]) for x in self.members(message))
 
     def canonical(self) -> dict[str, Any]:
-        """Return what is fingerprinted."""
+        """Return the fingerprinted fields."""
         return {"design": "subset", "k": self.k, "w": self.w, "a": str(self.a)}
 
     # Both draw a uniform subset of the k - 1 inputs that are not x: numbered 0..k-2, then moved up
-    # by one from x on. A mask is drawn as `Coins.sample` draws a set, with bits for members.
+    # by one from x on. A mask is drawn as `RandomSource.sample` draws a set, with bits for members.
 
     def _draw_mask(self, x: int, others: int, *, inside: bool, randomness: RandomSource) -> int:
         below, mask = randomness.below, 0

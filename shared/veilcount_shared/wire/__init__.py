@@ -1,4 +1,4 @@
-"""Bytes to batches and back, strictly: one spelling, one meaning, or an error that says where."""
+"""Wire formats: strict encoding and decoding of batches; errors name the place."""
 
 from .binary import decode_binary as decode_binary
 from .binary import encode_binary as encode_binary

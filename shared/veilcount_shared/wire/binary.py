@@ -1,4 +1,4 @@
-"""The packed spelling, which our own client sends. Big-endian; nothing in it depends on a value.
+"""The binary format, which the Python client sends. Big-endian; its length depends on no value.
 
   2  "VC"
   1  version, 1
@@ -33,7 +33,7 @@ _BYTE = Struct(">B")
 
 
 def encode_binary(batch: Batch) -> bytes:
-    """Return the one packed body of a batch."""
+    """Return the binary body of a batch."""
     series = batch.series()
     number = {fingerprint: place for place, fingerprint in enumerate(series)}
     losses = [] if batch.losses is None else [batch.losses]
@@ -67,12 +67,12 @@ def encode_binary(batch: Batch) -> bytes:
 
 
 def decode_binary(body: bytes) -> Batch:
-    """Return the batch of a packed body, or say where it is none."""
+    """Return the batch of a binary body; raise WireError with the place if it is invalid."""
     check_size(body)
     reader = _Reader(body)
     magic, version = reader.take(_HEAD, "head")
     if magic != MAGIC:
-        raise UnknownVersion("head", "not a packed batch: it begins with the letters VC")
+        raise UnknownVersion("head", "not a binary batch: one begins with the letters VC")
     check_version(version)
     flags = reader.number(_BYTE, "flags")
     if flags & ~TEST:
@@ -86,7 +86,7 @@ def decode_binary(body: bytes) -> Batch:
 
 
 class _Reader:
-    """A place in a body, which only moves forward."""
+    """A cursor in a body that only moves forward."""
 
     __slots__ = ("_body", "_place")
 
@@ -118,7 +118,7 @@ def _read_series(reader: _Reader) -> list[tuple[str, int]]:
         name, width = reader.take(_SERIES, f"series[{place}]")
         series.append((name.hex(), width))
     if len({name for name, _ in series}) != len(series):
-        raise BadField("series", "a fingerprint stands there twice")
+        raise BadField("series", "a fingerprint is listed twice")
     return series
 
 

@@ -1,6 +1,6 @@
-"""The JSON spelling, for people and for other languages; and the verdicts, which have no other.
+"""The JSON format of batches, for other languages, and of verdicts.
 
-Strict: every key once and known, whole numbers only, base64url without padding in its one spelling.
+Strict: every key once and known, whole numbers only, base64url without padding, uniquely encoded.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def encode_json(batch: Batch) -> bytes:
 
 
 def decode_json(body: bytes) -> Batch:
-    """Return the batch of a JSON body, or say where it is none."""
+    """Return the batch of a JSON body; raise WireError with the place if it is invalid."""
     fields = _object("body", _load(body))
     check_version(fields.get("version"))  # first: another version has other keys
     _check_keys("body", fields, _BATCH_KEYS, _BATCH_NEEDED)
@@ -76,7 +76,7 @@ def encode_verdicts(verdicts: Iterable[Verdict]) -> bytes:
 
 
 def decode_verdicts(body: bytes, reports: int) -> tuple[Verdict, ...]:
-    """Return the verdicts of a reply to so many reports, or say where it is none."""
+    """Return the verdicts of a reply to a number of reports; raise WireError if it is invalid."""
     fields = _object("body", _load(body))
     _check_keys("body", fields, {"verdicts"}, {"verdicts"})
     words = _list("verdicts", fields["verdicts"])
@@ -88,7 +88,7 @@ def decode_verdicts(body: bytes, reports: int) -> tuple[Verdict, ...]:
 def _verdict(place: str, value: object) -> Verdict:
     word = _string(place, value)
     if word not in _VERDICTS:
-        raise BadField(place, "no verdict of this version")
+        raise BadField(place, "not a verdict of this version")
     return Verdict(word)
 
 
@@ -120,7 +120,7 @@ def _load(body: bytes) -> object:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise BadField("body", "a key stands twice in one object")
+        raise BadField("body", "a key is repeated in one object")
     return fields
 
 

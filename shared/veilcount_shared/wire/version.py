@@ -1,4 +1,4 @@
-"""What both spellings of a batch have in common."""
+"""Protocol version, media types and size limit of both formats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_BODY = 2 << 20  # a thousand of the widest messages, in JSON, with room to s
 def check_version(version: object) -> None:
     """Refuse another version before anything else is looked at."""
     if type(version) is not int or version != VERSION:
-        raise UnknownVersion("version", f"this aggregator speaks version {VERSION}")
+        raise UnknownVersion("version", f"this aggregator supports version {VERSION}")
 
 
 def check_size(body: bytes) -> None:

@@ -1,0 +1,131 @@
+"""One language: standard terms in names and docstrings, one name for one thing."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PRODUCT = ("shared/veilcount_shared", "client/veilcount_client", "aggregator/veilcount_aggregator")
+
+#: packages whose names and docstrings pass; a package is added as soon as it does, none is removed
+CLEAN = ("shared/veilcount_shared",)
+
+#: words of no trade, refused as a whole word of a name (split at underscores and capitals)
+BANNED_NAMES = frozenset(
+    (  # noqa: SIM905 - a list of words reads best as words
+        "across asked asking behind beside beyond books chapter coins contrast crowd door errand"
+        " farewell foresaid foreseen given holdings house judging notebook said saying shelf"
+        " stretch tell telling tend told twain unless visitors weighed"
+    ).split()
+)
+#: `contrast` names the comparison of trust models, as its command and page do
+ALLOWED_NAMES = frozenset({"contrast"})
+#: phrases of no trade, refused in docstrings
+BANNED_PHRASES = re.compile(
+    r"unless told|none at all|and that alone|there are none of|\bdoors?\b|\bcoins\b|\bthe house\b"
+    r"|\btold\b|\bforesaid\b|\bforeseen\b|\bshel(f|ves)\b|\bnotebooks? of\b|\bfarewell\b"
+    r"|\bcrowds?\b|\bholdings\b|\bthe law\b|\bexact laws?\b|\bparcels?\b",
+    re.IGNORECASE,
+)
+#: public class names that still stand for two things: the list may only shrink
+NOT_YET_UNIQUE = frozenset(
+    (  # noqa: SIM905 - a list of words reads best as words
+        "Asked Beside Choice Columns Comparison Count Counted DiscreteLaplace Draw Entry Fact"
+        " Form Found Grid Intake Kind Line Losses Mean Offer Pair Part Place Quantile Reading"
+        " Refused Release Report Row Seen Settings Share Shown State Table Told Total Verdict"
+        " Worker"
+    ).split()
+)
+#: basenames of modules that play one role in parallel packages
+PARALLEL_ROLES = frozenset({"__init__", "__main__", "store", "page", "view", "keys", "errors"})
+
+
+@cache
+def modules(package: str) -> tuple[Path, ...]:
+    """Return the modules below a folder of the repository."""
+    return tuple(sorted((ROOT / package).rglob("*.py")))
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """Return a module's syntax tree."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def definitions(path: Path) -> Iterator[Definition]:
+    """Yield the classes and functions of a module, nested ones included."""
+    return (node for node in ast.walk(tree(path)) if isinstance(node, Definition))
+
+
+def words(name: str) -> set[str]:
+    """Return the words of a name, split at underscores and capitals."""
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
+
+
+def test_words_are_split_at_underscores_and_capitals() -> None:
+    assert words("_find_RangeTree_2") == {"find", "range", "tree"}
+
+
+@pytest.mark.parametrize("package", CLEAN)
+def test_names_use_the_terms_of_the_field(package: str) -> None:
+    """No module, class or function has a banned word in its name."""
+    banned = BANNED_NAMES - ALLOWED_NAMES
+    found = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in modules(package)
+        for name in [path.stem, *(node.name for node in definitions(path))]
+        if words(name) & banned
+    ]
+
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("package", CLEAN)
+def test_docstrings_use_the_terms_of_the_field(package: str) -> None:
+    """No docstring of a module, class or function has a banned phrase."""
+    found = [
+        f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {phrase[0]}"
+        for path in modules(package)
+        for node in [tree(path), *definitions(path)]
+        if (phrase := BANNED_PHRASES.search(ast.get_docstring(node) or ""))
+    ]
+
+    assert not found, "\n".join(found)
+
+
+def public_classes() -> dict[str, list[str]]:
+    """Return where each public class of the product is defined."""
+    places = defaultdict[str, list[str]](list)
+    for path in (path for package in PRODUCT for path in modules(package)):
+        for node in tree(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(path.relative_to(ROOT)))
+    return places
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    shared = {name: places for name, places in public_classes().items() if len(places) > 1}
+
+    assert {n: places for n, places in shared.items() if n not in NOT_YET_UNIQUE} == {}
+
+
+def test_a_module_name_means_one_thing_in_a_package() -> None:
+    """A basename recurs in a package only where the role is the same."""
+    shared: dict[str, list[str]] = {}
+    for package in CLEAN:
+        places = defaultdict[str, list[str]](list)
+        for path in modules(package):
+            places[path.stem].append(str(path.relative_to(ROOT)))
+        shared |= {n: p for n, p in places.items() if len(p) > 1 and n not in PARALLEL_ROLES}
+
+    assert shared == {}
