@@ -71,7 +71,7 @@ class Aggregator:
         committer = GroupCommitter(store, service_counters)
         intake = IntakePipeline(committer.commit, service_counters, limit, memory)
         settling = 0 if settings.store.startswith("sqlite:") else SETTLING_SECONDS
-        curator = Curator(PrivacyFilter(store, ReleaseJournal.of(settings), settling))
+        curator = Curator(PrivacyFilter(store, ReleaseJournal.from_settings(settings), settling))
         guard = ClockGuard(store, clock, seconds)
         retention = RetentionGuard(store, guard, clock)
         made = cls(

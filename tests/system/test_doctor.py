@@ -200,7 +200,7 @@ def admin_every_day(place: Place) -> None:
 def central_without_journal_line(place: Place) -> None:
     with place.opened() as store:
         add_definitions(store, DefinitionSource(CENTRAL), NOW, "test")
-    journal = ReleaseJournal.of(Settings(place.url))
+    journal = ReleaseJournal.from_settings(Settings(place.url))
     assert journal is not None
     kept = {"fingerprint": "f", "canonical": "q", "charges": {}, "answer": {}, "day": "", "who": ""}
     journal.keep([kept])

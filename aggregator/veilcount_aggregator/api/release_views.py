@@ -108,7 +108,7 @@ def series_releases(store: Store, series: Series) -> SeriesReleases:
 
 
 def _kept(collection: Collection, kept: StoredRelease) -> ReleaseView:
-    return _view(collection, Release.read(kept.answer), kept.day)
+    return _view(collection, Release.from_json(kept.answer), kept.day)
 
 
 def _view(collection: Collection, release: Release, day: str) -> ReleaseView:

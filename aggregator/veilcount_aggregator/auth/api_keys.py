@@ -1,6 +1,6 @@
-"""Keys and what they open. A key is shown once; the store keeps its SHA-256.
+"""API keys and their roles. A key is shown once; the store keeps its SHA-256.
 
-Thirty-two random bytes need no slow hash: nobody guesses them, and nobody finds them from it.
+Thirty-two random bytes need no slow hash: they cannot be guessed.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ MOST_LABEL = 60
 
 
 class Role(StrEnum):
-    """What a key opens: each role its own doors, the admin also the analyst's."""
+    """The role of a key: each opens its own endpoints, an admin's also those of analysts."""
 
     DEVICE = "device"
     ANALYST = "analyst"
     ADMIN = "admin"
 
-    def opens(self, door: Role) -> bool:
-        """Whether a key of this role opens a door."""
-        return self is door or (self is Role.ADMIN and door is Role.ANALYST)
+    def opens(self, required: Role) -> bool:
+        """Whether a key of this role may use an endpoint that requires a role."""
+        return self is required or (self is Role.ADMIN and required is Role.ANALYST)
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """What is known of a key: everything but the key."""
+    """A key as it is stored: everything but its secret."""
 
     id: str
     role: Role
@@ -51,12 +51,12 @@ class ApiKey:
     revoked: str = ""
 
     def record(self) -> Record:
-        """Return the key as it is kept."""
+        """Return the record of the key."""
         return Record(KIND, self.id, json.dumps(asdict(self)).encode())
 
     @classmethod
-    def of(cls, value: bytes) -> ApiKey:
-        """Read what is kept."""
+    def from_record(cls, value: bytes) -> ApiKey:
+        """Parse what the store holds."""
         fields = json.loads(value)
         return cls(**fields | {"role": Role(fields["role"])})
 
@@ -68,20 +68,20 @@ class ApiKeys:
     keys: Mapping[str, ApiKey]  # by digest
 
     @classmethod
-    def of(cls, records: Records) -> ApiKeys:
-        """Read what is kept."""
-        return cls({key.digest: key for key in map(ApiKey.of, records.values())})
+    def from_records(cls, records: Records) -> ApiKeys:
+        """Parse what the store holds."""
+        return cls({key.digest: key for key in map(ApiKey.from_record, records.values())})
 
     @property
     def intake_is_open(self) -> bool:
         """Whether devices need no key: until the first device key is made, and not after.
 
-        Revoked ones count: taking the last key back must not open the door for everyone.
+        Revoked keys count: revoking the last one must not open the intake to everyone.
         """
         return not any(key.role is Role.DEVICE for key in self.keys.values())
 
     def find(self, secret: str) -> ApiKey | None:
-        """Return the key that this is, unless it was revoked.
+        """Return the key with this secret, unless it was revoked.
 
         Looked up by a hash, which tells a guesser nothing of the key; compared in constant time.
         """
@@ -94,7 +94,7 @@ class ApiKeys:
 
 def load_api_keys(store: Store) -> ApiKeys:
     """Return all keys of a store."""
-    return ApiKeys.of(store.records(KIND))
+    return ApiKeys.from_records(store.records(KIND))
 
 
 def create_key(
@@ -115,13 +115,13 @@ def create_key(
 
 
 def revoke_key(store: Store, identity: str, now: datetime, who: str = "cli") -> ApiKey:
-    """Take a key back: within a second no worker takes it."""
+    """Revoke a key: within a second no worker accepts it."""
 
     def decide() -> tuple[list[Record], ApiKey]:
         kept = store.records_at(KIND, [identity]).get(identity)
         if kept is None:
-            raise SettingsError("key", identity, "no such key: `veilcount keys list` shows them")
-        key = ApiKey.of(kept)
+            raise SettingsError("key", identity, "no such key: `veilcount keys list` lists them")
+        key = ApiKey.from_record(kept)
         if key.revoked:
             return [], key
         gone = replace(key, revoked=now.date().isoformat())
@@ -131,12 +131,12 @@ def revoke_key(store: Store, identity: str, now: datetime, who: str = "cli") -> 
 
 
 def record_key_use(store: Store, key: ApiKey, now: datetime) -> None:
-    """Keep the day on which a key was last used: a day, so that it is written once a day."""
+    """Record the day on which a key was last used; written at most once a day."""
     today = now.date().isoformat()
 
     def decide() -> tuple[list[Record], None]:
         kept = store.records_at(KIND, [key.id]).get(key.id)
-        current = ApiKey.of(kept) if kept else key
+        current = ApiKey.from_record(kept) if kept else key
         if kept is None or current.used >= today:
             return [], None
         return [replace(current, used=today).record()], None
@@ -145,7 +145,7 @@ def record_key_use(store: Store, key: ApiKey, now: datetime) -> None:
 
 
 def _new_secret(role: Role) -> str:
-    """Return 32 random bytes, behind a mark that a scanner for leaked secrets can look for."""
+    """Return 32 random bytes behind a prefix that scanners for leaked secrets can search for."""
     random = urlsafe_b64encode(secrets.token_bytes(BYTES)).rstrip(b"=").decode()
     return f"veilcount_{role}_{random}"
 

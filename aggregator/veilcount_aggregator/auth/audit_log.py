@@ -1,4 +1,4 @@
-"""Who changed what: an append-only log of what operators did. Nothing of a device is in it."""
+"""The audit log: an append-only list of what operators did. It holds nothing of devices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KIND = "audit"
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One act."""
+    """One act of an operator or analyst."""
 
     at: str  # to the second, UTC: an operator's act, not a device's
     who: str  # the key's id, or "cli"
@@ -21,7 +21,7 @@ class AuditEntry:
     of: str
 
     def record(self, place: int) -> Record:
-        """Return the entry as it is kept."""
+        """Return the record of the entry."""
         return Record(KIND, f"{place:08}", json.dumps(asdict(self)).encode())
 
 

@@ -1,7 +1,7 @@
-"""One-time links: a way in for whoever starts an aggregator, without a key on the screen.
+"""One-time log-in links, for whoever starts an aggregator: no key is shown on the screen.
 
-The link's secret stands behind a `#`, which no browser sends along: it is in no log of a server or
-proxy. The page that opens posts it once; the store keeps its SHA-256.
+The secret is in the fragment of the URL, which browsers do not send: no server or proxy logs it.
+The page that opens posts it once; the store keeps its SHA-256.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ def create_link(store: Store, role: Role, now: datetime) -> str:
 
     def decide() -> tuple[list[Record], str]:
         act = audit_record(store, now, "cli", f"links make {role}", WHO)
-        return [*_over(store, now), Record(KIND, _digest(secret), kept), act], secret
+        return [*_expired(store, now), Record(KIND, _digest(secret), kept), act], secret
 
     return update_records(store, decide)
 
 
 def link_url(base: str, secret: str) -> str:
-    """Return the link, below the address of the pages."""
+    """Return the URL of a link."""
     return f"{base}{PATH}#{secret}"
 
 
 def redeem_link(store: Store, secret: str, now: datetime) -> Role | None:
-    """Use a link up: return what it opens, or nothing if it was used, is too old or is none."""
+    """Redeem a link: return its role; None if it was used, has expired or is unknown."""
 
     def decide() -> tuple[list[Record], Role | None]:
         kept = store.records_at(KIND, [_digest(secret)]).get(_digest(secret))
@@ -55,7 +55,7 @@ def redeem_link(store: Store, secret: str, now: datetime) -> Role | None:
     return update_records(store, decide)
 
 
-def _over(store: Store, now: datetime) -> list[Record]:
+def _expired(store: Store, now: datetime) -> list[Record]:
     kept = store.records(KIND)
     return [Record(KIND, key, None) for key, value in kept.items() if _until(value) <= now]
 

@@ -1,8 +1,8 @@
-"""How many requests a key may send: a bucket of tokens, in the memory of one worker.
+"""Token buckets that limit the requests of each key, in the memory of one worker.
 
-No store is asked, and no time of a request is kept: a bucket knows how full it was when it was last
-looked at. The workers of a server share its rate by each taking its part; several servers do not:
-what must hold over all of them is a quota in the store [pseudonym_limit.py].
+A bucket remembers how full it was at the last request. The workers of a server divide its rate
+among them; servers do not: what must hold over all of them is a quota in the store
+[pseudonym_limit.py].
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ BURST_SECONDS = 2.0
 
 
 class RateLimits:
-    """One bucket a key."""
+    """One token bucket for each key."""
 
     def __init__(self, rate: float, seconds: Callable[[], float]) -> None:
-        """Fill each with so many tokens a second; 0: there is no limit."""
+        """Refill each bucket by `rate` tokens a second; 0: no limit."""
         self._rate = rate
         self._most = max(1.0, rate * BURST_SECONDS)
         self._seconds = seconds
@@ -26,7 +26,7 @@ class RateLimits:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def wait(self, key: str) -> int:
-        """Take a token; return 0, or in how many seconds there is one."""
+        """Take a token and return 0, or return the seconds until there is one."""
         if not self._rate:
             return 0
         with self._lock:

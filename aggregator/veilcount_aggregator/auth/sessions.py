@@ -1,4 +1,4 @@
-"""Who has logged in to the pages. A browser holds 32 random bytes; the store keeps their SHA-256.
+"""Browser sessions of the pages. A browser holds 32 random bytes; the store keeps their SHA-256.
 
 Nothing is signed, so there is no secret that a copy of the store would give away, and a session
 that is ended is over in every worker.
@@ -27,7 +27,7 @@ MOST = 100  # of one key at a time: the oldest gives way
 
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
-    """A log-in: what it opens, by which key, until when."""
+    """One log-in: its role, the key that began it, and when it expires."""
 
     digest: str
     role: Role
@@ -35,28 +35,28 @@ class BrowserSession:
     until: str
 
     def record(self) -> Record:
-        """Return the session as it is kept."""
+        """Return the record of the session."""
         return Record(KIND, self.digest, json.dumps(asdict(self)).encode())
 
     @classmethod
-    def of(cls, value: bytes) -> BrowserSession:
-        """Read what is kept."""
+    def from_record(cls, value: bytes) -> BrowserSession:
+        """Parse what the store holds."""
         fields = json.loads(value)
         return cls(**fields | {"role": Role(fields["role"])})
 
-    def holds(self, api_keys: ApiKeys, now: datetime) -> bool:
-        """Whether it still opens anything: not too old, and its key was not taken back."""
+    def is_valid(self, api_keys: ApiKeys, now: datetime) -> bool:
+        """Whether the session has not expired and its key was not revoked."""
         valid = {key.id for key in api_keys.keys.values() if not key.revoked}
         return datetime.fromisoformat(self.until) > now and self.who in (WHO, *valid)
 
 
 def parse_sessions(records: Records) -> Mapping[str, BrowserSession]:
-    """Return all sessions that are kept, by digest."""
-    return {key: BrowserSession.of(value) for key, value in records.items()}
+    """Return all stored sessions, by digest."""
+    return {key: BrowserSession.from_record(value) for key, value in records.items()}
 
 
 def begin_session(store: Store, role: Role, who: str, now: datetime) -> str:
-    """Begin a session; return what the browser keeps."""
+    """Begin a session; return the secret for the browser's cookie."""
     secret = secrets.token_urlsafe(BYTES)
     session = BrowserSession(session_digest(secret), role, who, (now + LASTS).isoformat())
 
@@ -78,17 +78,17 @@ def end_session(store: Store, secret: str) -> None:
 
 
 def session_digest(secret: str) -> str:
-    """Return the name a session is kept under."""
+    """Return the key of a session's record."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def form_token(secret: str) -> str:
-    """Return what the forms of a session repeat: other sites cannot know it."""
+    """Return the CSRF token of a session's forms."""
     return hmac.new(secret.encode("utf-8", "surrogateescape"), b"form", "sha256").hexdigest()
 
 
 def _gone(kept: Mapping[str, BrowserSession], who: str, now: datetime) -> list[Record]:
-    """Return the removal of what is over, and of a key's oldest beyond the most it may have."""
+    """Return the removal of expired sessions, and of a key's oldest beyond its limit."""
     over = [each for each in kept.values() if datetime.fromisoformat(each.until) <= now]
     same = sorted((each for each in kept.values() if each.who == who), key=lambda each: each.until)
     gone = {each.digest for each in (*over, *same[: max(0, len(same) - MOST + 1)])}

@@ -116,7 +116,10 @@ class CatalogCache:
             self.refresh()
             return
         # Under the old generation: the next look finds what is still missing.
-        known, api_keys = self.catalog.read_parsed(), ApiKeys.of(self._store.records(KIND))
+        known, api_keys = (
+            self.catalog.read_parsed(),
+            ApiKeys.from_records(self._store.records(KIND)),
+        )
         self._known = replace(self._known, catalog=known, api_keys=api_keys)
         self._read_at = began
         if self._parser is None or not self._parser.is_alive():
@@ -130,7 +133,9 @@ class CatalogCache:
     def _read_replica(self) -> CatalogSnapshot:
         generation, sources = self._store.replica(SOURCE)
         (_, closed), (_, keys) = self._store.replica(CLOSED), self._store.replica(KIND)
-        return CatalogSnapshot(generation, {}, parse_catalog(sources, closed), ApiKeys.of(keys))
+        return CatalogSnapshot(
+            generation, {}, parse_catalog(sources, closed), ApiKeys.from_records(keys)
+        )
 
     def _read_changed(self, generation: int, known: CatalogSnapshot | None) -> CatalogSnapshot:
         """Read the kinds of records that changed; their generations are read before them."""
@@ -140,7 +145,7 @@ class CatalogCache:
         else:
             catalog = known.catalog
         if known is None or known.has_news(generations, KIND):
-            keys = ApiKeys.of(self._store.records(KIND))
+            keys = ApiKeys.from_records(self._store.records(KIND))
         else:
             keys = known.api_keys
         return CatalogSnapshot(generation, generations, catalog, keys)

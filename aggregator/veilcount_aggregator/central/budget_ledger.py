@@ -1,7 +1,7 @@
-"""The ledger of central releases: what was released, and what that has cost each period.
+"""The budget ledger: all central releases, and what they have cost each period.
 
-Releases are append-only data: none is ever changed, and a price is a fold over them. Epsilons are
-whole numbers there, in millionths.
+It is append-only: a release is never changed, and what a period spent is a fold over them. Epsilons
+are whole numbers, in millionths.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Answer = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StoredRelease:
-    """A release, as it is kept: all of it is JSON, here and on the shelf and in the journal."""
+    """A release as the store and the journal hold it; all of it is JSON."""
 
     fingerprint: str
     canonical: str
@@ -37,8 +37,8 @@ class StoredRelease:
     who: str
 
     @classmethod
-    def read(cls, line: Line) -> StoredRelease:
-        """Return the release that a line holds, or refuse what is none."""
+    def from_json(cls, line: Line) -> StoredRelease:
+        """Parse a line of the journal."""
         try:
             return cls(**line)
         except TypeError as error:
@@ -50,16 +50,16 @@ class StoredRelease:
 
     @property
     def text(self) -> str:
-        """Its one spelling."""
+        """Its canonical JSON."""
         return json.dumps(self.line(), sort_keys=True)
 
     def record(self, place: int) -> Record:
-        """Return it as it is kept, in order."""
+        """Return its record, the `place`-th of its series."""
         return Record(record_kind(self.fingerprint), f"{place:08}", self.text.encode())
 
 
 class HasCharges(Protocol):
-    """Whatever says what a release was charged."""
+    """Anything with the charges of a release."""
 
     @property
     def charges(self) -> Mapping[str, int]:
@@ -68,22 +68,22 @@ class HasCharges(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReleasePrice:
-    """A release without its answer, which may be long: what was asked, and what it was charged."""
+    """The query of a release and its charges, without the answer, which may be long."""
 
     canonical: str
     charges: Mapping[str, int]
     seal: bytes  # of its line in the journal
 
     @classmethod
-    def of(cls, record: bytes) -> ReleasePrice:
-        """Return the price in a record of the shelf."""
+    def from_record(cls, record: bytes) -> ReleasePrice:
+        """Parse a stored release."""
         kept = parse_release(record)
         return cls(kept.canonical, kept.charges, seal(encode_line(kept.line())))
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodAccount:
-    """What one period's budget has paid for, and what is left of it."""
+    """What one period has spent of its budget."""
 
     period: int
     budget: Fraction
@@ -91,7 +91,7 @@ class PeriodAccount:
 
     @property
     def remaining(self) -> Fraction:
-        """What may still be asked for; nothing where what was entered again is more than all."""
+        """What is left; 0 where releases that were restored add up to more than the budget."""
         return max(Fraction(0), self.budget - self.spent)
 
 
@@ -115,14 +115,14 @@ def load_releases(store: Store, fingerprint: str = "") -> list[StoredRelease]:
 
 
 def parse_release(record: bytes) -> StoredRelease:
-    """Return the release in a record of the shelf."""
-    return StoredRelease.read(json.loads(record))
+    """Parse a stored release."""
+    return StoredRelease.from_json(json.loads(record))
 
 
 def period_accounts(
     series: Series, kept: Iterable[HasCharges], periods: Iterable[int]
 ) -> list[PeriodAccount]:
-    """Return where each of these periods stands after these releases."""
+    """Return the budget of each of these periods after these releases."""
     spent: Counter[int] = Counter()
     for release in kept:
         for period, charge in release.charges.items():

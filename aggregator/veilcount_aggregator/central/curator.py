@@ -1,7 +1,7 @@
-"""The trusted curator: takes a question, pays for it, and is alone with the true counts.
+"""The trusted curator: answers priced queries from the true counts under noise.
 
-They are read, noised and dropped in one call. Neither an answer nor an error carries one: whatever
-fails between the counts and the noise is told by its kind and place, and its frames are let go.
+True counts are read, noised and dropped in one call. Neither a release nor an error carries one: an
+error between the counts and the noise is reported by its type and code location, without frames.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .privacy_filter import PrivacyFilter
 
 
 class DrawFailed(RuntimeError):
-    """A fault of ours between the true counts and the noise. Nothing was charged."""
+    """An internal error between the true counts and the noise. Nothing was charged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseResult:
-    """An answer, whether it was charged now, and where its periods stand since."""
+    """A release, whether it was charged now, and the budgets of its periods afterwards."""
 
     question: PricedQuery
     release: Release
@@ -36,7 +36,7 @@ class ReleaseResult:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What an answer would cost and how far it would be off; and where its periods stand."""
+    """What a release would cost, its noise, and the budgets of its periods."""
 
     question: PricedQuery
     forecast: Forecast
@@ -45,12 +45,12 @@ class DryRun:
 
 @dataclass(frozen=True, slots=True)
 class Curator:
-    """Answers questions of central collections."""
+    """Answers queries of central collections."""
 
     filter: PrivacyFilter
 
     def dry_run(self, series: Series, request: Mapping[str, object]) -> DryRun:
-        """Return what a request would cost: from its definition alone, and what was spent."""
+        """Return what a request would cost, from the definition and what was spent alone."""
         question = price_query(request, series.collection)
         standing = period_accounts(series, self.filter.prices(series), question.charges)
         return DryRun(question, forecast(question), standing)
@@ -58,7 +58,7 @@ class Curator:
     def answer(
         self, series: Series, request: Mapping[str, object], now: datetime, who: str
     ) -> ReleaseResult:
-        """Return the answer to a request, charged if it is new."""
+        """Return the release that a request asks for, charged if it is new."""
         question = price_query(request, series.collection)
         store = self.filter.store
         paid = self.filter.release(
@@ -66,9 +66,9 @@ class Curator:
         )
         return ReleaseResult(
             question,
-            Release.read(paid.kept.answer),
-            paid.kept.day,
-            paid.now,
+            Release.from_json(paid.release.answer),
+            paid.release.day,
+            paid.charged,
             period_accounts(series, paid.prices, question.charges),
         )
 
@@ -78,7 +78,7 @@ def draw(store: Store, series: Series, question: PricedQuery) -> Answer:
     try:
         return _noised(store, series, question)
     except StoreError:
-        raise  # says where the store is, and nothing of what it holds
+        raise  # names the store, and nothing that it holds
     except Exception as error:  # noqa: BLE001 - whatever it is, its frames hold true counts
         why = f"{type(error).__name__} at {code_location(error)}"
     # Raised out here: an error that is raised in there would keep the other, and its frames.
@@ -88,4 +88,4 @@ def draw(store: Store, series: Series, question: PricedQuery) -> Answer:
 def _noised(store: Store, series: Series, question: PricedQuery) -> Answer:
     asked = set(question.periods)
     cells = [cell for cell in store.report_counts(series) if cell.period in asked]
-    return draw_release(question, store.counters(series, cells)).written()
+    return draw_release(question, store.counters(series, cells)).to_json()

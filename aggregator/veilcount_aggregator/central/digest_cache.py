@@ -1,4 +1,4 @@
-"""What bytes say, worked out once: the same bytes say the same."""
+"""Memoize a function of bytes, keyed by SHA-256."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ Result = TypeVar("Result")
 
 
 class DigestCache(Generic[Result]):
-    """A function of bytes that remembers what it told. For any thread.
+    """A memoized function of bytes. Thread-safe.
 
-    It knows bytes by their SHA-256 and keeps none of them: whoever changes one bit is asked about
-    anew, and long ones take no more room than short ones.
+    It stores digests and no bytes, so that long arguments take no more memory than short ones.
     """
 
-    def __init__(self, tell: Callable[[bytes], Result]) -> None:
-        """Remember what this function tells."""
-        self._tell = tell
-        self._told: dict[bytes, Result] = {}
+    def __init__(self, function: Callable[[bytes], Result]) -> None:
+        """Memoize this function."""
+        self._function = function
+        self._results: dict[bytes, Result] = {}
 
-    def __call__(self, given: bytes) -> Result:
-        """Tell what these bytes say. An error is not remembered."""
-        name = sha256(given).digest()
+    def __call__(self, argument: bytes) -> Result:
+        """Return the function's result. Errors are not remembered."""
+        name = sha256(argument).digest()
         try:
-            return self._told[name]
+            return self._results[name]
         except KeyError:
-            told = self._tell(given)
-        if len(self._told) >= MAX_ENTRIES:
-            self._told.clear()
-        self._told[name] = told
-        return told
+            result = self._function(argument)
+        if len(self._results) >= MAX_ENTRIES:
+            self._results.clear()
+        self._results[name] = result
+        return result

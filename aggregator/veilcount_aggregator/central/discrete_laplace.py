@@ -1,7 +1,7 @@
-"""The discrete Laplace law: integers, P(X = x) = (1 - q) / (1 + q) q^|x|, q = e^(-1/scale).
+"""The discrete Laplace distribution: P(X = x) = (1 - q) / (1 + q) q^|x| with q = e^(-1/scale).
 
 It is epsilon-DP for a vector of integers whose L1 sensitivity is at most epsilon x scale. Its tails
-have a closed form, so an interval is a statement about this very law and not about a normal one.
+have a closed form, so an interval is exact for this distribution and not a normal approximation.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from math import ceil, exp, expm1, log, log1p, sinh, sqrt
 
 from numpy.random import Generator
 
-SAFE = 1e-12  # what floats may be off by, relatively, is put on the side of coverage
+SAFE = 1e-12  # relative rounding error of floats, added on the side of coverage
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class DiscreteLaplace:
     scale: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no scale."""
+        """Check the scale."""
         if not 0 < self.scale < float("inf"):
             raise ValueError(f"scale = {self.scale}: give a number above 0")
 

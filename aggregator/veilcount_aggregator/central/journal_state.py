@@ -78,7 +78,7 @@ class StateFile:
     path: Path
 
     @classmethod
-    def beside(cls, journal: Path) -> StateFile:
+    def for_journal(cls, journal: Path) -> StateFile:
         """Return the one of a journal."""
         return cls(journal.with_name(journal.name + ENDING))
 

@@ -1,4 +1,4 @@
-"""The one door to a curator's noise: exact discrete Laplace draws by OpenDP.
+"""The only source of a curator's noise: exact discrete Laplace draws by OpenDP.
 
 OpenDP draws with exact arithmetic from the operating system's generator [CKS20], and computes with
 upward rounding which epsilon a scale delivers. A scale is used only if that epsilon is within the

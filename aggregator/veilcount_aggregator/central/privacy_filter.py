@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import NamedTuple, Protocol
@@ -78,33 +77,27 @@ class ChargedQuery(Protocol):
 
 
 class PaidRelease(NamedTuple):
-    """An answer, whether it was charged now, and the prices of all releases of its series since."""
+    """A release, whether it was charged now, and the prices of its series' releases afterwards."""
 
-    kept: StoredRelease
-    now: bool
+    release: StoredRelease
+    charged: bool
     prices: Sequence[ReleasePrice]
 
 
-@dataclass(frozen=True, slots=True)
 class PrivacyFilter:
-    """What stands between the true tallies and everyone."""
+    """The only way to a release: it charges budgets, and writes the journal before one leaves."""
 
-    store: Store
-    journal: ReleaseJournal | None
-    settling: float = 0.0  # seconds that a new journal waits, where other hosts may exist
-    _price: DigestCache[ReleasePrice] = field(
-        default_factory=lambda: DigestCache(ReleasePrice.of), init=False, repr=False
-    )
-    _look: DigestCache[bytes | None] = field(
-        default_factory=lambda: DigestCache(verified_seal), init=False, repr=False
-    )
-    _confirmer: StoreConfirmer | None = field(default=None, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Get ready to confirm the store, where there is a journal."""
-        if self.journal is not None:
-            made = StoreConfirmer(self.store, self.journal, self._price, self._look, self.settling)
-            object.__setattr__(self, "_confirmer", made)
+    def __init__(self, store: Store, journal: ReleaseJournal | None, settling: float = 0.0) -> None:
+        """`settling`: seconds that a new journal waits, where other hosts may exist."""
+        self.store = store
+        self.journal = journal
+        self._price = DigestCache(ReleasePrice.from_record)
+        self._verify = DigestCache(verified_seal)
+        self._confirmer = (
+            None
+            if journal is None
+            else StoreConfirmer(store, journal, self._price, self._verify, settling)
+        )
 
     def release(
         self,
@@ -158,7 +151,7 @@ class PrivacyFilter:
                 return [], (parse_release(record), False)
         require_closed_periods(series, question.charges, utc_day(now))
         require_budget(series, question.charges, earlier)
-        new = _kept(series, question, draw(), now, who)
+        new = _stored_release(series, question, draw(), now, who)
         act = audit_record(self.store, now, who, "release", series.collection.name)
         return [new.record(len(earlier)), act], (new, True)
 
@@ -181,7 +174,7 @@ class PrivacyFilter:
             raise ReleasesWaiting(_waiting(waited_for))
 
     def _require_same(self, incarnation: str) -> None:
-        """Keep an answer back whose charge may be lost; where it is not, it is free now."""
+        """Withhold an answer whose charge may be lost; if it is not lost, asking again is free."""
         if self.store.incarnation() != incarnation:
             raise ReleasesWaiting(_waiting([]))
 
@@ -190,10 +183,10 @@ class PrivacyFilter:
         if self.journal is None:
             return []
         # The journal first: what it holds is in the store already, unless the store forgot.
-        remembered = dict(self.journal.sealed(self._look))
+        remembered = dict(self.journal.sealed(self._verify))
         here = {self._price(each).seal for each in release_records(self.store)}
         return [
-            StoredRelease.read(parse_line(text))
+            StoredRelease.from_json(parse_line(text))
             for seal, text in remembered.items()
             if seal not in here
         ]
@@ -214,7 +207,7 @@ class PrivacyFilter:
             act = audit_record(self.store, now, who, "store unlock", f"{len(missing)} releases")
             unlocked = Record(UNLOCKS, secrets.token_hex(UNLOCK_ID_BYTES), b"{}")
             opened = Record(LOCK, RELEASES, None)
-            return [*self._behind(missing), *self._known(), act, unlocked, opened], missing
+            return [*self._appended(missing), *self._known(), act, unlocked, opened], missing
 
         return update_records(self.store, decide)
 
@@ -231,21 +224,21 @@ class PrivacyFilter:
             missing = self.forgotten()
             act = audit_record(self.store, now, who, "journal retired", str(found))
             gone = [Record(JOURNAL, id_, None), Record(RETIRED, id_, found.label.encode())]
-            return [*self._behind(missing), *self._known(but=id_), act, *gone], missing
+            return [*self._appended(missing), *self._known(but=id_), act, *gone], missing
 
         return update_records(self.store, decide)
 
     def _known(self, but: str = "") -> list[Record]:
         """Return the journals that this one's host knew and the store does not: to wait for."""
-        state = StateFile.beside(self.journal.path).load() if self.journal else None
+        state = StateFile.for_journal(self.journal.path).load() if self.journal else None
         if state is None:  # several journals in one file: each host that runs adds what it knows
             return []
         there = registered_journals(self.store).keys() | self.store.records(RETIRED).keys() | {but}
         known = sorted(state.members.items())
         return [RegisteredJournal(id_, label).record() for id_, label in known if id_ not in there]
 
-    def _behind(self, missing: Iterable[StoredRelease]) -> list[Record]:
-        """Return records behind those that are there: none of them is ever written over."""
+    def _appended(self, missing: Iterable[StoredRelease]) -> list[Record]:
+        """Return records that are appended to those in the store; none is overwritten."""
         places: dict[str, int] = {}
         records = []
         for release in missing:
@@ -256,14 +249,14 @@ class PrivacyFilter:
         return records
 
 
-def _kept(
+def _stored_release(
     series: Series, question: ChargedQuery, answer: Answer, now: datetime, who: str
 ) -> StoredRelease:
     """Return a new release as it will be read: to JSON and back, numbers and lists are the same."""
     charges = {str(period): charge for period, charge in question.charges.items()}
     day = utc_day(now).isoformat()
     made = StoredRelease(series.fingerprint, question.canonical, charges, answer, day, who)
-    return StoredRelease.read(json.loads(json.dumps(made.line())))
+    return StoredRelease.from_json(json.loads(json.dumps(made.line())))
 
 
 def _refuse_other_journal(journal: ReleaseJournal, id_: str) -> None:
@@ -272,7 +265,7 @@ def _refuse_other_journal(journal: ReleaseJournal, id_: str) -> None:
         raise SettingsError(
             "journal", str(journal.path), "no such file: leave it out if it is lost"
         )
-    state = StateFile.beside(journal.path).load()
+    state = StateFile.for_journal(journal.path).load()
     if state is not None and state.id != id_:
         raise SettingsError("journal", str(journal.path), f"it is {state.id}'s: retire that one")
 
@@ -295,15 +288,15 @@ def is_overspent(series: Series, release: HasCharges, earlier: Sequence[HasCharg
 
 
 def require_closed_periods(series: Series, charges: Iterable[int], day: date) -> None:
-    """Refuse periods that take reports still."""
+    """Refuse periods that are still open."""
     oldest, _ = series.taken(day)
     newest = max(charges)
     if newest < oldest:
         return
     late = timedelta(days=series.collection.late)
     raise PeriodStillOpen(
-        f"to: period {newest} takes reports before {_closes(series, newest) + late}: ask from then"
-        f" on{_instead(series, oldest)}"
+        f"to: period {newest} is still open until {_closes(series, newest) + late}: ask for it from"
+        f" that day on{_instead(series, oldest)}"
     )
 
 

@@ -62,12 +62,12 @@ class Release:
     first_period: int
     last_period: int
 
-    def written(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the release as JSON holds it."""
         return asdict(self)
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Release:
+    def from_json(cls, told: Mapping[str, Any]) -> Release:
         """Return the release that was written down."""
         return cls(
             **{name: _tuples(value) for name, value in told.items() if name != "noise"},

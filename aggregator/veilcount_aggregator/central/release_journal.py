@@ -36,7 +36,7 @@ class ReleaseJournal:
     path: Path
 
     @classmethod
-    def of(cls, settings: Settings) -> ReleaseJournal | None:
+    def from_settings(cls, settings: Settings) -> ReleaseJournal | None:
         """Return a deployment's: beside a SQLite store, unless another place is set."""
         if settings.journal is not None:
             return cls(settings.journal)

@@ -65,7 +65,7 @@ from .journal_state import JournalState, StateFile, StateFileBusy, audit_digest
 from .release_journal import ReleaseJournal, encode_line
 
 FORGOTTEN = "the journal remembers releases that the store does not: a budget would be spent twice"
-WENT_BACK = "the store lacks what this host has seen in it: it came back from older files"
+WENT_BACK = "the store lacks records that this host has seen: it was restored from older files"
 
 KINDS = frozenset({JOURNAL, RETIRED, UNLOCKS, AUDIT, LOCK})
 SETTLING_SECONDS = 5.0
@@ -76,7 +76,7 @@ VerifySeal = DigestCache[bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRecords:
-    """What the store's records say that matters to releases."""
+    """The records of a store that decide whether it may release."""
 
     journals: Mapping[str, RegisteredJournal]
     retired: frozenset[str]
@@ -86,8 +86,8 @@ class ReleaseRecords:
     locked: bool
 
     @classmethod
-    def read(cls, store: Store, price: DigestCache[ReleasePrice]) -> ReleaseRecords:
-        """Read it."""
+    def load(cls, store: Store, price: DigestCache[ReleasePrice]) -> ReleaseRecords:
+        """Read them."""
         return cls(
             registered_journals(store),
             frozenset(store.records(RETIRED)),
@@ -121,7 +121,7 @@ class StoreConfirmer:
         """Take the store and the journal; `settling` is how long a new journal waits."""
         self._store = store
         self._journal = journal
-        self._file = StateFile.beside(journal.path)
+        self._file = StateFile.for_journal(journal.path)
         self._price = price
         self._look = look
         self._settling = settling
@@ -135,7 +135,7 @@ class StoreConfirmer:
         # A read-only store releases nothing; a process of this host that is at it does it for all.
         with suppress(StoreReadOnly, StateFileBusy):
             with self._file.locked(0):
-                self._confirm(now, keep_acts=True)
+                self._confirm(now, update_audit=True)
             self._checked = present
 
     def confirm(self, now: datetime) -> str:
@@ -145,7 +145,7 @@ class StoreConfirmer:
         no budget is spent twice for is in the journals and their members.
         """
         with self._file.locked(LOCK_SECONDS):
-            return self._confirm(now, keep_acts=False)
+            return self._confirm(now, update_audit=False)
 
     def require_settled(self, now: datetime) -> None:
         """Refuse a release from a journal that has just been made."""
@@ -156,14 +156,14 @@ class StoreConfirmer:
                 " that know of others: ask again then"
             )
 
-    def _confirm(self, now: datetime, *, keep_acts: bool) -> str:
+    def _confirm(self, now: datetime, *, update_audit: bool) -> str:
         incarnation = self._store.incarnation()  # before the journal is read, see above
         return update_records(
-            self._store, lambda: self._decide(incarnation, now, keep_acts=keep_acts)
+            self._store, lambda: self._decide(incarnation, now, update_audit=update_audit)
         )
 
     def _decide(
-        self, incarnation: str, now: datetime, *, keep_acts: bool
+        self, incarnation: str, now: datetime, *, update_audit: bool
     ) -> tuple[list[Record], str]:
         try:
             state = self._file.load() or JournalState.new(now)
@@ -171,14 +171,14 @@ class StoreConfirmer:
             lines = [seal for seal, _ in self._journal.sealed(self._look)]
         except StoreUnfit as error:
             return self._lock(str(error)), ""
-        seen = ReleaseRecords.read(self._store, self._price)
+        seen = ReleaseRecords.load(self._store, self._price)
         why = _doubt(seen, state, lines)
         if why:
             named = f"journal {state.label} ({state.id}): {why}"
             return [*self._lock(named), *_unconfirmed(seen.lost(state))], ""
         if state.id in seen.retired:  # its host is back: it is a journal like any new one
             state = state.renewed(now)
-        state = _noted(seen, state, keep_acts=keep_acts)
+        state = _noted(seen, state, update_audit=update_audit)
         return self._confirmed(seen, state, lines, incarnation, now), state.id
 
     def _confirmed(
@@ -231,10 +231,10 @@ def _doubt(seen: ReleaseRecords, state: JournalState, lines: Sequence[bytes]) ->
     return WENT_BACK if seen.lost(state) or not seen.begins_with(state) else ""
 
 
-def _noted(seen: ReleaseRecords, state: JournalState, *, keep_acts: bool) -> JournalState:
+def _noted(seen: ReleaseRecords, state: JournalState, *, update_audit: bool) -> JournalState:
     """Return a state with the audit log and the unlocks as they are; both belong together."""
     unlocks = sorted(seen.unlocks)
-    if not keep_acts and unlocks == list(state.unlocks):
+    if not update_audit and unlocks == list(state.unlocks):
         return state
     return replace(state, acts=len(seen.acts), digest=audit_digest(seen.acts), unlocks=unlocks)
 

@@ -147,7 +147,7 @@ def let_release(*, url: str | None, journal: Path | None, as_json: bool) -> None
     """Restore the releases that a restored store has lost, and allow new ones."""
     settings = Settings(options.required_url(url), journal=journal)
     with options.opened(url) as store:
-        entered = PrivacyFilter(store, ReleaseJournal.of(settings)).restore_missing(
+        entered = PrivacyFilter(store, ReleaseJournal.from_settings(settings)).restore_missing(
             options.now(), "cli"
         )
         journals = unconfirmed_journals(store)

@@ -111,7 +111,7 @@ class Visitors:
             self._aggregator.watch.refresh()
             found = self._known().get(name)
         now, ring = self._aggregator.clock(), self._aggregator.known().api_keys
-        return found if found is not None and found.holds(ring, now) else None
+        return found if found is not None and found.is_valid(ring, now) else None
 
     def _known(self) -> Mapping[str, BrowserSession]:
         generation = self._aggregator.known().generations.get(KIND)

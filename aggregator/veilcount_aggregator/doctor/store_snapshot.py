@@ -46,7 +46,7 @@ class StoreSnapshot:
     @cached_property
     def journal(self) -> ReleaseJournal | None:
         """Where its releases are also written."""
-        return ReleaseJournal.of(self.settings)
+        return ReleaseJournal.from_settings(self.settings)
 
     @property
     def open_series(self) -> list[Series]:

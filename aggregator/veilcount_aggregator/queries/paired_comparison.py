@@ -122,7 +122,8 @@ def _last(snapshot: Snapshot, central: Series) -> Release | None:
     """Return the newest release that says of the curator's half what the local half says."""
     wanted = "mean" if isinstance(central.collection.domain, Number) else "histogram"
     kept = [
-        Release.read(each.answer) for each in load_releases(snapshot.store, central.fingerprint)
+        Release.from_json(each.answer)
+        for each in load_releases(snapshot.store, central.fingerprint)
     ]
     return next((each for each in reversed(kept) if each.kind == wanted), None)
 

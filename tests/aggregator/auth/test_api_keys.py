@@ -153,6 +153,6 @@ def test_a_key_survives_its_record(store: Store) -> None:
     """What is kept is read again as it was."""
     key, _ = create_key(store, Role.ADMIN, "mine", NOW)
 
-    assert ApiKey.of(key.record().value or b"") == key
+    assert ApiKey.from_record(key.record().value or b"") == key
     assert set(json.loads(key.record().value or b"")) == set(ApiKey.__slots__)
-    assert ApiKeys.of({}).find("x") is None
+    assert ApiKeys.from_records({}).find("x") is None

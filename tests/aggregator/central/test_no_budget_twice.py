@@ -132,7 +132,7 @@ class Deployment:
         question = price_query(wanted(query, epsilon, period), AGE.collection)
         drawn = {"draw": next(self.draws)}
         paid = self.filters[host].release(AGE, question, lambda: drawn, OVER, "")
-        self.left[int(paid.kept.answer["draw"])] = dict(paid.kept.charges)
+        self.left[int(paid.release.answer["draw"])] = dict(paid.release.charges)
 
     def unlock(self, host: int) -> None:
         if self.journals[host].path.exists():
@@ -140,7 +140,7 @@ class Deployment:
 
     def retire(self, host: int) -> None:
         """Retire the journal of a host that is gone, with its files."""
-        state = StateFile.beside(self.journals[host].path).load()
+        state = StateFile.for_journal(self.journals[host].path).load()
         known = registered_journals(cast("Store", self.store))
         if state is not None and state.id in known and host not in self.running:
             self.filters[host].retire(state.id, OVER, "cli")

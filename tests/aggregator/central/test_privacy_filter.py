@@ -98,7 +98,7 @@ def test_an_answer_is_charged_kept_and_in_the_journal(
     (kept,) = load_releases(store)
 
     assert told.charged
-    assert Release.read(kept.answer) == told.release
+    assert Release.from_json(kept.answer) == told.release
     assert kept.charges == {"0": 250_000, "1": 250_000, "2": 250_000}
     assert [spent(store, period) for period in range(4)] == [Fraction(1, 4)] * 3 + [0]
     assert json.loads(journal.read_text())["release"] == kept.line()
@@ -207,7 +207,7 @@ def test_a_period_is_released_once_it_takes_no_more_reports(
         assert asked.answer(AGE, wanted("count", 1, 3), now, "").charged
         return
 
-    says = "before 2026-12-06: ask from then on, or up to 2026-12-03"
+    says = "open until 2026-12-06: ask for it from that day on, or up to 2026-12-03"
     with pytest.raises(PeriodStillOpen, match=says):
         asked.answer(AGE, wanted("count", 1, 0, 3), now, "")
     assert asked.answer(AGE, wanted("count", 1, 2), now, "").charged
@@ -230,7 +230,7 @@ def test_who_loses_a_race_draws_again_and_pays_once(store: Store, journal: Path)
     paid = PrivacyFilter(store, ReleaseJournal(journal)).release(AGE, question, draw, OVER, "")
 
     assert draws == [0, 1]
-    assert paid.kept.answer == {"draw": 1}
+    assert paid.release.answer == {"draw": 1}
     assert [kept.answer for kept in load_releases(store)] == [{"draw": 1}]
     assert spent(store) == Fraction(1, 2)
 
@@ -300,7 +300,7 @@ def test_killed_between_commit_and_journal_the_answer_never_left_and_is_free(
     assert lines == ""
     assert kept.charges == {"0": 1_000_000}
     assert not again.charged
-    assert again.release == Release.read(kept.answer)
+    assert again.release == Release.from_json(kept.answer)
     assert json.loads(path.read_text())["release"] == kept.line()
 
 

@@ -141,7 +141,7 @@ def test_a_journal_stands_beside_the_file_or_where_it_is_put(
     store: str, given: Path | None, path: str | None
 ) -> None:
     """A store that many hosts share has no place beside it."""
-    found = ReleaseJournal.of(Settings(store, journal=given))
+    found = ReleaseJournal.from_settings(Settings(store, journal=given))
 
     assert (found and str(found.path)) == path
 

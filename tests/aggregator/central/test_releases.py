@@ -106,9 +106,9 @@ def test_a_release_is_plain_data() -> None:
     released = draw_release(
         ask(collection(Choice(("a", "b")), SUBSTITUTE), "histogram", "0.7"), AGES[:2]
     )
-    told = json.loads(json.dumps(released.written()))
+    told = json.loads(json.dumps(released.to_json()))
 
-    assert Release.read(told) == released
+    assert Release.from_json(told) == released
     assert told["labels"] == ["a", "b"]
     assert told["micro_epsilon"] == 700_000
     assert told["person_epsilon"] == "21/10"

@@ -58,7 +58,7 @@ def file(tmp_path: Path) -> Iterator[Rewindable]:
 
 def id_of(host: Host) -> str:
     """Return the identity of a host's journal."""
-    state = StateFile.beside(host.journal).load()
+    state = StateFile.for_journal(host.journal).load()
     assert state is not None
     return state.id
 
@@ -158,7 +158,7 @@ def test_releases_wait_for_a_host_that_is_down_and_go_on_once_its_journal_is_ret
 
 def registered_label(host: Host) -> str:
     """Return the label of a host's journal."""
-    state = StateFile.beside(host.journal).load()
+    state = StateFile.for_journal(host.journal).load()
     assert state is not None
     return state.label
 

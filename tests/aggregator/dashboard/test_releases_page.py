@@ -126,7 +126,7 @@ def test_a_period_that_takes_answers_still_is_told_before_and_refused(
     foreseen = _dry(analyst, query="sum", epsilon="0.5", **DAY)
 
     assert "No period is closed yet: releases can be made from 2027-01-01 on." in top.text
-    assert "takes reports before 2027-01-01" in foreseen.text
+    assert "is still open until 2027-01-01" in foreseen.text
     assert _release(analyst, query="sum", epsilon="0.5", **DAY).status == 409
     assert not load_releases(deployed.aggregator.store)
 
