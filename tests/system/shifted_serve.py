@@ -36,7 +36,7 @@ def main(shift: Path, arguments: list[str]) -> int:
         return found
 
     retention_guard.RetentionGuard.run = run_and_tell  # type: ignore[method-assign]
-    serve.app = wsgi.Worker(os.environ, time.monotonic, now)  # type: ignore[attr-defined] # not exported
+    serve.app = wsgi.LazyApplication(os.environ, time.monotonic, now)  # type: ignore[attr-defined] # not exported
     retention_guard.SETTLING_SECONDS = 0.0  # type: ignore[attr-defined] # not exported
     background.CLOCK_SECONDS = 0.1
     background.TENDING_SECONDS = 0.5

@@ -27,9 +27,9 @@ from tests.system.server import HOST, free_port, listens
 from veilcount_aggregator import structured_logging
 from veilcount_aggregator.cli.main import run
 from veilcount_aggregator.demo.campaign import FIRST_TAP, SCREENS, WALK_MINUTES, Campaign
-from veilcount_aggregator.demo.clock import StoryClock
-from veilcount_aggregator.demo.deployment import quick_folder, stage
-from veilcount_aggregator.demo.run import Ending, Story
+from veilcount_aggregator.demo.clock import DemoClock
+from veilcount_aggregator.demo.deployment import deploy, memory_folder
+from veilcount_aggregator.demo.run import DemoResult, DemoRun
 from veilcount_aggregator.queries import EstimateQuery, estimate
 from veilcount_aggregator.store import open_store
 from veilcount_shared.verdict import Verdict
@@ -51,12 +51,12 @@ def log_as_before() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def ending(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ending]:
+def ending(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoResult]:
     """A story that has just ended, its aggregator still open."""
     campaign = Campaign(NOW)
     url = f"sqlite:///{tmp_path_factory.mktemp('demo')}/store.db?durability=relaxed"
-    with stage(campaign, StoryClock(campaign.begins), clients=15, store=url) as place:
-        story = Story.cast(campaign, place, devices=1_500, clients=15, seed=2)
+    with deploy(campaign, DemoClock(campaign.begins), clients=15, store=url) as place:
+        story = DemoRun.cast(campaign, place, devices=1_500, clients=15, seed=2)
         yield story.play(lambda *_: None)
 
 
@@ -64,7 +64,7 @@ LOCAL = sorted(name for name, each in Campaign(NOW).collections.items() if each.
 OF_VALUES = [name for name in LOCAL if name != WALK_MINUTES]
 
 
-def shares(ending: Ending, name: str, **asked: Any) -> tuple[np.ndarray[Any, Any], ...]:
+def shares(ending: DemoResult, name: str, **asked: Any) -> tuple[np.ndarray[Any, Any], ...]:
     """Return both ends of the interval of every value."""
     size = ending.series(name).collection.domain.size
     question = EstimateQuery(level=LEVEL, simultaneous=True, size=size, **asked)
@@ -72,7 +72,7 @@ def shares(ending: Ending, name: str, **asked: Any) -> tuple[np.ndarray[Any, Any
     return np.array([row.low for row in told.values]), np.array([row.high for row in told.values])
 
 
-def test_what_is_sent_is_counted_once_and_nothing_is_refused(ending: Ending) -> None:
+def test_what_is_sent_is_counted_once_and_nothing_is_refused(ending: DemoResult) -> None:
     sent = ending.real + ending.simulated
     names = ending.story.campaign.collections
 
@@ -83,7 +83,7 @@ def test_what_is_sent_is_counted_once_and_nothing_is_refused(ending: Ending) -> 
 
 
 @pytest.mark.parametrize("name", OF_VALUES)
-def test_the_truth_lies_in_the_band_of_all_values(name: str, ending: Ending) -> None:
+def test_the_truth_lies_in_the_band_of_all_values(name: str, ending: DemoResult) -> None:
     """Each band misses once in a million runs."""
     low, high = shares(ending, name)
     values = ending.truth(name).values
@@ -92,7 +92,7 @@ def test_the_truth_lies_in_the_band_of_all_values(name: str, ending: Ending) -> 
     assert ((low <= truth) & (truth <= high)).all()
 
 
-def test_the_truth_of_the_other_home_screen_lies_outside(ending: Ending) -> None:
+def test_the_truth_of_the_other_home_screen_lies_outside(ending: DemoResult) -> None:
     taps = ending.truth(FIRST_TAP)
     for cell, screen in enumerate(SCREENS):
         low, high = shares(ending, FIRST_TAP, segments=(("home", screen),))
@@ -106,7 +106,7 @@ def test_the_truth_of_the_other_home_screen_lies_outside(ending: Ending) -> None
         assert not ((low <= other) & (other <= high)).all()
 
 
-def test_the_mean_of_a_number_lies_in_its_interval(ending: Ending) -> None:
+def test_the_mean_of_a_number_lies_in_its_interval(ending: DemoResult) -> None:
     """It misses once in a million runs; the mean of hikes alone is far outside."""
     told = (
         estimate(ending.snapshot, WALK_MINUTES, EstimateQuery(level=LEVEL)).series[0].time_ranges[0]
@@ -120,7 +120,7 @@ def test_the_mean_of_a_number_lies_in_its_interval(ending: Ending) -> None:
 
 
 @pytest.mark.parametrize("name", ["dark_map", "first_tap", "way_there"])
-def test_the_histogram_of_spent_slots_is_what_people_did(name: str, ending: Ending) -> None:
+def test_the_histogram_of_spent_slots_is_what_people_did(name: str, ending: DemoResult) -> None:
     answered = Counter(ending.truth(name).people.tolist())
     did = Counter(answered.values())
     (spread,) = ending.snapshot.store.spend_histograms(ending.series(name)).values()
@@ -128,7 +128,7 @@ def test_the_histogram_of_spent_slots_is_what_people_did(name: str, ending: Endi
     assert {slots: number for slots, number in enumerate(spread.tolist(), 1) if number} == did
 
 
-def test_every_period_holds_what_was_said_in_it(ending: Ending) -> None:
+def test_every_period_holds_what_was_said_in_it(ending: DemoResult) -> None:
     for name in ending.story.campaign.collections:
         truth = ending.truth(name)
         held: Counter[tuple[int, int]] = Counter()
@@ -138,7 +138,7 @@ def test_every_period_holds_what_was_said_in_it(ending: Ending) -> None:
         assert held == Counter(zip(truth.periods.tolist(), truth.segments.tolist(), strict=True))
 
 
-def test_the_release_is_of_a_closed_month_and_near_the_truth(ending: Ending) -> None:
+def test_the_release_is_of_a_closed_month_and_near_the_truth(ending: DemoResult) -> None:
     """Noise of scale 2 is beyond 60 once in 1e13 times."""
     release = ending.released.release
     told = ending.truth("way_there_told")
@@ -155,13 +155,13 @@ def test_memory_is_used_where_there_is_room_and_nothing_else_is_set(
 ) -> None:
     monkeypatch.delenv("TMPDIR", raising=False)
 
-    assert quick_folder(0, tmp_path) == tmp_path
-    assert quick_folder(1 << 30, tmp_path) is None
-    assert quick_folder(0, tmp_path / "none") is None
+    assert memory_folder(0, tmp_path) == tmp_path
+    assert memory_folder(1 << 30, tmp_path) is None
+    assert memory_folder(0, tmp_path / "none") is None
 
     monkeypatch.setenv("TMPDIR", str(tmp_path))
 
-    assert quick_folder(0, tmp_path) is None
+    assert memory_folder(0, tmp_path) is None
 
 
 # -- the command -----------------------------------------------------------------------------------

@@ -43,8 +43,8 @@ from veilcount_aggregator.doctor import (
     examine_store,
     worst,
 )
-from veilcount_aggregator.doctor.tls import plain
-from veilcount_aggregator.doctor.verdict_checks import judged, read_metrics
+from veilcount_aggregator.doctor.tls import http_redirect
+from veilcount_aggregator.doctor.verdict_checks import read_metrics, verdict_problems
 from veilcount_aggregator.errors import SettingsError, StoreUnfit
 from veilcount_aggregator.ingest.pipeline import LOSS
 from veilcount_aggregator.retention.retention_guard import confirm_day
@@ -352,7 +352,9 @@ def test_requests_without_a_key_stand_out_and_a_server_says_what_its_store_says(
         made.aggregator.store.commit([], notes)
         analyst = made.key(Role.ANALYST)
         found = looked(made)["verdicts"]
-        told = list(judged(read_metrics(made.ask("GET", "/metrics", key=analyst).body.decode())))
+        told = list(
+            verdict_problems(read_metrics(made.ask("GET", "/metrics", key=analyst).body.decode()))
+        )
 
     assert found.what == "40.00% of requests were without a key"
     assert [each.what for each in told] == [found.what]
@@ -788,10 +790,10 @@ def test_what_answers_in_clear_beside_tls_is_wrong_but_a_redirect(tmp_path: Path
     onward = answering("/healthz", "308 Permanent Redirect", Location="https://stats.example.org/")
     with world(tmp_path, FILE) as made:
         with listening(made.app.wsgi_app) as url:
-            (clear,) = plain(url)
+            (clear,) = http_redirect(url)
         with listening(onward(made.app.wsgi_app)) as url:
-            (redirected,) = plain(url)
-        (nobody,) = plain(f"http://{HOST}:{free_port()}")
+            (redirected,) = http_redirect(url)
+        (nobody,) = http_redirect(f"http://{HOST}:{free_port()}")
 
     assert [clear.state, redirected.state, nobody.state] == [
         Severity.WRONG,

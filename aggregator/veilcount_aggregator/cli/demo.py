@@ -18,10 +18,10 @@ from ..auth import login_links
 from ..auth.api_keys import Role
 from ..demo import output
 from ..demo.campaign import Campaign
-from ..demo.clock import StoryClock
-from ..demo.deployment import Stage, allow_files, stage
-from ..demo.progress import days
-from ..demo.run import Story
+from ..demo.clock import DemoClock
+from ..demo.deployment import DemoDeployment, allow_files, deploy
+from ..demo.progress import day_progress
+from ..demo.run import DemoRun
 from ..demo.summary import Summary, summary
 from ..queries import plain
 from ..server.background import BackgroundThread
@@ -97,11 +97,11 @@ def command(
     allow_files(clients)
     seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     campaign = Campaign(options.now())
-    clock = StoryClock(campaign.begins)
-    put_up = stage(campaign, clock, clients=clients, store=url, port=port)
+    clock = DemoClock(campaign.begins)
+    put_up = deploy(campaign, clock, clients=clients, store=url, port=port)
     with _ending_well(), put_up as place:
-        story = Story.cast(campaign, place, devices=devices, clients=clients, seed=seed)
-        with days(quiet=as_json) as progress:
+        story = DemoRun.cast(campaign, place, devices=devices, clients=clients, seed=seed)
+        with day_progress(quiet=as_json) as progress:
             ending = story.play(progress)
         found = summary(ending, seed=seed, level=float(level), generator=story.generator)
         clock.release()
@@ -111,7 +111,7 @@ def command(
     return EXIT_OK
 
 
-def _link(place: Stage) -> str:
+def _link(place: DemoDeployment) -> str:
     """Return a link that logs in once, as an admin: every page can be seen."""
     secret = login_links.create_link(place.aggregator.store, Role.ADMIN, place.clock.instant())
     return login_links.link_url(place.url, secret)
@@ -121,9 +121,9 @@ def _print(found: Summary, link: str, url: str, *, as_json: bool) -> None:
     if as_json:
         print_json(plain(found) | {"link": link or None})
         return
-    print_lines([*output.head(found), "", *output.questions(found), ""])
+    print_lines([*output.participation_lines(found), "", *output.question_lines(found), ""])
     print_table(output.FIGURES, map(output.figures, found.rows))
-    print_lines(["", *output.beneath(found), ""])
+    print_lines(["", *output.notes(found), ""])
     print_table(output.RELEASED, map(output.released, found.release.rows))
     print_lines(["", output.PRICES, ""])
     print_table(output.COSTS, map(output.costs, found.accounts))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 
-class StoryClock:
+class DemoClock:
     """Stands at an instant until it is moved on; once released, goes as the machine's does."""
 
     def __init__(self, start: datetime, machine: Callable[[], float] = time.time) -> None:

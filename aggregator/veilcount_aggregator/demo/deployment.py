@@ -26,7 +26,7 @@ from ..settings import Settings
 from ..store import open_store
 from ..store.url_redaction import redact_url
 from .campaign import Campaign
-from .clock import StoryClock
+from .clock import DemoClock
 from .real_devices import FILES_EACH
 
 HOST = "127.0.0.1"
@@ -43,29 +43,29 @@ _NOT_FOR_US = ("VEILCOUNT_", "DO_NOT_TRACK")
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class DemoDeployment:
     """Where the story is played."""
 
     folder: Path
-    clock: StoryClock
+    clock: DemoClock
     aggregator: Aggregator
     url: str
 
 
 @contextmanager
-def stage(
-    campaign: Campaign, clock: StoryClock, *, clients: int, store: str = "", port: int = 0
-) -> Iterator[Stage]:
+def deploy(
+    campaign: Campaign, clock: DemoClock, *, clients: int, store: str = "", port: int = 0
+) -> Iterator[DemoDeployment]:
     """Put everything up, and take it down again; port 0 is any that is free."""
     with ExitStack() as stack:
         if port:
             ListenAddress(HOST, port).check()
-        made = tempfile.TemporaryDirectory(prefix=FOLDER, dir=quick_folder(clients))
+        made = tempfile.TemporaryDirectory(prefix=FOLDER, dir=memory_folder(clients))
         folder = Path(stack.enter_context(made))
         stack.enter_context(_without_settings())
         aggregator = stack.enter_context(closing(_open(campaign, clock, store, folder)))
         server = stack.enter_context(_serving(aggregator, port))
-        yield Stage(folder, clock, aggregator, f"http://{HOST}:{server.port}")
+        yield DemoDeployment(folder, clock, aggregator, f"http://{HOST}:{server.port}")
 
 
 def allow_files(devices: int) -> None:
@@ -81,7 +81,7 @@ def allow_files(devices: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def quick_folder(clients: int, memory: Path = MEMORY) -> Path | None:
+def memory_folder(clients: int, memory: Path = MEMORY) -> Path | None:
     """Return a folder in memory if it has room, and nobody has set another (TMPDIR).
 
     Nothing of a demo need survive a power cut, though its clients wait for the disk like any.
@@ -92,7 +92,7 @@ def quick_folder(clients: int, memory: Path = MEMORY) -> Path | None:
     return memory if room > clients * BYTES_EACH + BYTES_BESIDE else None
 
 
-def _open(campaign: Campaign, clock: StoryClock, store: str, folder: Path) -> Aggregator:
+def _open(campaign: Campaign, clock: DemoClock, store: str, folder: Path) -> Aggregator:
     """Open an aggregator on a new store, with its definitions loaded.
 
     The journal of releases is in the folder, also

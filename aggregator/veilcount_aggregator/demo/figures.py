@@ -32,8 +32,8 @@ from .campaign import (
     WAY_THERE,
     WAY_THERE_TOLD,
 )
-from .period_reports import Answers
-from .run import Ending
+from .period_reports import TrueAnswers
+from .run import DemoResult
 from .simulated_devices import inputs
 
 MOST = 4  # values of a long list that are shown: those that are truly the most common
@@ -54,7 +54,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparisonRow:
     """One figure three times: as it is, as local reports say it, as a curator would."""
 
     collection: str
@@ -67,7 +67,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class ReleasedFigure:
     """One figure of the curator's release, and the truth that the curator was told."""
 
     value: str
@@ -75,7 +75,7 @@ class Released:
     figure: Figure
 
 
-def rows(ending: Ending, level: float, generator: Generator) -> Iterator[Row]:
+def rows(ending: DemoResult, level: float, generator: Generator) -> Iterator[ComparisonRow]:
     """Yield what is shown of each question."""
     desk = _Desk(ending, level, generator)
     yield from desk.shares(DARK_MAP, [1])
@@ -87,7 +87,7 @@ def rows(ending: Ending, level: float, generator: Generator) -> Iterator[Row]:
     yield from desk.shares(WAY_THERE, range(ending.series(WAY_THERE).collection.inputs))
 
 
-def released(ending: Ending) -> list[Released]:
+def released(ending: DemoResult) -> list[ReleasedFigure]:
     """Return the curator's figures as shares, each beside the truth of the same month."""
     release = ending.released.release
     told = ending.truth(WAY_THERE_TOLD)
@@ -97,7 +97,7 @@ def released(ending: Ending) -> list[Released]:
     counts = np.bincount(months.values, minlength=len(release.labels))
     columns = zip(release.labels, counts.tolist(), _shares(release, len(months)), strict=True)
     return [
-        Released(spelled(label) or "", count / len(months), figure)
+        ReleasedFigure(spelled(label) or "", count / len(months), figure)
         for label, count, figure in columns
     ]
 
@@ -111,13 +111,13 @@ def _shares(release: Release, n: int) -> Iterator[Figure]:
 class _Desk:
     """What answers, at one level."""
 
-    ending: Ending
+    ending: DemoResult
     level: float
     generator: Generator
 
     def shares(
         self, name: str, places: Iterable[int], cell: int = 0, screen: str = ""
-    ) -> Iterator[Row]:
+    ) -> Iterator[ComparisonRow]:
         """Yield the shares of some values, among those who see one screen where that is told."""
         collection, truth = self._collection(name), self.ending.truth(name)
         answers = truth.where(truth.segments == cell)
@@ -125,7 +125,7 @@ class _Desk:
         found = self._estimate(name, words, screen)
         picture = self._picture(collection, answers)
         for word, place, local in zip(words, places, found.values, strict=True):
-            yield Row(
+            yield ComparisonRow(
                 collection=name,
                 segment=screen,
                 value=word,
@@ -135,13 +135,13 @@ class _Desk:
                 central=_of(picture, place),
             )
 
-    def mean(self, name: str) -> Row:
+    def mean(self, name: str) -> ComparisonRow:
         """Return the mean of a number."""
         collection, answers = self._collection(name), self.ending.truth(name)
         found = self._estimate(name)
         assert found.mean is not None  # noqa: S101 - a number has one
         picture = self._picture(replace(collection, measure=Measure.MEAN), answers)
-        return Row(
+        return ComparisonRow(
             collection=name,
             segment="",
             value=MEAN,
@@ -165,7 +165,7 @@ class _Desk:
         )
         return estimate(self.ending.snapshot, name, asked).series[0].time_ranges[0]
 
-    def _picture(self, collection: Collection, answers: Answers) -> Simulation:
+    def _picture(self, collection: Collection, answers: TrueAnswers) -> Simulation:
         held = Population(*np.unique(inputs(collection, answers.values), return_counts=True))
         return beside(collection, held, self.generator, self.level)
 

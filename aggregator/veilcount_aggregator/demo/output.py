@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from veilcount_shared.verdict import Verdict
 
 from ..text import number_format
-from .figures import MEAN, Figure, Released, Row
-from .summary import Account, Summary
+from .figures import MEAN, ComparisonRow, Figure, ReleasedFigure
+from .summary import CollectionCost, Summary
 
 FIGURES = ("question", "value", "truth", "local", "interval", "n", "curator")
 RELEASED = ("value", "truth", "released", "interval")
@@ -22,7 +22,7 @@ PRICES = (
 COSTS = ("question", "protects", "event", "day", "user", "by", "counted", "worst", "answers")
 
 
-def head(found: Summary) -> Iterator[str]:
+def participation_lines(found: Summary) -> Iterator[str]:
     """Yield who took part, and what became of what they sent."""
     crowd = found.crowd
     yield (
@@ -41,7 +41,7 @@ def _verdicts(verdicts: Mapping[Verdict, int]) -> str:
     return ", ".join(f"{number:,} {verdict}" for verdict, number in verdicts.items()) or "none"
 
 
-def figures(row: Row) -> Iterator[str]:
+def figures(row: ComparisonRow) -> Iterator[str]:
     """Yield the cells of one figure, three times told."""
     shares = row.value != MEAN
     yield f"{row.collection} ({row.segment})" if row.segment else row.collection
@@ -59,7 +59,7 @@ def _figure(figure: Figure, *, shares: bool) -> Iterator[str]:
     yield number_format.interval(figure.low, figure.high, of_shares=shares)
 
 
-def beneath(found: Summary) -> Iterator[str]:
+def notes(found: Summary) -> Iterator[str]:
     """Yield what the figures are, and what was released."""
     release = found.release
     yield (
@@ -76,14 +76,14 @@ def beneath(found: Summary) -> Iterator[str]:
     )
 
 
-def released(row: Released) -> Iterator[str]:
+def released(row: ReleasedFigure) -> Iterator[str]:
     """Yield the cells of one released figure."""
     yield row.value
     yield number_format.figure(row.truth, of_shares=True)
     yield from _figure(row.figure, shares=True)
 
 
-def costs(account: Account) -> Iterator[str]:
+def costs(account: CollectionCost) -> Iterator[str]:
     """Yield the cells of what one question costs a person."""
     promised, counted = account.promised, account.counted
     yield account.collection
@@ -98,7 +98,7 @@ def costs(account: Account) -> Iterator[str]:
     yield f"{account.answers:,}"
 
 
-def questions(found: Summary) -> Iterator[str]:
+def question_lines(found: Summary) -> Iterator[str]:
     """Yield the questions, word for word."""
     for account in found.accounts:
         yield f"{account.collection}: {account.question}"

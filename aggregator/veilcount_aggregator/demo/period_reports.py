@@ -15,11 +15,11 @@ from veilcount_shared.periods import Unit
 
 from ..sampling.mixture import Ints
 from .campaign import FIRST_TAP, Campaign
-from .population import Flags, People
+from .population import DemoUsers, Flags
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answers:
+class TrueAnswers:
     """One collection's answers, a row each."""
 
     people: Ints
@@ -33,9 +33,9 @@ class Answers:
         """How many."""
         return len(self.people)
 
-    def where(self, chosen: Flags | Ints) -> Answers:
+    def where(self, chosen: Flags | Ints) -> TrueAnswers:
         """Return some of the rows."""
-        return Answers(
+        return TrueAnswers(
             self.people[chosen],
             self.periods[chosen],
             self.days[chosen],
@@ -44,9 +44,9 @@ class Answers:
             self.values[chosen],
         )
 
-    def beside(self, other: Answers) -> Answers:
+    def beside(self, other: TrueAnswers) -> TrueAnswers:
         """Return the rows of both."""
-        return Answers(
+        return TrueAnswers(
             np.concatenate([self.people, other.people]),
             np.concatenate([self.periods, other.periods]),
             np.concatenate([self.days, other.days]),
@@ -56,7 +56,7 @@ class Answers:
         )
 
 
-def answers(people: People, collection: Collection, campaign: Campaign) -> Answers:
+def true_answers(people: DemoUsers, collection: Collection, campaign: Campaign) -> TrueAnswers:
     """Return what everyone who consents would answer, were all of them asked in all periods."""
     if collection.unit is Unit.EVENT:
         who, days, orders = _every_walk(people, collection.per_period)
@@ -64,7 +64,7 @@ def answers(people: People, collection: Collection, campaign: Campaign) -> Answe
         who, days = _first_days(people, campaign.periods(collection.unit))
         orders = np.zeros_like(who)
     screens = people.screens[who] if collection.name == FIRST_TAP else np.zeros_like(who)
-    return Answers(
+    return TrueAnswers(
         people=who,
         periods=campaign.periods(collection.unit)[days],
         days=days,
@@ -74,14 +74,14 @@ def answers(people: People, collection: Collection, campaign: Campaign) -> Answe
     )
 
 
-def _every_walk(people: People, most: int) -> tuple[Ints, Ints, Ints]:
+def _every_walk(people: DemoUsers, most: int) -> tuple[Ints, Ints, Ints]:
     """Return who walked, on which day, and which of that day's walks each is."""
     walks = np.where(people.consents[:, np.newaxis], people.walks, 0)
     who, days, orders = np.nonzero(np.arange(most) < walks[:, :, np.newaxis])
     return who, days, orders
 
 
-def _first_days(people: People, periods: Ints) -> tuple[Ints, Ints]:
+def _first_days(people: DemoUsers, periods: Ints) -> tuple[Ints, Ints]:
     """Return who used the app in each period, and on which of its days first."""
     used = (people.walks > 0) & people.consents[:, np.newaxis]
     found: list[tuple[Ints, Ints]] = []

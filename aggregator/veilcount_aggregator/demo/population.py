@@ -53,7 +53,7 @@ SHORTEST, LONGEST = 1, 480
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class People:
+class DemoUsers:
     """Everyone, by number. What is said belongs to a question, a person, a day."""
 
     consents: Flags
@@ -65,7 +65,7 @@ class People:
     _minutes: Ints  # (person, day, walk)
 
     @classmethod
-    def of(cls, size: int, campaign: Campaign, generator: Generator) -> People:
+    def of(cls, size: int, campaign: Campaign, generator: Generator) -> DemoUsers:
         """Make up so many people."""
         days, weekend = campaign.days, _weekends(campaign)
         late = generator.integers(1, days, size=size)

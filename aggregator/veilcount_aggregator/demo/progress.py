@@ -10,11 +10,11 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-Show = Callable[[int, int, datetime], None]  # a day, of how many, and its instant
+ShowDay = Callable[[int, int, datetime], None]  # a day, of how many, and its instant
 
 
 @contextmanager
-def days(*, quiet: bool) -> Iterator[Show]:
+def day_progress(*, quiet: bool) -> Iterator[ShowDay]:
     """Show how many days of the story are told, on stderr."""
     console = Console(stderr=True)
     if quiet:
@@ -27,7 +27,7 @@ def days(*, quiet: bool) -> Iterator[Show]:
 
 
 @contextmanager
-def _bar(console: Console) -> Iterator[Show]:
+def _bar(console: Console) -> Iterator[ShowDay]:
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("making up people")

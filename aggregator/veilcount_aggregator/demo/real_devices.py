@@ -31,7 +31,7 @@ class NotDelivered(VeilcountError):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class AppEvent:
     """What the app records when it is open: a value, and the segments that are sent in clear."""
 
     name: str
@@ -39,7 +39,7 @@ class Moment:
     segments: Mapping[str, str] = field(default_factory=dict)
 
 
-class Witness:
+class DeliveryRecorder:
     """Passes bodies on, and remembers which period's answers were counted, not what they were.
 
     So the demo knows which of the truths it made up the aggregator has an answer for.
@@ -65,14 +65,14 @@ class Witness:
         return self._onward.close_row(fingerprint, pseudonym)
 
 
-class Device:
+class RealDevice:
     """A phone with the app on it."""
 
     def __init__(
         self, url: str, collections: Mapping[str, Collection], folder: Path, clock: Clock
     ) -> None:
         """Install the app."""
-        self.witness = Witness(HttpTransport(url, None, clock.now))
+        self.witness = DeliveryRecorder(HttpTransport(url, None, clock.now))
         self._client = Client(
             collections=collections,
             state_dir=folder,
@@ -89,7 +89,7 @@ class Device:
         if self._client.consented is None:
             self._client.consent(answer)
 
-    def use(self, moments: Iterable[Moment]) -> None:
+    def use(self, moments: Iterable[AppEvent]) -> None:
         """Have the app open, and record."""
         self._holds = True
         for moment in moments:
@@ -106,16 +106,18 @@ class Device:
         self._client.close(0)
 
 
-class Devices:
+class RealDevices:
     """All real devices, some of which do things at the same time."""
 
-    def __init__(self, make: Callable[[int], Device]) -> None:
+    def __init__(self, make: Callable[[int], RealDevice]) -> None:
         """Install nothing yet; `make` installs the app on a person's phone."""
         self._make = make
-        self._of: dict[int, Device] = {}
+        self._of: dict[int, RealDevice] = {}
         self._hands = ThreadPoolExecutor(THREADS, "demo-device")
 
-    def use(self, day: int, moments: Mapping[int, list[Moment]], consents: Iterable[bool]) -> None:
+    def use(
+        self, day: int, moments: Mapping[int, list[AppEvent]], consents: Iterable[bool]
+    ) -> None:
         """Have these people open the app on a day, some of them for the first time."""
         new = [person for person in moments if person not in self._of]
         self._of.update(zip(new, self._hands.map(self._make, new), strict=True))
@@ -123,20 +125,20 @@ class Devices:
             self._of[person].ask_for_consent(answer=answer)
             self._of[person].use(said)
         home = [each for person, each in self._of.items() if (person + day) % DAYS_BETWEEN == 0]
-        list(self._hands.map(Device.deliver, home))
+        list(self._hands.map(RealDevice.deliver, home))
 
     def deliver(self) -> None:
         """Have all of them send what they still hold."""
-        list(self._hands.map(Device.deliver, self._of.values()))
+        list(self._hands.map(RealDevice.deliver, self._of.values()))
 
     @property
-    def witnesses(self) -> Mapping[int, Witness]:
+    def witnesses(self) -> Mapping[int, DeliveryRecorder]:
         """What was seen on its way, by person."""
         return {person: device.witness for person, device in self._of.items()}
 
     def close(self) -> None:
         """Close every app."""
         try:
-            list(self._hands.map(Device.close, self._of.values()))
+            list(self._hands.map(RealDevice.close, self._of.values()))
         finally:
             self._hands.shutdown(cancel_futures=True)

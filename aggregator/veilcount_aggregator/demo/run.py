@@ -31,12 +31,12 @@ from .campaign import (
     WAY_THERE_TOLD,
     Campaign,
 )
-from .deployment import Stage
-from .period_reports import Answers, answers
-from .population import People
-from .progress import Show
-from .real_devices import Device, Devices, Moment, Witness
-from .simulated_devices import Mail, secrets
+from .deployment import DemoDeployment
+from .period_reports import TrueAnswers, true_answers
+from .population import DemoUsers
+from .progress import ShowDay
+from .real_devices import AppEvent, DeliveryRecorder, RealDevice, RealDevices
+from .simulated_devices import SimulatedReports, draw_secrets
 
 EVENING = time(20, tzinfo=UTC)
 DAYS_A_WEEK = 7
@@ -44,34 +44,34 @@ WHO = "demo"
 
 
 @dataclass(frozen=True)
-class Story:
+class DemoRun:
     """Who takes part, and where. `real` persons have a client each; the others are simulated."""
 
     campaign: Campaign
-    stage: Stage
-    people: People
+    stage: DemoDeployment
+    people: DemoUsers
     real: frozenset[int]
     generator: Generator
 
     @classmethod
     def cast(
-        cls, campaign: Campaign, stage: Stage, *, devices: int, clients: int, seed: int
-    ) -> Story:
+        cls, campaign: Campaign, stage: DemoDeployment, *, devices: int, clients: int, seed: int
+    ) -> DemoRun:
         """Make up the people, and choose those who have a real client."""
         generator = np.random.default_rng(seed)
-        people = People.of(devices, campaign, generator)
+        people = DemoUsers.of(devices, campaign, generator)
         chosen = generator.choice(devices, clients, replace=False)
         return cls(campaign, stage, people, frozenset(chosen.tolist()), generator)
 
-    def play(self, show: Show) -> Ending:
+    def play(self, show: ShowDay) -> DemoResult:
         """Play all days; return what came of it."""
         folder, clock = self.stage.folder, self.stage.clock
         collections, verdicts = self.campaign.collections, Counter[Verdict]()
 
-        def install(person: int) -> Device:
-            return Device(self.stage.url, collections, folder / f"device {person}", clock)
+        def install(person: int) -> RealDevice:
+            return RealDevice(self.stage.url, collections, folder / f"device {person}", clock)
 
-        with closing(Devices(install)) as devices:
+        with closing(RealDevices(install)) as devices:
             for day in range(self.campaign.days):
                 clock.move(self._instant(day))
                 show(day, self.campaign.days, clock.instant())
@@ -80,7 +80,7 @@ class Story:
                     verdicts += self._post(day)
             devices.deliver()
             seen = devices.witnesses
-        return Ending(self, seen, verdicts, self._release())
+        return DemoResult(self, seen, verdicts, self._release())
 
     # -- the days ------------------------------------------------------------------------------
 
@@ -88,10 +88,10 @@ class Story:
         """Return the evening of a day; of today, this very moment."""
         return min(datetime.combine(self.campaign.day(day), EVENING), self.campaign.now)
 
-    def _walk(self, day: int, devices: Devices) -> None:
+    def _walk(self, day: int, devices: RealDevices) -> None:
         """Have the real devices that are used today record what their people say."""
         out = self._real[self.people.walks[self._real, day] > 0]
-        moments: dict[int, list[Moment]] = {person: [] for person in out.tolist()}
+        moments: dict[int, list[AppEvent]] = {person: [] for person in out.tolist()}
         for name in (DARK_MAP, FIRST_TAP, TRAIL, WAY_THERE, WAY_THERE_TOLD):
             self._record(moments, name, day)
         self._record(moments, WALK_MINUTES, day)
@@ -104,7 +104,7 @@ class Story:
         devices.use(day, moments, self.people.consents[out].tolist())
 
     def _record(
-        self, moments: Mapping[int, list[Moment]], name: str, day: int, walk: int = 0
+        self, moments: Mapping[int, list[AppEvent]], name: str, day: int, walk: int = 0
     ) -> None:
         """Add what some people say to one question, as the app writes it."""
         people = np.array(list(moments), np.int64)
@@ -115,7 +115,7 @@ class Story:
             screen = SCREENS[self.people.screens[person]]
             segments = {SCREEN: screen} if name == FIRST_TAP else {}
             value = place if labels is None else labels[place]
-            moments[person].append(Moment(name, value, segments))
+            moments[person].append(AppEvent(name, value, segments))
 
     def _is_mail_day(self, day: int) -> bool:
         """Simulated devices deliver once a week; and on the last day, so that nothing is left."""
@@ -135,17 +135,17 @@ class Story:
         return np.array(sorted(self.real), np.int64)
 
     @cached_property
-    def would(self) -> Mapping[str, Answers]:
+    def would(self) -> Mapping[str, TrueAnswers]:
         """What everyone would answer, by collection."""
         collections = self.campaign.collections.items()
-        return {name: answers(self.people, each, self.campaign) for name, each in collections}
+        return {name: true_answers(self.people, each, self.campaign) for name, each in collections}
 
     @cached_property
-    def _mail(self) -> Mapping[str, Mail]:
+    def _mail(self) -> Mapping[str, SimulatedReports]:
         """What the simulated devices will send, by collection."""
-        secret_of = secrets(len(self.people), self.generator)
+        secret_of = draw_secrets(len(self.people), self.generator)
         return {
-            name: Mail.of(
+            name: SimulatedReports.of(
                 each,
                 self.would[name].where(~np.isin(self.would[name].people, self._real)),
                 secret_of,
@@ -154,7 +154,7 @@ class Story:
             for name, each in self.campaign.collections.items()
         }
 
-    def simulated(self, name: str) -> Answers:
+    def simulated(self, name: str) -> TrueAnswers:
         """Return the true answers behind what the simulated devices sent."""
         return self._mail[name].answers
 
@@ -176,11 +176,11 @@ class Story:
 
 
 @dataclass(frozen=True)
-class Ending:
+class DemoResult:
     """What came of a story: what was counted, and the truth behind it."""
 
-    story: Story
-    seen: Mapping[int, Witness]
+    story: DemoRun
+    seen: Mapping[int, DeliveryRecorder]
     simulated: Counter[Verdict]
     released: ReleaseResult
 
@@ -203,11 +203,11 @@ class Ending:
         """Return how many answers the store holds of a collection."""
         return self.snapshot.reports(self.series(name))
 
-    def truth(self, name: str) -> Answers:
+    def truth(self, name: str) -> TrueAnswers:
         """Return the true answers behind all reports of a collection that were counted."""
         return self._seen(name).beside(self.story.simulated(name))
 
-    def _seen(self, name: str) -> Answers:
+    def _seen(self, name: str) -> TrueAnswers:
         """Return the true answers behind the reports of real devices.
 
         A device answers a period with what was recorded first in it, so the number of its reports

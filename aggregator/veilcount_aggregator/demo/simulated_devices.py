@@ -29,24 +29,24 @@ from ..ingest.decode import DecodedBody
 from ..ingest.decode.columns import ReportColumns
 from ..sampling.mixture import Ints
 from ..series.packed_rows import Packed
-from .period_reports import Answers
+from .period_reports import TrueAnswers
 from .population import Flags
 
 Take = Callable[[DecodedBody], list[Verdict]]
 
 
-def secrets(size: int, generator: Generator) -> list[bytes]:
+def draw_secrets(size: int, generator: Generator) -> list[bytes]:
     """Return the secret of each simulated device."""
     drawn = generator.bytes(size * SECRET_BYTES)
     return [drawn[at : at + SECRET_BYTES] for at in range(0, len(drawn), SECRET_BYTES)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mail:
+class SimulatedReports:
     """Everything that the simulated devices send of one collection, in the order of the days."""
 
     collection: Collection
-    answers: Answers
+    answers: TrueAnswers
     slots: Ints
     pseudonyms: Packed
     messages: Packed
@@ -55,10 +55,10 @@ class Mail:
     def of(
         cls,
         collection: Collection,
-        would: Answers,
+        would: TrueAnswers,
         secret_of: Sequence[bytes],
         generator: Generator,
-    ) -> Mail:
+    ) -> SimulatedReports:
         """Return what is sent of what these devices would say."""
         asked = would.where(_asked(collection, would, secret_of))
         # Shuffled first: within a day, the order of the rows says nothing.
@@ -105,7 +105,7 @@ def inputs(collection: Collection, values: Ints) -> Ints:
     return points[values - numbers.start]
 
 
-def _asked(collection: Collection, would: Answers, secret_of: Sequence[bytes]) -> Flags:
+def _asked(collection: Collection, would: TrueAnswers, secret_of: Sequence[bytes]) -> Flags:
     """Return which answers are asked for: by each device's own draws, before any data."""
     allowed = np.zeros((len(secret_of), collection.periods), np.bool_)
     for person in np.unique(would.people).tolist():
@@ -115,7 +115,7 @@ def _asked(collection: Collection, would: Answers, secret_of: Sequence[bytes]) -
     return allowed[would.people, would.periods]
 
 
-def _slots(collection: Collection, sent: Answers, secret_of: Sequence[bytes]) -> Ints:
+def _slots(collection: Collection, sent: TrueAnswers, secret_of: Sequence[bytes]) -> Ints:
     return np.fromiter(
         (
             schedule.draw_slot(secret_of[person], collection, period, order)
@@ -126,7 +126,7 @@ def _slots(collection: Collection, sent: Answers, secret_of: Sequence[bytes]) ->
     )
 
 
-def _pseudonyms(collection: Collection, sent: Answers, secret_of: Sequence[bytes]) -> Packed:
+def _pseudonyms(collection: Collection, sent: TrueAnswers, secret_of: Sequence[bytes]) -> Packed:
     randomness = SystemRandomSource()  # for linkage "none", which has nothing else
     names = (
         schedule.derive_pseudonym(secret_of[person], collection, period, randomness)
@@ -135,6 +135,6 @@ def _pseudonyms(collection: Collection, sent: Answers, secret_of: Sequence[bytes
     return np.frombuffer(b"".join(names), np.uint8).reshape(len(sent), -1)
 
 
-def _rows(sent: Answers) -> Iterator[tuple[int, int, int]]:
+def _rows(sent: TrueAnswers) -> Iterator[tuple[int, int, int]]:
     columns = (sent.people.tolist(), sent.periods.tolist(), sent.orders.tolist())
     return zip(*columns, strict=True)

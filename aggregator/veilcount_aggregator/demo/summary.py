@@ -16,12 +16,12 @@ from ..analysis.budget.privacy_levels import PrivacyLevels, figures
 from ..analysis.budget.spend_histogram import SpendHistogram, spent
 from ..queries.budgets import spent_slots
 from ..queries.json_encoding import decimal
-from .figures import Released, Row, released, rows
-from .run import Ending
+from .figures import ComparisonRow, ReleasedFigure, released, rows
+from .run import DemoResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crowd:
+class Participation:
     """How many took part, and what became of what they sent."""
 
     devices: int
@@ -32,7 +32,7 @@ class Crowd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class CollectionCost:
     """What one question costs a person: promised, and counted where a store can join answers."""
 
     collection: str
@@ -44,7 +44,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class ReleaseSummary:
     """What the curator said, and what it cost."""
 
     collection: str
@@ -54,7 +54,7 @@ class Release:
     adjacency: str
     level: float
     n: int
-    rows: list[Released]
+    rows: list[ReleasedFigure]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +67,10 @@ class Summary:
     until: date
     seed: int
     level: float
-    crowd: Crowd
-    rows: list[Row]
-    release: Release
-    accounts: list[Account]
+    crowd: Participation
+    rows: list[ComparisonRow]
+    release: ReleaseSummary
+    accounts: list[CollectionCost]
 
     @property
     def sent(self) -> int:
@@ -89,7 +89,7 @@ class Summary:
         return sum(row.local.holds(row.truth) for row in self.rows)
 
 
-def summary(ending: Ending, *, seed: int, level: float, generator: Generator) -> Summary:
+def summary(ending: DemoResult, *, seed: int, level: float, generator: Generator) -> Summary:
     """Return what a story comes to; the curator's picture is drawn from the generator."""
     campaign = ending.story.campaign
     return Summary(
@@ -106,9 +106,9 @@ def summary(ending: Ending, *, seed: int, level: float, generator: Generator) ->
     )
 
 
-def _crowd(ending: Ending) -> Crowd:
+def _crowd(ending: DemoResult) -> Participation:
     people = ending.story.people
-    return Crowd(
+    return Participation(
         devices=len(people),
         clients=len(ending.story.real),
         consented=int(people.consents.sum()),
@@ -121,10 +121,10 @@ def _plain(verdicts: Counter[Verdict]) -> dict[Verdict, int]:
     return {verdict: number for verdict, number in verdicts.items() if number}
 
 
-def _account(ending: Ending, name: str) -> Account:
+def _account(ending: DemoResult, name: str) -> CollectionCost:
     series = ending.series(name)
     collection, histogram = series.collection, spent_slots(ending.snapshot, series)
-    return Account(
+    return CollectionCost(
         collection=name,
         question=collection.question,
         answers=ending.counted(name),
@@ -134,11 +134,11 @@ def _account(ending: Ending, name: str) -> Account:
     )
 
 
-def _release(ending: Ending) -> Release:
+def _release(ending: DemoResult) -> ReleaseSummary:
     question, made = ending.released.question, ending.released.release
     assert made.n is not None  # noqa: S101 - one answer a person and month, substituted: n is public
     collection = question.collection
-    return Release(
+    return ReleaseSummary(
         collection=collection.name,
         first=period_start(collection, made.first_period).date(),
         last=period_end(collection, made.last_period).date() - timedelta(days=1),

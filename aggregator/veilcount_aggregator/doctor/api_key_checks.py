@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 
 from ..auth.api_keys import ApiKey, Role
-from .finding import Told, all_well, warn
+from .finding import CheckResult, problems_or_ok, warn
 from .store_snapshot import StoreSnapshot
 
 UNUSED = timedelta(days=30)
@@ -14,16 +14,16 @@ SETTLED = timedelta(days=7)  # an admin's key that is older is used for more tha
 RECENT = timedelta(days=1)
 
 
-def keys(stored: StoreSnapshot) -> Iterator[Told]:
+def api_keys(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Look at the keys that open something."""
     ring = stored.api_keys
     valid = [key for key in ring.keys.values() if not key.revoked]
     devices = "any device" if ring.intake_is_open else "devices with a key"
     well = f"{len(valid)} keys open something; reports are taken of {devices}"
-    yield from all_well(_complaints(valid, stored.today, open_=ring.intake_is_open), well)
+    yield from problems_or_ok(_complaints(valid, stored.today, open_=ring.intake_is_open), well)
 
 
-def _complaints(valid: list[ApiKey], today: date, *, open_: bool) -> Iterator[Told]:
+def _complaints(valid: list[ApiKey], today: date, *, open_: bool) -> Iterator[CheckResult]:
     roles = {key.role for key in valid}
     if Role.ADMIN not in roles:
         yield warn("no admin key: nobody can push over HTTP", "`veilcount init --key`")
@@ -36,7 +36,7 @@ def _complaints(valid: list[ApiKey], today: date, *, open_: bool) -> Iterator[To
         yield from _key(key, today)
 
 
-def _key(key: ApiKey, today: date) -> Iterator[Told]:
+def _key(key: ApiKey, today: date) -> Iterator[CheckResult]:
     age = today - date.fromisoformat(key.created)
     name = f"{key.role} key {key.id}" + (f" ({key.label})" if key.label else "")
     if not key.used and age >= UNUSED:

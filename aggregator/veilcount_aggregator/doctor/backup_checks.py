@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ..store.sqlite.schema import APPLICATION, STEPS
-from .finding import Finding, Look, Told, examine, ok, warn, wrong
+from .finding import Check, CheckResult, Finding, examine, ok, warn, wrong
 
 OF = "backups"
 OLD = timedelta(days=2)
@@ -21,11 +21,11 @@ MAKE = "`veilcount store backup FILE`, each day, on another disk"
 
 def examine_backups(folder: Path, now: datetime) -> Iterator[Finding]:
     """Yield what is found in a folder."""
-    checks: dict[str, Look[Path]] = {"newest": lambda path: _newest(path, now)}
+    checks: dict[str, Check[Path]] = {"newest": lambda path: _newest(path, now)}
     yield from examine(OF, checks, folder)
 
 
-def _newest(folder: Path, now: datetime) -> Iterator[Told]:
+def _newest(folder: Path, now: datetime) -> Iterator[CheckResult]:
     if not folder.is_dir():
         yield wrong(f"{folder} is no folder", "give the folder that backups are written to")
         return
@@ -44,7 +44,7 @@ def _is_backup(path: Path) -> bool:
     return head == SQLITE_MAGIC or head.startswith(REDIS_MAGIC)
 
 
-def _age(path: Path, now: datetime) -> Told:
+def _age(path: Path, now: datetime) -> CheckResult:
     age = now - datetime.fromtimestamp(path.stat().st_mtime, UTC)
     told = f"{path.name} is {age.days} days and {age.seconds // 3600} hours old"
     if age > TOO_OLD:
@@ -52,7 +52,7 @@ def _age(path: Path, now: datetime) -> Told:
     return warn(told, MAKE) if age > OLD else ok(told)
 
 
-def _verified(path: Path) -> Iterator[Told]:
+def _verified(path: Path) -> Iterator[CheckResult]:
     """Read all of it, as a restore would; whether a Redis file is whole, Redis itself can tell."""
     with path.open("rb") as file:
         if file.read(len(REDIS_MAGIC)) == REDIS_MAGIC:
@@ -64,7 +64,7 @@ def _verified(path: Path) -> Iterator[Told]:
         yield wrong(f"{path.name} cannot be read: {error}", MAKE)
 
 
-def _read(path: Path) -> Told:
+def _read(path: Path) -> CheckResult:
     url = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
     with closing(sqlite3.connect(url, uri=True)) as database:
         (application,) = database.execute("pragma application_id").fetchone()

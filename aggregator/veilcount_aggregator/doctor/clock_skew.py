@@ -10,14 +10,14 @@ from datetime import datetime, timedelta
 
 from ..retention.clock_guard import TOLERANCE
 from ..retention.retention_guard import needs_confirmation, read_confirmed_day
-from .finding import Told, ok, warn, wrong
+from .finding import CheckResult, ok, warn, wrong
 from .store_snapshot import StoreSnapshot
 
 MUCH = timedelta(seconds=30)
 FIX = "let NTP set the clocks of both machines: periods begin and end at midnight, UTC"
 
 
-def skew(there: datetime, before: datetime, after: datetime) -> Iterator[Told]:
+def skew(there: datetime, before: datetime, after: datetime) -> Iterator[CheckResult]:
     """Yield how far the other clock is off, which told an instant between two of ours."""
     off = max(before - there, there - after, timedelta(0))
     told = f"{off.total_seconds():.0f} s from this machine's"
@@ -29,7 +29,7 @@ def skew(there: datetime, before: datetime, after: datetime) -> Iterator[Told]:
         yield ok(f"within {max(off.total_seconds(), 1):.0f} s of this machine's")
 
 
-def retention(stored: StoreSnapshot) -> Iterator[Told]:
+def retention(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Yield whether the day is confirmed by which rows are dropped."""
     found, today = read_confirmed_day(stored.store), stored.today
     if found is None:

@@ -16,7 +16,7 @@ from ..series.series import Series
 from ..store import ROW_BYTES, Store, TransferPiece
 from ..store.transfer_format import decode_numbers
 from ..text.privacy_guarantees import counts_are_public
-from .finding import Told, all_well, wrong
+from .finding import CheckResult, problems_or_ok, wrong
 from .store_snapshot import StoreSnapshot
 
 FIX = "keep this store as it is, and say so where veilcount is made: no report is lost by waiting"
@@ -25,7 +25,7 @@ Epoch = tuple[str, int]  # fingerprint, number
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class CountedTotals:
     """What was counted of each epoch: answers, and new pseudonyms."""
 
     answers: Counter[Epoch]
@@ -33,7 +33,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledgers:
+class StoredLedgers:
     """The rows of each epoch that was not dropped, by how many slots they have spent."""
 
     spent: Mapping[Epoch, Counter[int]]
@@ -44,7 +44,7 @@ class Ledgers:
         return epoch[1] >= self.dropped.get(epoch[0], 0)
 
 
-def books(stored: StoreSnapshot) -> Iterator[Told]:
+def counters_agree(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Hold counters, ledgers and the histogram of spent slots against each other."""
     known = stored.catalog.series
     before = totals(stored.store, known)
@@ -56,10 +56,10 @@ def books(stored: StoreSnapshot) -> Iterator[Told]:
         for name, each in known.items()
         for told in _series(each, before, ledgers, spread[name], after)
     )
-    yield from all_well(complaints, "counters, ledgers and histogram agree")
+    yield from problems_or_ok(complaints, "counters, ledgers and histogram agree")
 
 
-def totals(store: Store, known: Mapping[str, Series]) -> Totals:
+def totals(store: Store, known: Mapping[str, Series]) -> CountedTotals:
     """Return what is counted now."""
     answers: Counter[Epoch] = Counter()
     rows: Counter[Epoch] = Counter()
@@ -68,10 +68,10 @@ def totals(store: Store, known: Mapping[str, Series]) -> Totals:
             answers[name, series.epoch(cell.period)] += number
         for period, number in store.new_pseudonyms(series).items():
             rows[name, series.epoch(period)] += number
-    return Totals(answers, rows)
+    return CountedTotals(answers, rows)
 
 
-def read_ledgers(pieces: Iterator[TransferPiece]) -> Ledgers:
+def read_ledgers(pieces: Iterator[TransferPiece]) -> StoredLedgers:
     """Return how many slots the rows have spent."""
     spent: defaultdict[Epoch, Counter[int]] = defaultdict(Counter)
     dropped: dict[str, int] = {}
@@ -81,7 +81,7 @@ def read_ledgers(pieces: Iterator[TransferPiece]) -> Ledgers:
         elif piece.kind == "rows":
             fingerprint, epoch, width, _ = piece.key.split("/")
             spent[fingerprint, int(epoch)].update(_bits(piece.body, int(width)))
-    return Ledgers(spent, dropped)
+    return StoredLedgers(spent, dropped)
 
 
 def _bits(body: bytes, width: int) -> list[int]:
@@ -92,11 +92,11 @@ def _bits(body: bytes, width: int) -> list[int]:
 
 def _series(
     series: Series,
-    before: Totals,
-    ledgers: Ledgers,
+    before: CountedTotals,
+    ledgers: StoredLedgers,
     spread: Mapping[int, np.ndarray[tuple[int], np.dtype[np.int64]]],
-    after: Totals,
-) -> Iterator[Told]:
+    after: CountedTotals,
+) -> Iterator[CheckResult]:
     epochs = {epoch for epoch in after.answers | after.rows if epoch[0] == series.fingerprint}
     epochs |= {epoch for epoch in ledgers.spent if epoch[0] == series.fingerprint}
     for epoch in sorted(epochs):
@@ -110,8 +110,8 @@ def _series(
 
 
 def _ledger(
-    series: Series, epoch: Epoch, spent: Counter[int], before: Totals, after: Totals
-) -> Iterator[Told]:
+    series: Series, epoch: Epoch, spent: Counter[int], before: CountedTotals, after: CountedTotals
+) -> Iterator[CheckResult]:
     """A row that was closed for its owner has all its slots spent: it counts as any number."""
     rows, whole = spent.total(), spent[series.bits]
     if off := _outside(rows, rows, before.rows[epoch], after.rows[epoch]):
@@ -127,7 +127,7 @@ def _outside(least: int, most: int, before: int, after: int) -> int:
     return max(least - after, before - most, 0)
 
 
-def _differ(series: Series, epoch: Epoch, what: str, by: int) -> Told:
+def _differ(series: Series, epoch: Epoch, what: str, by: int) -> CheckResult:
     """Return a complaint; by how much is not told where no exact count may leave."""
     public = counts_are_public(series.collection)
     size = f" by {by:,}" if public else ""

@@ -12,14 +12,14 @@ from ..store import MemoryLimits, MemoryUse
 from ..store.memory_limit import worst_case
 from ..text.byte_sizes import format_bytes
 from ..text.privacy_guarantees import counts_are_public
-from .finding import Told, all_well, ok, warn, wrong
+from .finding import CheckResult, ok, problems_or_ok, warn, wrong
 from .store_snapshot import StoreSnapshot
 
 SOON = timedelta(days=14)
 NEARLY = 0.8  # of the room of a period
 
 
-def definitions(stored: StoreSnapshot) -> Iterator[Told]:
+def definitions(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Look at what is asked now: has it ended, does it end soon?"""
     named, running = stored.catalog.by_name, stored.open_series
     if not named:
@@ -31,29 +31,31 @@ def definitions(stored: StoreSnapshot) -> Iterator[Told]:
         )
     else:
         complaints = (told for series in running for told in _ending(stored, series))
-        yield from all_well(complaints, f"{len(running)} of {len(named)} collections are asked")
+        yield from problems_or_ok(
+            complaints, f"{len(running)} of {len(named)} collections are asked"
+        )
 
 
-def remarks(stored: StoreSnapshot) -> Iterator[Told]:
+def remarks(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Look for what the author of a definition may not have meant."""
     complaints = (
         warn(f"{each.collection.name}, {remark.key}: {remark.text}", "mend it, or accept it")
         for each in stored.open_series
         for remark in lint(each.collection)
     )
-    yield from all_well(complaints, "no remark on any definition")
+    yield from problems_or_ok(complaints, "no remark on any definition")
 
 
-def room(stored: StoreSnapshot) -> Iterator[Told]:
+def new_pseudonyms(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Look at how many new pseudonyms each period may still bring."""
     public = [each for each in stored.open_series if counts_are_public(each.collection)]
     complaints = (told for series in public for told in _room(stored, series))
-    yield from all_well(
+    yield from problems_or_ok(
         complaints, f"no period is near its room of {stored.settings.max_new_pseudonyms:,}"
     )
 
 
-def memory(stored: StoreSnapshot) -> Iterator[Told]:
+def memory(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Look at what counters take, and may take at most, of the memory there is for them."""
     settings, use = stored.settings, stored.store.memory_use()
     limits = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
@@ -66,12 +68,12 @@ def memory(stored: StoreSnapshot) -> Iterator[Told]:
     shards = f" in {use.shards} shards" if use.shards > 1 else ""
     held = f"each is held to {format_bytes(limit)}"
     held += f", all to {format_bytes(total)}" if total is not None else ""
-    yield from all_well(
+    yield from problems_or_ok(
         complaints, f"open collections' counters take at most {format_bytes(worst)}{shards}; {held}"
     )
 
 
-def _memory(series: Series, use: MemoryUse, limit: int) -> Iterator[Told]:
+def _memory(series: Series, use: MemoryUse, limit: int) -> Iterator[CheckResult]:
     name, held = series.collection.name, use.series.get(series.fingerprint, 0)
     worst = worst_case(series.collection, use.shards)
     fix = "raise --max-series-memory (and maxmemory), or ask fewer values, segments or periods"
@@ -86,7 +88,7 @@ def _memory(series: Series, use: MemoryUse, limit: int) -> Iterator[Told]:
         )
 
 
-def _store_memory(held: int, limit: int) -> Iterator[Told]:
+def _store_memory(held: int, limit: int) -> Iterator[CheckResult]:
     if held >= NEARLY * limit:
         yield wrong(
             f"all counters take {format_bytes(held)} of {format_bytes(limit)}",
@@ -94,7 +96,7 @@ def _store_memory(held: int, limit: int) -> Iterator[Told]:
         )
 
 
-def _ending(stored: StoreSnapshot, series: Series) -> Iterator[Told]:
+def _ending(stored: StoreSnapshot, series: Series) -> Iterator[CheckResult]:
     collection = series.collection
     left = collection.until - stored.today
     if left <= timedelta(0):
@@ -106,7 +108,7 @@ def _ending(stored: StoreSnapshot, series: Series) -> Iterator[Told]:
         )
 
 
-def _room(stored: StoreSnapshot, series: Series) -> Iterator[Told]:
+def _room(stored: StoreSnapshot, series: Series) -> Iterator[CheckResult]:
     most = max(stored.store.new_pseudonyms(series).values(), default=0)
     name, limit = series.collection.name, stored.settings.max_new_pseudonyms
     fix = "raise --max-new-pseudonyms of `veilcount serve`; if unexpected, look for a flood"

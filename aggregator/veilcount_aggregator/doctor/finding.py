@@ -20,7 +20,7 @@ class Severity(StrEnum):
     WRONG = "wrong"
 
 
-class Told(NamedTuple):
+class CheckResult(NamedTuple):
     """What a check says."""
 
     state: Severity
@@ -39,25 +39,25 @@ class Finding:
     fix: str
 
 
-Look = Callable[[Subject], Iterable[Told]]
+Check = Callable[[Subject], Iterable[CheckResult]]
 
 
-def ok(what: str) -> Told:
+def ok(what: str) -> CheckResult:
     """Return that it is as it should be."""
-    return Told(Severity.OK, what)
+    return CheckResult(Severity.OK, what)
 
 
-def warn(what: str, fix: str) -> Told:
+def warn(what: str, fix: str) -> CheckResult:
     """Return what may become wrong, or may not be meant."""
-    return Told(Severity.WARN, what, fix)
+    return CheckResult(Severity.WARN, what, fix)
 
 
-def wrong(what: str, fix: str) -> Told:
+def wrong(what: str, fix: str) -> CheckResult:
     """Return what loses reports, breaks a promise or opens what should be closed."""
-    return Told(Severity.WRONG, what, fix)
+    return CheckResult(Severity.WRONG, what, fix)
 
 
-def examine(of: str, checks: Mapping[str, Look[Subject]], subject: Subject) -> Iterator[Finding]:
+def examine(of: str, checks: Mapping[str, Check[Subject]], subject: Subject) -> Iterator[Finding]:
     """Yield what each check of a table finds; one that fails has found something too."""
     for name, look in checks.items():
         for told in _looked(look, subject):
@@ -70,13 +70,13 @@ def worst(findings: Iterable[Finding]) -> Severity:
     return max((each.state for each in findings), key=order.index, default=Severity.OK)
 
 
-def all_well(told: Iterable[Told], well: str) -> Iterator[Told]:
+def problems_or_ok(told: Iterable[CheckResult], well: str) -> Iterator[CheckResult]:
     """Yield what there is to complain about; where there is nothing, that all is well."""
     complaints = list(told)
     yield from complaints or [ok(well)]
 
 
-def _looked(look: Look[Subject], subject: Subject) -> Iterator[Told]:
+def _looked(look: Check[Subject], subject: Subject) -> Iterator[CheckResult]:
     try:
         yield from look(subject)
     except (VeilcountError, OSError, ValueError) as error:  # a stranger may answer anything

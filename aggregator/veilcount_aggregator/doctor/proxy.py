@@ -8,13 +8,13 @@ from veilcount_shared.wire import JSON_TYPE, MAX_BODY
 
 from ..api.problems import PROBLEM_TYPE
 from ..api.reports import PATH
-from .finding import Look, Told, all_well, ok, warn, wrong
+from .finding import Check, CheckResult, ok, problems_or_ok, warn, wrong
 from .http_probe import NOT_READY, PROXY, REDIRECT, UNAUTHORIZED, ServerProbe
 
 CLOSED = ("/metrics", "/v1/collections", "/v1/keys", "/v1/audit")
 
 
-def _takes_bodies(probe: ServerProbe) -> Iterator[Told]:
+def _takes_bodies(probe: ServerProbe) -> Iterator[CheckResult]:
     """Two bodies that hold no report: an empty one, and the longest that a device may send."""
     for size in (0, MAX_BODY):
         told = _refused(probe, b" " * size)
@@ -24,7 +24,7 @@ def _takes_bodies(probe: ServerProbe) -> Iterator[Told]:
     yield ok(f"bodies of up to {MAX_BODY:,} bytes arrive")
 
 
-def _refused(probe: ServerProbe, body: bytes) -> Told | None:
+def _refused(probe: ServerProbe, body: bytes) -> CheckResult | None:
     """Return what is wrong with how a body is answered: it is to be refused by the aggregator."""
     reply = probe.request("POST", PATH, data=body, headers={"Content-Type": JSON_TYPE})
     kind = reply.headers.get("Content-Type", "").partition(";")[0]
@@ -39,11 +39,13 @@ def _refused(probe: ServerProbe, body: bytes) -> Told | None:
     return wrong(f"{what}, not by the aggregator", fix)
 
 
-def _headers(probe: ServerProbe) -> Iterator[Told]:
-    yield from all_well(_telling(probe.request("GET", "/healthz").headers), "they tell nothing")
+def _headers(probe: ServerProbe) -> Iterator[CheckResult]:
+    yield from problems_or_ok(
+        _telling(probe.request("GET", "/healthz").headers), "they tell nothing"
+    )
 
 
-def _telling(headers: Mapping[str, str]) -> Iterator[Told]:
+def _telling(headers: Mapping[str, str]) -> Iterator[CheckResult]:
     if "Set-Cookie" in headers:
         yield wrong(
             "it sets a cookie: one device's requests could be joined", f"{PROXY}: no cookies"
@@ -57,11 +59,11 @@ def _telling(headers: Mapping[str, str]) -> Iterator[Told]:
         yield wrong("an answer came out of a cache", f"{PROXY}: nothing here may be cached")
 
 
-def _closed(probe: ServerProbe) -> Iterator[Told]:
-    yield from all_well(_open_doors(probe), "analysts' and admins' doors ask for a key")
+def _closed(probe: ServerProbe) -> Iterator[CheckResult]:
+    yield from problems_or_ok(_open_doors(probe), "analysts' and admins' doors ask for a key")
 
 
-def _open_doors(probe: ServerProbe) -> Iterator[Told]:
+def _open_doors(probe: ServerProbe) -> Iterator[CheckResult]:
     for path in CLOSED:
         status = probe.request("GET", path).status_code
         if status < REDIRECT:
@@ -70,7 +72,7 @@ def _open_doors(probe: ServerProbe) -> Iterator[Told]:
             yield warn(f"GET {path} is answered with HTTP {status}", f"{PROXY}: 401 is the answer")
 
 
-PASSING: dict[str, Look[ServerProbe]] = {
+PASSING: dict[str, Check[ServerProbe]] = {
     "bodies": _takes_bodies,
     "headers": _headers,
     "closed doors": _closed,

@@ -18,7 +18,7 @@ from ..store.redis.identity import SLOTS
 from ..store.redis.shard_client import ShardClient
 from ..store.redis.url import RedisUrl
 from .clock_skew import skew
-from .finding import Finding, Look, Severity, Told, all_well, examine, ok, warn, wrong
+from .finding import Check, CheckResult, Finding, Severity, examine, ok, problems_or_ok, warn, wrong
 
 ANSWERS = "answers"  # told only where a server does not
 NEARLY, FULL = 0.75, 0.9  # of the memory
@@ -27,7 +27,7 @@ WHOLE = "cluster-require-full-coverage"
 
 
 @dataclass(frozen=True)
-class Node:
+class RedisProbe:
     """One server, asked once for what several checks look at."""
 
     server: RedisNode
@@ -63,12 +63,12 @@ def examine_redis(url: str, clock: Callable[[], datetime]) -> Iterator[Finding]:
             yield _away("store", error)
             return
         for server in found:
-            yield from _examine(Node(server, address.cluster, clock))
+            yield from _examine(RedisProbe(server, address.cluster, clock))
         if any(each.breaker.state == "closed" for each in found):
             yield from examine("store", {"replicas": _replicas}, servers)
 
 
-def _examine(node: Node) -> Iterator[Finding]:
+def _examine(node: RedisProbe) -> Iterator[Finding]:
     """Yield what is found at one server; one that is away hides nothing of the others."""
     try:
         _ = node.info
@@ -84,26 +84,28 @@ def _away(of: str, error: VeilcountError) -> Finding:
     return Finding(of, ANSWERS, Severity.WRONG, str(error), fix)
 
 
-def _version(node: Node) -> Iterator[Told]:
+def _version(node: RedisProbe) -> Iterator[CheckResult]:
     refuse_old(node.server, node.info)
     yield ok(f"version {node.info['redis_version']}")
 
 
-def _settings(node: Node) -> Iterator[Told]:
+def _settings(node: RedisProbe) -> Iterator[CheckResult]:
     settings = node.settings
     if settings is None:
         wanted = ", ".join(f"{name} {each.value}" for name, each in (KEEPING | DURABLE).items())
         yield warn("CONFIG is forbidden to this user", f"see to it that it has {wanted}")
         return
-    yield from all_well(_weak(node, settings), "noeviction, appendonly yes, appendfsync always")
+    yield from problems_or_ok(
+        _weak(node, settings), "noeviction, appendonly yes, appendfsync always"
+    )
 
 
-def _weak(node: Node, settings: Mapping[str, str]) -> Iterator[Told]:
+def _weak(node: RedisProbe, settings: Mapping[str, str]) -> Iterator[CheckResult]:
     for each in weak_settings(node.server, settings, durable=True):
         yield wrong(each.what, each.fix)
 
 
-def _coverage(node: Node) -> Iterator[Told]:
+def _coverage(node: RedisProbe) -> Iterator[CheckResult]:
     host, port = node.server.host
     if node.settings is not None and node.settings[WHOLE] != "no":
         fix = FIX.format(host=host, port=port, name=WHOLE, value="no")
@@ -112,7 +114,7 @@ def _coverage(node: Node) -> Iterator[Told]:
         yield ok("a master that is down stops its own shards alone")
 
 
-def _memory(node: Node) -> Iterator[Told]:
+def _memory(node: RedisProbe) -> Iterator[CheckResult]:
     limit = node.number("maxmemory") or node.number("total_system_memory")
     used = node.number("used_memory")
     whose = "maxmemory" if node.number("maxmemory") else "the machine's memory (no maxmemory)"
@@ -132,7 +134,7 @@ def _memory(node: Node) -> Iterator[Told]:
         yield ok(told)
 
 
-def _disk(node: Node) -> Iterator[Told]:
+def _disk(node: RedisProbe) -> Iterator[CheckResult]:
     fix = "look into its log: most often the disk is full, or it may not write there"
     failing = [
         name
@@ -147,7 +149,7 @@ def _disk(node: Node) -> Iterator[Told]:
         yield ok("what it wrote last has reached its disk")
 
 
-def _replicas(servers: ShardClient) -> Iterator[Told]:
+def _replicas(servers: ShardClient) -> Iterator[CheckResult]:
     """Look at what only replicas show: how many there are, and what a promotion would bring."""
     masters = {f"Redis at {server}" for server in servers.all()}  # their settings stand above
     complaints = [
@@ -156,10 +158,12 @@ def _replicas(servers: ShardClient) -> Iterator[Told]:
         if each.passing or each.where not in masters
     ]
     wanted = servers.address.replicas
-    yield from all_well(complaints, f"{wanted} confirm each write" if wanted else "none confirms")
+    yield from problems_or_ok(
+        complaints, f"{wanted} confirm each write" if wanted else "none confirms"
+    )
 
 
-def _role(node: Node) -> Iterator[Told]:
+def _role(node: RedisProbe) -> Iterator[CheckResult]:
     role = node.info.get("role", "")
     if role == "master":
         yield ok(f"a master with {node.number('connected_slaves')} replicas")
@@ -167,13 +171,13 @@ def _role(node: Node) -> Iterator[Told]:
         yield wrong(f"it is a {role}: it takes no writes", "give the master in the store's URL")
 
 
-def _clock(node: Node) -> Iterator[Told]:
+def _clock(node: RedisProbe) -> Iterator[CheckResult]:
     asked = node.clock()
     seconds, micros = map(int, node.server.ask("TIME"))
     yield from skew(datetime.fromtimestamp(seconds + micros / 1e6, UTC), asked, node.clock())
 
 
-def _cluster(node: Node) -> Iterator[Told]:
+def _cluster(node: RedisProbe) -> Iterator[CheckResult]:
     told = _lines(node.server.ask("CLUSTER", "INFO"))
     state, slots = told.get("cluster_state", ""), int(told.get("cluster_slots_ok", "0"))
     if state == "ok" and slots == SLOTS:
@@ -190,7 +194,7 @@ def _lines(told: bytes) -> dict[str, str]:
     return {name: value for name, _, value in (line.partition(":") for line in lines)}
 
 
-REDIS: dict[str, Look[Node]] = {
+REDIS: dict[str, Check[RedisProbe]] = {
     "version": _version,
     "settings": _settings,
     "memory": _memory,
@@ -198,4 +202,4 @@ REDIS: dict[str, Look[Node]] = {
     "role": _role,
     "clock": _clock,
 }
-CLUSTER: dict[str, Look[Node]] = {"cluster": _cluster, "coverage": _coverage}
+CLUSTER: dict[str, Check[RedisProbe]] = {"cluster": _cluster, "coverage": _coverage}

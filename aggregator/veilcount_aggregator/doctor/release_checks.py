@@ -11,7 +11,7 @@ from ..central.journal_registry import registered_journals, unconfirmed_journals
 from ..central.privacy_filter import PrivacyFilter
 from ..central.release_journal import ReleaseJournal
 from ..store.restore_lock import release_lock_reason
-from .finding import Told, ok, warn, wrong
+from .finding import CheckResult, ok, warn, wrong
 from .store_snapshot import StoreSnapshot
 
 RETIRE = (
@@ -21,7 +21,7 @@ RETIRE = (
 UNLOCK = "`veilcount store unlock --journal FILE`, with the journal that releases were written to"
 
 
-def releases_open(stored: StoreSnapshot) -> Iterator[Told]:
+def release_lock(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Look whether releases are locked."""
     why = release_lock_reason(stored.store)
     if why:
@@ -30,7 +30,7 @@ def releases_open(stored: StoreSnapshot) -> Iterator[Told]:
         yield ok("not locked")
 
 
-def journal(stored: StoreSnapshot) -> Iterator[Told]:
+def journal(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Look whether the journal is there, can be believed, and agrees with the store."""
     models = {each.collection.model for each in stored.catalog.series.values()}
     if Model.CENTRAL not in models:
@@ -44,7 +44,7 @@ def journal(stored: StoreSnapshot) -> Iterator[Told]:
         yield from _agrees(stored, stored.journal)
 
 
-def journals(stored: StoreSnapshot) -> Iterator[Told]:
+def journals(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Look whether the journals of all hosts have confirmed the store as it is."""
     known, waiting = registered_journals(stored.store), unconfirmed_journals(stored.store)
     for each in waiting:
@@ -55,7 +55,7 @@ def journals(stored: StoreSnapshot) -> Iterator[Told]:
         yield ok(f"{len(known)} registered, all have confirmed the store as it is{listed}")
 
 
-def _agrees(stored: StoreSnapshot, journal: ReleaseJournal) -> Iterator[Told]:
+def _agrees(stored: StoreSnapshot, journal: ReleaseJournal) -> Iterator[CheckResult]:
     forgotten = PrivacyFilter(stored.store, journal).forgotten()
     lines, kept = len(journal.lines()), len(load_releases(stored.store))
     if forgotten:

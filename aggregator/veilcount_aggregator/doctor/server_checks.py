@@ -15,11 +15,11 @@ import requests
 from ..api.schemas import Readiness
 from ..store import DurabilityState
 from .clock_skew import skew
-from .finding import Finding, Look, Severity, Told, examine, ok, warn, wrong
+from .finding import Check, CheckResult, Finding, Severity, examine, ok, warn, wrong
 from .http_probe import OK, PROXY, ServerProbe
 from .proxy import PASSING
 from .tls import TLS, TRANSPORT
-from .verdict_checks import judged, read_metrics
+from .verdict_checks import read_metrics, verdict_problems
 
 OF = "server"
 
@@ -36,7 +36,7 @@ def examine_server(url: str, key: str, clock: Callable[[], datetime]) -> Iterato
         yield from examine(OF, KEYED, probe)
 
 
-def _answers(probe: ServerProbe) -> Iterator[Told]:
+def _answers(probe: ServerProbe) -> Iterator[CheckResult]:
     try:
         reply = probe.request("GET", "/healthz")
         alive = reply.status_code == OK and reply.json() == {"status": "ok"}
@@ -73,7 +73,7 @@ def _root(error: BaseException) -> str:
     return str(said).rpartition(": ")[2]
 
 
-def _ready(probe: ServerProbe) -> Iterator[Told]:
+def _ready(probe: ServerProbe) -> Iterator[CheckResult]:
     reply = probe.request("GET", "/readyz")
     said = msgspec.json.decode(reply.content, type=Readiness)
     more = "`veilcount doctor --store URL`, where the store can be reached, says more"
@@ -88,7 +88,7 @@ def _ready(probe: ServerProbe) -> Iterator[Told]:
         yield ok(f"reports are taken and kept: {said.why}")
 
 
-def _clock(probe: ServerProbe) -> Iterator[Told]:
+def _clock(probe: ServerProbe) -> Iterator[CheckResult]:
     asked = probe.clock().replace(microsecond=0)
     date = probe.request("GET", "/healthz").headers.get("Date")
     if date is None:
@@ -97,7 +97,7 @@ def _clock(probe: ServerProbe) -> Iterator[Told]:
         yield from skew(parsedate_to_datetime(date).astimezone(UTC), asked, probe.clock())
 
 
-def _opens(probe: ServerProbe) -> Iterator[Told]:
+def _opens(probe: ServerProbe) -> Iterator[CheckResult]:
     status = probe.request("GET", "/v1/collections", with_key=True).status_code
     if status == OK:
         yield ok("it opens the analyst's doors")
@@ -106,12 +106,12 @@ def _opens(probe: ServerProbe) -> Iterator[Told]:
         yield wrong(f"it does not open the analyst's doors: HTTP {status}", fix)
 
 
-def _verdicts(probe: ServerProbe) -> Iterator[Told]:
+def _verdicts(probe: ServerProbe) -> Iterator[CheckResult]:
     """Look at what the server counts; where the key does not open that, the key's check says so."""
     reply = probe.request("GET", "/metrics", with_key=True)
     if reply.status_code == OK:
-        yield from judged(read_metrics(reply.text))
+        yield from verdict_problems(read_metrics(reply.text))
 
 
-SERVED: dict[str, Look[ServerProbe]] = {"ready": _ready, "clock": _clock}
-KEYED: dict[str, Look[ServerProbe]] = {"key": _opens, "verdicts": _verdicts}
+SERVED: dict[str, Check[ServerProbe]] = {"ready": _ready, "clock": _clock}
+KEYED: dict[str, Check[ServerProbe]] = {"key": _opens, "verdicts": _verdicts}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ..store.sqlite.database import WAL_BYTES, SqliteDatabase
 from ..store.sqlite.schema import STEPS
 from ..store.sqlite.url import SqliteUrl
-from .finding import Look, Told, ok, warn, wrong
+from .finding import Check, CheckResult, ok, warn, wrong
 
 LITTLE = 1 << 30
 NEXT_TO_NOTHING = 100 << 20
@@ -18,7 +18,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 MEGA = 1 << 20
 
 
-def _schema(url: str) -> Iterator[Told]:
+def _schema(url: str) -> Iterator[CheckResult]:
     with SqliteDatabase(SqliteUrl.parse(url)).reading() as database:
         version = database.execute("pragma user_version").fetchone()[0]
         mode = database.execute("pragma journal_mode").fetchone()[0]
@@ -28,7 +28,7 @@ def _schema(url: str) -> Iterator[Told]:
         yield wrong(f"journal mode {mode}", "start `veilcount serve` once: it sets WAL")
 
 
-def _readable(url: str) -> Iterator[Told]:
+def _readable(url: str) -> Iterator[CheckResult]:
     path = SqliteUrl.parse(url).path
     files = (path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-lock"))
     loose = [each for each in files if each.exists() and each.stat().st_mode & OTHERS]
@@ -39,7 +39,7 @@ def _readable(url: str) -> Iterator[Told]:
         yield ok("its owner alone may read and write it")
 
 
-def _disk(url: str) -> Iterator[Told]:
+def _disk(url: str) -> Iterator[CheckResult]:
     path = SqliteUrl.parse(url).path
     usage = shutil.disk_usage(path.parent)
     told = f"{usage.free // MEGA:,} MiB are free on the disk of {path.parent}"
@@ -52,7 +52,7 @@ def _disk(url: str) -> Iterator[Told]:
         yield ok(told)
 
 
-def _log(url: str) -> Iterator[Told]:
+def _log(url: str) -> Iterator[CheckResult]:
     path = SqliteUrl.parse(url).path
     log = path.with_name(f"{path.name}-wal")
     size = log.stat().st_size if log.exists() else 0
@@ -65,7 +65,7 @@ def _log(url: str) -> Iterator[Told]:
         yield ok(f"{size // MEGA:,} MiB wait to be written back")
 
 
-def _whole(url: str) -> Iterator[Told]:
+def _whole(url: str) -> Iterator[CheckResult]:
     with SqliteDatabase(SqliteUrl.parse(url)).reading() as database:
         found = database.execute("pragma integrity_check(3)").fetchall()
     if found == [("ok",)]:
@@ -75,10 +75,10 @@ def _whole(url: str) -> Iterator[Told]:
         yield wrong(f"damaged: {told}", "stop the servers, and restore the newest sound backup")
 
 
-SQLITE: dict[str, Look[str]] = {
+SQLITE: dict[str, Check[str]] = {
     "schema": _schema,
     "permissions": _readable,
     "disk": _disk,
     "log": _log,
 }
-DEEP: dict[str, Look[str]] = {"pages": _whole}
+DEEP: dict[str, Check[str]] = {"pages": _whole}

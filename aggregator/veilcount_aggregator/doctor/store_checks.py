@@ -14,8 +14,8 @@ from ..settings import Settings
 from ..store import DurabilityState, open_store
 from ..store.migrate import outgoing_copy
 from . import clock_skew, consistency, definition_checks, release_checks
-from .api_key_checks import keys
-from .finding import Finding, Look, Severity, Told, examine, ok, warn, wrong
+from .api_key_checks import api_keys
+from .finding import Check, CheckResult, Finding, Severity, examine, ok, warn, wrong
 from .sqlite_checks import DEEP as SQLITE_DEEP
 from .sqlite_checks import SQLITE
 from .store_snapshot import StoreSnapshot
@@ -59,7 +59,7 @@ def _mended(error: VeilcountError) -> str:
     return "do what it says; until then no aggregator can serve from it"
 
 
-def _taking(stored: StoreSnapshot) -> Iterator[Told]:
+def _taking(stored: StoreSnapshot) -> Iterator[CheckResult]:
     if trouble := stored.health.trouble:
         yield wrong(f"the store cannot be written: {trouble}", "reports wait on devices meanwhile")
         return
@@ -75,7 +75,7 @@ def _taking(stored: StoreSnapshot) -> Iterator[Told]:
     )
 
 
-def _durable(stored: StoreSnapshot) -> Iterator[Told]:
+def _durable(stored: StoreSnapshot) -> Iterator[CheckResult]:
     health = stored.health
     for each in health.weaknesses:
         finding = wrong if each.blocks else warn
@@ -94,18 +94,18 @@ def _durable(stored: StoreSnapshot) -> Iterator[Told]:
 
 
 #: what is looked at in a store of any engine
-STORED: dict[str, Look[StoreSnapshot]] = {
+STORED: dict[str, Check[StoreSnapshot]] = {
     "taking reports": _taking,
     "durable": _durable,
     "definitions": definition_checks.definitions,
     "remarks": definition_checks.remarks,
-    "room": definition_checks.room,
+    "room": definition_checks.new_pseudonyms,
     "memory of counters": definition_checks.memory,
-    "keys": keys,
-    "releases": release_checks.releases_open,
+    "api_keys": api_keys,
+    "releases": release_checks.release_lock,
     "journal": release_checks.journal,
     "retention": clock_skew.retention,
     "journals": release_checks.journals,
     "verdicts": verdicts,
 }
-DEEP: dict[str, Look[StoreSnapshot]] = {"books": consistency.books}
+DEEP: dict[str, Check[StoreSnapshot]] = {"books": consistency.counters_agree}

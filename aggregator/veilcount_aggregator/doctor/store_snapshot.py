@@ -52,7 +52,7 @@ class StoreSnapshot:
     def open_series(self) -> list[Series]:
         """The newest definition of each collection that still takes reports, or will."""
         newest = [series[0] for series in self.catalog.by_name.values()]
-        return [each for each in newest if not (each.closed or over(each, self.today))]
+        return [each for each in newest if not (each.closed or has_ended(each, self.today))]
 
     @property
     def secret(self) -> bool:
@@ -61,7 +61,7 @@ class StoreSnapshot:
         return not all(counts_are_public(each.collection) for each in everything)
 
 
-def over(series: Series, day: date) -> bool:
+def has_ended(series: Series, day: date) -> bool:
     """Whether a series takes no more reports, late ones included."""
     late = timedelta(days=series.collection.late)
     return series.collection.until + late <= day

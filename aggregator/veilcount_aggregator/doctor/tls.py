@@ -13,14 +13,14 @@ import requests
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
 from ..http_client import key_url_problem
-from .finding import Look, Told, ok, warn, wrong
+from .finding import Check, CheckResult, ok, warn, wrong
 from .http_probe import PROXY, SECONDS, ServerProbe
 
 SOON = timedelta(days=14)
 PORT = 443
 
 
-def _private(probe: ServerProbe) -> Iterator[Told]:
+def _private(probe: ServerProbe) -> Iterator[CheckResult]:
     if probe.secure:
         yield ok("TLS, with a certificate that is believed")
     elif key_url_problem(probe.url):
@@ -32,7 +32,7 @@ def _private(probe: ServerProbe) -> Iterator[Told]:
         yield ok("http, on this machine alone")
 
 
-def _strict(probe: ServerProbe) -> Iterator[Told]:
+def _strict(probe: ServerProbe) -> Iterator[CheckResult]:
     if "Strict-Transport-Security" in probe.request("GET", "/healthz").headers:
         yield ok("HSTS is announced")
     else:
@@ -40,7 +40,7 @@ def _strict(probe: ServerProbe) -> Iterator[Told]:
         yield warn("no HSTS: a first visit in a browser may go over http", fix)
 
 
-def _certificate(probe: ServerProbe) -> Iterator[Told]:
+def _certificate(probe: ServerProbe) -> Iterator[CheckResult]:
     """Look how long the certificate holds."""
     try:
         ends = _ends(probe.url)
@@ -75,16 +75,16 @@ def _trusting(url: str) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=bundle)
 
 
-def _in_clear(probe: ServerProbe) -> Iterator[Told]:
+def _in_clear(probe: ServerProbe) -> Iterator[CheckResult]:
     """Look what the same host says over http; nothing, or a redirect, is right."""
     parts = urlsplit(probe.url)
     if parts.port is not None:
         yield ok("not looked at: the address names a port")
         return
-    yield from plain(f"http://{parts.hostname}")
+    yield from http_redirect(f"http://{parts.hostname}")
 
 
-def plain(url: str) -> Iterator[Told]:
+def http_redirect(url: str) -> Iterator[CheckResult]:
     """Yield what a host says where it speaks without TLS."""
     try:
         reply = requests.get(f"{url}/healthz", timeout=SECONDS, allow_redirects=False)
@@ -98,8 +98,8 @@ def plain(url: str) -> Iterator[Told]:
         yield wrong(f"{url} answers in clear, with HTTP {reply.status_code}", fix)
 
 
-TRANSPORT: dict[str, Look[ServerProbe]] = {"transport": _private}
-TLS: dict[str, Look[ServerProbe]] = {
+TRANSPORT: dict[str, Check[ServerProbe]] = {"transport": _private}
+TLS: dict[str, Check[ServerProbe]] = {
     "HSTS": _strict,
     "certificate": _certificate,
     "in clear": _in_clear,

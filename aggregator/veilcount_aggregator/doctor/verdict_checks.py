@@ -20,45 +20,51 @@ from ..api.reports import ENDPOINT
 from ..api.request_metrics import ANSWERED, REFUSED
 from ..api.verdict_counts import VerdictCounts, counts_by_series
 from ..text.privacy_guarantees import counts_are_public
-from .finding import Told, all_well, warn
+from .finding import CheckResult, problems_or_ok, warn
 from .store_snapshot import StoreSnapshot
 
 FEW = 100  # reports or requests, below which a share says nothing
 NO_KEY = "no-key"
 
 
-class Limit(NamedTuple):
+class VerdictLimit(NamedTuple):
     """From which share of a collection's reports on a verdict is worth a look, and what to do."""
 
     share: float
     fix: str
 
 
-LIMITS: Mapping[Verdict, Limit] = {
-    Verdict.OVER_BUDGET: Limit(
+LIMITS: Mapping[Verdict, VerdictLimit] = {
+    Verdict.OVER_BUDGET: VerdictLimit(
         0.001, "a device refuses this itself: look for an altered client, or for somebody's games"
     ),
-    Verdict.MALFORMED: Limit(0.001, "look for a client that is not ours, or was altered"),
-    Verdict.EARLY: Limit(0.01, "clocks of devices are ahead; is this machine's clock right?"),
-    Verdict.STALE: Limit(0.05, "devices are offline for longer than `late`: define more days"),
-    Verdict.FULL: Limit(
+    Verdict.MALFORMED: VerdictLimit(0.001, "look for a client that is not ours, or was altered"),
+    Verdict.EARLY: VerdictLimit(
+        0.01, "clocks of devices are ahead; is this machine's clock right?"
+    ),
+    Verdict.STALE: VerdictLimit(
+        0.05, "devices are offline for longer than `late`: define more days"
+    ),
+    Verdict.FULL: VerdictLimit(
         0.0,
         "`veilcount_full_total` says by which limit: raise --max-new-pseudonyms,"
         " --max-new-pseudonyms-per-hour or --max-series-memory of `veilcount serve`;"
         " if unexpected, look for a flood",
     ),
-    Verdict.UNKNOWN_COLLECTION: Limit(
+    Verdict.UNKNOWN_COLLECTION: VerdictLimit(
         0.01, "apps ship a definition that was never pushed: `veilcount collections push FILE`"
     ),
 }
-UNKEYED = Limit(0.01, "devices show no key, or one that was revoked: ship a valid one with the app")
+UNKEYED = VerdictLimit(
+    0.01, "devices show no key, or one that was revoked: ship a valid one with the app"
+)
 
 _LINE = re.compile(rf"{PREFIX}(\w+)_total{{(.*)}} ([0-9.e+]+)")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
+class VerdictTotals:
     """How often each collection's reports got each verdict; requests, and those without a key."""
 
     verdicts: Mapping[str, Counter[str]]
@@ -66,17 +72,17 @@ class Intake:
     unkeyed: int = 0
 
 
-def verdicts(stored: StoreSnapshot) -> Iterator[Told]:
+def verdicts(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Look at the verdicts that a store has counted."""
-    yield from judged(_counted(stored))
+    yield from verdict_problems(_counted(stored))
 
 
-def judged(intake: Intake) -> Iterator[Told]:
+def verdict_problems(intake: VerdictTotals) -> Iterator[CheckResult]:
     """Yield what stands out."""
-    yield from all_well(_complaints(intake), "no verdict stands out")
+    yield from problems_or_ok(_complaints(intake), "no verdict stands out")
 
 
-def read_metrics(text: str) -> Intake:
+def read_metrics(text: str) -> VerdictTotals:
     """Return what the figures of a running server say."""
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     requests = unkeyed = 0
@@ -88,10 +94,10 @@ def read_metrics(text: str) -> Intake:
             requests += times
         elif name == "refused" and labels["problem"] == NO_KEY:
             unkeyed += times
-    return Intake(found, requests, unkeyed)
+    return VerdictTotals(found, requests, unkeyed)
 
 
-def _counted(stored: StoreSnapshot) -> Intake:
+def _counted(stored: StoreSnapshot) -> VerdictTotals:
     noted, series = stored.store.service_counts(), stored.catalog.series
     counts = counts_by_series(noted)
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -103,19 +109,19 @@ def _counted(stored: StoreSnapshot) -> Intake:
     for fingerprint in counts.keys() - series.keys():
         found[UNKNOWN].update(counts[fingerprint].verdicts)
     if stored.secret:
-        return Intake(found)
+        return VerdictTotals(found)
     requests = [
         n for note, n in noted.items() if (note.what, _door(note.word)) == (ANSWERED, ENDPOINT)
     ]
     unkeyed = [n for note, n in noted.items() if (note.what, note.word) == (REFUSED, NO_KEY)]
-    return Intake(found, sum(requests), sum(unkeyed))
+    return VerdictTotals(found, sum(requests), sum(unkeyed))
 
 
 def _door(word: str) -> str:
     return word.partition(":")[0]
 
 
-def _complaints(intake: Intake) -> Iterator[Told]:
+def _complaints(intake: VerdictTotals) -> Iterator[CheckResult]:
     everything = sum(counts.total() for counts in intake.verdicts.values())
     for name, counts in sorted(intake.verdicts.items()):
         all_reports = everything if name == UNKNOWN else counts.total()
@@ -124,6 +130,8 @@ def _complaints(intake: Intake) -> Iterator[Told]:
     yield from _share("of requests", "without a key", intake.unkeyed, intake.requests, UNKEYED)
 
 
-def _share(of: str, what: str, times: int, everything: int, limit: Limit) -> Iterator[Told]:
+def _share(
+    of: str, what: str, times: int, everything: int, limit: VerdictLimit
+) -> Iterator[CheckResult]:
     if everything >= FEW and times > limit.share * everything:
         yield warn(f"{times / everything:.2%} {of} were {what}", limit.fix)

@@ -37,7 +37,7 @@ CLOSING = 100  # before whatever else ends with the process
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenApplication:
     """What one process has open."""
 
     pid: int
@@ -55,7 +55,7 @@ class Opened:
             self.faults.log("store", DOOR, error, reason=str(error))
 
 
-class Worker:
+class LazyApplication:
     """A WSGI application that opens its aggregator in the process that serves."""
 
     def __init__(
@@ -69,7 +69,9 @@ class Worker:
         self._seconds = seconds
         self._clock = clock
         self._lock = threading.Lock()
-        self._kept: list[Opened] = []  # a parent's stays: closing it here would close it there
+        self._kept: list[
+            OpenApplication
+        ] = []  # a parent's stays: closing it here would close it there
         self._retries = seconds()
         self.analysis_is_up: Callable[[], bool] | None = None  # where a server runs one
 
@@ -85,7 +87,7 @@ class Worker:
             return _not_ready(error, start)
         return opened.app(environ, start)
 
-    def open(self) -> Opened:
+    def open(self) -> OpenApplication:
         """Return what this process has open; open it if it has not."""
         if (opened := self.opened) is not None:
             return opened
@@ -97,12 +99,12 @@ class Worker:
             self._lock.release()
 
     @property
-    def opened(self) -> Opened | None:
+    def opened(self) -> OpenApplication | None:
         """What this process has open."""
         opened = self._kept[-1] if self._kept else None
         return opened if opened is not None and opened.pid == os.getpid() else None
 
-    def _open(self) -> Opened:
+    def _open(self) -> OpenApplication:
         """Open, unless that failed a moment ago: nobody should wait for one timeout each."""
         if self._seconds() < self._retries:
             raise StoreUnavailable("the store did not answer a moment ago")
@@ -116,7 +118,7 @@ class Worker:
             faults.log("store", DOOR, error, reason=str(error))
             raise
         answer = create_app(aggregator, analysis_is_up=self.analysis_is_up)
-        opened = Opened(
+        opened = OpenApplication(
             os.getpid(), aggregator, BackgroundThread(aggregator, faults), answer, faults
         )
         opened.ticker.start()
@@ -139,4 +141,4 @@ def _reply(
     return [body]
 
 
-app = Worker(os.environ, time.monotonic)
+app = LazyApplication(os.environ, time.monotonic)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from veilcount_aggregator.demo.campaign import TRAIL, Campaign
-from veilcount_aggregator.demo.clock import StoryClock
+from veilcount_aggregator.demo.clock import DemoClock
 from veilcount_shared import load_collections
 
 DAYS = [date(2026, 11, 21), date(2027, 1, 1), date(2028, 2, 29), date(2026, 7, 31)]
@@ -41,7 +41,7 @@ def test_a_device_reads_the_file_as_the_demo_does(tmp_path: Path) -> None:
 
 def test_the_clock_stands_moves_on_and_then_goes() -> None:
     machine = datetime(2027, 1, 1, tzinfo=UTC)
-    clock = StoryClock(datetime(2026, 7, 1, tzinfo=UTC), machine.timestamp)
+    clock = DemoClock(datetime(2026, 7, 1, tzinfo=UTC), machine.timestamp)
     evening = datetime(2026, 7, 1, 20, tzinfo=UTC)
     clock.move(evening)
     clock.move(datetime(2026, 7, 1, 19, tzinfo=UTC))

@@ -17,9 +17,9 @@ from veilcount_aggregator.demo.campaign import (
     WAY_THERE_TOLD,
     Campaign,
 )
-from veilcount_aggregator.demo.period_reports import Answers, answers
-from veilcount_aggregator.demo.population import People
-from veilcount_aggregator.demo.simulated_devices import Mail, secrets
+from veilcount_aggregator.demo.period_reports import TrueAnswers, true_answers
+from veilcount_aggregator.demo.population import DemoUsers
+from veilcount_aggregator.demo.simulated_devices import SimulatedReports, draw_secrets
 from veilcount_aggregator.ingest.decode import DecodedBody
 from veilcount_shared import Collection, SystemRandomSource, schedule
 from veilcount_shared.periods import Unit
@@ -27,23 +27,23 @@ from veilcount_shared.report import Report, check_report
 from veilcount_shared.verdict import Verdict
 
 CAMPAIGN = Campaign(datetime(2026, 11, 21, 12, tzinfo=UTC))
-PEOPLE = People.of(2_000, CAMPAIGN, np.random.default_rng(5))
-SECRETS = secrets(len(PEOPLE), np.random.default_rng(6))
+PEOPLE = DemoUsers.of(2_000, CAMPAIGN, np.random.default_rng(5))
+SECRETS = draw_secrets(len(PEOPLE), np.random.default_rng(6))
 ALL = sorted(CAMPAIGN.collections)
 
 
-def would(name: str) -> Answers:
+def would(name: str) -> TrueAnswers:
     """Return what everybody would answer."""
-    return answers(PEOPLE, CAMPAIGN.collections[name], CAMPAIGN)
+    return true_answers(PEOPLE, CAMPAIGN.collections[name], CAMPAIGN)
 
 
-def mail(name: str) -> Mail:
+def mail(name: str) -> SimulatedReports:
     """Return what a crowd of simulated devices sends."""
     collection = CAMPAIGN.collections[name]
-    return Mail.of(collection, would(name), SECRETS, np.random.default_rng(7))
+    return SimulatedReports.of(collection, would(name), SECRETS, np.random.default_rng(7))
 
 
-def delivered(mail: Mail, days: range) -> list[DecodedBody]:
+def delivered(mail: SimulatedReports, days: range) -> list[DecodedBody]:
     """Return the bodies of some days."""
     bodies: list[DecodedBody] = []
 
@@ -57,7 +57,7 @@ def delivered(mail: Mail, days: range) -> list[DecodedBody]:
     return bodies
 
 
-def reports(mail: Mail) -> list[Report]:
+def reports(mail: SimulatedReports) -> list[Report]:
     """Return all of a crowd's reports, one by one."""
     return [
         Report(columns.fingerprint, period, segment, pseudonym.tobytes(), slot, message.tobytes())
@@ -101,8 +101,8 @@ def test_who_declines_says_nothing() -> None:
 
 
 def test_a_seed_makes_the_same_people() -> None:
-    again = People.of(2_000, CAMPAIGN, np.random.default_rng(5))
-    other = People.of(2_000, CAMPAIGN, np.random.default_rng(8))
+    again = DemoUsers.of(2_000, CAMPAIGN, np.random.default_rng(5))
+    other = DemoUsers.of(2_000, CAMPAIGN, np.random.default_rng(8))
 
     assert (again.walks == PEOPLE.walks).all()
     assert (other.walks != PEOPLE.walks).any()

@@ -12,7 +12,7 @@ import pytest
 from werkzeug.test import Client
 
 from veilcount_aggregator.api.problems import RETRY_SECONDS
-from veilcount_aggregator.server.wsgi import Worker
+from veilcount_aggregator.server.wsgi import LazyApplication
 from veilcount_aggregator.store import open_store
 
 
@@ -35,9 +35,9 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def worker(url: str, clock: Clock) -> Iterator[Worker]:
+def worker(url: str, clock: Clock) -> Iterator[LazyApplication]:
     """A worker of that store."""
-    made = Worker({"VEILCOUNT_STORE": url}, lambda: clock.seconds)
+    made = LazyApplication({"VEILCOUNT_STORE": url}, lambda: clock.seconds)
     yield made
     if made.opened is not None:
         made.opened.close()
@@ -48,7 +48,7 @@ def make(url: str) -> None:
     open_store(url, make=True).close()
 
 
-def test_it_opens_with_its_first_request(url: str, worker: Worker) -> None:
+def test_it_opens_with_its_first_request(url: str, worker: LazyApplication) -> None:
     make(url)
     alive = Client(worker).get("/healthz")
     before = worker.opened
@@ -61,7 +61,7 @@ def test_it_opens_with_its_first_request(url: str, worker: Worker) -> None:
 
 
 def test_while_it_cannot_be_opened_it_asks_to_come_back_and_then_it_serves(
-    url: str, worker: Worker, clock: Clock, capsys: pytest.CaptureFixture[str]
+    url: str, worker: LazyApplication, clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nothing that makes a device drop its reports; and no try for each of the requests."""
     first = Client(worker).post("/v1/reports", data=b"VC")
@@ -86,13 +86,15 @@ def test_while_it_cannot_be_opened_it_asks_to_come_back_and_then_it_serves(
 def test_without_a_store_it_says_which_variable_is_missing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    answer = Client(Worker({}, lambda: 1_000.0)).get("/readyz")
+    answer = Client(LazyApplication({}, lambda: 1_000.0)).get("/readyz")
 
     assert answer.status_code == 503
     assert "VEILCOUNT_STORE" in capsys.readouterr().err
 
 
-def test_a_forked_child_opens_its_own_and_leaves_its_parents_open(url: str, worker: Worker) -> None:
+def test_a_forked_child_opens_its_own_and_leaves_its_parents_open(
+    url: str, worker: LazyApplication
+) -> None:
     make(url)
     parents = worker.open()
 

@@ -18,7 +18,7 @@ from ...api.computation_gate import Permit
 from ...api.problems import PROBLEM_TYPE, RETRY_SECONDS, problem_from_error
 from ...errors import Overloaded
 from ..app import HEADERS
-from .frames import PIECE, BrokenChannel, Channel, Kind
+from .frames import CHUNK, BrokenChannel, Channel, Kind
 
 MOST_WAITING = 12  # requests of one worker at a time, of its 32 threads
 ACCEPT_SECONDS = 10.0  # for a thread to take the request: a process that was just started, too
@@ -51,7 +51,7 @@ def is_local(path: str) -> bool:
     return path in LOCAL_PATHS or path.startswith(LOCAL_PREFIXES)
 
 
-class SlowAnswer(BrokenChannel):
+class ResponseTimeout(BrokenChannel):
     """The analysis process took a request, and did not answer in time."""
 
 
@@ -85,7 +85,7 @@ class Forwarder:
             exchange = self._open(environ, Permit(self._permits.release))
             status, headers = exchange.head(environ)
             body = exchange.body()
-        except SlowAnswer:
+        except ResponseTimeout:
             return self._refuse(SLOW, start)
         except BrokenChannel:
             return self._refuse(DOWN, start)
@@ -168,7 +168,7 @@ class Exchange:
         except BrokenChannel as error:
             self.close()
             if isinstance(error.__cause__, TimeoutError):
-                raise SlowAnswer("no answer in time") from error
+                raise ResponseTimeout("no answer in time") from error
             raise
 
     def body(self) -> Iterable[bytes]:
@@ -177,7 +177,7 @@ class Exchange:
         for piece in self:
             first.append(piece)
             size += len(piece)
-            if size > PIECE:
+            if size > CHUNK:
                 return _Streamed(self, first)
         return [b"".join(first)]
 
@@ -219,7 +219,7 @@ class Exchange:
     def _give(self, body: Any, size: int) -> None:
         """Send the next part of the request's body; its sender has as long as it takes."""
         try:
-            piece = body.read(min(size, PIECE))
+            piece = body.read(min(size, CHUNK))
         except OSError:
             self._channel.send(Kind.GONE)
         else:

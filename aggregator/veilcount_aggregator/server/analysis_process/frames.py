@@ -15,8 +15,8 @@ import struct
 from enum import IntEnum
 from typing import Any
 
-PIECE = 1 << 16  # of a body, in one frame
-MOST = 1 << 20  # headers are 64 KB at most, see `serving`
+CHUNK = 1 << 16  # of a body, in one frame
+MAX_FRAME = 1 << 20  # headers are 64 KB at most, see `serving`
 _HEADER = struct.Struct("!BI")
 
 
@@ -63,8 +63,8 @@ class Channel:
         """Return the next frame."""
         try:
             number, length = _HEADER.unpack(self._exactly(_HEADER.size))
-            if length > MOST:
-                raise BrokenChannel(f"a frame of {length} bytes, at most {MOST}")
+            if length > MAX_FRAME:
+                raise BrokenChannel(f"a frame of {length} bytes, at most {MAX_FRAME}")
             return Kind(number), self._exactly(length)
         except (OSError, ValueError) as error:
             raise BrokenChannel("no frame came") from error

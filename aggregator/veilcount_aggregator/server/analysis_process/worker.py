@@ -22,7 +22,7 @@ from typing import Any
 from wsgiref.types import WSGIApplication
 
 from ...structured_logging import FaultLog
-from .frames import PIECE, BrokenChannel, Channel, Kind, to_environ
+from .frames import CHUNK, BrokenChannel, Channel, Kind, to_environ
 
 NAME = "vc-analysis"  # as `ps` and `top` show it
 DOOR = "analysis"
@@ -40,7 +40,7 @@ EXIT_ENDED, EXIT_STUCK, EXIT_GROWN = 0, 3, 4
 
 def run(listener: socket.socket, application: WSGIApplication, parent: int, megabytes: int) -> int:
     """Answer requests until there is a reason to end; return the exit code."""
-    limit(megabytes)
+    limit_resources(megabytes)
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -52,11 +52,11 @@ def run(listener: socket.socket, application: WSGIApplication, parent: int, mega
             return EXIT_ENDED
         if server.longest() > MOST_SECONDS:
             return EXIT_STUCK
-        if megabytes and server.is_idle() and resident() > GROWN * megabytes:
+        if megabytes and server.is_idle() and resident_megabytes() > GROWN * megabytes:
             return EXIT_GROWN
 
 
-def limit(megabytes: int) -> None:
+def limit_resources(megabytes: int) -> None:
     """Stand back behind the workers, with so much memory for data (0: any)."""
     with suppress(OSError):
         Path("/proc/self/comm").write_text(NAME, encoding="ascii")
@@ -69,7 +69,7 @@ def limit(megabytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (megabytes << 20, hard))
 
 
-def resident() -> float:
+def resident_megabytes() -> float:
     """Return how much memory this process holds, in MB; 0 where the system does not tell."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
@@ -87,7 +87,7 @@ class AnalysisServer:
         self._application = application
         self._faults = FaultLog(time.monotonic)
         self._lock = threading.Lock()
-        self._working: dict[int, Work] = {}
+        self._working: dict[int, AnalysisRequest] = {}
 
     def start(self) -> None:
         """Begin."""
@@ -117,9 +117,9 @@ class AnalysisServer:
             except OSError:  # no file descriptor is free: some are soon
                 time.sleep(LOOK_SECONDS)
             else:
-                self._answer(Work(Channel(connection), self._application, self._faults))
+                self._answer(AnalysisRequest(Channel(connection), self._application, self._faults))
 
-    def _answer(self, work: Work) -> None:
+    def _answer(self, work: AnalysisRequest) -> None:
         me = threading.get_ident()
         with self._lock:
             self._working[me] = work
@@ -130,7 +130,7 @@ class AnalysisServer:
                 del self._working[me]
 
 
-class Work:
+class AnalysisRequest:
     """One request: read, computed, answered."""
 
     def __init__(self, channel: Channel, application: WSGIApplication, faults: FaultLog) -> None:
@@ -211,7 +211,7 @@ class _Body(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read up to so many bytes; none at the end."""
         self._pause(on=True)
-        self._channel.send(Kind.READ, str(min(len(buffer), PIECE)).encode())
+        self._channel.send(Kind.READ, str(min(len(buffer), CHUNK)).encode())
         kind, payload = self._channel.receive()
         self._pause(on=False)
         if kind is not Kind.DATA:
@@ -235,8 +235,8 @@ def _environ(given: dict[str, Any], body: _Body) -> dict[str, Any]:
 
 
 def _cut(piece: bytes) -> Iterator[bytes]:
-    for begin in range(0, len(piece), PIECE):
-        yield piece[begin : begin + PIECE]
+    for begin in range(0, len(piece), CHUNK):
+        yield piece[begin : begin + CHUNK]
 
 
 def _no_writing(_: bytes) -> object:
