@@ -39,7 +39,7 @@ def main(shift: Path, arguments: list[str]) -> int:
     serve.app = wsgi.LazyApplication(os.environ, time.monotonic, now)  # type: ignore[attr-defined] # not exported
     retention_guard.SETTLING_SECONDS = 0.0  # type: ignore[attr-defined] # not exported
     background.CLOCK_SECONDS = 0.1
-    background.TENDING_SECONDS = 0.5
+    background.RETENTION_SECONDS = 0.5
     return run(arguments)
 
 

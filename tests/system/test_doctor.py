@@ -291,7 +291,7 @@ def test_a_period_that_is_full_is_wrong_and_one_that_will_be_is_told(tmp_path: P
                     soon,
                     deep=False,
                 )
-            )["room"].state
+            )["new pseudonyms"].state
             for room in (5, 6, 100)
         ]
 
@@ -371,7 +371,7 @@ def test_where_a_count_may_not_leave_no_share_of_it_does(tmp_path: Path) -> None
         found = looked(made, max_new_pseudonyms=1)
 
     assert found["verdicts"].state is Severity.OK
-    assert found["room"].state is Severity.OK
+    assert found["new pseudonyms"].state is Severity.OK
 
 
 def test_counters_that_fill_their_memory_are_reported(tmp_path: Path) -> None:
@@ -423,9 +423,9 @@ def test_books_that_disagree_are_wrong(tmp_path: Path, statement: str, says: str
         for _ in range(3):
             made.verdicts(made.report("alone"))
         url = made.aggregator.settings.store
-        sound = deep(url)["books"]
+        sound = deep(url)["consistency"]
         spoiled(tmp_path / "store.db", statement)
-        found = deep(url)["books"]
+        found = deep(url)["consistency"]
 
     assert sound.state is Severity.OK
     assert found.state is Severity.WRONG
@@ -439,9 +439,9 @@ def test_books_agree_while_reports_come_in(tmp_path: Path) -> None:
             target=lambda: [made.verdicts(made.report("theme")) for _ in range(60)]
         )
         coming.start()
-        states = {deep(url)["books"].state}
+        states = {deep(url)["consistency"].state}
         while coming.is_alive():
-            states.add(deep(url)["books"].state)
+            states.add(deep(url)["consistency"].state)
         coming.join()
 
     assert states == {Severity.OK}
@@ -461,7 +461,7 @@ def test_books_agree_where_somebody_was_forgotten_and_an_epoch_dropped(tmp_path:
         made.aggregator.store.close_row(made.series("theme"), [0], report.pseudonym[:12])
         drop_and_delete(made.aggregator.store, made.series("opened"), 20)
 
-        assert deep(made.aggregator.settings.store)["books"].state is Severity.OK
+        assert deep(made.aggregator.settings.store)["consistency"].state is Severity.OK
 
 
 def test_a_damaged_page_is_found(place: Place) -> None:
@@ -533,7 +533,16 @@ def test_a_redis_as_it_should_be_is_sound(tmp_path: Path) -> None:
         made.verdicts(made.report("theme"))
         found = by_check(examine_store(Settings(server.url), wall_clock, deep=True))
 
-    for check in ("version", "settings", "memory", "disk", "role", "clock", "opened", "books"):
+    for check in (
+        "version",
+        "settings",
+        "memory",
+        "disk",
+        "role",
+        "clock",
+        "opened",
+        "consistency",
+    ):
         assert found[check].state is Severity.OK, found[check]
 
 
@@ -826,7 +835,7 @@ def test_the_command_says_what_to_do_and_exits_with_1_if_something_is_wrong(
     told = capsys.readouterr()
 
     assert (well, ill) == (0, 1)
-    assert "nobody said where backups are" in fine.out
+    assert "no backup directory is given" in fine.out
     assert "read-only" in told.out
     assert "-> " in told.out
     assert told.err == ""

@@ -99,13 +99,13 @@ STORED: dict[str, Check[StoreSnapshot]] = {
     "durable": _durable,
     "definitions": definition_checks.definitions,
     "remarks": definition_checks.remarks,
-    "room": definition_checks.new_pseudonyms,
+    "new pseudonyms": definition_checks.new_pseudonyms,
     "memory of counters": definition_checks.memory,
-    "api_keys": api_keys,
+    "keys": api_keys,
     "releases": release_checks.release_lock,
     "journal": release_checks.journal,
     "retention": clock_skew.retention,
     "journals": release_checks.journals,
     "verdicts": verdicts,
 }
-DEEP: dict[str, Check[StoreSnapshot]] = {"books": consistency.counters_agree}
+DEEP: dict[str, Check[StoreSnapshot]] = {"consistency": consistency.counters_agree}

@@ -1,4 +1,4 @@
-"""The web application: an aggregator behind its doors, as plain WSGI."""
+"""The web application: endpoints and pages of an aggregator, as plain WSGI."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from ..errors import StoreError
 from ..service import Aggregator
 from ..structured_logging import FaultLog
 
-MOST_BODY = 32 << 20  # a file of definitions with a million values; devices' doors have their own
+MAX_BODY = 32 << 20  # a definitions file with a million values; the reports endpoint has its own
 OTHER = "other"
-UNCOUNTED = frozenset({"health", "metrics"})  # asked by machines, all the time
+UNCOUNTED = frozenset({"health", "metrics"})  # polled by machines
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -42,71 +42,69 @@ def create_app(
     seconds: Callable[[], float] = time.monotonic,
     analysis_is_up: Callable[[], bool] | None = None,
 ) -> Flask:
-    """Return the doors of an aggregator; `seconds` is a clock that never goes back.
+    """Return the web application of an aggregator; `seconds` is a monotonic clock.
 
-    `analysis_is_up` asks the analysis process, if this server has one.
+    `analysis_is_up` probes the analysis process, if this server has one.
     """
     app = Flask(__name__, static_folder=None)
-    app.config.update(MAX_CONTENT_LENGTH=MOST_BODY, PROVIDE_AUTOMATIC_OPTIONS=False)
+    app.config.update(MAX_CONTENT_LENGTH=MAX_BODY, PROVIDE_AUTOMATIC_OPTIONS=False)
     app.url_map.merge_slashes = False  # a redirect would repeat the path, and no device follows one
-    authority, figures = (
-        Authenticator(aggregator, seconds),
-        RequestMetrics(aggregator.service_counters),
-    )
-    faults, gate = FaultLog(seconds), ComputationGate(partial(figures.unanalyzed, COMPUTING))
-    api = Api(aggregator, authority, gate, StoreProbe(aggregator.store), analysis_is_up)
+    authenticator = Authenticator(aggregator, seconds)
+    metrics = RequestMetrics(aggregator.service_counters)
+    faults, gate = FaultLog(seconds), ComputationGate(partial(metrics.unanalyzed, COMPUTING))
+    api = Api(aggregator, authenticator, gate, StoreProbe(aggregator.store), analysis_is_up)
     for blueprint in blueprints(api):
         app.register_blueprint(blueprint)
-    pages = dashboard(aggregator, authority, seconds, gate)
+    pages = dashboard(aggregator, authenticator, seconds, gate)
     app.register_blueprint(pages.blueprint)
-    _answer_errors(app, pages, faults)
-    _count(app, figures, seconds)
+    _handle_errors(app, pages, faults)
+    _count(app, metrics, seconds)
     app.wsgi_app = ReportsEndpoint(  # type: ignore[method-assign] # as Flask's own documentation does it
         app.wsgi_app,
         aggregator,
-        authority=authority,
-        figures=figures,
+        authority=authenticator,
+        figures=metrics,
         faults=faults,
         seconds=seconds,
     )
     return app
 
 
-def _answer_errors(app: Flask, pages: Frame, faults: FaultLog) -> None:
+def _handle_errors(app: Flask, pages: Frame, faults: FaultLog) -> None:
     @app.errorhandler(Exception)
     def refuse(error: Exception) -> Response:
-        """Answer with a problem: a page for people, a document for programs."""
+        """Respond with a problem: a page for people, a document for programs."""
         problem = _problem(error, faults)
         return pages.trouble(problem) if pages.speaks() else problem_response(problem)
 
 
 def _problem(error: Exception, faults: FaultLog) -> Problem:
-    """Return what is answered to an error; a fault of ours is logged."""
+    """Return the problem document of an error; internal errors are logged."""
     if isinstance(error, HTTPException):
-        given = error.get_response().headers
-        allow = {"Allow": given["Allow"]} if "Allow" in given else {}
+        headers = error.get_response().headers
+        allow = {"Allow": headers["Allow"]} if "Allow" in headers else {}
         return problem_from_status(error.code or 500, allow)
     if isinstance(error, StoreError):
-        faults.log("store", _door(), error, reason=str(error))
+        faults.log("store", _endpoint(), error, reason=str(error))
     elif not isinstance(error, VeilcountError):
-        faults.log("failed", _door(), error)
+        faults.log("failed", _endpoint(), error)
     return problem_from_error(error)
 
 
-def _count(app: Flask, figures: RequestMetrics, seconds: Callable[[], float]) -> None:
+def _count(app: Flask, metrics: RequestMetrics, seconds: Callable[[], float]) -> None:
     @app.before_request
     def begin() -> None:
-        g.begun = seconds()
+        g.started = seconds()
 
     @app.after_request
     def end(response: Response) -> Response:
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
-        if _door() not in UNCOUNTED:
-            figures.answered(_door(), response.status_code, seconds() - g.begun)
+        if _endpoint() not in UNCOUNTED:
+            metrics.answered(_endpoint(), response.status_code, seconds() - g.started)
         return response
 
 
-def _door() -> str:
-    """Return the name of the door that was asked for, of a closed list."""
+def _endpoint() -> str:
+    """Return the name of the requested endpoint, of a closed list."""
     return request.blueprint or OTHER

@@ -1,8 +1,7 @@
-"""Log of changes of a store's durability: each weakness once, and when the last is gone.
+"""Log of changes in a store's durability: each weakness once, and the recovery.
 
-A server in another zone, a replica that is started with other settings, a `CONFIG SET` at runtime:
-the line names the setting, the server and the command. A store whose URL says `durability=relaxed`
-has one line at the start of each worker.
+A line names the setting, the server and the command, such as after a `CONFIG SET` at runtime or a
+replica with other settings. `durability=relaxed` is logged once at the start of each worker.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ EVENT = "durability"
 
 
 class DurabilityLog:
-    """What was last logged of one store. For one thread."""
+    """Logs the durability of one store. Not thread-safe."""
 
     def __init__(self, store: Store) -> None:
         """Log nothing yet."""
@@ -27,7 +26,9 @@ class DurabilityLog:
 
     def examine(self) -> None:
         """Have the store examine itself, and log what changed."""
-        with suppress(StoreError):  # a store that is away acknowledges nothing: others log that
+        with suppress(
+            StoreError
+        ):  # an unavailable store acknowledges nothing, and is logged elsewhere
             found = self._store.durability()
             if found != self._last:
                 self._log(found)
@@ -42,4 +43,4 @@ class DurabilityLog:
         if self._last is None and found.durable is not DurabilityState.YES and not found.blocking:
             log_event(EVENT, logging.WARNING, reason=f"not durable: {found.why}")
         elif known and not found.weaknesses:
-            log_event(EVENT, reason=f"as it should be again: {found.why}")
+            log_event(EVENT, reason=f"durable again: {found.why}")

@@ -1,4 +1,4 @@
-"""Where a server listens: a host and a port, or a socket in the file system."""
+"""The address a server listens on: host and port, or a Unix socket."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIMEOUT = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """A place to listen."""
+    """A TCP address or the path of a Unix socket."""
 
     host: str = ""
     port: int = 0
@@ -24,15 +24,15 @@ class ListenAddress:
 
     @classmethod
     def parse(cls, text: str) -> ListenAddress:
-        """Read `host:port`, `[host]:port` or `unix:/path`."""
+        """Parse `host:port`, `[host]:port` or `unix:/path`."""
         if text.startswith(UNIX):
             return cls(path=_path(text))
         host, _, port = text.rpartition(":")
         bare = host.removeprefix("[").removesuffix("]")
         if not bare or (":" in bare) == (bare == host):
-            raise _refused(text)
+            raise _syntax_error(text)
         if not port.isascii() or not port.isdecimal() or not 0 < int(port) <= HIGHEST_PORT:
-            raise _refused(text)
+            raise _syntax_error(text)
         return cls(_address(bare, text), int(port))
 
     def __str__(self) -> str:
@@ -42,9 +42,9 @@ class ListenAddress:
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def check(self) -> None:
-        """Refuse a place where nobody can listen, or where somebody does.
+        """Reject an address that cannot be bound, or is in use.
 
-        The server's own sockets share their port, so that they would not notice another server.
+        The server's own sockets share their port, and so would not notice another server.
         """
         if self.path is not None:
             return self._check_path(self.path)
@@ -54,12 +54,12 @@ class ListenAddress:
                 probe.bind((self.host, self.port))
                 probe.listen(1)
             except OSError as error:
-                why = f"nobody can listen there ({error.strerror}): give another"
+                why = f"cannot listen there ({error.strerror}): give another"
                 raise SettingsError("bind", f"{self.host}:{self.port}", why) from error
         return None
 
-    def answers(self) -> bool:
-        """Whether somebody listens there."""
+    def is_listening(self) -> bool:
+        """Whether a server listens there."""
         with closing(socket.socket(self._family)) as probe:
             probe.settimeout(TIMEOUT)
             try:
@@ -80,18 +80,18 @@ class ListenAddress:
         return everywhere.get(self.host, self.host), self.port
 
     def _check_path(self, path: Path) -> None:
-        if self.answers():
-            raise SettingsError("bind", f"{UNIX}{path}", "somebody listens there: give another")
+        if self.is_listening():
+            raise SettingsError("bind", f"{UNIX}{path}", "in use by another server: give another")
         if path.is_socket():
-            path.unlink()  # what a killed server left behind
+            path.unlink()  # left by a killed server
         elif path.exists() or not path.parent.is_dir():
-            raise SettingsError("bind", f"{UNIX}{path}", "give a new file in a folder that exists")
+            raise SettingsError("bind", f"{UNIX}{path}", "give a new file in an existing directory")
 
 
 def _path(text: str) -> Path:
     path = Path(text.removeprefix(UNIX))
     if not path.is_absolute():
-        raise _refused(text)
+        raise _syntax_error(text)
     return path
 
 
@@ -102,5 +102,5 @@ def _address(host: str, text: str) -> str:
         raise SettingsError("bind", text, f"no such host ({error}): give an address") from error
 
 
-def _refused(text: str) -> SettingsError:
+def _syntax_error(text: str) -> SettingsError:
     return SettingsError("bind", text, "give host:port, [host]:port or unix:/absolute/path")

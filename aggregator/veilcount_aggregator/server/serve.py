@@ -213,7 +213,7 @@ def _exit_with_server() -> None:
 def _announce(ready: StartupSummary, announce: Announce) -> None:
     """Announce the server once it accepts connections."""
     ends = time.monotonic() + STARTING_SECONDS
-    while not ready.bind.answers():
+    while not ready.bind.is_listening():
         if time.monotonic() > ends:
             return
         time.sleep(0.02)

@@ -1,7 +1,8 @@
-"""`veilcount_aggregator.server.wsgi:app`: an aggregator for any WSGI server, set by variables.
+"""`veilcount_aggregator.server.wsgi:app`: the aggregator for any WSGI server, configured by
+environment variables.
 
-Nothing is opened before the first request of a process (or `open()`): a server may load it first
-and fork then, and every worker has files, connections and threads of its own.
+Nothing is opened before the first request of a process (or `open()`): a server may load the
+application and fork, and every worker has files, connections and threads of its own.
 """
 
 from __future__ import annotations
@@ -30,29 +31,29 @@ from ..structured_logging import FaultLog, configure_logging
 from .app import create_app
 from .background import BackgroundThread
 
-DOOR = "worker"
+NAME = "worker"
 UNAVAILABLE = "503 Service Unavailable"
-OPENING_SECONDS = 1.0  # that a request waits for another's opening: threads are few
-CLOSING = 100  # before whatever else ends with the process
+OPENING_SECONDS = 1.0  # that a request waits for another thread to open the store
+CLOSING = 100  # priority of the finalizer
 
 
 @dataclass(frozen=True, slots=True)
 class OpenApplication:
-    """What one process has open."""
+    """The application and the resources that one process has opened."""
 
     pid: int
     aggregator: Aggregator
-    ticker: BackgroundThread
+    background: BackgroundThread
     app: WSGIApplication
     faults: FaultLog
 
     def close(self) -> None:
-        """Write what is in memory and let go."""
-        self.ticker.stop()
+        """Flush the counters and close the store."""
+        self.background.stop()
         try:
             self.aggregator.close()
-        except StoreError as error:  # the figures of the last second are lost, and no answer
-            self.faults.log("store", DOOR, error, reason=str(error))
+        except StoreError as error:  # the counters of the last second are lost, no report
+            self.faults.log("store", NAME, error, reason=str(error))
 
 
 class LazyApplication:
@@ -64,19 +65,19 @@ class LazyApplication:
         seconds: Callable[[], float],
         clock: Clock = lambda: datetime.now(UTC),
     ) -> None:
-        """Read nothing yet; `seconds` is a clock that never goes back."""
+        """Read nothing yet; `seconds` is a monotonic clock."""
         self._variables = variables
         self._seconds = seconds
         self._clock = clock
         self._lock = threading.Lock()
         self._kept: list[
             OpenApplication
-        ] = []  # a parent's stays: closing it here would close it there
+        ] = []  # a parent's stays referenced: closing it here would close it there
         self._retries = seconds()
-        self.analysis_is_up: Callable[[], bool] | None = None  # where a server runs one
+        self.analysis_is_up: Callable[[], bool] | None = None  # probes it, if the server has one
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        """Answer one request. Whether the process lives depends on nothing, on no store either."""
+        """Respond to one request; the liveness probe depends on no store."""
         if self.opened is None and environ["PATH_INFO"] == ALIVE_PATH:
             return _reply(start, "200 OK", JSON_TYPE, ALIVE)
         try:
@@ -88,7 +89,7 @@ class LazyApplication:
         return opened.app(environ, start)
 
     def open(self) -> OpenApplication:
-        """Return what this process has open; open it if it has not."""
+        """Return the application of this process; open it on first use."""
         if (opened := self.opened) is not None:
             return opened
         if not self._lock.acquire(timeout=OPENING_SECONDS):
@@ -100,12 +101,12 @@ class LazyApplication:
 
     @property
     def opened(self) -> OpenApplication | None:
-        """What this process has open."""
+        """The application of this process, if it is open."""
         opened = self._kept[-1] if self._kept else None
         return opened if opened is not None and opened.pid == os.getpid() else None
 
     def _open(self) -> OpenApplication:
-        """Open, unless that failed a moment ago: nobody should wait for one timeout each."""
+        """Open, unless that failed a moment ago: not every request should wait for a timeout."""
         if self._seconds() < self._retries:
             raise StoreUnavailable("the store did not answer a moment ago")
         configure_logging(sys.stderr)
@@ -115,21 +116,21 @@ class LazyApplication:
             aggregator = Aggregator.open(settings, self._clock)
         except VeilcountError as error:
             self._retries = self._seconds() + RETRY_SECONDS
-            faults.log("store", DOOR, error, reason=str(error))
+            faults.log("store", NAME, error, reason=str(error))
             raise
-        answer = create_app(aggregator, analysis_is_up=self.analysis_is_up)
+        application = create_app(aggregator, analysis_is_up=self.analysis_is_up)
         opened = OpenApplication(
-            os.getpid(), aggregator, BackgroundThread(aggregator, faults), answer, faults
+            os.getpid(), aggregator, BackgroundThread(aggregator, faults), application, faults
         )
-        opened.ticker.start()
-        # Not `atexit`: a process that was forked by `multiprocessing` ends without it.
+        opened.background.start()
+        # Not `atexit`: processes forked by `multiprocessing` end without it.
         Finalize(None, opened.close, exitpriority=CLOSING)
         self._kept.append(opened)
         return opened
 
 
 def _not_ready(error: VeilcountError, start: StartResponse) -> Iterable[bytes]:
-    """Answer that it will be better soon, whatever is wrong: no device drops anything for it."""
+    """Respond 503 whatever is wrong: devices keep their reports and retry."""
     problem = problem_from_error(StoreUnavailable(str(error)))
     return _reply(start, UNAVAILABLE, PROBLEM_TYPE, problem.body, *problem.headers.items())
 

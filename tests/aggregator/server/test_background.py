@@ -15,8 +15,8 @@ from veilcount_aggregator.catalog.definitions import DefinitionSource, add_defin
 from veilcount_aggregator.retention.clock_guard import ClockState
 from veilcount_aggregator.server.background import (
     CLOCK_SECONDS,
+    RETENTION_SECONDS,
     SECONDS,
-    TENDING_SECONDS,
     BackgroundThread,
 )
 from veilcount_aggregator.service import Aggregator
@@ -108,7 +108,7 @@ def test_what_is_over_is_dropped_every_ten_minutes_once_the_clock_has_agreed_for
     for _ in range(4):
         ticker.tick()
         found.append(dropped(aggregator))
-        clocks.pass_on(TENDING_SECONDS)
+        clocks.pass_on(RETENTION_SECONDS)
 
     assert found == [0, 0, 1, 1]
 
@@ -129,7 +129,7 @@ def test_a_clock_that_jumps_is_logged_and_closes_the_intake_until_it_is_back(
     ticker.tick()
 
     assert (during, aggregator.guard.reading.state) == (ClockState.JUMPED, ClockState.AGREES)
-    assert [record.msg for record in caplog.records] == ["retention waits", "clock"]
+    assert [record.msg for record in caplog.records] == ["retention paused", "clock"]
 
 
 def test_a_store_that_takes_nothing_loses_no_figures(

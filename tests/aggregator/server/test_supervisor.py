@@ -85,7 +85,7 @@ def test_one_that_is_killed_while_idle_costs_no_request() -> None:
 
 
 def test_one_that_computes_for_too_long_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "MOST_SECONDS", 0.5)
+    monkeypatch.setattr(worker, "MAX_COMPUTE_SECONDS", 0.5)
     with supervised() as client:
         before = pid(client)
 
@@ -137,9 +137,9 @@ def test_one_that_never_starts_is_tried_less_and_less_often() -> None:
     class Counted(AnalysisProcess):
         """Remembers when each was started."""
 
-        def _once(self) -> int:
+        def _run_once(self) -> int:
             begun.append(time.monotonic())
-            return super()._once()
+            return super()._run_once()
 
     kept = Counted(lambda *_: 7)
     kept.start()
@@ -147,7 +147,7 @@ def test_one_that_never_starts_is_tried_less_and_less_often() -> None:
     kept.stop()
 
     first, *_, last = [after - before for before, after in pairwise(begun)]
-    assert last > first >= supervisor.FIRST_DELAY
+    assert last > first >= supervisor.MIN_DELAY
 
 
 def _is_zombie(child: int) -> bool:

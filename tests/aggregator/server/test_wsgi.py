@@ -77,7 +77,7 @@ def test_while_it_cannot_be_opened_it_asks_to_come_back_and_then_it_serves(
     assert (too_early.status_code, then.status_code) == (503, 200)
     assert (too_early.json["ready"], too_early.json["why"]) == (  # type: ignore[index] # JSON
         False,
-        "the store was not opened yet",
+        "the store is not open yet",
     )
     assert (alive.status_code, alive.json) == (200, {"status": "ok"})  # whatever the store does
     assert len(capsys.readouterr().err.splitlines()) == 1

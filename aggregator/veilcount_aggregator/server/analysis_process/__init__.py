@@ -1,5 +1,5 @@
-"""The analysis process: where a server answers everything that is not a device's or a probe's.
+"""The analysis process, which serves all requests except those of devices and probes.
 
-`supervisor` runs in the server's parent and keeps one such process alive; `process` is what it
-runs; `forwarding` is the worker's side; `frames` is what they say to each other over a socket.
+`supervisor` runs in the server's parent and keeps the process alive; `worker` is the process; in
+the HTTP workers is `forwarding`; `frames` is the protocol on the socket between them.
 """

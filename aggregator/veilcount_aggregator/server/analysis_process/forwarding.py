@@ -1,7 +1,7 @@
-"""Hands a worker's requests on to the analysis process, unless a device or a probe sent them.
+"""Forwards a worker's requests to the analysis process, except those of devices and probes.
 
-A worker has 32 threads. No more than a dozen ever wait for the analysis process, so that the intake
-keeps the others, whatever analysts ask for. If it is down, busy or too slow, the answer is 503.
+A worker has 32 threads. At most a dozen wait for the analysis process, so that the others remain
+for the intake. If the process is down, busy or too slow, the response is 503.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PROBE_SECONDS = 2.0
 TRIES = 2
 SAFE = frozenset({"GET", "HEAD"})
 
-#: paths that a worker answers itself: of devices, of probes, and what browsers keep for good
+#: paths that a worker serves itself: of devices and probes, and static assets
 LOCAL_PATHS = frozenset({"/v1/reports", "/healthz", "/readyz", "/metrics"})
 LOCAL_PREFIXES = ("/v1/pseudonyms/", "/assets/")
 
@@ -47,12 +47,12 @@ _WHY = {
 
 
 def is_local(path: str) -> bool:
-    """Whether a worker answers a path itself."""
+    """Whether a worker serves a path itself."""
     return path in LOCAL_PATHS or path.startswith(LOCAL_PREFIXES)
 
 
 class ResponseTimeout(BrokenChannel):
-    """The analysis process took a request, and did not answer in time."""
+    """The analysis process accepted a request, and did not respond in time."""
 
 
 class Forwarder:
@@ -76,7 +76,7 @@ class Forwarder:
         self._permits = threading.BoundedSemaphore(MOST_WAITING)
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
+        """Respond to one request."""
         if is_local(environ["PATH_INFO"]):
             return self._onward(environ, start)
         if not self._permits.acquire(blocking=False):
@@ -95,26 +95,26 @@ class Forwarder:
         return body
 
     def is_up(self) -> bool:
-        """Whether the analysis process answers, at once."""
-        asked = {"REQUEST_METHOD": "GET", "PATH_INFO": "/healthz", "wsgi.url_scheme": "http"}
-        asked |= {"SERVER_NAME": "analysis", "SERVER_PORT": "0", "SERVER_PROTOCOL": "HTTP/1.1"}
+        """Whether the analysis process responds to a probe."""
+        probe = {"REQUEST_METHOD": "GET", "PATH_INFO": "/healthz", "wsgi.url_scheme": "http"}
+        probe |= {"SERVER_NAME": "analysis", "SERVER_PORT": "0", "SERVER_PROTOCOL": "HTTP/1.1"}
         try:
-            with closing(self._open(asked, Permit(lambda: None), PROBE_SECONDS)) as exchange:
-                status, _ = exchange.head(asked)
+            with closing(self._open(probe, Permit(lambda: None), PROBE_SECONDS)) as exchange:
+                status, _ = exchange.head(probe)
         except BrokenChannel:
             return False
         return status.startswith("200")
 
     def _open(
-        self, environ: WSGIEnvironment, permit: Permit, patience: float | None = None
+        self, environ: WSGIEnvironment, permit: Permit, timeout: float | None = None
     ) -> Exchange:
-        """Return an exchange that was accepted. One that was hung up on before is tried again: a
-        process that ends takes some of those along that wait for the next one.
+        """Return an accepted exchange, after a retry if the connection was closed before: a process
+        that ends closes connections in its backlog.
         """
         for _ in range(TRIES):
             channel = connect(self._address)
-            if is_accepted(channel, environ, patience or ACCEPT_SECONDS):
-                return Exchange(channel, permit, patience or ANSWER_SECONDS)
+            if is_accepted(channel, environ, timeout or ACCEPT_SECONDS):
+                return Exchange(channel, permit, timeout or ANSWER_SECONDS)
         raise BrokenChannel("not accepted")
 
     def _refuse(self, reason: str, start: StartResponse) -> Iterable[bytes]:
@@ -134,13 +134,13 @@ def connect(address: str) -> Channel:
         connection.connect(address)
     except OSError as error:
         connection.close()
-        raise BrokenChannel("nobody listens") from error
+        raise BrokenChannel("the analysis process does not listen") from error
     return Channel(connection)
 
 
 def is_accepted(channel: Channel, environ: WSGIEnvironment, seconds: float) -> bool:
-    """Send a request, but for its body; say whether it was taken. Silence is an error."""
-    channel.wait_for(seconds)
+    """Send a request without its body; return whether it was accepted. A timeout raises."""
+    channel.set_timeout(seconds)
     try:
         channel.send_json(Kind.REQUEST, dict(_passed(environ)))
         channel.expect(Kind.ACCEPTED)
@@ -156,13 +156,13 @@ class Exchange:
     """One request and its response, as an iterable of the response's body."""
 
     def __init__(self, channel: Channel, permit: Permit, seconds: float) -> None:
-        """Go on over a channel that was accepted; give up after so many seconds of silence."""
+        """Use an accepted channel; time out after so many seconds of silence."""
         self._channel = channel
         self._permit = permit
-        channel.wait_for(seconds)
+        channel.set_timeout(seconds)
 
     def head(self, environ: WSGIEnvironment) -> tuple[str, list[tuple[str, str]]]:
-        """Return the status and the headers of the response, once they come."""
+        """Return the status and the headers of the response."""
         try:
             return self._head(environ)
         except BrokenChannel as error:
@@ -172,7 +172,7 @@ class Exchange:
             raise
 
     def body(self) -> Iterable[bytes]:
-        """Return the body: a list if it is short, else as it comes."""
+        """Return the body: a list if it is short, else a stream."""
         first, size = list[bytes](), 0
         for piece in self:
             first.append(piece)
@@ -198,7 +198,7 @@ class Exchange:
         raise BrokenChannel(f"{kind.name} within a body")
 
     def close(self) -> None:
-        """Hang up, and give the permit back."""
+        """Close the connection, and release the permit."""
         self._channel.close()
         self._permit.release()
 
@@ -217,7 +217,7 @@ class Exchange:
                 raise BrokenChannel(f"{kind.name} before a head")
 
     def _give(self, body: Any, size: int) -> None:
-        """Send the next part of the request's body; its sender has as long as it takes."""
+        """Send the next part of the request's body, without a timeout on its sender."""
         try:
             piece = body.read(min(size, CHUNK))
         except OSError:
@@ -227,7 +227,7 @@ class Exchange:
 
 
 class _Streamed:
-    """A long body as it comes. One that breaks off raises, so that nobody takes it for whole."""
+    """A long body, streamed. A truncated one raises, so that it is not taken for complete."""
 
     def __init__(self, exchange: Exchange, first: list[bytes]) -> None:
         self._exchange = exchange
@@ -240,12 +240,12 @@ class _Streamed:
         return self._first.pop(0) if self._first else next(self._exchange)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._exchange.close()
 
 
 def _passed(environ: WSGIEnvironment) -> Iterator[tuple[str, object]]:
-    """Yield what the analysis process has to know; no address of anyone, no variable of ours."""
+    """Yield the forwarded variables: no client address, none of our own."""
     for name, value in environ.items():
         if name in _PASSED or (name.startswith("HTTP_") and isinstance(value, str)):
             yield name, value

@@ -1,4 +1,4 @@
-"""Frames on a local socket: one HTTP request of a worker, and its response, as WSGI has them.
+"""Frames on a local socket: one forwarded HTTP request and its response, in WSGI terms.
 
     worker      REQUEST                     DATA | GONE (in reply to a READ)
     analysis             ACCEPTED   READ..                 HEAD  BODY..  END
@@ -21,7 +21,7 @@ _HEADER = struct.Struct("!BI")
 
 
 class Kind(IntEnum):
-    """What a frame says."""
+    """The kind of a frame."""
 
     REQUEST = 1  # the environ, as JSON
     ACCEPTED = 2  # a thread has taken it
@@ -34,18 +34,18 @@ class Kind(IntEnum):
 
 
 class BrokenChannel(OSError):
-    """The other side went away, was silent for too long, or sent what is no frame."""
+    """The peer closed the connection, timed out, or sent an invalid frame."""
 
 
 class Channel:
     """One connection between a worker and the analysis process."""
 
     def __init__(self, connection: socket.socket) -> None:
-        """Speak over this connection."""
+        """Use this connection."""
         self._connection = connection
 
-    def wait_for(self, seconds: float) -> None:
-        """Give up on the other side after so many seconds of silence."""
+    def set_timeout(self, seconds: float) -> None:
+        """Time out after so many seconds of silence."""
         self._connection.settimeout(seconds)
 
     def send(self, kind: Kind, payload: bytes = b"") -> None:
@@ -62,32 +62,32 @@ class Channel:
     def receive(self) -> tuple[Kind, bytes]:
         """Return the next frame."""
         try:
-            number, length = _HEADER.unpack(self._exactly(_HEADER.size))
+            number, length = _HEADER.unpack(self._receive(_HEADER.size))
             if length > MAX_FRAME:
                 raise BrokenChannel(f"a frame of {length} bytes, at most {MAX_FRAME}")
-            return Kind(number), self._exactly(length)
+            return Kind(number), self._receive(length)
         except (OSError, ValueError) as error:
             raise BrokenChannel("no frame came") from error
 
     def expect(self, kind: Kind) -> bytes:
-        """Return the payload of a frame that must be of this kind."""
+        """Return the payload of the next frame, which must be of this kind."""
         found, payload = self.receive()
         if found is not kind:
             raise BrokenChannel(f"{found.name} came, {kind.name} was due")
         return payload
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
-    def _exactly(self, size: int) -> bytes:
-        held = bytearray()
-        while len(held) < size:
-            piece = self._connection.recv(size - len(held))
+    def _receive(self, size: int) -> bytes:
+        received = bytearray()
+        while len(received) < size:
+            piece = self._connection.recv(size - len(received))
             if not piece:
-                raise BrokenChannel("the other side hung up")
-            held += piece
-        return bytes(held)
+                raise BrokenChannel("the peer closed the connection")
+            received += piece
+        return bytes(received)
 
 
 def to_environ(payload: bytes) -> dict[str, Any]:

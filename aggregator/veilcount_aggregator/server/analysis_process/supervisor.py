@@ -1,8 +1,7 @@
-"""Keeps one analysis process alive, from the server's parent.
+"""Supervisor of the analysis process, in the server's parent.
 
-It is forked, as workers are, so that it is there at once and shares its code's memory with them.
-The socket that workers connect to is the parent's: while the process is replaced, requests wait
-there.
+The process is forked, as workers are: it starts at once and shares the memory of its code. Workers
+connect to a socket of the parent, whose backlog holds requests while the process is replaced.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ from .worker import EXIT_GROWN
 
 PREFIX = "veilcount-"
 BACKLOG = 128
-STABLE_SECONDS = 5.0  # one that lived for so long is replaced at once
-FIRST_DELAY, LONGEST_DELAY = 0.2, 10.0
+STABLE_SECONDS = 5.0  # a process that lived so long is replaced at once
+MIN_DELAY, MAX_DELAY = 0.2, 10.0
 STOP_SECONDS = 4.0
-FAILED = 70  # of an analysis process: something that nobody foresaw
+FAILED = 70  # exit code of an unexpected error
 
 Run = Callable[[socket.socket, int], int]
 
 
 class AnalysisProcess:
-    """The analysis process of one server, whichever it is at the moment."""
+    """Keeps one analysis process running."""
 
     def __init__(self, run: Run) -> None:
-        """Run this in it, with the listener and the parent's id."""
+        """Call `run` in the process, with the listener and the parent's PID."""
         self._run = run
         self._folder = _folder()
         self._listener = socket.socket(socket.AF_UNIX)
@@ -45,11 +44,13 @@ class AnalysisProcess:
         self._forked = threading.Event()
         self._lock = threading.Lock()
         self._pid = 0
-        self._thread = threading.Thread(target=self._keep, name="veilcount-analysis", daemon=True)
+        self._thread = threading.Thread(
+            target=self._supervise, name="veilcount-analysis", daemon=True
+        )
 
     @property
     def address(self) -> str:
-        """Where workers connect to: in a folder that this user alone may enter."""
+        """The socket that workers connect to, in a directory of mode 700."""
         return str(self._folder / "socket")
 
     def start(self) -> None:
@@ -60,7 +61,7 @@ class AnalysisProcess:
         self._forked.wait()  # before the server forks its workers, from another thread
 
     def stop(self) -> None:
-        """End it, once no worker needs it any more."""
+        """Stop the process; workers have ended by now."""
         self._stopping.set()
         self._signal(signal.SIGTERM)
         self._thread.join(STOP_SECONDS)
@@ -69,39 +70,39 @@ class AnalysisProcess:
         self._listener.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _keep(self) -> None:
-        delay = FIRST_DELAY
+    def _supervise(self) -> None:
+        delay = MIN_DELAY
         while not self._stopping.is_set():
-            begun = time.monotonic()
-            code = self._once()
+            started = time.monotonic()
+            code = self._run_once()
             if self._stopping.is_set():
                 return
             if code != EXIT_GROWN:
                 log_event("analysis process replaced", logging.WARNING)
-            stable = time.monotonic() - begun > STABLE_SECONDS
-            delay = FIRST_DELAY if stable else min(delay * 2, LONGEST_DELAY)
+            stable = time.monotonic() - started > STABLE_SECONDS
+            delay = MIN_DELAY if stable else min(delay * 2, MAX_DELAY)
             self._stopping.wait(0 if stable else delay)
 
-    def _once(self) -> int:
+    def _run_once(self) -> int:
         """Run one process to its end; return its exit code."""
         parent = os.getpid()
         with self._lock:
             pid = self._pid = os.fork()
         if not pid:
-            self._live(parent)
+            self._run_child(parent)
         self._forked.set()
         _, status = os.waitpid(pid, 0)
         with self._lock:
             self._pid = 0
         return os.waitstatus_to_exitcode(status)
 
-    def _live(self, parent: int) -> None:
-        """Be the process. It ends here: nothing of the parent's is to run in it."""
+    def _run_child(self, parent: int) -> None:
+        """Run in the forked process, and exit: none of the parent's cleanup may run here."""
         code = FAILED
         try:
-            os.setsid()  # Ctrl-C is for the server, which ends this one last
+            os.setsid()  # Ctrl-C goes to the server, which stops this process last
             code = self._run(self._listener, parent)
-            if os.getppid() != parent:  # killed: nobody else takes this away
+            if os.getppid() != parent:  # the parent was killed: clean up for it
                 shutil.rmtree(self._folder, ignore_errors=True)
         finally:
             os._exit(code)

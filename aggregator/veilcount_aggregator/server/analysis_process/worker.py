@@ -1,8 +1,8 @@
-"""What the analysis process runs: the same WSGI application as a worker, below it in everything.
+"""The analysis process: the WSGI application of a worker, at a lower priority.
 
-It goes after the workers for the CPU (nice), may take so much memory and no more (a limit of the
-kernel's), and ends itself, to be started anew, if a request computes for too long or if it has
-grown. It ends when it is asked to, and when the server does.
+It yields the CPU to the workers (nice), has a memory limit (RLIMIT_DATA), and exits to be restarted
+if a request computes for too long or if its memory has grown. It exits on SIGTERM, and when the
+server is gone.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from ...structured_logging import FaultLog
 from .frames import CHUNK, BrokenChannel, Channel, Kind, to_environ
 
 NAME = "vc-analysis"  # as `ps` and `top` show it
-DOOR = "analysis"
+ENDPOINT = "analysis"
 NICE = 10
 OOM_SCORE = "500"
-THREADS = 16  # requests at once; `ComputationGate` says how many of them compute
-SILENT_SECONDS = 60.0  # of a worker that gives no body, or of a reader who takes no answer
-MOST_SECONDS = 120.0  # of computing, before a response begins
-LOOK_SECONDS = 0.2
+THREADS = 16  # concurrent requests; `ComputationGate` limits those that compute
+IO_SECONDS = 60.0  # timeout of a worker that sends no body, or takes no response
+MAX_COMPUTE_SECONDS = 120.0  # of computing, before a response begins
+POLL_SECONDS = 0.2
 DRAIN_SECONDS = 2.0
-GROWN = 0.5  # of its memory: idle, it starts anew above
+GROWN = 0.5  # of its memory limit: an idle process above it restarts
 
 EXIT_ENDED, EXIT_STUCK, EXIT_GROWN = 0, 3, 4
 
 
 def run(listener: socket.socket, application: WSGIApplication, parent: int, megabytes: int) -> int:
-    """Answer requests until there is a reason to end; return the exit code."""
+    """Serve requests until there is a reason to exit; return the exit code."""
     limit_resources(megabytes)
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
@@ -47,22 +47,22 @@ def run(listener: socket.socket, application: WSGIApplication, parent: int, mega
     server = AnalysisServer(listener, application)
     server.start()
     while True:
-        if stopping.wait(LOOK_SECONDS) or os.getppid() != parent:
+        if stopping.wait(POLL_SECONDS) or os.getppid() != parent:
             server.drain(DRAIN_SECONDS)
             return EXIT_ENDED
-        if server.longest() > MOST_SECONDS:
+        if server.longest() > MAX_COMPUTE_SECONDS:
             return EXIT_STUCK
         if megabytes and server.is_idle() and resident_megabytes() > GROWN * megabytes:
             return EXIT_GROWN
 
 
 def limit_resources(megabytes: int) -> None:
-    """Stand back behind the workers, with so much memory for data (0: any)."""
+    """Lower the priority, and limit the memory for data (0: no limit)."""
     with suppress(OSError):
         Path("/proc/self/comm").write_text(NAME, encoding="ascii")
     with suppress(OSError):
         os.nice(NICE)
-    with suppress(OSError):  # before a worker, should memory end
+    with suppress(OSError):  # killed before a worker if memory runs out
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE, encoding="ascii")
     if megabytes:
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
@@ -70,7 +70,7 @@ def limit_resources(megabytes: int) -> None:
 
 
 def resident_megabytes() -> float:
-    """Return how much memory this process holds, in MB; 0 where the system does not tell."""
+    """Return the resident memory of this process in MB; 0 where it is unknown."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except OSError:
@@ -79,10 +79,10 @@ def resident_megabytes() -> float:
 
 
 class AnalysisServer:
-    """Threads that each take a connection from one listener, and answer it."""
+    """Threads that accept connections of one listener and serve one request each."""
 
     def __init__(self, listener: socket.socket, application: WSGIApplication) -> None:
-        """Answer what comes at this listener."""
+        """Serve this listener."""
         self._listener = listener
         self._application = application
         self._faults = FaultLog(time.monotonic)
@@ -100,22 +100,22 @@ class AnalysisServer:
             return not self._working
 
     def longest(self) -> float:
-        """Return how long the request that has computed longest did so."""
+        """Return the longest computing time of the current requests."""
         with self._lock:
             return max((each.seconds for each in self._working.values()), default=0.0)
 
     def drain(self, seconds: float) -> None:
-        """Let what is under way come to an end, for so many seconds."""
+        """Wait for current requests to finish, up to so many seconds."""
         ends = time.monotonic() + seconds
         while not self.is_idle() and time.monotonic() < ends:
-            time.sleep(LOOK_SECONDS / 4)
+            time.sleep(POLL_SECONDS / 4)
 
     def _take(self) -> None:
         while True:
             try:
                 connection, _ = self._listener.accept()
             except OSError:  # no file descriptor is free: some are soon
-                time.sleep(LOOK_SECONDS)
+                time.sleep(POLL_SECONDS)
             else:
                 self._answer(AnalysisRequest(Channel(connection), self._application, self._faults))
 
@@ -131,10 +131,10 @@ class AnalysisServer:
 
 
 class AnalysisRequest:
-    """One request: read, computed, answered."""
+    """One request: read, computed, responded to."""
 
     def __init__(self, channel: Channel, application: WSGIApplication, faults: FaultLog) -> None:
-        """Answer over this channel."""
+        """Respond over this channel."""
         self._faults = faults
         self._channel = channel
         self._application = application
@@ -143,19 +143,19 @@ class AnalysisRequest:
 
     @property
     def seconds(self) -> float:
-        """How long it has been computing; none while others are waited for."""
+        """Computing time so far; waiting for I/O does not count."""
         begun = self._computes
         return 0.0 if begun is None else time.monotonic() - begun
 
     def answer(self) -> None:
-        """Answer; one that breaks off is seen to by the worker."""
-        self._channel.wait_for(SILENT_SECONDS)
+        """Respond; the worker handles a connection that breaks off."""
+        self._channel.set_timeout(IO_SECONDS)
         try:
             self._respond(to_environ(self._channel.expect(Kind.REQUEST)))
         except BrokenChannel:
             pass  # the worker or its client went away
         except Exception as error:  # noqa: BLE001 - a body that cannot be finished: it breaks off
-            self._faults.log("failed", DOOR, error)
+            self._faults.log("failed", ENDPOINT, error)
         finally:
             self._channel.close()
 
