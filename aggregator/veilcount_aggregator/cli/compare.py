@@ -53,10 +53,10 @@ def _print(document: Mapping[str, Any]) -> None:
 def _head(document: Mapping[str, Any]) -> Iterator[str]:
     for side in ("a", "b"):
         of = document[side]
-        filling = " (open period)" if of["filling"] else ""
+        open_period = " (open period)" if of["open_period"] else ""
         yield (
             f"{side} = {of['label']}: n = {of['n']:,} {of['counts']},"
-            f" {of['from']} to {of['to']}{filling};"
+            f" {of['from']} to {of['to']}{open_period};"
             f" epsilon ({number_format.adjacency(of['epsilon']['adjacency'])})"
             f" {of['epsilon']['event']} an event,"
             f" {of['epsilon']['day']} a day, {of['epsilon']['user']} a user"

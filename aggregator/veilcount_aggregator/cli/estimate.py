@@ -75,9 +75,9 @@ def command(
     else:
         _print(document)
     if alarm is not None:
-        looked = alarm.look(msgspec.convert(document, EstimateResult))
+        looked = alarm.evaluate(msgspec.convert(document, EstimateResult))
         print_lines([looked.sentence], err=form != TABLE)
-        context.exit(EXIT_NEGATIVE if looked.sounds else 0)
+        context.exit(EXIT_NEGATIVE if looked.fires else 0)
 
 
 def _selects_values(params: Mapping[str, Any]) -> bool:
@@ -107,9 +107,9 @@ def _head(document: Document, series: Document) -> Iterator[str]:
 
 
 def _print_time_range(document: Document, series: Document, time_range: Document) -> None:
-    filling = " (open period)" if time_range["filling"] else ""
+    open_period = " (open period)" if time_range["open_period"] else ""
     together = ", all at once" if document["simultaneous"] else ""
-    days = f"{time_range['from']} to {time_range['to']}{filling}"
+    days = f"{time_range['from']} to {time_range['to']}{open_period}"
     title = f"{days}: n = {time_range['n']:,} {series['counts']}"
     if not time_range["n"]:
         print_lines(["", title])

@@ -1,4 +1,4 @@
-"""From a checked question to an answer: what the doors, the pages and the commands all say."""
+"""From a checked query to its result: what the API, the dashboard and the CLI show."""
 
 from .alert import Alert as Alert
 from .alert import AlertOutcome as AlertOutcome

@@ -1,6 +1,6 @@
-"""Alerts: does an estimate lie beyond a bound, with its whole interval?
+"""Alerts: is the whole interval of an estimate past a bound?
 
-An estimate that is beyond by itself alone is no alarm: noise does that every day.
+A point estimate crosses a bound by chance, so it fires no alert by itself.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ _WRITTEN = re.compile(r"\s*(.+?)\s*([<>])\s*(\S+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class AlertOutcome:
-    """Whether the whole interval is beyond, and that in words."""
+    """Whether the alert fires, and a sentence for people."""
 
-    sounds: bool
+    fires: bool
     sentence: str
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A value (or `mean`), and what it should not be above or below."""
+    """A value (or `mean`) and the bound that it should not cross."""
 
     value: str
     above: bool
     bound: Fraction
 
     @classmethod
-    def parse(cls, written: str) -> Alert:
+    def parse(cls, text: str) -> Alert:
         """Return an alert that is written VALUE > BOUND or VALUE < BOUND."""
-        found = _WRITTEN.fullmatch(written)
+        found = _WRITTEN.fullmatch(text)
         if found is None:
-            raise QueryError("alert", written, FIX)
+            raise QueryError("alert", text, FIX)
         return cls(found[1], found[2] == ">", parse_number("alert", found[3]))
 
-    def look(self, answer: EstimateResult) -> AlertOutcome:
-        """Look at the newest series' last stretch."""
-        if not answer.series:
-            raise QueryError("alert", self.value, "there is no series to look at")
-        last = answer.series[0].time_ranges[-1]
+    def evaluate(self, result: EstimateResult) -> AlertOutcome:
+        """Evaluate the alert on the last time range of the newest series."""
+        if not result.series:
+            raise QueryError("alert", self.value, "the result has no series")
+        last = result.series[0].time_ranges[-1]
         low, high = self._interval(last)
         beyond = low > self.bound if self.above else high < self.bound
-        return AlertOutcome(beyond, self._sentence(last, low, high, answer.level, beyond=beyond))
+        return AlertOutcome(beyond, self._sentence(last, low, high, result.level, beyond=beyond))
 
     def _interval(self, time_range: TimeRangeEstimate) -> tuple[float, float]:
         if self.value == MEAN and time_range.mean is not None:
@@ -59,7 +59,7 @@ class Alert:
             if spelled(row.value) == self.value:
                 return row.low, row.high
         known = ", ".join([spelled(row.value) for row in time_range.values[:5]] or [MEAN])
-        raise QueryError("alert", self.value, f"this is not shown: give one of {known}")
+        raise QueryError("alert", self.value, f"the result has no such value: give one of {known}")
 
     def _sentence(
         self, time_range: TimeRangeEstimate, low: float, high: float, level: float, *, beyond: bool

@@ -1,4 +1,4 @@
-"""A budget's answer: what a person reveals at three levels, promised and counted."""
+"""The query of a privacy budget and its result: the loss of a person, guaranteed and spent."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ Population = Annotated[
 
 
 class SeriesBudget(Struct):
-    """One definition's account."""
+    """The budget of one definition."""
 
     fingerprint: str
     question: str
     budget: CollectionBudget
-    bars: Annotated[str, Meta(description="who may see how many pseudonyms spent how much")]
+    bars: Annotated[str, Meta(description="who sees the histogram of spent slots")]
     levels: Annotated[
         UnitComparison, Meta(description="the error under each unit, at one user epsilon")
     ]
-    n_is: Annotated[str, Meta(description="where the n of the levels comes from")]
+    n_is: Annotated[str, Meta(description="origin of n in `levels`")]
 
 
 class BudgetResult(Struct):
-    """A collection's series side by side, and all collections of its app together."""
+    """The budgets of a collection's series, and of all collections of its app together."""
 
     collection: str
     series: list[SeriesBudget]
@@ -71,14 +71,14 @@ class BudgetQuery(QueryParams, frozen=True, kw_only=True):
 
 
 def budget(
-    snapshot: Snapshot, name: str, asked: BudgetQuery, *, bars: bool = False
+    snapshot: Snapshot, name: str, query: BudgetQuery, *, bars: bool = False
 ) -> BudgetResult:
-    """Return the account of a collection; `bars` shows an admin the histogram of spent slots."""
+    """Return the budget of a collection; with `bars` the histogram of spent slots (admins)."""
     everyone = snapshot.named(name)
-    wanted = [series_by_fingerprint(everyone, each) for each in asked.series] or list(everyone)
+    wanted = [series_by_fingerprint(everyone, each) for each in query.series] or list(everyone)
     return BudgetResult(
         collection=name,
-        series=[_series(snapshot, each, asked, bars=bars) for each in wanted],
+        series=[_series(snapshot, each, query, bars=bars) for each in wanted],
         across=_across(snapshot.catalog.by_name, everyone[0].collection.app),
     )
 
@@ -88,33 +88,33 @@ def _across(named: Mapping[str, tuple[Series, ...]], app: str) -> CrossCollectio
     return across({name: each for name, each in newest.items() if each.app == app})
 
 
-def _series(snapshot: Snapshot, series: Series, asked: BudgetQuery, *, bars: bool) -> SeriesBudget:
+def _series(snapshot: Snapshot, series: Series, query: BudgetQuery, *, bars: bool) -> SeriesBudget:
     collection = series.collection
     histogram = spent_slots(snapshot, series)
-    found = account(collection, histogram, delta=asked.delta)
-    n, n_is = persons(snapshot, series, asked.n)
+    found = account(collection, histogram, delta=query.delta)
+    n, n_is = persons(snapshot, series, query.n)
     return SeriesBudget(
         fingerprint=series.fingerprint,
         question=collection.question,
         budget=found if bars else replace(found, spent=_without_bars(found.spent)),
         bars=_who(found.spent, bars=bars),
-        levels=_levels(series, n, asked.level),
+        levels=_levels(series, n, query.level),
         n_is=n_is,
     )
 
 
 def spent_slots(snapshot: Snapshot, series: Series) -> list[int] | None:
-    """Return how many pseudonyms have spent 0, 1, ... slots; None where nobody may know or can."""
+    """Return how many pseudonyms spent 0, 1, ... slots; None where it is secret or unknown."""
     if not series.linked or not counts_are_public(series.collection):
         return None
     spread = snapshot.store.spend_histograms(series)
     return [0, *(spread[0].tolist() if 0 in spread else ())]
 
 
-def persons(snapshot: Snapshot, series: Series, asked: int | None) -> tuple[int, str]:
-    """Return how many persons errors are told for, and where the number comes from."""
-    if asked is not None:
-        return asked, "as asked"
+def persons(snapshot: Snapshot, series: Series, query: int | None) -> tuple[int, str]:
+    """Return the number of persons that errors are computed for, and its origin."""
+    if query is not None:
+        return query, "as asked"
     if counts_are_public(series.collection):
         fresh = snapshot.store.new_pseudonyms(series).values()
         if series.linked and fresh:

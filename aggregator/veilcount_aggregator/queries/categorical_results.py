@@ -1,4 +1,4 @@
-"""The shares of values, or of groups of them, that a question shows."""
+"""Results of categorical collections: shares of values or of groups of values."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ ABSENT = "absent"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueSelection:
-    """What is shown of a series: some places, or groups of them."""
+    """The selected values of a series, or groups of values."""
 
     labels: tuple[Value, ...]
     places: Counts
     groups: tuple[Counts, ...] | None = None
 
     @classmethod
-    def of(cls, collection: Collection, places: Counts) -> ValueSelection:
-        """Show the values of these places."""
+    def from_places(cls, collection: Collection, places: Counts) -> ValueSelection:
+        """Select the values at these places."""
         return cls(tuple(value_at(collection, place) for place in places.tolist()), places)
 
 
 @dataclass(frozen=True, slots=True)
 class ShareResult:
-    """The rows, and what they are of."""
+    """The rows of a result and what they estimate."""
 
     n: int
     of: str
@@ -48,76 +48,76 @@ class ShareResult:
 
 
 def presence_is_hidden(collection: Collection) -> bool:
-    """Whether presence is."""
+    """Whether the presence of an answer is hidden."""
     return collection.presence is Presence.HIDDEN
 
 
 def share_result(
     collection: Collection,
     counters: Counts,
-    asked: EstimateQuery,
+    query: EstimateQuery,
     shown: ValueSelection,
     contributions: int,
 ) -> ShareResult:
-    """Return the rows of what is shown."""
-    found = estimate_selection(collection, counters, asked, shown, contributions)
+    """Return the rows of the selected values."""
+    found = estimate_selection(collection, counters, query, shown, contributions)
     if isinstance(found, NoReports):
         return ShareResult(0, found.of, [_empty(label) for label in shown.labels])
-    some = shown.places if _whole(asked, shown) else np.arange(len(shown.labels))
-    rows = _rows(found, asked, shown.labels, some)
-    return ShareResult(found.n, found.of, rows, _absent(found, asked))
+    some = shown.places if _whole(query, shown) else np.arange(len(shown.labels))
+    rows = _rows(found, query, shown.labels, some)
+    return ShareResult(found.n, found.of, rows, _absent(found, query))
 
 
-def _absent(found: ShareEstimates, asked: EstimateQuery) -> ShareRow | None:
+def _absent(found: ShareEstimates, query: EstimateQuery) -> ShareRow | None:
     if found.absent is None:
         return None
-    return _rows(found.absent, asked, (ABSENT,), np.arange(1))[0]
+    return _rows(found.absent, query, (ABSENT,), np.arange(1))[0]
 
 
 def estimate_selection(
     collection: Collection,
     counters: Counts,
-    asked: EstimateQuery,
+    query: EstimateQuery,
     shown: ValueSelection,
     contributions: int,
 ) -> ShareEstimates | NoReports:
-    """Return the estimate that holds what is shown: its rows, or (consistent) all values."""
+    """Return the estimate of the selected values, or (consistent view) of all values."""
     if shown.groups is not None:
-        return _sums(collection, counters, asked, shown.groups, contributions)
+        return _sums(collection, counters, query, shown.groups, contributions)
     return estimate_shares(
         collection,
         counters,
-        asked.level,
-        asked.view.value,
-        simultaneous=asked.is_simultaneous,
-        looks=asked.looks,
+        query.level,
+        query.view.value,
+        simultaneous=query.is_simultaneous,
+        looks=query.looks,
         contributions=contributions,
-        among=asked.among.value,
-        values=None if _whole(asked, shown) else shown.places.tolist(),
+        among=query.among.value,
+        values=None if _whole(query, shown) else shown.places.tolist(),
     )
 
 
-def _whole(asked: EstimateQuery, shown: ValueSelection) -> bool:
+def _whole(query: EstimateQuery, shown: ValueSelection) -> bool:
     """A consistent view is of all values, even if few are shown."""
-    return asked.view is View.CONSISTENT and shown.groups is None
+    return query.view is View.CONSISTENT and shown.groups is None
 
 
 def _sums(
     collection: Collection,
     counters: Counts,
-    asked: EstimateQuery,
+    query: EstimateQuery,
     groups: tuple[Counts, ...],
     contributions: int,
 ) -> ShareEstimates | NoReports:
-    answered = asked.among is Denominator.ANSWERED
+    answered = query.among is Denominator.ANSWERED
     found = estimate_sums(
         collection,
         counters,
         groups,
-        asked.level,
+        query.level,
         given=np.arange(size_of(collection)) if answered else None,
-        simultaneous=asked.is_simultaneous,
-        looks=asked.looks,
+        simultaneous=query.is_simultaneous,
+        looks=query.looks,
         contributions=contributions,
     )
     if isinstance(found, NoReports) or not presence_is_hidden(collection):
@@ -126,25 +126,25 @@ def _sums(
     return replace(found, of=f"{whose}, {OF[found.terms.target]}")
 
 
-def ranked(collection: Collection, counters: Counts, asked: EstimateQuery) -> tuple[Counts, int]:
+def ranked(collection: Collection, counters: Counts, query: EstimateQuery) -> tuple[Counts, int]:
     """Return the places of a top list, the largest share first, and how many stand out from noise.
 
     The consistent view lists no more than those that stand out.
     """
     raw = estimate_shares(collection, counters)
-    assert asked.top is not None  # noqa: S101 - a top list was asked for
+    assert query.top is not None  # noqa: S101 - a top list was asked for
     if not isinstance(raw, ShareEstimates):
-        return np.arange(min(asked.top, size_of(collection))), 0
+        return np.arange(min(query.top, size_of(collection))), 0
     above = base_cut(raw.frequency, share_handler(collection).response, raw.n)
     largest = np.argsort(-raw.frequency, kind="stable")
-    places = above if asked.view is View.CONSISTENT else largest
-    return places[: asked.top], len(above)
+    places = above if query.view is View.CONSISTENT else largest
+    return places[: query.top], len(above)
 
 
 def _rows(
-    found: ShareEstimates, asked: EstimateQuery, labels: tuple[Value, ...], some: Counts
+    found: ShareEstimates, query: EstimateQuery, labels: tuple[Value, ...], some: Counts
 ) -> list[ShareRow]:
-    fakes = band(found.evidence, asked.fakes)
+    fakes = band(found.evidence, query.fakes)
     columns = (
         found.frequency[some],
         found.frequency[some] * answering(found.evidence),

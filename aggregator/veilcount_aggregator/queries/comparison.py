@@ -1,4 +1,4 @@
-"""A comparison's answer: two sides of a collection, value by value, in figures and in words."""
+"""The query of a comparison and its result: two sides of a collection, value by value."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ class CompareQuery(SelectionQuery, frozen=True, kw_only=True):
         )
 
 
-def compare(snapshot: Snapshot, name: str, asked: CompareQuery) -> CompareResult:
+def compare(snapshot: Snapshot, name: str, query: CompareQuery) -> CompareResult:
     """Return how one side differs from the other."""
-    common = asked.common
-    a, b = (_read(snapshot, name, side, common) for side in (asked.a, asked.b))
+    common = query.common
+    a, b = (_read(snapshot, name, side, common) for side in (query.a, query.b))
     refuse_overlap(a, b)
     if not (a.counters.any() and b.counters.any()):
         return _unanswered(name, common, a, b)
@@ -70,7 +70,7 @@ def compare(snapshot: Snapshot, name: str, asked: CompareQuery) -> CompareResult
 
 
 def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) -> CompareResult:
-    """Return how two sides that both have answers differ."""
+    """Return how two sides that both have reports differ."""
     shown = pairs(a, b, common)
     first = _estimated(a, shown.first, picked=shown.picked)
     second = _alike(_estimated(b, shown.second, picked=shown.picked), first)
@@ -97,8 +97,8 @@ def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) ->
 
 
 def _read(snapshot: Snapshot, name: str, side: Side, common: EstimateQuery) -> SideData:
-    asked = side.within(common)
-    return SideData.of(snapshot, side, asked, chosen_series(snapshot, name, asked)[0])
+    query = side.within(common)
+    return SideData.load(snapshot, side, query, chosen_series(snapshot, name, query)[0])
 
 
 # -- what is compared ------------------------------------------------------------------------------
@@ -108,15 +108,15 @@ def _estimated(
     read: SideData, places: Counts | None, *, picked: bool
 ) -> ShareEstimates | MeanEstimate:
     """Return one side's estimate; the intervals of a picked list hold for all values at once."""
-    collection, asked = read.series.collection, read.asked
+    collection, query = read.series.collection, read.query
     found = estimate(
         collection,
         read.counters,
-        asked.level,
+        query.level,
         contributions=read.contributions,
         simultaneous=picked,
-        looks=asked.looks,
-        among=asked.among.value,
+        looks=query.looks,
+        among=query.among.value,
         values=None if places is None else places.tolist(),
     )
     if isinstance(found, BucketHistogram):
@@ -135,7 +135,7 @@ def _average(collection: Collection, read: SideData, found: BucketHistogram) -> 
         mean=mean,
         low=found.low,
         high=found.high,
-        terms=IntervalTerms(read.asked.level, target_of(collection, "auto", read.contributions)),
+        terms=IntervalTerms(read.query.level, target_of(collection, "auto", read.contributions)),
         of=found.of,
         evidence=evidence,
     )
@@ -162,8 +162,8 @@ def _side(read: SideData, n: int) -> SideView:
         epsilon=epsilons(collection),
         first=read.span.first,
         last=read.span.last,
-        filling=read.span.filling,
-        segments=dict(read.asked.segments),
+        open_period=read.span.open_period,
+        segments=dict(read.query.segments),
         n=n,
         counts=REPORTS if presence_is_hidden(collection) else ANSWERS,
         contributions=read.contributions,
@@ -227,7 +227,7 @@ def _unanswered(name: str, common: EstimateQuery, a: SideData, b: SideData) -> C
         level=common.level,
         looks=common.looks,
         validity=common.looks.valid,
-        of="no answers yet",
+        of="no reports yet",
         family=0,
         a=_side(a, counts[0]),
         b=_side(b, counts[1]),

@@ -1,4 +1,4 @@
-"""What a comparison's answer says, as types."""
+"""Types of the result of a comparison."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SideView(Struct, rename={"first": "from", "last": "to"}):
     epsilon: PrivacyFigures
     first: date
     last: date
-    filling: bool
+    open_period: bool
     segments: dict[str, str]
     n: Count
     counts: str
@@ -32,7 +32,7 @@ class SideView(Struct, rename={"first": "from", "last": "to"}):
 
 
 class SideFigure(Struct):
-    """One side's figure and its interval."""
+    """One side's estimate and its interval."""
 
     figure: float
     low: float
@@ -40,7 +40,7 @@ class SideFigure(Struct):
 
 
 class ComparisonRow(Struct):
-    """First less second; `holm` is p in the family of all values, which `differs` goes by."""
+    """Difference a - b; `differs` goes by `holm`, the p-value adjusted for all values."""
 
     value: Annotated[ResultValue | None, Meta(description="null: a mean")]
     a: SideFigure
@@ -50,17 +50,19 @@ class ComparisonRow(Struct):
     high: float
     p: float
     holm: float
-    detectable: Annotated[float, Meta(description="would have been found 4 times out of 5")]
+    detectable: Annotated[float, Meta(description="smallest difference detected with power 0.8")]
     differs: bool
     sentence: str
 
 
 class CompareResult(Struct):
-    """Two sides, value by value; without answers on both sides, a sentence alone."""
+    """Two sides compared value by value; only a sentence where a side has no reports."""
 
     collection: str
     level: float
-    looks: Annotated[LookCount, Meta(description="at how many looks at growing answers they hold")]
+    looks: Annotated[
+        LookCount, Meta(description="number of looks at growing data for which the intervals hold")
+    ]
     validity: Annotated[str, Meta(description="the same in words")]
     of: str
     family: Count
@@ -68,4 +70,4 @@ class CompareResult(Struct):
     b: SideView
     rows: list[ComparisonRow]
     sentence: str
-    note: Annotated[str, Meta(description="what else to know; may be empty")]
+    note: Annotated[str, Meta(description="assumptions; may be empty")]

@@ -29,7 +29,7 @@ _SERIES = re.compile(r"series:([0-9a-f]{6,64})")
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one side differs in from what both have in common."""
+    """What distinguishes one side from the common selection."""
 
     words: tuple[str, ...]
     first: date | None = None
@@ -39,7 +39,7 @@ class Side:
 
     @classmethod
     def parse(cls, name: str, words: Sequence[str]) -> Side:
-        """Return the side that is written so."""
+        """Return the side that these words describe."""
         if not words:
             raise QueryError(name, None, FIX)
         side = cls(tuple(words))
@@ -64,11 +64,11 @@ class Side:
 
     @property
     def label(self) -> str:
-        """What it is called in sentences."""
+        """The name of the side in sentences."""
         return ", ".join(word[:19] if word.startswith("series:") else word for word in self.words)
 
     def within(self, common: EstimateQuery) -> EstimateQuery:
-        """Return the question about this side."""
+        """Return the query of this side's estimate."""
         mine = dict(self.segments)
         return msgspec.structs.replace(
             common,
@@ -81,23 +81,23 @@ class Side:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SideData:
-    """A side with its counters."""
+    """A side with its series, time range and counters."""
 
     side: Side
-    asked: EstimateQuery
+    query: EstimateQuery
     series: Series
     span: TimeRange
     cells: tuple[int, ...]
     counters: Counts
 
     @classmethod
-    def of(cls, snapshot: Snapshot, side: Side, asked: EstimateQuery, series: Series) -> SideData:
-        """Read a side of a series."""
-        periods = periods_of(snapshot, series, asked)
-        where = cells(series.collection, asked.segments)
+    def load(cls, snapshot: Snapshot, side: Side, query: EstimateQuery, series: Series) -> SideData:
+        """Read the counters of a side."""
+        periods = periods_of(snapshot, series, query)
+        where = cells(series.collection, query.segments)
         return cls(
             side,
-            asked,
+            query,
             series,
             time_range(series, periods, snapshot.today),
             tuple(where),
@@ -106,14 +106,14 @@ class SideData:
 
     @property
     def contributions(self) -> int:
-        """How many of its answers may be one person's."""
+        """The largest number of its reports that one person may have sent."""
         return self.span.contributions(self.series.collection)
 
 
 def refuse_overlap(first: SideData, second: SideData) -> None:
-    """Refuse sides that share answers: their difference would not know its own error."""
+    """Refuse sides that share reports: the error of their difference is not estimated."""
     if first.series.fingerprint != second.series.fingerprint:
         return
     periods = set(first.span.periods) & set(second.span.periods)
     if periods and set(first.cells) & set(second.cells):
-        raise QueryError("b", list(second.side.words), "it shares answers with a: give another")
+        raise QueryError("b", list(second.side.words), "it shares reports with a: give another")

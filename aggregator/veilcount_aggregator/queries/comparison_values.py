@@ -29,27 +29,27 @@ class Pairs:
     picked: bool = False
 
 
-def pairs(a: SideData, b: SideData, asked: EstimateQuery) -> Pairs:
+def pairs(a: SideData, b: SideData, query: EstimateQuery) -> Pairs:
     """Return the values that are asked for, all of them, or the most frequent on both sides."""
     one, two = a.series.collection, b.series.collection
     if isinstance(one.domain, Number) or isinstance(two.domain, Number):
         if isinstance(one.domain, Number) != isinstance(two.domain, Number):
             raise QueryError("b", list(b.side.words), "one side is of a number, the other is not")
         return Pairs([None])
-    first, second = _common(a, b, asked)
-    picked = not asked.values and (asked.top is not None or len(first) > PAGE_SIZE)
+    first, second = _common(a, b, query)
+    picked = not query.values and (query.top is not None or len(first) > PAGE_SIZE)
     if picked:
-        most = _most_frequent(a, b, first, second)[: asked.top or PAGE_SIZE]
+        most = _most_frequent(a, b, first, second)[: query.top or PAGE_SIZE]
         first, second = first[most], second[most]
     return Pairs([value_at(one, place) for place in first.tolist()], first, second, picked)
 
 
-def _common(a: SideData, b: SideData, asked: EstimateQuery) -> tuple[Counts, Counts]:
+def _common(a: SideData, b: SideData, query: EstimateQuery) -> tuple[Counts, Counts]:
     """Return where the values that both sides have are, on each."""
     one, two = a.series.collection, b.series.collection
     places = np.arange(size_of(one))
-    if asked.values:
-        places = places_of(one, asked.values).places
+    if query.values:
+        places = places_of(one, query.values).places
     if one.domain == two.domain:
         return places, places
     known = {_key(value_at(two, place)): place for place in range(size_of(two))}

@@ -1,4 +1,4 @@
-"""A contrast's answer: the same question, locally, behind a shuffler, and by a trusted curator."""
+"""The query of a trust-model comparison and its result: local, shuffled and central."""
 
 from __future__ import annotations
 
@@ -62,33 +62,33 @@ class ContrastQuery(QueryParams, frozen=True, kw_only=True):
     delta: Delta = DELTA
 
 
-def contrast(snapshot: Snapshot, name: str, asked: ContrastQuery) -> ContrastResult:
+def contrast(snapshot: Snapshot, name: str, query: ContrastQuery) -> ContrastResult:
     """Return a collection under the models of trust: its newest definition, or those named."""
     everyone = snapshot.named(name)
-    wanted = [series_by_fingerprint(everyone, each) for each in asked.series] or [everyone[0]]
-    return ContrastResult(name, [_series(snapshot, each, asked) for each in wanted])
+    wanted = [series_by_fingerprint(everyone, each) for each in query.series] or [everyone[0]]
+    return ContrastResult(name, [_series(snapshot, each, query) for each in wanted])
 
 
-def _series(snapshot: Snapshot, series: Series, asked: ContrastQuery) -> SeriesContrast:
+def _series(snapshot: Snapshot, series: Series, query: ContrastQuery) -> SeriesContrast:
     collection, seen = series.collection, None
-    if asked.n is None and counts_are_public(collection):
+    if query.n is None and counts_are_public(collection):
         seen = _seen(snapshot, series)
-    n = asked.n or (seen.n if seen else ASSUMED)
-    found = _contrasted(collection, n, seen.frequencies if seen else None, asked.level, asked.delta)
+    n = query.n or (seen.n if seen else ASSUMED)
+    found = _contrasted(collection, n, seen.frequencies if seen else None, query.level, query.delta)
     return SeriesContrast(
         fingerprint=series.fingerprint,
         question=collection.question,
         epsilon=epsilons(collection),
-        n_is=_where(asked, seen),
+        n_is=_where(query, seen),
         first=seen.span.first if seen else None,
         last=seen.span.last if seen else None,
         contrast=found,
-        twin=compare_pair(snapshot, series, asked.level),
+        twin=compare_pair(snapshot, series, query.level),
     )
 
 
-def _where(asked: ContrastQuery, seen: ObservedPeriod | None) -> str:
-    if asked.n is not None:
+def _where(query: ContrastQuery, seen: ObservedPeriod | None) -> str:
+    if query.n is not None:
         return "as asked"
     return "answers of the fullest period" if seen else "assumed: there are no answers to count"
 

@@ -1,4 +1,4 @@
-"""Values as people write them, and the places of a domain.
+"""Values of a domain as parameters and JSON, and their places.
 
 A value of a crossed domain is an object, {"answer": "dark", "plan": "free"}; in a parameter too.
 """

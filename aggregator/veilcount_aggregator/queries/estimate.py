@@ -1,4 +1,4 @@
-"""An estimate's answer: the series side by side, each with what it protects and what was lost."""
+"""The result of an estimate: each series with its guarantee, estimates and losses."""
 
 from __future__ import annotations
 
@@ -29,101 +29,106 @@ from .uncounted import UncountedReports
 
 NUMBER_ROWS = 600  # a curve, a histogram, quantiles
 ANSWERS = "answers"
-REPORTS = "reports: answers, and those of devices that had none to give"
+REPORTS = "reports: answers, and those of devices that had none"
 ONE_LOOK = (
     "the bands of a distribution or of ranges hold at one planned look: looks=one, or a collection"
     ' with measure = "mean"'
 )
-UNTESTED = "Reports of numbers are not tested for fakes: the band says what they could have moved."
+UNTESTED = (
+    "Reports of numbers have no poisoning test: the band states how far fake reports could have"
+    " moved them."
+)
 
 
-def estimate(snapshot: Snapshot, name: str, asked: EstimateQuery) -> EstimateResult:
-    """Return the answer to a question about a collection."""
-    noted = snapshot.store.service_counts()
-    parts = [SeriesPart.of(snapshot, each, asked) for each in chosen_series(snapshot, name, asked)]
+def estimate(snapshot: Snapshot, name: str, query: EstimateQuery) -> EstimateResult:
+    """Return the estimates that a query asks of a collection."""
+    counts = snapshot.store.service_counts()
+    parts = [
+        SeriesPart.load(snapshot, each, query) for each in chosen_series(snapshot, name, query)
+    ]
     rows = sum(part.rows for part in parts)
     if rows > MOST_ROWS:
         fix = f"{rows:,} figures, at most {MOST_ROWS:,}: ask for fewer values, days or series"
-        raise QueryError("size", asked.size, fix)
+        raise QueryError("size", query.size, fix)
     return EstimateResult(
         collection=name,
-        by=asked.by,
-        view=asked.view,
-        level=asked.level,
-        simultaneous=asked.is_simultaneous,
-        looks=asked.looks,
-        validity=asked.looks.valid,
-        among=asked.among,
-        fakes=float(asked.fakes),
-        segments=dict(asked.segments),
-        series=[part.told(noted) for part in parts],
+        by=query.by,
+        view=query.view,
+        level=query.level,
+        simultaneous=query.is_simultaneous,
+        looks=query.looks,
+        validity=query.looks.valid,
+        among=query.among,
+        fakes=float(query.fakes),
+        segments=dict(query.segments),
+        series=[part.result(counts) for part in parts],
     )
 
 
-def chosen_series(snapshot: Snapshot, name: str, asked: EstimateQuery) -> list[Series]:
-    """Return the series that a question is about: those that are named, or all with answers.
+def chosen_series(snapshot: Snapshot, name: str, query: EstimateQuery) -> list[Series]:
+    """Return the series that a query covers: those it names, or all with reports.
 
     A series that the range does not touch, or that has no such segment or value, is left out; if
     none is left, the newest says why.
     """
-    series = snapshot.local(name, asked.series)
+    series = snapshot.local(name, query.series)
     refused: list[QueryError] = []
     fit: list[Series] = []
     for each in series:
         try:
-            _check(snapshot, each, asked)
+            _check(snapshot, each, query)
             fit.append(each)
         except QueryError as error:
             refused.append(error)
     if not fit:
         raise refused[0]
     answered = [each for each in fit if snapshot.reports(each)]
-    return fit if asked.series else answered or fit[:1]
+    return fit if query.series else answered or fit[:1]
 
 
-def _check(snapshot: Snapshot, series: Series, asked: EstimateQuery) -> None:
-    """Refuse what has no meaning for a series."""
+def _check(snapshot: Snapshot, series: Series, query: EstimateQuery) -> None:
+    """Refuse a query that does not fit a series."""
     collection = series.collection
-    time_ranges(series, periods_of(snapshot, series, asked), asked.by, snapshot.today)
-    cells(collection, asked.segments)
-    if asked.among is Denominator.ANSWERED and not presence_is_hidden(collection):
+    time_ranges(series, periods_of(snapshot, series, query), query.by, snapshot.today)
+    cells(collection, query.segments)
+    if query.among is Denominator.ANSWERED and not presence_is_hidden(collection):
         raise QueryError("among", "answered", "presence is public, so all of them answered: all")
     if isinstance(collection.domain, Number):
-        _check_number(collection, asked)
-    elif asked.groups:
-        groups_of(collection, asked.groups)
-    elif asked.values:
-        found = places_of(collection, asked.values)
+        _check_number(collection, query)
+    elif query.groups:
+        groups_of(collection, query.groups)
+    elif query.values:
+        found = places_of(collection, query.values)
         if not len(found.places):
             raise no_value(collection, found.unknown[0])
-    elif not asked.top:
-        page_of(collection, asked)
+    elif not query.top:
+        page_of(collection, query)
 
 
-def _check_number(collection: Collection, asked: EstimateQuery) -> None:
-    ways: dict[str, object] = {"top": asked.top, "group": list(asked.groups)}
+def _check_number(collection: Collection, query: EstimateQuery) -> None:
+    ways: dict[str, object] = {"top": query.top, "group": list(query.groups)}
     for name, given in ways.items():
         if given:
             raise QueryError(name, given, "this collection is of a number: remove it")
-    if asked.view is View.CONSISTENT:
-        raise QueryError("view", str(asked.view), "a number has the raw view alone: view=raw")
-    if asked.page > 1:
-        raise QueryError("page", asked.page, "a number has one page")
+    if query.view is View.CONSISTENT:
+        raise QueryError("view", str(query.view), "a number has the raw view alone: view=raw")
+    if query.page > 1:
+        raise QueryError("page", query.page, "a number has one page")
     if (
-        asked.looks is LookCount.EVERY
+        query.looks is LookCount.EVERY
         and not handler_of(collection.mechanism).has_anytime_intervals
     ):
-        raise QueryError("looks", str(asked.looks), ONE_LOOK)
-    ranges_of(collection, asked.values)
+        raise QueryError("looks", str(query.looks), ONE_LOOK)
+    ranges_of(collection, query.values)
 
 
-def periods_of(snapshot: Snapshot, series: Series, asked: EstimateQuery) -> range:
-    """Return the periods that a question covers, or refuse a range outside the campaign."""
-    found = covered(series, asked.first, asked.last, snapshot.today)
+def periods_of(snapshot: Snapshot, series: Series, query: EstimateQuery) -> range:
+    """Return the periods that a query covers, or refuse a range outside the campaign."""
+    found = covered(series, query.first, query.last, snapshot.today)
     if found is None:
         collection = series.collection
-        outside = asked.first is not None and asked.first >= collection.until
-        name, day = ("from", asked.first) if outside else ("to", asked.last)
+        outside = query.first is not None and query.first >= collection.until
+        name, day = ("from", query.first) if outside else ("to", query.last)
         raise QueryError(
             name, day, f"the campaign is {collection.start} until before {collection.until}"
         )
@@ -134,17 +139,17 @@ def counters_of(
     snapshot: Snapshot, series: Series, periods: range, segments: Sequence[int]
 ) -> Counts:
     """Return the counters of some periods and cells together."""
-    asked = [Cell(period, segment) for period in periods for segment in segments]
-    return snapshot.store.counters(series, asked)
+    query = [Cell(period, segment) for period in periods for segment in segments]
+    return snapshot.store.counters(series, query)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeriesPart:
-    """One series of an answer, with all that is read of it."""
+    """One series of a result, with the counters that it needs."""
 
     snapshot: Snapshot
     series: Series
-    asked: EstimateQuery
+    query: EstimateQuery
     whole: TimeRange
     cut: tuple[TimeRange, ...]
     counters: Counts
@@ -152,17 +157,17 @@ class SeriesPart:
     stand_out: int | None
 
     @classmethod
-    def of(cls, snapshot: Snapshot, series: Series, asked: EstimateQuery) -> SeriesPart:
-        """Read what a question needs of a series. What is shown is chosen once, over all of it."""
-        periods = periods_of(snapshot, series, asked)
-        counters = counters_of(snapshot, series, periods, cells(series.collection, asked.segments))
-        shown, stand_out = _shown(series.collection, counters, asked)
+    def load(cls, snapshot: Snapshot, series: Series, query: EstimateQuery) -> SeriesPart:
+        """Read what a query needs of a series; values are selected over the whole range."""
+        periods = periods_of(snapshot, series, query)
+        counters = counters_of(snapshot, series, periods, cells(series.collection, query.segments))
+        shown, stand_out = _shown(series.collection, counters, query)
         return cls(
             snapshot,
             series,
-            asked,
+            query,
             time_range(series, periods, snapshot.today),
-            tuple(time_ranges(series, periods, asked.by, snapshot.today)),
+            tuple(time_ranges(series, periods, query.by, snapshot.today)),
             counters,
             shown,
             stand_out,
@@ -179,9 +184,12 @@ class SeriesPart:
         each = len(self.shown.labels) if isinstance(self.shown, ValueSelection) else NUMBER_ROWS
         return len(self.cut) * each
 
-    def told(self, noted: dict[ServiceCounter, int]) -> SeriesEstimate:
-        """Return what is said of the series."""
-        beside, collection = UncountedReports.of(noted, self.series.fingerprint), self.collection
+    def result(self, counts: dict[ServiceCounter, int]) -> SeriesEstimate:
+        """Return the result of the series."""
+        uncounted, collection = (
+            UncountedReports.from_counts(counts, self.series.fingerprint),
+            self.collection,
+        )
         suspicious, suspicion = poisoning_finding(collection, self.counters)
         size, page, pages = self._pages()
         return SeriesEstimate(
@@ -197,83 +205,87 @@ class SeriesPart:
             stand_out=self.stand_out,
             suspicious=suspicious,
             suspicion=suspicion,
-            unplaced=beside.unplaced(),
-            losses=beside.losses(),
-            time_ranges=[self._stretch(each, beside) for each in self.cut],
+            unplaced=uncounted.unplaced(),
+            losses=uncounted.losses(),
+            time_ranges=[self._time_range_estimate(each, uncounted) for each in self.cut],
         )
 
     def _pages(self) -> tuple[int | None, int, int]:
         if isinstance(self.collection.domain, Number):
             return None, 1, 1
-        size, asked = size_of(self.collection), self.asked
-        if asked.top or asked.values or asked.groups:
+        size, query = size_of(self.collection), self.query
+        if query.top or query.values or query.groups:
             return size, 1, 1
-        return size, asked.page, -(-size // asked.size)
+        return size, query.page, -(-size // query.size)
 
-    def _stretch(self, each: TimeRange, beside: UncountedReports) -> TimeRangeEstimate:
+    def _time_range_estimate(
+        self, each: TimeRange, uncounted: UncountedReports
+    ) -> TimeRangeEstimate:
         counters, contributions = self._counters(each), each.contributions(self.collection)
-        said = TimeRangeEstimate(
+        found = TimeRangeEstimate(
             first=each.first,
             last=each.last,
             first_period=each.periods[0],
             last_period=each.periods[-1],
-            filling=each.filling,
+            open_period=each.open_period,
             n=0,
             of="",
             contributions=contributions,
-            verdicts=beside.verdicts(each.periods),
+            verdicts=uncounted.verdicts(each.periods),
             values=[],
             absent=None,
             mean=None,
             spread=None,
         )
         if isinstance(self.shown, ValueSelection):
-            rows = share_result(self.collection, counters, self.asked, self.shown, contributions)
-            said.n, said.of, said.values, said.absent = rows.n, rows.of, rows.rows, rows.absent
-            return said
-        figures = numeric_result(self.collection, counters, self.asked, self.shown, contributions)
-        said.n, said.of, said.values = figures.n, figures.of, figures.rows
-        said.mean, said.spread = figures.mean, figures.spread
-        return said
+            rows = share_result(self.collection, counters, self.query, self.shown, contributions)
+            found.n, found.of, found.values, found.absent = rows.n, rows.of, rows.rows, rows.absent
+            return found
+        figures = numeric_result(self.collection, counters, self.query, self.shown, contributions)
+        found.n, found.of, found.values = figures.n, figures.of, figures.rows
+        found.mean, found.spread = figures.mean, figures.spread
+        return found
 
     def _counters(self, each: TimeRange) -> Counts:
         if each.periods == self.whole.periods:
             return self.counters
-        segments = cells(self.collection, self.asked.segments)
+        segments = cells(self.collection, self.query.segments)
         return counters_of(self.snapshot, self.series, each.periods, segments)
 
 
 def _shown(
-    collection: Collection, counters: Counts, asked: EstimateQuery
+    collection: Collection, counters: Counts, query: EstimateQuery
 ) -> tuple[ValueSelection | tuple[Bounds, ...], int | None]:
     """Return what is shown, and for a top list how many values stand out from noise."""
     if isinstance(collection.domain, Number):
-        return tuple(ranges_of(collection, asked.values)), None
-    if asked.groups:
-        groups = groups_of(collection, asked.groups)
+        return tuple(ranges_of(collection, query.values)), None
+    if query.groups:
+        groups = groups_of(collection, query.groups)
         return ValueSelection(tuple(groups), np.arange(len(groups)), tuple(groups.values())), None
-    if asked.values:
-        return ValueSelection.of(collection, places_of(collection, asked.values).places), None
-    if asked.top:
-        places, stand_out = ranked(collection, counters, asked)
-        return ValueSelection.of(collection, places), stand_out
-    return ValueSelection.of(collection, page_of(collection, asked)), None
+    if query.values:
+        return ValueSelection.from_places(
+            collection, places_of(collection, query.values).places
+        ), None
+    if query.top:
+        places, stand_out = ranked(collection, counters, query)
+        return ValueSelection.from_places(collection, places), stand_out
+    return ValueSelection.from_places(collection, page_of(collection, query)), None
 
 
-def page_of(collection: Collection, asked: EstimateQuery) -> Counts:
+def page_of(collection: Collection, query: EstimateQuery) -> Counts:
     """Return the places of a page, or refuse one that is beyond the last."""
     size = size_of(collection)
-    begin = (asked.page - 1) * asked.size
+    begin = (query.page - 1) * query.size
     if begin >= size:
-        raise QueryError("page", asked.page, f"the last page is {-(-size // asked.size)}")
-    return np.arange(begin, min(begin + asked.size, size))
+        raise QueryError("page", query.page, f"the last page is {-(-size // query.size)}")
+    return np.arange(begin, min(begin + query.size, size))
 
 
 def poisoning_finding(collection: Collection, counters: Counts) -> tuple[bool, str]:
-    """Return whether the tests for fakes saw any, and what they say."""
+    """Return whether the poisoning test failed, and its message."""
     if not handler_of(collection.mechanism).has_shares:
         return False, UNTESTED
     if not counters.any():
-        return False, "There are no answers to test."
+        return False, "There are no reports to test."
     found = poisoning_test(collection, counters)
     return found.suspicious, str(found)

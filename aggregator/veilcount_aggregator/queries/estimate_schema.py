@@ -1,4 +1,4 @@
-"""What an estimate's answer says, as types: the document of the doors is made of them."""
+"""Types of the result of an estimate; the OpenAPI schemas are generated from them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ResultValue = Annotated[
 
 
 class ShareRow(Struct):
-    """The share of one value, one group or one range; null where nothing was received.
+    """The share of one value, group or range; null where nothing was received.
 
-    `answers` is the share of n. `fake_low` to `fake_high` is what the honest part may say.
+    `answers` is the share times n. `fake_low` to `fake_high` is the poisoning band.
     """
 
     value: ResultValue
@@ -73,16 +73,16 @@ class QuantileRow(Struct):
 
 
 class Spread(Struct):
-    """How a number is spread; no fakes are reckoned with here."""
+    """The distribution of a number, without a poisoning band."""
 
-    covers: Annotated[str, Meta(description="what the bands of curve and quantiles hold for")]
+    covers: Annotated[str, Meta(description="what the bands of curve and quantiles cover")]
     buckets: list[BucketRow]
     curve: list[CurveRow]
     quantiles: list[QuantileRow]
 
 
 class LossRow(Struct):
-    """What devices say they lost on the way: each tells a coarse number."""
+    """Losses that devices reported, each as an order of magnitude."""
 
     reason: str
     devices: Count
@@ -92,17 +92,21 @@ class LossRow(Struct):
 
 
 class TimeRangeEstimate(Struct, rename={"first": "from", "last": "to"}):
-    """The answers of some whole periods, the first and the last UTC day included."""
+    """The estimates of a time range of whole periods, both days included."""
 
     first: date
     last: date
     first_period: Count
     last_period: Count
-    filling: Annotated[bool, Meta(description="some of it takes reports still: it will move")]
+    open_period: Annotated[
+        bool, Meta(description="its latest period is still open: estimates will change")
+    ]
     n: Count
-    of: Annotated[str, Meta(description="what the intervals are of")]
-    contributions: Annotated[Count, Meta(description="of n, at most so many are one person's")]
-    verdicts: Annotated[Counts, Meta(description="reports that were not counted, all segments")]
+    of: Annotated[str, Meta(description="what the intervals estimate")]
+    contributions: Annotated[
+        Count, Meta(description="largest number of reports of one person in n")
+    ]
+    verdicts: Annotated[Counts, Meta(description="rejected reports by verdict, all segments")]
     values: list[ShareRow]
     absent: ShareRow | None
     mean: MeanRow | None
@@ -110,7 +114,7 @@ class TimeRangeEstimate(Struct, rename={"first": "from", "last": "to"}):
 
 
 class SeriesEstimate(Struct):
-    """The answers under one definition."""
+    """The estimates under one definition."""
 
     fingerprint: str
     question: str
@@ -118,16 +122,16 @@ class SeriesEstimate(Struct):
     epsilon: PrivacyFigures
     promise: list[str]
     counts: Annotated[str, Meta(description="what n counts")]
-    size: Annotated[Count | None, Meta(description="how many values there are; null: a number")]
+    size: Annotated[Count | None, Meta(description="size of the domain; null: a number")]
     page: Count
     pages: Count
     stand_out: Annotated[
         Count | None,
-        Meta(description="values above what noise alone shows; null unless a top list is asked"),
+        Meta(description="number of values significantly above noise; null without `top`"),
     ]
     suspicious: bool
-    suspicion: Annotated[str, Meta(description="what the tests for fakes saw, and cannot see")]
-    unplaced: Annotated[Counts, Meta(description="reports that were not counted, of no period")]
+    suspicion: Annotated[str, Meta(description="result of the poisoning test, and its limits")]
+    unplaced: Annotated[Counts, Meta(description="rejected reports without a valid period")]
     losses: list[LossRow]
     time_ranges: list[TimeRangeEstimate]
 
@@ -140,7 +144,9 @@ class EstimateResult(Struct):
     view: View
     level: float
     simultaneous: bool
-    looks: Annotated[LookCount, Meta(description="at how many looks at growing answers they hold")]
+    looks: Annotated[
+        LookCount, Meta(description="number of looks at growing data for which the intervals hold")
+    ]
     validity: Annotated[str, Meta(description="the same in words")]
     among: Denominator
     fakes: float

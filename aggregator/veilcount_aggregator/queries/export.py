@@ -1,4 +1,4 @@
-"""Answers as tables: CSV, Arrow, Parquet. The columns are those of `reader.columns`.
+"""Results as tables: CSV, Arrow, Parquet, with the columns of `text.result_columns`.
 
 Each is written a part at a time, so that 100,000 rows are never in memory as cells at once.
 """

@@ -1,4 +1,4 @@
-"""How answers are written: JSON with exact numbers as decimals in strings, values as themselves."""
+"""JSON of results: exact numbers are decimals in strings."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def decimal(number: Fraction) -> str:
 
 
 def encode(answer: object) -> bytes:
-    """Return an answer as JSON."""
+    """Return a result as JSON."""
     return msgspec.json.encode(answer, enc_hook=_exactly)
 
 
 def plain(answer: object) -> Any:
-    """Return an answer as JSON has it, made of dicts and lists."""
+    """Return a result as JSON-compatible dicts and lists."""
     return msgspec.json.decode(encode(answer))
 
 

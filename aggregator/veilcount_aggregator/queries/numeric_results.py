@@ -1,4 +1,4 @@
-"""What a question shows of a number: its mean, how it is spread, the shares of ranges."""
+"""Results of numeric collections: mean, distribution, shares of ranges."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class NumericResult:
-    """The mean, and what else the measure tells."""
+    """The mean, and the distribution and ranges where the measure has them."""
 
     n: int
     of: str
@@ -36,10 +36,10 @@ class NumericResult:
 
 
 def ranges_of(collection: Collection, words: Sequence[str]) -> list[Bounds]:
-    """Return the ranges whose shares are asked for, or refuse them."""
+    """Return the ranges whose shares are requested, or refuse them."""
     if words and not handler_of(collection.mechanism).has_ranges:
         raise QueryError(
-            "values", list(words), 'only a number with measure = "ranges" tells shares: remove it'
+            "values", list(words), 'only a number with measure = "ranges" has shares: remove it'
         )
     found = []
     for each in words:
@@ -51,21 +51,21 @@ def ranges_of(collection: Collection, words: Sequence[str]) -> list[Bounds]:
 def numeric_result(
     collection: Collection,
     counters: Counts,
-    asked: EstimateQuery,
+    query: EstimateQuery,
     ranges: Sequence[Bounds],
     contributions: int,
 ) -> NumericResult:
-    """Return what the counters of a number say."""
+    """Return the estimates of a number."""
     found = estimate_number(
-        collection, counters, asked.level, contributions=contributions, looks=asked.looks
+        collection, counters, query.level, contributions=contributions, looks=query.looks
     )
     if isinstance(found, MeanEstimate):
-        mean = _mean(found, asked)
+        mean = _mean(found, query)
         return NumericResult(found.n, found.of, mean, None, [])
     if isinstance(found, BucketHistogram):
-        mean = _mean(found, asked)
+        mean = _mean(found, query)
         rows = (
-            [_range(found, each, asked) for each in ranges]
+            [_range(found, each, query) for each in ranges]
             if isinstance(found, RangeEstimator)
             else []
         )
@@ -74,35 +74,35 @@ def numeric_result(
     return NumericResult(0, found.of, MeanRow(None, low, high, low, high), None, [])
 
 
-def _mean(found: MeanEstimate | BucketHistogram, asked: EstimateQuery) -> MeanRow:
+def _mean(found: MeanEstimate | BucketHistogram, query: EstimateQuery) -> MeanRow:
     low, high = found.low, found.high
     if found.evidence is not None:
-        fakes = band(found.evidence, asked.fakes)
+        fakes = band(found.evidence, query.fakes)
         low, high = float(fakes.low[0]), float(fakes.high[0])
     return MeanRow(found.mean, found.low, found.high, low, high)
 
 
-def _range(found: RangeEstimator, bounds: Bounds, asked: EstimateQuery) -> ShareRow:
-    told = found.between(*bounds)
+def _range(found: RangeEstimator, bounds: Bounds, query: EstimateQuery) -> ShareRow:
+    share = found.between(*bounds)
     value = {"from": bounds[0], "below": bounds[1]}
-    if told.share is None or told.evidence is None:
-        return ShareRow(value, None, None, told.low, told.high, 0.0, 1.0)
-    fakes = band(told.evidence, asked.fakes)
+    if share.share is None or share.evidence is None:
+        return ShareRow(value, None, None, share.low, share.high, 0.0, 1.0)
+    fakes = band(share.evidence, query.fakes)
     low, high = float(fakes.low[0]), float(fakes.high[0])
-    return ShareRow(value, told.share, told.share * found.n, told.low, told.high, low, high)
+    return ShareRow(value, share.share, share.share * found.n, share.low, share.high, low, high)
 
 
 def _spread(found: BucketHistogram) -> Spread:
     curve = found.curve
     edges = curve.edges.tolist()
     share = [None] * len(edges) if curve.share is None else curve.share.tolist()
-    told = zip(edges, share, curve.low.tolist(), curve.high.tolist(), strict=True)
+    points = zip(edges, share, curve.low.tolist(), curve.high.tolist(), strict=True)
     frequency = [] if found.frequency is None else found.frequency.tolist()
     ends = pairwise(edges)
     return Spread(
         curve.covers,
         [BucketRow(*bucket, each) for bucket, each in zip(ends, frequency, strict=False)],
-        [CurveRow(*row) for row in told],
+        [CurveRow(*row) for row in points],
         [QuantileRow(q.share, q.value, q.low, q.high) for q in found.quantiles(SHARES)],
     )
 

@@ -91,10 +91,10 @@ def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> P
     if release is not None:
         periods = range(release.first_period, release.last_period + 1)
     span = time_range(local, periods, snapshot.today)
-    asked = EstimateQuery(
+    query = EstimateQuery(
         first=span.first, last=span.last, level=level, series=(local.fingerprint,)
     )
-    found = estimate(snapshot, local.collection.name, asked).series[0].time_ranges[0]
+    found = estimate(snapshot, local.collection.name, query).series[0].time_ranges[0]
     figures = {} if release is None else _figures(central.collection, release)
     sides: list[tuple[ResultValue | None, PairedFigure]] = [
         (row.value, _share(row)) for row in found.values

@@ -1,4 +1,4 @@
-"""Parts of an answer, each small: what a table is written from, piece by piece.
+"""Parts of a result, each small: a table is written part by part.
 
 100,000 figures are some 30 MB as types, and ten times that as dictionaries. So no more than a few
 thousand rows are dictionaries at once.
@@ -41,7 +41,7 @@ def split(answer: object) -> Iterator[Document]:
 
 def _parts_of_series(series: SeriesEstimate) -> Iterator[SeriesEstimate]:
     time_ranges, rows = list[TimeRangeEstimate](), 0
-    for part in (part for each in series.time_ranges for part in _parts_of_stretch(each)):
+    for part in (part for each in series.time_ranges for part in _parts_of_time_range(each)):
         time_ranges.append(part)
         rows += _rows(part)
         if rows >= ROWS:
@@ -57,7 +57,7 @@ def _rows(time_range: TimeRangeEstimate) -> int:
     return len(time_range.values) + curve + 1
 
 
-def _parts_of_stretch(time_range: TimeRangeEstimate) -> Iterator[TimeRangeEstimate]:
+def _parts_of_time_range(time_range: TimeRangeEstimate) -> Iterator[TimeRangeEstimate]:
     """Yield its values in chunks; what stands behind the values comes with the last chunk."""
     *first, last = list(_chunks(time_range.values)) or [[]]
     for values in first:
@@ -74,14 +74,14 @@ def column_names(answer: object) -> tuple[str, ...]:
     """Return the names of an answer's columns; crossed values have one for each of their parts."""
     match answer:
         case EstimateResult():
-            values = (row.value for each in _stretches(answer) for row in each.values)
+            values = (row.value for each in _time_ranges(answer) for row in each.values)
             return _named(ESTIMATE, values)
         case CompareResult():
             return _named(COMPARISON, (row.value for row in answer.rows))
     return columns_of(plain(answer)).names
 
 
-def _stretches(answer: EstimateResult) -> Iterator[TimeRangeEstimate]:
+def _time_ranges(answer: EstimateResult) -> Iterator[TimeRangeEstimate]:
     for series in answer.series:
         yield from series.time_ranges
 

@@ -1,4 +1,4 @@
-"""Segments to cells: which tallies a question about some segments is about."""
+"""The cells (combinations of segments) that a query selects."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ..text.result_columns import spelled
 from .estimate_query import Segments
 
 
-def cells(collection: Collection, asked: Segments) -> list[int]:
-    """Return the cells in which all asked segments have the asked values, or refuse."""
+def cells(collection: Collection, query: Segments) -> list[int]:
+    """Return the cells in which the given segments have the given values, or refuse."""
     declared = dict(collection.segments)
-    for name, value in asked:
+    for name, value in query:
         if name not in declared:
             raise QueryError("segment", f"{name}:{value}", _declared(collection))
         if value not in map(spelled, declared[name]):
             known = ", ".join(f"{name}:{spelled(label)}" for label in declared[name])
             raise QueryError("segment", f"{name}:{value}", f"give one of {known}")
-    wanted = dict(asked)
+    wanted = dict(query)
     found = [0]
     for name, labels in collection.segments:  # the first segment is the highest digit
         fit = [

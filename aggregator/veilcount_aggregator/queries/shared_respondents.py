@@ -1,4 +1,4 @@
-"""Whether the same persons may stand on both sides of a comparison, and what that costs."""
+"""Whether a person may be on both sides of a comparison, and the correlation that follows."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..estimation.proportions import SupportCounts
 from ..mechanisms import handler_of
 from .comparison_sides import SideData
 
-DISJOINT = "No person stands on both sides: the two are compared as independent samples."
+DISJOINT = "No person is on both sides: they are compared as independent samples."
 POSSIBLE = (
-    "The same persons may stand on both sides: the intervals and p allow for the worst correlation"
-    " that their answers could have."
+    "The same persons may be on both sides: intervals and p allow for the worst correlation that"
+    " their answers could have."
 )
 FIXED = (
     "The difference is between these answers, whoever gave them: only the randomization is"

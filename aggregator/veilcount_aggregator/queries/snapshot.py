@@ -1,4 +1,4 @@
-"""What answers are read from: the definitions and a store, on a UTC day."""
+"""What queries read: the definitions and a store, as of a UTC day."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..store import Store
 
 LEAST_DIGITS = 6  # of a fingerprint that is cut
 RELEASES = (
-    "its model is central: true values leave through releases alone, "
+    "its model is central, so it has releases instead of estimates: "
     "GET /v1/collections/{name}/releases"
 )
 
@@ -54,9 +54,9 @@ class Snapshot:
         Those of the given fingerprints (their first digits will do), or all.
         """
         everyone = self.named(name)
-        asked = [series_by_fingerprint(everyone, each) for each in fingerprints] or list(everyone)
-        found = [each for each in asked if each.collection.model is Model.LOCAL]
-        if not found or (fingerprints and len(found) < len(asked)):
+        query = [series_by_fingerprint(everyone, each) for each in fingerprints] or list(everyone)
+        found = [each for each in query if each.collection.model is Model.LOCAL]
+        if not found or (fingerprints and len(found) < len(query)):
             raise QueryError("collection", name, RELEASES.replace("{name}", name))
         return [each for each in everyone if each in found]
 

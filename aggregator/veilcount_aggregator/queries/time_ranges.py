@@ -1,7 +1,7 @@
-"""Days to whole periods, and periods to stretches: days, weeks, months, or all of them.
+"""Days to whole periods, and periods to time ranges: days, weeks, months, or the whole.
 
-A range of days is widened to the periods it touches; what is covered is always said. A period that
-takes reports still is filling: its figures will move.
+A range of days is widened to the periods that it touches, and results state what is covered.
+Estimates of a period that is still open will change.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .estimate_query import GroupBy
 
 ONE_DAY = timedelta(days=1)
 
-#: a stretch is never shorter than a period
+#: a time range is never shorter than a period
 WIDER = {
     Unit.EVENT: (GroupBy.DAY, GroupBy.WEEK, GroupBy.MONTH, GroupBy.ALL),
     Unit.DAY: (GroupBy.DAY, GroupBy.WEEK, GroupBy.MONTH, GroupBy.ALL),
@@ -33,15 +33,15 @@ WIDER = {
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """Periods that are counted together: from a first to a last day, both within."""
+    """Periods that are estimated together, with their first and last day."""
 
     periods: range
     first: date
     last: date
-    filling: bool
+    open_period: bool
 
     def contributions(self, collection: Collection) -> int:
-        """Return how many of its answers one person may have given."""
+        """Return the largest number of reports that one person may have sent."""
         return min(len(self.periods), collection.answering) * collection.per_period
 
 
@@ -63,7 +63,7 @@ def covered(series: Series, first: date | None, last: date | None, today: date) 
 
 
 def time_ranges(series: Series, among: range, by: GroupBy, today: date) -> list[TimeRange]:
-    """Return periods cut into stretches, the oldest first; a week counts where it begins."""
+    """Return periods grouped into time ranges, the oldest first; a week counts where it begins."""
     collection = series.collection
     if by not in WIDER[collection.unit]:
         raise QueryError(
@@ -84,14 +84,14 @@ def time_ranges(series: Series, among: range, by: GroupBy, today: date) -> list[
 
 
 def time_range(series: Series, together: range, today: date) -> TimeRange:
-    """Return periods as one stretch."""
+    """Return periods as one time range."""
     oldest, newest = series.taken(today)
-    filling = not series.closed and max(together[0], oldest) <= min(together[-1], newest)
+    open_period = not series.closed and max(together[0], oldest) <= min(together[-1], newest)
     return TimeRange(
         together,
         _first(series.collection, together[0]),
         period_end(series.collection, together[-1]).date() - ONE_DAY,
-        filling,
+        open_period,
     )
 
 

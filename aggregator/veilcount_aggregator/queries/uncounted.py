@@ -1,4 +1,4 @@
-"""What stands beside n: what was not counted, and what devices lost on the way."""
+"""Reports that n does not include: rejected ones, and those that devices lost."""
 
 from __future__ import annotations
 
@@ -13,41 +13,43 @@ from ..store import VERDICT, ServiceCounter
 from .estimate_schema import LossRow
 
 WHY = {
-    "aged": "grew too old to send",
-    "evicted": "found no room on the device",
-    "corrupt": "could not be read any more",
+    "aged": "expired before they were sent",
+    "evicted": "were evicted from the full outbox",
+    "corrupt": "were corrupt",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class UncountedReports:
-    """The notes of one series."""
+    """The service counters of one series."""
 
-    noted: Mapping[ServiceCounter, int]
+    counts: Mapping[ServiceCounter, int]
 
     @classmethod
-    def of(cls, noted: Mapping[ServiceCounter, int], fingerprint: str) -> UncountedReports:
-        """Pick those of a series."""
-        return cls({note: n for note, n in noted.items() if note.fingerprint == fingerprint})
+    def from_counts(
+        cls, counts: Mapping[ServiceCounter, int], fingerprint: str
+    ) -> UncountedReports:
+        """Select the counters of a series."""
+        return cls({note: n for note, n in counts.items() if note.fingerprint == fingerprint})
 
     def verdicts(self, periods: range) -> dict[str, int]:
-        """Return how many reports of these periods were not counted, by the reason."""
+        """Return the number of rejected reports of these periods, by verdict."""
         found = Counter[str]()
-        for note, number in self.noted.items():
+        for note, number in self.counts.items():
             if note.what == VERDICT and note.period in periods:
                 found[note.word] += number
         return dict(sorted(found.items()))
 
     def unplaced(self) -> dict[str, int]:
-        """Return the same of reports whose period cannot be believed, or was never looked at."""
+        """Return the number of rejected reports whose period is invalid or unread, by verdict."""
         return self.verdicts(range(-1, 0))
 
     def losses(self) -> list[LossRow]:
-        """Return what devices say they lost, over the whole campaign."""
+        """Return the losses that devices reported, over the whole campaign."""
         return list(self._losses())
 
     def _losses(self) -> Iterator[LossRow]:
-        for note, devices in sorted(self.noted.items()):
+        for note, devices in sorted(self.counts.items()):
             if note.what == LOSS:
                 reason, _, digits = note.word.partition(":")
                 yield _row(reason, int(digits), devices)

@@ -5,7 +5,7 @@ One row a figure. Empty cells (None) have no meaning for the row's kind.
 | column | what |
 |---|---|
 | collection, series, question | what was asked, and the fingerprint of its definition |
-| from, to, filling | first and last UTC day of the periods; whether they take reports still |
+| from, to, open_period | first and last UTC day of the periods; whether they take reports still |
 | unit, epsilon_event, epsilon_day, epsilon_user | what the answers protect (substitution) |
 | n, counts, contributions | how many reports, what n counts, how many may be one person's |
 | of, level, view, simultaneous | what the interval is of and how sure, alone or all at once |
@@ -40,9 +40,9 @@ TEXTS = (
     "epsilon_user", "counts", "of", "view", "looks", "kind", "value", "a", "b", "sentence",
 )  # fmt: skip
 WHOLES = ("n", "contributions", "a_n", "b_n", "family")
-FLAGS = ("filling", "simultaneous", "differs")
+FLAGS = ("open_period", "simultaneous", "differs")
 ESTIMATE = (
-    "collection", "series", "question", "from", "to", "filling", "unit", "epsilon_event",
+    "collection", "series", "question", "from", "to", "open_period", "unit", "epsilon_event",
     "epsilon_day", "epsilon_user", "n", "counts", "contributions", "of", "level", "view",
     "simultaneous", "looks", "kind", "value", "number", "frequency", "answers", "low", "high",
     "fakes", "fake_low", "fake_high",
@@ -117,7 +117,7 @@ def _estimate(answer: Document) -> Iterator[Row]:
         for time_range in series["time_ranges"]:
             of_stretch = of_series | {
                 name: time_range[name]
-                for name in ("from", "to", "filling", "n", "contributions", "of")
+                for name in ("from", "to", "open_period", "n", "contributions", "of")
             }
             for row in _figures(time_range):
                 yield of_stretch | row

@@ -185,19 +185,19 @@ def test_a_period_that_takes_reports_is_marked(stocked: World) -> None:
     time_ranges = estimate(stocked, "theme", by="month").series[0].time_ranges
 
     assert [each.first.month for each in time_ranges] == [10, 11, 12]
-    assert [each.filling for each in time_ranges] == [False, True, True]
+    assert [each.open_period for each in time_ranges] == [False, True, True]
     assert [each.n for each in time_ranges] == [4000, 8000, 1000]
 
 
 def test_a_closed_collection_does_not_fill(tmp_path: Path) -> None:
     with world(tmp_path, now=AFTER) as made:
         made.push(FILE, **LISTS)
-        filling = only(estimate(made, "once"))[1].filling
+        open_period = only(estimate(made, "once"))[1].open_period
         close_collection(made.aggregator.store, "once", made.clocks.now, "cli")
         made.aggregator.watch.refresh()
         _, closed = only(estimate(made, "once"))
 
-    assert (filling, closed.filling) == (True, False)
+    assert (open_period, closed.open_period) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_a_campaign_that_has_not_begun_is_empty(tmp_path: Path) -> None:
         made.push(FILE, **LISTS)
         _, time_range = only(estimate(made, "theme"))
 
-    assert (time_range.n, time_range.filling, time_range.first) == (0, False, date(2026, 10, 1))
+    assert (time_range.n, time_range.open_period, time_range.first) == (0, False, date(2026, 10, 1))
 
 
 # -- which values ----------------------------------------------------------------------------------

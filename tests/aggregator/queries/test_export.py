@@ -123,7 +123,7 @@ def test_every_row_says_what_it_protects_and_counts(stocked: World) -> None:
 
     for row in rows:
         for name in ("epsilon_event", "epsilon_day", "epsilon_user", "unit", "n", "counts", "of",
-                     "level", "view", "series", "filling", "fakes"):  # fmt: skip
+                     "level", "view", "series", "open_period", "fakes"):  # fmt: skip
             assert row[name] is not None
 
 
@@ -160,9 +160,9 @@ def test_without_pyarrow_it_says_what_is_missing(
 def test_an_alarm_sounds_only_when_the_whole_interval_is_beyond(
     stocked: World, name: str, written: str, *, sounds: bool
 ) -> None:
-    alarm = queries.Alert.parse(written).look(estimate(stocked, name))
+    alarm = queries.Alert.parse(written).evaluate(estimate(stocked, name))
 
-    assert alarm.sounds is sounds
+    assert alarm.fires is sounds
     assert alarm.sentence.startswith("ALARM" if sounds else "No alarm")
     assert "95 % interval, n = " in alarm.sentence
 
@@ -172,9 +172,9 @@ def test_without_answers_no_alarm_sounds(stocked: World) -> None:
     alert = queries.Alert.parse("gone > 0.1")
 
     with pytest.raises(QueryError, match="this is not shown"):
-        alert.look(empty)
+        alert.evaluate(empty)
     answer = estimate(stocked, "opened", from_="2026-12-31")
-    assert not queries.Alert.parse("true > 0.1").look(answer).sounds
+    assert not queries.Alert.parse("true > 0.1").evaluate(answer).fires
 
 
 @pytest.mark.parametrize("written", ["dark", "dark = 0.6", "> 0.6", "dark > much", ""])

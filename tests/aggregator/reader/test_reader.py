@@ -231,7 +231,7 @@ for name in [name for name in sys.modules if name.split(".")[0] not in sys.stdli
 from veilcount_aggregator.reader import Estimate, Reader
 
 reader = Reader("http://127.0.0.1:1", "key")
-time_range = {"from": "2026-12-01", "to": "2026-12-31", "filling": False, "n": 0, "of": "",
+time_range = {"from": "2026-12-01", "to": "2026-12-31", "open_period": False, "n": 0, "of": "",
            "contributions": 1, "values": [], "absent": None, "mean": None, "spread": None}
 series = {"fingerprint": "f", "question": "?", "unit": "day", "counts": "answers",
           "epsilon": {"event": "1", "day": "1", "user": "1"}, "time_ranges": [time_range]}

@@ -46,7 +46,7 @@ class Section:
     said: SeriesEstimate
     span: str
     n: str
-    filling: bool
+    open_period: bool
     verdict: Verdict
     bars: Chart | None
     number: Told | None
@@ -73,7 +73,7 @@ class Look:
             said=said,
             span=days(time_range.first, time_range.last),
             n=f"{time_range.n:,}",
-            filling=time_range.filling,
+            open_period=time_range.open_period,
             verdict=self._verdict(series, time_range),
             bars=shares(self.answer, said, time_range, name),
             number=numbers(self.answer, time_range, name),

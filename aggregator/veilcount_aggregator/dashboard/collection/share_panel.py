@@ -78,11 +78,11 @@ def _told(answer: EstimateResult, row: ShareRow) -> str:
 def _label(answer: EstimateResult, series: SeriesEstimate, time_range: TimeRangeEstimate) -> str:
     together = "all at once" if answer.simultaneous else "each alone"
     reports = "answers" if series.counts == "answers" else "reports"
-    filling = ", some of which take answers still" if time_range.filling else ""
+    open_period = ", some of which take answers still" if time_range.open_period else ""
     return (
         f"Shares of n = {time_range.n:,} {reports},"
         f" UTC days {days(time_range.first, time_range.last)}"
-        f"{filling}. Intervals at {level_of(answer.level)}, {together}, {answer.validity},"
+        f"{open_period}. Intervals at {level_of(answer.level)}, {together}, {answer.validity},"
         f" {time_range.of}."
     )
 

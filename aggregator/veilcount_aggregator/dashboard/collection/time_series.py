@@ -116,12 +116,12 @@ def _drawn(answer: EstimateResult, time_ranges: Sequence[TimeRangeEstimate], lin
         [_told(answer, each, line, row) for each, row in zip(time_ranges, rows, strict=True)],
         name=line.name,
         x=[each.first.isoformat() for each in time_ranges],
-        open=[place for place, each in enumerate(time_ranges) if each.filling],
+        open=[place for place, each in enumerate(time_ranges) if each.open_period],
     )
 
 
 def _told(answer: EstimateResult, time_range: TimeRangeEstimate, line: Line, row: Row) -> str:
-    still = "; takes answers still" if time_range.filling else ""
+    still = "; takes answers still" if time_range.open_period else ""
     return (
         f"{line.name}, {days(time_range.first, time_range.last)}: {_between(row)} at"
         f" {level_of(answer.level)}, n = {time_range.n:,}{still}"
@@ -137,7 +137,7 @@ def _between(row: Row) -> str:
 
 
 def _row(time_range: TimeRangeEstimate, lines: Sequence[Line], place: int) -> tuple[str, ...]:
-    still = " (takes answers still)" if time_range.filling else ""
+    still = " (takes answers still)" if time_range.open_period else ""
     figures = [_between(line.rows[place]) for line in lines]
     return (f"{days(time_range.first, time_range.last)}{still}", f"{time_range.n:,}", *figures)
 
@@ -151,7 +151,7 @@ def _label(
 ) -> str:
     what = "Shares" if of_shares else "The mean"
     raw = ", raw" if of_shares else ""
-    hollow = " Hollow points take answers still." if any(s.filling for s in time_ranges) else ""
+    hollow = " Hollow points take answers still." if any(s.open_period for s in time_ranges) else ""
     together = "over all values at once" if answer.simultaneous else "each alone"
     return (
         f"{what} by {answer.by}{raw}: UTC days {days(time_ranges[0].first, time_ranges[-1].last)},"
