@@ -170,7 +170,7 @@ def test_the_budget_says_what_is_promised_and_what_was_counted(typed: Type, answ
         (["estimate", "theme", "--alert", "dark"], "dark > 0.6"),
         (["estimate", "crash"], "releases"),
         (["compare", "theme", "arm:A", "B"], "arm:A"),
-        (["compare", "theme", "arm:A", "arm:A"], "shares answers"),
+        (["compare", "theme", "arm:A", "arm:A"], "shares reports"),
         (["budget", "theme", "--n", "0"], "at least one"),
         (["budget", "them"], "did you mean theme?"),
         (["budget", "nothing_like_it"], "there are theme, minutes, crash"),

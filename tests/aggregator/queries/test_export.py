@@ -171,7 +171,7 @@ def test_without_answers_no_alarm_sounds(stocked: World) -> None:
     empty = estimate(stocked, "plan", from_="2026-12-01")
     alert = queries.Alert.parse("gone > 0.1")
 
-    with pytest.raises(QueryError, match="this is not shown"):
+    with pytest.raises(QueryError, match="the result has no such value"):
         alert.evaluate(empty)
     answer = estimate(stocked, "opened", from_="2026-12-31")
     assert not queries.Alert.parse("true > 0.1").evaluate(answer).fires

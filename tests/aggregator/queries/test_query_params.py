@@ -170,9 +170,9 @@ COMPARED: list[tuple[dict[str, Words], str, str]] = [
     ({}, "a", "give a segment"),
     ({"a": "arm:A"}, "b", "give a segment"),
     ({"a": "arm:A", "b": "B"}, "b", "give a segment"),
-    ({"a": "arm:A", "b": "arm:A"}, "b", "shares answers with a"),
-    ({"a": "arm:A", "b": "level:1"}, "b", "shares answers with a"),
-    ({"a": "..2026-11-30", "b": "2026-11-30.."}, "b", "shares answers with a"),
+    ({"a": "arm:A", "b": "arm:A"}, "b", "shares reports with a"),
+    ({"a": "arm:A", "b": "level:1"}, "b", "shares reports with a"),
+    ({"a": "..2026-11-30", "b": "2026-11-30.."}, "b", "shares reports with a"),
     ({"a": "2026-13-01..", "b": "arm:B"}, "a", "no such day"),
     ({"a": "arm:A", "b": "arm:B", "view": "raw"}, "view", "unknown parameter"),
     ({"a": "arm:A", "b": "arm:B", "values": "drak"}, "values", "did you mean dark"),
@@ -281,7 +281,7 @@ def test_click_options_carry_every_parameter(query: type[QueryParams]) -> None:
 
     line: list[str] = []
     for param in params(query):
-        word = param.choices[-1] if param.choices else "1"
+        word = str(param.choices[-1]) if param.choices else "1"
         line += [f"--{param.name}", *([] if param.kind is bool else [word])]
     CliRunner().invoke(command, line, catch_exceptions=False)
 

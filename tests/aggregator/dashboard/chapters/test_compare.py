@@ -149,7 +149,7 @@ def test_without_answers_on_one_side_it_says_so(alone: World) -> None:
     ("query", "field", "fix"),
     [
         ("a=arm:Z&b=arm:B", "segment", "give one of arm:A, arm:B"),
-        ("a=arm:A&b=level:1", "b", "it shares answers with a: give another"),
+        ("a=arm:A&b=level:1", "b", "it shares reports with a: give another"),
         ("by=days&a_from=2026-13-01&values=dark", "a", "there is no such day"),
         ("values=purple", "values", "no such value"),
         ("level=2", "level", "give a number between 0 and 1"),
