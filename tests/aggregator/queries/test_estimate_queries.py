@@ -494,7 +494,9 @@ def test_what_was_not_counted_stands_beside_n(tmp_path: Path) -> None:
         ("aged", 30, 297),
         ("evicted", 3000, None),
     ]
-    assert series.losses[0].text == "10 to 99 reports of 3 devices each expired before they were sent"
+    assert (
+        series.losses[0].text == "10 to 99 reports of 3 devices each expired before they were sent"
+    )
     assert series.losses[1].text.startswith("1,000 or more reports of 3 devices each")
 
 
