@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .interface import Codes, Quota, SeriesReports
 from .memory_limit import MemoryLimits
+from .series_reports import Codes, Quota, SeriesReports
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,97 +39,14 @@ hour's quota and of the limits on memory.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from veilcount_shared.report import PSEUDONYM_BYTES
-from veilcount_shared.verdict import Verdict
-
 from ..series.series import Series
-from .memory_limit import DEFAULT_LIMITS, MemoryLimits, MemoryUse
-
-Bytes = NDArray[np.uint8]
-Numbers = NDArray[np.int64]
-Codes = NDArray[np.uint8]
-Counters = NDArray[np.int64]
-
-#: verdicts as numbers, for arrays: the place in this tuple; the last are `DEFERRED`, `MEMORY_FULL`
-VERDICTS = (*Verdict, Verdict.FULL, Verdict.FULL)
-CODES = {verdict: np.uint8(code) for code, verdict in enumerate(Verdict)}
-COUNTED = CODES[Verdict.COUNTED]
-#: `full` by the quota of an hour, not by the period's limit
-HOURLY_FULL = np.uint8(len(Verdict))
-#: `full` by a limit on the memory of counters
-MEMORY_FULL = np.uint8(len(Verdict) + 1)
-
-#: in place of a verdict: the report's lane failed, and whether it was counted is not known
-UNDECIDED = np.uint8(255)
-
-#: how much of a pseudonym is kept: two of 10^9 agree in it by chance once in 10^11 times
-ROW_BYTES = 12
-assert ROW_BYTES < PSEUDONYM_BYTES  # noqa: S101 - two constants that belong together
-
-
-class Quota(NamedTuple):
-    """How many new rows of a series one source may bring in one hour."""
-
-    hour: int  # since 1970
-    source: str
-    limit: int
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesReports:
-    """Reports of one series, in columns of one length; each is a message that its design has."""
-
-    series: Series
-    rows: Bytes  # (n, 12): the pseudonym's first bytes
-    epochs: Numbers
-    periods: Numbers
-    segments: Numbers
-    slots: Numbers
-    messages: Bytes  # (n, width)
-    default_verdicts: Codes  # the verdict if the slot is free; COUNTED: count it
-    new_pseudonym_limit: int  # how many new rows each period may bring
-    quota: Quota | None = None  # None: as many in an hour as there is room for
-    memory: MemoryLimits = DEFAULT_LIMITS  # bytes that counters may take
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
-class ServiceCounter(NamedTuple):
-    """Something that is counted beside the answers: a verdict, a loss, a request of the service."""
-
-    what: str
-    fingerprint: str  # "": of no series
-    period: int  # -1: of no period
-    word: str
-
-
-ServiceCounts = Mapping[ServiceCounter, int]
-
-#: what the engines themselves note of each report that was not counted
-VERDICT = "verdict"
-#: a report that was answered `full` by another limit than its period's, and by which
-LIMITED = "limited"
-BY_HOUR = "hour"
-BY_MEMORY = "memory"
-_LIMITS = {int(HOURLY_FULL): BY_HOUR, int(MEMORY_FULL): BY_MEMORY}
-
-
-def refusal_counts(
-    fingerprint: str, period: int, code: int, times: int
-) -> dict[ServiceCounter, int]:
-    """Return what is noted of some reports that were not counted."""
-    found = {ServiceCounter(VERDICT, fingerprint, period, VERDICTS[code]): times}
-    limit = _LIMITS.get(code)
-    return found | ({ServiceCounter(LIMITED, fingerprint, -1, limit): times} if limit else {})
+from .health import Durability, ShardHealth, StoreHealth
+from .memory_limit import MemoryUse
+from .series_reports import Codes, Counters, SeriesReports
+from .service_counters import ServiceCounter, ServiceCounts
 
 
 class Cell(NamedTuple):
@@ -137,73 +54,6 @@ class Cell(NamedTuple):
 
     period: int
     segment: int
-
-
-class DurabilityState(StrEnum):
-    """Whether an acknowledgement outlives a power cut."""
-
-    YES = "yes"
-    NO = "no"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Weakness:
-    """A setting or a state of a server by which acknowledged reports could be lost."""
-
-    what: str  # names no server: it is shown at /readyz, to anyone
-    where: str
-    fix: str
-    blocks: bool = True  # that server acknowledges no report while it lasts
-    passing: bool = False  # ends by itself: no reason to refuse the store at the start
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.what}. {self.fix}"
-
-
-@dataclass(frozen=True, slots=True)
-class Durability:
-    """Whether acknowledgements outlive a power cut, and what is in the way."""
-
-    durable: DurabilityState
-    why: str
-    weaknesses: tuple[Weakness, ...] = ()
-    blocked: bool = False  # at every server something blocks: no report is taken
-
-    @property
-    def blocking(self) -> Weakness | None:
-        """Return the first weakness for which nothing is acknowledged."""
-        return next((each for each in self.weaknesses if each.blocks), None)
-
-
-@dataclass(frozen=True, slots=True)
-class StoreHealth:
-    """What an operator wants to know of a store."""
-
-    engine: str
-    durable: DurabilityState
-    why: str
-    read_only: bool
-    serving: int = 1  # shards that take reports now
-    shards: int = 1
-    weaknesses: tuple[Weakness, ...] = ()
-    blocked: bool = False  # no report is taken until one of them is gone
-    trouble: str = ""  # why it cannot be written now, in words that anybody may read
-
-
-@dataclass(frozen=True, slots=True)
-class ShardHealth:
-    """How one part of a store is, as one process sees it now. None: not known."""
-
-    name: str  # its number; `records`: what keeps definitions and keys
-    up: bool
-    breaker: str = "closed"
-    why: str = ""  # it is not up
-    memory_bytes: int | None = None
-    memory_limit_bytes: int | None = None  # 0: there is none
-    aof_failing: bool | None = None  # the last write or rewrite of the append-only file failed
-    aof_delayed_fsyncs: int | None = None
-    aof_rewriting: bool | None = None
 
 
 Records = Mapping[str, bytes]

@@ -16,19 +16,19 @@ import numpy as np
 from veilcount_shared.verdict import Verdict
 
 from ..series.series import Series
-from .interface import (
+from .interface import Cell
+from .memory_limit import MemoryLimits
+from .series_reports import (
     CODES,
     COUNTED,
     HOURLY_FULL,
     MEMORY_FULL,
     ROW_BYTES,
     Bytes,
-    Cell,
     Codes,
     Quota,
     SeriesReports,
 )
-from .memory_limit import MemoryLimits
 
 _STALE = int(CODES[Verdict.STALE])
 _DUPLICATE = int(CODES[Verdict.DUPLICATE])

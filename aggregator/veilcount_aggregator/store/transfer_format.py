@@ -25,7 +25,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from .interface import Counters, TransferPiece
+from .interface import TransferPiece
+from .series_reports import Counters
 
 KINDS = ("record", "dropped", "new_rows", "service_counter", "spent_rows", "tally", "rows")
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from redis.exceptions import ResponseError
 
 from ...errors import StoreError, StoreUnfit
-from ..interface import Weakness
+from ..health import Weakness
 from .connections import RedisNode, Wait, execute_each
 
 OLDEST = 7  # the first with functions

@@ -104,7 +104,7 @@ class RedisNode:
         try:
             connection: Any = self.pool(Wait.PROBE).get_connection()
             try:
-                connection.send_packed_command([packed(("PING",))])
+                connection.send_command("PING")
                 connection.read_response()
             finally:
                 self.pool(Wait.PROBE).release(connection)
@@ -197,7 +197,8 @@ class _Call:
             self._stack.enter_context(self._server.breaker.call())
             self._connection = self._connect()
             self._left = len(self._commands)
-            self._connection.send_packed_command([b"".join(map(packed, self._commands))])
+            packed = b"".join(self._connection.pack_commands(self._commands))
+            self._connection.send_packed_command([packed])  # in one piece: fewer packets
         except StoreUnavailable as error:
             self._error = error
         except BROKEN as error:
@@ -253,10 +254,3 @@ class _Call:
         self._server.disconnect(idle=True)  # they rest on what may have died with it
         self._error = connection_error(error)
         self._error.__cause__ = error
-
-
-def packed(words: Words) -> bytes:
-    """Return a command as it is sent, in one piece: redis-py sends a long argument by itself."""
-    parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-    sized = [b"$%d\r\n%b\r\n" % (len(part), part) for part in parts]
-    return b"*%d\r\n%b" % (len(parts), b"".join(sized))

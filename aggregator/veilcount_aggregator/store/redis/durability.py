@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from ...errors import StoreUnfit
-from ..interface import Durability, DurabilityState, Weakness
+from ..health import Durability, DurabilityState, Weakness
 from .config_check import (
     IS_DURABLE,
     WAITAOF,

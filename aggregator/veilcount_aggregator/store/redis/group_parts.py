@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...mechanisms import counter_places, increments
-from ..interface import (
+from ..memory_limit import PAGE, share
+from ..series_reports import (
     COUNTED,
     MEMORY_FULL,
     ROW_BYTES,
@@ -29,10 +30,8 @@ from ..interface import (
     Numbers,
     Quota,
     SeriesReports,
-    ServiceCounts,
-    refusal_counts,
 )
-from ..memory_limit import PAGE, share
+from ..service_counters import ServiceCounts, refusal_counts
 from ..transfer_format import bitmap_bytes, join_key
 from .identity import StoreIdentity
 from .lua_library import call, pack, raw

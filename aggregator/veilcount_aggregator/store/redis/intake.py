@@ -17,7 +17,8 @@ import numpy as np
 
 from ...errors import StoreError, StoreUnavailable
 from ..coalesce import concatenate_reports
-from ..interface import Codes, SeriesReports, ServiceCounts
+from ..series_reports import Codes, SeriesReports
+from ..service_counters import ServiceCounts
 from .connections import Wait
 from .group_parts import EpochBatch, SeriesBatch, ShardCommit, group_by_value
 from .identity import StoreIdentity

@@ -17,7 +17,7 @@ import msgspec
 from veilcount_shared.verdict import Verdict
 
 from .. import memory_limit
-from ..interface import CODES, HOURLY_FULL
+from ..series_reports import CODES, HOURLY_FULL
 
 DIGITS = 12
 PARTS = ("ledger", "guard", "tallies", "commit", "retention", "records", "register")

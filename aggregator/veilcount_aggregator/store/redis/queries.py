@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ..interface import Cell, Counters, ServiceCounter
+from ..interface import Cell
 from ..memory_limit import PAGE
+from ..series_reports import Counters
+from ..service_counters import ServiceCounter
 from ..transfer_format import add_padded, join_key
 from .identity import StoreIdentity
 from .lua_library import call

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..interface import ROW_BYTES, Bytes
+from ..series_reports import ROW_BYTES, Bytes
 
 SECRET_BYTES = 48
 _HALF = np.uint64(32)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from redis.exceptions import ResponseError
 
 from ...errors import StoreError, StoreFull, StoreUnavailable, StoreUnfit
-from ..interface import ShardHealth, StoreHealth
+from ..health import ShardHealth, StoreHealth
 from .connections import Host, RedisNode, Wait, execute_each
 from .durability import DurabilityMonitor
 from .identity import RECORDS_BASE, StoreIdentity

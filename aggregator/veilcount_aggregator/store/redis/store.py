@@ -34,19 +34,11 @@ import numpy as np
 
 from ...errors import StoreUnavailable
 from ...series.series import Series
-from ..interface import (
-    Cell,
-    Codes,
-    Counters,
-    Durability,
-    SeriesReports,
-    ServiceCounter,
-    ServiceCounts,
-    ShardHealth,
-    StoreHealth,
-    TransferPiece,
-)
+from ..health import Durability, ShardHealth, StoreHealth
+from ..interface import Cell, TransferPiece
 from ..memory_limit import MemoryUse
+from ..series_reports import Codes, Counters, SeriesReports
+from ..service_counters import ServiceCounter, ServiceCounts
 from ..transfer_format import bitmap_bytes
 from . import intake, read_only, retention
 from .connections import Wait

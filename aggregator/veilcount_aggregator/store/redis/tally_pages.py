@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..interface import Counters, Numbers
 from ..memory_limit import COUNTER_BYTES, PAGE, PAGES_A_BYTE, SPARSE
+from ..series_reports import Counters, Numbers
 from .identity import StoreIdentity
 from .lua_library import call, pack
 from .shard_client import Command, ShardClient

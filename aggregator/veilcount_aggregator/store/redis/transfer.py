@@ -13,8 +13,9 @@ from zlib import crc32
 import numpy as np
 
 from ...errors import StoreReadOnly
-from ..interface import ROW_BYTES, Bytes, Counters, Record, TransferPiece
+from ..interface import Record, TransferPiece
 from ..memory_limit import PAGE
+from ..series_reports import ROW_BYTES, Bytes, Counters
 from ..transfer_format import decode_numbers, encode_numbers, join_key, trim_zeros
 from .connections import Words
 from .identity import RECORDS_BASE, StoreIdentity

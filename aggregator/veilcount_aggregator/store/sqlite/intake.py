@@ -9,7 +9,8 @@ from itertools import chain
 
 from ...series.series import Series
 from ..coalesce import coalesce
-from ..interface import Codes, Quota, SeriesReports, ServiceCounts, refusal_counts
+from ..series_reports import Codes, Quota, SeriesReports
+from ..service_counters import ServiceCounts, refusal_counts
 from ..slot_rules import Row, SeriesState, assign_verdicts, histogram_change, row_keys
 from ..transfer_format import bitmap_bytes, decode_numbers, encode_numbers, pad_zeros
 from .memory_limit import SeriesMemoryBudget, StoreMemoryBudget

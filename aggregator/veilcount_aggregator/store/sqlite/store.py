@@ -12,20 +12,11 @@ import numpy as np
 
 from ...errors import RetentionTooEarly, StoreError, StoreFull, StoreUnavailable
 from ...series.series import Series
-from ..interface import (
-    Cell,
-    Codes,
-    Counters,
-    Durability,
-    DurabilityState,
-    SeriesReports,
-    ServiceCounter,
-    ServiceCounts,
-    ShardHealth,
-    StoreHealth,
-    TransferPiece,
-)
+from ..health import Durability, DurabilityState, ShardHealth, StoreHealth
+from ..interface import Cell, TransferPiece
 from ..memory_limit import MemoryUse
+from ..series_reports import Codes, Counters, SeriesReports
+from ..service_counters import ServiceCounter, ServiceCounts
 from ..transfer_format import decode_numbers, pad_zeros
 from . import intake, retention, transfer
 from .database import SqliteDatabase

@@ -18,7 +18,8 @@ from veilcount_shared import Collection
 
 from ...mechanisms import increments, tally
 from ...series.series import Series
-from ..interface import Bytes, Cell, Counters
+from ..interface import Cell
+from ..series_reports import Bytes, Counters
 from ..transfer_format import decode_numbers, encode_numbers
 
 #: so many counters are one blob, read and written whole

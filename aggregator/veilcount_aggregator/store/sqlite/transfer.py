@@ -13,7 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ..interface import ROW_BYTES, Cell, TransferPiece
+from ..interface import Cell, TransferPiece
+from ..series_reports import ROW_BYTES
 from ..transfer_format import add_padded, decode_numbers, encode_numbers, join_key, trim_zeros
 from .database import SqliteDatabase
 from .intake import ensure_series

@@ -8,8 +8,8 @@ from tests.aggregator.store.series_fixtures import LINKED
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import SeriesReports
-from veilcount_aggregator.store.interface import Bytes
 from veilcount_aggregator.store.redis.store import RedisStore
+from veilcount_aggregator.store.series_reports import Bytes
 
 GROUP = 2_000
 

@@ -8,8 +8,8 @@ import pytest
 from tests.aggregator.store.redis.simulated_rows import GROUP, answers, count, rows
 from tests.aggregator.store.series_fixtures import LINKED, UNLINKED, drop_and_delete, series
 from tests.redis_server import RedisServer
-from veilcount_aggregator.store.interface import Bytes
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
+from veilcount_aggregator.store.series_reports import Bytes
 
 MOST_BYTES = 32  # a row of up to 64 slots, all keys and what Redis wastes included
 PACKED = 128  # entries up to which a hash is one packed list

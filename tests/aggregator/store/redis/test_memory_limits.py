@@ -20,11 +20,11 @@ from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.mechanisms import tally
 from veilcount_aggregator.series.series import Series
 from veilcount_aggregator.store import COUNTED, Cell, MemoryLimits
-from veilcount_aggregator.store.interface import MEMORY_FULL
 from veilcount_aggregator.store.memory_limit import PAGE, SPARSE, UNLIMITED, tally_bytes, worst_case
 from veilcount_aggregator.store.redis.memory_limit import RedisMemoryLimits
 from veilcount_aggregator.store.redis.queries import ShardReader
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
+from veilcount_aggregator.store.series_reports import MEMORY_FULL
 from veilcount_shared.verdict import Verdict
 
 FULL = MEMORY_FULL

@@ -20,10 +20,10 @@ from tests.redis_server import RedisServer
 from veilcount_aggregator.errors import SettingsError, StoreReadOnly, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import Record, Store, open_store
 from veilcount_aggregator.store.backup import backup, restore
-from veilcount_aggregator.store.interface import Bytes
 from veilcount_aggregator.store.redis import read_only
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.restore_lock import release_lock_reason
+from veilcount_aggregator.store.series_reports import Bytes
 
 
 @pytest.fixture

@@ -22,12 +22,12 @@ from tests.redis_server import RedisServer
 from tests.system.server import wait_until
 from veilcount_aggregator.errors import StoreError, StoreUnavailable, StoreUnfit
 from veilcount_aggregator.store import COUNTED, Record
-from veilcount_aggregator.store.interface import Bytes
 from veilcount_aggregator.store.redis import durable_writes
 from veilcount_aggregator.store.redis.connections import TIMEOUTS, Wait
 from veilcount_aggregator.store.redis.durability import REPLICA_SECONDS
 from veilcount_aggregator.store.redis.lua_library import LIBRARY
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
+from veilcount_aggregator.store.series_reports import Bytes
 
 SENT = 30
 FILLER = 24 << 20  # bytes: more than a connection of the loopback buffers

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from veilcount_aggregator.store.interface import Bytes
 from veilcount_aggregator.store.redis.row_permutation import (
     SECRET_BYTES,
     RowPermutation,
     shard_numbers,
 )
+from veilcount_aggregator.store.series_reports import Bytes
 
 ALPHA = 1e-6
 SECRETS = st.binary(min_size=SECRET_BYTES, max_size=SECRET_BYTES)

@@ -1,0 +1,73 @@
+"""The health of a store and of its shards, and whether its acknowledgements are durable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class DurabilityState(StrEnum):
+    """Whether an acknowledgement outlives a power cut."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Weakness:
+    """A setting or a state of a server by which acknowledged reports could be lost."""
+
+    what: str  # names no server: it is shown at /readyz, to anyone
+    where: str
+    fix: str
+    blocks: bool = True  # that server acknowledges no report while it lasts
+    passing: bool = False  # ends by itself: no reason to refuse the store at the start
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}. {self.fix}"
+
+
+@dataclass(frozen=True, slots=True)
+class Durability:
+    """Whether acknowledgements outlive a power cut, and what is in the way."""
+
+    durable: DurabilityState
+    why: str
+    weaknesses: tuple[Weakness, ...] = ()
+    blocked: bool = False  # at every server something blocks: no report is taken
+
+    @property
+    def blocking(self) -> Weakness | None:
+        """Return the first weakness for which nothing is acknowledged."""
+        return next((each for each in self.weaknesses if each.blocks), None)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreHealth:
+    """What an operator wants to know of a store."""
+
+    engine: str
+    durable: DurabilityState
+    why: str
+    read_only: bool
+    serving: int = 1  # shards that take reports now
+    shards: int = 1
+    weaknesses: tuple[Weakness, ...] = ()
+    blocked: bool = False  # no report is taken until one of them is gone
+    trouble: str = ""  # why it cannot be written now, in words that anybody may read
+
+
+@dataclass(frozen=True, slots=True)
+class ShardHealth:
+    """How one part of a store is, as one process sees it now. None: not known."""
+
+    name: str  # its number; `records`: what keeps definitions and keys
+    up: bool
+    breaker: str = "closed"
+    why: str = ""  # it is not up
+    memory_bytes: int | None = None
+    memory_limit_bytes: int | None = None  # 0: there is none
+    aof_failing: bool | None = None  # the last write or rewrite of the append-only file failed
+    aof_delayed_fsyncs: int | None = None
+    aof_rewriting: bool | None = None

@@ -1,0 +1,64 @@
+"""Reports of one series in columns, and verdicts as numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcount_shared.report import PSEUDONYM_BYTES
+from veilcount_shared.verdict import Verdict
+
+from ..series.series import Series
+from .memory_limit import DEFAULT_LIMITS, MemoryLimits
+
+Bytes = NDArray[np.uint8]
+Numbers = NDArray[np.int64]
+Codes = NDArray[np.uint8]
+Counters = NDArray[np.int64]
+
+#: verdicts as numbers, for arrays: the place in this tuple; the last are `DEFERRED`, `MEMORY_FULL`
+VERDICTS = (*Verdict, Verdict.FULL, Verdict.FULL)
+CODES = {verdict: np.uint8(code) for code, verdict in enumerate(Verdict)}
+COUNTED = CODES[Verdict.COUNTED]
+#: `full` by the quota of an hour, not by the period's limit
+HOURLY_FULL = np.uint8(len(Verdict))
+#: `full` by a limit on the memory of counters
+MEMORY_FULL = np.uint8(len(Verdict) + 1)
+
+#: in place of a verdict: the report's lane failed, and whether it was counted is not known
+UNDECIDED = np.uint8(255)
+
+#: how much of a pseudonym is kept: two of 10^9 agree in it by chance once in 10^11 times
+ROW_BYTES = 12
+assert ROW_BYTES < PSEUDONYM_BYTES  # noqa: S101 - two constants that belong together
+
+
+class Quota(NamedTuple):
+    """How many new rows of a series one source may bring in one hour."""
+
+    hour: int  # since 1970
+    source: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesReports:
+    """Reports of one series, in columns of one length; each is a message that its design has."""
+
+    series: Series
+    rows: Bytes  # (n, 12): the pseudonym's first bytes
+    epochs: Numbers
+    periods: Numbers
+    segments: Numbers
+    slots: Numbers
+    messages: Bytes  # (n, width)
+    default_verdicts: Codes  # the verdict if the slot is free; COUNTED: count it
+    new_pseudonym_limit: int  # how many new rows each period may bring
+    quota: Quota | None = None  # None: as many in an hour as there is room for
+    memory: MemoryLimits = DEFAULT_LIMITS  # bytes that counters may take
+
+    def __len__(self) -> int:
+        return len(self.rows)
