@@ -8,7 +8,7 @@ VeilcountError
     x StoreUnfit             what is found there cannot be used, and why
     x NotDue                 an epoch that the store's own clock does not let drop yet
   x Busy                     too much waits already
-  x ClockDoubted             this host's clock cannot be trusted to judge what it is asked
+  x ClockUntrusted           this host's clock cannot be trusted to judge what it is asked
   x SettingsError            a flag, a variable or a URL that cannot be used
   x QueryError               a question that a curator cannot be asked
   + ReleaseRefused           a release that cannot be made now

@@ -49,7 +49,7 @@ until = {YESTERDAY + timedelta(days=60)}
 """
 KNOWN = FILE.format("autosave")
 COUNTED = {"verdicts": ["counted"]}
-NOTICED_SECONDS = 1.0  # what a change of the shelf may take to reach every worker
+NOTICED_SECONDS = 1.0  # what a change of records may take to reach every worker
 
 
 def collection(text: str = KNOWN) -> Collection:

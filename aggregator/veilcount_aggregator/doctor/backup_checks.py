@@ -71,7 +71,7 @@ def _read(path: Path) -> CheckResult:
         (version,) = database.execute("pragma user_version").fetchone()
         (sound,) = database.execute("pragma quick_check(1)").fetchone()
     if application != APPLICATION:
-        return wrong(f"{path.name} is no store of veilcount", MAKE)
+        return wrong(f"{path.name} is not a veilcount store", MAKE)
     if version > len(STEPS):
         return wrong(f"{path.name} was written by a newer veilcount", "upgrade this one")
     if sound != "ok":

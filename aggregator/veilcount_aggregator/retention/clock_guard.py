@@ -1,4 +1,4 @@
-"""A guard of one host's clock: may what this process does be judged by it?
+"""A guard of one host's clock: may reports be judged by it?
 
 Three clocks are compared, every few seconds and never in a request: the host's wall clock, the
 process's monotonic clock, and the clock of the store's servers, where it has any. A wall clock that
@@ -32,7 +32,7 @@ ZERO = timedelta(0)
 
 
 class ClockState(StrEnum):
-    """What is known of a host's clock."""
+    """The state of a host's clock."""
 
     AGREES = "agrees"
     SKEWED = "skewed"
@@ -42,7 +42,7 @@ class ClockState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """What the guard saw last, and since when its clock has been sound."""
+    """The last comparison of the clocks, and since when this one has been sound."""
 
     state: ClockState
     off: timedelta  # how far the host's clock is ahead of what it should show
@@ -77,11 +77,9 @@ class ClockGuard:
         self.reading = ClockReading(ClockState.UNKNOWN, ZERO, ZERO, seconds())
 
     def refuse_if_doubted(self) -> None:
-        """Raise `ClockDoubted` while the clock is skewed or has jumped."""
+        """Raise `ClockUntrusted` while the clock is skewed or has jumped."""
         if self.reading.doubted:
-            raise ClockUntrusted(
-                f"{self.reading}: let NTP set it; nothing is judged by it meanwhile"
-            )
+            raise ClockUntrusted(f"{self.reading}: let NTP set it; reports wait meanwhile")
 
     @property
     def sound_seconds(self) -> float:
@@ -118,7 +116,7 @@ class ClockGuard:
         """Return what is known: `step` since the last look, `total` since the clock was trusted."""
         was = self.reading
         if off is None and was.state is ClockState.SKEWED:
-            return was  # it was wrong, and nobody says that it is not any more
+            return was  # it was wrong, and nothing shows that it is right again
         if off is not None and abs(off) > TOLERANCE:
             return ClockReading(ClockState.SKEWED, off, ZERO, at)
         mended = off is not None and was.state is ClockState.SKEWED
@@ -144,7 +142,7 @@ def clock_skew(times: Sequence[datetime], before: datetime, after: datetime) -> 
     """Return how far this host, which looked at its clock twice, is ahead of the store's servers.
 
     Of an even number of servers with two medians the nearer one counts: one server alone whose
-    clock is wrong cannot make an honest host a liar.
+    clock is wrong does not make this host's look wrong.
     """
     offs = [max(before - there, ZERO) - max(there - after, ZERO) for there in times]
     if not offs:

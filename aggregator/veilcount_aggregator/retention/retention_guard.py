@@ -28,7 +28,7 @@ KIND = "retention"
 KEY = "clock"
 #: what is counted of it, over all workers
 DROPPED = ServiceCounter("retention", "", -1, "dropped")
-#: a day in which nothing ran (a night, an upgrade that took long) needs nobody's word
+#: a day in which nothing ran (a night, a long upgrade) needs no confirmation
 LONGEST_STEP = timedelta(days=2)
 CONFIRMING_SECONDS = 24 * 3600.0
 
@@ -41,7 +41,7 @@ class ConfirmedDay:
     at: str  # to the second, UTC
 
     def record(self) -> Record:
-        """Return it as it is kept."""
+        """Return it as a record."""
         return Record(KIND, KEY, json.dumps({"day": self.day.isoformat(), "at": self.at}).encode())
 
     @classmethod
@@ -65,12 +65,12 @@ def read_confirmed_day(store: Store) -> ConfirmedDay | None:
 
 
 def needs_confirmation(found: ConfirmedDay | None, day: date) -> bool:
-    """Whether a day has to be confirmed before anything is dropped by it."""
+    """Whether a day has to be confirmed before epochs are dropped by it."""
     return found is None or day > found.until
 
 
 def confirm_day(store: Store, now: datetime, who: str) -> ConfirmedDay:
-    """Put the day of an instant on record, for an operator who says that it is right."""
+    """Record the day of an instant as confirmed by an operator."""
     made = ConfirmedDay.at_instant(now)
 
     def decide() -> tuple[Sequence[Record], None]:
@@ -135,14 +135,14 @@ class RetentionGuard:
 
 
 def collect_garbage(store: Store, series: Iterable[Series], now: datetime) -> int:
-    """Drop what is over at an instant, sweep what was dropped before; return the epochs dropped.
+    """Drop the epochs that have ended, and delete older drops; return how many were dropped.
 
-    What fails in one series, or in one shard of it, is raised once all others had their turn.
+    An error in one series, or in one shard of it, is raised after all others were done.
     """
     dropped, errors = 0, []
     for each in series:
         try:
-            dropped += _tend(store, each, now)
+            dropped += _collect_series(store, each, now)
         except StoreError as error:
             errors.append(error)
     if errors:
@@ -150,7 +150,7 @@ def collect_garbage(store: Store, series: Iterable[Series], now: datetime) -> in
     return dropped
 
 
-def _tend(store: Store, series: Series, now: datetime) -> int:
+def _collect_series(store: Store, series: Series, now: datetime) -> int:
     over = epochs_over(series, utc_day(now))
     if not over:
         return 0
@@ -161,7 +161,7 @@ def _tend(store: Store, series: Series, now: datetime) -> int:
 
 
 def epochs_over(series: Series, day: date) -> int:
-    """Return how many epochs of a series are over on a UTC day."""
+    """Return how many epochs of a series have ended on a UTC day."""
     epochs = 1 if series.linked else series.collection.periods
     return next((epoch for epoch in range(epochs) if not series.over(epoch, day)), epochs)
 

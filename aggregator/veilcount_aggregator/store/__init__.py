@@ -1,4 +1,4 @@
-"""Where spent slots, tallies and small records live: the contract, and its engines."""
+"""Stores of spent slots, tallies and records: the interface and its engines."""
 
 from .factory import open_store as open_store
 from .health import Durability as Durability

@@ -1,6 +1,6 @@
-"""Many requests' reports as one: a group is judged and added up a series at a time.
+"""Coalesce the reports of many requests: a group is judged and added up series by series.
 
-A request has a report or two, and each column of it costs as much to touch as one of a thousand.
+A request has a report or two, and touching a column of it costs as much as one of a thousand.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class CoalescedReports:
     """The reports of one series and one set of limits in a group, in the group's order."""
 
     reports: SeriesReports
-    places: list[int]  # which members of the group they are
+    places: list[int]  # members of the group
 
     def parts(self, group: Sequence[SeriesReports], codes: Codes) -> Iterator[tuple[int, Codes]]:
-        """Return each member's place and its verdicts."""
+        """Yield each member's place and its verdicts."""
         first = 0
         for place in self.places:
             size = len(group[place])

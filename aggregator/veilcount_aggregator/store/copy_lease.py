@@ -1,9 +1,9 @@
-"""The right to copy into a store: one process has it, and shows each few seconds that it lives.
+"""A lease on copying into a store: one process holds it, and renews it every few seconds.
 
-A kernel's lock knows the processes of one host only, and stores of Redis are copied from any. So
-the right is a record of the target. Whoever finds another's record waits until it was silent for
-`SILENT_SECONDS` by its own clock (clocks of two hosts are never compared), or until the process
-named in it is dead, and takes over. Whoever was silent for so long, and goes on, is refused.
+A file lock works on one host only, and Redis stores are copied from any. So the lease is a record
+of the target. A process that finds another's record waits until it was not renewed for
+`SILENT_SECONDS` by its own clock (clocks of two hosts are never compared), or until its process is
+dead, and takes over. A process whose lease was taken over is refused.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class CopyLease:
     def _beat(self) -> None:
         while not self._stopping.wait(BEAT_SECONDS):
             self._own["beats"] += 1
-            with suppress(StoreError):  # the copy itself will tell
+            with suppress(StoreError):  # the copy itself will raise
                 self.change(lambda: [self._record()])
 
     def _refuse_if_lost(self) -> None:

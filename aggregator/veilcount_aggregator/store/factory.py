@@ -1,4 +1,4 @@
-"""A store's URL to its engine."""
+"""Open a store by its URL."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ ENGINES = "sqlite:///path/to/file.db, redis://host:port/0 or redis-cluster://hos
 
 
 def open_store(url: str, *, make: bool = False) -> Store:
-    """Open the store at a URL; make it where there is none, if asked to.
+    """Open the store at a URL; with `make`, create it if it is missing.
 
-    An engine is imported when it is first wanted: who runs on SQLite never loads Redis.
+    An engine is imported on first use: on SQLite, Redis is never loaded.
     """
     scheme = urlsplit(url).scheme
     if scheme == "sqlite":

@@ -22,7 +22,7 @@ class Weakness:
     where: str
     fix: str
     blocks: bool = True  # that server acknowledges no report while it lasts
-    passing: bool = False  # ends by itself: no reason to refuse the store at the start
+    passing: bool = False  # ends by itself: no reason to refuse the store at startup
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}. {self.fix}"
@@ -35,7 +35,7 @@ class Durability:
     durable: DurabilityState
     why: str
     weaknesses: tuple[Weakness, ...] = ()
-    blocked: bool = False  # at every server something blocks: no report is taken
+    blocked: bool = False  # every server is blocked: no report is accepted
 
     @property
     def blocking(self) -> Weakness | None:
@@ -45,7 +45,7 @@ class Durability:
 
 @dataclass(frozen=True, slots=True)
 class StoreHealth:
-    """What an operator wants to know of a store."""
+    """The health of a store, for operators."""
 
     engine: str
     durable: DurabilityState
@@ -55,12 +55,12 @@ class StoreHealth:
     shards: int = 1
     weaknesses: tuple[Weakness, ...] = ()
     blocked: bool = False  # no report is taken until one of them is gone
-    trouble: str = ""  # why it cannot be written now, in words that anybody may read
+    trouble: str = ""  # why it cannot be written now, in words that may be public
 
 
 @dataclass(frozen=True, slots=True)
 class ShardHealth:
-    """How one part of a store is, as one process sees it now. None: not known."""
+    """The health of one shard, as one process sees it now. None: not known."""
 
     name: str  # its number; `records`: what keeps definitions and keys
     up: bool

@@ -1,39 +1,40 @@
-"""What the rest of the aggregator asks of a store: one contract, two engines, one battery of tests.
+"""The interface of a store: one contract for all engines, tested by one battery.
 
 **Exactly once.** A report spends one slot of one row; the row's bitmap says whether the slot was
-spent. `commit` judges and writes a whole group in one durable transaction: for each report, in
-order, the first of these that holds,
+spent. `commit` judges and writes a whole group in one durable transaction: each report gets the
+verdict of the first line that applies,
 
     the row's epoch was dropped                         stale
     the slot is spent, or the row was closed            duplicate
-    the report was judged before (`otherwise`)          that verdict
-    the row is new, and the period has no room          full
+    `default_verdicts` has another verdict than counted that verdict
+    the row is new, and the period's limit is reached   full
     the row is new, and its quota for the hour is spent full
     the row has spent all it may (`Series.most`)        over_budget
     its counters need memory beyond a limit             full
     otherwise                                           counted: the slot spent, the message added
 
-**Memory of counters** is limited by series and by store [memory]. A report whose counters exist
-needs none. Which counters of a large tally exist, and what new ones take, depends on the engine.
+**Memory of counters** is limited by series and by store (`memory_limit`). A report whose counters
+exist needs none. Which counters of a large tally exist, and what new ones take, depends on the
+engine.
 
-**What is kept of a device**: the first 12 of its pseudonym's 16 bytes and its bitmap, until the
-epoch is dropped; its message is added to counters and gone. No time, no order, no address.
+**Data about a device**: the first 12 of its pseudonym's 16 bytes and its bitmap, until the epoch is
+dropped; its message is added to counters and not kept. No time, no order, no address.
 
 **Quotas** of new rows are counted by hour, series and source (a device key, a class of networks) in
 the transaction that counts the rows, so they hold over all workers and hosts. Those of an hour are
 deleted some two hours later (SQLite: by the first new row then), and never copied to another store.
 
 **Dropping takes two steps**, a day apart: an epoch is marked as dropped (its reports are stale from
-then on, and the moment is kept), and only later are its rows deleted. In between the mark can be
-taken back. Both steps go by the store's own time where it has one: a caller's clock may be wrong.
+then on, and the time of the mark is recorded), and only later are its rows deleted. In between the
+mark can be taken back. Both steps use the store's own clock if it has one: a caller's may be wrong.
 
-**Small records** (definitions, keys, releases, audit) are a shelf that changes by compare-and-set
-on one generation number, so that their logic is written once, above the engines.
+**Records** (definitions, keys, releases, audit) change by compare-and-set on one generation number,
+so that their logic is written once, above the engines.
 
 An engine raises `StoreError`s only; after one, nothing of the call was written, or (the reply was
-lost) all of it, lane by lane: asking again is safe for every method here. Notes alone may then be
-counted twice. Where rows are spread over shards, each has its share of a period's room, of an
-hour's quota and of the limits on memory.
+lost) all of it, lane by lane: every method here can be repeated safely, except that service
+counters may then count twice. Where rows are spread over shards, each shard has its share of a
+period's limit, of an hour's quota and of the limits on memory.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from .service_counters import ServiceCounter, ServiceCounts
 
 
 class Cell(NamedTuple):
-    """What one tally is of."""
+    """The period and segment of a tally."""
 
     period: int
     segment: int
@@ -60,7 +61,7 @@ Records = Mapping[str, bytes]
 
 
 class Record(NamedTuple):
-    """One record of the shelf, or the absence of one (None)."""
+    """A record, or the removal of one (None)."""
 
     kind: str
     key: str
@@ -68,7 +69,7 @@ class Record(NamedTuple):
 
 
 class TransferPiece(NamedTuple):
-    """A part of a store on its way to another: absolute, so that taking it twice changes nothing.
+    """A part of a store in transfer to another: absolute, so that importing it twice is harmless.
 
     `kind` and `key` name it in every engine alike; `body` is the same bytes for the same content.
     """
@@ -83,7 +84,7 @@ class Store(Protocol):
 
     # -- the intake ----------------------------------------------------------------------------
 
-    def commit(self, group: Sequence[SeriesReports], notes: ServiceCounts) -> list[Codes]:
+    def commit(self, group: Sequence[SeriesReports], counts: ServiceCounts) -> list[Codes]:
         """Judge and count a group in one durable transaction; return each report's verdict.
 
         In a group of several lanes some may fail: their reports are UNDECIDED. It raises where
@@ -95,14 +96,11 @@ class Store(Protocol):
 
         Groups of one lane are committed one after the other, those of two lanes side by side. A
         group of several lanes is one transaction in each of them, and may fail in some of them.
-        StoreUnavailable: the lane is known to be away, so that nobody need wait in it.
+        StoreUnavailable: the lane is known to be down, so that nobody need wait in it.
         """
 
     def close_row(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
-        """Close a row wherever it stands in these epochs: what it spent is gone, no slot is free.
-
-        Say whether there was any.
-        """
+        """Spend all slots of a row in these epochs; return whether it was in any of them."""
 
     # -- retention -----------------------------------------------------------------------------
 
@@ -113,19 +111,19 @@ class Store(Protocol):
         """
 
     def mark_dropped(self, series: Series, epochs: int, due: datetime, now: datetime) -> int:
-        """Mark the first so many epochs as dropped: what comes for them is stale.
+        """Mark the first epochs as dropped: reports for them are stale.
 
         Raise `NotDue` before the instant `due`. Return how many were not marked before.
         """
 
     def delete_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:
-        """Delete the rows of the epochs that were dropped at least so long ago, for good.
+        """Delete the rows of the epochs that were dropped at least this long ago, for good.
 
         Their counters are final: an engine stores them in the form that is read fastest.
         """
 
     def restore_dropped(self, series: Series) -> int:
-        """Take back the drop of all epochs whose rows are still there; return how many they are."""
+        """Take back the drop of all epochs whose rows still exist; return how many they are."""
 
     # -- what the analyst reads ----------------------------------------------------------------
 
@@ -138,22 +136,22 @@ class Store(Protocol):
     def spend_histograms(self, series: Series) -> dict[int, Counters]:
         """Return per epoch how many rows have spent j slots, for j = 1 .. `Series.most`.
 
-        Kept after its epoch drops. Place j - 1 holds the rows with j spent slots.
+        Kept after its epoch drops. Entry j - 1 counts the rows with j spent slots.
         """
 
     def new_pseudonyms(self, series: Series) -> dict[int, int]:
         """Return how many new rows each period has brought."""
 
     def service_counts(self) -> dict[ServiceCounter, int]:
-        """Return everything that was ever noted."""
+        """Return all service counters."""
 
     def memory_use(self) -> MemoryUse:
-        """Return how many bytes the counters take, by the account that commits are held to."""
+        """Return the bytes of the counters, by the account that commits are limited by."""
 
-    # -- the shelf -----------------------------------------------------------------------------
+    # -- records -----------------------------------------------------------------------------
 
     def generation(self) -> int:
-        """Return the number of changes of the shelf so far; cheap: workers ask all the time."""
+        """Return the number of changes of records so far; cheap: workers ask all the time."""
 
     def records(self, kind: str) -> Records:
         """Return all records of a kind, by key."""
@@ -174,8 +172,8 @@ class Store(Protocol):
         """
 
     def change_records(self, generation: int, records: Sequence[Record]) -> bool:
-        """Write (or, where the value is None, remove) all records if nobody else changed the shelf
-        since this generation; say whether it was done. Durable, and the generation grows by one.
+        """Write (or, where the value is None, remove) all records if none was changed since this
+        generation; return whether it was done. Durable, and the generation grows by one.
         """
 
     def replicate(self, kinds: Sequence[str]) -> None:
@@ -194,15 +192,15 @@ class Store(Protocol):
     # -- moving, and the operator --------------------------------------------------------------
 
     def set_read_only(self, *, on: bool) -> None:
-        """Refuse (or take) whatever would change something from now on, in every process."""
+        """Refuse (or accept) all changes from now on, in every process."""
 
     def export_pieces(self) -> Iterator[TransferPiece]:
-        """Return everything, in one order, for another store; meant for a read-only one."""
+        """Return all content in a fixed order, for another store; meant for a read-only one."""
 
     def import_pieces(self, pieces: Sequence[TransferPiece]) -> None:
-        """Take over pieces of another store, in place of what stands there under their names.
+        """Write pieces of another store in place of what is there under their names.
 
-        Records are changes of the shelf: the generation grows.
+        Records change the generation.
         """
 
     def durability(self) -> Durability:
@@ -225,4 +223,4 @@ class Store(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of connections and files."""
+        """Close connections and files."""

@@ -1,4 +1,4 @@
-"""Memory of counters: how much they may take, and the formula by which it is accounted.
+"""Memory of counters: its limits, and the formula that accounts it.
 
 A definition of a million values has 1.4 million counters a tally, and a tally for each period and
 cell of its segments. An engine makes them as reports come, accounts what they take, and refuses

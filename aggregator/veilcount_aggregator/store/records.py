@@ -1,4 +1,4 @@
-"""Small records, changed by one writer at a time: read, decide, write if nobody else did.
+"""Optimistic updates of records: read, decide, write unless somebody else wrote meanwhile.
 
 Definitions, keys, releases and the audit log are all kept this way, so that what may be written is
 decided once, in plain functions, for every engine.
@@ -14,17 +14,17 @@ from . import Record, Store
 
 TRIES = 50
 
-Told = TypeVar("Told")
+Result = TypeVar("Result")
 
 
-def update_records(store: Store, decide: Callable[[], tuple[Sequence[Record], Told]]) -> Told:
-    """Write what `decide` returns, and return what it tells; asked again if somebody was faster.
+def update_records(store: Store, decide: Callable[[], tuple[Sequence[Record], Result]]) -> Result:
+    """Write the records that `decide` returns, and return its result; repeated after a conflict.
 
-    It reads the shelf itself, after the generation was read: what it saw is what is changed.
+    `decide` reads the records itself, after the generation was read.
     """
     for _ in range(TRIES):
         generation = store.generation()
-        records, told = decide()
+        records, result = decide()
         if not records or store.change_records(generation, records):
-            return told
-    raise StoreUnavailable("the shelf: too many writers at once; ask again")
+            return result
+    raise StoreUnavailable("records: too many concurrent writers; retry")

@@ -1,6 +1,6 @@
-"""Central releases wait where a store came back from a backup.
+"""The lock on central releases of a store that was restored from a backup.
 
-What was released after the backup was made is not in its books: a budget would be spent twice. So
+Releases made after the backup are not in its books: a budget would be spent twice. So
 a restored store carries a lock, until that spend is entered again from the release journal.
 """
 

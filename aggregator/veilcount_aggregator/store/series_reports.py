@@ -19,7 +19,7 @@ Numbers = NDArray[np.int64]
 Codes = NDArray[np.uint8]
 Counters = NDArray[np.int64]
 
-#: verdicts as numbers, for arrays: the place in this tuple; the last are `DEFERRED`, `MEMORY_FULL`
+#: verdicts by their code; the last two are `HOURLY_FULL`, `MEMORY_FULL`
 VERDICTS = (*Verdict, Verdict.FULL, Verdict.FULL)
 CODES = {verdict: np.uint8(code) for code, verdict in enumerate(Verdict)}
 COUNTED = CODES[Verdict.COUNTED]
@@ -46,7 +46,7 @@ class Quota(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SeriesReports:
-    """Reports of one series, in columns of one length; each is a message that its design has."""
+    """Reports of one series, in columns of one length; each message is one of its mechanism."""
 
     series: Series
     rows: Bytes  # (n, 12): the pseudonym's first bytes
@@ -56,8 +56,8 @@ class SeriesReports:
     slots: Numbers
     messages: Bytes  # (n, width)
     default_verdicts: Codes  # the verdict if the slot is free; COUNTED: count it
-    new_pseudonym_limit: int  # how many new rows each period may bring
-    quota: Quota | None = None  # None: as many in an hour as there is room for
+    new_pseudonym_limit: int  # new rows that each period may have
+    quota: Quota | None = None  # None: no limit by the hour
     memory: MemoryLimits = DEFAULT_LIMITS  # bytes that counters may take
 
     def __len__(self) -> int:

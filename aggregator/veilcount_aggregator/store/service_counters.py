@@ -9,7 +9,7 @@ from .series_reports import HOURLY_FULL, MEMORY_FULL, VERDICTS
 
 
 class ServiceCounter(NamedTuple):
-    """Something that is counted beside the answers: a verdict, a loss, a request of the service."""
+    """The name of a counter: of a verdict, a loss or a request."""
 
     what: str
     fingerprint: str  # "": of no series
@@ -19,7 +19,7 @@ class ServiceCounter(NamedTuple):
 
 ServiceCounts = Mapping[ServiceCounter, int]
 
-#: what the engines themselves note of each report that was not counted
+#: counted by the engines for each report that was not counted
 VERDICT = "verdict"
 #: a report that was answered `full` by another limit than its period's, and by which
 LIMITED = "limited"
@@ -31,7 +31,7 @@ _LIMITS = {int(HOURLY_FULL): BY_HOUR, int(MEMORY_FULL): BY_MEMORY}
 def refusal_counts(
     fingerprint: str, period: int, code: int, times: int
 ) -> dict[ServiceCounter, int]:
-    """Return what is noted of some reports that were not counted."""
+    """Return the counters of reports that were not counted."""
     found = {ServiceCounter(VERDICT, fingerprint, period, VERDICTS[code]): times}
     limit = _LIMITS.get(code)
     return found | ({ServiceCounter(LIMITED, fingerprint, -1, limit): times} if limit else {})

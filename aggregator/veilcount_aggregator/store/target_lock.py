@@ -1,7 +1,7 @@
-"""A lock on a file that is being made: of two processes, the second learns of the first.
+"""A lock on a file that is being created: the second process is told of the first.
 
-It is a lock of the kernel on `.NAME.lock`: a process that died holds none, so nothing is stale. The
-file says who holds it and since when, and is removed with the lock.
+It is an flock on `.NAME.lock`: a process that died holds none, so no lock is stale. The file names
+its holder, and is removed with the lock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..errors import SettingsError
 
 @contextmanager
 def exclusive_file(target: Path, field: str) -> Iterator[None]:
-    """Make a file alone, or raise who is making it."""
+    """Hold the lock while a file is created, or raise with the holder's name."""
     path = target.with_name(f".{target.name}.lock")
     descriptor = _acquire(path)
     if descriptor is None:
@@ -37,7 +37,7 @@ def exclusive_file(target: Path, field: str) -> Iterator[None]:
 
 
 def this_process() -> dict[str, str | int]:
-    """Return what an operator may want to know of who is at work."""
+    """Return process, host and time, for operators."""
     since = datetime.now(UTC).isoformat(timespec="seconds")
     return {"process": os.getpid(), "host": socket.gethostname(), "since": since}
 

@@ -32,28 +32,28 @@ KINDS = ("record", "dropped", "new_rows", "service_counter", "spent_rows", "tall
 
 
 def encode_numbers(values: Iterable[int] | NDArray[np.int64]) -> bytes:
-    """Return numbers as a body."""
+    """Encode numbers as a body."""
     given = values if isinstance(values, np.ndarray) else np.fromiter(values, np.int64)
     return given.astype("<i8").tobytes()
 
 
 def decode_numbers(body: bytes) -> Counters:
-    """Return the numbers of a body."""
+    """Decode the numbers of a body."""
     return np.frombuffer(body, "<i8").astype(np.int64)
 
 
 def join_key(*parts: str | int) -> str:
-    """Return a key."""
+    """Return the key with these parts."""
     return "/".join(map(str, parts))
 
 
 def bitmap_bytes(slots: int) -> int:
-    """Return how many bytes a bitmap of so many slots has."""
+    """Return the size in bytes of a bitmap of slots."""
     return -(-slots // 8)
 
 
 def content_digest(pieces: Iterable[TransferPiece]) -> str:
-    """Return one name for the content of all pieces, in whatever order they come."""
+    """Return the digest of all pieces; their order does not matter."""
     total = 0
     for piece in pieces:
         text = b"\0".join([piece.kind.encode(), piece.key.encode(), piece.body])
@@ -89,7 +89,7 @@ _DECODER = msgspec.msgpack.Decoder(TransferPiece)
 
 
 def write_spool(file: IO[bytes], pieces: Iterable[TransferPiece]) -> None:
-    """Append pieces."""
+    """Append pieces to a file."""
     for piece in pieces:
         body = msgspec.msgpack.encode(piece)
         file.write(len(body).to_bytes(LENGTH_BYTES, "big"))
@@ -97,7 +97,7 @@ def write_spool(file: IO[bytes], pieces: Iterable[TransferPiece]) -> None:
 
 
 def read_spool(file: IO[bytes]) -> Iterator[TransferPiece]:
-    """Return them, from the first."""
+    """Yield the pieces of a file."""
     file.seek(0)
     while length := file.read(LENGTH_BYTES):
         yield _DECODER.decode(file.read(int.from_bytes(length, "big")))

@@ -1,4 +1,4 @@
-"""A store's URL as it may be shown: without its password."""
+"""Redaction of passwords in store URLs."""
 
 from __future__ import annotations
 

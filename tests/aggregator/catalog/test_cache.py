@@ -1,4 +1,4 @@
-"""What a worker knows of the shelf, what it writes of itself, and what it drops."""
+"""The cache of the catalog in a worker: what it reads, writes and drops."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_a_log_in_makes_no_worker_read_definitions_or_keys_again(
     assert watch.known().api_keys.find(secret) is None
 
 
-# -- the shelf -------------------------------------------------------------------------------------
+# -- records ---------------------------------------------------------------------------------------
 
 
 def test_a_change_that_is_beaten_every_time_gives_up(store: Store) -> None:

@@ -152,7 +152,7 @@ def test_what_no_budget_pays_for_is_refused_with_what_is_left(asked: Curator) ->
 
 
 def test_what_is_refused_is_not_charged_and_leaves_no_trace(asked: Curator, store: Store) -> None:
-    """Neither on the shelf nor in the journal."""
+    """Neither in the records nor in the journal."""
     asked.filter.tick(OVER)  # registers the journal, which is a change
     before = store.generation()
     with pytest.raises(QueryError):

@@ -28,7 +28,7 @@ class Model:
         self.dropped: Counter[str] = Counter()
         self.swept: Counter[str] = Counter()
         self.notes: Counter[ServiceCounter] = Counter()
-        self.shelf: dict[str, dict[str, bytes]] = defaultdict(dict)
+        self.records_by_kind: dict[str, dict[str, bytes]] = defaultdict(dict)
         self.changes = 0
         self.read_only = False
 
@@ -71,15 +71,15 @@ class Model:
         return before - self.dropped[name]
 
     def change_records(self, generation: int, records: Sequence[Record]) -> bool:
-        """Change the shelf."""
+        """Change records."""
         self._open()
         if generation != self.changes:
             return False
         for kind, key, value in records:
             if value is None:
-                self.shelf[kind].pop(key, None)
+                self.records_by_kind[kind].pop(key, None)
             else:
-                self.shelf[kind][key] = value
+                self.records_by_kind[kind][key] = value
         self.changes += 1
         return True
 

@@ -402,7 +402,7 @@ def test_a_whole_campaign_is_dropped_at_once(store: Store) -> None:
     assert store.report_counts(LINKED) == {Cell(0, 0): 9, Cell(40, 0): 9}
 
 
-# -- the shelf ------------------------------------------------------------------------------------
+# -- records --------------------------------------------------------------------------------------
 
 
 def test_records_are_kept_by_kind(store: Store) -> None:

@@ -170,7 +170,7 @@ class Machine(RuleBasedStateMachine):
             assert store.new_pseudonyms(which) == +model.new[which.fingerprint]
         assert store.service_counts() == +model.notes
         assert store.generation() == model.changes
-        assert store.records("kind") == model.shelf["kind"]
+        assert store.records("kind") == model.records_by_kind["kind"]
         assert store.health().read_only == model.read_only
 
     def teardown(self) -> None:

@@ -1,4 +1,4 @@
-"""Settings that Redis needs so that an acknowledgement outlives a power cut.
+"""Redis settings that make an acknowledgement outlive a power cut.
 
 `no-appendfsync-on-rewrite yes` is `appendfsync no` for as long as a rewrite of the append-only file
 takes. `aof-load-truncated` may stay as it is: with `appendfsync always` only a write that was not
@@ -54,11 +54,11 @@ _SECTIONS = ("server", "replication", "persistence", "commandstats")
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """What one server says of itself."""
+    """The version, state and settings of one server."""
 
     server: RedisNode
     info: Mapping[str, str]
-    settings: Mapping[str, str] | None  # None: this user may not see them
+    settings: Mapping[str, str] | None  # None: this user may not read them
     replicas: tuple[tuple[str, int], ...] = field(default=())  # those that are connected
 
     @property
@@ -70,8 +70,8 @@ class NodeConfig:
     @property
     def rewriting(self) -> bool:
         """Whether its append-only file is being rewritten, or will be next."""
-        asked = ("aof_rewrite_in_progress", "aof_rewrite_scheduled")
-        return any(self.info.get(name, "0") != "0" for name in asked)
+        names = ("aof_rewrite_in_progress", "aof_rewrite_scheduled")
+        return any(self.info.get(name, "0") != "0" for name in names)
 
     @property
     def changes(self) -> str:
@@ -80,7 +80,7 @@ class NodeConfig:
 
 
 def read_configs(servers: Sequence[RedisNode]) -> list[NodeConfig]:
-    """Ask servers for all that is judged here, at once; those that do not answer are left out."""
+    """Read the state and settings of servers at once; those that do not answer are left out."""
     words = [*(("INFO", section) for section in _SECTIONS), ("CONFIG", "GET", *SETTINGS)]
     answers = execute_each([(server, each) for server in servers for each in words], Wait.PROBE)
     by_server = [answers[at : at + len(words)] for at in range(0, len(answers), len(words))]
@@ -92,8 +92,8 @@ def read_configs(servers: Sequence[RedisNode]) -> list[NodeConfig]:
 
 
 def _node(server: RedisNode, answers: Sequence[Any]) -> NodeConfig:
-    *told, settings = answers
-    lines = b"\n".join(each for each in told if isinstance(each, bytes)).decode().splitlines()
+    *sections, settings = answers
+    lines = b"\n".join(each for each in sections if isinstance(each, bytes)).decode().splitlines()
     pairs = (line.partition(":") for line in lines if ":" in line)
     info = {name: value for name, _, value in pairs}
     refuse_old(server, info)
@@ -146,17 +146,17 @@ def weakness(server: RedisNode, name: str, value: str, needed: RequiredSetting) 
 
 
 def hidden_settings_hint(nodes: Iterable[NodeConfig]) -> str:
-    """Return what an operator has to see to where settings are hidden; "": nowhere."""
+    """Return the settings an operator has to check where CONFIG is forbidden; empty if none."""
     if all(node.settings is not None for node in nodes):
         return ""
     needed = ", ".join(f"{name} {each.value}" for name, each in (KEEPING | DURABLE).items())
-    return f"CONFIG is forbidden to this user: see to it that Redis has {needed}"
+    return f"CONFIG is forbidden to this user: make sure that Redis has {needed}"
 
 
 def _replicas(info: Mapping[str, str]) -> Iterator[tuple[str, int]]:
     """Yield the replicas that follow a master: `slave0:ip=..,port=..,state=online,..`."""
     for name, value in info.items():
         if name.startswith("slave") and name[5:].isdecimal():
-            told = dict(part.partition("=")[::2] for part in value.split(","))
-            if told.get("state") == "online":
-                yield told["ip"], int(told["port"])
+            fields = dict(part.partition("=")[::2] for part in value.split(","))
+            if fields.get("state") == "online":
+                yield fields["ip"], int(fields["port"])

@@ -1,4 +1,4 @@
-"""Connections to one server, and asking several servers in one go.
+"""Connections to Redis servers, and pipelines over several servers at once.
 
 Commands are sent to all servers they concern before the first answer is read, so that the servers
 work, and wait for their disks, at the same time. Each server's part succeeds or fails by itself:
@@ -36,7 +36,7 @@ Words = tuple[bytes | str | int, ...]
 
 
 class Wait(StrEnum):
-    """What waits for an answer, and so for how long."""
+    """The kind of caller, which sets the timeouts."""
 
     PROBE = "probe"
     COMMIT = "commit"
@@ -74,21 +74,21 @@ class RedisNode:
         address: RedisUrl,
         examine: Callable[[RedisNode], object] = lambda _: None,
     ) -> RedisNode:
-        """Get ready to ask one; nothing is sent yet. One that was away is examined first."""
+        """Return a server; nothing is sent yet. `examine` is called when it is back."""
         return cls(host, address, CircuitBreaker("{}:{}".format(*host)), examine)
 
     def __str__(self) -> str:
         return "{}:{}".format(*self.host)
 
     def ask(self, *words: bytes | str | int, wait: Wait = Wait.READ) -> Any:
-        """Return its answer to one command, or raise what it says."""
+        """Return its answer to one command, or raise its error."""
         (answer,) = execute_all([(self, words)], wait)
         if isinstance(answer, ResponseError):
             raise reply_error(str(self), answer) from answer
         return answer
 
     def pool(self, wait: Wait) -> redis.ConnectionPool:
-        """Return the connections on which this is waited for so long."""
+        """Return the connections with these timeouts."""
         # One step, so that two threads never have a pool each.
         return self.pools.get(wait) or self.pools.setdefault(wait, self._pool(TIMEOUTS[wait]))
 
@@ -98,7 +98,7 @@ class RedisNode:
             pool.disconnect(inuse_connections=not idle)
 
     def probe_if_due(self) -> None:
-        """Find out whether a server that was away answers again, if that is this caller's turn."""
+        """Ping a server that was down, if a probe is due."""
         if not self.breaker.begin_probe():
             return
         try:
@@ -118,7 +118,7 @@ class RedisNode:
             self._examine()
 
     def _examine(self) -> None:
-        """Take nothing from a server that came back with settings that forget."""
+        """Refuse a server that is back with settings that lose data."""
         try:
             self.examine(self)
         except StoreUnfit as error:

@@ -1,4 +1,4 @@
-"""What Redis answers when it does not do what it was asked, as the store's errors."""
+"""Errors of Redis mapped to errors of the store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...errors import (
     StoreUnfit,
 )
 
-#: how an error begins: Redis sends the library's own words on
+#: prefixes of the library's own errors
 _READ_ONLY = "CLOSED"
 _REPLACED = "REPLACED"
 _TOO_EARLY = "TOOEARLY"
@@ -30,7 +30,7 @@ _NO_CLUSTER = "This instance has cluster support disabled"
 
 
 def is_moved(error: object) -> bool:
-    """Whether another server of the cluster should have been asked."""
+    """Whether the keys are at another server of the cluster."""
     return isinstance(error, MovedError)
 
 
@@ -46,12 +46,12 @@ def is_repeatable(answer: object) -> bool:
 
 
 def is_library_loaded(error: ResponseError) -> bool:
-    """Whether the library that was sent is there: somebody else was faster."""
+    """Whether another process has just loaded the library."""
     return _LOADED in str(error)
 
 
 def reply_error(place: str, error: Exception) -> StoreError:
-    """Return what an answer means. In each case nothing was written."""
+    """Map an error reply: nothing was written."""
     text = str(error)
     if isinstance(error, OutOfMemoryError):
         return StoreFull(f"Redis at {place} has no memory left: raise maxmemory, or free some")
@@ -65,7 +65,7 @@ def reply_error(place: str, error: Exception) -> StoreError:
 
 
 def _refused(place: str, text: str) -> StoreError | None:
-    """Return what a function of the library means by its own error, if it is one."""
+    """Map an error of the library itself; None: it is not one."""
     if text.startswith(_READ_ONLY):
         return StoreReadOnly(
             "the store is read-only: it was copied, or is being copied, to another"
@@ -83,11 +83,11 @@ def _refused(place: str, text: str) -> StoreError | None:
 
 
 def connection_error(error: BaseException) -> StoreError:
-    """Return what it means that a connection failed: whether anything was written is not known."""
+    """Map a connection error: whether anything was written is not known."""
     if isinstance(error, AuthenticationError):
         return StoreUnfit(f"Redis refuses this user: {error}")
     return StoreUnavailable(f"Redis does not answer: {error}")
 
 
-#: what a connection raises while it is opened, written to or read from
+#: raised by a connection while it is opened, written or read
 BROKEN = (redis.ConnectionError, redis.TimeoutError, OSError)

@@ -1,7 +1,8 @@
-"""What one shard gets of a group of reports, and what its answers say of them.
+"""The part of a group of reports that one shard gets, and its answers.
 
-A `Sheet` has all reports of one series in a group, a `Leaf` those of one epoch and shard, a `Part`
-all of a shard. Each carries what is expected of every report: a call adds up by that.
+A `SeriesBatch` has all reports of one series in a group, an `EpochBatch` those of one epoch and
+shard, a `ShardCommit` all of a shard. Each has the expected verdict of every report: a call adds
+up by these.
 
 Where counters need memory beyond a limit, the answer names their pages. What touches them is `full`
 from then on unless its slot is spent. A refusal may let another report of the same row count, which
@@ -46,27 +47,27 @@ Chosen = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class SeriesBatch:
-    """All reports of one series in a group, and what is expected of each."""
+    """All reports of one series in a group, and the expected verdict of each."""
 
     reports: SeriesReports
-    rooms: Numbers  # of each report's request
+    row_limits: Numbers  # of each report's request
     quotas: Sequence[Quota]
     charged: Numbers  # each report's quota, counted from 1; 0: none
     names: PermutedRows
-    otherwise: Codes  # the verdict if the slot is free: learnt where memory ends
-    expected: Codes  # learnt from the answers
+    otherwise: Codes  # the verdict if the slot is free: changed where memory is full
+    expected: Codes  # updated by the answers
 
 
 @dataclass(frozen=True, slots=True)
 class EpochBatch:
-    """Those of one epoch and shard, in their order."""
+    """The reports of one epoch and shard, in their order."""
 
     sheet: SeriesBatch
     epoch: int
     chosen: Chosen
 
     def page(self, shards: int) -> list[Any]:
-        """Return what is asked of the epoch. Each shard has its share of a limit, rounded up.
+        """Return the request for the epoch. Each shard has its share of a limit, rounded up.
 
         Rows are spread evenly, so that a period is full at about its limit; sharing the number
         itself would take a transaction over all shards.
@@ -77,7 +78,7 @@ class EpochBatch:
             self.epoch,
             reports.series.most,
             bitmap_bytes(reports.series.bits),
-            (-(-self.sheet.rooms[chosen] // shards)).tolist(),
+            (-(-self.sheet.row_limits[chosen] // shards)).tolist(),
             [[each.hour, each.source, -(-each.limit // shards)] for each in self.sheet.quotas],
             self.sheet.charged[chosen].tolist(),
             raw(self.sheet.names.fields[chosen].tobytes()),
@@ -114,7 +115,7 @@ class EpochBatch:
                     yield from (join_key(*counter), times)
 
     def learn(self, verdicts: Codes | np.uint8) -> None:
-        """Expect what was answered."""
+        """Expect these verdicts."""
         self.sheet.expected[self.chosen] = verdicts
 
     def touching(self, chosen: Chosen, pages: set[int]) -> Chosen:
@@ -127,7 +128,7 @@ class EpochBatch:
         return chosen[[page in pages for page in (places // PAGE).tolist()]]
 
     def of_rows(self, chosen: Chosen) -> Chosen:
-        """Return all that are of the same rows."""
+        """Return all reports of the same rows."""
         names = np.ascontiguousarray(self.sheet.names.fields).view(f"V{ROW_BYTES}").ravel()
         rows = set(names[chosen].tolist())
         return self.chosen[[row in rows for row in names[self.chosen].tolist()]]
@@ -141,16 +142,16 @@ class EpochBatch:
 
 @dataclass(slots=True)
 class ShardCommit:
-    """What one shard gets of a group."""
+    """The part of a group that one shard gets."""
 
     shard: int
     leaves: Sequence[EpochBatch]
     notes: ServiceCounts
     limits: ShardLimits
-    refusals: int = 0  # answers that memory ended
+    refusals: int = 0  # answers that counters do not fit
 
     def command(self, identity: StoreIdentity) -> Command:
-        """Return the call, on what is expected by now."""
+        """Return the call, with the verdicts that are expected now."""
         pages = [leaf.page(identity.shards) for leaf in self.leaves]
         tallies = [
             leaf.tally(cell, chosen, identity.shards, self.limits.series)
@@ -164,7 +165,7 @@ class ShardCommit:
         return Command(base, call("commit", base, identity.store, given))
 
     def learn(self, answer: int | bytes | list[int]) -> bool:
-        """Take an answer; say whether nothing was written, and it is to be asked again."""
+        """Take an answer; return whether the call has to be repeated: nothing was written."""
         if isinstance(answer, int):
             return False
         if isinstance(answer, list):

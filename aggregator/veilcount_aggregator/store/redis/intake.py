@@ -1,4 +1,4 @@
-"""A group of reports to calls of the library, one for each shard; and back to verdicts.
+"""Commit a group of reports: one call of the library for each shard, and verdicts back.
 
 What to add to which counter depends on which reports count. That only Redis can say; adding up is
 done far faster here. So a call carries what to add if everything is as expected, which it nearly
@@ -92,13 +92,17 @@ def _by_series(group: Sequence[SeriesReports]) -> Mapping[str, list[int]]:
 
 def _sheet(identity: StoreIdentity, group: Sequence[SeriesReports]) -> SeriesBatch:
     reports = concatenate_reports(group)
-    rooms = np.repeat([each.new_pseudonym_limit for each in group], [len(each) for each in group])
+    row_limits = np.repeat(
+        [each.new_pseudonym_limit for each in group], [len(each) for each in group]
+    )
     names = identity.permutation.apply(reports.rows)
     quotas = list(dict.fromkeys(each.quota for each in group if each.quota is not None))
     numbers = [0 if each.quota is None else 1 + quotas.index(each.quota) for each in group]
     charged = np.repeat(numbers, [len(each) for each in group])
     otherwise = reports.default_verdicts
-    return SeriesBatch(reports, rooms, quotas, charged, names, otherwise.copy(), otherwise.copy())
+    return SeriesBatch(
+        reports, row_limits, quotas, charged, names, otherwise.copy(), otherwise.copy()
+    )
 
 
 def _parts(

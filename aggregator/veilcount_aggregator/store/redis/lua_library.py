@@ -1,4 +1,4 @@
-"""The function library that does all writing, made of the Lua files in this package.
+"""The Lua function library of the store, made of the files in `lua/`.
 
 Its name, and so the name of each function, is derived from its source: no change of the Lua can be
 shipped under a name that is in use. Libraries of two releases stand side by side in one Redis,

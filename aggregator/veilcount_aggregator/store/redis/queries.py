@@ -1,4 +1,4 @@
-"""What the analyst reads: each shard holds a part of every figure; here they are added up."""
+"""Figures of a store: each shard has a part of each, which are added up here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a row lives: a bijection of its 12 bytes under the store's secret.
+"""The place of a row: a keyed permutation of its 12 bytes.
 
 Pseudonyms are chosen by devices. A hostile one that could tell which rows share a bucket would fill
 a single one. So a row is kept under a name that only the store can compute: two rounds of a Feistel
@@ -35,7 +35,7 @@ class PermutedRows:
 
 @dataclass(frozen=True, slots=True)
 class RowPermutation:
-    """The bijection of one store."""
+    """The keyed permutation of one store."""
 
     secret: bytes = field(repr=False)
     _keys: tuple[np.uint64, ...] = field(init=False, repr=False)

@@ -1,4 +1,4 @@
-"""The servers of a store: one, or the masters of a cluster; and asking whoever has a key.
+"""The servers of a store, one or the masters of a cluster, and commands to the owner of a key.
 
 Nothing is tried twice behind the caller's back, with two exceptions in which a server says that it
 did nothing: the keys have moved to another, or it has no function library yet.
@@ -26,7 +26,7 @@ LOOK_SECONDS = 0.5  # between two looks at who has which keys, while a server is
 
 
 class Command(NamedTuple):
-    """What is asked, and the base key that says of whom."""
+    """A command, and the base key whose owner gets it."""
 
     base: bytes
     words: Words
@@ -34,7 +34,7 @@ class Command(NamedTuple):
 
 
 class CommandExecutor(Protocol):
-    """Whatever can be asked: servers, or servers whose answers are confirmed."""
+    """Executes commands: plain, or with durable writes."""
 
     def execute_each(self, commands: Sequence[Command], wait: Wait = Wait.READ) -> list[Any]:
         """Return the answers; in place of one that did not come or is an error, a StoreError."""
@@ -47,7 +47,7 @@ class CommandExecutor(Protocol):
 
 
 class ShardClient:
-    """Who has which keys, as far as is known."""
+    """Sends commands to the owners of keys, as far as they are known."""
 
     def __init__(
         self, address: RedisUrl, examine: Callable[[RedisNode], object] = lambda _: None
@@ -172,11 +172,11 @@ class ShardClient:
 
     def _error(self, command: Command, error: ResponseError) -> StoreError:
         try:
-            told = reply_error(str(self.owner(command.base)), error)
+            mapped = reply_error(str(self.owner(command.base)), error)
         except StoreUnavailable as no_owner:
             return no_owner
-        told.__cause__ = error
-        return told
+        mapped.__cause__ = error
+        return mapped
 
     def _mend(self, errors: Sequence[tuple[bytes, ResponseError]]) -> bool:
         """Do what lets these be asked again, if anything does."""

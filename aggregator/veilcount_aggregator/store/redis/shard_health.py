@@ -1,4 +1,4 @@
-"""How each shard of a store is: whether it answers, is whole, fit to keep reports, and how full.
+"""The health of each shard: whether it answers, is complete, durable, writable, and how full it is.
 
 A shard that does not answer, was emptied, or stands on a server that forgets takes no reports; the
 others do. A probe's time-out applies here, and opens no breaker.
@@ -31,7 +31,7 @@ Info = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ShardState:
-    """One shard as it was found."""
+    """The state of one shard."""
 
     name: str
     server: RedisNode | None  # None: no server is known to have its slot
@@ -40,7 +40,7 @@ class ShardState:
     info: Info | None = None
 
     def health(self) -> ShardHealth:
-        """Return what an operator wants to know of it."""
+        """Return its health, for operators."""
         state = self.server.breaker.state if self.server else "unknown"
         why = str(self.error or "")
         if self.info is None:

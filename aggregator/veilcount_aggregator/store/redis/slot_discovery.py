@@ -1,4 +1,4 @@
-"""Asking a cluster who has which keys, while some of its nodes hang or are gone.
+"""Discovery of the slots of a cluster while some of its nodes hang or are down.
 
 The node that is likely to answer is asked first; the next one is asked as soon as that failed, or
 has kept us waiting for a moment, and the first answer wins. So a node that hangs costs a moment.
@@ -25,7 +25,7 @@ Slots = list[tuple[tuple[int, int], Host]]
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Who has which slots, as one node told it."""
+    """The owners of slots, as reported by one node."""
 
     slots: Sequence[tuple[int, int, RedisNode]] = ()
     owners: dict[bytes, RedisNode] = field(
@@ -62,7 +62,7 @@ def fetch_slots(candidates: Sequence[RedisNode]) -> tuple[RedisNode, Slots]:
             threading.Thread(target=_ask, args=(server, answers), daemon=True).start()
             waiting += 1
         try:
-            told, slots = answers.get(timeout=NEXT_SECONDS if left else _longest())
+            node, slots = answers.get(timeout=NEXT_SECONDS if left else _longest())
         except Empty:
             if not left:
                 break
@@ -71,7 +71,7 @@ def fetch_slots(candidates: Sequence[RedisNode]) -> tuple[RedisNode, Slots]:
         if isinstance(slots, StoreError):
             why = why if isinstance(why, StoreUnfit) else slots
         elif slots:
-            return told, slots
+            return node, slots
     if isinstance(why, StoreUnfit):
         raise why
     raise StoreUnavailable(f"no server of the cluster answers: {why}")
@@ -91,8 +91,8 @@ def _longest() -> float:
 
 def _ask(server: RedisNode, answers: SimpleQueue[tuple[RedisNode, Slots | StoreError]]) -> None:
     try:
-        told = server.ask("CLUSTER", "SLOTS", wait=Wait.PROBE)
-        answers.put((server, list(_ranges(server, told))))
+        ranges = server.ask("CLUSTER", "SLOTS", wait=Wait.PROBE)
+        answers.put((server, list(_ranges(server, ranges))))
     except StoreError as error:
         answers.put((server, error))
 

@@ -1,4 +1,4 @@
-"""Pages of large tallies: found by their index, read some at a time, added up.
+"""Pages of large tallies: listed by an index, read in batches, added up.
 
 The index of a tally has two bits for each page; what a page is, a hash or a string, is looked at in
 the call that reads it, since a hash becomes a string when it has enough entries.

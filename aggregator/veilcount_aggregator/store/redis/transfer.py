@@ -1,4 +1,4 @@
-"""A store's content on its way to another: each kind of piece is read and written here.
+"""Export and import of a store's content: each kind of piece is read and written here.
 
 A figure that is the sum of its shards' parts is written to one of them, and taken from the others.
 The rows of one epoch are held in memory together while they are read, some 20 bytes each.
@@ -48,10 +48,10 @@ class RedisTransfer:
             "rows": self._put_rows,
         }
 
-    # -- the way out ---------------------------------------------------------------------------
+    # -- export -------------------------------------------------------------------------------
 
     def pieces(self) -> Iterator[TransferPiece]:
-        """Return everything, kind by kind."""
+        """Return all content, kind by kind."""
         yield from self.records()
         yield from self.counted()
 
@@ -128,10 +128,10 @@ class RedisTransfer:
         held = np.frombuffer(b"".join(found), np.uint8)
         return held.reshape(-1, ROW_BYTES + width), width
 
-    # -- the way in ----------------------------------------------------------------------------
+    # -- import -------------------------------------------------------------------------------
 
     def absorb(self, pieces: Sequence[TransferPiece]) -> None:
-        """Write pieces in place of what stands there; rows are only ever added to.
+        """Write pieces in place of what is there; rows are only added.
 
         All are sent before the first answer is read: most are a handful of rows, and a way to the
         server and back for each would be nearly all of a copy's time.
@@ -158,7 +158,7 @@ class RedisTransfer:
         yield from self._know(piece.key)
 
     def _put_new_rows(self, piece: TransferPiece) -> Iterator[Command]:
-        """Divide them evenly, as devices would: each shard has its share of the room."""
+        """Divide them evenly, as devices would: each shard has its share of the limit."""
         series, period = piece.key.split("/")
         (rows,) = decode_numbers(piece.body).tolist()
         shard_numbers = self._identity.shards

@@ -1,4 +1,4 @@
-"""Where a store in Redis is, and how it is kept: what its URL says."""
+"""The URL of a store in Redis."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_REPLICAS = 5
 
 @dataclass(frozen=True, slots=True)
 class RedisUrl:
-    """Servers to begin with, and what they ask for."""
+    """Servers to connect to first, credentials and options."""
 
     hosts: tuple[tuple[str, int], ...]
     cluster: bool = False
@@ -33,7 +33,7 @@ class RedisUrl:
 
     @classmethod
     def parse(cls, url: str) -> RedisUrl:
-        """Read a URL, or say what is wrong with it. A password is never repeated."""
+        """Parse a URL; errors never repeat a password."""
         parts = urlsplit(url)
         shown = url.replace(parts.netloc, parts.netloc.rpartition("@")[2])
         try:

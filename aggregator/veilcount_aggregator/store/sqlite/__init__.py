@@ -1,4 +1,4 @@
-"""The store of one machine: one SQLite file, shared by its processes."""
+"""The store in one SQLite file, shared by the processes of one machine."""
 
 from .store import SqliteStore as SqliteStore
 from .store import open_sqlite as open_sqlite

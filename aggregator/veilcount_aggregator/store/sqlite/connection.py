@@ -1,4 +1,4 @@
-"""Connections to the file of a store: made, set, and saved where their log has no name left."""
+"""Connections to the file of a store: creation, settings, and checks of its path."""
 
 from __future__ import annotations
 

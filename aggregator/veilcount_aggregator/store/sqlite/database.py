@@ -1,4 +1,4 @@
-"""The file of a store: opened when it is wanted, shared by threads and processes, through forks.
+"""The file of a store: opened on demand, shared by threads and processes, safe across forks.
 
 WAL with synchronous=FULL: a commit is on the disk when it returns. There is one writer at a time:
 in a process by a lock, between processes by a lock on a file beside the store. After any error the

@@ -17,7 +17,7 @@ from ...errors import StoreUnavailable
 
 
 class FileLock:
-    """A lock on a file beside the store; held by one process at a time, gone with it."""
+    """A lock on a file next to the store; released when its process ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""What writes and page checks of a SQLite store showed last, in words that anybody may read.
+"""The outcome of the last writes and page checks of a SQLite store, in public words.
 
 A failure is kept until a later write succeeds, so that a probe between two failing commits does not
 call the store ready: for `MEMORY_SECONDS` only where the later write is the small one of a probe,
@@ -18,7 +18,7 @@ PROBE_SECONDS = 5.0
 MEMORY_SECONDS = 15.0
 PAGES_SECONDS = 600.0
 
-FULL = "no room on the disk: make some"
+FULL = "the disk is full: free some space"
 DAMAGED = "a page of the store is damaged: restore a backup"
 
 

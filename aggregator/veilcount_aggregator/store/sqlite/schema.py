@@ -1,4 +1,4 @@
-"""The tables of a store, and how an older store becomes a newer one."""
+"""The tables of a store, and their migrations."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _refuse_strange(database: sqlite3.Connection, name: str, *, make: bool) -> N
     application = int(database.execute("pragma application_id").fetchone()[0])
     empty = not database.execute("select count(*) from sqlite_schema").fetchone()[0]
     if not (make and empty) and application != APPLICATION:
-        what = "is empty" if empty else "is no store of veilcount"
+        what = "is empty" if empty else "is not a veilcount store"
         raise StoreUnfit(f"{name} {what}: make one with `veilcount init`")
 
 

@@ -1,4 +1,4 @@
-"""Counters in SQL: small tallies as one blob, large ones as parts that are folded as they grow.
+"""Tallies in SQL: small ones as one blob, large ones as parts that are merged as they grow.
 
 A large tally (up to four million counters) is never rewritten for a few reports. Each group adds a
 part, the counters it touched and by how much; `FAN` parts of one level become one part of the next,

@@ -1,4 +1,4 @@
-"""Where a SQLite store is, and how it is kept: what its URL says."""
+"""The URL of a SQLite store."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class SqliteUrl:
     durable: bool = True
 
     def __post_init__(self) -> None:
-        """Stay where it is, whatever directory the process goes to."""
+        """Make the path absolute."""
         object.__setattr__(self, "path", self.path.absolute())
 
     @classmethod
     def parse(cls, url: str) -> SqliteUrl:
-        """Read a URL, or say what is wrong with it."""
+        """Parse a URL."""
         parts = urlsplit(url)
         name = unquote(parts.path[1:])
         if parts.scheme != "sqlite" or parts.netloc or parts.fragment or not parts.path[:1] == "/":
