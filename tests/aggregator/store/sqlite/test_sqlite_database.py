@@ -173,7 +173,7 @@ def test_another_programs_database_is_refused(path: Path) -> None:
     before = path.read_bytes()
 
     for make in (False, True):
-        with pytest.raises(StoreUnfit, match="no store of veilcount"):
+        with pytest.raises(StoreUnfit, match="not a veilcount store"):
             opened(path, make=make)
     assert path.read_bytes() == before
 
