@@ -19,7 +19,7 @@ from typing import Any
 from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.collection import Measure
 from veilcount_shared.domain import GRID, Boolean, Choice, Number
-from veilcount_shared.mechanisms import Identity, ProjectiveGeometry, SubsetSelection
+from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 from veilcount_shared.periods import Unit
 
 from .competitors import CLIENTS, Lap, Rivals, RivalsMissingError
@@ -150,8 +150,7 @@ def _measure(case: Case, effort: Effort, rivals: Rivals | None) -> Iterator[Row]
 
 def _stopwatches(case: Case) -> tuple[Stopwatch, Stopwatch]:
     """Return one for the whole way of a value, one for the design alone."""
-    randomness, mechanism = SystemRandomSource(), case.collection.mechanism
-    assert not isinstance(mechanism, Identity)
+    randomness, mechanism = SystemRandomSource(), case.collection.randomizer
     draw = random.Random(case.k)
     places = GRID + 1 if case.k is None else case.k
     inputs = [draw.randrange(places) for _ in range(INPUTS)]

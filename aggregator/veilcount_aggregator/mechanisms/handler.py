@@ -22,6 +22,7 @@ from veilcount_shared import Collection
 from veilcount_shared.composition import Overlap
 from veilcount_shared.domain import Number
 from veilcount_shared.errors import TrustModelError
+from veilcount_shared.mechanisms import Mechanism
 
 from ..estimation.cdf import BucketHistogram
 from ..estimation.confidence_intervals import Counts, Floats
@@ -36,46 +37,7 @@ Flags = NDArray[np.bool_]
 NumberEstimate = MeanEstimate | BucketHistogram | NoReports
 
 
-class Randomizer(Protocol):
-    """An epsilon-LDP mechanism, whichever it is."""
-
-    def __hash__(self) -> int:
-        """Mechanisms are values: what is computed from one is cached by it."""
-
-    @property
-    def epsilon(self) -> Fraction:
-        """Its guarantee for one report."""
-
-    @property
-    def inputs(self) -> int:
-        """How many inputs it distinguishes."""
-
-    @property
-    def bits(self) -> int:
-        """The length of a message."""
-
-
-class CountedMechanism(Protocol):
-    """What every handler needs of its mechanism; the identity of a trusted curator included."""
-
-    @property
-    def inputs(self) -> int:
-        """How many inputs it distinguishes."""
-
-    @property
-    def messages(self) -> int:
-        """How many messages it has."""
-
-    @property
-    def counters(self) -> int:
-        """How many counters a tally of its reports has."""
-
-    @property
-    def bits(self) -> int:
-        """The length of a message."""
-
-
-class TwoLevelMechanism(CountedMechanism, SupportMechanism, Protocol):
+class TwoLevelMechanism(Mechanism, SupportMechanism, Protocol):
     """A mechanism of values: an input's own messages are likelier than all others."""
 
     @property
@@ -83,7 +45,7 @@ class TwoLevelMechanism(CountedMechanism, SupportMechanism, Protocol):
         """How many inputs it distinguishes."""
 
 
-M = TypeVar("M", bound=CountedMechanism)
+M = TypeVar("M", bound=Mechanism)
 S = TypeVar("S", bound=TwoLevelMechanism)
 
 

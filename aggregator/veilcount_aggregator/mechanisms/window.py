@@ -8,14 +8,14 @@ from typing import Protocol, TypeVar
 from numpy.random import Generator
 
 from veilcount_shared.composition import Overlap
-from veilcount_shared.mechanisms import SquareWave
+from veilcount_shared.mechanisms import Mechanism, SquareWave
 
 from ..sampling.mixture import Ints, Mixture, scattered
 from ..series.packed_rows import Counters
-from .handler import CountedMechanism, NumberHandler
+from .handler import NumberHandler
 
 
-class WindowMechanism(CountedMechanism, Protocol):
+class WindowMechanism(Mechanism, Protocol):
     """A mechanism that reports a level of a square wave."""
 
     @property

@@ -15,9 +15,9 @@ from ..mechanisms import (
     DistributionMechanism,
     Identity,
     MeanMechanism,
-    ProjectiveGeometry,
+    Mechanism,
+    Randomizer,
     RangeTree,
-    SubsetSelection,
     select_mechanism,
 )
 from ..periods import Unit
@@ -30,15 +30,6 @@ _BY_MEASURE: dict[Measure, type[MeanMechanism | DistributionMechanism | RangeTre
     Measure.DISTRIBUTION: DistributionMechanism,
     Measure.RANGES: RangeTree,
 }
-
-Mechanism = (
-    SubsetSelection
-    | ProjectiveGeometry
-    | MeanMechanism
-    | DistributionMechanism
-    | RangeTree
-    | Identity
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,10 +119,14 @@ class Collection:
     @cached_property
     def mechanism(self) -> Mechanism:
         """The randomizer, or the identity for a trusted curator."""
+        return Identity(self.inputs) if self.model is Model.CENTRAL else self.randomizer
+
+    @cached_property
+    def randomizer(self) -> Randomizer:
+        """The mechanism of a local collection; raises for a trusted curator's."""
         if self.model is Model.CENTRAL:
-            return Identity(self.inputs)
-        if isinstance(self.domain, Number):
-            assert self.measure is not None, "validation requires it"  # noqa: S101 - narrows the type
+            raise TrustModelError(self.name, "the model is central: use reveal()")
+        if self.measure is not None:  # of a number
             return _BY_MEASURE[self.measure].for_epsilon(self.unit_epsilon)
         return select_mechanism(self.inputs, self.unit_epsilon).mechanism
 
@@ -164,12 +159,12 @@ class Collection:
 
     def reveal(self, value: object, randomness: RandomSource) -> int:
         """Return the message of the true value; the trust model must be central."""
-        if not isinstance(self.mechanism, Identity):
+        if self.model is not Model.CENTRAL:
             raise TrustModelError(self.name, "the model is local: use randomize()")
         place = self.domain.input(value, randomness)
         if isinstance(self.domain, Number):  # from the grid to the nearest integer of the range
             place = (place * (self.inputs - 1) + (1 << GRID_BITS - 1)) >> GRID_BITS
-        return self.mechanism.reveal(place)
+        return Identity(self.inputs).reveal(place)
 
     def pack(self, message: int) -> bytes:
         """Return the message at its fixed width, the highest byte first."""
@@ -183,15 +178,6 @@ class Collection:
                 f"message: give {self.message_bytes} bytes that are a valid message"
             )
         return message
-
-    @cached_property
-    def randomizer(
-        self,
-    ) -> SubsetSelection | ProjectiveGeometry | MeanMechanism | DistributionMechanism | RangeTree:
-        """The mechanism of a local collection; refused for a trusted curator's."""
-        if isinstance(self.mechanism, Identity):
-            raise TrustModelError(self.name, "the model is central: use reveal()")
-        return self.mechanism
 
     # -- periods, slots, segments --------------------------------------------------------------
 

@@ -1,6 +1,8 @@
 """Mechanisms: the randomizers of the local model, their exact parameters and distributions."""
 
 from .identity import Identity as Identity
+from .interface import Mechanism as Mechanism
+from .interface import Randomizer as Randomizer
 from .mean import MeanMechanism as MeanMechanism
 from .projective_geometry import ProjectiveGeometry as ProjectiveGeometry
 from .range_tree import RangeTree as RangeTree

@@ -19,7 +19,7 @@ from typing import Any
 
 from ..domain import GRID
 from ..randomness import WORDS, RandomSource
-from .square_wave import SquareWave
+from .square_wave import SquareWave, SquareWaveMechanism
 
 #: (M, W, the upper half of the antisymmetric levels; an odd M has 0 in the middle), each found by
 #: minimizing the worst variance at one epsilon from 0.1 to 8. Part of the protocol.
@@ -46,12 +46,10 @@ TABLES: tuple[tuple[int, int, tuple[int, ...]], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class MeanMechanism:
+class MeanMechanism(SquareWaveMechanism):
     """A window and the values of its levels."""
 
-    window: SquareWave
     values: tuple[int, ...]
-    bits: int = field(init=False)
     _ends: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -60,43 +58,13 @@ class MeanMechanism:
             raise ValueError(f"{len(self.values)} values for {self.window.levels} levels")
         if any(one >= two for one, two in pairwise(self.means)):
             raise ValueError("the means of the starts do not ascend")
-        object.__setattr__(self, "bits", self.window.bits)
+        SquareWaveMechanism.__post_init__(self)
         object.__setattr__(self, "_ends", self._grid_ends())
 
     @classmethod
     def for_epsilon(cls, epsilon: Fraction) -> MeanMechanism:
         """Return the table with the least worst variance at this epsilon."""
         return _best(epsilon)
-
-    @property
-    def inputs(self) -> int:
-        """The number of starts."""
-        return self.window.inputs
-
-    @property
-    def counters(self) -> int:
-        """The number of counters of a tally: one for each message."""
-        return self.messages
-
-    @property
-    def messages(self) -> int:
-        """The number of levels."""
-        return self.window.levels
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The window's."""
-        return self.window.epsilon
-
-    @property
-    def P(self) -> Fraction:
-        """The window's."""
-        return self.window.P
-
-    @property
-    def transition_matrix(self) -> tuple[tuple[Fraction, ...], ...]:
-        """The exact probability of each level, for each start."""
-        return self.window.transition_matrix
 
     @property
     def means(self) -> tuple[Fraction, ...]:
@@ -132,10 +100,6 @@ class MeanMechanism:
         place = grid * (ends[-1] // GRID)
         start = min(bisect_right(ends, place), len(ends) - 1) - 1
         return start + randomness.bernoulli(place - ends[start], ends[start + 1] - ends[start])
-
-    def valid(self, message: int) -> bool:
-        """Whether the message is valid."""
-        return self.window.valid(message)
 
     def describe(self) -> str:
         """Return how a report depends on the true value."""

@@ -90,29 +90,20 @@ class SquareWave:
 
 
 @dataclass(frozen=True, slots=True)
-class DistributionMechanism:
-    """The square wave over 256 buckets of the range."""
+class SquareWaveMechanism:
+    """A mechanism for numbers whose messages are the levels of a square wave."""
 
     window: SquareWave
     bits: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Refuse a window with other starts than the buckets."""
-        if self.window.inputs != BUCKETS:
-            raise ValueError(f"the window has {self.window.inputs} starts, not {BUCKETS}")
+        """Derive the message format."""
         object.__setattr__(self, "bits", self.window.bits)
-
-    @classmethod
-    def for_epsilon(cls, epsilon: Fraction) -> DistributionMechanism:
-        """Return the half-width b that keeps most information, W = 2b + 1 [LWLS20, sec. 5.3]."""
-        e = exp_lower(epsilon)
-        b = int(BUCKETS * (epsilon * e - e + 1) / (2 * e * (e - 1 - epsilon)))
-        return cls(SquareWave.for_epsilon(epsilon, BUCKETS + 2 * b, 2 * b + 1))
 
     @property
     def inputs(self) -> int:
-        """The number of buckets."""
-        return BUCKETS
+        """The number of starts."""
+        return self.window.inputs
 
     @property
     def counters(self) -> int:
@@ -126,18 +117,40 @@ class DistributionMechanism:
 
     @property
     def epsilon(self) -> Fraction:
-        """The window's."""
+        """The privacy guarantee of one report."""
         return self.window.epsilon
 
     @property
     def P(self) -> Fraction:
-        """The window's."""
+        """The probability that a report's level lies in the window."""
         return self.window.P
 
     @property
     def transition_matrix(self) -> tuple[tuple[Fraction, ...], ...]:
-        """The exact probability of each level, for each bucket."""
+        """The exact probability of each level, for each start."""
         return self.window.transition_matrix
+
+    def valid(self, message: int) -> bool:
+        """Whether the message is valid."""
+        return self.window.valid(message)
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionMechanism(SquareWaveMechanism):
+    """The square wave over 256 buckets of the range."""
+
+    def __post_init__(self) -> None:
+        """Refuse a window with other starts than the buckets."""
+        if self.window.inputs != BUCKETS:
+            raise ValueError(f"the window has {self.window.inputs} starts, not {BUCKETS}")
+        SquareWaveMechanism.__post_init__(self)
+
+    @classmethod
+    def for_epsilon(cls, epsilon: Fraction) -> DistributionMechanism:
+        """Return the half-width b that keeps most information, W = 2b + 1 [LWLS20, sec. 5.3]."""
+        e = exp_lower(epsilon)
+        b = int(BUCKETS * (epsilon * e - e + 1) / (2 * e * (e - 1 - epsilon)))
+        return cls(SquareWave.for_epsilon(epsilon, BUCKETS + 2 * b, 2 * b + 1))
 
     def bucket(self, grid: int) -> int:
         """Return the bucket of a grid point; the upper end belongs to the last."""
@@ -146,10 +159,6 @@ class DistributionMechanism:
     def randomize(self, grid: int, randomness: RandomSource) -> int:
         """Return the message of a point of the number's grid."""
         return self.window.randomize(self.bucket(grid), randomness)
-
-    def valid(self, message: int) -> bool:
-        """Whether the message is valid."""
-        return self.window.valid(message)
 
     def describe(self) -> str:
         """Return how a report depends on the true value."""

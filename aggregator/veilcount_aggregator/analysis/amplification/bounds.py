@@ -9,8 +9,9 @@ from math import nextafter
 
 from veilcount_shared.composition import shuffle_amplification
 from veilcount_shared.epsilon import EPSILON_GRAIN, exp_upper
+from veilcount_shared.mechanisms import Randomizer
 
-from ...mechanisms import Randomizer, handler_of
+from ...mechanisms import handler_of
 from .blanket import blanket_delta
 from .clones import clones_delta
 

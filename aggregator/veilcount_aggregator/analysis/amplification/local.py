@@ -7,8 +7,9 @@ from fractions import Fraction
 from math import nextafter
 
 from veilcount_shared.epsilon import EPSILON_MAX, exp_upper
+from veilcount_shared.mechanisms import Randomizer
 
-from ...mechanisms import Randomizer, handler_of
+from ...mechanisms import handler_of
 from .blanket import blanket_delta
 from .clones import clones_delta
 

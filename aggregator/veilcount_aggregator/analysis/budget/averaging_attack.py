@@ -11,8 +11,8 @@ from fractions import Fraction
 from math import ceil
 
 from veilcount_shared.composition import MAX_ANSWERS, guessing_probability
+from veilcount_shared.mechanisms import Randomizer
 
-from ...mechanisms import Randomizer
 from .composition import losses_of
 
 SEEN = (1, 7, 30, 90, 365)

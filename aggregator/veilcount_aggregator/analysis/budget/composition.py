@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 from veilcount_shared.composition import MAX_ANSWERS, Overlap, optimal_composition
+from veilcount_shared.mechanisms import Randomizer
 
-from ...mechanisms import Randomizer, handler_of
+from ...mechanisms import handler_of
 from .privacy_levels import answers
 
 DELTA = Fraction(1, 10**6)

@@ -9,11 +9,11 @@ from math import ceil, sqrt
 from veilcount_shared.collection import Measure
 from veilcount_shared.composition import guessing_probability
 from veilcount_shared.epsilon import parse_epsilon
-from veilcount_shared.mechanisms import Identity
+from veilcount_shared.mechanisms import Identity, Randomizer
 from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
 
-from ...mechanisms import Randomizer, handler_of, share_handler_of
+from ...mechanisms import handler_of, share_handler_of
 from ..budget.composition import ComposedEpsilon, of_design
 from ..trust_models.error_models import ErrorEstimate, two_sided, with_sampling
 from .definition_toml import definition

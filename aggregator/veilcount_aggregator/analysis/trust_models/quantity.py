@@ -11,9 +11,9 @@ from math import sqrt
 from veilcount_shared import Collection, select_mechanism
 from veilcount_shared.collection import Measure
 from veilcount_shared.domain import GRID, Number
-from veilcount_shared.mechanisms import DistributionMechanism, MeanMechanism, RangeTree
+from veilcount_shared.mechanisms import DistributionMechanism, MeanMechanism, Randomizer, RangeTree
 
-from ...mechanisms import Randomizer, handler_of
+from ...mechanisms import handler_of
 from ..amplification import Family
 from .error_models import DiscreteLaplace, ErrorEstimate, sampling_variance, two_sided
 

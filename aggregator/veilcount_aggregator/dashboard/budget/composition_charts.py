@@ -9,11 +9,11 @@ from functools import lru_cache
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
+from veilcount_shared.mechanisms import Randomizer
 
 from ...analysis.budget import CollectionBudget, ComposedEpsilon
 from ...analysis.budget.composition import of_design
 from ...analysis.planning.plan import percent
-from ...mechanisms import Randomizer
 from ...text import number_format
 from ..charts import Drawn, axis, curve, lines
 

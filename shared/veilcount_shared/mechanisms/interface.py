@@ -1,0 +1,55 @@
+"""The device-side interface of a mechanism: what a definition, the wire and the receipt need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Protocol
+
+from ..randomness import RandomSource
+
+
+class Mechanism(Protocol):
+    """A map from inputs to messages: a randomizer, or a trusted curator's identity."""
+
+    def __hash__(self) -> int:
+        """Mechanisms are values: results are cached by them."""
+
+    @property
+    def inputs(self) -> int:
+        """The number of inputs."""
+
+    @property
+    def messages(self) -> int:
+        """The number of messages."""
+
+    @property
+    def counters(self) -> int:
+        """The number of counters of a tally."""
+
+    @property
+    def bits(self) -> int:
+        """The length of a message."""
+
+    def valid(self, message: int) -> bool:
+        """Whether the message is valid."""
+
+    def describe(self) -> str:
+        """Return how a report depends on the true value."""
+
+    def describe_message(self, message: int, labels: Sequence[object]) -> str:
+        """Return a message as a person can read it."""
+
+    def canonical(self) -> dict[str, Any]:
+        """Return the fingerprinted fields."""
+
+
+class Randomizer(Mechanism, Protocol):
+    """An epsilon-LDP mechanism."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The privacy guarantee of one report."""
+
+    def randomize(self, x: int, randomness: RandomSource, /) -> int:
+        """Return the message of an input; for a number, of a point of its grid."""
