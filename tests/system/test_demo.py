@@ -56,7 +56,7 @@ def ending(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoResult]:
     campaign = Campaign(NOW)
     url = f"sqlite:///{tmp_path_factory.mktemp('demo')}/store.db?durability=relaxed"
     with deploy(campaign, DemoClock(campaign.begins), clients=15, store=url) as place:
-        story = DemoRun.cast(campaign, place, devices=1_500, clients=15, seed=2)
+        story = DemoRun.prepare(campaign, place, devices=1_500, clients=15, seed=2)
         yield story.play(lambda *_: None)
 
 

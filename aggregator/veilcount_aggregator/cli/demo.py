@@ -1,4 +1,4 @@
-"""`veilcount demo`: the whole way of a value on this machine, with a crowd whose truth is known."""
+"""`veilcount demo`: a complete deployment on this machine, with a simulated population."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from .output import print_json, print_lines, print_table
 FEWEST, MOST = 1_000, 200_000
 DEVICES, CLIENTS = 20_000, 500
 SEEDS = 1 << 32
-NEAR = {"redis": "redis://127.0.0.1:6379/0"}
-ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ALIASES = {"redis": "redis://127.0.0.1:6379/0"}
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @click.command("demo")
@@ -44,33 +44,33 @@ ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     type=click.IntRange(FEWEST, MOST),
     default=DEVICES,
     show_default=True,
-    help="How many take part.",
+    help="Number of devices.",
 )
 @click.option(
     "--clients",
     type=click.IntRange(0),
     default=CLIENTS,
     show_default=True,
-    help="How many of them are real clients; the others are simulated, by the exact law.",
+    help="Number of real clients among them; the others are simulated.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(0, SEEDS - 1),
-    help="The same people again, saying the same. Coins of real clients are never seeded.",
+    help="Reproduce the population. The randomness of real clients is never seeded.",
 )
 @click.option(
     "--store",
     "url",
     default="",
     metavar="URL",
-    callback=lambda _context, _option, url: NEAR.get(url, url),
-    help="A new store, or `redis`: the one of this machine. Else a throwaway.",
+    callback=lambda _context, _option, url: ALIASES.get(url, url),
+    help="URL of a new store, or `redis` for the one of this machine (default: temporary).",
 )
 @click.option(
-    "--port", type=click.IntRange(0, 65_535), default=0, help="To serve at; else any that is free."
+    "--port", type=click.IntRange(0, 65_535), default=0, help="Port to serve on; 0: any free port."
 )
 @options.level
-@click.option("--once", is_flag=True, help="End after the figures.")
+@click.option("--once", is_flag=True, help="Exit after printing the summary.")
 @options.as_json
 def command(
     *,
@@ -83,11 +83,11 @@ def command(
     once: bool,
     as_json: bool,
 ) -> int:
-    """Tell four months of a made-up app's statistics in half a minute, then show the pages.
+    """Replay four months of a sample app in half a minute, then serve the dashboard.
 
-    A hiking app asks five questions. The truth is known here and nowhere else, so that it can stand
-    beside what randomized answers say of it, and beside what a trusted curator would say. It serves
-    until Ctrl-C, and leaves nothing behind but what is in a --store.
+    A hiking app collects five statistics. The true values are known here, and are compared with the
+    local estimates and with those of a trusted curator. It serves until Ctrl-C, and leaves nothing
+    behind except a --store.
     """
     if clients > devices:
         raise click.BadParameter(
@@ -98,21 +98,21 @@ def command(
     seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     campaign = Campaign(options.now())
     clock = DemoClock(campaign.begins)
-    put_up = deploy(campaign, clock, clients=clients, store=url, port=port)
-    with _ending_well(), put_up as place:
-        story = DemoRun.cast(campaign, place, devices=devices, clients=clients, seed=seed)
+    deployment = deploy(campaign, clock, clients=clients, store=url, port=port)
+    with _graceful_shutdown(), deployment as place:
+        story = DemoRun.prepare(campaign, place, devices=devices, clients=clients, seed=seed)
         with day_progress(quiet=as_json) as progress:
             ending = story.play(progress)
         found = summary(ending, seed=seed, level=float(level), generator=story.generator)
         clock.release()
         _print(found, "" if once else _link(place), url, as_json=as_json)
         if not once:
-            _stay(place.aggregator)
+            _serve(place.aggregator)
     return EXIT_OK
 
 
 def _link(place: DemoDeployment) -> str:
-    """Return a link that logs in once, as an admin: every page can be seen."""
+    """Return a one-time login link for an admin."""
     secret = login_links.create_link(place.aggregator.store, Role.ADMIN, place.clock.instant())
     return login_links.link_url(place.url, secret)
 
@@ -128,39 +128,39 @@ def _print(found: Summary, link: str, url: str, *, as_json: bool) -> None:
     print_lines(["", output.PRICES, ""])
     print_table(output.COSTS, map(output.costs, found.accounts))
     if url:
-        print_lines(["", f"All of it stays in {redact_url(url)}."])
+        print_lines(["", f"Everything is kept in {redact_url(url)}."])
     if link:
-        lines = (f"See it (the link logs in once, within 15 minutes): {link}", "Ctrl-C ends it.")
+        lines = (
+            f"Dashboard (the link works once, within 15 minutes): {link}",
+            "Press Ctrl-C to stop.",
+        )
         print_lines(["", *lines])
 
 
-def _stay(aggregator: Aggregator) -> None:
-    """Serve until somebody ends it."""
+def _serve(aggregator: Aggregator) -> None:
+    """Serve until a signal arrives."""
     sys.stdout.flush()
-    ticker = BackgroundThread(aggregator, structured_logging.FaultLog())
-    ticker.start()
+    background = BackgroundThread(aggregator, structured_logging.FaultLog())
+    background.start()
     try:
         while True:
             time.sleep(1.0)  # and no longer: a signal just before a sleep is seen after it
     except KeyboardInterrupt:
         return
     finally:
-        ticker.stop()
+        background.stop()
 
 
 @contextmanager
-def _ending_well() -> Iterator[None]:
-    """Let a closed terminal and `kill` end as Ctrl-C does, and a second one not disturb the first.
-
-    What was begun is taken down on the way out: an impatient end would leave files behind.
-    """
+def _graceful_shutdown() -> Iterator[None]:
+    """Handle SIGTERM and SIGHUP as Ctrl-C, and ignore further signals during the cleanup."""
 
     def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what a handler takes
-        for each in ENDINGS:
+        for each in SIGNALS:
             signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = {each: signal.signal(each, end) for each in ENDINGS}
+    before = {each: signal.signal(each, end) for each in SIGNALS}
     try:
         yield
     finally:

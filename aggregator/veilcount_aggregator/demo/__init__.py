@@ -1,19 +1,20 @@
-"""`veilcount demo`: the whole way of a value on one machine, with a crowd whose truth is known.
+"""`veilcount demo`: a complete deployment on one machine, with a simulated population.
 
-A made-up hiking app asks a made-up crowd five questions over some months, told in half a minute.
+A fictional hiking app collects five statistics over four months, replayed in half a minute.
 
-| part         | what it does                                        | real, or made up     |
-|--------------|-----------------------------------------------------|----------------------|
-| `campaign`   | `collections.toml`, moved to begin four months ago  | as an app ships it   |
-| `clock`      | one calendar for all; at the end it goes on         | the months: made up  |
-| `population` | who they are, what they would say and when          | made up, from a seed |
-| `devices`    | some hundred `veilcount_client.Client`s, over HTTP  | real                 |
-| `crowd`      | everyone else: the same schedule, by the exact law  | simulated            |
-| `stage`      | store, aggregator and server, gone again at the end | real                 |
-| `story`      | one day after the other, then a curator's release   | real                 |
-| `figures`    | truth beside local beside central                   | the truth: made up   |
-| `summary`    | all that is told at the end, and `printed`          |                      |
+| module              | what it holds                                         | real or simulated  |
+|---------------------|-------------------------------------------------------|--------------------|
+| `campaign`          | `collections.toml`, with dates that begin 4 months ago| as an app ships it |
+| `clock`             | one clock for all; released to real time at the end   | simulated          |
+| `population`        | the users, their true values and when they use the app| simulated, seeded  |
+| `period_reports`    | the true values that the client would report          | simulated          |
+| `real_devices`      | some hundred `veilcount_client.Client`s, over HTTP    | real               |
+| `simulated_devices` | all others: same schedule, messages drawn exactly     | simulated          |
+| `deployment`        | store, aggregator and server, removed at the end      | real               |
+| `run`               | the replay day by day, then a central release         | real               |
+| `figures`           | truth, local and central estimates                    | truth: simulated   |
+| `summary`, `output` | the printed summary                                   |                    |
 
-Both kinds of devices pass through one intake, where nothing tells them apart. The truth stays in
-this process: the aggregator never learns it, and nothing is written into a counter from behind.
+Reports of both kinds of devices pass the same intake, which cannot tell them apart. The truth stays
+in this process: the aggregator never receives it, and no counter is written directly.
 """

@@ -1,4 +1,4 @@
-"""What is asked, and when: the definitions of this package, moved to begin some months ago."""
+"""The collections of the demo, with dates that begin four months ago."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Campaign:
 
     @property
     def today(self) -> date:
-        """The UTC day on which the story ends."""
+        """The UTC day on which the replay ends."""
         return utc_day(self.now)
 
     @property
@@ -61,11 +61,11 @@ class Campaign:
         return (self.today - self.start).days + 1
 
     def day(self, number: int) -> date:
-        """Return a day of the story."""
+        """Return a day of the replay."""
         return self.start + timedelta(days=number)
 
     def periods(self, unit: Unit) -> Ints:
-        """Return the period that each day of the story lies in."""
+        """Return the period that each day of the replay lies in."""
         return self._periods[unit]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The one clock of the story: devices and aggregator look at the same one."""
+"""The clock of the demo, shared by devices and aggregator."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 
 class DemoClock:
-    """Stands at an instant until it is moved on; once released, goes as the machine's does."""
+    """A clock that is set by the replay, and follows real time once released."""
 
     def __init__(self, start: datetime, machine: Callable[[], float] = time.time) -> None:
-        """Stand at the beginning."""
+        """Start at this instant."""
         self._seconds = start.timestamp()
         self._machine = machine
         self._released = False
@@ -25,9 +25,9 @@ class DemoClock:
         return datetime.fromtimestamp(self.now(), UTC)
 
     def move(self, to: datetime) -> None:
-        """Stand at a later instant."""
+        """Advance to a later instant."""
         self._seconds = max(self._seconds, to.timestamp())
 
     def release(self) -> None:
-        """Go on with the machine's clock: the story has caught up with today."""
+        """Follow the machine's clock from now on."""
         self._released = True

@@ -1,6 +1,6 @@
-"""What the story is played on: a store, an aggregator, a server on the loopback. All of it real.
+"""The deployment of the demo: a real store, aggregator and server on the loopback interface.
 
-Unless a store is given, everything lies in one folder that is gone at the end, however it ends.
+Without --store everything is in one temporary directory, which is always removed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NOT_FOR_US = ("VEILCOUNT_", "DO_NOT_TRACK")
 
 @dataclass(frozen=True, slots=True)
 class DemoDeployment:
-    """Where the story is played."""
+    """A running deployment."""
 
     folder: Path
     clock: DemoClock
@@ -56,7 +56,7 @@ class DemoDeployment:
 def deploy(
     campaign: Campaign, clock: DemoClock, *, clients: int, store: str = "", port: int = 0
 ) -> Iterator[DemoDeployment]:
-    """Put everything up, and take it down again; port 0 is any that is free."""
+    """Start a deployment, and remove it at the end; port 0 is any free port."""
     with ExitStack() as stack:
         if port:
             ListenAddress(HOST, port).check()
@@ -107,10 +107,10 @@ def _open(campaign: Campaign, clock: DemoClock, store: str, folder: Path) -> Agg
 
 
 def _make_new(url: str) -> None:
-    """Make a store, and refuse one that was ever used: a made-up crowd is nothing to mix in."""
+    """Create a store, and refuse one in use: simulated and real reports must not mix."""
     with closing(open_store(url, make=True)) as made:
         if made.generation():
-            fix = "it holds something already: give a new one, or none for a throwaway"
+            fix = "the store is not empty: give a new one, or none for a temporary one"
             raise SettingsError("--store", redact_url(url), fix)
 
 

@@ -26,15 +26,15 @@ def participation_lines(found: Summary) -> Iterator[str]:
     """Yield who took part, and what became of what they sent."""
     crowd = found.crowd
     yield (
-        f"{found.app}, a made-up hiking app, {found.begins} to {found.today} (it asks until"
+        f"{found.app}, a fictional hiking app, {found.begins} to {found.today} (it asks until"
         f" {found.until}): {crowd.devices:,} devices, {crowd.consented:,} said yes."
     )
     yield (
-        f"{crowd.clients:,} are real clients with coins of their own, over HTTP:"
-        f" {_verdicts(crowd.sent_by_clients)}. The others are simulated by the exact law:"
+        f"{crowd.clients:,} are real clients, over HTTP:"
+        f" {_verdicts(crowd.sent_by_clients)}. The others are simulated:"
         f" {_verdicts(crowd.sent_by_simulated)}, through the same intake (--seed {found.seed})."
     )
-    yield f"{found.sent:,} reports were sent, {found.counted:,} answers are in the store."
+    yield f"{found.sent:,} reports were sent, {found.counted:,} reports are in the store."
 
 
 def _verdicts(verdicts: Mapping[Verdict, int]) -> str:
@@ -64,8 +64,8 @@ def notes(found: Summary) -> Iterator[str]:
     release = found.release
     yield (
         f"The truth is in {found.held} of {len(found.rows)} local intervals (level"
-        f" {found.level:.4g}, the values of a question at once). The curator's column is a picture:"
-        " noise of the same epsilon, put by the demo on the truth that it alone knows."
+        f" {found.level:.4g}, the values of a question at once). The curator's column is"
+        " simulated: the true values with central noise of the same epsilon."
     )
     yield ""
     yield (

@@ -1,4 +1,4 @@
-"""How far the story is: a bar on a terminal, elsewhere a line a month, for programs nothing."""
+"""Progress of the replay: a bar on a terminal, else a line per month; nothing with --json."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def day_progress(*, quiet: bool) -> Iterator[ShowDay]:
 def _bar(console: Console) -> Iterator[ShowDay]:
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("making up people")
+        task = progress.add_task("simulating users")
 
         def show(day: int, of: int, instant: datetime) -> None:
             progress.update(task, total=of, completed=day, description=f"{instant:%Y-%m-%d}")

@@ -1,8 +1,8 @@
-"""Real devices: `veilcount_client.Client`s, each with a state of its own, over HTTP.
+"""Real devices: `veilcount_client.Client`s, each with its own state, over HTTP.
 
-Nothing here is simulated but what their people say and the clock they look at. Each client asks for
-consent, records, charges its ledger, draws its coins from the operating system and sends its
-reports itself. So a seed makes the same people say the same, and never the same reports.
+Only the values and the clock are simulated. Each client obtains consent, records, charges its
+ledger, draws its randomness from the operating system and uploads its reports. A seed fixes the
+values, never the reports.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NotDelivered(VeilcountError):
 
 @dataclass(frozen=True, slots=True)
 class AppEvent:
-    """What the app records when it is open: a value, and the segments that are sent in clear."""
+    """One recording of the app: a value, and its segments, which are sent in clear."""
 
     name: str
     value: object
@@ -40,13 +40,13 @@ class AppEvent:
 
 
 class DeliveryRecorder:
-    """Passes bodies on, and remembers which period's answers were counted, not what they were.
+    """A transport that records which periods' reports were counted, not their values.
 
-    So the demo knows which of the truths it made up the aggregator has an answer for.
+    The demo needs it to select the true values behind the counted reports.
     """
 
     def __init__(self, onward: Transport) -> None:
-        """Stand between a client and the network."""
+        """Wrap a transport."""
         self.counted: Counter[tuple[str, int]] = Counter()  # by fingerprint and period
         self.verdicts: Counter[Verdict] = Counter()
         self._onward = onward
@@ -66,7 +66,7 @@ class DeliveryRecorder:
 
 
 class RealDevice:
-    """A phone with the app on it."""
+    """A device with the app installed."""
 
     def __init__(
         self, url: str, collections: Mapping[str, Collection], folder: Path, clock: Clock

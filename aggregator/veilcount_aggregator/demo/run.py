@@ -1,4 +1,4 @@
-"""The story: day after day people walk, devices answer, the aggregator counts; then a release."""
+"""The replay: devices record and report day by day, then a central release is made."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ WHO = "demo"
 
 @dataclass(frozen=True)
 class DemoRun:
-    """Who takes part, and where. `real` persons have a client each; the others are simulated."""
+    """A replay. The users in `real` have a client each; the others are simulated."""
 
     campaign: Campaign
     stage: DemoDeployment
@@ -54,7 +54,7 @@ class DemoRun:
     generator: Generator
 
     @classmethod
-    def cast(
+    def prepare(
         cls, campaign: Campaign, stage: DemoDeployment, *, devices: int, clients: int, seed: int
     ) -> DemoRun:
         """Make up the people, and choose those who have a real client."""
@@ -64,7 +64,7 @@ class DemoRun:
         return cls(campaign, stage, people, frozenset(chosen.tolist()), generator)
 
     def play(self, show: ShowDay) -> DemoResult:
-        """Play all days; return what came of it."""
+        """Replay all days; return the result."""
         folder, clock = self.stage.folder, self.stage.clock
         collections, verdicts = self.campaign.collections, Counter[Verdict]()
 
@@ -177,7 +177,7 @@ class DemoRun:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What came of a story: what was counted, and the truth behind it."""
+    """The result of a replay: what was counted, and the true values behind it."""
 
     story: DemoRun
     seen: Mapping[int, DeliveryRecorder]

@@ -1,10 +1,10 @@
 """Simulated devices: as many as the demo asks for, without a client each.
 
-Each has a secret as a real one has, and from it the very same schedule is drawn: whom its twin's
-coin chose, in which periods it answers, under which pseudonym, in which slot. Its message is drawn
-by the exact law of the design. What comes out are the columns that the web reads a request into;
-they take the same way from there. What is made up is the crowd: it is drawn from a seed, so nobody
-in it is protected, and many devices share a batch, as no two real ones do.
+Each has a secret as a real device has, and draws the same schedule from it: its side of a paired
+collection, its periods, pseudonyms and slots. Its message is drawn from the exact distribution of
+the mechanism. The columns are those that the API decodes requests into, and take the same path from
+there. The population is drawn from a seed, so that nobody in it is protected, and many devices
+share a batch, as real ones never do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a story comes to, for people and for programs."""
+"""The summary of a replay, for people and for programs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is wrong with a deployment, and how it is mended: tables of small checks, run from outside.
+"""Checks of a deployment, each with a fix.
 
-Nothing is changed, nothing is fixed here; whatever cannot be looked at is a finding itself.
+Nothing is changed. A check that cannot run is itself a finding.
 """
 
 from .backup_checks import examine_backups as examine_backups

@@ -1,4 +1,4 @@
-"""Do the books agree: as many answers counted as slots spent, as many rows as there ever were new?
+"""Consistency of a store: reports counted equal slots spent, rows equal new pseudonyms.
 
 The store may serve meanwhile. What is counted only grows, so what is read in between lies between
 what was read before and after; at rest the three are one number.
@@ -123,7 +123,7 @@ def _ledger(
 
 
 def _outside(least: int, most: int, before: int, after: int) -> int:
-    """Return how far what may be from least to most is off what was from before to after."""
+    """Return the gap between the expected and the observed range; 0 if they overlap."""
     return max(least - after, before - most, 0)
 
 

@@ -23,16 +23,16 @@ def definitions(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Look at what is asked now: has it ended, does it end soon?"""
     named, running = stored.catalog.by_name, stored.open_series
     if not named:
-        yield warn("nobody is asked anything", "`veilcount collections push FILE`")
+        yield warn("there are no collections", "`veilcount collections push FILE`")
     elif not running:
         yield warn(
-            f"all of {len(named)} collections are over or closed: no report is counted",
+            f"all of {len(named)} collections have ended or are closed: no report is counted",
             "`veilcount collections push FILE` with later dates",
         )
     else:
         complaints = (told for series in running for told in _ending(stored, series))
         yield from problems_or_ok(
-            complaints, f"{len(running)} of {len(named)} collections are asked"
+            complaints, f"{len(running)} of {len(named)} collections are open"
         )
 
 
@@ -51,7 +51,8 @@ def new_pseudonyms(stored: StoreSnapshot) -> Iterator[CheckResult]:
     public = [each for each in stored.open_series if counts_are_public(each.collection)]
     complaints = (told for series in public for told in _room(stored, series))
     yield from problems_or_ok(
-        complaints, f"no period is near its room of {stored.settings.max_new_pseudonyms:,}"
+        complaints,
+        f"no period is near the limit of new pseudonyms: {stored.settings.max_new_pseudonyms:,}",
     )
 
 

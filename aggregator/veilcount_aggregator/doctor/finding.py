@@ -1,4 +1,4 @@
-"""One finding of one check, and how a table of checks is gone through."""
+"""Findings, and how a table of checks is run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Subject = TypeVar("Subject")
 
 
 class Severity(StrEnum):
-    """How it is; the later, the worse."""
+    """The severity of a finding, in ascending order."""
 
     OK = "ok"
     WARN = "warn"
@@ -21,7 +21,7 @@ class Severity(StrEnum):
 
 
 class CheckResult(NamedTuple):
-    """What a check says."""
+    """The result of a check."""
 
     state: Severity
     what: str
@@ -43,17 +43,17 @@ Check = Callable[[Subject], Iterable[CheckResult]]
 
 
 def ok(what: str) -> CheckResult:
-    """Return that it is as it should be."""
+    """Return a result without a problem."""
     return CheckResult(Severity.OK, what)
 
 
 def warn(what: str, fix: str) -> CheckResult:
-    """Return what may become wrong, or may not be meant."""
+    """Return a problem that is likely, or likely unintended."""
     return CheckResult(Severity.WARN, what, fix)
 
 
 def wrong(what: str, fix: str) -> CheckResult:
-    """Return what loses reports, breaks a promise or opens what should be closed."""
+    """Return a problem that loses reports, weakens privacy or opens access."""
     return CheckResult(Severity.WRONG, what, fix)
 
 
@@ -71,7 +71,7 @@ def worst(findings: Iterable[Finding]) -> Severity:
 
 
 def problems_or_ok(told: Iterable[CheckResult], well: str) -> Iterator[CheckResult]:
-    """Yield what there is to complain about; where there is nothing, that all is well."""
+    """Yield the problems; without any, one ok result."""
     complaints = list(told)
     yield from complaints or [ok(well)]
 
@@ -80,4 +80,4 @@ def _looked(look: Check[Subject], subject: Subject) -> Iterator[CheckResult]:
     try:
         yield from look(subject)
     except (VeilcountError, OSError, ValueError) as error:  # a stranger may answer anything
-        yield wrong(f"this could not be looked at: {error}", "mend what stands above, look again")
+        yield wrong(f"the check failed: {error}", "fix the findings above, and run it again")

@@ -41,7 +41,7 @@ def _refused(probe: ServerProbe, body: bytes) -> CheckResult | None:
 
 def _headers(probe: ServerProbe) -> Iterator[CheckResult]:
     yield from problems_or_ok(
-        _telling(probe.request("GET", "/healthz").headers), "they tell nothing"
+        _telling(probe.request("GET", "/healthz").headers), "they reveal nothing"
     )
 
 
@@ -60,7 +60,7 @@ def _telling(headers: Mapping[str, str]) -> Iterator[CheckResult]:
 
 
 def _closed(probe: ServerProbe) -> Iterator[CheckResult]:
-    yield from problems_or_ok(_open_doors(probe), "analysts' and admins' doors ask for a key")
+    yield from problems_or_ok(_open_doors(probe), "endpoints of analysts and admins require a key")
 
 
 def _open_doors(probe: ServerProbe) -> Iterator[CheckResult]:

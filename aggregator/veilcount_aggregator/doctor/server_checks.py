@@ -42,7 +42,7 @@ def _answers(probe: ServerProbe) -> Iterator[CheckResult]:
         alive = reply.status_code == OK and reply.json() == {"status": "ok"}
     except requests.exceptions.SSLError as error:
         yield wrong(
-            f"its certificate is not believed: {_root(error)}",
+            f"its certificate is not trusted: {_root(error)}",
             "devices send nothing there: renew it, or send the whole chain",
         )
         return
@@ -50,7 +50,7 @@ def _answers(probe: ServerProbe) -> Iterator[CheckResult]:
         alive = False
     except requests.RequestException as error:
         yield wrong(
-            f"nobody answers at {probe.url}: {_root(error)}",
+            f"no server responds at {probe.url}: {_root(error)}",
             "is the address right, does `veilcount serve` run, does a firewall let this through?",
         )
         return
@@ -100,10 +100,10 @@ def _clock(probe: ServerProbe) -> Iterator[CheckResult]:
 def _opens(probe: ServerProbe) -> Iterator[CheckResult]:
     status = probe.request("GET", "/v1/collections", with_key=True).status_code
     if status == OK:
-        yield ok("it opens the analyst's doors")
+        yield ok("it gives access as an analyst")
     else:
         fix = "`veilcount keys create --role analyst` makes one"
-        yield wrong(f"it does not open the analyst's doors: HTTP {status}", fix)
+        yield wrong(f"it gives no access as an analyst: HTTP {status}", fix)
 
 
 def _verdicts(probe: ServerProbe) -> Iterator[CheckResult]:

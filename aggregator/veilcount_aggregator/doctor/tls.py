@@ -25,7 +25,7 @@ def _private(probe: ServerProbe) -> Iterator[CheckResult]:
         yield ok("TLS, with a certificate that is believed")
     elif key_url_problem(probe.url):
         yield wrong(
-            "http: whoever is on the way reads pseudonyms, and may answer instead",
+            "http: anyone on the network path can read pseudonyms and forge responses",
             "end TLS in a proxy in front, and give devices an https:// address",
         )
     else:

@@ -36,7 +36,7 @@ class VerdictLimit(NamedTuple):
 
 LIMITS: Mapping[Verdict, VerdictLimit] = {
     Verdict.OVER_BUDGET: VerdictLimit(
-        0.001, "a device refuses this itself: look for an altered client, or for somebody's games"
+        0.001, "devices refuse this themselves: look for a modified client or an attack"
     ),
     Verdict.MALFORMED: VerdictLimit(0.001, "look for a client that is not ours, or was altered"),
     Verdict.EARLY: VerdictLimit(
