@@ -280,7 +280,7 @@ def test_a_redis_of_ones_own_keeps_it_and_is_not_used_twice(
         server.kill()
 
     assert (code, again) == (0, 2)
-    assert "it holds something already: give a new one" in capfd.readouterr().err
+    assert "the store is not empty: give a new one" in capfd.readouterr().err
     assert told["crowd"]["sent_by_clients"].keys() == {"counted"}
     assert generation > 0
     assert kept == 0  # nothing was refused

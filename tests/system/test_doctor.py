@@ -229,7 +229,7 @@ def damaged_journal(place: Place) -> None:
             ("(bob) was used on 2026-12-03", "--role analyst"),
         ),
         (central_without_journal_line, "journal", Severity.WRONG, ("forgotten", "store unlock")),
-        (damaged_journal, "journal", Severity.WRONG, ("line 1: damaged", "look again")),
+        (damaged_journal, "journal", Severity.WRONG, ("line 1: damaged", "run it again")),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -725,7 +725,7 @@ def answering(path: str, status: str, most: int = 0, **headers: str) -> Proxy:
         (answering("/metrics", "200 OK"), "closed doors", "/metrics is answered without a key"),
         (answering("/healthz", "200 OK"), "answers", "no aggregator"),
         (answering("/healthz", "302 Found", Location="/login"), "answers", "HTTP 302"),
-        (answering("/readyz", "200 OK"), "ready", "could not be looked at"),
+        (answering("/readyz", "200 OK"), "ready", "the check failed"),
     ],
     ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "",
 )
@@ -776,7 +776,7 @@ def test_behind_tls_certificate_and_hsts_are_looked_at(
         earlier = found_at(url, off=-20 * DAY)
 
     assert list(stranger) == ["answers"]
-    assert stranger["answers"].what == "its certificate is not believed: self-signed certificate"
+    assert stranger["answers"].what == "its certificate is not trusted: self-signed certificate"
     assert friend["transport"].state is Severity.OK
     assert friend["HSTS"].state is Severity.OK
     assert "its certificate holds until 20" in friend["certificate"].what
