@@ -16,7 +16,7 @@ from redis.exceptions import ResponseError
 
 from ...errors import StoreError, StoreUnfit
 from ..health import Weakness
-from .connections import RedisNode, Wait, execute_each
+from .connections import RedisNode, Wait, execute_each, pairs, parse_info
 
 OLDEST = 7  # the first with functions
 WAITAOF = (7, 2)  # the first version with that command
@@ -93,9 +93,7 @@ def read_configs(servers: Sequence[RedisNode]) -> list[NodeConfig]:
 
 def _node(server: RedisNode, answers: Sequence[Any]) -> NodeConfig:
     *sections, settings = answers
-    lines = b"\n".join(each for each in sections if isinstance(each, bytes)).decode().splitlines()
-    pairs = (line.partition(":") for line in lines if ":" in line)
-    info = {name: value for name, _, value in pairs}
+    info = parse_info(b"\n".join(each for each in sections if isinstance(each, bytes)))
     refuse_old(server, info)
     return NodeConfig(server, info, settings_of(settings), tuple(_replicas(info)))
 
@@ -104,8 +102,7 @@ def settings_of(answer: Any) -> dict[str, str] | None:
     """Return what CONFIG GET answered; None: it is forbidden."""
     if isinstance(answer, ResponseError):
         return None
-    words = [word.decode() for word in answer]
-    return dict(zip(words[::2], words[1::2], strict=True))
+    return pairs([word.decode() for word in answer])
 
 
 def refuse_old(server: RedisNode, info: Mapping[str, str]) -> None:

@@ -254,3 +254,14 @@ class _Call:
         self._server.disconnect(idle=True)  # they rest on what may have died with it
         self._error = connection_error(error)
         self._error.__cause__ = error
+
+
+def pairs(answer: Sequence[Any]) -> dict[Any, Any]:
+    """Return an answer of keys and values by turns as a dict."""
+    return dict(zip(answer[::2], answer[1::2], strict=True))
+
+
+def parse_info(answer: bytes) -> dict[str, str]:
+    """Return the fields of an answer to INFO."""
+    lines = (line.partition(":") for line in answer.decode().splitlines() if ":" in line)
+    return {name: value for name, _, value in lines}

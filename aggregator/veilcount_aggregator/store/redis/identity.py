@@ -9,7 +9,7 @@ from itertools import count
 from redis.crc import key_slot
 
 from ...errors import StoreUnfit
-from .connections import Wait
+from .connections import Wait, pairs
 from .lua_library import call
 from .row_permutation import RowPermutation
 from .shard_client import Command, ShardClient
@@ -46,7 +46,7 @@ class StoreIdentity:
 def find_identity(servers: ShardClient, *, make: bool) -> StoreIdentity:
     """Return the identity of the store that is there, or make one if asked to."""
     asked = Command(RECORDS_BASE, ("HGETALL", RECORDS_BASE + b":identity"))
-    kept = _fields(servers.execute_one(asked, Wait.COMMIT))
+    kept = pairs(servers.execute_one(asked, Wait.COMMIT))
     if b"made" not in kept:
         if not make:
             raise StoreUnfit(
@@ -68,7 +68,7 @@ def _make(servers: ShardClient) -> dict[bytes, bytes]:
     words = call(
         "create_identity", RECORDS_BASE, *(part for pair in given.items() for part in pair)
     )
-    kept = _fields(servers.execute_one(Command(RECORDS_BASE, words)))
+    kept = pairs(servers.execute_one(Command(RECORDS_BASE, words)))
     identity = parse_identity(servers, kept)
     bases = (RECORDS_BASE, *identity.bases)
     servers.execute_all([Command(base, ("SET", base, identity.store)) for base in bases])
@@ -91,10 +91,6 @@ def parse_identity(servers: ShardClient, kept: dict[bytes, bytes]) -> StoreIdent
         )
     permutation = RowPermutation(kept[b"secret"])
     return StoreIdentity(kept[b"store"], permutation, shards, spread_bases(b"", shards))
-
-
-def _fields(answer: list[bytes]) -> dict[bytes, bytes]:
-    return dict(zip(answer[::2], answer[1::2], strict=True))
 
 
 def spread_bases(name: bytes, count_of: int) -> tuple[bytes, ...]:

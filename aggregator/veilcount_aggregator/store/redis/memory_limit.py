@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ...errors import StoreError
 from ..memory_limit import SHARE, UNLIMITED, series_cap, share
-from .connections import Host, RedisNode, Wait, execute_each
+from .connections import Host, RedisNode, Wait, execute_each, parse_info
 from .identity import StoreIdentity
 from .shard_client import ShardClient
 
@@ -76,7 +76,7 @@ class RedisMemoryLimits:
         asked = [(owner, ("INFO", "memory")) for owner in by_host.values()]
         for host, answer in zip(by_host, execute_each(asked, Wait.PROBE), strict=True):
             if isinstance(answer, bytes):
-                self._memory[host] = _maxmemory(answer)
+                self._memory[host] = int(parse_info(answer).get("maxmemory", "0"))
         if not self._memory.keys() >= by_host.keys():
             self._until = self._seconds() + UNKNOWN_SECONDS
         return [_share(self._memory.get(host, 0), shards[host]) for host in _hosts(owners)]
@@ -89,8 +89,3 @@ def _hosts(servers: Sequence[RedisNode]) -> list[Host]:
 def _share(maxmemory: int, shards: int) -> int:
     """Return what each of a server's shards may take; 0: it sets no limit."""
     return int(SHARE * maxmemory) // shards if maxmemory else UNLIMITED
-
-
-def _maxmemory(info: bytes) -> int:
-    lines = dict(line.split(":", 1) for line in info.decode().splitlines() if ":" in line)
-    return int(lines.get("maxmemory", "0"))

@@ -12,6 +12,7 @@ from ..memory_limit import PAGE
 from ..series_reports import Counters
 from ..service_counters import ServiceCounter
 from ..transfer_format import add_padded, join_key
+from .connections import pairs
 from .identity import StoreIdentity
 from .lua_library import call
 from .shard_client import Command, ShardClient
@@ -72,7 +73,7 @@ class ShardReader:
         """Return the epochs that have rows in one shard."""
         words = ("HGETALL", figure_key(base, "epochs", fingerprint))
         answer = self._servers.execute_one(Command(base, words))
-        states = zip(answer[::2], answer[1::2], strict=True)
+        states = pairs(answer).items()
         return sorted(int(epoch) for epoch, state in states if epoch != b"dropped" and state)
 
     def dropped(self, fingerprint: str) -> int:
@@ -120,7 +121,7 @@ class ShardReader:
         """Return the numbers of a hash, added up over all shards."""
         total: Counter[str] = Counter()
         for answer in self._each("HGETALL", *words):
-            for field, number in zip(answer[::2], answer[1::2], strict=True):
+            for field, number in pairs(answer).items():
                 total[field.decode()] += int(number)
         return total
 

@@ -21,7 +21,7 @@ import msgspec
 
 from ...errors import StoreError, StoreUnavailable
 from ..interface import Record, Records
-from .connections import Wait, Words
+from .connections import Wait, Words, pairs
 from .identity import RECORDS_BASE, StoreIdentity, spread_bases
 from .lua_library import call, pack, raw
 from .shard_client import Command, CommandExecutor, ShardClient
@@ -90,8 +90,7 @@ class RedisRecords:
         return copy.generation, copy.content.records.get(kind, {})
 
     def _hash(self, key: bytes) -> dict[str, bytes]:
-        answer = self._ask("HGETALL", key)
-        return {name.decode(): value for name, value in zip(answer[::2], answer[1::2], strict=True)}
+        return {name.decode(): value for name, value in pairs(self._ask("HGETALL", key)).items()}
 
     def _ask(self, command: str, key: bytes, *given: str, wait: Wait = Wait.READ) -> Any:
         words: Words = (command, RECORDS_BASE + key, *given)
@@ -172,8 +171,8 @@ def _write_copies(
         elif answer != marks:
             same = answer[0] == identity.store and answer[2] == digest
             given = [*marks, *([] if same else [encoded])]
-            pairs = [part for pair in zip(FIELDS, given, strict=False) for part in pair]
-            commands.append(Command(base, ("HSET", base, *pairs)))
+            parts = [part for pair in zip(FIELDS, given, strict=False) for part in pair]
+            commands.append(Command(base, ("HSET", base, *parts)))
     servers.execute_each(commands, Wait.COMMIT)
 
 

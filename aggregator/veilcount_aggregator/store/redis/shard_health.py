@@ -15,7 +15,7 @@ from redis.exceptions import ResponseError
 
 from ...errors import StoreError, StoreFull, StoreUnavailable, StoreUnfit
 from ..health import ShardHealth, StoreHealth
-from .connections import Host, RedisNode, Wait, execute_each
+from .connections import Host, RedisNode, Wait, execute_each, parse_info
 from .durability import DurabilityMonitor
 from .identity import RECORDS_BASE, StoreIdentity
 from .read_only import KEY
@@ -23,6 +23,10 @@ from .shard_client import Command, ShardClient
 
 RECORDS = "records"
 GONE = "a part of the store is gone: it was emptied or replaced"
+
+PROBE_SECONDS = 5.0
+PROBE_KEY = b":probe"
+FULL = "no memory left: raise maxmemory, or free some"
 
 AOF_STATUS = ("aof_last_write_status", "aof_last_bgrewrite_status")
 
@@ -159,14 +163,8 @@ def _info(servers: Sequence[RedisNode]) -> Mapping[Host, Info]:
     found: dict[Host, dict[str, str]] = {}
     for (server, _), answer in zip(asked, execute_each(asked, Wait.PROBE), strict=True):
         if isinstance(answer, bytes):
-            lines = (line.partition(":") for line in answer.decode().splitlines() if ":" in line)
-            found.setdefault(server.host, {}).update({name: text for name, _, text in lines})
+            found.setdefault(server.host, {}).update(parse_info(answer))
     return found
-
-
-PROBE_SECONDS = 5.0
-PROBE_KEY = b":probe"
-FULL = "no memory left: raise maxmemory, or free some"
 
 
 class WriteProbe:

@@ -18,6 +18,10 @@ PROBE_SECONDS = 5.0
 MEMORY_SECONDS = 15.0
 PAGES_SECONDS = 600.0
 
+STEPS = 100_000  # of SQLite's machine, between two looks at the clock
+
+_TABLES = "select name from sqlite_schema where type = 'table' order by name"
+
 FULL = "the disk is full: free some space"
 DAMAGED = "a page of the store is damaged: restore a backup"
 
@@ -73,11 +77,6 @@ class WriteHealth:
 def _name(error: Exception) -> str:
     """Return SQLite's or the system's own name of an error: never its words, which hold a path."""
     return str(getattr(error, "sqlite_errorname", type(error).__name__))
-
-
-STEPS = 100_000  # of SQLite's machine, between two looks at the clock
-
-_TABLES = "select name from sqlite_schema where type = 'table' order by name"
 
 
 def is_damaged(database: sqlite3.Connection, seconds: float) -> bool:

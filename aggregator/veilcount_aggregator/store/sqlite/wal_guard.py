@@ -25,6 +25,12 @@ from ...errors import StoreUnfit
 
 ENDS = ("wal", "shm")
 
+#: a log [sqlite.org/fileformat2, 4]: a header, then frames of 24 bytes and a page; a frame counts
+#: if its salts are the header's. Without checksums a torn last transaction counts: the file is kept
+HEADER = struct.Struct(">8I")
+FRAME = struct.Struct(">6I")
+MAGICS = {0x377F0682, 0x377F0683}
+
 Identity = tuple[int, int]  # device, inode
 
 
@@ -164,11 +170,6 @@ def _locks(descriptor: int, how: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-HEADER = struct.Struct(">8I")
-FRAME = struct.Struct(">6I")
-MAGICS = {0x377F0682, 0x377F0683}
 
 
 def has_unsaved_pages(log: Path, database: Path, public: Path) -> bool:
