@@ -1,1 +1,1 @@
-"""The aggregator's doors: one module a noun, problems and document for all of them."""
+"""The HTTP API: a module of endpoints for each resource, problems and OpenAPI for all."""

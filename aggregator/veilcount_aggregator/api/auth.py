@@ -1,7 +1,7 @@
-"""Who may open which door: `Authorization: Bearer` and a key, one role a door.
+"""Authentication of API keys (`Authorization: Bearer`), one required role per endpoint.
 
-Doors for devices are open until the first device key is made. The others always need a key. Keys
-fail closed: those that could not be read again for a while may be revoked by now.
+Endpoints for devices need no key until a first device key is created; the others always do. Keys
+fail closed: after a while without a refresh from the store they may have been revoked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..errors import StoreError
 from ..service import Aggregator
 from .problems import ProblemError, refusal
 
-#: guesses a second that each worker answers in words; 32 random bytes are safe at any speed
+#: invalid keys a second that each worker answers with 401, the rest with 429
 GUESSES = 20.0
 NOBODY = ""
 _SCHEME = "bearer"
@@ -26,12 +26,12 @@ _REALM = 'Bearer realm="veilcount"'
 
 
 class Authenticator:
-    """Looks at keys, for all doors of one worker."""
+    """Authenticates the requests of one worker."""
 
     def __init__(
         self, aggregator: Aggregator, seconds: Callable[[], float] = time.monotonic
     ) -> None:
-        """`seconds` is a clock that never goes back."""
+        """`seconds` is a monotonic clock."""
         self._aggregator = aggregator
         share = aggregator.settings.rate_limit / aggregator.settings.workers
         self._devices = RateLimits(share, seconds)
@@ -40,7 +40,7 @@ class Authenticator:
         self._marked: dict[str, str] = {}  # by a key's id: the day on which it was last marked
 
     def admit_device(self, authorization: str) -> str:
-        """Return the id of a device's key ("": the intake is open), or refuse: also at its rate."""
+        """Return the id of a device key ("": none is required), or refuse; enforces its rate."""
         who = NOBODY
         if not self._aggregator.known().api_keys.intake_is_open:
             who = self._key(authorization, Role.DEVICE, DEVICE_KEYS_SECONDS).id
@@ -49,35 +49,35 @@ class Authenticator:
             raise refusal("too-many", Retry_After=str(seconds))
         return who
 
-    def admit(self, authorization: str, door: Role) -> ApiKey:
-        """Return the key that opens a door, or refuse."""
-        return self._key(authorization, door, KEYS_SECONDS)
+    def admit(self, authorization: str, role: Role) -> ApiKey:
+        """Return the key of a request, or refuse one without this role."""
+        return self._key(authorization, role, KEYS_SECONDS)
 
     def admit_with_stale_keys(self, authorization: str) -> ApiKey:
-        """Return an analyst's key, for how the service is alone: also while keys are old."""
+        """Return an analyst's key for status of the service only: accepted while keys are stale."""
         return self._key(authorization, Role.ANALYST, DEVICE_KEYS_SECONDS)
 
-    def _key(self, authorization: str, door: Role, most_seconds: float) -> ApiKey:
+    def _key(self, authorization: str, role: Role, most_seconds: float) -> ApiKey:
         self._aggregator.watch.require_fresh(most_seconds)
         scheme, _, secret = authorization.partition(" ")
         found = scheme.lower() == _SCHEME and self._aggregator.known().api_keys.find(secret.strip())
         if not found:
-            raise self._unknown(given=bool(authorization))
-        if not found.role.opens(door):
-            raise refusal("wrong-role", f"this door opens to a key of role {door}")
+            raise self._unknown(shown=bool(authorization))
+        if not found.role.opens(role):
+            raise refusal("wrong-role", f"this endpoint requires a key of role {role}")
         self._mark(found)
         return found
 
-    def _unknown(self, *, given: bool) -> ProblemError:
-        """Return the refusal of no key, or of one that is none. Nobody's address is kept."""
-        seconds = self._guesses.wait(NOBODY) if given else 0
+    def _unknown(self, *, shown: bool) -> ProblemError:
+        """Return the refusal of a missing or invalid key. No address is stored."""
+        seconds = self._guesses.wait(NOBODY) if shown else 0
         if seconds:
             return refusal("too-many", Retry_After=str(seconds))
-        why = ', error="invalid_token"' if given else ""
+        why = ', error="invalid_token"' if shown else ""
         return refusal("no-key", WWW_Authenticate=_REALM + why)
 
     def _mark(self, key: ApiKey) -> None:
-        """Keep the day on which a key was used. That it cannot be written shuts no door."""
+        """Record the day on which a key was used; a failure to write it refuses nothing."""
         day = self._aggregator.today().isoformat()
         if key.used >= day or self._marked.get(key.id) == day:
             return

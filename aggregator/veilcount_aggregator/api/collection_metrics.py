@@ -1,4 +1,4 @@
-"""Metrics of collections: reports by verdict, new pseudonyms, memory of counters, suspicion.
+"""Metrics of collections: reports by verdict, new pseudonyms, memory, poisoning tests.
 
 A collection whose number of reports is not public is left out of all but the last.
 """
@@ -22,7 +22,7 @@ UNKNOWN = "(unknown)"  # no collection can be named so
 def report_metrics(
     store: Store, series: Mapping[str, Series], counts: Mapping[str, VerdictCounts]
 ) -> Iterator[str]:
-    """Yield what is said of reports, by collection: the sum over its series."""
+    """Yield reports and losses by collection, summed over its series."""
     verdicts: Counter[Labels] = Counter()
     losses: Counter[Labels] = Counter()
     for fingerprint, each in series.items():
@@ -47,7 +47,7 @@ def report_metrics(
 def pseudonym_metrics(
     store: Store, series: Mapping[str, Series], counts: Mapping[str, VerdictCounts]
 ) -> Iterator[str]:
-    """Yield how many pseudonyms came, and how many were refused by which limit."""
+    """Yield new pseudonyms, and reports refused by each limit."""
     new: Counter[Labels] = Counter()
     full: Counter[Labels] = Counter()
     for fingerprint, each in series.items():
@@ -64,7 +64,7 @@ def pseudonym_metrics(
 def memory_metrics(
     aggregator: Aggregator, store: Store, series: Mapping[str, Series], *, public: bool
 ) -> Iterator[str]:
-    """Yield what counters take: of a collection, by its largest series, since each has a limit."""
+    """Yield the memory of counters: of a collection, its largest series, since each has a limit."""
     use, settings = store.memory_use(), aggregator.settings
     limits = MemoryLimits(settings.max_series_memory, settings.max_store_memory)
     taken: Counter[Labels] = Counter()
@@ -85,10 +85,10 @@ def memory_metrics(
 def poisoning_metrics(
     store: Store, series: Mapping[str, Series], flags: FakeReportFlags
 ) -> Iterator[str]:
-    """Yield of each collection whether any of its series has counters of no honest crowd."""
+    """Yield for each collection whether the poisoning test of any of its series failed."""
     found: Counter[Labels] = Counter()
     for each in series.values():
         if is_tested(each):
             found[(("collection", each.collection.name),)] |= flags.is_flagged(store, each)
-    says = "1: messages came that no honest crowd sends."
+    says = "1: the poisoning test failed."
     yield from metric("suspicious", "gauge", says, found.items())

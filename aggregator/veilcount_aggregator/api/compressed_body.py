@@ -16,7 +16,7 @@ _FASTEST = 1
 
 
 class CompressedBody:
-    """Bytes in pieces, each compressed by itself."""
+    """A body in separately compressed pieces."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         """Take all pieces at once; whatever they raise is raised here."""

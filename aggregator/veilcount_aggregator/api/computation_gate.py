@@ -1,7 +1,7 @@
-"""How many requests of analysts compute at once: two; some others wait a little, the rest is told.
+"""Concurrency limit of analysts' requests: two compute, a few wait, the rest get 503.
 
-It stands behind authentication, so that strangers hold none of its places. A client that reads
-slowly holds none either: a long response is ready, and held compressed, before it is sent.
+It is applied after authentication, so strangers hold no place. Nor do slow readers: a long
+response is computed, and held compressed, before it is sent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Answer = TypeVar("Answer")
 
 
 class Permit:
-    """One of a bounded number, given back once: at the latest when nobody refers to it.
+    """One place of a gate, released once: at the latest when it is garbage-collected.
 
     A server that drops a response without closing it leaks none.
     """
@@ -79,7 +79,7 @@ class ComputationGate:
         """Return a permit, or refuse."""
         if not self._places.acquire(blocking=False) and not self._wait():
             self._refused()
-            raise Overloaded(RETRY_SECONDS, "other analyses are under way: come back in a moment")
+            raise Overloaded(RETRY_SECONDS, "other queries are being computed: retry in a moment")
         return Permit(self._places.release)
 
     def _wait(self) -> bool:

@@ -1,4 +1,4 @@
-"""The text form in which Prometheus reads metrics."""
+"""The Prometheus text exposition format."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which collections have counters that no honest crowd would make: the tests for fakes, kept short.
+"""Cached results of the poisoning tests, by series.
 
-To look costs a reading of all counters, so it is done again only when they have grown by a
-hundredth: some seven hundred times between a thousand answers and a million, however often asked.
+A test reads all counters, so it runs again only when the number of reports has grown by 1 %: about
+700 times between a thousand reports and a million.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ GROWN = 1.01
 
 
 class FakeReportFlags:
-    """Remembers what the last look at each series saw."""
+    """The last result of each series' poisoning test."""
 
     def __init__(self) -> None:
-        """Begin without a look."""
+        """Begin without results."""
         self._seen: dict[str, tuple[int, bool]] = {}
 
     def is_flagged(self, store: Store, series: Series) -> bool:

@@ -1,4 +1,4 @@
-"""The figures of the service as Prometheus reads them, summed over all workers by the store.
+"""Endpoint of Prometheus metrics, summed over all workers by the store.
 
 A shard that is away does not take the state of the others along. Counters are sums over all shards,
 though: with a part missing they would fall and rise again, and every rate over them would see all

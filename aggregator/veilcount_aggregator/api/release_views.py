@@ -1,6 +1,6 @@
-"""What is told of a curator's releases: one that was made, one that is foreseen, all there are.
+"""Responses about central releases: one release, a dry run, all releases of a series.
 
-Nothing in here has seen a true count: what comes out of the curator was noised and paid for.
+No true count gets here: what the curator returns is noised and charged.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def release_response(series: Series, told: ReleaseResult) -> ReleaseResponse:
 
 
 def dry_run_response(series: Series, foreseen: DryRun) -> ReleaseResponse:
-    """Return what a release would cost and how far it would be off."""
+    """Return the price and the error of a release that is not drawn."""
     question, collection = foreseen.question, series.collection
     shown = ReleaseView(
         query=_query(question.asked),

@@ -1,4 +1,4 @@
-"""What is counted of the service itself: requests by door and status, how long, refused bodies.
+"""Service counters of requests: by endpoint and status, their duration, refused bodies.
 
 Notes of a closed list of words, which go to the store with the next group: so they are right over
 all workers, and a recycled one takes nothing with it.

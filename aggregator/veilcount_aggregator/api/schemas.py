@@ -1,4 +1,4 @@
-"""What the doors take and give, as types: they validate, and the document is made of them.
+"""Types of requests and responses: they validate, and OpenAPI schemas are generated from them.
 
 Epsilons are decimals in strings: exact, as everywhere before a figure is shown.
 """
@@ -31,7 +31,7 @@ class Verdicts(Struct):
 
 
 class ProblemDocument(Struct):
-    """What is wrong, as RFC 9457 has it."""
+    """A problem document (RFC 9457)."""
 
     type: Annotated[str, Meta(extra_json_schema={"pattern": "^urn:veilcount:problem:"})]
     title: str

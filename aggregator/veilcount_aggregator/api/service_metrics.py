@@ -32,10 +32,10 @@ def _requests(words: Words, *, intake: bool) -> Iterator[str]:
     requests: Counter[Labels] = Counter()
     took: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for word, number in words.get(ANSWERED, {}).items():
-        door, status, end = word.split(":")
-        if intake or door != ENDPOINT:
-            requests[("door", door), ("status", status)] += number
-            took[door][end] += number
+        endpoint, status, end = word.split(":")
+        if intake or endpoint != ENDPOINT:
+            requests[("endpoint", endpoint), ("status", status)] += number
+            took[endpoint][end] += number
     yield from metric("requests_total", "counter", "Answered requests.", requests.items())
     yield from _histogram(took, words.get(MICROSECONDS, {}))
     if intake:
@@ -55,13 +55,13 @@ def _analysis_refused(words: Words) -> Iterator[str]:
 
 
 def _histogram(took: Words, microseconds: Mapping[str, int]) -> Iterator[str]:
-    """Yield how long requests took, by door: buckets that hold all below them too."""
+    """Yield how long requests took, by endpoint: buckets that hold all below them too."""
     yield from head("request_seconds", "histogram", "Seconds from request to answer.")
-    for door, held in sorted(took.items()):
-        label = ("door", door)
+    for endpoint, held in sorted(took.items()):
+        label = ("endpoint", endpoint)
         below = 0
         for end in BUCKET_LABELS:
             below += held.get(end, 0)
             yield line("request_seconds_bucket", (label, ("le", end)), below)
-        yield line("request_seconds_sum", (label,), microseconds.get(door, 0) / 1e6)
+        yield line("request_seconds_sum", (label,), microseconds.get(endpoint, 0) / 1e6)
         yield line("request_seconds_count", (label,), below)

@@ -1,4 +1,4 @@
-"""Metrics by shard: whether it answers, its server's memory and append-only file, its commits.
+"""Metrics by shard: availability, memory and append-only file of its server, commits.
 
 Shards are named by their numbers, and the part that keeps definitions and keys `records`; no label
 is an address. What a server says of its memory stands at each shard that it has; what waits for a

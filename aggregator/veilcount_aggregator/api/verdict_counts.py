@@ -1,4 +1,4 @@
-"""What is told of reports beside the answers: verdicts and losses by series, out of the notes."""
+"""Verdicts and losses by series, from the service counters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..store import BY_HOUR, BY_MEMORY, LIMITED, VERDICT, ServiceCounter
 
 @dataclass(frozen=True, slots=True)
 class VerdictCounts:
-    """The notes of one series: verdicts of what was not counted, losses, and limits reached."""
+    """Counters of one series: rejected reports by verdict, losses, and limits reached."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
     losses: Counter[str] = field(default_factory=Counter)

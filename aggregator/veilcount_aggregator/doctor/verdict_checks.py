@@ -90,7 +90,7 @@ def read_metrics(text: str) -> VerdictTotals:
         labels, times = dict(_LABEL.findall(labelled)), int(float(number))
         if name == "verdicts":
             found[labels["collection"]][labels["verdict"]] += times
-        elif name == "requests" and labels["door"] == ENDPOINT:
+        elif name == "requests" and labels["endpoint"] == ENDPOINT:
             requests += times
         elif name == "refused" and labels["problem"] == NO_KEY:
             unkeyed += times

@@ -121,12 +121,12 @@ def test_metrics_are_right_over_all_workers(deployed: World) -> None:
 
     assert told["verdicts_total", 'collection="theme",verdict="counted"'] == 2
     assert told["verdicts_total", 'collection="theme",verdict="duplicate"'] == 1
-    assert told["requests_total", 'door="reports",status="2xx"'] == 2
-    assert told["requests_total", 'door="reports",status="4xx"'] == 1
+    assert told["requests_total", 'endpoint="reports",status="2xx"'] == 2
+    assert told["requests_total", 'endpoint="reports",status="4xx"'] == 1
     assert told["refused_total", 'problem="bad-field"'] == 1
     assert told["groups_total", 'up_to="1"'] == 2
-    assert told["request_seconds_count", 'door="reports"'] == 3
-    assert told["request_seconds_bucket", 'door="reports",le="+Inf"'] == 3
+    assert told["request_seconds_count", 'endpoint="reports"'] == 3
+    assert told["request_seconds_bucket", 'endpoint="reports",le="+Inf"'] == 3
 
 
 def test_unknown_fingerprints_share_one_label(deployed: World) -> None:
@@ -148,7 +148,7 @@ def test_a_path_is_no_label(deployed: World) -> None:
         deployed.ask("GET", f"/{place}")
     told = figures(deployed, key)
 
-    assert told["requests_total", 'door="other",status="4xx"'] == 5
+    assert told["requests_total", 'endpoint="other",status="4xx"'] == 5
     assert not any("/" in labels for _, labels in told)
 
 
@@ -163,7 +163,7 @@ def test_buckets_hold_all_below_them(tmp_path: Path) -> None:
         ]
 
         assert held == sorted(held)
-        assert held[-1] == told["request_seconds_count", 'door="reports"']
+        assert held[-1] == told["request_seconds_count", 'endpoint="reports"']
 
 
 def test_probes_write_nothing(deployed: World) -> None:

@@ -180,7 +180,7 @@ def test_no_exact_count_leaves_where_it_would_tell_of_a_person(
     assert (listed["reports"] == 1) == public
     assert (shown["figures"] is not None) == public
     assert (f'collection="{name}"' in metrics) == public
-    assert ('door="reports"' in metrics) == public
+    assert ('endpoint="reports"' in metrics) == public
     assert ("groups_total{" in metrics) == public
 
 
