@@ -192,7 +192,7 @@ def test_a_period_that_takes_reports_is_refused_with_the_day(curated: World, ana
     refused = ask(curated, analyst, query="count", epsilon=1)
 
     assert (refused.status, refused.problem) == (409, "open-period")
-    assert "before 2026-12-05" in refused.json["detail"]
+    assert "open until 2026-12-05" in refused.json["detail"]
 
 
 @pytest.mark.parametrize(

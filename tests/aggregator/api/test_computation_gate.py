@@ -35,7 +35,7 @@ def test_who_waits_for_too_long_is_told_when_to_come_back() -> None:
     gate = ComputationGate(lambda: refused.append(1), places=1, seconds=0.05)
     held = gate.enter()
 
-    with pytest.raises(Overloaded, match="other analyses") as busy:
+    with pytest.raises(Overloaded, match="other queries are being computed") as busy:
         gate.enter()
 
     assert busy.value.seconds == 2

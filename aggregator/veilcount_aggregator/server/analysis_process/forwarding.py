@@ -40,8 +40,8 @@ _PASSED = frozenset(
 )
 BUSY, DOWN, SLOW = "busy", "down", "slow"
 _WHY = {
-    BUSY: "other analyses are under way: come back in a moment",
-    DOWN: "the analysis process is starting again: come back in a moment",
+    BUSY: "other queries are being computed: retry in a moment",
+    DOWN: "the analysis process is restarting: retry in a moment",
     SLOW: f"no answer within {ANSWER_SECONDS:g} s: ask for fewer values, days or series",
 }
 
