@@ -1,4 +1,4 @@
-"""The exact law of any function of coins: its real code, run over every way the coins can fall."""
+"""The exact distribution of a function of random draws, by running it over every outcome."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class EnumeratedRandomSource(RandomSource):
         if self._drawn == len(self.branch):
             self.branch.append((0, outcomes))
         fallen, expected = self.branch[self._drawn]
-        assert outcomes == expected, "the same coins must lead to the same draws"
+        assert outcomes == expected, "the same outcomes must lead to the same draws"
         self._drawn += 1
         return fallen
 

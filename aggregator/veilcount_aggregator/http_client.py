@@ -6,12 +6,11 @@ A key is only sent over TLS or within this machine, and never to where a redirec
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 import requests
-
-from veilcount_shared.loopback import is_loopback
 
 EXAMPLE = "give an address such as https://stats.example.org"
 
@@ -74,6 +73,13 @@ def key_url_problem(url: str) -> str:
     if problem := url_problem(url):
         return problem
     parts = urlsplit(url)
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+    if parts.scheme == "http" and not _on_this_machine(parts.hostname or ""):
         return "give https://: over http:// the key would travel in clear"
     return ""
+
+
+def _on_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

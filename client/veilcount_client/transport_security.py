@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from urllib.parse import urlsplit
-
-from veilcount_shared.loopback import is_loopback
 
 HTTPS = "give https://, or the loopback address of a proxy here that ends TLS"
 
@@ -16,7 +15,14 @@ def in_clear(url: str, key: str | None) -> str:
         host = parts.hostname or ""
     except ValueError:
         return ""  # no address at all: nothing is sent there
-    if parts.scheme != "http" or not host or is_loopback(host):
+    if parts.scheme != "http" or not host or _on_this_machine(host):
         return ""
     what = "the key would travel" if key else "pseudonyms travel"
     return f"over http:// {what} in clear: {HTTPS}"
+
+
+def _on_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

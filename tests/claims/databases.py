@@ -60,7 +60,7 @@ def ratio(one: Law, two: Law) -> Fraction | None:
 
 
 def image(law: Law, function: Callable[[Any], object]) -> Law:
-    """The law of a function of the outcome."""
+    """The distribution of a function of the outcome."""
     result: Law = {}
     for outcome, p in law.items():
         key = function(outcome)
@@ -69,7 +69,7 @@ def image(law: Law, function: Callable[[Any], object]) -> Law:
 
 
 def joint(*laws: Law) -> Law:
-    """The law of independent outcomes together."""
+    """The distribution of independent outcomes together."""
     result: Law = {(): ONE}
     for law in laws:
         result = {

@@ -1,4 +1,4 @@
-"""Noise that is exact: the discrete Laplace law out of coins, how large it is, what it allows."""
+"""Noise that is exact: discrete Laplace, how large it is, what it allows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALPHA = 1e-6
 DRAWS = 20_000
 CUT = 12
 
-# -- out of coins ----------------------------------------------------------------------------------
+# -- out of fair coins ------------------------------------------------------------------------
 
 
 def laplace(q: Fraction, randomness: RandomSource, most: int | None = None) -> int:
@@ -45,7 +45,7 @@ def chance(q: Fraction, z: int) -> Fraction:
 
 @pytest.mark.parametrize("q", [Fraction(1, 2), Fraction(1, 3), Fraction(9, 10)])
 def test_coins_make_the_discrete_laplace_law_exactly(q: Fraction) -> None:
-    """Every fall of the coins, enumerated as far as CUT: no float between a coin and its noise."""
+    """Every outcome, enumerated as far as CUT: no float between a coin and its noise."""
     found = enumerate_distribution(lambda randomness: laplace(q, randomness, CUT))
 
     assert sum(found.values()) == 1

@@ -27,7 +27,7 @@ MECHANISMS = [
 
 
 def sent(mechanism: SubsetSelection | ProjectiveGeometry | SquareWave, x: int) -> Law:
-    """The law of an input's message: the device's own code, over every fall of its coins."""
+    """The distribution of an input's message: the device's own code, over every outcome."""
     return dict(enumerate_distribution(lambda randomness: mechanism.randomize(x, randomness)))
 
 
@@ -68,7 +68,7 @@ def test_no_function_of_a_message_tells_more_than_the_message(
 
 
 def test_noise_of_its_own_does_not_help_a_reader_either() -> None:
-    """Post-processing may draw coins, as long as they know nothing of the data."""
+    """Post-processing may draw random draws, as long as they know nothing of the data."""
     first, second = SubsetSelection.for_epsilon(ONE, 2, 1), SubsetSelection.for_epsilon(TWO, 2, 1)
     before = bounded(ratio(sent(first, 0), sent(first, 1)))
     again = [

@@ -69,7 +69,7 @@ def with_epsilons() -> list[object]:
 
 @cache
 def laws(mechanism: Design, inputs: tuple[int, ...] = ()) -> list[Distribution]:
-    """The law of each input, by running `randomize` over every coin outcome."""
+    """The distribution of each input, by running `randomize` over every coin outcome."""
     return [
         enumerate_distribution(lambda randomness, x=x: mechanism.randomize(x, randomness))  # type: ignore[misc] # mypy infers no x
         for x in inputs or range(mechanism.inputs)
@@ -276,7 +276,7 @@ class Leaky(SubsetSelection):
 
 
 class Tilted(ProjectiveGeometry):
-    """A mistake in the law of the coins: the missing hyperplanes are not drawn evenly."""
+    """A wrong distribution: the missing hyperplanes are not drawn evenly."""
 
     def randomize(self, x: int, randomness: RandomSource) -> int:
         message = ProjectiveGeometry.randomize(self, x, randomness)

@@ -127,7 +127,7 @@ def test_a_label_beyond_the_list_is_malformed(message: int) -> None:
 
 @given(st.sampled_from(SHAPES), st.integers(0, 2**32))
 def test_whatever_is_sent_is_valid(shape: tuple[int, int], seed: int) -> None:
-    """For every shape, any input and any coins."""
+    """For every shape, any input and any random draws."""
     mechanism = SubsetSelection.for_epsilon(ONE, *shape)
     message = mechanism.randomize(seed % mechanism.k, SeededRandomSource(seed))
 

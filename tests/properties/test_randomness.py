@@ -323,7 +323,7 @@ def test_nothing_is_drawn_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(("n", "size"), [(5, 0), (5, 2), (5, 5), (6, 3)])
 def test_a_sample_is_every_subset_of_its_size_alike(n: int, size: int) -> None:
-    """Over every outcome of the coins."""
+    """Over every outcome of the randomness."""
     subsets = enumerate_distribution(lambda randomness: frozenset(randomness.sample(n, size)))
 
     assert set(subsets.values()) == {Fraction(1, comb(n, size))}
@@ -332,7 +332,7 @@ def test_a_sample_is_every_subset_of_its_size_alike(n: int, size: int) -> None:
 
 @pytest.mark.parametrize("items", ["", "a", "abc", "abcd"])
 def test_a_shuffle_is_every_order_alike(items: str) -> None:
-    """Over every outcome of the coins; the items themselves are left as they were."""
+    """Over every outcome of the randomness; the items themselves are left as they were."""
     orders = enumerate_distribution(lambda randomness: "".join(randomness.shuffled(items)))
 
     assert set(orders.values()) == {Fraction(1, factorial(len(items)))}

@@ -48,7 +48,7 @@ def owned(level: SubsetSelection | ProjectiveGeometry) -> int:
 
 @cache
 def laws(mechanism: RangeTree, buckets: tuple[int, ...] = SOME) -> dict[int, Distribution]:
-    """The law of a number in each of some buckets, by running `randomize` over all coins."""
+    """The distribution of a number in each of some buckets, over all outcomes."""
     return {
         bucket: enumerate_distribution(partial(mechanism.randomize, bucket * BUCKET))
         for bucket in buckets
@@ -108,7 +108,7 @@ def test_what_is_no_message_is_refused() -> None:
 
 @given(grid=st.integers(0, GRID), seed=st.integers(0, 2**32), epsilon=st.sampled_from(EPSILONS))
 def test_every_message_of_a_device_is_one(grid: int, seed: int, epsilon: Fraction) -> None:
-    """Whatever the number and the coins."""
+    """Whatever the number and the randomness."""
     mechanism = RangeTree.for_epsilon(epsilon)
 
     assert mechanism.valid(mechanism.randomize(grid, SeededRandomSource(seed)))

@@ -361,7 +361,7 @@ def test_pseudonyms_of_different_persons_share_nothing(linkage: Linkage) -> None
 
 
 def test_a_fresh_pseudonym_does_not_depend_on_the_secret() -> None:
-    """It is drawn from the coins alone."""
+    """It is drawn from the randomness alone."""
     collection = replace(DAILY, linkage=Linkage.NONE)
 
     assert names(collection) == names(collection, OTHER)

@@ -1,6 +1,6 @@
 """How far estimates are from the truth: no further than the best mechanisms reach.
 
-Errors of raw shares and of means follow from the exact law and are compared without any chance;
+Errors of raw shares and of means follow from the exact distribution and are compared without chance;
 that simulated rounds err so much is checked besides (ALPHA: how often a right law would fail).
 """
 
@@ -87,7 +87,7 @@ def test_shares_err_no_more_than_they_may(k: int, epsilon: str, most: float) -> 
     ("k", "epsilon", "rounds"), [(2, "1", 300), (10, "2", 60), (256, "1", 4), (65_536, "2", 1)]
 )
 def test_simulated_shares_err_as_the_law_says(k: int, epsilon: str, rounds: int) -> None:
-    """Chi-square, alpha = 1e-6; the law of an epsilon 30 % away would be rejected."""
+    """Chi-square, alpha = 1e-6; the distribution of an epsilon 30 % away would be rejected."""
     mechanism = of_values(k, epsilon).mechanism
     assert isinstance(mechanism, SubsetSelection | ProjectiveGeometry)
     squares = sum(float((errors(k, epsilon, seed) ** 2).sum()) for seed in range(rounds))

@@ -2,7 +2,7 @@
 
 One row each: what is claimed, N from each of two values, and what the audit is to measure at
 least (the true loss where it is finite, less what N costs; where it is infinite, about the most
-that N can show). alpha = 0.001 an audit; coins are seeded, but not across
+that N can show). alpha = 0.001 an audit; draws are seeded, but not across
 forks.
 """
 
@@ -12,7 +12,7 @@ from math import isclose
 
 import pytest
 
-from tests.statistical import planted_laws
+from tests.statistical import planted_distributions
 from veilcount_aggregator.analysis.audit import judge
 from veilcount_aggregator.analysis.audit.self_test import BUGS
 from veilcount_client.testing import SeededRandomSource
@@ -46,7 +46,8 @@ def test_workers_that_inherit_a_pool_by_fork_give_each_other_away() -> None:
     Two real forks serve the same words: whoever knows the one answer reads the other's in clear.
     """
     first, second = (
-        planted_laws.two_workers(value, 1000, planted_laws.InheritedCoins()) for value in (0, 1)
+        planted_distributions.two_workers(value, 1000, planted_distributions.InheritedCoins())
+        for value in (0, 1)
     )
     finding = judge(first, second, 1)
     print(finding)
@@ -56,12 +57,12 @@ def test_workers_that_inherit_a_pool_by_fork_give_each_other_away() -> None:
 
 
 def test_workers_with_system_coins_do_not() -> None:
-    """The same forks, with coins that drop an inherited pool, keep the claim.
+    """The same forks, with sources that drop an inherited pool, keep the claim.
 
-    These coins are the operating system's and cannot be seeded, so alpha is 1e-9.
+    These draws are the operating system's and cannot be seeded, so alpha is 1e-9.
     """
     first, second = (
-        planted_laws.two_workers(value, 1000, SystemRandomSource()) for value in (0, 1)
+        planted_distributions.two_workers(value, 1000, SystemRandomSource()) for value in (0, 1)
     )
     finding = judge(first, second, 1, alpha=1e-9)
 
@@ -69,19 +70,19 @@ def test_workers_with_system_coins_do_not() -> None:
 
 
 def test_the_plane_with_the_bug_loses_1_22_exactly() -> None:
-    """Enumerated over all coins: the odds of a hit grow by 5/4, and the claim of 1 by ln(5/4)."""
-    assert planted_laws.plane_loss(repaired=False) > 1.05
-    assert isclose(planted_laws.plane_loss(repaired=False), 1.2231, abs_tol=1e-4)
-    assert planted_laws.plane_loss(repaired=True) <= 1 + CLAIM_TOLERANCE
+    """Enumerated exhaustively: the odds of a hit grow by 5/4, and the claim of 1 by ln(5/4)."""
+    assert planted_distributions.plane_loss(repaired=False) > 1.05
+    assert isclose(planted_distributions.plane_loss(repaired=False), 1.2231, abs_tol=1e-4)
+    assert planted_distributions.plane_loss(repaired=True) <= 1 + CLAIM_TOLERANCE
 
 
 def test_whole_records_lose_the_amplified_epsilon_exactly() -> None:
-    """Enumerated over all coins: 1.490 of 2 attributes and 2.261 of 5, where 1 is claimed."""
-    assert isclose(planted_laws.record_loss(2, repaired=False), 1.4899, abs_tol=1e-4)
-    assert isclose(planted_laws.record_loss(5, repaired=False), 2.2609, abs_tol=1e-4)
-    assert planted_laws.record_loss(5, repaired=True) <= 1 + CLAIM_TOLERANCE
+    """Enumerated exhaustively: 1.490 of 2 attributes and 2.261 of 5, where 1 is claimed."""
+    assert isclose(planted_distributions.record_loss(2, repaired=False), 1.4899, abs_tol=1e-4)
+    assert isclose(planted_distributions.record_loss(5, repaired=False), 2.2609, abs_tol=1e-4)
+    assert planted_distributions.record_loss(5, repaired=True) <= 1 + CLAIM_TOLERANCE
 
 
 def test_the_wrong_probabilities_of_unary_encoding_lose_1_68_exactly() -> None:
     """p + (1 - p) q in place of p, at a claim of 1."""
-    assert isclose(planted_laws.true_bit_over_noise_loss(), 1.6803, abs_tol=1e-3)
+    assert isclose(planted_distributions.true_bit_over_noise_loss(), 1.6803, abs_tol=1e-3)

@@ -1,6 +1,6 @@
 """What planted bugs lose, exactly; and one that takes two processes.
 
-Losses are enumerated over all outcomes of the coins.
+Losses are enumerated over all outcomes of the randomness.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every draw of the schedule follows its law, and a wrong law would have been seen.
+"""Every draw of the schedule follows its law, and a wrong distribution would have been seen.
 
 The secrets are hashes of a counter, so that nothing flakes; alpha is one in a million. Each check
 is also run on planted wrong laws, which it must reject at the same alpha and size.
@@ -281,7 +281,7 @@ def twin_by_cohort(person: bytes) -> tuple[int, bool, frozenset[int]]:
 
 
 def period_by_cohort(person: bytes) -> tuple[int, bool, frozenset[int]]:
-    """Wrong: both drawn from one stream of coins."""
+    """Wrong: both drawn from one stream of random draws."""
     number = cohort(person)
     return number, schedule.is_selected(person, TWIN), frozenset({number})
 

@@ -234,7 +234,7 @@ def owned(
 def row(
     mechanism: ProjectiveGeometry | DistributionMechanism | RangeTree, x: int, factor: Fraction
 ) -> Floats:
-    """The law of a message of input x, at epsilon x factor."""
+    """The distribution of a message of input x, at epsilon x factor."""
     epsilon = mechanism.epsilon * factor
     match mechanism:
         case ProjectiveGeometry():

@@ -1,6 +1,6 @@
 """Seeded reports follow the claimed law, and no law of an epsilon 30 % away.
 
-The enumeration proves the law of small designs; here the same code runs at the sizes shipped.
+The enumeration proves the distribution of small domains; here the same code runs at real sizes.
 All seeds are fixed, so nothing flakes; ALPHA is the probability that a right law would have been
 rejected by a fresh seed.
 """
