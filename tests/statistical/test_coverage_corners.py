@@ -34,7 +34,7 @@ from tests.statistical.coverage_harness import (
     seed,
 )
 from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.central.discrete_laplace import DiscreteLaplace
+from veilcount_aggregator.central.discrete_laplace import DiscreteLaplaceNoise
 from veilcount_aggregator.central.opendp_noise import calibrated_scale
 from veilcount_aggregator.estimation import IntervalTarget, MeanEstimate, ShareEstimates
 from veilcount_aggregator.estimation.cdf import middles
@@ -365,7 +365,7 @@ def central_noise(rng: Generator, _rounds: int, width: float) -> Setting:
     epsilon, sensitivity = Fraction(an_epsilon(rng)), a_size(rng, 1_000)
     scale = calibrated_scale(sensitivity, epsilon)
     alpha = float(rng.choice([0.05, 0.025]))  # of two parts each has half
-    half, ratio = DiscreteLaplace(scale).half_width(alpha), np.exp(-1 / scale)
+    half, ratio = DiscreteLaplaceNoise(scale).half_width(alpha), np.exp(-1 / scale)
     name = f"release, sensitivity {sensitivity}, epsilon {epsilon}, alpha {alpha}"
 
     def measure() -> Coverage:

@@ -1,13 +1,13 @@
-"""What every worker has in memory of the shelf, never older than half a second.
+"""A worker's cache of definitions and keys, never older than half a second.
 
-A request looks at the generation if nobody has for a while; only if it changed is the shelf read.
-So a definition that is pushed, a collection that is closed and a key that is revoked reach every
-worker of every host by themselves. Records that cannot be read leave what was known in place, for
-reports of shards that answer. How old that is, is known too: a key that was revoked meanwhile must
-not go on for ever.
+A request compares the generation of the store's records if nobody has for half a second; only the
+kinds of records that changed are read again. So a new definition, a closed collection and a revoked
+key reach every worker of every host, and a log-in makes none of them read definitions. While
+records cannot be read, the cache stays in force for reports of shards that answer; its age is
+known, since a key that was revoked meanwhile must not be accepted for ever.
 
-A request never parses definitions: a list of a million values takes seconds. It sees keys and
-closed collections at once, and new definitions when a thread of their own has parsed them.
+Requests never parse definitions: a list of a million values takes seconds. They see keys and closed
+collections at once, and new definitions once a background thread has parsed them.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class CatalogSnapshot:
 
 
 class CatalogCache:
-    """The shelf as of now. For any thread."""
+    """Definitions and keys as of now. Thread-safe."""
 
     def __init__(self, store: Store, seconds: Callable[[], float]) -> None:
-        """Read it; `seconds` is a clock that never goes back."""
+        """Read the records; `seconds` is a monotonic clock."""
         self._store = store
         self._seconds = seconds
         self.catalog = CatalogReader(store)
@@ -63,7 +63,7 @@ class CatalogCache:
             self._read_at -= KEYS_SECONDS + SECONDS  # how old it is, is not known: no key of these
 
     def known(self) -> CatalogSnapshot:
-        """Return what the shelf holds, looked at within the last half second."""
+        """Return the cache, compared with the store within the last half second."""
         if self._seconds() - self._looked >= SECONDS and self._lock.acquire(blocking=False):
             try:
                 with suppress(StoreError):
@@ -74,7 +74,7 @@ class CatalogCache:
         return self._known
 
     def refresh(self) -> None:
-        """Look now, and wait until what is new is parsed."""
+        """Compare with the store now, and wait until new definitions are parsed."""
         with self._refreshing:
             began = self._seconds()
             generation = self._store.generation()
@@ -94,7 +94,7 @@ class CatalogCache:
         return self._seconds() - self._read_at <= most_seconds
 
     def require_fresh(self, most_seconds: float) -> None:
-        """Refuse to judge by records that could not be read for so long."""
+        """Raise if the records could not be read for so long."""
         if not self.is_fresh(most_seconds):
             why = f"keys and definitions could not be read for {most_seconds:g} s: no key is taken"
             raise StoreUnavailable(why)
@@ -104,7 +104,7 @@ class CatalogCache:
         self._store.replicate(REPLICATED)
 
     def _look(self) -> None:
-        """Look now; leave new definitions to a thread, and know everything else at once."""
+        """Compare now; leave new definitions to a thread, and read everything else at once."""
         began = self._seconds()
         generation = self._store.generation()
         if generation == self._known.generation:

@@ -1,7 +1,7 @@
-"""Definitions that were ever loaded: kept word for word, known for ever.
+"""Definitions that were ever loaded: stored verbatim, and never removed.
 
-A file is kept with the value lists it names, and read again by the code that a device uses too. The
-newest file that names a collection says its question.
+A file is stored with the value lists it names, and parsed by the code that devices use too. The
+newest file that names a collection decides its question.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DefinitionSource:
 
     @property
     def digest(self) -> str:
-        """The name it is kept under."""
+        """The digest in its record's key."""
         return hashlib.sha256(self._bytes()).hexdigest()
 
     def collections(self) -> dict[str, Collection]:
@@ -45,7 +45,7 @@ class DefinitionSource:
         return _parse(self)
 
     def stored_collections(self) -> dict[str, Collection]:
-        """Return its collections, as the release that accepted it understood them."""
+        """Return its collections as the version that accepted it understood them."""
         return _parse(self, legacy=True)
 
     def _bytes(self) -> bytes:
@@ -53,7 +53,7 @@ class DefinitionSource:
         return json.dumps(kept, sort_keys=True, ensure_ascii=False).encode()
 
     def record(self, place: int) -> Record:
-        """Return the source as it is kept, in order of arrival."""
+        """Return its record, the `place`-th to arrive."""
         return Record(SOURCE, f"{place:06}-{self.digest}", self._bytes())
 
 
@@ -130,7 +130,7 @@ def _collections(key: str, value: bytes) -> tuple[Collection, ...]:
 
 
 class CatalogReader:
-    """Reads the catalog of one store, each source once. For any thread.
+    """Reads the catalog of one store, each source once. Thread-safe.
 
     A source's key holds the digest of its text, so what was parsed under a key stays right: a
     change of other records costs two lists of keys, a closed collection no parsing. What is
@@ -181,7 +181,7 @@ ReadCatalog = Callable[[], Catalog]
 
 
 def load_catalog(store: Store) -> Catalog:
-    """Return what a store knows, read once; whoever reads again keeps a `CatalogReader`."""
+    """Return the catalog of a store; to read it repeatedly, keep a `CatalogReader`."""
     return CatalogReader(store).read()
 
 
@@ -192,7 +192,7 @@ def add_definitions(
     who: str,
     read: ReadCatalog | None = None,
 ) -> list[Collection]:
-    """Keep a file; return its collections that were not known before.
+    """Store a definitions file; return its collections that are new.
 
     `read` returns the store's catalog as of now: a reader's, where one is kept.
     """
@@ -217,7 +217,7 @@ def add_definitions(
 def close_collection(
     store: Store, name: str, now: datetime, who: str, read: ReadCatalog | None = None
 ) -> list[Series]:
-    """Take no more reports for a collection, under any of its definitions; return those closed."""
+    """Close a collection under all of its definitions; return the series that were open."""
     read = read or CatalogReader(store).read
 
     def decide() -> tuple[list[Record], list[Series]]:

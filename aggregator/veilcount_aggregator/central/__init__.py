@@ -3,7 +3,7 @@
 from ..errors import QueryError as QueryError
 from ..series.public_n import publishes_n as publishes_n
 from . import query_types as query_types
-from .discrete_laplace import DiscreteLaplace as DiscreteLaplace
+from .discrete_laplace import DiscreteLaplaceNoise as DiscreteLaplaceNoise
 from .priced_query import PricedQuery as PricedQuery
 from .priced_query import price_query as price_query
 from .quantile import quantile as quantile

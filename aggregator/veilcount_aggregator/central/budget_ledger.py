@@ -18,11 +18,11 @@ from veilcount_shared.epsilon import EPSILON_GRAIN
 from ..errors import StoreUnfit
 from ..series.series import Series
 from ..store import Record, Store
-from .release_journal import Line, encode_line, seal
+from .release_journal import JournalLine, encode_line, seal
 
 KIND_PREFIX = "release:"  # a kind of record for each series
 
-Answer = Mapping[str, Any]
+ReleaseContent = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +32,19 @@ class StoredRelease:
     fingerprint: str
     canonical: str
     charges: Mapping[str, int]  # by period; JSON has no other keys
-    answer: Answer
+    answer: ReleaseContent
     day: str
     who: str
 
     @classmethod
-    def from_json(cls, line: Line) -> StoredRelease:
+    def from_json(cls, line: JournalLine) -> StoredRelease:
         """Parse a line of the journal."""
         try:
             return cls(**line)
         except TypeError as error:
             raise StoreUnfit("a release of another version: run the one that made it") from error
 
-    def line(self) -> Line:
+    def line(self) -> JournalLine:
         """Return it as a line of the journal."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 

@@ -15,7 +15,7 @@ from ..series.series import Series
 from ..store import Store
 from ..structured_logging import code_location
 from . import Forecast, PricedQuery, Release, draw_release, forecast, price_query
-from .budget_ledger import Answer, PeriodAccount, period_accounts
+from .budget_ledger import PeriodAccount, ReleaseContent, period_accounts
 from .privacy_filter import PrivacyFilter
 
 
@@ -73,7 +73,7 @@ class Curator:
         )
 
 
-def draw(store: Store, series: Series, question: PricedQuery) -> Answer:
+def draw(store: Store, series: Series, question: PricedQuery) -> ReleaseContent:
     """Return a release, freshly drawn. The true counts live in this call and no longer."""
     try:
         return _noised(store, series, question)
@@ -85,7 +85,7 @@ def draw(store: Store, series: Series, question: PricedQuery) -> Answer:
     raise DrawFailed(why)
 
 
-def _noised(store: Store, series: Series, question: PricedQuery) -> Answer:
+def _noised(store: Store, series: Series, question: PricedQuery) -> ReleaseContent:
     asked = set(question.periods)
     cells = [cell for cell in store.report_counts(series) if cell.period in asked]
     return draw_release(question, store.counters(series, cells)).to_json()

@@ -15,7 +15,7 @@ SAFE = 1e-12  # relative rounding error of floats, added on the side of coverage
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplace:
+class DiscreteLaplaceNoise:
     """The noise on each number of a release."""
 
     scale: float
@@ -30,7 +30,7 @@ class DiscreteLaplace:
         """The standard deviation."""
         return 1 / (sqrt(2) * sinh(1 / (2 * self.scale)))
 
-    def beyond(self, width: int) -> float:
+    def tail_probability(self, width: int) -> float:
         """Return P(|X| > width) = 2 q^(width + 1) / (1 + q)."""
         return 2 * exp(-(width + 1) / self.scale) / (1 + exp(-1 / self.scale))
 

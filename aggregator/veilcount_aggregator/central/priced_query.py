@@ -24,7 +24,7 @@ from veilcount_shared.schedule import period_end, period_start
 from ..errors import QueryError
 from ..series import public_n
 from .query import Query, QueryPart, parse_query
-from .query_types.count_query import CountQuery
+from .query_types.count_query import CountingQuery
 from .sensitivity import person_contributions
 
 FIELDS = frozenset({"query", "epsilon", "from", "to"})
@@ -106,7 +106,7 @@ def price_query(request: Mapping[str, object], collection: Collection) -> Priced
     epsilon = _epsilon(request.get("epsilon"), collection)
     wanted = request["query"]
     question = PricedQuery(collection, query, epsilon, _periods(request, collection), wanted)
-    if question.publishes_n and query == CountQuery.of_all(collection):
+    if question.publishes_n and query == CountingQuery.of_all(collection):
         raise QueryError("query", wanted, "this number is public here: it costs nothing")
     return question
 

@@ -1,7 +1,7 @@
 """Central releases, paid for from a budget that outlives every process.
 
 A pure filter per (series, period): what a period paid for may not add up to more than its budget,
-whatever was asked and in whatever order. Charge, draw and result are one change of the shelf:
+whatever was asked and in whatever order. Charge, draw and result are one change of the records:
 whoever loses a race draws again, and nobody has seen the first draw. The same question has the same
 answer, free. Before an answer leaves, the host's journal has it too, and the journals of all hosts
 have confirmed the store: one that came back from older files releases nothing until what it lacks
@@ -39,8 +39,8 @@ from ..store.records import update_records
 from ..store.restore_lock import KIND as LOCK
 from ..store.restore_lock import RELEASES, release_lock_reason
 from .budget_ledger import (
-    Answer,
     HasCharges,
+    ReleaseContent,
     ReleasePrice,
     StoredRelease,
     parse_release,
@@ -103,7 +103,7 @@ class PrivacyFilter:
         self,
         series: Series,
         question: ChargedQuery,
-        draw: Callable[[], Answer],
+        draw: Callable[[], ReleaseContent],
         now: datetime,
         who: str,
     ) -> PaidRelease:
@@ -140,7 +140,7 @@ class PrivacyFilter:
         self,
         series: Series,
         question: ChargedQuery,
-        draw: Callable[[], Answer],
+        draw: Callable[[], ReleaseContent],
         now: datetime,
         who: str,
     ) -> tuple[list[Record], tuple[StoredRelease, bool]]:
@@ -250,7 +250,7 @@ class PrivacyFilter:
 
 
 def _stored_release(
-    series: Series, question: ChargedQuery, answer: Answer, now: datetime, who: str
+    series: Series, question: ChargedQuery, answer: ReleaseContent, now: datetime, who: str
 ) -> StoredRelease:
     """Return a new release as it will be read: to JSON and back, numbers and lists are the same."""
     charges = {str(period): charge for period, charge in question.charges.items()}

@@ -5,7 +5,7 @@ The p-quantile of n answers is the least number v with at least p n answers up t
     T(v) = (1 - p) (answers up to v) - p (answers above v)
 
 that is the least v with T(v) >= 0, whatever n. A noised T(v) is off by a weighted sum of the
-histogram's noises, and Chernoff's bound with the exact moments of their law says how far. A number
+histogram's noises; Chernoff's bound with the exact moments of their distribution limits it. A number
 is kept unless its own T, or that of the number before, speaks against it. Only its own two T can
 drop the true quantile, and they do with probability 1 - level at most.
 """
@@ -18,14 +18,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from .discrete_laplace import DiscreteLaplace
+from .discrete_laplace import DiscreteLaplaceNoise
 from .release import LEVEL, Release
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Quantile:
+class ReleasedQuantile:
     """A number at or below which a share of the answers lies, and its interval."""
 
     share: Fraction
@@ -35,7 +35,7 @@ class Quantile:
     level: float
 
 
-def quantile(release: Release, share: Fraction, level: float = LEVEL) -> Quantile:
+def quantile(release: Release, share: Fraction, level: float = LEVEL) -> ReleasedQuantile:
     """Return a quantile of a number's released histogram, 1/2 for the median."""
     numbers = np.array(release.labels)
     if release.kind != "histogram" or numbers.dtype.kind != "i":
@@ -46,8 +46,8 @@ def quantile(release: Release, share: Fraction, level: float = LEVEL) -> Quantil
     up_to = np.cumsum(np.array(release.noised[0])[order])
     a, b = share.numerator, share.denominator
     statistic = b * up_to - a * up_to[-1]  # whole numbers: b T
-    law = DiscreteLaplace(release.noise[0].scale)
-    reach = b * _reach(law, len(numbers), float(share), (1 - level) / 2)
+    distribution = DiscreteLaplaceNoise(release.noise[0].scale)
+    reach = b * _reach(distribution, len(numbers), float(share), (1 - level) / 2)
     before, reach_before = np.append(-1, statistic[:-1]), np.append(0, reach[:-1])
     crossing = np.flatnonzero((statistic >= 0) & (before < 0))
     kept = np.flatnonzero((statistic >= -reach) & (before < reach_before))
@@ -56,10 +56,10 @@ def quantile(release: Release, share: Fraction, level: float = LEVEL) -> Quantil
     place = crossing[len(crossing) // 2]
     low, high = min(kept.min(initial=place), place), max(kept.max(initial=place), place)
     value, least, most = (int(numbers[order[each]]) for each in (place, low, high))
-    return Quantile(share, value, least, most, level)
+    return ReleasedQuantile(share, value, least, most, level)
 
 
-def _reach(law: DiscreteLaplace, size: int, p: float, alpha: float) -> Floats:
+def _reach(distribution: DiscreteLaplaceNoise, size: int, p: float, alpha: float) -> Floats:
     """Return for each place how far T's noise goes to either side, but with probability alpha.
 
     For any t, P(noise >= b) <= exp(M(t) - t b) with M the log moment of the weighted sum; the best
@@ -67,8 +67,8 @@ def _reach(law: DiscreteLaplace, size: int, p: float, alpha: float) -> Floats:
     """
     places = np.arange(size)
     best = np.full(size, np.inf)
-    for t in np.geomspace(1e-3, 0.999, 100) / (law.scale * max(p, 1 - p)):
-        at_or_below, above = law.log_moment((1 - p) * t), law.log_moment(p * t)
+    for t in np.geomspace(1e-3, 0.999, 100) / (distribution.scale * max(p, 1 - p)):
+        at_or_below, above = distribution.log_moment((1 - p) * t), distribution.log_moment(p * t)
         moment = (places + 1) * at_or_below + (size - 1 - places) * above
         best = np.minimum(best, (moment - np.log(alpha)) / t)
     return best

@@ -1,7 +1,7 @@
-"""Releases: the true counts under the noise that was paid for, with intervals that hold.
+"""Releases: the true counts under noise, with intervals of stated coverage.
 
-All that a release says beside public constants follows from its noised integers. Intervals are of
-the exact law of the noise: each covers what the true counts say with at least the stated level.
+Besides public constants, all of a release follows from its noised integers. Intervals are of the
+noise's own distribution: each covers the true figure with at least the stated level.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..series.packed_rows import Counters
-from .discrete_laplace import DiscreteLaplace
+from .discrete_laplace import DiscreteLaplaceNoise
 from .opendp_noise import NoiseSource, add_noise, calibrated_scale
 from .priced_query import PricedQuery
 from .query import Label, QueryPart
@@ -67,11 +67,11 @@ class Release:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Release:
+    def from_json(cls, content: Mapping[str, Any]) -> Release:
         """Return the release that was written down."""
         return cls(
-            **{name: _tuples(value) for name, value in told.items() if name != "noise"},
-            noise=tuple(PartNoise(**part) for part in told["noise"]),
+            **{name: _tuples(value) for name, value in content.items() if name != "noise"},
+            noise=tuple(PartNoise(**part) for part in content["noise"]),
         )
 
 
@@ -140,7 +140,11 @@ def _noise(parts: tuple[QueryPart, ...], level: float) -> tuple[PartNoise, ...]:
     alpha = (1 - level) / len(parts)
     found = []
     for part in parts:
-        law = DiscreteLaplace(calibrated_scale(part.sensitivity, part.epsilon))
-        width = law.half_width(alpha)
-        found.append(PartNoise(part.name, part.sensitivity, law.scale, law.deviation, width))
+        distribution = DiscreteLaplaceNoise(calibrated_scale(part.sensitivity, part.epsilon))
+        width = distribution.half_width(alpha)
+        found.append(
+            PartNoise(
+                part.name, part.sensitivity, distribution.scale, distribution.deviation, width
+            )
+        )
     return tuple(found)

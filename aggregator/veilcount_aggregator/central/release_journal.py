@@ -25,7 +25,7 @@ from .journal_state import sync_folder
 
 ENDING = ".releases.jsonl"
 
-Line = Mapping[str, Any]
+JournalLine = Mapping[str, Any]
 VerifySeal = Callable[[bytes], bytes | None]
 
 
@@ -45,7 +45,7 @@ class ReleaseJournal:
         path = SqliteUrl.parse(settings.store).path
         return cls(path.with_name(path.name + ENDING))
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[JournalLine]:
         """Return what it holds, the oldest first; nothing, where there is no such file."""
         return [parse_line(text) for _, text in self.sealed()]
 
@@ -65,7 +65,7 @@ class ReleaseJournal:
             for place, line in enumerate(_whole(text), 1)
         ]
 
-    def keep(self, lines: Iterable[Line]) -> None:
+    def keep(self, lines: Iterable[JournalLine]) -> None:
         """Add those that are not there yet, and return once they are on the disk."""
         texts = {seal(text): text for text in map(encode_line, lines)}
         self.add(texts, texts.__getitem__)
@@ -103,13 +103,13 @@ def verified_seal(text: bytes) -> bytes | None:
     return seal(text) if encode_line(line) == text else None
 
 
-def parse_line(text: bytes) -> Line:
+def parse_line(text: bytes) -> JournalLine:
     """Return what a line holds."""
-    line: Line = json.loads(text)["release"]
+    line: JournalLine = json.loads(text)["release"]
     return line
 
 
-def encode_line(line: Line) -> bytes:
+def encode_line(line: JournalLine) -> bytes:
     """Return how a line is written."""
     digest = hashlib.sha256(_json(line)).hexdigest()
     return _json({"release": line, "sha256": digest}) + b"\n"
@@ -125,5 +125,5 @@ def _whole(text: bytes) -> list[bytes]:
     return [line + b"\n" for line in text.split(b"\n")[:-1]]
 
 
-def _json(value: Line) -> bytes:
+def _json(value: JournalLine) -> bytes:
     return json.dumps(value, sort_keys=True, ensure_ascii=False).encode()

@@ -81,7 +81,7 @@ class IntakePipeline:
                 continue
             codes = check_reports(series, columns)
             if admitted is not None:
-                self._reject_beyond_limit(series, codes, admitted[columns.places])
+                self._reject_excess_pseudonyms(series, codes, admitted[columns.places])
             verdicts[columns.places] = codes
             accepted = codes == COUNTED
             if not accepted.all():
@@ -129,7 +129,7 @@ class IntakePipeline:
             )
             yield columns.places[group], reports
 
-    def _reject_beyond_limit(self, series: Series, codes: Codes, admitted: Chosen) -> None:
+    def _reject_excess_pseudonyms(self, series: Series, codes: Codes, admitted: Chosen) -> None:
         """Answer `full` to reports of more pseudonyms than a body may name; change the codes."""
         beyond = ~admitted & (codes == COUNTED)
         codes[beyond] = CODES[Verdict.FULL]

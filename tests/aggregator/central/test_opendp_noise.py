@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from veilcount_aggregator.central import DiscreteLaplace
+from veilcount_aggregator.central import DiscreteLaplaceNoise
 from veilcount_aggregator.central.opendp_noise import add_noise, calibrated_scale
 
 ALPHA = 1e-9
@@ -78,7 +78,7 @@ def fits(noise: NDArray[np.int64], scale: float) -> bool:
     edge = max(int(scale * 6), 2)
     places = np.arange(-edge, edge + 1)
     chances = (1 - q) / (1 + q) * q ** abs(places)
-    tail = DiscreteLaplace(scale).beyond(edge) / 2
+    tail = DiscreteLaplaceNoise(scale).tail_probability(edge) / 2
     expected = len(noise) * np.array([tail, *chances, tail])
     clipped = np.clip(noise, -edge - 1, edge + 1) + edge + 1
     found = np.bincount(clipped, minlength=len(expected))
@@ -101,7 +101,7 @@ def test_noise_follows_the_exact_law_and_no_other(scale: float) -> None:
 @pytest.mark.parametrize("scale", [0.7, 3.0])
 def test_simulated_noise_follows_the_same_law(scale: float) -> None:
     """By the same test, from a seeded generator."""
-    law, generator = DiscreteLaplace(scale), np.random.default_rng(1)
+    law, generator = DiscreteLaplaceNoise(scale), np.random.default_rng(1)
     noise = np.array(law.draw(DRAWS, generator))
 
     assert fits(noise, scale)
@@ -132,7 +132,7 @@ def exact_beyond(scale: float, width: int) -> Decimal:
 @pytest.mark.parametrize("alpha", ["0.32", "0.05", "0.025", "0.000001"])
 def test_a_half_width_covers_exactly_and_no_narrower_one_does(scale: float, alpha: str) -> None:
     """By the law itself, to 50 digits, not by a normal curve."""
-    width = DiscreteLaplace(scale).half_width(float(alpha))
+    width = DiscreteLaplaceNoise(scale).half_width(float(alpha))
 
     assert exact_beyond(scale, width) <= Decimal(alpha)
     if width:
@@ -145,7 +145,7 @@ def test_a_half_width_on_the_very_edge_covers() -> None:
         for width in (1, 5, 40):
             alpha = float(exact_beyond(scale, width))
             if alpha > 0:
-                found = DiscreteLaplace(scale).half_width(alpha)
+                found = DiscreteLaplaceNoise(scale).half_width(alpha)
 
                 assert exact_beyond(scale, found) <= Decimal(alpha)
                 assert found in {width, width + 1}
@@ -154,7 +154,7 @@ def test_a_half_width_on_the_very_edge_covers() -> None:
 @pytest.mark.parametrize("scale", [0.3, 1.0, 17.0])
 def test_moments_are_those_of_the_law(scale: float) -> None:
     """Standard deviation and exponential moment, summed over the law."""
-    law, q = DiscreteLaplace(scale), np.exp(-1 / scale)
+    law, q = DiscreteLaplaceNoise(scale), np.exp(-1 / scale)
     places = np.arange(-int(200 * scale) - 50, int(200 * scale) + 51)
     chances = (1 - q) / (1 + q) * q ** abs(places)
     t = 0.4 / scale
@@ -162,11 +162,11 @@ def test_moments_are_those_of_the_law(scale: float) -> None:
     assert isclose(float(chances.sum()), 1)
     assert isclose(law.deviation**2, float((chances * places.astype(float) ** 2).sum()))
     assert isclose(law.log_moment(t), float(np.log((chances * np.exp(t * places)).sum())))
-    assert isclose(law.beyond(3), float(chances[abs(places) > 3].sum()))
+    assert isclose(law.tail_probability(3), float(chances[abs(places) > 3].sum()))
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_scale_is_a_number_above_0(scale: float) -> None:
     """Refused from birth."""
     with pytest.raises(ValueError, match="above 0"):
-        DiscreteLaplace(scale)
+        DiscreteLaplaceNoise(scale)

@@ -17,7 +17,13 @@ from tests.aggregator.central.release_fixtures import (
     collection,
     whole,
 )
-from veilcount_aggregator.central import DiscreteLaplace, Release, draw_release, forecast, quantile
+from veilcount_aggregator.central import (
+    DiscreteLaplaceNoise,
+    Release,
+    draw_release,
+    forecast,
+    quantile,
+)
 from veilcount_shared.domain import Boolean, Choice
 
 AGES: Counters = np.array([0, 3, 0, 5, 2, 0, 7, 1])  # of 0..7; n = 18, sum = 71
@@ -197,9 +203,13 @@ def test_a_mean_s_interval_covers_with_95_percent(
 def test_the_parts_of_a_mean_share_what_an_interval_may_miss() -> None:
     """Each of two is wide enough for half of the 5 %, and no wider."""
     for part in forecast(ask(collection(whole(0, 7)), "mean")).noise:
-        law = DiscreteLaplace(part.scale)
+        law = DiscreteLaplaceNoise(part.scale)
 
-        assert law.beyond(part.half_width) <= 0.025 < law.beyond(part.half_width - 1)
+        assert (
+            law.tail_probability(part.half_width)
+            <= 0.025
+            < law.tail_probability(part.half_width - 1)
+        )
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
@@ -242,7 +252,7 @@ def test_a_quantile_s_interval_covers_with_95_percent(share: Fraction, releases:
     generator = np.random.default_rng(8)
 
     def noise(exact: Sequence[int], scale: float) -> list[int]:
-        drawn = DiscreteLaplace(scale).draw(len(exact), generator)
+        drawn = DiscreteLaplaceNoise(scale).draw(len(exact), generator)
         return [one + two for one, two in zip(exact, drawn, strict=True)]
 
     found = [

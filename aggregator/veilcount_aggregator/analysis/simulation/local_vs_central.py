@@ -17,7 +17,7 @@ from veilcount_shared.collection import Adjacency, Linkage, Measure, Model, Pres
 from veilcount_shared.domain import GRID, GRID_BITS, Number
 from veilcount_shared.periods import Unit
 
-from ...central import DiscreteLaplace, draw_release, price_query
+from ...central import DiscreteLaplaceNoise, draw_release, price_query
 from ...estimation import MeanEstimate, ShareEstimates
 from ...mechanisms import estimate
 from ...sampling.mixture import Floats, Ints, summed
@@ -98,7 +98,7 @@ def _central(
     request = {"query": "mean" if number else "histogram", "epsilon": twin.unit_epsilon}
 
     def noise(true: Sequence[int], scale: float) -> list[int]:
-        drawn = DiscreteLaplace(scale).draw(len(true), generator)
+        drawn = DiscreteLaplaceNoise(scale).draw(len(true), generator)
         return [one + two for one, two in zip(true, drawn, strict=True)]
 
     release = draw_release(price_query(request, twin), counters, level, noise=noise)

@@ -26,7 +26,7 @@ _THRESHOLD = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class CountQuery(Query):
+class CountingQuery(Query):
     """How many answers have an input in one of these ranges, ends included, ascending."""
 
     kind: ClassVar[str] = "count"
@@ -53,7 +53,7 @@ class CountQuery(Query):
         return None
 
     @classmethod
-    def of_all(cls, collection: Collection) -> CountQuery:
+    def of_all(cls, collection: Collection) -> CountingQuery:
         """Return the count of all answers."""
         return cls(((0, collection.inputs - 1),))
 
