@@ -5,8 +5,8 @@ The p-quantile of n answers is the least number v with at least p n answers up t
     T(v) = (1 - p) (answers up to v) - p (answers above v)
 
 that is the least v with T(v) >= 0, whatever n. A noised T(v) is off by a weighted sum of the
-histogram's noises; Chernoff's bound with the exact moments of their distribution limits it. A number
-is kept unless its own T, or that of the number before, speaks against it. Only its own two T can
+histogram's noises; Chernoff's bound with the exact moments of their distribution limits it. A
+number is kept unless its own T, or that of the number before, contradicts it. Only these two T can
 drop the true quantile, and they do with probability 1 - level at most.
 """
 

@@ -285,7 +285,7 @@ def test_a_change_that_is_beaten_every_time_gives_up(store: Store) -> None:
         assert store.change_records(store.generation(), [Record("x", str(tries), b"")])
         return [Record("x", "mine", b"")], None
 
-    with pytest.raises(StoreUnavailable, match="ask again"):
+    with pytest.raises(StoreUnavailable, match="too many concurrent writers; retry"):
         update_records(store, decide)
 
     assert tries == TRIES
