@@ -52,7 +52,7 @@ SIZES = (2, 10, 256, 65_536)
 SHARES = (0.0, 0.0003, 0.002, 0.01, 0.05, 0.3, 0.5, 0.97, 1.0)
 
 
-# -- exactly, from the distribution of a support ------------------------------------------------------------
+# -- exactly, from the distribution of a support --------------------------------------------------
 
 
 def expected(law: ResponseDistribution, n: int, share: float, target: IntervalTarget) -> float:
