@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from veilcount_client import Client
-from veilcount_client.delivery.worker import Worker
+from veilcount_client.delivery.worker import ClientWorker
 from veilcount_client.state.key_derivation import person_key
 from veilcount_shared import Collection, parse_collections
 
@@ -75,7 +75,7 @@ def _consent_all(client: Client, asked: Collection, persons: int) -> None:
         database.executemany("insert into person values (?, ?, 1, ?, ?)", rows)
 
 
-def worker_of(client: Client) -> Worker:
+def worker_of(client: Client) -> ClientWorker:
     """Return the inside of a client."""
     assert client._session.worker is not None
     return client._session.worker

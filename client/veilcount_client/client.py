@@ -21,7 +21,7 @@ from .errors import NotUsable
 from .recording.budget_reservation import Reservation
 from .recording.receipt import Receipt, ReportExample, example
 from .session import SELF, Definitions, Session
-from .settings import Settings
+from .settings import ClientSettings
 
 
 class Respondent:
@@ -114,7 +114,7 @@ class Client(Respondent):
         super().__init__(session, SELF)
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> ClientSettings:
         """The settings in use: arguments, else VEILCOUNT_* variables, else defaults."""
         return self._session.settings
 

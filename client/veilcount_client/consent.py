@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from veilcount_shared import Collection
 from veilcount_shared.collection import Presence
 
-from .delivery.worker import Worker
+from .delivery.worker import ClientWorker
 
 LOADED = "loaded"  # note: the series of the definitions that were loaded last
 HIDDEN = "+hidden"
@@ -23,7 +23,7 @@ HIDDEN = "+hidden"
 class ConsentDecisions:
     """Stores and applies the decisions of persons, by key, for the accepted collections."""
 
-    worker: Worker
+    worker: ClientWorker
     accepted: Mapping[str, Collection]
     now: Callable[[], float]
 

@@ -12,14 +12,14 @@ from .clock import Clock
 from .consent import ConsentDecisions
 from .delivery.transport import HttpTransport, Transport
 from .delivery.uploader import Uploader
-from .delivery.worker import Worker
+from .delivery.worker import ClientWorker
 from .errors import NotUsable
 from .problem_log import ProblemLog, log
 from .recording.answer_drawing import AnswerDrawer
 from .recording.budget_reservation import Reservation
 from .recording.recorder import Recorder
-from .settings import Settings
-from .state import State
+from .settings import ClientSettings
+from .state import ClientState
 from .transport_security import in_clear
 
 
@@ -27,7 +27,7 @@ from .transport_security import in_clear
 class Runtime:
     """What records, randomizes and sends, and for which collections."""
 
-    worker: Worker
+    worker: ClientWorker
     consents: ConsentDecisions
     accepted: Mapping[str, Collection]
 
@@ -36,7 +36,7 @@ class Runtime:
 class RuntimeFactory:
     """What an app chose for its client, from which a runtime is built."""
 
-    settings: Settings
+    settings: ClientSettings
     clock: Clock
     randomness: RandomSource
     transport: Transport | None
@@ -56,7 +56,7 @@ class RuntimeFactory:
             self.problems.add("address", problem)
 
     def build(
-        self, state: State, collections: Mapping[str, Collection], reservation: Reservation
+        self, state: ClientState, collections: Mapping[str, Collection], reservation: Reservation
     ) -> Runtime:
         """Return a runtime for the collections that the reservation and the settings allow."""
         accepted = {
@@ -76,8 +76,8 @@ class RuntimeFactory:
         return not problem
 
     def _worker(
-        self, state: State, accepted: Mapping[str, Collection], reservation: Reservation
-    ) -> Worker:
+        self, state: ClientState, accepted: Mapping[str, Collection], reservation: Reservation
+    ) -> ClientWorker:
         settings = self.settings
         transport = self.transport or HttpTransport(
             settings.url or "", settings.key, self.clock.now
@@ -102,6 +102,6 @@ class RuntimeFactory:
             test=settings.development or self.randomness.predictable,
             log=log.info if settings.development else log.debug,
         )
-        return Worker(
+        return ClientWorker(
             state, recorder, uploader, self.clock, self.problems.add, threaded=self.threaded
         )

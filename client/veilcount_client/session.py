@@ -19,7 +19,7 @@ from veilcount_shared.errors import UnknownSegment, VeilcountError
 
 from .clock import BoundedClock, Clock, SystemClock
 from .delivery.transport import Transport
-from .delivery.worker import Worker
+from .delivery.worker import ClientWorker
 from .diagnostics.explain import Explanation, explain
 from .errors import NotUsable, UnknownCollection
 from .problem_log import ProblemLog, log
@@ -27,7 +27,7 @@ from .recording.budget_reservation import Ceilings, Reservation, reserve
 from .recording.receipt import Receipt, receipt
 from .recording.recorder import RecordCall
 from .runtime import Runtime, RuntimeFactory
-from .settings import Settings, read_settings
+from .settings import ClientSettings, read_settings
 from .state import StateError
 from .state.factory import open_state
 from .state.key_derivation import person_key
@@ -57,7 +57,7 @@ class Session:
         """Load the definitions and open the state; `options` are the other settings."""
         self.collections: Mapping[str, Collection] = {}
         self.reservation = Reservation({}, {}, Ceilings(0, 0))
-        self.settings = Settings(strict=bool(strict))
+        self.settings = ClientSettings(strict=bool(strict))
         self.is_closed = False
         self._clock = BoundedClock(clock or SystemClock())
         self._threaded = threaded
@@ -89,7 +89,7 @@ class Session:
                 raise
 
     @property
-    def worker(self) -> Worker | None:
+    def worker(self) -> ClientWorker | None:
         """The worker, once the state is open."""
         return None if self._runtime is None else self._runtime.worker
 

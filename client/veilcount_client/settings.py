@@ -15,7 +15,7 @@ _OFF = frozenset({"", "0", "false", "no", "off"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ClientSettings:
     """The settings in use. Ceilings are exact: 0.7 as the string or Fraction, never the float."""
 
     url: str | None = None
@@ -34,7 +34,7 @@ class Settings:
 
 def read_settings(
     environment: Mapping[str, str] | None = None, /, **given: str | Fraction | float | None
-) -> Settings:
+) -> ClientSettings:
     """Return the settings: an argument that is not None wins over its VEILCOUNT_ variable."""
     environment = os.environ if environment is None else environment
 
@@ -55,7 +55,7 @@ def read_settings(
         named = given.get("state") or given.get("state_dir")
         return str(named) if named else text("state") or text("state_dir")
 
-    return Settings(
+    return ClientSettings(
         url=text("url"),
         collections=text("collections"),
         state=place(),

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from veilcount_client import Client
 from veilcount_client.delivery import transport, uploader
 from veilcount_client.delivery.transport import Outcome
-from veilcount_client.delivery.worker import Worker
+from veilcount_client.delivery.worker import ClientWorker
 from veilcount_client.state import sqlite
 from veilcount_shared import parse_collections
 
@@ -98,7 +98,7 @@ def consenting(url: str, folder: str | Path, start: float = START, **given: Any)
 PERSONS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
-def worker_of(client: Client) -> Worker:
+def worker_of(client: Client) -> ClientWorker:
     """Return the inside of a client."""
     assert client._session.worker is not None
     return client._session.worker

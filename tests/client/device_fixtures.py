@@ -18,7 +18,7 @@ from unittest.mock import patch
 from veilcount_client import Client
 from veilcount_client.delivery import worker as working
 from veilcount_client.delivery.transport import Delivered, Later, Outcome
-from veilcount_client.delivery.worker import GATHER, SHORT, Worker
+from veilcount_client.delivery.worker import GATHER, SHORT, ClientWorker
 from veilcount_client.recording import answer_times
 from veilcount_client.testing import SeededRandomSource, SettableClock, patching
 from veilcount_shared import Collection, RandomSource, parse_collections
@@ -35,8 +35,8 @@ def at(days: float = 0, hours: float = 0, seconds: float = 0) -> float:
     return (START + timedelta(days=days, hours=hours, seconds=seconds)).timestamp()
 
 
-def asking(name: str, **keys: object) -> dict[str, Collection]:
-    """Return one collection, a boolean one of each day of December unless told otherwise."""
+def one_collection(name: str, **keys: object) -> dict[str, Collection]:
+    """Return one collection, a boolean one of each day of December by default."""
     return file(**{name: keys})
 
 
@@ -178,12 +178,12 @@ class Device:
     def start(self, collections: Mapping[str, Collection] | None = None) -> None:
         """Start a process of the app, perhaps of a newer version of it."""
         self.collections = collections or self.collections
-        woken: list[Worker] = []
+        woken: list[ClientWorker] = []
 
-        def wake(worker: Worker) -> None:
+        def wake(worker: ClientWorker) -> None:
             woken.append(worker)
 
-        with patch.object(Worker, "wake", wake):
+        with patch.object(ClientWorker, "wake", wake):
             self.client = Client(
                 collections=self.collections,
                 state_dir=self.place,
@@ -225,7 +225,7 @@ class Device:
         worker.after_fork()
 
     @property
-    def worker(self) -> Worker:
+    def worker(self) -> ClientWorker:
         """The worker of the process."""
         assert self.client._session.worker is not None
         return self.client._session.worker

@@ -1,8 +1,8 @@
 """Two runs as one: what is random falls alike in both, wherever it is drawn.
 
-All coins are independent and none is looked at for a value, so it is enough to show that for the
-same coins everything else is the same. But a stream of coins would shift as soon as one run draws
-once more; here each draw has coins of its own, named after what they are for.
+All draws are independent and none is looked at for a value, so it is enough to show that for the
+same draws everything else is the same. But one stream would shift as soon as one run draws once
+more; here each draw has a source of its own, named after what it is for.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from veilcount_client.recording.answer_drawing import Answer, AnswerDrawer
+from veilcount_client.recording.answer_drawing import AnswerDrawer, PersonAnswer
 from veilcount_client.state import QueuedReport
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import RandomSource
@@ -28,8 +28,8 @@ from veilcount_shared.mechanisms import (
 from .device_fixtures import number
 
 
-class SteadyCoins(RandomSource):
-    """Coins that always fall alike: nothing shifts, however often they are thrown."""
+class ConstantSource(RandomSource):
+    """A source that always draws the same word: nothing shifts, however often it is drawn from."""
 
     def __init__(self, word: int) -> None:
         """Fall like this."""
@@ -45,8 +45,8 @@ def coupled(seed: int) -> Iterator[None]:
     """Have every draw of an answer, and every order, depend on what it is of and nothing else."""
     with ExitStack() as stack:
         for step in ("_draw", "_message", "_times"):
-            stack.enter_context(patch.object(AnswerDrawer, step, _own_coins(step, seed)))
-        stack.enter_context(patch.object(SteadyCoins, "shuffled", _order(seed)))
+            stack.enter_context(patch.object(AnswerDrawer, step, _own_source(step, seed)))
+        stack.enter_context(patch.object(ConstantSource, "shuffled", _order(seed)))
         yield
 
 
@@ -66,14 +66,14 @@ def constant_randomizers() -> Iterator[None]:
         yield
 
 
-def _constant(mechanism: Any, _value: object, _coins: RandomSource) -> int:
+def _constant(mechanism: Any, _value: object, _source: RandomSource) -> int:
     return next(message for message in range(1 << 20) if mechanism.valid(message))
 
 
-def _own_coins(step: str, seed: int) -> Callable[..., Any]:
+def _own_source(step: str, seed: int) -> Callable[..., Any]:
     original: Callable[..., Any] = getattr(AnswerDrawer, step)
 
-    def stepping(answers: AnswerDrawer, answer: Answer, *more: Any) -> Any:
+    def stepping(answers: AnswerDrawer, answer: PersonAnswer, *more: Any) -> Any:
         kept = answers.randomness
         person, collection = answer.person, answer.collection
         last, given = answers.state.used(person.key, collection.fingerprint)
@@ -91,7 +91,7 @@ def _own_coins(step: str, seed: int) -> Callable[..., Any]:
 def _order(seed: int) -> Callable[..., Any]:
     """Return an order that is as random as any: by a hash of what is ordered."""
 
-    def ordered(_coins: RandomSource, items: Iterable[Any]) -> list[Any]:
+    def ordered(_source: RandomSource, items: Iterable[Any]) -> list[Any]:
         return sorted(items, key=lambda item: number(seed, _name(item)))
 
     return ordered

@@ -49,7 +49,7 @@ Behaviour = Callable[["Server", socket.socket, Request], None]
 
 @dataclass
 class Server:
-    """Listens, keeps what it hears, and behaves as it was told to."""
+    """Listens, keeps what it hears, and behaves as it was reported to."""
 
     behaviour: Behaviour
     requests: list[Request] = field(default_factory=list)
@@ -211,7 +211,7 @@ def answering(status: int, body: bytes = b"", **headers: str) -> Behaviour:
     return behave
 
 
-def saying(raw: bytes) -> Behaviour:
+def responding(raw: bytes) -> Behaviour:
     """Return what answers with these very bytes, and hangs up."""
 
     def behave(server: Server, connection: socket.socket, request: Request) -> None:
@@ -223,7 +223,7 @@ def saying(raw: bytes) -> Behaviour:
 
 def judging(*words: str) -> Behaviour:
     """Return what answers with these verdicts."""
-    return saying(verdicts(list(words)))
+    return responding(verdicts(list(words)))
 
 
 def in_turn(*behaviours: Behaviour) -> Behaviour:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.client.state_contract import ANN, COST, NOW, OTHER, SERIES, agree, draw, spent, statuses
-from veilcount_client.state import Draw, DrawOutcome, State, StateError, clone_detection
+from veilcount_client.state import ClientState, DrawOutcome, ReportDraw, StateError, clone_detection
 from veilcount_client.state.factory import open_state
 
 
@@ -27,7 +27,7 @@ def race(place: str, periods: str) -> None:
     print(stored, charged, back)
 
 
-def _events() -> list[Draw]:
+def _events() -> list[ReportDraw]:
     return [
         draw(0, at, lineage="event", series=OTHER, day_cap=5 * COST, life_cap=7 * COST)
         for at in range(7)
@@ -85,7 +85,7 @@ def fill(place: str) -> None:
     print(stored, refused, spent(state), len(statuses(state)))
 
 
-def _fill(state: State) -> int:
+def _fill(state: ClientState) -> int:
     stored = 0
     for period in range(5000):
         try:

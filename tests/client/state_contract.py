@@ -13,13 +13,13 @@ import pytest
 from veilcount_client.state import (
     KEPT,
     ROW_CLOSED,
-    Draw,
+    ClientState,
     DrawOutcome,
     HeldValue,
     OutboxLimits,
     QueuedReport,
+    ReportDraw,
     SpentBudget,
-    State,
 )
 from veilcount_client.state.closed_series import add_closed_series, closed_series
 from veilcount_client.state.key_derivation import person_key
@@ -49,11 +49,11 @@ def draw(
     earliest: float = NOW,
     expires: float = LATE,
     free: bool = False,
-) -> Draw:
+) -> ReportDraw:
     """Return a draw of one epsilon that may leave at once."""
     first_day, end_day = days or (DAY + period, DAY + period + 1)
     report = Report(series, period, 3, hashlib.md5(person).digest(), answer, message)  # noqa: S324
-    return Draw(
+    return ReportDraw(
         person=person,
         lineage=lineage,
         series=series,
@@ -85,23 +85,23 @@ def held(
     return HeldValue(person, series, period, 3, value, at, due)
 
 
-def agree(state: State, *persons: bytes) -> None:
+def agree(state: ClientState, *persons: bytes) -> None:
     """Have persons consent."""
     for person in persons or (ANN,):
         state.consent(person, True, frozenset({SERIES, OTHER}), NOW)
 
 
-def lease_all(state: State, now: float = NOW, until: float = NOW + 600) -> list[QueuedReport]:
+def lease_all(state: ClientState, now: float = NOW, until: float = NOW + 600) -> list[QueuedReport]:
     """Lease whatever is due."""
     return state.lease(now, until, 1000)
 
 
-def statuses(state: State, person: bytes = ANN) -> list[str]:
+def statuses(state: ClientState, person: bytes = ANN) -> list[str]:
     """Return what became of a person's reports."""
     return [sent.status for sent in state.sent(person)]
 
 
-def spent(state: State, person: bytes = ANN, lineage: str = "theme") -> int:
+def spent(state: ClientState, person: bytes = ANN, lineage: str = "theme") -> int:
     """Return what a person has spent for life, in whole epsilons."""
     entry = state.spent(person).get(lineage)
     return entry.life // COST if entry else 0
@@ -116,7 +116,7 @@ class Engine(ABC):
         """What `open_state` takes."""
 
     @abstractmethod
-    def open(self) -> State:
+    def open(self) -> ClientState:
         """Open the state."""
 
     @abstractmethod
@@ -128,7 +128,7 @@ class StateContract:
     """The promises of a state."""
 
     @pytest.fixture
-    def state(self, engine: Engine) -> Iterator[State]:
+    def state(self, engine: Engine) -> Iterator[ClientState]:
         """A new state."""
         state = engine.open()
         yield state
@@ -136,7 +136,7 @@ class StateContract:
 
     # -- persons -------------------------------------------------------------------------------
 
-    def test_a_new_person_was_not_asked(self, state: State) -> None:
+    def test_a_new_person_has_no_consent_decision(self, state: ClientState) -> None:
         """Neither yes nor no, nothing covered."""
         person = state.person(ANN)
 
@@ -144,7 +144,7 @@ class StateContract:
         assert person.covered == frozenset()
         assert len(person.secret) == 32
 
-    def test_a_person_keeps_the_secret(self, engine: Engine, state: State) -> None:
+    def test_a_person_keeps_the_secret(self, engine: Engine, state: ClientState) -> None:
         """Through another opening too."""
         other = engine.open()
 
@@ -153,11 +153,11 @@ class StateContract:
 
         other.close()
 
-    def test_persons_have_their_own_secrets(self, state: State) -> None:
+    def test_persons_have_their_own_secrets(self, state: ClientState) -> None:
         """Nobody's secret is another's."""
         assert state.person(ANN).secret != state.person(BEN).secret
 
-    def test_ids_are_not_stored(self, engine: Engine, state: State) -> None:
+    def test_ids_are_not_stored(self, engine: Engine, state: ClientState) -> None:
         """Neither as text nor as a key that could be made without the root."""
         agree(state, person_key(state.root, "ann@example.org"))
 
@@ -165,11 +165,11 @@ class StateContract:
         assert b"ann@example.org" not in stored
         assert hashlib.sha256(b"ann@example.org").digest()[:8] not in stored
 
-    def test_any_id_has_a_key(self, state: State) -> None:
+    def test_any_id_has_a_key(self, state: ClientState) -> None:
         """Lone surrogates come from broken databases."""
         assert len(person_key(state.root, "\udc80")) == 16
 
-    def test_consent_is_kept_with_what_it_covers(self, engine: Engine, state: State) -> None:
+    def test_consent_is_kept_with_what_it_covers(self, engine: Engine, state: ClientState) -> None:
         """Since when is that of the first yes."""
         state.consent(ANN, True, frozenset({SERIES}), NOW)
         state.consent(ANN, False, frozenset(), NOW + 1)
@@ -180,14 +180,14 @@ class StateContract:
         assert person.covered == {SERIES, OTHER}
         assert person.since == NOW
 
-    def test_a_no_has_no_beginning(self, state: State) -> None:
+    def test_a_no_has_no_beginning(self, state: ClientState) -> None:
         """Since begins with the first yes only."""
         state.consent(ANN, False, frozenset(), NOW)
 
         assert state.person(ANN).consented is False
         assert state.person(ANN).since == 0.0
 
-    def test_who_consents(self, state: State) -> None:
+    def test_who_consents(self, state: ClientState) -> None:
         """Those who said yes, and none of the others."""
         many = [os.urandom(16) for _ in range(40)]
         agree(state, *many, ANN)
@@ -197,7 +197,7 @@ class StateContract:
 
         assert set(state.consenting()) == {*many[1:], ANN}
 
-    def test_a_withdrawal_wipes_what_waits(self, state: State) -> None:
+    def test_a_withdrawal_wipes_what_waits(self, state: ClientState) -> None:
         """What was spent, frozen and delivered stays."""
         agree(state, ANN, BEN)
         state.commit([draw(0), draw(1), draw(0, person=BEN)])
@@ -211,7 +211,7 @@ class StateContract:
         assert [queued_report.person for queued_report in lease_all(state, NOW + 601)] == [BEN]
         assert not state.losses()
 
-    def test_a_forgotten_person_is_another_with_the_same_ledger(self, state: State) -> None:
+    def test_a_forgotten_person_is_another_with_the_same_ledger(self, state: ClientState) -> None:
         """Secret, answers and outbox are gone; what was spent stays spent."""
         agree(state, ANN, BEN)
         secret = state.person(ANN).secret
@@ -228,7 +228,9 @@ class StateContract:
         assert spent(state) == 3
         assert statuses(state, BEN) == ["waiting"]
 
-    def test_only_rows_that_were_sent_are_to_be_closed(self, engine: Engine, state: State) -> None:
+    def test_only_rows_that_were_sent_are_to_be_closed(
+        self, engine: Engine, state: ClientState
+    ) -> None:
         """A report that was never leased has no row, however it ended."""
         agree(state, ANN, BEN)
         third, fourth = "ef" * 32, "0a" * 32
@@ -248,7 +250,7 @@ class StateContract:
         }
         assert {each.due for each in closes} == {0.0}
 
-    def test_what_aged_before_it_was_sent_has_no_row(self, state: State) -> None:
+    def test_what_aged_before_it_was_sent_has_no_row(self, state: ClientState) -> None:
         """Dropped from the outbox, and never leased."""
         agree(state)
         state.commit([draw(0, expires=NOW)])
@@ -257,7 +259,7 @@ class StateContract:
 
         assert state.row_closes(NOW, 1000) == []
 
-    def test_a_row_is_to_be_closed_until_it_is(self, state: State) -> None:
+    def test_a_row_is_to_be_closed_until_it_is(self, state: ClientState) -> None:
         """At the time that was set for it; finished, it is gone, and nothing brings it back."""
         agree(state)
         state.commit([draw(0), draw(0, series=OTHER)])
@@ -272,7 +274,7 @@ class StateContract:
         assert state.next_row_close() == NOW + 5
         assert [each.due for each in state.row_closes(NOW + 5, 1000)] == [NOW + 5]
 
-    def test_forgetting_a_stranger(self, state: State) -> None:
+    def test_forgetting_a_stranger(self, state: ClientState) -> None:
         """There is nothing to close."""
         state.forget(ANN)
 
@@ -281,7 +283,7 @@ class StateContract:
 
     # -- answers -------------------------------------------------------------------------------
 
-    def test_a_draw_is_charged_frozen_and_stored(self, engine: Engine, state: State) -> None:
+    def test_a_draw_is_charged_frozen_and_stored(self, engine: Engine, state: ClientState) -> None:
         """All three, and for another opening too."""
         agree(state)
         fates = state.commit([draw(4, message=b"\0\xff")])
@@ -292,14 +294,14 @@ class StateContract:
         assert other.used(ANN, SERIES) == (4, 1)
         assert [each.report for each in other.sent(ANN)] == [draw(4, message=b"\0\xff").report]
 
-    def test_nothing_is_known_of_a_stranger(self, state: State) -> None:
+    def test_nothing_is_known_of_a_stranger(self, state: ClientState) -> None:
         """Nothing spent, answered or sent."""
         assert state.spent(ANN) == {}
         assert state.used(ANN, SERIES) == (-1, 0)
         assert state.sent(ANN) == []
 
     @pytest.mark.parametrize("how", ["unknown", "unasked", "withdrawn", "forgotten"])
-    def test_without_consent_nothing_is_done(self, state: State, how: str) -> None:
+    def test_without_consent_nothing_is_done(self, state: ClientState, how: str) -> None:
         """Not even for a free draw."""
         if how == "unasked":
             state.person(ANN)
@@ -312,7 +314,7 @@ class StateContract:
         assert state.spent(ANN) == {}
         assert statuses(state) == []
 
-    def test_a_slot_is_given_once(self, state: State) -> None:
+    def test_a_slot_is_answered_once(self, state: ClientState) -> None:
         """The second draw is charged nothing, and the first stays as it is."""
         agree(state)
         fates = state.commit([draw(message=b"a"), draw(message=b"b")])
@@ -322,7 +324,7 @@ class StateContract:
         assert spent(state) == 1
         assert [each.report.message for each in state.sent(ANN)] == [b"a"]
 
-    def test_answers_of_a_period_come_in_order(self, state: State) -> None:
+    def test_answers_of_a_period_come_in_order(self, state: ClientState) -> None:
         """None is left out."""
         agree(state)
         fates = state.commit([draw(0, 1), draw(0, 0), draw(0, 2), draw(0, 1), draw(1, 1)])
@@ -336,7 +338,7 @@ class StateContract:
         ]
         assert state.used(ANN, SERIES) == (0, 2)
 
-    def test_periods_only_move_forward(self, state: State) -> None:
+    def test_periods_only_move_forward(self, state: ClientState) -> None:
         """A clock set back finds its slots spent."""
         agree(state)
         fates = state.commit([draw(5), draw(3), draw(5), draw(7)])
@@ -349,7 +351,7 @@ class StateContract:
         ]
         assert state.used(ANN, SERIES) == (7, 1)
 
-    def test_series_are_frozen_apart(self, state: State) -> None:
+    def test_series_are_frozen_apart(self, state: ClientState) -> None:
         """One's period is not another's."""
         agree(state, ANN, BEN)
         fates = state.commit([draw(5), draw(3, series=OTHER, lineage="sound"), draw(3, person=BEN)])
@@ -357,7 +359,7 @@ class StateContract:
         assert fates == [DrawOutcome.STORED] * 3
         assert state.used(ANN, OTHER) == (3, 1)
 
-    def test_the_cap_for_life(self, state: State) -> None:
+    def test_the_cap_for_life(self, state: ClientState) -> None:
         """It may be reached and not passed; who is refused leaves no trace."""
         agree(state)
         fates = state.commit([draw(period, life_cap=2 * COST) for period in range(3)])
@@ -367,7 +369,7 @@ class StateContract:
         assert state.used(ANN, SERIES) == (1, 1)
         assert len(state.sent(ANN)) == 2
 
-    def test_the_cap_of_a_day(self, state: State) -> None:
+    def test_the_cap_of_a_day(self, state: ClientState) -> None:
         """The next day begins anew."""
         agree(state)
         fates = state.commit([draw(0, answer, day_cap=2 * COST) for answer in range(3)])
@@ -381,7 +383,7 @@ class StateContract:
         ]
         assert state.spent(ANN) == {"theme": SpentBudget(3 * COST, DAY + 1, DAY + 2, COST)}
 
-    def test_a_day_in_the_past_is_not_paid_again(self, state: State) -> None:
+    def test_a_day_in_the_past_is_not_paid_again(self, state: ClientState) -> None:
         """Two redefinitions must not share a day by going back to it."""
         agree(state)
         fates = state.commit([draw(9), draw(0, series=OTHER), draw(1, series=OTHER)])
@@ -389,7 +391,7 @@ class StateContract:
         assert fates == [DrawOutcome.STORED, DrawOutcome.OVER_CAP, DrawOutcome.OVER_CAP]
         assert state.spent(ANN) == {"theme": SpentBudget(COST, DAY + 9, DAY + 10, COST)}
 
-    def test_days_are_paid_for_as_one_unit(self, state: State) -> None:
+    def test_days_are_paid_for_as_one_unit(self, state: ClientState) -> None:
         """What a month has paid for no day of it pays for again, nor a month what its days have."""
         agree(state, ANN, BEN)
         month, day, week = (DAY, DAY + 31), (DAY + 9, DAY + 10), (DAY + 28, DAY + 35)
@@ -413,7 +415,7 @@ class StateContract:
             DrawOutcome.OVER_CAP,
         ]
 
-    def test_the_same_days_under_another_form_spend_what_is_left(self, state: State) -> None:
+    def test_the_same_days_under_another_form_spend_what_is_left(self, state: ClientState) -> None:
         """A month that was paid for is not paid again because the campaign begins later."""
         agree(state)
         month = (DAY, DAY + 31)
@@ -427,7 +429,7 @@ class StateContract:
 
         assert fates == [DrawOutcome.STORED, DrawOutcome.OVER_CAP, DrawOutcome.STORED]
 
-    def test_an_answer_that_is_given_up_costs_nothing(self, state: State) -> None:
+    def test_a_skipped_answer_costs_nothing(self, state: ClientState) -> None:
         """Its slot is taken, its days are not paid for."""
         agree(state)
         given_up = replace(draw(0, days=(0, 0)), cost=0, day_cap=0, life_cap=0, report=None)
@@ -436,7 +438,7 @@ class StateContract:
         assert fates == [DrawOutcome.STORED, DrawOutcome.FROZEN, DrawOutcome.STORED]
         assert spent(state) == 1
 
-    def test_a_redefinition_spends_what_is_left(self, state: State) -> None:
+    def test_a_redefinition_spends_what_is_left(self, state: ClientState) -> None:
         """Two series of one lineage have one ledger; two lineages, and two persons, have two."""
         agree(state, ANN, BEN)
         cap = COST
@@ -456,7 +458,7 @@ class StateContract:
             DrawOutcome.STORED,
         ]
 
-    def test_a_true_value_is_charged_and_not_stored(self, state: State) -> None:
+    def test_a_true_value_is_charged_and_not_stored(self, state: ClientState) -> None:
         """Only its slot is spent."""
         agree(state)
         fates = state.commit([replace(draw(), report=None)] * 2)
@@ -466,7 +468,7 @@ class StateContract:
         assert state.sent(ANN) == []
         assert lease_all(state) == []
 
-    def test_a_free_draw_is_stored_only(self, state: State) -> None:
+    def test_a_free_draw_is_stored_only(self, state: ClientState) -> None:
         """As often as one likes, over any cap."""
         agree(state)
         fates = state.commit([draw(free=True, life_cap=0, day_cap=0)] * 3)
@@ -476,12 +478,12 @@ class StateContract:
         assert state.used(ANN, SERIES) == (-1, 0)
         assert statuses(state) == ["waiting"] * 3
 
-    def test_an_empty_commit(self, state: State) -> None:
+    def test_an_empty_commit(self, state: ClientState) -> None:
         """Nothing to do is no fault."""
         assert state.commit([]) == []
         assert state.lease(NOW, NOW, 10) == []
 
-    def test_a_thousand_draws_at_once(self, state: State) -> None:
+    def test_a_thousand_draws_at_once(self, state: ClientState) -> None:
         """Of a thousand persons, in one step, in order."""
         persons = [os.urandom(16) for _ in range(1000)]
         agree(state, *persons[::100])
@@ -494,7 +496,7 @@ class StateContract:
 
     # -- the outbox ----------------------------------------------------------------------------
 
-    def test_what_is_due_is_leased(self, state: State) -> None:
+    def test_what_is_due_is_leased(self, state: ClientState) -> None:
         """The longest due first, with all that was stored, and not more than asked for."""
         agree(state)
         state.commit([draw(at, send_at=NOW + 3 - at) for at in range(3)])
@@ -508,7 +510,7 @@ class StateContract:
         assert {queued_report.person for queued_report in first} == {ANN}
         assert {queued_report.tries for queued_report in first} == {1}
 
-    def test_in_a_hurry_leaves_what_may(self, state: State) -> None:
+    def test_in_a_hurry_leaves_what_may(self, state: ClientState) -> None:
         """A hidden instant is never hurried, nor what is on its way."""
         agree(state)
         state.commit([draw(0, send_at=NOW), draw(1, send_at=LATE)])
@@ -519,7 +521,7 @@ class StateContract:
         assert [queued_report.report.period for queued_report in taken + hurried] == [0, 1]
         assert state.lease(NOW, NOW + 600, 1, hurry=True) == []
 
-    def test_a_lease_ends(self, state: State) -> None:
+    def test_a_lease_ends(self, state: ClientState) -> None:
         """Then, and not before, another may take the report."""
         agree(state)
         state.commit([draw()])
@@ -530,7 +532,7 @@ class StateContract:
         again = lease_all(state, NOW + 600, NOW + 1200)
         assert again == [replace(each, tries=2) for each in taken]
 
-    def test_when_something_is_next_due(self, state: State) -> None:
+    def test_when_something_is_next_due(self, state: ClientState) -> None:
         """Nothing, the first report, or the end of its lease."""
         agree(state)
         none = state.next_due()
@@ -542,7 +544,7 @@ class StateContract:
         assert first == NOW
         assert state.next_due() == NOW + 3
 
-    def test_a_hurried_lease_is_due_at_its_time(self, state: State) -> None:
+    def test_a_hurried_lease_is_due_at_its_time(self, state: ClientState) -> None:
         """Not before, though its lease ends before."""
         agree(state)
         state.commit([draw(send_at=NOW + 900)])
@@ -551,7 +553,7 @@ class StateContract:
         assert state.next_due() == NOW + 900
         assert lease_all(state, NOW + 899) == []
 
-    def test_what_waits(self, state: State) -> None:
+    def test_what_waits(self, state: ClientState) -> None:
         """What may leave, on its way or not; not what is hidden until later."""
         agree(state)
         state.commit([draw(0, send_at=NOW), draw(1, send_at=LATE)])
@@ -562,7 +564,7 @@ class StateContract:
         assert state.waiting(NOW - 1) == 0
         assert state.waiting(LATE) == 3
 
-    def test_delivered_reports_stay_in_the_receipt(self, state: State) -> None:
+    def test_delivered_reports_stay_in_the_receipt(self, state: ClientState) -> None:
         """They are no loss, and never leave again."""
         agree(state)
         state.commit([draw()])
@@ -573,8 +575,8 @@ class StateContract:
         assert state.next_due() is None
         assert state.waiting(LATE) == 0
 
-    def test_dropped_reports_are_counted_once(self, state: State) -> None:
-        """By reason and series, however often it is told."""
+    def test_dropped_reports_are_counted_once(self, state: ClientState) -> None:
+        """By reason and series, however often it is reported."""
         agree(state)
         state.commit([draw(0), draw(1)])
         first, second = (queued_report.number for queued_report in lease_all(state))
@@ -584,7 +586,7 @@ class StateContract:
         assert statuses(state) == ["stale", "full"]
         assert state.losses() == {(Loss.STALE, SERIES): 1, (Loss.FULL, SERIES): 1}
 
-    def test_put_back_a_report_is_due_again(self, state: State) -> None:
+    def test_put_back_a_report_is_due_again(self, state: ClientState) -> None:
         """At its time, its lease over; each lease is an attempt."""
         agree(state)
         state.commit([draw()])
@@ -597,7 +599,7 @@ class StateContract:
         assert [(each.send_at, each.tries) for each in lease_all(state, NOW + 7)] == [(NOW + 7, 2)]
         assert state.attempts() == 2
 
-    def test_what_is_overdue(self, state: State) -> None:
+    def test_what_is_overdue(self, state: ClientState) -> None:
         """What was due before, and is not leased; to give it a time is no attempt."""
         agree(state)
         state.commit([draw(0), draw(1, send_at=NOW + 5), draw(2)])
@@ -611,7 +613,7 @@ class StateContract:
         assert len(state.overdue(NOW + 20, NOW + 90, 1000)) == 3
         assert [each.tries for each in state.lease(NOW + 8, NOW + 60, 1000)] == [1, 1]
 
-    def test_what_a_clock_that_was_ahead_has_put_off(self, state: State) -> None:
+    def test_what_a_clock_that_was_ahead_has_put_off(self, state: ClientState) -> None:
         """An attempt's time, or lease, beyond what any attempt sets; not a time that was drawn."""
         agree(state)
         far = NOW + 9000
@@ -622,7 +624,7 @@ class StateContract:
         assert sorted(state.overdue(NOW, far, 9)) == sorted([first.number, second.number])
         assert state.overdue(NOW, far + 6, 9) == []
 
-    def test_what_nobody_has_read_was_no_attempt(self, state: State) -> None:
+    def test_what_nobody_has_read_was_no_attempt(self, state: ClientState) -> None:
         """A connection that was refused leaves no row to be closed."""
         agree(state)
         state.commit([draw(0)])
@@ -633,7 +635,7 @@ class StateContract:
         assert attempts == 0
         assert state.row_closes(NOW, 9) == []
 
-    def test_a_series_is_retired(self, state: State) -> None:
+    def test_a_series_is_retired(self, state: ClientState) -> None:
         """What waits of it is gone, and is no loss; the receipt and the others stay."""
         agree(state, ANN, BEN)
         state.commit([draw(0), draw(1), draw(0, person=BEN), draw(1, series=OTHER, person=BEN)])
@@ -650,7 +652,9 @@ class StateContract:
         assert state.sent(BEN)[0].report.fingerprint == OTHER
         assert not state.losses()
 
-    def test_a_true_value_is_wiped_when_it_has_left(self, engine: Engine, state: State) -> None:
+    def test_a_true_value_is_wiped_when_it_has_left(
+        self, engine: Engine, state: ClientState
+    ) -> None:
         """Delivered or dropped: its row stays in the receipt, its message does not."""
         agree(state)
         secret = b"a-true-value"
@@ -662,7 +666,7 @@ class StateContract:
         assert statuses(state) == ["delivered", "full", "aged"]
         assert {each.report.message for each in engine.open().sent(ANN)} == {b"\0"}
 
-    def test_what_is_settled_is_not_put_back(self, state: State) -> None:
+    def test_what_is_settled_is_not_put_back(self, state: ClientState) -> None:
         """Another was faster."""
         agree(state)
         state.commit([draw()])
@@ -673,8 +677,8 @@ class StateContract:
         assert lease_all(state) == []
         assert statuses(state) == ["delivered"]
 
-    def test_a_wiped_number_is_nobody_elses(self, state: State) -> None:
-        """What is told of a wiped report is not told of the next one."""
+    def test_a_wiped_number_is_nobody_elses(self, state: ClientState) -> None:
+        """What is reported of a wiped report is not told of the next one."""
         agree(state)
         state.commit([draw(0)])
         wiped = lease_all(state)[0].number
@@ -685,7 +689,7 @@ class StateContract:
 
         assert statuses(state) == ["waiting"]
 
-    def test_the_old_are_dropped(self, state: State) -> None:
+    def test_the_old_are_dropped(self, state: ClientState) -> None:
         """When their time is over, leased or not."""
         agree(state)
         state.commit([draw(0, expires=NOW + 5), draw(1, expires=NOW + 6)])
@@ -695,7 +699,7 @@ class StateContract:
         assert state.losses() == {(Loss.AGED, SERIES): 1}
 
     @pytest.mark.parametrize("bounds", [OutboxLimits(reports=2), OutboxLimits(message_bytes=8)])
-    def test_the_oldest_make_room(self, state: State, bounds: OutboxLimits) -> None:
+    def test_the_oldest_make_room(self, state: ClientState, bounds: OutboxLimits) -> None:
         """Beyond so many reports, or bytes."""
         agree(state)
         state.commit([draw(at, message=b"four", send_at=NOW - at) for at in range(4)])
@@ -704,7 +708,7 @@ class StateContract:
         assert statuses(state) == ["evicted", "evicted", "waiting", "waiting"]
         assert state.losses() == {(Loss.EVICTED, SERIES): 2}
 
-    def test_room_that_the_old_left_is_room(self, state: State) -> None:
+    def test_room_that_the_old_left_is_room(self, state: ClientState) -> None:
         """What fits without them is not dropped beside them."""
         agree(state)
         state.commit([draw(0), draw(1, expires=NOW), draw(2)])
@@ -712,7 +716,7 @@ class StateContract:
 
         assert statuses(state) == ["waiting", "aged", "waiting"]
 
-    def test_room_is_counted_rightly(self, state: State) -> None:
+    def test_room_is_counted_rightly(self, state: ClientState) -> None:
         """Delivered, wiped and forgotten reports take none."""
         agree(state, ANN, BEN)
         state.commit(
@@ -728,7 +732,7 @@ class StateContract:
         assert statuses(state, BEN) == ["waiting"]
         assert not state.losses()
 
-    def test_the_receipt_keeps_the_last_finished(self, state: State) -> None:
+    def test_the_receipt_keeps_the_last_finished(self, state: ClientState) -> None:
         """However they were finished; those that wait are all kept."""
         agree(state, ANN, BEN)
         state.commit([draw(at) for at in range(KEPT + 5)] + [draw(0, person=BEN)])
@@ -746,7 +750,9 @@ class StateContract:
 
     # -- values that are held ------------------------------------------------------------------
 
-    def test_a_held_value_is_replaced_by_who_knows_it(self, engine: Engine, state: State) -> None:
+    def test_a_held_value_is_replaced_by_who_knows_it(
+        self, engine: Engine, state: ClientState
+    ) -> None:
         """Of two processes that merge at once, one has to look again."""
         agree(state)
         first, second = held("1"), held("2", at=NOW + 1)
@@ -758,7 +764,7 @@ class StateContract:
         assert engine.open().held(ANN, SERIES) == second
         assert state.held(ANN, OTHER) is None
 
-    def test_held_values_fall_due(self, state: State) -> None:
+    def test_held_values_fall_due(self, state: ClientState) -> None:
         """Each at its instant; dropped, unless it was replaced, it is gone."""
         agree(state, ANN, BEN)
         early, late = held("ü", due=NOW + 1), held("b", person=BEN, due=NOW + 2)
@@ -775,7 +781,7 @@ class StateContract:
         assert state.held(ANN, SERIES) is None
         assert state.next_held() == NOW + 2
 
-    def test_a_frozen_period_wipes_what_was_held(self, engine: Engine, state: State) -> None:
+    def test_a_frozen_period_wipes_what_was_held(self, engine: Engine, state: ClientState) -> None:
         """In the step that stores its answer; a later period's stays."""
         agree(state)
         state.hold(None, held("wiped-with-its-period"))
@@ -787,7 +793,7 @@ class StateContract:
         assert state.next_held() is not None
 
     @pytest.mark.parametrize("how", ["withdrawn", "forgotten"])
-    def test_who_leaves_takes_what_is_held_along(self, state: State, how: str) -> None:
+    def test_who_leaves_takes_what_is_held_along(self, state: ClientState, how: str) -> None:
         """And nobody else's."""
         agree(state, ANN, BEN)
         for person in (ANN, BEN):
@@ -799,7 +805,7 @@ class StateContract:
         assert {each.person for each in state.held_due(LATE, 1000)} == {BEN}
 
     @pytest.mark.parametrize("how", ["withdrawn", "forgotten"])
-    def test_nothing_is_held_of_who_left(self, state: State, how: str) -> None:
+    def test_nothing_is_held_of_who_left(self, state: ClientState, how: str) -> None:
         """Another process may still have a value in memory: it must not come back to the disk."""
         agree(state)
         state.forget(ANN) if how == "forgotten" else state.consent(ANN, False, frozenset(), NOW)
@@ -809,7 +815,7 @@ class StateContract:
 
     # -- rows that the aggregator has closed ---------------------------------------------------
 
-    def test_a_closed_row_is_used_up(self, engine: Engine, state: State) -> None:
+    def test_a_closed_row_is_used_up(self, engine: Engine, state: ClientState) -> None:
         """Through its last period, and no further; of one person and one series."""
         agree(state, ANN, BEN)
         state.commit([draw(3), draw(3, person=BEN)])
@@ -824,14 +830,14 @@ class StateContract:
 
     # -- losses and notes ----------------------------------------------------------------------
 
-    def test_losses_add_up(self, engine: Engine, state: State) -> None:
+    def test_losses_add_up(self, engine: Engine, state: ClientState) -> None:
         """By reason and collection, downwards too."""
         state.lose({(Loss.CRASHED, "a b"): 3, (Loss.AGED, ""): 1})
         state.lose({(Loss.CRASHED, "a b"): -1})
 
         assert engine.open().losses() == {(Loss.CRASHED, "a b"): 2, (Loss.AGED, ""): 1}
 
-    def test_notes_are_kept(self, engine: Engine, state: State) -> None:
+    def test_notes_are_kept(self, engine: Engine, state: ClientState) -> None:
         """The last one under a name; none where none was."""
         state.keep("a", "1")
         state.keep("a", "ü\n")
@@ -839,7 +845,7 @@ class StateContract:
         assert engine.open().note("a") == "ü\n"
         assert state.note("b") is None
 
-    def test_a_closed_series_stays_closed(self, engine: Engine, state: State) -> None:
+    def test_a_closed_series_stays_closed(self, engine: Engine, state: ClientState) -> None:
         """For whoever opens the state, and whoever withdraws or is forgotten."""
         agree(state)
         add_closed_series(state, SERIES)
@@ -848,7 +854,7 @@ class StateContract:
 
         assert closed_series(engine.open(), [SERIES, OTHER]) == {SERIES}
 
-    def test_a_closed_state_opens_again(self, state: State) -> None:
+    def test_a_closed_state_opens_again(self, state: ClientState) -> None:
         """Whoever asks once more after the end gets an answer."""
         agree(state)
         state.close()

@@ -226,7 +226,7 @@ def test_no_reply_moves_another_row() -> None:
 
 @contextmanager
 def one_back_off() -> Iterator[None]:
-    """Wrong, and once so: whatever one row is told, the whole device waits."""
+    """Wrong, and once so: whatever one row is reported, the whole device waits."""
 
     def put_back(
         each: Any, outbox: Any, queued_reports: list[QueuedReport], after: float = 0.0, **_: Any

@@ -136,7 +136,7 @@ def test_of_two_twins_the_dearer_counts(state: SqliteState, other_state: SqliteS
     assert spent(load(other_state, ceiling=29, **twins)) == {"a"}
 
 
-def test_a_refused_collection_is_said(tmp_path: Path) -> None:
+def test_a_refused_collection_is_explained_and_counted(tmp_path: Path) -> None:
     """What does not fit is explained, counted, and raised only to a strict app."""
     clock = clock_at(at(0, 9))
     device = Device(tmp_path, ten_days(a=1, b=1), clock, Wire(clock), ceiling=10)

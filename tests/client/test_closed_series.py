@@ -22,7 +22,17 @@ from veilcount_client.testing import SettableClock, WsgiTransport
 from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.verdict import Verdict
 
-from .device_fixtures import Device, Wire, asking, at, clock_at, file, pass_time, secrets, set_clock
+from .device_fixtures import (
+    Device,
+    Wire,
+    at,
+    clock_at,
+    file,
+    one_collection,
+    pass_time,
+    secrets,
+    set_clock,
+)
 
 EVENT: dict[str, object] = {"unit": "event", "per_day": 2, "linkage": "collection"}
 FILE = """
@@ -39,7 +49,7 @@ until = 2026-12-31
 """
 
 
-class House:
+class ClosingDevice:
     """A device at a server that takes no more for some collections."""
 
     def __init__(
@@ -90,7 +100,7 @@ class House:
 
 def test_a_record_of_a_closed_collection_costs_nothing_and_goes_nowhere(tmp_path: Path) -> None:
     """The first report hears the word; from then on each record is a loss that says so."""
-    house = House(tmp_path, asking("it", **EVENT))
+    house = ClosingDevice(tmp_path, one_collection("it", **EVENT))
     house.record("it")
     heard = house.sent("it"), house.spent("it")
     for day in (2, 3, 4):
@@ -104,7 +114,7 @@ def test_a_record_of_a_closed_collection_costs_nothing_and_goes_nowhere(tmp_path
 
 def test_other_collections_go_on(tmp_path: Path) -> None:
     """A verdict is about one row."""
-    house = House(tmp_path, file(it=EVENT, other=EVENT), "it")
+    house = ClosingDevice(tmp_path, file(it=EVENT, other=EVENT), "it")
     for day in (2, 3):
         house.record("it", "other")
         house.until(day)
@@ -115,7 +125,7 @@ def test_other_collections_go_on(tmp_path: Path) -> None:
 
 def test_absences_of_a_closed_collection_are_not_drawn(tmp_path: Path) -> None:
     """Hidden presence ends with the first report that heard the word, recorded or not."""
-    house = House(tmp_path, asking("it", presence="hidden", linkage="collection"))
+    house = ClosingDevice(tmp_path, one_collection("it", presence="hidden", linkage="collection"))
     house.until(9)
 
     assert (house.sent("it"), house.spent("it")) == (1, 10**6)
@@ -124,7 +134,7 @@ def test_absences_of_a_closed_collection_are_not_drawn(tmp_path: Path) -> None:
 
 def test_what_is_held_is_dropped_and_not_drawn(tmp_path: Path) -> None:
     """A value that waits for its instant when its row is closed is not drawn at it."""
-    house = House(tmp_path, asking("it", takes="last", linkage="collection"))
+    house = ClosingDevice(tmp_path, one_collection("it", takes="last", linkage="collection"))
     house.device.client.record("it", True)
     house.device.restart()  # the end of a process draws what it holds
     set_clock(house.clock, at(2, 0.1))
@@ -139,7 +149,7 @@ def test_what_is_held_is_dropped_and_not_drawn(tmp_path: Path) -> None:
 
 def test_what_waits_is_dropped_unsent(tmp_path: Path) -> None:
     """Of a row's two reports the first hears the word, and the other does not leave."""
-    house = House(tmp_path, asking("it", **EVENT))
+    house = ClosingDevice(tmp_path, one_collection("it", **EVENT))
     for _ in range(2):
         house.device.client.record("it", True)
     house.until(7)
@@ -152,7 +162,7 @@ def test_what_waits_is_dropped_unsent(tmp_path: Path) -> None:
 @pytest.mark.parametrize("linkage", ["period", "none"])
 def test_no_other_row_of_the_collection_falls_silent(tmp_path: Path, linkage: str) -> None:
     """Each period, and each report that nothing links, is sent and hears it for itself."""
-    house = House(tmp_path, asking("it", unit="event", per_day=2, linkage=linkage))
+    house = ClosingDevice(tmp_path, one_collection("it", unit="event", per_day=2, linkage=linkage))
     rows = []
     for day in (2, 3, 4):
         house.until(day)
@@ -165,7 +175,7 @@ def test_no_other_row_of_the_collection_falls_silent(tmp_path: Path, linkage: st
 
 def test_no_other_persons_row_falls_silent(tmp_path: Path) -> None:
     """Whoever closes the row of one person hears of the next one all the same."""
-    house = House(tmp_path, asking("it", **EVENT), persons=True, consent=None)
+    house = ClosingDevice(tmp_path, one_collection("it", **EVENT), persons=True, consent=None)
     for person in range(10):
         house.device.client.person(person).consent(True)
         house.device.client.person(person).record("it", True)
@@ -177,7 +187,9 @@ def test_no_other_persons_row_falls_silent(tmp_path: Path) -> None:
 def test_true_values_that_wait_are_dropped(tmp_path: Path) -> None:
     """They leave memory, and are no longer among those that a crash would lose."""
     central = {"model": "central", "budget": 1, "unit": "event", "per_day": 3}
-    house = House(tmp_path, asking("it", linkage="collection", **central), trust_curator=True)
+    house = ClosingDevice(
+        tmp_path, one_collection("it", linkage="collection", **central), trust_curator=True
+    )
     house.record("it")
     house.until(1.5)
     for _ in range(3):
@@ -192,7 +204,7 @@ def test_true_values_that_wait_are_dropped(tmp_path: Path) -> None:
 
 def test_development_closes_no_row(tmp_path: Path) -> None:
     """Each record is as if of another person, with a row of its own."""
-    house = House(tmp_path, asking("it"), development=True)
+    house = ClosingDevice(tmp_path, one_collection("it"), development=True)
     for _ in range(3):
         house.record("it")
 
@@ -205,7 +217,7 @@ def test_development_closes_no_row(tmp_path: Path) -> None:
 
 def test_the_next_process_knows(tmp_path: Path) -> None:
     """The word lasts as long as the row: a forgotten person's next one hears it for itself."""
-    house = House(tmp_path, asking("it", **EVENT))
+    house = ClosingDevice(tmp_path, one_collection("it", **EVENT))
     house.record("it")
     house.device.crash()
     house.device.start()
@@ -225,11 +237,11 @@ def test_the_next_process_knows(tmp_path: Path) -> None:
 
 def test_another_form_of_the_collection_is_not_closed(tmp_path: Path) -> None:
     """It is another series: its reports leave."""
-    house = House(tmp_path, asking("it", **EVENT))
+    house = ClosingDevice(tmp_path, one_collection("it", **EVENT))
     house.record("it")
     house.until(2)
     house.device.stop()
-    house.device.start(asking("it", **EVENT | {"epsilon": 0.5}))
+    house.device.start(one_collection("it", **EVENT | {"epsilon": 0.5}))
     house.device.client.consent(True)
     house.record("it")
 
@@ -239,7 +251,7 @@ def test_another_form_of_the_collection_is_not_closed(tmp_path: Path) -> None:
 
 def test_only_a_reply_that_was_heard_closes(tmp_path: Path) -> None:
     """Counted as closed there, the reply lost: the same report goes again, and hears it then."""
-    house = House(tmp_path, asking("it", **EVENT))
+    house = ClosingDevice(tmp_path, one_collection("it", **EVENT))
     house.wire.loses_reply = True
     house.record("it")
     before = house.device.client.explain("it").reasons
@@ -251,12 +263,16 @@ def test_only_a_reply_that_was_heard_closes(tmp_path: Path) -> None:
 
 
 def test_an_aggregator_closes_and_its_devices_fall_silent(tmp_path: Path) -> None:
-    """The real doors: counted, closed by its operator, answered with the word, and quiet."""
+    """The real endpoints: counted, closed by its operator, answered with the word, and quiet."""
     clock = SettableClock(TODAY)
     with world(tmp_path, FILE) as aggregator:
         wire = WsgiTransport(aggregator.app)
         device = Device(
-            tmp_path / "state", asking("it", **EVENT), clock, wire, randomness=SystemRandomSource()
+            tmp_path / "state",
+            one_collection("it", **EVENT),
+            clock,
+            wire,
+            randomness=SystemRandomSource(),
         )
         device.client.record("it", True)
         counted = device.client.flush()
@@ -275,9 +291,9 @@ def test_an_aggregator_closes_and_its_devices_fall_silent(tmp_path: Path) -> Non
 # -- what is told ----------------------------------------------------------------------------------
 
 
-def test_the_receipt_says_that_no_more_is_asked(tmp_path: Path) -> None:
+def test_the_receipt_states_that_a_collection_is_closed(tmp_path: Path) -> None:
     """To the person, in words and as JSON."""
-    house = House(tmp_path, file(it=EVENT, other=EVENT), "it")
+    house = ClosingDevice(tmp_path, file(it=EVENT, other=EVENT), "it")
     house.record("it", "other")
     receipt = house.device.client.receipt()
 
@@ -287,9 +303,9 @@ def test_the_receipt_says_that_no_more_is_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("consent", [None, False])
-def test_consent_is_told_before_a_closing(tmp_path: Path, consent: bool | None) -> None:  # noqa: FBT001
+def test_consent_is_explained_before_a_closing(tmp_path: Path, consent: bool | None) -> None:  # noqa: FBT001
     """What would have to be mended first comes first."""
-    house = House(tmp_path, asking("it", **EVENT))
+    house = ClosingDevice(tmp_path, one_collection("it", **EVENT))
     house.record("it")
     house.device.client.forget()
     if consent is not None:
@@ -303,7 +319,7 @@ def test_consent_is_told_before_a_closing(tmp_path: Path, consent: bool | None) 
 def test_the_doctor_names_a_closed_collection(tmp_path: Path) -> None:
     """And says what to do about it."""
     (tmp_path / "collections.toml").write_text(FILE, encoding="utf-8")
-    house = House(tmp_path / "state", asking("it", **EVENT))
+    house = ClosingDevice(tmp_path / "state", one_collection("it", **EVENT))
     house.record("it")
     settings = read_settings(
         {}, collections=str(tmp_path / "collections.toml"), state=str(tmp_path / "state")

@@ -23,7 +23,7 @@ from veilcount_client.delivery.transport import Later
 from veilcount_client.diagnostics.definition_diff import compare
 from veilcount_client.diagnostics.doctor import examine
 from veilcount_client.diagnostics.result import DiagnosticResult
-from veilcount_client.settings import Settings, read_settings
+from veilcount_client.settings import ClientSettings, read_settings
 from veilcount_client.testing import RecordingTransport, SettableClock
 from veilcount_shared import parse_collections
 
@@ -72,23 +72,23 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def settings(file: Path, tmp_path: Path) -> Settings:
+def settings(file: Path, tmp_path: Path) -> ClientSettings:
     """What the app gives its client."""
     return settings_of(collections=file, state=tmp_path / "state", url=CLOSED)
 
 
-def settings_of(environment: Mapping[str, str] | None = None, **given: object) -> Settings:
+def settings_of(environment: Mapping[str, str] | None = None, **given: object) -> ClientSettings:
     """Return settings as from the command line, of a machine with this environment."""
     texts = {name: str(value) for name, value in given.items()}
     return read_settings(environment or {}, **texts)
 
 
-def found(settings: Settings, now: datetime = NOW) -> dict[str, DiagnosticResult]:
+def found(settings: ClientSettings, now: datetime = NOW) -> dict[str, DiagnosticResult]:
     """Return what the doctor finds, by subject."""
     return {each.subject: each for each in examine(settings, now.timestamp)}
 
 
-def client(settings: Settings, transport: RecordingTransport | None = None) -> Client:
+def client(settings: ClientSettings, transport: RecordingTransport | None = None) -> Client:
     """Return the app's client, in the middle of its campaign."""
     return Client(
         settings.url,
@@ -138,7 +138,7 @@ def test_definitions_that_do_not_load_say_why(file: Path, text: str, word: str) 
     ],
 )
 def test_a_clock_outside_the_campaign_is_named(
-    settings: Settings, now: datetime, word: str
+    settings: ClientSettings, now: datetime, word: str
 ) -> None:
     """Either the clock is wrong, or the dates are."""
     told = found(settings, now)["clock, theme"]
@@ -147,12 +147,12 @@ def test_a_clock_outside_the_campaign_is_named(
     assert word in told.message
 
 
-def test_a_clock_inside_the_campaign_is_well(settings: Settings) -> None:
+def test_a_clock_inside_the_campaign_is_well(settings: ClientSettings) -> None:
     """The campaign runs."""
     assert found(settings)["clock, theme"].ok
 
 
-def test_a_place_that_cannot_be_written_is_named(settings: Settings, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_named(settings: ClientSettings, tmp_path: Path) -> None:
     """No durable place: nothing is recorded."""
     (tmp_path / "file").write_text("in the way", encoding="ascii")
     blocked = settings_of(collections=settings.collections, state=tmp_path / "file" / "state")
@@ -162,7 +162,7 @@ def test_a_place_that_cannot_be_written_is_named(settings: Settings, tmp_path: P
 
 
 def test_a_directory_that_refuses_is_named(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    settings: ClientSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The probe is a real file; here the disk says no."""
 
@@ -177,7 +177,7 @@ def test_a_directory_that_refuses_is_named(
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs a directory in memory")  # noqa: S108
-def test_a_state_in_memory_is_named(settings: Settings) -> None:
+def test_a_state_in_memory_is_named(settings: ClientSettings) -> None:
     """What was spent must outlast a restart."""
     told = found(settings_of(collections=settings.collections, state="/dev/shm/veilcount"))  # noqa: S108
 
@@ -188,7 +188,7 @@ def test_a_state_in_memory_is_named(settings: Settings) -> None:
 # -- the state -------------------------------------------------------------------------------------
 
 
-def test_the_doctor_makes_no_state(settings: Settings, tmp_path: Path) -> None:
+def test_the_doctor_makes_no_state(settings: ClientSettings, tmp_path: Path) -> None:
     """A machine on which the app never ran stays as it is; the file alone sets the ceiling."""
     told = found(settings)
 
@@ -197,7 +197,7 @@ def test_the_doctor_makes_no_state(settings: Settings, tmp_path: Path) -> None:
     assert "8 in all, 2 a day" in told["ceiling"].message
 
 
-def test_the_doctor_sets_no_ceiling(settings: Settings, file: Path) -> None:
+def test_the_doctor_sets_no_ceiling(settings: ClientSettings, file: Path) -> None:
     """A look with a larger file does not make the app's own file the second."""
     with client(settings) as app:
         before = app.reservation.ceilings
@@ -215,8 +215,8 @@ def test_the_doctor_sets_no_ceiling(settings: Settings, file: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "well", "word"), [(None, False, "not asked"), (False, True, "said no")]
 )
-def test_consent_that_is_not_given_is_named(
-    settings: Settings, answer: Any, well: object, word: str
+def test_missing_consent_is_reported(
+    settings: ClientSettings, answer: Any, well: object, word: str
 ) -> None:
     """Unasked is something to do; a no is an answer."""
     with client(settings) as app:
@@ -228,7 +228,9 @@ def test_consent_that_is_not_given_is_named(
     assert word in told.message
 
 
-def test_a_collection_that_consent_does_not_cover_is_named(settings: Settings, file: Path) -> None:
+def test_a_collection_that_consent_does_not_cover_is_named(
+    settings: ClientSettings, file: Path
+) -> None:
     """A later form of a collection takes another question to the person."""
     with client(settings) as app:
         app.consent(True)
@@ -243,8 +245,8 @@ def test_a_collection_that_consent_does_not_cover_is_named(settings: Settings, f
 
 
 @pytest.mark.parametrize("consented", [0, 2])
-def test_persons_are_counted(settings: Settings, consented: int) -> None:
-    """Of many persons only the number of those who consented is told."""
+def test_persons_are_counted(settings: ClientSettings, consented: int) -> None:
+    """Of many persons only the number of those who consented is reported."""
     many = settings_of(
         collections=settings.collections, state=settings.state, url=CLOSED, persons=1
     )
@@ -259,7 +261,7 @@ def test_persons_are_counted(settings: Settings, consented: int) -> None:
     )
 
 
-def recorded(settings: Settings, *, away: bool) -> dict[str, DiagnosticResult]:
+def recorded(settings: ClientSettings, *, away: bool) -> dict[str, DiagnosticResult]:
     """Record a value, try to send it to an aggregator that is away; return what is found."""
     transport = RecordingTransport()
     with client(settings, transport) as app:
@@ -272,7 +274,7 @@ def recorded(settings: Settings, *, away: bool) -> dict[str, DiagnosticResult]:
     return found(settings)
 
 
-def test_what_waits_for_its_time_is_well(settings: Settings) -> None:
+def test_what_waits_for_its_time_is_well(settings: ClientSettings) -> None:
     """Reports leave at a random time: no reason to worry."""
     told = recorded(settings, away=False)["outbox"]
 
@@ -280,7 +282,7 @@ def test_what_waits_for_its_time_is_well(settings: Settings) -> None:
     assert "1 waiting for their time" in told.message
 
 
-def test_what_waits_after_a_failure_is_named(settings: Settings) -> None:
+def test_what_waits_after_a_failure_is_named(settings: ClientSettings) -> None:
     """The aggregator was away: until when it is left alone, and after how many failures."""
     told = recorded(settings, away=True)["outbox"]
 
@@ -288,7 +290,7 @@ def test_what_waits_after_a_failure_is_named(settings: Settings) -> None:
     assert "failed attempts: 1" in told.message
 
 
-def test_what_is_overdue_leaves_with_the_app(settings: Settings) -> None:
+def test_what_is_overdue_leaves_with_the_app(settings: ClientSettings) -> None:
     """The app has not run since."""
     recorded(settings, away=False)
     told = found(settings, datetime(2026, 12, 9, tzinfo=UTC))["outbox"]
@@ -296,8 +298,8 @@ def test_what_is_overdue_leaves_with_the_app(settings: Settings) -> None:
     assert "and due" in told.message
 
 
-def test_losses_come_with_advice(settings: Settings) -> None:
-    """What could be mended is told; a frozen answer is as it should be."""
+def test_losses_come_with_advice(settings: ClientSettings) -> None:
+    """What could be mended is reported; a frozen answer is as it should be."""
     with client(settings) as app:
         app.consent(True)
         app.record("colour", "red")
@@ -310,7 +312,7 @@ def test_losses_come_with_advice(settings: Settings) -> None:
     ]
 
 
-def test_a_state_of_another_kind_is_named(settings: Settings) -> None:
+def test_a_state_of_another_kind_is_named(settings: ClientSettings) -> None:
     """An address that is no state says which are."""
     told = found(settings_of(collections=settings.collections, state="ftp://host"))["state"]
 
@@ -494,7 +496,7 @@ def test_a_renamed_collection_goes_on_from_its_old_name() -> None:
     assert told[0][1].startswith("name changed")
 
 
-def test_a_collection_that_is_gone_is_told() -> None:
+def test_a_removed_collection_is_reported() -> None:
     """It is no decision: what it reserved stays reserved."""
     files = [
         parse_collections(text, lambda _: []) for text in (FILE[: FILE.index("[saved]")], FILE)
@@ -567,7 +569,7 @@ def test_a_form_that_has_an_answer_left_is_not_warned_of(new: str, old: str) -> 
 
 
 def again(new: str, old: str) -> list[tuple[str, bool]]:
-    """Return what is told of who answers a new form when, and whether it is well."""
+    """Return what is reported of who answers a new form when, and whether it is well."""
     files = [parse_collections(text, lambda _: []) for text in (new, old)]
     told = [(each.message, each.ok) for each in compare(*files)]
     return [(says, well) for says, well in told if "under the old form" in says]
@@ -671,7 +673,7 @@ def test_a_larger_cap_of_the_same_time_leaves_its_difference() -> None:
         (campaign("2026-12-01", "2027-03-01", name="another", unit="day"), under("month")),
     ],
 )
-def test_nothing_is_told_where_nothing_is_paid_for_twice(new: str, old: str) -> None:
+def test_nothing_is_reported_where_nothing_is_paid_for_twice(new: str, old: str) -> None:
     """The same series, another time, another account."""
     assert again(new, old) == []
 
@@ -691,7 +693,7 @@ def test_another_place_to_hold_a_value_is_another_series() -> None:
     assert changes(process, device)[0][1].startswith("held changed: a new series begins")
 
 
-def test_without_an_old_file_the_figures_and_remarks_are_told() -> None:
+def test_without_an_old_file_figures_and_remarks_are_reported() -> None:
     """A first file is checked alike."""
     much = parse_collections(FILE.replace("until = 2027-05-01", "until = 2027-11-01"), lambda _: [])
     told = list(compare(much, None))
@@ -752,7 +754,7 @@ def test_the_doctor_is_a_command(file: Path, tmp_path: Path) -> None:
 
 def test_all_well_exits_with_nothing(
     file: Path,
-    settings: Settings,
+    settings: ClientSettings,
     serve: Callable[[App], str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,

@@ -350,7 +350,7 @@ def waiting(folder: Path) -> int:
 
 
 def test_memory_is_bounded_and_the_rest_is_counted(tmp_path: Path) -> None:
-    """More at once than memory may hold is refused, and told."""
+    """More at once than memory may hold is refused, and reported."""
     with serving(server_fixtures.silent) as server:
         client = consenting(server.url, tmp_path, threaded=False)
         for _ in range(MOST_QUEUED + 5):
@@ -365,7 +365,7 @@ def test_memory_is_bounded_and_the_rest_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_holds_nothing_up_and_loses_nothing(apps: Apps, sink: Server) -> None:
-    """The app goes on, the reason is told, and when there is room again all of it is stored."""
+    """The app goes on, the reason is reported, and when there is room again all of it is stored."""
     said, logged = apps.run("fill_the_disk", sink.url)
 
     lines = said.splitlines()
@@ -425,7 +425,7 @@ def test_losses_outlive_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_folder_without_rights(apps: Apps, sink: Server) -> None:
-    """Nothing is recorded, and why is told."""
+    """Nothing is recorded, and why is reported."""
     apps.folder.chmod(0o755)
     for above in list(apps.folder.parents)[:3]:
         if above.owner() == apps.folder.owner() and str(above).startswith(tempfile.gettempdir()):
@@ -440,7 +440,7 @@ def test_a_folder_without_rights(apps: Apps, sink: Server) -> None:
     assert not sink.connections
 
 
-def test_a_folder_without_rights_is_raised_where_asked_for(apps: Apps, sink: Server) -> None:
+def test_a_strict_client_raises_for_a_folder_without_rights(apps: Apps, sink: Server) -> None:
     """strict=True."""
     _, logged = apps.run("record_without_rights", sink.url, "strict", ends=1)
 
@@ -517,7 +517,7 @@ def test_a_name_that_is_none(name: object, tmp_path: Path) -> None:
 
 
 class Set:
-    """A clock that says what it is told to say."""
+    """A clock that says what it is reported to say."""
 
     def __init__(self, seconds: float = START) -> None:
         self.seconds = seconds

@@ -22,7 +22,7 @@ import pytest
 
 from veilcount_client.delivery import row_closes
 from veilcount_client.delivery.row_closes import RowCloses
-from veilcount_client.recording.answer_times import is_asked
+from veilcount_client.recording.answer_times import is_answering
 from veilcount_client.state import PersonState
 from veilcount_client.state import sqlite as sqlite_module
 from veilcount_client.testing import SeededRandomSource
@@ -34,10 +34,10 @@ from .device_fixtures import (
     MINUTE,
     Device,
     Wire,
-    asking,
     at,
     clock_at,
     file,
+    one_collection,
     pass_time,
     secrets,
     set_clock,
@@ -172,7 +172,7 @@ def test_every_row_is_closed_once_at_a_time_of_its_own(
     assert home.device.worker.state.next_row_close() is None
 
 
-def test_only_rows_that_were_sent_are_asked_for(tmp_path: Path) -> None:
+def test_only_rows_that_were_sent_are_closed(tmp_path: Path) -> None:
     """To ask for the row of a report that never left would tell of a record."""
     home = Home(tmp_path)
     home.send("one", "two")
@@ -188,7 +188,7 @@ def test_only_rows_that_were_sent_are_asked_for(tmp_path: Path) -> None:
     assert set(home.closed) == home.rows
 
 
-def test_a_row_whose_reply_was_lost_is_asked_for(tmp_path: Path) -> None:
+def test_a_row_whose_reply_was_lost_is_closed(tmp_path: Path) -> None:
     """It may be there: whatever was on its way counts as sent."""
     home = Home(tmp_path)
     home.wire.loses_reply = True
@@ -319,7 +319,7 @@ def asked(home: Home) -> dict[str, list[int]]:
     """Return in which periods of which collections the person answers."""
     person = home.device.worker.state.person(home.device.client._session.key(""))
     return {
-        name: [period for period in range(each.periods) if is_asked(person.root, each, period)]
+        name: [period for period in range(each.periods) if is_answering(person.root, each, period)]
         for name, each in home.collections.items()
     }
 
@@ -357,7 +357,7 @@ def test_a_new_consent_redraws_neither_cohort_nor_pair_nor_periods(tmp_path: Pat
 @pytest.mark.parametrize("moved", [False, True])
 def test_what_is_spent_never_exceeds_the_cap(tmp_path: Path, moved: bool) -> None:  # noqa: FBT001
     """Forgotten or copied every day, a person of three answers of epsilon 1 gives three."""
-    home = Home(tmp_path / "0", collections=asking("it", answers=3, linkage="collection"))
+    home = Home(tmp_path / "0", collections=one_collection("it", answers=3, linkage="collection"))
     for day in range(1, 30):
         home.send()
         pass_time(home.clock, at(day, 9), home.device)
@@ -412,7 +412,7 @@ def _spell(*fields: object) -> bytes:
 
 def test_the_derivation_that_is_searched_for_is_the_real_one(tmp_path: Path) -> None:
     """The planted variant: of the secret, the same derivation does give the pseudonym."""
-    home = Home(tmp_path, collections=asking("it", linkage="collection"))
+    home = Home(tmp_path, collections=one_collection("it", linkage="collection"))
     secret = home.device.worker.state.person(home.device.client._session.key("")).secret
     home.send()
     ((series, pseudonym),) = home.rows

@@ -35,10 +35,10 @@ from .device_fixtures import (
     DAY,
     Device,
     Wire,
-    asking,
     at,
     clock_at,
     file,
+    one_collection,
     pass_time,
     secrets,
     set_clock,
@@ -66,7 +66,7 @@ FOLDS: dict[str, Callable[[Sequence[Any]], Any]] = {
 def monthly(takes: str, held: str = "device", **keys: object) -> dict[str, Collection]:
     """Return a question of the month whose report is the very value."""
     domain = RANGE if takes in {"max", "sum"} and "values" not in keys else {}
-    return asking(
+    return one_collection(
         "it", model="central", budget=1, unit="month", takes=takes, held=held, **domain, **keys
     )
 
@@ -277,7 +277,7 @@ def test_a_value_never_moves_to_another_period(tmp_path: Path) -> None:
     Before, the later value was merged into the earlier period, and its own period stayed empty.
     """
     keys: dict[str, object] = {"model": "central", "budget": 1, "takes": "sum", "held": "device"}
-    home = Home(tmp_path, asking("it", **keys, **RANGE))
+    home = Home(tmp_path, one_collection("it", **keys, **RANGE))
     home.device.client.record("it", 5)
     home.device.work()
     set_clock(home.clock, at(3, 0.01))
@@ -338,11 +338,11 @@ OTHERS: tuple[object, ...] = (
     *(["a", "p"], ("a", Word.PLAIN), (1,), {}, object(), Broken(), "7", "nan"),
 )
 DOMAINS = {
-    "boolean": asking("it")["it"],
-    "strings": asking("it", values=["a", "b", "é"], other="another")["it"],
-    "integers": asking("it", values=[1, 2, 3])["it"],
-    "range": asking("it", model="central", budget=1, range=[0, 100])["it"],
-    "crossed": asking("it", values=["a", "b"], cross={"plan": ["p", "q"]})["it"],
+    "boolean": one_collection("it")["it"],
+    "strings": one_collection("it", values=["a", "b", "é"], other="another")["it"],
+    "integers": one_collection("it", values=[1, 2, 3])["it"],
+    "range": one_collection("it", model="central", budget=1, range=[0, 100])["it"],
+    "crossed": one_collection("it", values=["a", "b"], cross={"plan": ["p", "q"]})["it"],
 }
 
 
@@ -412,7 +412,7 @@ def test_a_running_value_stays_small() -> None:
 
 def labelled() -> dict[str, Collection]:
     """Return a question with a label that is found in a file's bytes."""
-    return asking("it", unit="month", takes="last", held="device", values=["plain", MARKED])
+    return one_collection("it", unit="month", takes="last", held="device", values=["plain", MARKED])
 
 
 def is_on_disk(place: Path) -> bool:
@@ -438,7 +438,7 @@ def forget(home: Home) -> None:
 def remove_the_definition(home: Home) -> None:
     """Ship a file without the question, nor any other that is held on the device."""
     home.device.stop()
-    home.device.start(asking("other"))
+    home.device.start(one_collection("other"))
     home.device.client.record("other", True)
     home.device.work()
 

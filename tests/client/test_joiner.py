@@ -22,7 +22,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import poisson
 
 from veilcount_client.delivery import body_packing, uploader
-from veilcount_client.recording.answer_drawing import Answer, AnswerDrawer
+from veilcount_client.recording.answer_drawing import AnswerDrawer, PersonAnswer
 from veilcount_client.state import QueuedReport
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection, RandomSource
@@ -46,7 +46,7 @@ from .device_fixtures import (
 
 DEVICES, MANY = 80, 400  # so many in the suite, and with --full
 BACKLOGS = 120  # an outage is many attempts of each
-ALPHA = 1e-6  # of one way of joining two kinds of rows; all coins are seeded
+ALPHA = 1e-6  # of one way of joining two kinds of rows; all sources are seeded
 COLLECTIONS = file(
     a={"values": ["x", "y", "z"]},
     b={"range": [0, 9], "measure": "mean"},
@@ -324,7 +324,7 @@ def one_body() -> AbstractContextManager[object]:
 
 
 @contextmanager
-def telling_length() -> Iterator[None]:
+def revealing_length() -> Iterator[None]:
     """Wrong: the length of a body depends on the device, as that of a name or a version would."""
     original = Device.__init__
     padding = 0
@@ -344,7 +344,7 @@ def telling_length() -> Iterator[None]:
 def on_the_minute() -> AbstractContextManager[object]:
     """Wrong, and once so: hidden reports leave on the device's full minute."""
 
-    def times(answers: AnswerDrawer, answer: Answer, place: int) -> tuple[float, float]:
+    def times(answers: AnswerDrawer, answer: PersonAnswer, place: int) -> tuple[float, float]:
         instant = answer.instants[place]
         return instant, instant
 
@@ -367,7 +367,7 @@ def in_step() -> AbstractContextManager[object]:
 PLANTED: dict[str, Callable[[], Rows]] = {
     "sent back to back": lambda: crowd(Days(jitter=1e-9)),
     "one body of two pseudonyms": lambda: crowd(Days(jitter=1e-9), one_body),
-    "a length that tells the person": lambda: crowd(Days(), telling_length),
+    "a length that tells the person": lambda: crowd(Days(), revealing_length),
     "a clock that tells the person": lambda: crowd(Days(HIDDEN), on_the_minute),
     "a backlog in step": lambda: crowd(Days(outage=True, devices=BACKLOGS), in_step),
 }

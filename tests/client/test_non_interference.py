@@ -2,8 +2,8 @@
 
 Every randomizer is a constant here, so whatever still differs between two runs was told by the
 client and not by a design. Two streams that a promise makes equal are run through the
-whole client, in time, with the same coins; every attempt to send is compared, to the byte and the
-instant. The same checker is shown to see planted bugs.
+whole client, in time, with the same randomness; every attempt to send is compared, to the byte and
+the instant. The same checker is shown to see planted bugs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.delivery.worker import GATHER
 from veilcount_client.recording import answer_drawing
 from veilcount_client.recording import recorder as answering
-from veilcount_client.recording.answer_drawing import Answer, AnswerDrawer
+from veilcount_client.recording.answer_drawing import AnswerDrawer, PersonAnswer
 from veilcount_client.recording.recorder import RecordCall, Recorder
 from veilcount_client.state import DrawOutcome
 from veilcount_client.state.losses import Loss
@@ -38,17 +38,17 @@ from .device_fixtures import (
     MINUTE,
     Device,
     Wire,
-    asking,
     at,
     clock_at,
     file,
     minutes_of,
     number,
+    one_collection,
     pass_time,
     quick,
     secrets,
 )
-from .paired_runs import SteadyCoins, constant_randomizers, coupled
+from .paired_runs import ConstantSource, constant_randomizers, coupled
 
 COINS = (1 << 62, 3 << 61)  # two ways in which all the uploader's jitter may fall
 FIRST, LAST = at(0, 7), at(4, 12)
@@ -146,7 +146,7 @@ def emissions(
             collections,
             clock,
             wire,
-            randomness=SteadyCoins(word),
+            randomness=ConstantSource(word),
             lazy=lazy,
             **life.options,
         )
@@ -269,9 +269,9 @@ def _count(body: bytes) -> int:
     return len(decode_binary(body).reports)
 
 
-def test_what_is_lost_of_hidden_presence_is_not_told() -> None:
-    """A long absence ages recorded answers, and not undrawn absences: neither is told."""
-    collections = asking("mood", presence="hidden", late=1)
+def test_losses_of_hidden_presence_are_not_reported() -> None:
+    """A long absence ages recorded answers, and not undrawn absences: neither is reported."""
+    collections = one_collection("mood", presence="hidden", late=1)
     life = Life("closed for long", ((at(0, 10), "stop"), (at(8, 10), "start")))
     stream = recording("mood", True, hours=9)
 
@@ -357,7 +357,7 @@ def shows_no_value(life: Life, named: Sequence[str]) -> None:
 
 
 def test_no_value_shows_however_the_jitter_falls() -> None:
-    """The uploader's coins change when things leave, alike for all values."""
+    """The uploader's randomness change when things leave, alike for all values."""
     one, other = ([emissions(PUBLIC, doing(VALUES[name]), LIVES[7], word=word) for word in COINS]
                   for name in ("rising", "falling"))  # fmt: skip
 
@@ -413,7 +413,7 @@ def test_only_the_first_record_of_a_period_shows() -> None:
 
 def test_a_segment_is_the_latest_records_and_not_that_of_the_value_that_stays() -> None:
     """Which arm an answer names does not depend on which of the values was the largest."""
-    collections = asking(
+    collections = one_collection(
         "most", range=[0, 9], measure="mean", takes="max", segments={"arm": ["A", "B"]}
     )
 
@@ -432,7 +432,7 @@ def test_a_segment_is_the_latest_records_and_not_that_of_the_value_that_stays() 
 
 
 @pytest.mark.parametrize("life", LIVES[:7], ids=repr)
-def test_a_collections_reports_do_not_tell_of_another(life: Life) -> None:
+def test_a_collections_reports_do_not_depend_on_another(life: Life) -> None:
     """Whatever is done with A, the bodies of B are the same, at the same instants."""
     collections = file(
         a={"unit": "event", "per_day": 30},
@@ -469,7 +469,7 @@ def test_an_outage_is_felt_by_all_collections_alike_and_hidden_presence_shows_no
 
 def test_hidden_presence_does_not_wait_for_a_record_to_begin() -> None:
     """Absences leave of someone who never records anything, restarts included."""
-    collections = asking("mood", presence="hidden")
+    collections = one_collection("mood", presence="hidden")
     idle = emissions(collections, NEVER, LIVES[2], lazy=True)
 
     assert emissions(collections, recording("mood", 1, 1, 1), LIVES[2], lazy=True) == idle
@@ -489,16 +489,16 @@ def test_a_backlog_does_not_wait_for_another_collections_record() -> None:
 @pytest.mark.parametrize("verb", ["withdraw", "forget"])
 def test_a_withdrawal_taken_back_does_not_show_hidden_presence(verb: str) -> None:
     """After a withdrawal within a period, someone who recorded before it sends what others send."""
-    collections = asking("mood", presence="hidden")
+    collections = one_collection("mood", presence="hidden")
     life = Life("thinks again", ((at(1, 0.1), verb), (at(1, 0.2), "consent")))
     stream = recording("mood", True, True, hours=0.05)
 
     assert emissions(collections, stream, life) == emissions(collections, NEVER, life)
 
 
-def test_who_was_forgotten_once_shows_nothing_when_asked_again_later() -> None:
+def test_a_person_who_was_forgotten_shows_nothing_after_a_new_consent() -> None:
     """Days after a return, another consent in the middle of a period closes no open answer."""
-    collections = asking("mood", presence="hidden")
+    collections = one_collection("mood", presence="hidden")
     life = Life(
         "asked again",
         ((at(0, 7.1), "forget"), (at(0, 7.2), "consent"), (at(2, 0.1), "consent")),
@@ -512,7 +512,12 @@ def test_hidden_presence_of_many_persons_does_not_wait_for_a_record(tmp_path: Pa
     """After a restart, absences of persons who consented earlier need no record to leave."""
     clock = clock_at(FIRST)
     device = Device(
-        tmp_path, asking("mood", presence="hidden"), clock, Wire(clock), persons=True, consent=None
+        tmp_path,
+        one_collection("mood", presence="hidden"),
+        clock,
+        Wire(clock),
+        persons=True,
+        consent=None,
     )
     device.client.person(1).consent(True)
     pass_time(clock, at(0, 8), device)
@@ -526,7 +531,7 @@ def test_hidden_presence_of_many_persons_does_not_wait_for_a_record(tmp_path: Pa
 def test_hidden_presence_with_segments_is_refused() -> None:
     """An absence has no segment to name: the first one would give it away."""
     with pytest.raises(DefinitionError):
-        asking("mood", presence="hidden", segments={"arm": ["A", "B"]})
+        one_collection("mood", presence="hidden", segments={"arm": ["A", "B"]})
 
 
 # -- planted bugs ----------------------------------------------------------------------------------
@@ -549,7 +554,7 @@ def redraws_daily() -> AbstractContextManager[object]:
     """Wrong: a month's answer is drawn again on another day, with all the spend it takes."""
     original = answer_drawing._next_answer
 
-    def fresh(used: tuple[int, int], answer: Answer) -> int | None:
+    def fresh(used: tuple[int, int], answer: PersonAnswer) -> int | None:
         today = answer.at // (24 * HOUR)
         known = last.setdefault(answer.collection.name, today)
         last[answer.collection.name] = today
@@ -566,7 +571,7 @@ def hurries_the_hidden() -> AbstractContextManager[object]:
     """Wrong: a flush takes hidden reports along."""
     original = AnswerDrawer._times
 
-    def hurried(answers: AnswerDrawer, answer: Answer, number: int) -> tuple[float, float]:
+    def hurried(answers: AnswerDrawer, answer: PersonAnswer, number: int) -> tuple[float, float]:
         return answer.at, original(answers, answer, number)[1]
 
     return patch.object(AnswerDrawer, "_times", hurried)
@@ -576,7 +581,7 @@ def skips_what_it_does_not_know() -> AbstractContextManager[object]:
     """Wrong: a value outside the domain makes no report."""
     original = Recorder._answer
 
-    def picky(answers: Recorder, record: RecordCall) -> Answer | Loss:
+    def picky(answers: Recorder, record: RecordCall) -> PersonAnswer | Loss:
         if isinstance(record.collection.domain, Boolean) and record.value not in {True, False}:
             return Loss.UNKNOWN
         return original(answers, record)
@@ -588,7 +593,7 @@ def sends_absences_at_once() -> AbstractContextManager[object]:
     """Wrong: an absence leaves when it is drawn, a minute before a recorded answer would."""
     original = AnswerDrawer._times
 
-    def prompt(answers: AnswerDrawer, answer: Answer, number: int) -> tuple[float, float]:
+    def prompt(answers: AnswerDrawer, answer: PersonAnswer, number: int) -> tuple[float, float]:
         earliest, send_at = original(answers, answer, number)
         return (earliest - MINUTE, send_at - MINUTE) if answer.absent else (earliest, send_at)
 
@@ -599,7 +604,7 @@ def forgets_absences() -> AbstractContextManager[object]:
     """Wrong: periods in which the app did not run are not caught up."""
     original = Recorder._missing
 
-    def today(answers: Recorder, *given: Any) -> Iterator[Answer]:
+    def today(answers: Recorder, *given: Any) -> Iterator[PersonAnswer]:
         for each in original(answers, *given):
             if at(each.period + 1) > given[-1]:
                 yield each
@@ -610,7 +615,7 @@ def forgets_absences() -> AbstractContextManager[object]:
 def keeps_the_time_of_the_largest() -> AbstractContextManager[object]:
     """Wrong, and once so: of two records, the one whose value stays says when."""
 
-    def merged(held: Answer, new: Answer) -> Answer:
+    def merged(held: PersonAnswer, new: PersonAnswer) -> PersonAnswer:
         return new if new.value > held.value else held  # type: ignore[operator] # numbers, here
 
     return patch.object(answering, "_merged", merged)
@@ -629,7 +634,7 @@ def copies_the_queue() -> AbstractContextManager[object]:
 
 
 def tells_hidden_losses() -> AbstractContextManager[object]:
-    """Wrong, and once so: what aged in the outbox is told, where absences would not have aged."""
+    """Wrong, and once so: what aged in the outbox is reported; absences would not have aged."""
     from veilcount_client.delivery import loss_reports  # noqa: PLC0415
 
     return patch.object(loss_reports, "Presence", type("Presence", (), {"HIDDEN": "never"}))
@@ -654,7 +659,7 @@ def spreads_before_it_sweeps() -> AbstractContextManager[object]:
 def closes_to_absences_alone() -> AbstractContextManager[object]:
     """Wrong: of a closed row no absence is drawn any more, but what is recorded is, and leaves."""
 
-    def missing(answers: Recorder, *given: Any) -> Iterator[Answer]:
+    def missing(answers: Recorder, *given: Any) -> Iterator[PersonAnswer]:
         return iter(()) if heard else original(answers, *given)
 
     def keep(*given: Any) -> None:
@@ -677,16 +682,16 @@ def _all(*patches: AbstractContextManager[object]) -> Iterator[None]:
 
 TWICE = at_once("month", 0, [9], True), at_once("month", 0, [9], True) + at_once("month", 1, [9], 1)
 HIDDEN_PAIR = recording("mood", 1, 1, 1, 1, hours=0.2), NEVER
-MONTH = asking("month", unit="month")
-MOOD = asking("mood", presence="hidden")
-MOST = asking("most", range=[0, 9], measure="mean", takes="max")
+MONTH = one_collection("month", unit="month")
+MOOD = one_collection("mood", presence="hidden")
+MOST = one_collection("most", range=[0, 9], measure="mean", takes="max")
 PLANTED = {
     "redraw on restart": (forgets_used, MONTH, *TWICE, LIVES[2]),
     "daily redraw": (redraws_daily, MONTH, *TWICE, LIVES[0]),
     "early send": (hurries_the_hidden, MOOD, *HIDDEN_PAIR, LIVES[1]),
     "skipped for its value": (
         skips_what_it_does_not_know,
-        asking("first"),
+        one_collection("first"),
         recording("first", True, True),
         recording("first", True, "?"),
         LIVES[0],
@@ -708,7 +713,7 @@ PLANTED = {
     ),
     "losses of hidden presence": (
         tells_hidden_losses,
-        asking("mood", presence="hidden", late=0),
+        one_collection("mood", presence="hidden", late=0),
         recording("mood", True, hours=7.01),
         NEVER,
         Life("closed for long", ((at(0, 7.1), "stop"), (at(2, 9), "start"))),
@@ -722,14 +727,14 @@ PLANTED = {
     ),
     "closed to absences alone": (
         closes_to_absences_alone,
-        asking("mood", presence="hidden", linkage="collection"),
+        one_collection("mood", presence="hidden", linkage="collection"),
         recording("mood", 1, 1, 1, 1, hours=0.01),
         NEVER,
         Life("shut by the server", ((at(1, 2), "shut"),)),
     ),
     "a queue copied by a fork": (
         copies_the_queue,
-        asking("event", unit="event", per_day=4),
+        one_collection("event", unit="event", per_day=4),
         recording("event", 1, hours=9),
         recording("event", 1, hours=9),
         Life("forked at once", ((at(0, 9, 0.001), "fork"),)),
@@ -767,8 +772,8 @@ class CopiedPool(SystemRandomSource):
 
 
 def names_after_a_fork(place: Path, randomness: RandomSource) -> list[bytes]:
-    """Return the fresh pseudonyms that a parent and its child make of the same coins."""
-    collections = asking("event", unit="event", per_day=1000, linkage="none")
+    """Return the fresh pseudonyms that a parent and its child make of the same randomness."""
+    collections = one_collection("event", unit="event", per_day=1000, linkage="none")
     wire = Wire(clock_at(FIRST))
     device = Device(place, collections, wire.clock, wire, randomness=randomness)
     hear, say = os.pipe()

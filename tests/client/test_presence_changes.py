@@ -26,11 +26,11 @@ from .device_fixtures import (
     HOUR,
     Device,
     Wire,
-    asking,
     at,
     clock_at,
     file,
     minutes_of,
+    one_collection,
     pass_time,
     quick,
     secrets,
@@ -58,7 +58,7 @@ def changed(device: Device, use: Callable[[], None]) -> None:
     use()
     pass_time(device.clock, at(3), device)
     device.stop()
-    device.start(asking("mood", **MONTH | {"values": ["a", "b", "c"]}))
+    device.start(one_collection("mood", **MONTH | {"values": ["a", "b", "c"]}))
     device.client.consent(True)
     pass_time(device.clock, at(31), device)
 
@@ -68,7 +68,7 @@ def moved(device: Device, use: Callable[[], None]) -> None:
     use()
     pass_time(device.clock, at(1), device)
     device.stop()
-    with patch.object(clone_detection, "machine_of", lambda _: "another"):
+    with patch.object(clone_detection, "machine_digest", lambda _: "another"):
         device.start()
         device.client.consent(True)
         pass_time(device.clock, at(31), device)
@@ -85,7 +85,7 @@ def back_after_the_end(device: Device, use: Callable[[], None]) -> None:
     pass_time(device.clock, at(32), device)
 
 
-def asked_by_a_clock_ahead(device: Device, use: Callable[[], None]) -> None:
+def consent_by_a_clock_ahead(device: Device, use: Callable[[], None]) -> None:
     """The clock is three days ahead when the person consents again, and then set right."""
     device.client.forget()
     set_clock(device.clock, at(3, 7))
@@ -103,7 +103,7 @@ SCRIPTS: dict[Script, dict[str, object]] = {
     changed: MONTH,
     moved: MONTH,
     back_after_the_end: DAY,
-    asked_by_a_clock_ahead: DAY,
+    consent_by_a_clock_ahead: DAY,
 }
 
 
@@ -123,7 +123,7 @@ def sent(
         ):
             device = Device(
                 Path(place),
-                asking("mood", **SCRIPTS[script]),
+                one_collection("mood", **SCRIPTS[script]),
                 clock,
                 wire,
                 randomness=SeededRandomSource(person),

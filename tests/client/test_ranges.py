@@ -9,7 +9,7 @@ import pytest
 from veilcount_client.testing import ClientHarness
 from veilcount_shared.mechanisms import RangeTree
 
-from .device_fixtures import asking
+from .device_fixtures import one_collection
 
 MINUTES = {"range": [0, 240], "measure": "ranges", "epsilon": 2}
 
@@ -23,7 +23,7 @@ def veilcount() -> Iterator[ClientHarness]:
 
 def test_a_number_leaves_as_a_message_of_the_hierarchy(veilcount: ClientHarness) -> None:
     """One report a day, at its fixed width, that the definition accepts."""
-    asked = asking("minutes", **MINUTES)
+    asked = one_collection("minutes", **MINUTES)
     minutes = asked["minutes"]
     client = veilcount.client(asked)
     for value in (33.3, -5, 10**400, "no number", float("nan")):
@@ -40,7 +40,7 @@ def test_a_number_leaves_as_a_message_of_the_hierarchy(veilcount: ClientHarness)
 
 def test_the_receipt_shows_what_left_and_its_cost(veilcount: ClientHarness) -> None:
     """A number and of how many; the figures are those of any collection with this epsilon."""
-    client = veilcount.client(asking("minutes", **MINUTES))
+    client = veilcount.client(one_collection("minutes", **MINUTES))
     client.record("minutes", 20)
     veilcount.advance(days=2)
     (entry,) = client.receipt().entries
@@ -50,12 +50,12 @@ def test_the_receipt_shows_what_left_and_its_cost(veilcount: ClientHarness) -> N
     assert [told["description"].split(" of ")[1] for told in entry.sent] == ["678"]
 
 
-def test_the_same_coins_send_the_same_message_for_numbers_of_one_bucket() -> None:
-    """Nothing finer than a 256th of the range reaches the coins."""
+def test_one_seed_sends_the_same_message_for_numbers_of_one_bucket() -> None:
+    """Nothing finer than a 256th of the range reaches the randomizer."""
 
     def sent(value: float) -> list[bytes]:
         with ClientHarness(seed=7) as kit:
-            kit.client(asking("minutes", **MINUTES)).record("minutes", value)
+            kit.client(one_collection("minutes", **MINUTES)).record("minutes", value)
             kit.advance(days=2)
             return [report.message for report in kit.sent]
 
@@ -65,6 +65,6 @@ def test_the_same_coins_send_the_same_message_for_numbers_of_one_bucket() -> Non
 
 def test_an_example_says_what_a_message_would_be(veilcount: ClientHarness) -> None:
     """Before anything is recorded: the level is drawn beforehand, the node is randomized."""
-    told = str(veilcount.client(asking("minutes", **MINUTES)).example("minutes"))
+    told = str(veilcount.client(one_collection("minutes", **MINUTES)).example("minutes"))
 
     assert "4 levels drawn beforehand" in told

@@ -29,11 +29,11 @@ from .device_fixtures import (
     START,
     Device,
     Wire,
-    asking,
     at,
     clock_at,
     file,
     minutes_of,
+    one_collection,
     pass_time,
     quick,
     secrets,
@@ -88,7 +88,7 @@ class Home:
 
 def true_value(**keys: object) -> dict[str, Collection]:
     """Return a collection whose reports hold the very value that was to be reported."""
-    return asking("it", model="central", budget=1, **keys)
+    return one_collection("it", model="central", budget=1, **keys)
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +114,7 @@ def test_a_period_has_one_answer(
     tmp_path: Path, unit: str, days: Sequence[float], periods: list[int]
 ) -> None:
     """However often something is recorded in a period, one report leaves."""
-    home = Home(tmp_path, asking("it", unit=unit, until="2027-01-31"))
+    home = Home(tmp_path, one_collection("it", unit=unit, until="2027-01-31"))
     for day in days:
         home.record("it", True, day)
     home.until(65)
@@ -124,7 +124,7 @@ def test_a_period_has_one_answer(
 
 def test_a_days_events_are_answers_up_to_the_cap(tmp_path: Path) -> None:
     """Each event is a report in a slot of its own; what comes after the last is counted."""
-    home = Home(tmp_path, asking("it", unit="event", per_day=3))
+    home = Home(tmp_path, one_collection("it", unit="event", per_day=3))
     for hour in range(5):
         home.record("it", True, 0, 9 + hour)
     home.until(1)
@@ -133,9 +133,9 @@ def test_a_days_events_are_answers_up_to_the_cap(tmp_path: Path) -> None:
     assert home.losses("it") == {Loss.FROZEN: 2}
 
 
-def test_nothing_is_asked_outside_the_dates(tmp_path: Path) -> None:
+def test_nothing_is_collected_outside_the_dates(tmp_path: Path) -> None:
     """Before the first day and after the last, a record goes nowhere and is counted."""
-    collections = asking("it", **{"from": "2026-12-03", "until": "2026-12-05"})
+    collections = one_collection("it", **{"from": "2026-12-03", "until": "2026-12-05"})
     home = Home(tmp_path, collections, at(0, 1))
     for day in range(6):
         home.record("it", True, day)
@@ -147,7 +147,7 @@ def test_nothing_is_asked_outside_the_dates(tmp_path: Path) -> None:
 
 def test_a_person_answers_in_the_periods_drawn_and_in_no_others(tmp_path: Path) -> None:
     """Of thirty days, the seven that were drawn before anything was recorded."""
-    home = Home(tmp_path, asking("it", answers=7))
+    home = Home(tmp_path, one_collection("it", answers=7))
     drawn = schedule.draw_answering_periods(home.root, home.device.collections["it"])
     for day in range(30):
         home.record("it", True, day)
@@ -158,7 +158,7 @@ def test_a_person_answers_in_the_periods_drawn_and_in_no_others(tmp_path: Path) 
     assert home.losses("it") == {Loss.NOT_ASKED: 23}
 
 
-def test_a_person_in_another_cohort_is_not_asked(tmp_path: Path) -> None:
+def test_a_person_in_another_cohort_does_not_answer(tmp_path: Path) -> None:
     """Of two cohorts a person answers one."""
     halves = {
         name: {"cohort": {"draw": "d", "of": 2, "number": number}}
@@ -174,7 +174,9 @@ def test_a_person_in_another_cohort_is_not_asked(tmp_path: Path) -> None:
 
 def test_a_segment_travels_in_clear_and_an_unknown_one_not_at_all(tmp_path: Path) -> None:
     """A record names its arm; one that names none of the declared is counted."""
-    home = Home(tmp_path, asking("it", unit="event", per_day=9, segments={"arm": ["A", "B"]}))
+    home = Home(
+        tmp_path, one_collection("it", unit="event", per_day=9, segments={"arm": ["A", "B"]})
+    )
     for arm in ("B", "A", "C"):
         home.record("it", True, arm=arm)
     home.until(1)
@@ -216,7 +218,7 @@ def test_a_period_reports_what_it_takes(
 
 def test_what_is_held_is_drawn_at_its_instant_and_then_frozen(tmp_path: Path) -> None:
     """Before the person's instant of the period nothing is stored; after it nothing changes."""
-    home = Home(tmp_path, asking("it", takes="last"), at(0, 0.1))
+    home = Home(tmp_path, one_collection("it", takes="last"), at(0, 0.1))
     drawn = schedule.draw_instant(home.secret, home.device.collections["it"], 0)
     instant = math.ceil(drawn.timestamp() / 60) * 60.0
     home.device.client.record("it", True)
@@ -234,7 +236,7 @@ def test_what_is_held_is_drawn_at_its_instant_and_then_frozen(tmp_path: Path) ->
 
 def test_what_is_held_is_drawn_when_the_process_ends(tmp_path: Path) -> None:
     """A period's value does not wait for an instant that the process does not see."""
-    home = Home(tmp_path, asking("it", takes="last"), at(0, 0.1))
+    home = Home(tmp_path, one_collection("it", takes="last"), at(0, 0.1))
     home.device.client.record("it", True)
     home.device.stop()
     home.device.start()
@@ -247,7 +249,7 @@ def test_what_is_held_is_drawn_when_the_process_ends(tmp_path: Path) -> None:
 
 def test_a_disk_that_fails_costs_nothing_of_what_is_held(tmp_path: Path) -> None:
     """Held answers stay held until they are stored."""
-    home = Home(tmp_path, asking("it", takes="last"), at(0, 0.1))
+    home = Home(tmp_path, one_collection("it", takes="last"), at(0, 0.1))
     home.device.client.record("it", True)
     home.device.work()
     set_clock(home.clock, at(1, 1))
@@ -288,7 +290,7 @@ def test_a_value_that_raises_is_a_value_like_any_other(tmp_path: Path) -> None:
 
 def test_hidden_answers_leave_in_the_minute_after_next_of_their_instants(tmp_path: Path) -> None:
     """Never before the drawn instant, whatever is recorded and however often it is flushed."""
-    collection = asking("it", unit="event", per_day=3, presence="hidden")
+    collection = one_collection("it", unit="event", per_day=3, presence="hidden")
     home = Home(tmp_path, collection, at(0, 0.01))
     for hour in (0.1, 0.2, 0.3, 0.4):
         home.record("it", True, 1, hour)
@@ -307,7 +309,7 @@ def test_hidden_answers_leave_in_the_minute_after_next_of_their_instants(tmp_pat
 def test_periods_in_which_the_app_did_not_run_are_caught_up(tmp_path: Path) -> None:
     """After a week away, each day that the aggregator still takes is answered."""
     with minutes_of(HOUR):
-        home = Home(tmp_path, asking("it", presence="hidden", late=3))
+        home = Home(tmp_path, one_collection("it", presence="hidden", late=3))
         home.until(1, 3)
         home.device.stop()
         set_clock(home.clock, at(8, 12))
@@ -320,7 +322,7 @@ def test_periods_in_which_the_app_did_not_run_are_caught_up(tmp_path: Path) -> N
 def test_no_period_before_consent_is_caught_up(tmp_path: Path) -> None:
     """Hidden presence begins with the period of the consent, at its first instant after it."""
     with minutes_of(HOUR):
-        home = Home(tmp_path, asking("it", presence="hidden"), consent=None)
+        home = Home(tmp_path, one_collection("it", presence="hidden"), consent=None)
         home.until(4, 12)
         home.device.client.consent(True)
         home.until(6, 3)
@@ -390,7 +392,7 @@ def test_a_broken_clock_breaks_nothing(tmp_path: Path, reading: float) -> None:
 
 def test_a_clock_that_was_ahead_does_not_hold_back_what_failed(tmp_path: Path) -> None:
     """A failure noted weeks ahead is no reason to wait for so long."""
-    home = Home(tmp_path, asking("it", until="2028-12-01"))
+    home = Home(tmp_path, one_collection("it", until="2028-12-01"))
     home.wire.offline()
     home.record("it", True, 0, 10)
     set_clock(home.clock, at(20))
@@ -408,7 +410,9 @@ def test_a_clock_that_was_ahead_does_not_hold_back_what_failed(tmp_path: Path) -
 
 def test_a_true_value_stays_in_memory_and_its_slot_is_charged(tmp_path: Path) -> None:
     """Nothing of it is on the disk; the ledger is."""
-    collections = asking("it", model="central", budget=1, values=["plain", "marked-for-the-search"])
+    collections = one_collection(
+        "it", model="central", budget=1, values=["plain", "marked-for-the-search"]
+    )
     home = Home(tmp_path, collections, trust_curator=True)
     home.device.client.record("it", "marked-for-the-search")
     home.device.work()
@@ -425,7 +429,7 @@ def test_a_true_value_stays_in_memory_and_its_slot_is_charged(tmp_path: Path) ->
 
 def test_a_crash_loses_a_true_value_and_says_so(tmp_path: Path) -> None:
     """It is counted, and not drawn anew: its slot is spent."""
-    home = Home(tmp_path, asking("it", model="central", budget=1), trust_curator=True)
+    home = Home(tmp_path, one_collection("it", model="central", budget=1), trust_curator=True)
     home.device.client.record("it", True)
     home.device.work()
     home.device.crash()
@@ -439,7 +443,7 @@ def test_a_crash_loses_a_true_value_and_says_so(tmp_path: Path) -> None:
 
 def test_a_true_value_needs_trust(tmp_path: Path) -> None:
     """Without `trust_curator`, a central collection records nothing."""
-    home = Home(tmp_path, asking("it", model="central", budget=1))
+    home = Home(tmp_path, one_collection("it", model="central", budget=1))
     home.record("it", True)
     home.until(1)
 
@@ -452,7 +456,7 @@ def test_a_true_value_needs_trust(tmp_path: Path) -> None:
 
 def test_nothing_is_recorded_before_consent(tmp_path: Path) -> None:
     """What was recorded before leaves no trace but a count, even once consent is given."""
-    home = Home(tmp_path, asking("it"), consent=None)
+    home = Home(tmp_path, one_collection("it"), consent=None)
     home.record("it", True)
     home.device.client.flush()
     home.device.client.consent(True)
@@ -462,9 +466,9 @@ def test_nothing_is_recorded_before_consent(tmp_path: Path) -> None:
     assert home.losses("it") == {Loss.NO_CONSENT: 1}
 
 
-def test_nothing_is_told_without_consent_not_even_losses(tmp_path: Path) -> None:
-    """What got lost on the way is told by those who agreed."""
-    home = Home(tmp_path, asking("it"), consent=None)
+def test_nothing_is_sent_without_consent_not_even_losses(tmp_path: Path) -> None:
+    """What got lost on the way is reported by those who agreed."""
+    home = Home(tmp_path, one_collection("it"), consent=None)
     home.device.worker.state.lose({(Loss.CORRUPT, ""): 3})
     home.until(3)
     silent = list(home.wire.attempts)
@@ -515,7 +519,7 @@ def test_a_withdrawal_stops_what_is_about_to_leave(
     assert len(home.wire.attempts) == 1
 
 
-def test_a_new_collection_waits_to_be_asked_for(tmp_path: Path) -> None:
+def test_a_new_collection_waits_for_consent(tmp_path: Path) -> None:
     """Consent covers what stood in the file when it was given."""
     home = Home(tmp_path, file(a={}))
     home.device.stop()
@@ -537,7 +541,7 @@ def test_a_new_collection_waits_to_be_asked_for(tmp_path: Path) -> None:
 
 def test_who_is_forgotten_begins_as_another_with_what_is_left(tmp_path: Path) -> None:
     """Secret, answers and outbox are gone, the spend stays: today's answer is not drawn again."""
-    home = Home(tmp_path, asking("it", until="2026-12-03"), at(0, 9))
+    home = Home(tmp_path, one_collection("it", until="2026-12-03"), at(0, 9))
     home.record("it", True, 0, 10)
     home.device.client.flush()
     before = home.secret
@@ -558,7 +562,7 @@ def test_who_is_forgotten_begins_as_another_with_what_is_left(tmp_path: Path) ->
 
 def test_a_backlog_longer_than_a_body_arrives(tmp_path: Path) -> None:
     """A row of 1,024 reports, more than a batch may hold, goes in several bodies."""
-    collections = asking(
+    collections = one_collection(
         "it", unit="event", per_day=512, linkage="collection", until="2026-12-03", **RANGE,
         measure="mean",
     )  # fmt: skip
@@ -577,7 +581,7 @@ def test_a_backlog_longer_than_a_body_arrives(tmp_path: Path) -> None:
 
 def test_the_instants_of_a_person_are_those_of_the_schedule() -> None:
     """What the client calls the campaign's first day is the schedule's."""
-    collection = asking("it")["it"]
+    collection = one_collection("it")["it"]
 
     assert schedule.period_start(collection, 0) == START
     assert schedule.period_end(collection, 0) - START == timedelta(seconds=DAY)

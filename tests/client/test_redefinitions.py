@@ -15,11 +15,21 @@ from unittest.mock import patch
 import pytest
 
 from veilcount_client.state import sqlite
-from veilcount_client.state.interface import Draw
+from veilcount_client.state.interface import ReportDraw
 from veilcount_client.state.losses import Loss
 from veilcount_shared import Collection
 
-from .device_fixtures import Device, Wire, asking, at, clock_at, file, pass_time, secrets, set_clock
+from .device_fixtures import (
+    Device,
+    Wire,
+    at,
+    clock_at,
+    file,
+    one_collection,
+    pass_time,
+    secrets,
+    set_clock,
+)
 
 UNTIL = {"until": "2027-02-28"}
 MONTH: dict[str, object] = {"unit": "month", **UNTIL}
@@ -72,15 +82,21 @@ def _use(device: Device, day: int) -> None:
 
 
 CHANGES = {
-    "from moved within the month": (asking("it", **MONTH), asking("it", **MONTH, **LATER)),
-    "month to day": (asking("it", **MONTH), asking("it", unit="day", **UNTIL)),
-    "month to event": (asking("it", **MONTH), asking("it", unit="event", per_day=3, **UNTIL)),
-    "month to week": (asking("it", **MONTH), asking("it", unit="week", **UNTIL)),
+    "from moved within the month": (
+        one_collection("it", **MONTH),
+        one_collection("it", **MONTH, **LATER),
+    ),
+    "month to day": (one_collection("it", **MONTH), one_collection("it", unit="day", **UNTIL)),
+    "month to event": (
+        one_collection("it", **MONTH),
+        one_collection("it", unit="event", per_day=3, **UNTIL),
+    ),
+    "month to week": (one_collection("it", **MONTH), one_collection("it", unit="week", **UNTIL)),
     "replaced under another name": (
-        asking("it", **MONTH),
+        one_collection("it", **MONTH),
         file(its_heir={"unit": "day", "replaces": "it", **UNTIL}),
     ),
-    "epsilon raised": (asking("it", **MONTH), asking("it", **MONTH, epsilon=1.5)),
+    "epsilon raised": (one_collection("it", **MONTH), one_collection("it", **MONTH, epsilon=1.5)),
 }
 
 
@@ -94,7 +110,10 @@ def test_a_month_that_was_answered_is_not_answered_again(tmp_path: Path, change:
 
 def test_days_that_were_answered_are_not_paid_for_as_a_month(tmp_path: Path) -> None:
     """The month is asked from January on."""
-    day, month = asking("it", unit="day", epsilon=0.1, **UNTIL), asking("it", **MONTH)
+    day, month = (
+        one_collection("it", unit="day", epsilon=0.1, **UNTIL),
+        one_collection("it", **MONTH),
+    )
     before, answered = days_answered(tmp_path, day, month, until=40)
 
     assert before == 15
@@ -103,14 +122,14 @@ def test_days_that_were_answered_are_not_paid_for_as_a_month(tmp_path: Path) -> 
 
 def test_a_campaign_for_the_user_is_not_answered_in_parts(tmp_path: Path) -> None:
     """What was one answer for the campaign does not become one a month."""
-    user, month = asking("it", unit="user", **UNTIL), asking("it", **MONTH)
+    user, month = one_collection("it", unit="user", **UNTIL), one_collection("it", **MONTH)
 
     assert days_answered(tmp_path, user, month, until=80) == (1, [])
 
 
 def test_the_same_days_go_on(tmp_path: Path) -> None:
     """Another epsilon for the same unit: each day that was not answered yet is asked."""
-    old, new = asking("it", **UNTIL), asking("it", epsilon=0.5, **UNTIL)
+    old, new = one_collection("it", **UNTIL), one_collection("it", epsilon=0.5, **UNTIL)
     before, answered = days_answered(tmp_path, old, new, until=20)
 
     assert (before, answered) == (15, [15, 16, 17, 18, 19])
@@ -119,11 +138,11 @@ def test_the_same_days_go_on(tmp_path: Path) -> None:
 def test_who_is_refused_reads_why(tmp_path: Path) -> None:
     """`explain` names the day from which the new form is answered; the loss is counted."""
     clock = clock_at(at(0, 9))
-    device = Device(tmp_path, asking("it", **MONTH), clock, Wire(clock), **LIMITS)
+    device = Device(tmp_path, one_collection("it", **MONTH), clock, Wire(clock), **LIMITS)
     device.client.record("it", True)
     device.client.flush()
     device.stop()
-    device.start(asking("it", unit="day", **UNTIL))
+    device.start(one_collection("it", unit="day", **UNTIL))
     device.client.consent(True)
     device.client.record("it", True)
     device.client.flush()
@@ -137,7 +156,7 @@ def test_the_old_rule_pays_again(tmp_path: Path) -> None:
     """Charged by the first day alone, the month that became days is paid for up to 17 times."""
     charge = sqlite._charge
 
-    def old(database: Any, draw: Draw) -> bool:
+    def old(database: Any, draw: ReportDraw) -> bool:
         database.execute("update ledger set end_day = first_day + 1")
         return charge(database, draw)
 

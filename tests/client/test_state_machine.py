@@ -26,7 +26,7 @@ from veilcount_client.delivery import backoff
 from veilcount_client.delivery.closed_rows import ClosedRows
 from veilcount_client.delivery.transport import Later, Outcome
 from veilcount_client.delivery.uploader import Uploader
-from veilcount_client.state import Draw, DrawOutcome, QueuedReport, sqlite
+from veilcount_client.state import DrawOutcome, QueuedReport, ReportDraw, sqlite
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
@@ -97,7 +97,7 @@ class Life(RuleBasedStateMachine):
         self.consented: bool | None = True
         self.crash_in = 0
         self.messages: dict[Slot, Report] = {}
-        self.stored: list[Draw] = []
+        self.stored: list[ReportDraw] = []
         self.excused: set[Slot] = set()
         self.heard: set[Row] = set()  # rows of which a reply said that they are closed
         self.closed: set[Row] = set()  # and whose report is off the outbox for it
@@ -158,7 +158,7 @@ class Life(RuleBasedStateMachine):
             if not self.crash_in:
                 raise Crash
 
-    def see_stored(self, draws: list[Draw]) -> None:
+    def see_stored(self, draws: list[ReportDraw]) -> None:
         """Note what was made durable; what costs nothing only closes a period [Answers.burn]."""
         self.stored += draws
         if any(draw.report and row_of(draw.report) in self.closed for draw in draws):

@@ -43,9 +43,9 @@ from tests.client.state_contract import (
 )
 from tests.redis_server import HOST, LosingProxy, RedisServer, free_port
 from veilcount_client.state import (
+    ClientState,
     DrawOutcome,
     OutboxLimits,
-    State,
     StateError,
     clone_detection,
     sqlite_database,
@@ -65,9 +65,9 @@ class Opened(Engine):
     """Closes what was opened."""
 
     def __init__(self) -> None:
-        self.states: list[State] = []
+        self.states: list[ClientState] = []
 
-    def open(self) -> State:
+    def open(self) -> ClientState:
         """Open the state."""
         self.states.append(open_state(self.place))
         return self.states[-1]
@@ -177,7 +177,7 @@ def said(process: subprocess.Popen[str]) -> list[int]:
 # -- both alike ------------------------------------------------------------------------------------
 
 
-def step(chance: Random) -> Callable[[State], Any]:
+def step(chance: Random) -> Callable[[ClientState], Any]:
     """Return something to do with a state, whose result says what it did."""
     who, series = chance.choice([ANN, BEN]), chance.choice([SERIES, OTHER])
     now = NOW + chance.randrange(8)
@@ -205,7 +205,7 @@ def step(chance: Random) -> Callable[[State], Any]:
     )
     through = chance.randrange(6)
     given = chance.random() < 0.8
-    steps: list[tuple[int, Callable[[State], Any]]] = [
+    steps: list[tuple[int, Callable[[ClientState], Any]]] = [
         (6, lambda state: state.commit(draws)),
         (3, lambda state: _by_number(state.lease(now, now + 3, 1000, hurry=given))),
         (3, lambda state: state.settle(numbers[:2], {numbers[2]: Loss.FULL})),
@@ -227,7 +227,7 @@ def _by_number(queued_reports: list[Any]) -> list[Any]:
     return sorted(queued_reports, key=lambda queued_report: queued_report.number)
 
 
-def view(state: State) -> object:
+def view(state: ClientState) -> object:
     """Return all that can be asked of a state, its secrets left out."""
     return [
         state.next_due(),
@@ -263,7 +263,7 @@ def test_the_engines_do_the_same(sqlite: Sqlite, redis: Redis, seed: int) -> Non
 # -- a crowd ---------------------------------------------------------------------------------------
 
 
-def expect_one_winner_a_slot(state: State, results: list[list[int]]) -> None:
+def expect_one_winner_a_slot(state: ClientState, results: list[list[int]]) -> None:
     """Each slot was stored once, the cap of the day was kept, and no period went back."""
     stored, charged, back = (sum(column) for column in zip(*results, strict=True))
     slots = [(each.report.fingerprint, each.report.period) for each in state.sent(ANN)]
@@ -307,7 +307,7 @@ def test_threads_that_want_the_same_slots(engine: Opened) -> None:
     assert fates.total() == THREADS * PERIODS * 2
 
 
-def test_leases_are_given_once(engine: Opened) -> None:
+def test_a_report_is_leased_once(engine: Opened) -> None:
     """Four processes take all reports, none twice; after the leases all are there again."""
     state = engine.open()
     agree(state)
@@ -335,7 +335,7 @@ def test_many_open_a_new_state_at_once(engine: Opened) -> None:
 # -- ends ------------------------------------------------------------------------------------------
 
 
-def expect_whole(state: State, heard: list[int]) -> None:
+def expect_whole(state: ClientState, heard: list[int]) -> None:
     """All that was heard of is there; every report has its charge, every charge its report."""
     periods = [each.report.period for each in state.sent(ANN)]
 
@@ -767,7 +767,7 @@ def test_a_count_of_openings_does_not_detect_a_restored_file(
 
 
 @pytest.mark.parametrize("commits", [20, pytest.param(400, marks=pytest.mark.full)])
-def test_a_log_that_was_left_behind(sqlite: Sqlite, commits: int) -> None:
+def test_a_stale_log_file(sqlite: Sqlite, commits: int) -> None:
     """Only the file is copied back after a crash: the log has the rest, or it is detected."""
     agree(sqlite.open())
     process = run("store", sqlite.place)
@@ -971,7 +971,7 @@ def test_a_redis_that_is_late_on_the_disk(
     assert "appendfsync always" in caplog.text
 
 
-def test_a_redis_that_does_not_tell(frail: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_redis_without_config_get(frail: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
     """It is taken with one warning, which says what it should have."""
     frail.ask("ACL", "SETUSER", "default", "-config")
     state = RedisState(frail.url)
@@ -1057,7 +1057,7 @@ MODULES = sorted(Path(veilcount_client.__file__).parent.rglob("*.py"))
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
 def test_modules_use_the_contract_only(module: Path) -> None:
     """What a module asks of a state, every state has promised."""
-    promised = {name for name in (*dir(State), "root") if not name.startswith("_")}
+    promised = {name for name in (*dir(ClientState), "root") if not name.startswith("_")}
     asked = {
         node.attr
         for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))

@@ -21,7 +21,7 @@ from veilcount_client.testing import (
     SettableClock,
     WsgiTransport,
 )
-from veilcount_client.testing.clock import first_common_noon
+from veilcount_client.testing.settable_clock import first_common_noon
 from veilcount_shared import parse_collections
 from veilcount_shared.errors import UnknownSegment
 from veilcount_shared.verdict import Verdict
@@ -153,7 +153,7 @@ def test_the_same_seed_sends_the_same_bytes() -> None:
     assert run(1) != run(2)
 
 
-def test_time_passes_only_when_told(veilcount: ClientHarness) -> None:
+def test_time_passes_only_by_advance(veilcount: ClientHarness) -> None:
     """After a week the next answer may be given; what was due on the way has left."""
     client = veilcount.client(THEME)
     client.record("theme", "dark")
@@ -243,7 +243,7 @@ def test_a_kit_that_is_not_open_makes_no_client() -> None:
 # -- consent ---------------------------------------------------------------------------------------
 
 
-def test_consent_is_given_unless_told_otherwise(veilcount: ClientHarness) -> None:
+def test_consent_is_given_by_default(veilcount: ClientHarness) -> None:
     """Most tests are not about consent; those that are leave the person unasked."""
     consented = veilcount.client(THEME).consented
     veilcount.consent = None
@@ -392,7 +392,7 @@ def test_forgetting_can_be_seen(veilcount: ClientHarness) -> None:
     assert [row[0] for row in veilcount.transport.closed] == [THEME["theme"].fingerprint]
 
 
-def test_a_production_aggregator_refuses_seeded_coins(
+def test_a_production_aggregator_refuses_seeded_randomness(
     veilcount: ClientHarness, tmp_path: Path
 ) -> None:
     """What the kit sends to a real aggregator is refused, through its real web application."""
@@ -406,8 +406,8 @@ def test_a_production_aggregator_refuses_seeded_coins(
     assert client.explain("theme").losses == {"malformed": 1}
 
 
-def test_seeded_coins_alone_make_test_batches(tmp_path: Path) -> None:
-    """It is the coins that decide: no kit is needed for a production aggregator to refuse."""
+def test_seeded_randomness_makes_test_batches(tmp_path: Path) -> None:
+    """It is the source that decides: no kit is needed for a production aggregator to refuse."""
     transport = RecordingTransport()
     with Client(
         URL,
@@ -426,7 +426,7 @@ def test_seeded_coins_alone_make_test_batches(tmp_path: Path) -> None:
 
 
 def test_a_device_reaches_an_app_in_process(tmp_path: Path) -> None:
-    """With the system's coins the whole way is real, but for the socket: the answer is counted."""
+    """With the system's randomness all is real but for the socket: the answer is counted."""
     now = datetime(2026, 12, 2, tzinfo=UTC)
     with (
         world(tmp_path, FILE, now=now) as aggregator,

@@ -15,7 +15,7 @@ import pytest
 
 from veilcount_client.delivery import transport
 from veilcount_client.delivery.body_packing import SIZES, pack
-from veilcount_client.delivery.transport import Delivered, HttpTransport, Later, Outcome, Refused
+from veilcount_client.delivery.transport import Delivered, HttpTransport, Later, Outcome, Rejected
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, encode_binary
@@ -61,7 +61,7 @@ def test_every_verdict_is_delivered(word: Verdict) -> None:
 @pytest.mark.parametrize("status", [400, 413, 415, 422])
 def test_a_problem_about_the_body_refuses_it(status: int) -> None:
     """Only an aggregator writes problem documents, so its word is final."""
-    assert outcome(server_fixtures.problem(status)) == Refused(str(status))
+    assert outcome(server_fixtures.problem(status)) == Rejected(str(status))
 
 
 @pytest.mark.parametrize("status", [400, 413, 415, 422])
@@ -119,13 +119,13 @@ def test_retry_after_is_rounded_up_and_bounded(header: str, seconds: float) -> N
         server_fixtures.answering(200, b"\xff\xfe"),
         server_fixtures.judging(),
         server_fixtures.judging("counted", "counted"),
-        server_fixtures.saying(b""),
-        server_fixtures.saying(b"\x00\x01 junk that is no HTTP\r\n\r\n"),
-        server_fixtures.saying(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort"),
-        server_fixtures.saying(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
-        server_fixtures.saying(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nnot gzip"),
-        server_fixtures.saying(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n"),
-        server_fixtures.saying(b"HTTP/1.1 200 OK\r\nA: " + b"b" * 70_000 + b"\r\n\r\n"),
+        server_fixtures.responding(b""),
+        server_fixtures.responding(b"\x00\x01 junk that is no HTTP\r\n\r\n"),
+        server_fixtures.responding(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort"),
+        server_fixtures.responding(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
+        server_fixtures.responding(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nnot gzip"),
+        server_fixtures.responding(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n"),
+        server_fixtures.responding(b"HTTP/1.1 200 OK\r\nA: " + b"b" * 70_000 + b"\r\n\r\n"),
         server_fixtures.dripping,
         server_fixtures.huge,
     ],

@@ -17,10 +17,10 @@ from veilcount_client.settings import read_settings
 from veilcount_client.testing import RecordingTransport, SettableClock
 from veilcount_client.transport_security import in_clear
 
-from .device_fixtures import asking
+from .device_fixtures import one_collection
 
 ELSEWHERE = "http://stats.example.org"
-COLLECTIONS = asking("it")
+COLLECTIONS = one_collection("it")
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 
 
@@ -51,7 +51,7 @@ def test_tls_the_loopback_and_what_is_no_address_are_not(url: str) -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_without_a_key_it_is_said_once_and_goes_on(
+def test_without_a_key_it_is_logged_once_and_goes_on(
     tmp_path: Path,
     strict: bool,  # noqa: FBT001
     caplog: pytest.LogCaptureFixture,
@@ -83,7 +83,7 @@ def test_with_a_key_it_is_refused(tmp_path: Path) -> None:
     assert "secret" not in str(told)
 
 
-def test_with_a_key_it_is_raised_where_asked_for(tmp_path: Path) -> None:
+def test_with_a_key_a_strict_client_raises(tmp_path: Path) -> None:
     """strict=True."""
     with pytest.raises(NotUsable, match="give https://"):
         a_client(tmp_path, ELSEWHERE, key="key", strict=True)

@@ -38,10 +38,10 @@ from .device_fixtures import (
     MINUTE,
     Device,
     Wire,
-    asking,
     at,
     clock_at,
     file,
+    one_collection,
     pass_time,
     secrets,
     set_clock,
@@ -153,7 +153,7 @@ def test_what_close_cannot_deliver_is_counted(tmp_path: Path) -> None:
 
 def test_a_crash_is_shown_to_the_person_and_reported(tmp_path: Path) -> None:
     """In `explain`, in the receipt, and to the aggregator, as values that were evicted."""
-    home = Home(tmp_path, asking("it", **EVENTS))
+    home = Home(tmp_path, one_collection("it", **EVENTS))
     home.record(3)
     home.device.crash()
     home.device.start()
@@ -170,7 +170,7 @@ def test_a_crash_is_shown_to_the_person_and_reported(tmp_path: Path) -> None:
 
 def test_what_is_on_its_way_is_no_loss(tmp_path: Path) -> None:
     """While it waits neither the person nor the aggregator hears of a loss."""
-    home = Home(tmp_path, asking("it", **EVENTS))
+    home = Home(tmp_path, one_collection("it", **EVENTS))
     home.wire.offline()
     home.record(3)
     before = home.lost()
@@ -183,7 +183,7 @@ def test_what_is_on_its_way_is_no_loss(tmp_path: Path) -> None:
 
 def test_a_withdrawal_is_no_crash(tmp_path: Path) -> None:
     """What a person withdraws from memory is not shown, or reported, as lost with a process."""
-    home = Home(tmp_path, asking("it", **EVENTS))
+    home = Home(tmp_path, one_collection("it", **EVENTS))
     home.record(3)
     home.device.client.consent(False)
     home.device.client.consent(True)
@@ -241,7 +241,7 @@ def test_after_hours_of_sleep_collections_do_not_leave_in_one_round(tmp_path: Pa
 
 def test_on_the_device_a_true_value_survives_a_crash(tmp_path: Path) -> None:
     """And leaves no trace on the disk once it was delivered; the receipt does not show it."""
-    home = Home(tmp_path, asking("it", **CENTRAL, held="device", range=[0, 1_040_999]))
+    home = Home(tmp_path, one_collection("it", **CENTRAL, held="device", range=[0, 1_040_999]))
     value = 0x0F_E1_D2
     marked = value.to_bytes(3, "big")
     home.record(value=value)
@@ -331,7 +331,7 @@ class Drip:
         raise ConnectionAbortedError
 
 
-def is_beside(place: Path, drips: int) -> bool:
+def shares_a_body_with(place: Path, drips: int) -> bool:
     """Whether a row's body arrives while the reply to another is dripping, at most so long."""
     drip = Drip()
     with serving(drip) as server:
@@ -360,9 +360,9 @@ def test_a_dripped_reply_holds_up_no_other_row(tmp_path: Path) -> None:
 
     The drip of the first goes on until the other is there; that of the second, for 50 drips.
     """
-    beside = is_beside(tmp_path / "threads", 1000)
+    beside = shares_a_body_with(tmp_path / "threads", 1000)
     with patch.object(delivery_pool, "MOST_THREADS", 1):
-        planted = is_beside(tmp_path / "one", 50)
+        planted = shares_a_body_with(tmp_path / "one", 50)
 
     assert beside
     assert not planted

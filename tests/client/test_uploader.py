@@ -14,7 +14,7 @@ from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared.verdict import Verdict
 
-from .device_fixtures import DAY, Device, Wire, asking, at, clock_at, pass_time, set_clock
+from .device_fixtures import DAY, Device, Wire, at, clock_at, one_collection, pass_time, set_clock
 
 MANY: dict[str, object] = {"unit": "event", "per_day": 200, "linkage": "none"}
 
@@ -22,7 +22,7 @@ MANY: dict[str, object] = {"unit": "event", "per_day": 200, "linkage": "none"}
 def home(place: Path, **keys: object) -> Device:
     """Return a device in use."""
     clock = clock_at(at(0, 9))
-    return Device(place, asking("it", **keys), clock, Wire(clock))
+    return Device(place, one_collection("it", **keys), clock, Wire(clock))
 
 
 LATE = 5.0  # seconds
@@ -92,7 +92,7 @@ def test_what_waited_for_a_thread_longer_than_its_lease_is_not_sent(tmp_path: Pa
     assert device.wire.attempts == []
 
 
-def test_everything_is_given_back_in_one_step(tmp_path: Path) -> None:
+def test_everything_is_returned_in_one_step(tmp_path: Path) -> None:
     """One transaction however much is under way: once, one a body, and close() took seconds."""
     device = hung(tmp_path)
     device.worker.uploader.run(hurry=True)

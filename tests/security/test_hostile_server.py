@@ -98,17 +98,17 @@ def packed(layers: int, size: int, coding: str = "gzip") -> Behaviour:
         packed(1, 1_000, "br"),
         packed(1, 1_000, "zstd"),
         resetting,
-        server_fixtures.saying(
+        server_fixtures.responding(
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffff\r\nx"
         ),
-        server_fixtures.saying(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"),
-        server_fixtures.saying(
+        server_fixtures.responding(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"),
+        server_fixtures.responding(
             b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 9\r\n\r\n{"
         ),
-        server_fixtures.saying(b"HTTP/1.1 999 Whatever\r\n\r\n"),
-        server_fixtures.saying(b"HTTP/1.1 100 Continue\r\n\r\n" * 90),
-        server_fixtures.saying(b"HTTP/9.9 200 OK\r\n\r\n"),
-        server_fixtures.saying(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"),
+        server_fixtures.responding(b"HTTP/1.1 999 Whatever\r\n\r\n"),
+        server_fixtures.responding(b"HTTP/1.1 100 Continue\r\n\r\n" * 90),
+        server_fixtures.responding(b"HTTP/9.9 200 OK\r\n\r\n"),
+        server_fixtures.responding(b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\n\r\n"),
     ],
 )  # fmt: skip
 def test_no_reply_but_a_right_one_settles_a_report(behaviour: Behaviour) -> None:
@@ -196,7 +196,7 @@ def test_a_reply_of_100_megabytes_takes_no_memory(name: str) -> None:
 HOSTILE: dict[str, Behaviour] = {
     "resets": resetting,
     "loses the reply": server_fixtures.dropping,
-    "hangs up": server_fixtures.saying(b""),
+    "hangs up": server_fixtures.responding(b""),
     "is silent": server_fixtures.silent,
     "logs in": server_fixtures.answering(200, b"<html>please log in</html>"),
     "leads elsewhere": server_fixtures.answering(308, Location="http://127.0.0.1:9/v1/reports"),

@@ -12,7 +12,7 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Linkage
 from veilcount_shared.report import Report
 
-from ..state import ROW_CLOSED, QueuedReport, State
+from ..state import ROW_CLOSED, ClientState, QueuedReport
 from ..state.closed_series import add_closed_series, closed_series
 from .body_packing import row_of
 
@@ -21,7 +21,7 @@ from .body_packing import row_of
 class ClosedRows:
     """Stores and recognizes closed rows. In development (`uncapped`) each report is a row."""
 
-    state: State
+    state: ClientState
     series: Mapping[str, Collection]  # by fingerprint
     uncapped: bool
     _closed: set[str] = field(init=False)  # series that some row was closed of

@@ -14,7 +14,7 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Presence
 from veilcount_shared.report import Losses
 
-from ..state import State
+from ..state import ClientState
 from ..state.losses import TRANSPORT, Loss
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -33,7 +33,7 @@ class LossReports:
 
     def __init__(
         self,
-        state: State,
+        state: ClientState,
         collections: Mapping[str, Collection],
         now: Callable[[], float],
         later: Callable[..., float],

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from veilcount_shared import RandomSource
 
-from ..state import RowClose, State
+from ..state import ClientState, RowClose
 
 MEAN_CLOSE = 86_400.0  # seconds that the process runs, on the average, until a row is closed
 MOST_LEASED = 2000
@@ -25,7 +25,12 @@ class RowCloses:
     """Decides which rows are to be closed now, and keeps which were."""
 
     def __init__(
-        self, state: State, randomness: RandomSource, now: Callable[[], float], *, hurried: bool
+        self,
+        state: ClientState,
+        randomness: RandomSource,
+        now: Callable[[], float],
+        *,
+        hurried: bool,
     ) -> None:
         """Look at nothing yet. Hurried, in development: close each at once."""
         self._state, self._randomness, self._now = state, randomness, now

@@ -44,13 +44,13 @@ class Later:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Rejected:
     """Rejected for good: the aggregator does not accept these bytes as a batch."""
 
     why: str
 
 
-Outcome = Delivered | Later | Refused
+Outcome = Delivered | Later | Rejected
 
 
 class Transport(Protocol):
@@ -126,7 +126,7 @@ class HttpTransport:
             return _verdicts(reply.content, reports)
         problem = reply.headers.get("Content-Type", "").startswith(PROBLEM_TYPE)
         if problem and reply.status in {400, 413, 415, 422}:
-            return Refused(f"{reply.status}")
+            return Rejected(f"{reply.status}")
         # Any other answer may be a proxy's, a portal's or an operator's mistake: the reports wait.
         seconds = backoff.retry_after(reply.headers.get("Retry-After"), self._now())
         return Later(f"{reply.status}", seconds)

@@ -19,10 +19,10 @@ from veilcount_shared.verdict import Verdict
 
 from ..recording.recorder import Recorder
 from ..state import (
+    ClientState,
     OutboxLimits,
     QueuedReport,
     RowClose,
-    State,
     StateError,
     memory_outbox,
 )
@@ -34,7 +34,7 @@ from .delivery_pool import DeliveryPool
 from .loss_reports import LossReport, LossReports
 from .row_backoff import FURTHEST, RowBackoff
 from .row_closes import RowCloses, encode_pseudonym
-from .transport import MAX_SECONDS, Delivered, Later, Outcome, Refused, Transport
+from .transport import MAX_SECONDS, Delivered, Later, Outcome, Rejected, Transport
 
 OVERDUE = 15.0  # seconds: what fell due before could have left, had anything; a busy app is late
 LEASE = 600.0  # longer than any request can take
@@ -47,7 +47,7 @@ GRAIN = 1_000_000
 class Uploader:
     """Sends what is due to the aggregator, each report at its own time."""
 
-    state: State
+    state: ClientState
     recorder: Recorder
     transport: Transport
     randomness: RandomSource
@@ -223,7 +223,7 @@ class Uploader:
         return outcome
 
     def _settle(
-        self, outbox: Outbox, queued_reports: list[QueuedReport], outcome: Delivered | Refused
+        self, outbox: Outbox, queued_reports: list[QueuedReport], outcome: Delivered | Rejected
     ) -> None:
         """Write down what became of a body."""
         verdicts = _verdicts(outcome, len(queued_reports))
@@ -292,7 +292,7 @@ def _is_due(outbox: Outbox, now: float) -> bool:
     return due is not None and due <= now
 
 
-def _verdicts(outcome: Delivered | Refused, reports: int) -> tuple[Verdict, ...]:
+def _verdicts(outcome: Delivered | Rejected, reports: int) -> tuple[Verdict, ...]:
     return outcome.verdicts if isinstance(outcome, Delivered) else (Verdict.MALFORMED,) * reports
 
 

@@ -21,7 +21,7 @@ from queue import Empty, SimpleQueue
 
 from ..clock import Clock
 from ..recording.recorder import RecordCall, Recorder
-from ..state import State, StateError
+from ..state import ClientState, StateError
 from ..state.key_derivation import person_key
 from ..state.losses import Loss
 from .delivery_pool import DeliveryPool
@@ -35,12 +35,12 @@ RETRY_STATE = 5.0
 EXIT_SECONDS = 1.0  # for true values, at the exit of a process that did not close its client
 
 
-class Worker:
+class ClientWorker:
     """Stores what is recorded and keeps the uploader going."""
 
     def __init__(
         self,
-        state: State,
+        state: ClientState,
         recorder: Recorder,
         uploader: Uploader,
         clock: Clock,
@@ -311,7 +311,7 @@ class _ProcessLocals:
         self.bell.put(None)
 
 
-_live_workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+_live_workers: weakref.WeakSet[ClientWorker] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
@@ -319,7 +319,7 @@ def _after_fork() -> None:
         worker.after_fork()
 
 
-def _at_exit(worker: weakref.ref[Worker]) -> None:
+def _at_exit(worker: weakref.ref[ClientWorker]) -> None:
     """Store everything; send for a second at most, and only what is in memory only."""
     found = worker()
     if found is not None and found in _live_workers:

@@ -13,7 +13,7 @@ from veilcount_shared import Collection, load_collections
 from veilcount_shared.errors import VeilcountError
 
 from ..clock import SystemClock, instant
-from ..settings import JITTER, Settings
+from ..settings import JITTER, ClientSettings
 from ..state.location import state_location
 from ..transport_security import in_clear
 from . import problems
@@ -25,7 +25,7 @@ GRACE = JITTER  # a clock that is off by more shows in when its periods begin: i
 
 
 def examine(
-    settings: Settings, now: Callable[[], float] = SystemClock.now
+    settings: ClientSettings, now: Callable[[], float] = SystemClock.now
 ) -> Iterator[DiagnosticResult]:
     """Yield what was found, in the order in which it would have to be mended."""
     problem = problems.kill_switch(settings)
@@ -39,7 +39,7 @@ def examine(
     yield from _aggregator(settings, collections, now)
 
 
-def _definitions(settings: Settings) -> tuple[Mapping[str, Collection], DiagnosticResult]:
+def _definitions(settings: ClientSettings) -> tuple[Mapping[str, Collection], DiagnosticResult]:
     if settings.collections is None:
         message = "none: give --collections or VEILCOUNT_COLLECTIONS the path of your file"
         return {}, DiagnosticResult("definitions", False, message)
@@ -63,7 +63,7 @@ def _campaigns(collections: Mapping[str, Collection], now: float) -> Iterator[Di
 
 
 def _aggregator(
-    settings: Settings, collections: Mapping[str, Collection], now: Callable[[], float]
+    settings: ClientSettings, collections: Mapping[str, Collection], now: Callable[[], float]
 ) -> Iterator[DiagnosticResult]:
     if settings.url is None:
         message = "none: give --url or VEILCOUNT_URL its address"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from veilcount_shared import Collection
 from veilcount_shared.collection import Presence
 
-from ..delivery.worker import Worker
+from ..delivery.worker import ClientWorker
 from ..recording.budget_reservation import Reservation
 from ..recording.receipt import WAITING
-from ..settings import Settings
+from ..settings import ClientSettings
 from ..state import StateError
 from ..state.closed_series import closed_series
 from ..state.losses import Loss, LossCounter
@@ -35,11 +35,11 @@ class Explanation:
 def explain(
     name: str,
     *,
-    settings: Settings,
+    settings: ClientSettings,
     collections: Mapping[str, Collection],
     reservation: Reservation,
     logged: Mapping[str, str],
-    worker: Worker | None,
+    worker: ClientWorker | None,
     key: bytes | None,
     now: float,
     unstored: LossCounter,
@@ -68,7 +68,7 @@ def explain(
 
 
 def _stored_reasons(
-    worker: Worker, key: bytes, collection: Collection, now: float
+    worker: ClientWorker, key: bytes, collection: Collection, now: float
 ) -> Iterator[str]:
     """Yield what the state knows of a person and a collection."""
     state = worker.state
@@ -89,7 +89,7 @@ def _stored_reasons(
     yield from _queued(worker, key, collection)
 
 
-def _queued(worker: Worker, key: bytes, collection: Collection) -> Iterator[str]:
+def _queued(worker: ClientWorker, key: bytes, collection: Collection) -> Iterator[str]:
     waiting = sum(
         each.status == WAITING and each.report.fingerprint == collection.fingerprint
         for each in worker.state.sent(key)

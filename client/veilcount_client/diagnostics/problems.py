@@ -10,14 +10,14 @@ from veilcount_shared import Collection, periods, schedule
 
 from ..clock import instant
 from ..recording.budget_reservation import Claim
-from ..settings import Settings
-from ..state import PersonState, State
+from ..settings import ClientSettings
+from ..state import ClientState, PersonState
 from ..state.losses import Loss
 
 CLOSED = "the aggregator takes no more for this collection: leave it out of the app's next version"
 
 
-def kill_switch(settings: Settings) -> str | None:
+def kill_switch(settings: ClientSettings) -> str | None:
     """Return the kill switch of the environment that is on."""
     return f"{settings.disabled} is set: unset it to record anything" if settings.disabled else None
 
@@ -45,7 +45,9 @@ def consent(person: PersonState, collections: Iterable[Collection]) -> str | Non
     return None
 
 
-def period(state: State, person: PersonState, collection: Collection, now: float) -> str | None:
+def period(
+    state: ClientState, person: PersonState, collection: Collection, now: float
+) -> str | None:
     """Return why the person gives no answer in the present period of a running campaign."""
     current = schedule.period_at(collection, instant(now))
     if current is None:
@@ -63,7 +65,7 @@ def period(state: State, person: PersonState, collection: Collection, now: float
 
 
 def cap(
-    state: State, person: PersonState, collection: Collection, claim: Claim | None, now: float
+    state: ClientState, person: PersonState, collection: Collection, claim: Claim | None, now: float
 ) -> str | None:
     """Return why the ledger leaves nothing to spend in the present period."""
     current = schedule.period_at(collection, instant(now))

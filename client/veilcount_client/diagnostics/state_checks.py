@@ -13,8 +13,8 @@ from veilcount_shared.epsilon import EPSILON_GRAIN
 
 from ..clock import instant
 from ..recording import budget_reservation
-from ..settings import Settings
-from ..state import State, StateError
+from ..settings import ClientSettings
+from ..state import ClientState, StateError
 from ..state.closed_series import closed_series
 from ..state.factory import open_state
 from ..state.key_derivation import person_key
@@ -46,7 +46,7 @@ ADVICE = {
 class NotesOverlay:
     """Notes over those of a state, which it does not change: to ask what would be reserved."""
 
-    def __init__(self, state: State | None = None) -> None:
+    def __init__(self, state: ClientState | None = None) -> None:
         """Begin with what the state knows."""
         self._state = state
         self._own: dict[str, str] = {}
@@ -60,13 +60,13 @@ class NotesOverlay:
         """Keep it here."""
         self._own[name] = value
 
-    def as_state(self) -> State:
+    def as_state(self) -> ClientState:
         """Return the notes for `budget_reservation.reserve`, which reads nothing else."""
-        return cast("State", self)
+        return cast("ClientState", self)
 
 
 def check_state(
-    place: str | Path, settings: Settings, collections: Mapping[str, Collection], now: float
+    place: str | Path, settings: ClientSettings, collections: Mapping[str, Collection], now: float
 ) -> Iterator[DiagnosticResult]:
     """Check the state of an app; where there is none yet, only what can be known without."""
     shared = "://" in str(place)
@@ -122,7 +122,7 @@ def _directory(directory: Path) -> Iterator[DiagnosticResult]:
 
 
 def filesystem(directory: Path) -> str:
-    """Return what kind of file system a directory lies on; nothing where it cannot be told."""
+    """Return what kind of file system a directory lies on; empty where it is unknown."""
     try:
         device = directory.stat().st_dev
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
@@ -134,7 +134,7 @@ def filesystem(directory: Path) -> str:
 
 
 def _ceilings(
-    notes: NotesOverlay, settings: Settings, collections: Mapping[str, Collection]
+    notes: NotesOverlay, settings: ClientSettings, collections: Mapping[str, Collection]
 ) -> Iterator[DiagnosticResult]:
     reservation = budget_reservation.reserve(
         notes.as_state(), collections.values(), settings.ceiling, settings.daily_ceiling
@@ -148,7 +148,7 @@ def _ceilings(
 
 
 def _consent(
-    state: State, settings: Settings, collections: Mapping[str, Collection]
+    state: ClientState, settings: ClientSettings, collections: Mapping[str, Collection]
 ) -> Iterator[DiagnosticResult]:
     if settings.persons:
         count = len(state.consenting())
@@ -165,13 +165,15 @@ def _consent(
     )
 
 
-def _closed(state: State, collections: Mapping[str, Collection]) -> Iterator[DiagnosticResult]:
+def _closed(
+    state: ClientState, collections: Mapping[str, Collection]
+) -> Iterator[DiagnosticResult]:
     names = {each.fingerprint: name for name, each in collections.items()}
     for series in sorted(closed_series(state, names), key=names.__getitem__):
         yield DiagnosticResult(f"closed, {names[series]}", False, problems.CLOSED)
 
 
-def _outbox(state: State, now: float) -> Iterator[DiagnosticResult]:
+def _outbox(state: ClientState, now: float) -> Iterator[DiagnosticResult]:
     waiting, due = state.waiting(now), state.next_due()
     failed = state.attempts()
     if due is None:
@@ -191,7 +193,9 @@ def _minute(seconds: float) -> str:
     return f"{instant(seconds):%Y-%m-%d %H:%M} UTC"
 
 
-def _losses(state: State, collections: Mapping[str, Collection]) -> Iterator[DiagnosticResult]:
+def _losses(
+    state: ClientState, collections: Mapping[str, Collection]
+) -> Iterator[DiagnosticResult]:
     names = {each.fingerprint: name for name, each in collections.items()}
     for (loss, where), count in sorted(state.losses().items()):
         if count > 0 and loss in ADVICE:

@@ -13,7 +13,15 @@ from veilcount_shared import Collection, RandomSource, periods, schedule
 from veilcount_shared.collection import Model, Presence
 from veilcount_shared.report import Report
 
-from ..state import ROW_CLOSED, Draw, DrawOutcome, PersonState, State, StateError, memory_outbox
+from ..state import (
+    ROW_CLOSED,
+    ClientState,
+    DrawOutcome,
+    PersonState,
+    ReportDraw,
+    StateError,
+    memory_outbox,
+)
 from ..state.losses import Loss, LossCounter
 from ..state.memory_outbox import MemoryOutbox
 from . import answer_times
@@ -25,7 +33,7 @@ TRIES = 3  # other processes may take a slot between the look and the commit
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PersonAnswer:
     """An answer to be drawn: to a record, or to the absence of one."""
 
     person: PersonState
@@ -46,7 +54,7 @@ class Answer:
 class AnswerDrawer:
     """Draws answers and commits the reports."""
 
-    state: State
+    state: ClientState
     randomness: RandomSource
     claims: Mapping[str, Claim]
     jitter: float
@@ -58,7 +66,7 @@ class AnswerDrawer:
         """Count what is lost of true values with all other losses."""
         self.outbox = MemoryOutbox(self.losses)
 
-    def store(self, answers: Iterable[Answer]) -> None:
+    def store(self, answers: Iterable[PersonAnswer]) -> None:
         """Draw and commit; what another process was faster with is looked at again.
 
         A StateError in the first round means that nothing is stored. In a later one it must not
@@ -74,11 +82,11 @@ class AnswerDrawer:
         for answer in waiting:
             self.losses.add(Loss.FROZEN, answer.collection.name)
 
-    def _commit(self, answers: list[Answer]) -> list[Answer]:
+    def _commit(self, answers: list[PersonAnswer]) -> list[PersonAnswer]:
         """Commit what has a free slot; return what another process was faster with."""
         used: dict[tuple[bytes, str], tuple[int, int]] = {}
-        drawn: list[tuple[Answer, Draw, Report]] = []
-        spent: list[tuple[Answer, Loss]] = []
+        drawn: list[tuple[PersonAnswer, ReportDraw, Report]] = []
+        spent: list[tuple[PersonAnswer, Loss]] = []
         for answer in answers:
             key = (answer.person.key, answer.collection.fingerprint)
             if key not in used:
@@ -104,7 +112,7 @@ class AnswerDrawer:
                 self.outbox.add(answer.collection.name, draw, report)
         return again
 
-    def _draw(self, answer: Answer, number: int) -> tuple[Draw, Report]:
+    def _draw(self, answer: PersonAnswer, number: int) -> tuple[ReportDraw, Report]:
         """Randomize one answer. The result leaves this process only if it is committed."""
         person, collection, period = answer.person, answer.collection, answer.period
         report = Report(
@@ -121,7 +129,7 @@ class AnswerDrawer:
             collection.unit, collection.start, collection.until, period
         )
         is_true = collection.model is Model.CENTRAL
-        draw = Draw(
+        draw = ReportDraw(
             person=person.key,
             lineage=claim.lineage,
             series=collection.fingerprint,
@@ -141,7 +149,7 @@ class AnswerDrawer:
         )
         return draw, report
 
-    def _times(self, answer: Answer, number: int) -> tuple[float, float]:
+    def _times(self, answer: PersonAnswer, number: int) -> tuple[float, float]:
         """Return before when an answer must not leave, and when it does.
 
         A hidden one leaves in the minute after the one in which its absence would be drawn: both
@@ -156,7 +164,7 @@ class AnswerDrawer:
         longest = min(self.jitter, memory_outbox.JITTER) if in_memory else self.jitter
         return answer.at, answer.at + longest * share
 
-    def _message(self, answer: Answer) -> int:
+    def _message(self, answer: PersonAnswer) -> int:
         if answer.absent:
             return answer.collection.randomize_absent(self.randomness)
         if answer.collection.model is Model.CENTRAL:
@@ -184,9 +192,9 @@ class AnswerDrawer:
                     ]
                 )
 
-    def _burnt(self, key: bytes, collection: Collection, period: int, answer: int) -> Draw:
+    def _burnt(self, key: bytes, collection: Collection, period: int, answer: int) -> ReportDraw:
         """Return a draw that takes a slot, costs nothing and sends nothing."""
-        return Draw(
+        return ReportDraw(
             person=key,
             lineage=self.claims[collection.name].lineage,
             series=collection.fingerprint,
@@ -204,7 +212,7 @@ class AnswerDrawer:
         )
 
 
-def _next_answer(used: tuple[int, int], answer: Answer) -> int | None:
+def _next_answer(used: tuple[int, int], answer: PersonAnswer) -> int | None:
     """Return which of its period's answers this would be; None if they are given, or past."""
     last, answers = used
     if answer.period < last:

@@ -19,7 +19,7 @@ CLOCKLESS = (ValueError, OverflowError, OSError)  # what a broken clock's readin
 
 
 @lru_cache(maxsize=4096)
-def is_asked(root: bytes, collection: Collection, period: int) -> bool:
+def is_answering(root: bytes, collection: Collection, period: int) -> bool:
     """Return whether this person is asked in this period: drawn for good, before any data exists.
 
     By the root that survives `forget`: who could draw again could be asked by both of a pair.

@@ -16,7 +16,7 @@ from fractions import Fraction
 from veilcount_shared import Collection
 from veilcount_shared.epsilon import EPSILON_GRAIN
 
-from ..state import State
+from ..state import ClientState
 
 CLAIMS = "claims"
 CEILINGS = "ceilings"
@@ -59,7 +59,7 @@ class Reservation:
 
 
 def reserve(
-    state: State,
+    state: ClientState,
     collections: Iterable[Collection],
     ceiling: Fraction | None = None,
     daily_ceiling: Fraction | None = None,
@@ -169,7 +169,7 @@ def _grouped(claim: Claim, known: Claim) -> Claim:
 
 
 def _ceilings(
-    state: State, wanted: list[Claim], ceiling: Fraction | None, daily: Fraction | None
+    state: ClientState, wanted: list[Claim], ceiling: Fraction | None, daily: Fraction | None
 ) -> Ceilings:
     kept = state.note(CEILINGS)
     if kept is None:
@@ -182,6 +182,6 @@ def _ceilings(
     )
 
 
-def _held(state: State) -> dict[str, Claim]:
+def _held(state: ClientState) -> dict[str, Claim]:
     kept = json.loads(state.note(CLAIMS) or "[]")
     return {fields["name"]: Claim(**fields) for fields in kept}

@@ -12,7 +12,7 @@ from veilcount_shared.collection import Adjacency, Model, Presence
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import format_value
 
-from ..state import SentReport, SpentBudget, State
+from ..state import ClientState, SentReport, SpentBudget
 from ..state.closed_series import closed_series
 from .budget_reservation import Reservation, micro
 
@@ -30,7 +30,7 @@ NOT_RECORDED = "before forget() or under earlier definitions, adjacency not reco
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class SpentTotal:
     """The epsilon spent under one model and one adjacency: only these may be added up."""
 
     model: str | None  # None: of what is no longer loaded
@@ -46,7 +46,7 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReceiptEntry:
     """The part of a receipt on one collection."""
 
     name: str
@@ -87,8 +87,8 @@ class Receipt:
     holds against its `ceiling`, and no privacy figure.
     """
 
-    entries: tuple[Entry, ...]
-    spent: tuple[Total, ...]
+    entries: tuple[ReceiptEntry, ...]
+    spent: tuple[SpentTotal, ...]
     charged: float
     ceiling: float
     losses: Mapping[str, int]
@@ -108,11 +108,12 @@ class Receipt:
         """Return the receipt as JSON values."""
         return {
             "collections": [
-                {field: getattr(entry, field) for field in Entry.__slots__}
+                {field: getattr(entry, field) for field in ReceiptEntry.__slots__}
                 for entry in self.entries
             ],
             "spent": [
-                {field: getattr(total, field) for field in Total.__slots__} for total in self.spent
+                {field: getattr(total, field) for field in SpentTotal.__slots__}
+                for total in self.spent
             ],
             "charged": self.charged,
             "ceiling": self.ceiling,
@@ -134,7 +135,7 @@ class ReportExample:
 
 
 def receipt(
-    state: State, key: bytes, collections: Mapping[str, Collection], reservation: Reservation
+    state: ClientState, key: bytes, collections: Mapping[str, Collection], reservation: Reservation
 ) -> Receipt:
     """Return the receipt of a person over all collections."""
     spent, sent = state.spent(key), state.sent(key)
@@ -166,8 +167,8 @@ def receipt(
 
 
 def _totals(
-    collections: Iterable[Collection], entries: Iterable[Entry], charged: int
-) -> Iterator[Total]:
+    collections: Iterable[Collection], entries: Iterable[ReceiptEntry], charged: int
+) -> Iterator[SpentTotal]:
     """Yield one total per model and adjacency, then what belongs to no loaded definition.
 
     A lineage may have spent under a definition of another adjacency, so only the answers of the
@@ -178,9 +179,9 @@ def _totals(
         answered = entry.frozen * micro(collection.unit_epsilon)
         spent[entry.model, entry.adjacency] += min(answered, round(entry.spent * EPSILON_GRAIN))
     for (model, adjacency), epsilon in sorted((+spent).items(), reverse=True):
-        yield Total(model, adjacency, epsilon / EPSILON_GRAIN)
+        yield SpentTotal(model, adjacency, epsilon / EPSILON_GRAIN)
     if charged > spent.total():
-        yield Total(None, None, (charged - spent.total()) / EPSILON_GRAIN)
+        yield SpentTotal(None, None, (charged - spent.total()) / EPSILON_GRAIN)
 
 
 def example(collection: Collection) -> ReportExample:
@@ -204,10 +205,10 @@ def _entry(
     used: tuple[int, int],
     *,
     closed: bool,
-) -> Entry:
+) -> ReceiptEntry:
     claim = reservation.claims.get(collection.name)
     life = spent[claim.lineage].life if claim and claim.lineage in spent else 0
-    return Entry(
+    return ReceiptEntry(
         collection.name,
         collection.question,
         collection.model.value,
@@ -218,7 +219,7 @@ def _entry(
         format_value(collection.epsilon_user),
         used[1],
         tuple(
-            _told(collection, each)
+            _entry_report(collection, each)
             for each in sent
             if each.report.fingerprint == collection.fingerprint
         ),
@@ -226,7 +227,7 @@ def _entry(
     )
 
 
-def _told(collection: Collection, sent: SentReport) -> dict[str, Any]:
+def _entry_report(collection: Collection, sent: SentReport) -> dict[str, Any]:
     is_true = collection.model is Model.CENTRAL
     is_wiped = is_true and sent.status != WAITING  # what the state has in its place is no message
     return {

@@ -23,14 +23,14 @@ from ..state import HeldValue, PersonState, StateError
 from ..state.key_derivation import person_key
 from ..state.losses import Loss
 from . import answer_times
-from .answer_drawing import Answer, AnswerDrawer
+from .answer_drawing import AnswerDrawer, PersonAnswer
 from .answer_times import (
     CLOCKLESS,
     expiry,
     first_period,
     full_minute,
     instants,
-    is_asked,
+    is_answering,
     period_of,
 )
 from .held_values import decode, encode, merge
@@ -58,7 +58,7 @@ class Recorder:
         """Hold nothing yet; share the drawer's state and counts."""
         self.drawer = drawer
         self.state, self.losses, self.outbox = drawer.state, drawer.losses, drawer.outbox
-        self._held: dict[tuple[bytes, str, int], Answer] = {}
+        self._held: dict[tuple[bytes, str, int], PersonAnswer] = {}
         self._absences_drawn = -1.0  # the minute up to which they are
 
     # -- what comes in -------------------------------------------------------------------------
@@ -66,7 +66,7 @@ class Recorder:
     def take(self, records: Iterable[RecordCall]) -> None:
         """Store what can be drawn now; hold the rest. All of it, or on a StateError nothing."""
         judged = [(record, self._answer(record)) for record in records]
-        answers = [answer for _, answer in judged if isinstance(answer, Answer)]
+        answers = [answer for _, answer in judged if isinstance(answer, PersonAnswer)]
         self.drawer.store(answer for answer in answers if not self._waits(answer))
         for answer in answers:
             if self._waits(answer):
@@ -138,13 +138,13 @@ class Recorder:
 
     # -- one record ----------------------------------------------------------------------------
 
-    def _answer(self, record: RecordCall) -> Answer | Loss:
+    def _answer(self, record: RecordCall) -> PersonAnswer | Loss:
         collection = record.collection
         person = self.state.person(person_key(self.state.root, record.person))
         if not person.consented or collection.fingerprint not in person.covered:
             return Loss.NO_CONSENT
         period = period_of(collection, record.at)
-        if period is None or not is_asked(person.root, collection, period):
+        if period is None or not is_answering(person.root, collection, period):
             return Loss.NOT_ASKED
         if collection.presence is Presence.HIDDEN and period < first_period(person, collection):
             return Loss.NOT_ASKED  # the clock was set back: no absence would be drawn for it either
@@ -152,13 +152,13 @@ class Recorder:
             self.drawer.uncapped
         ):  # each record as if of another person: nothing is frozen, nothing adds up
             person = replace(person, secret=os.urandom(SECRET_BYTES))
-        return Answer(person, collection, period, record.segment, record.value, record.at)
+        return PersonAnswer(person, collection, period, record.segment, record.value, record.at)
 
-    def _waits(self, answer: Answer) -> bool:
+    def _waits(self, answer: PersonAnswer) -> bool:
         takes = answer.collection.takes
         return takes is not Takes.FIRST and answer.at < answer.instants[0]
 
-    def _hold(self, answer: Answer) -> None:
+    def _hold(self, answer: PersonAnswer) -> None:
         key = (answer.person.key, answer.collection.fingerprint, answer.period)
         held = self._held.get(key)
         self._held[key] = answer if held is None else _merged(held, answer)
@@ -170,7 +170,7 @@ class Recorder:
                 self._merge_on_device(answer)
                 self._held.pop(key, None)
 
-    def _merge_on_device(self, answer: Answer) -> None:
+    def _merge_on_device(self, answer: PersonAnswer) -> None:
         """Merge one: again, if another process was faster."""
         collection = answer.collection
         while True:
@@ -190,7 +190,7 @@ class Recorder:
                 self.losses.add(Loss.NO_CONSENT, collection.name)
                 return
 
-    def _for_device(self, answer: Answer) -> HeldValue:
+    def _for_device(self, answer: PersonAnswer) -> HeldValue:
         person, collection, due = answer.person, answer.collection, answer.instants[0]
         return HeldValue(
             person.key,
@@ -202,21 +202,23 @@ class Recorder:
             due,
         )
 
-    def _of_device(self, held: HeldValue, collection: Collection) -> Answer:
+    def _of_device(self, held: HeldValue, collection: Collection) -> PersonAnswer:
         person = self.state.person(held.person)
         value = decode(held.value)
-        return Answer(person, collection, held.period, held.segment, value, held.at)
+        return PersonAnswer(person, collection, held.period, held.segment, value, held.at)
 
     # -- absences ------------------------------------------------------------------------------
 
-    def _absences(self, now: float, hidden: list[Collection]) -> Iterator[Answer]:
+    def _absences(self, now: float, hidden: list[Collection]) -> Iterator[PersonAnswer]:
         for key in self.state.consenting():
             person = self.state.person(key)
             for collection in hidden:
                 if collection.fingerprint in person.covered:
                     yield from self._missing(person, collection, now)
 
-    def _missing(self, person: PersonState, collection: Collection, now: float) -> Iterator[Answer]:
+    def _missing(
+        self, person: PersonState, collection: Collection, now: float
+    ) -> Iterator[PersonAnswer]:
         """Yield an absence for each answer whose instant has passed without a record."""
         last, answers = self.state.used(person.key, collection.fingerprint)
         first = first_period(person, collection)
@@ -228,15 +230,17 @@ class Recorder:
             periods.period_number(collection.unit, collection.start, today), collection.periods - 1
         )
         for period in range(max(first, last), current + 1):
-            if expiry(collection, period) <= now or not is_asked(person.root, collection, period):
+            if expiry(collection, period) <= now or not is_answering(
+                person.root, collection, period
+            ):
                 continue
             given = answers if period == last else 0
             for due in instants(person, collection, period)[given:]:
                 if due <= now:
-                    yield Answer(person, collection, period, 0, None, now, absent=True)
+                    yield PersonAnswer(person, collection, period, 0, None, now, absent=True)
 
 
-def _merged(held: Answer, new: Answer) -> Answer:
+def _merged(held: PersonAnswer, new: PersonAnswer) -> PersonAnswer:
     """Return what the period would report after another record.
 
     Only the value depends on both values: time and segment are the latest record's, whichever

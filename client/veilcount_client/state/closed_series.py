@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import State
+from . import ClientState
 
 
-def closed_series(state: State, series: Iterable[str]) -> set[str]:
+def closed_series(state: ClientState, series: Iterable[str]) -> set[str]:
     """Return those of these series of which the state knows that they were closed."""
     return {each for each in series if state.note(_named(each))}
 
 
-def add_closed_series(state: State, series: str) -> None:
+def add_closed_series(state: ClientState, series: str) -> None:
     """Keep that a series was closed: for good, whoever withdraws or is forgotten."""
     state.keep(_named(series), "yes")
 

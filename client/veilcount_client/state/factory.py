@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .interface import State, StateError
+from .interface import ClientState, StateError
 from .sqlite import SqliteState
 
 
-def open_state(place: str | Path) -> State:
+def open_state(place: str | Path) -> ClientState:
     """Open a state by its directory or its redis:// URL; StateError says what to do if not.
 
     Several apps share one Redis by a #name each at the end of the URL.
@@ -22,7 +22,7 @@ def open_state(place: str | Path) -> State:
     )
 
 
-def _redis(url: str) -> State:
+def _redis(url: str) -> ClientState:
     try:
         from .redis import RedisState  # noqa: PLC0415 - an extra, imported by those who use it
     except ImportError as error:

@@ -51,7 +51,7 @@ class DrawOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class ReportDraw:
     """A randomized answer that asks to be stored, with what it costs and where it counts.
 
     Money is in millionths of an epsilon. `report` is None for a true value that stays in memory:
@@ -136,7 +136,7 @@ class OutboxLimits:
     message_bytes: int = 16 << 20
 
 
-class State(Protocol):
+class ClientState(Protocol):
     """What the client needs of a state. Every method is atomic and durable when it returns."""
 
     root: bytes  # the secret that keys and persons' secrets are made from
@@ -169,7 +169,7 @@ class State(Protocol):
     def spent(self, key: bytes) -> Mapping[str, SpentBudget]:
         """Return what a person has revealed, by lineage."""
 
-    def commit(self, draws: Sequence[Draw]) -> list[DrawOutcome]:
+    def commit(self, draws: Sequence[ReportDraw]) -> list[DrawOutcome]:
         """Charge, freeze and store each draw whose slot is free and whose cost fits; in order."""
 
     def hold(self, old: HeldValue | None, new: HeldValue) -> bool:

@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..settings import Settings
+from ..settings import ClientSettings
 
 
-def state_location(settings: Settings, app: str) -> str | Path:
+def state_location(settings: ClientSettings, app: str) -> str | Path:
     """Return the directory or the URL of an app's state; two apps never share one."""
     if settings.development:
         return _throwaway()

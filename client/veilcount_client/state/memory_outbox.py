@@ -13,7 +13,7 @@ from itertools import count
 
 from veilcount_shared.report import Report
 
-from . import Draw, QueuedReport
+from . import QueuedReport, ReportDraw
 from .losses import Loss, LossCounter
 
 JITTER = 300.0  # seconds at most until a true value leaves: what is in memory should not stay long
@@ -49,7 +49,7 @@ class MemoryOutbox:
         self._lock = threading.Lock()
         self._entries: dict[int, _Entry] = {}
 
-    def add(self, name: str, draw: Draw, report: Report) -> None:
+    def add(self, name: str, draw: ReportDraw, report: Report) -> None:
         """Take a true value whose slot was charged."""
         with self._lock:
             self._entries[next(self._numbers)] = _Entry(

@@ -1,9 +1,9 @@
 """Checks that no other user can plant or change a state's files.
 
 Whoever may write to the directory can put a link where a file is expected, and have this process
-write over a file elsewhere; or replace the state by one of theirs. SQLite follows links, and cannot
-be told not to. So the directory must be this user's, and writable by nobody else; then no link can
-come between a look and a use. Where a system has no owners (Windows), nothing is checked.
+write over a file elsewhere; or replace the state by one of theirs. SQLite always follows links. So
+the directory must be this user's, and writable by nobody else; then no link can come between a
+check and a use. Where a system has no owners (Windows), nothing is checked.
 """
 
 from __future__ import annotations

@@ -26,12 +26,12 @@ from redis.retry import Retry
 
 from .interface import (
     KEY_BYTES,
-    Draw,
     DrawOutcome,
     HeldValue,
     OutboxLimits,
     PersonState,
     QueuedReport,
+    ReportDraw,
     RowClose,
     SentReport,
     SpentBudget,
@@ -130,7 +130,7 @@ class RedisState:
         rows = self._run("spent", key)
         return {lineage.decode(): SpentBudget(*figures) for lineage, *figures in rows}
 
-    def commit(self, draws: Sequence[Draw]) -> list[DrawOutcome]:
+    def commit(self, draws: Sequence[ReportDraw]) -> list[DrawOutcome]:
         """Charge, freeze and store each draw whose slot is free and whose cost fits; in order."""
         fates = self._run_once("commit", *pack_draws(draws))
         return [_FATES[fates[place : place + 1]] for place in range(len(fates))]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from veilcount_shared.report import Report
 
-from .interface import Draw, HeldValue
+from .interface import HeldValue, ReportDraw
 
 #: person, series, lineage (as places in a list of names), period, answer; cost, the first day that
 #: is paid for and the end, the caps; earliest, send_at, expires; free, has a report; then of the
@@ -45,7 +45,7 @@ def unpack_held(person: bytes, series: bytes, packed: bytes) -> HeldValue:
     return HeldValue(person, series.decode(), period, segment, value, at, due)
 
 
-def pack_draws(draws: Sequence[Draw]) -> Iterator[bytes]:
+def pack_draws(draws: Sequence[ReportDraw]) -> Iterator[bytes]:
     """Yield the number of names, the names, and each draw."""
     names: dict[str, int] = {}
     packed = [_pack_draw(draw, names) for draw in draws]
@@ -54,7 +54,7 @@ def pack_draws(draws: Sequence[Draw]) -> Iterator[bytes]:
     yield from packed
 
 
-def _pack_draw(draw: Draw, names: dict[str, int]) -> bytes:
+def _pack_draw(draw: ReportDraw, names: dict[str, int]) -> bytes:
     def place(name: str) -> int:
         return names.setdefault(name, len(names) + 1)
 

@@ -12,12 +12,12 @@ from .interface import (
     KEPT,
     PUT_OFF,
     ROW_CLOSED,
-    Draw,
     DrawOutcome,
     HeldValue,
     OutboxLimits,
     PersonState,
     QueuedReport,
+    ReportDraw,
     RowClose,
     SentReport,
     SpentBudget,
@@ -110,7 +110,7 @@ class SqliteState(SqliteFile):
         )
         return {lineage: SpentBudget(*figures) for lineage, *figures in rows}
 
-    def commit(self, draws: Sequence[Draw]) -> list[DrawOutcome]:
+    def commit(self, draws: Sequence[ReportDraw]) -> list[DrawOutcome]:
         """Charge, freeze and store each draw whose slot is free and whose cost fits; in order."""
         with self._writing() as database:
             return [_commit(database, draw) for draw in draws]
@@ -231,12 +231,12 @@ class SqliteState(SqliteFile):
     def expire(self, now: float, bounds: OutboxLimits) -> None:
         """Drop what is too old, then the oldest beyond the bounds; count both."""
         with self._reading() as database:
-            if not (_aged(database, now) or _beyond(database, bounds)):
+            if not (_aged(database, now) or _over_limits(database, bounds)):
                 return
         with self._writing() as database:
             for number in _aged(database, now):
                 _finish(database, number, Loss.AGED.value)
-            for number in _beyond(database, bounds):
+            for number in _over_limits(database, bounds):
                 _finish(database, number, Loss.EVICTED.value)
 
     def sent(self, key: bytes) -> list[SentReport]:
@@ -314,7 +314,7 @@ def _used(database: sqlite3.Connection, key: bytes, series: bytes) -> tuple[int,
     return (row[0], row[1]) if row else (-1, 0)
 
 
-def _commit(database: sqlite3.Connection, draw: Draw) -> DrawOutcome:
+def _commit(database: sqlite3.Connection, draw: ReportDraw) -> DrawOutcome:
     if not _consented(database, draw.person):
         return DrawOutcome.NO_CONSENT
     if not draw.free and (fate := _spend(database, draw)) is not DrawOutcome.STORED:
@@ -329,7 +329,7 @@ def _consented(database: sqlite3.Connection, key: bytes) -> bool:
     return bool(row and row[0])
 
 
-def _spend(database: sqlite3.Connection, draw: Draw) -> DrawOutcome:
+def _spend(database: sqlite3.Connection, draw: ReportDraw) -> DrawOutcome:
     series = bytes.fromhex(draw.series)
     period, answers = _used(database, draw.person, series)
     # Periods only move forward: a clock set back finds its slots spent.
@@ -347,7 +347,7 @@ def _spend(database: sqlite3.Connection, draw: Draw) -> DrawOutcome:
     return DrawOutcome.STORED
 
 
-def _charge(database: sqlite3.Connection, draw: Draw) -> bool:
+def _charge(database: sqlite3.Connection, draw: ReportDraw) -> bool:
     """Charge a draw to its lineage, or refuse what its caps, or another unit, leave no room for."""
     if not draw.cost:
         return True  # of an answer that is given up: nothing is revealed
@@ -371,7 +371,7 @@ def _charge(database: sqlite3.Connection, draw: Draw) -> bool:
     return True
 
 
-def _store(database: sqlite3.Connection, draw: Draw, report: Report) -> None:
+def _store(database: sqlite3.Connection, draw: ReportDraw, report: Report) -> None:
     database.execute(
         "insert into report (person, series, period, segment, pseudonym, slot, message, earliest,"
         " send_at, expires, is_true) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -446,7 +446,7 @@ def _aged(database: sqlite3.Connection, now: float) -> list[int]:
     return [number for (number,) in rows]
 
 
-def _beyond(database: sqlite3.Connection, bounds: OutboxLimits) -> list[int]:
+def _over_limits(database: sqlite3.Connection, bounds: OutboxLimits) -> list[int]:
     """Return the oldest waiting reports that do not fit in count or in bytes."""
     count, size = database.execute(
         "select count(*), coalesce(sum(length(message)), 0) from report where status = 'waiting'"

@@ -15,14 +15,14 @@ from typing import Any, Self
 from veilcount_shared.report import Report
 
 from ..client import Client, Respondent
-from ..delivery.worker import Worker
+from ..delivery.worker import ClientWorker
 from ..recording.recorder import RecordCall
 from ..session import SELF, Definitions, Session
 from ..state.key_derivation import person_key
 from . import patching
-from .clock import SettableClock, first_common_noon
 from .recorded_values import RecordedValue, segments_of
 from .seeded_randomness import SeededRandomSource
+from .settable_clock import SettableClock, first_common_noon
 from .transports import RecordingTransport
 
 PACE = 3600.0  # when time passes, what is due is done at least this far apart
@@ -129,7 +129,7 @@ class ClientHarness:
         if self.consent is not None and person.consented is None:
             person.consent(self.consent)
 
-    def _keep_record(self, worker: Worker, record: RecordCall) -> None:
+    def _keep_record(self, worker: ClientWorker, record: RecordCall) -> None:
         """List what a person records who consented."""
         key = person_key(worker.state.root, record.person)
         if worker.state.person(key).consented:
@@ -141,7 +141,7 @@ class ClientHarness:
 
     # -- time ----------------------------------------------------------------------------------
 
-    def _workers(self) -> list[Worker]:
+    def _workers(self) -> list[ClientWorker]:
         workers = [session.worker for session in self._running()]
         return [worker for worker in workers if worker is not None]
 

@@ -17,10 +17,10 @@ from veilcount_shared import RandomSource
 from .. import client as client_module
 from .. import session as session_module
 from ..client import Client, Person
-from ..delivery.worker import Worker
+from ..delivery.worker import ClientWorker
 from ..recording.recorder import RecordCall
 from ..session import Session
-from ..settings import KILL_SWITCHES, Settings
+from ..settings import KILL_SWITCHES, ClientSettings
 from ..state import key_derivation
 from ..state.location import state_location
 
@@ -45,23 +45,23 @@ def persons(see: Callable[[Person], None]) -> Replacement:
     return patch.object(Client, "person", person)
 
 
-def records(see: Callable[[Worker, RecordCall], None]) -> Replacement:
+def records(see: Callable[[ClientWorker, RecordCall], None]) -> Replacement:
     """Have `see` look at every record on its way into the queue."""
-    original = Worker.put
+    original = ClientWorker.put
 
     @functools.wraps(original)
-    def put(worker: Worker, record: RecordCall) -> bool:
+    def put(worker: ClientWorker, record: RecordCall) -> bool:
         see(worker, record)
         return original(worker, record)
 
-    return patch.object(Worker, "put", put)
+    return patch.object(ClientWorker, "put", put)
 
 
 def state_locations(directory: str) -> Replacement:
     """Put every state under this directory, wherever the app wants it."""
     original = state_location
 
-    def place(settings: Settings, app: str) -> Path:
+    def place(settings: ClientSettings, app: str) -> Path:
         asked = str(original(settings, app))
         return Path(directory) / hashlib.sha256(asked.encode()).hexdigest()[:16]
 

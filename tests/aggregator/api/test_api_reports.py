@@ -26,7 +26,7 @@ from veilcount_aggregator.errors import (
     StoreUnavailable,
     StoreUnfit,
 )
-from veilcount_client.delivery.transport import Delivered, Later, Refused
+from veilcount_client.delivery.transport import Delivered, Later, Rejected
 from veilcount_client.testing.transports import WsgiTransport
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.verdict import Verdict
@@ -439,7 +439,7 @@ def test_the_client_drops_what_is_no_batch_and_keeps_the_rest(deployed: World) -
     away = deployed.send(Batch((report,)))
     taken = deployed.send(Batch((report,)))
 
-    assert client_outcome(refused, deployed, report) == Refused("400")
+    assert client_outcome(refused, deployed, report) == Rejected("400")
     assert client_outcome(away, deployed, report) == Later("503", 60.0)
     assert client_outcome(taken, deployed, report) == Delivered((Verdict.COUNTED,))
 

@@ -18,7 +18,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import pytest
 
 from tests.aggregator.api.deployment_fixtures import World, world
-from veilcount_client.delivery.transport import Delivered, Refused
+from veilcount_client.delivery.transport import Delivered, Rejected
 from veilcount_client.testing import WsgiTransport
 from veilcount_shared.errors import WireError
 from veilcount_shared.wire import (
@@ -139,7 +139,7 @@ def test_a_newer_client_understands_an_older_aggregator(release: str) -> None:
         assert isinstance(outcome, Delivered)
         assert [str(each) for each in outcome.verdicts] == verdicts
     (refused,) = [each for each in recorded(release)["exchanges"] if each["status"] == 400]
-    assert WsgiTransport(answering(refused)).send(body(refused), 1) == Refused("400")
+    assert WsgiTransport(answering(refused)).send(body(refused), 1) == Rejected("400")
 
 
 def answering(exchange: Exchange) -> Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]:

@@ -23,7 +23,7 @@ from tests.system.server import HOST, Server, free_port, wait_until
 from tests.system.test_serving import COUNTED, FILE, body, collection
 from veilcount_aggregator.api.problems import PROBLEM_TYPE
 from veilcount_aggregator.cli.main import run
-from veilcount_client.delivery.transport import HttpTransport, Later, Refused
+from veilcount_client.delivery.transport import HttpTransport, Later, Rejected
 from veilcount_shared.wire import BINARY_TYPE, MAX_BODY
 
 REPORTS = "/v1/reports"
@@ -267,7 +267,7 @@ def test_doctor_finds_nothing_wrong_behind_it(
 
     assert (refused.status_code, refused.headers["Content-Type"]) == (415, PROBLEM_TYPE)
     assert counted == [COUNTED] * 3
-    assert garbage == Refused("400")
+    assert garbage == Rejected("400")
     assert (code, [each for each in found if each["state"] == "wrong"]) == (0, [])
 
 
