@@ -221,7 +221,7 @@ def responding(raw: bytes) -> Behaviour:
     return behave
 
 
-def judging(*words: str) -> Behaviour:
+def with_verdicts(*words: str) -> Behaviour:
     """Return what answers with these verdicts."""
     return responding(verdicts(list(words)))
 

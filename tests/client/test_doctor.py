@@ -340,7 +340,7 @@ def serve() -> Iterator[Callable[[App], str]]:
         server.server_close()
 
 
-def asked(url: str, now: datetime | None = None) -> dict[str, DiagnosticResult]:
+def probe(url: str, now: datetime | None = None) -> dict[str, DiagnosticResult]:
     """Return what is found of an aggregator."""
     return found(settings_of(url=url), now or datetime.now(UTC))
 
@@ -352,7 +352,7 @@ def test_no_address_is_named() -> None:
 
 def test_an_aggregator_that_is_away_is_named() -> None:
     """The address is in the line."""
-    told = asked(CLOSED)["aggregator"]
+    told = probe(CLOSED)["aggregator"]
 
     assert not told.ok
     assert CLOSED in told.message
@@ -362,7 +362,7 @@ def test_an_aggregator_in_production_is_well(serve: Callable[[App], str], tmp_pa
     """It refuses the test batch by name, counts nothing, and its clock is ours."""
     with world(tmp_path, FILE, now=NOW) as aggregator:
         url = serve(aggregator.app)
-        told = asked(url)
+        told = probe(url)
 
         assert told["aggregator"] == DiagnosticResult("aggregator", True, f"{url} speaks version 1")
         assert told["clock"].ok
@@ -377,7 +377,7 @@ def test_a_clock_far_from_the_aggregators_is_named(
         url = serve(aggregator.app)
 
         for off in (timedelta(hours=-2), timedelta(hours=2), timedelta(days=-2000)):
-            assert not asked(url, datetime.now(UTC) + off)["clock"].ok
+            assert not probe(url, datetime.now(UTC) + off)["clock"].ok
 
 
 PROBLEM = "application/problem+json"
@@ -404,7 +404,7 @@ def test_other_answers_say_what_to_do(
     def answer(_: Request) -> Response:
         return Response(body, status, content_type=kind)
 
-    told = asked(serve(answer))["aggregator"]
+    told = probe(serve(answer))["aggregator"]
 
     assert not told.ok
     assert word in told.message
@@ -417,7 +417,7 @@ def test_an_aggregator_in_development_says_so(serve: Callable[[App], str]) -> No
     def answer(_: Request) -> Response:
         return Response('{"verdicts": []}', content_type="application/json")
 
-    told = asked(serve(answer))["aggregator"]
+    told = probe(serve(answer))["aggregator"]
 
     assert told.ok
     assert "development" in told.message

@@ -315,7 +315,7 @@ PAIRED: dict[str, dict[str, object]] = {
 }
 
 
-def asked(home: Home) -> dict[str, list[int]]:
+def close_requests(home: Home) -> dict[str, list[int]]:
     """Return in which periods of which collections the person answers."""
     person = home.device.worker.state.person(home.device.client._session.key(""))
     return {
@@ -328,7 +328,7 @@ def again_and_again(home: Home, times: int) -> set[str]:
     """Be forgotten and consent, again and again; return what the person was asked each time."""
     seen = set()
     for _ in range(times):
-        seen.add(str(asked(home)))
+        seen.add(str(close_requests(home)))
         home.device.client.forget()
         home.device.client.consent(True)
     return seen

@@ -161,12 +161,12 @@ def chance() -> int:
     return int(poisson.isf(ALPHA, 1))
 
 
-# -- the crowd -------------------------------------------------------------------------------------
+# -- the population -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Days:
-    """What the days of a crowd are like."""
+    """What the days of a population are like."""
 
     collections: Mapping[str, Collection] = field(default_factory=lambda: COLLECTIONS)
     number: int = 1
@@ -175,7 +175,7 @@ class Days:
     devices: int = DEVICES
 
 
-def crowd(days: Days, plant: Plant = nullcontext) -> Rows:
+def population(days: Days, plant: Plant = nullcontext) -> Rows:
     """Return what arrives of many devices, all used once in the same hour of the day."""
     rows: dict[Name, list[Row]] = {}
     names = {each.fingerprint: name for name, each in days.collections.items()}
@@ -235,7 +235,7 @@ def test_a_backlog_does_not_come_in_step(devices: int) -> None:
 
 def nobody_joins(days: Days) -> None:
     """Assert that no two of a person's collections are paired but by chance."""
-    rows = crowd(days)
+    rows = population(days)
 
     assert all(len(found) == days.devices for found in rows.values())
     for one, other in (("a", "b"), ("a", "c"), ("b", "c")):
@@ -245,7 +245,7 @@ def nobody_joins(days: Days) -> None:
 @few_and_many
 def test_nobody_joins_a_persons_periods(devices: int) -> None:
     """What one person records in the same hour of two days cannot be paired."""
-    rows = crowd(Days({"a": COLLECTIONS["a"]}, number=2, devices=devices))
+    rows = population(Days({"a": COLLECTIONS["a"]}, number=2, devices=devices))
 
     assert len(rows["a", 0]) == len(rows["a", 1]) == devices
     assert best(rows, ("a", 0), ("a", 1)) <= chance()
@@ -254,7 +254,7 @@ def test_nobody_joins_a_persons_periods(devices: int) -> None:
 @few_and_many
 def test_a_clock_that_is_off_does_not_mark_its_owner(devices: int) -> None:
     """Hidden reports leave at an odd second: how far a clock is off does not pair them."""
-    rows = crowd(Days(HIDDEN, devices=devices))
+    rows = population(Days(HIDDEN, devices=devices))
 
     assert best(rows, ("a", 0), ("b", 0)) <= chance()
 
@@ -365,11 +365,11 @@ def in_step() -> AbstractContextManager[object]:
 
 
 PLANTED: dict[str, Callable[[], Rows]] = {
-    "sent back to back": lambda: crowd(Days(jitter=1e-9)),
-    "one body of two pseudonyms": lambda: crowd(Days(jitter=1e-9), one_body),
-    "a length that tells the person": lambda: crowd(Days(), revealing_length),
-    "a clock that tells the person": lambda: crowd(Days(HIDDEN), on_the_minute),
-    "a backlog in step": lambda: crowd(Days(outage=True, devices=BACKLOGS), in_step),
+    "sent back to back": lambda: population(Days(jitter=1e-9)),
+    "one body of two pseudonyms": lambda: population(Days(jitter=1e-9), one_body),
+    "a length that tells the person": lambda: population(Days(), revealing_length),
+    "a clock that tells the person": lambda: population(Days(HIDDEN), on_the_minute),
+    "a backlog in step": lambda: population(Days(outage=True, devices=BACKLOGS), in_step),
 }
 
 

@@ -65,7 +65,7 @@ def record(client: Client, persons: int) -> None:
         assert any(client.flush(until="stored") for _ in range(PATIENCE))
 
 
-def crowd(persons: int) -> list[tuple[int, int, int, int]]:
+def population(persons: int) -> list[tuple[int, int, int, int]]:
     """Return, over all persons and collections, answers, slots, spend and reports of each."""
     with tempfile.TemporaryDirectory(dir=quick()) as place:
         client = a_client(place)
@@ -95,7 +95,7 @@ def crowd(persons: int) -> list[tuple[int, int, int, int]]:
 
 def check(persons: int) -> None:
     """Every person has given as many answers as the caps allow, and not one more."""
-    rows = crowd(persons)
+    rows = population(persons)
     wanted = sorted([each.per_period for each in COLLECTIONS.values()] * persons)
 
     assert sorted(count for count, *_ in rows) == wanted

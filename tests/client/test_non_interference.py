@@ -1,7 +1,7 @@
 """Promise 2 (b): that, when and how many reports leave depends only on what is declared public.
 
-Every randomizer is a constant here, so whatever still differs between two runs was told by the
-client and not by a design. Two streams that a promise makes equal are run through the
+Every randomizer is a constant here, so whatever still differs between two runs was shown by the
+client and not by a mechanism. Two streams that a promise makes equal are run through the
 whole client, in time, with the same randomness; every attempt to send is compared, to the byte and
 the instant. The same checker is shown to see planted bugs.
 """

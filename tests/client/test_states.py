@@ -1,4 +1,4 @@
-"""Both engines keep the contract: alone, in a crowd, and whatever happens to disk and server."""
+"""Both engines keep the contract: alone, among processes, and whatever happens to disk and server."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def run(name: str, *given: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
-def said(process: subprocess.Popen[str]) -> list[int]:
+def numbers_from(process: subprocess.Popen[str]) -> list[int]:
     """Return the numbers that a process said before it ended."""
     text, _ = process.communicate(timeout=60)
     return [int(word) for word in text.split()]
@@ -280,7 +280,7 @@ def test_processes_that_want_the_same_slots(engine: Opened) -> None:
     state = engine.open()
     agree(state)
     processes = [run("race", engine.place, PERIODS) for _ in range(PROCESSES)]
-    results = [said(process) for process in processes]
+    results = [numbers_from(process) for process in processes]
 
     expect_one_winner_a_slot(state, results)
 
@@ -313,7 +313,7 @@ def test_a_report_is_leased_once(engine: Opened) -> None:
     agree(state)
     state.commit([draw(at) for at in range(60)])
     processes = [run("take", engine.place) for _ in range(PROCESSES)]
-    taken = [number for process in processes for number in said(process)]
+    taken = [number for process in processes for number in numbers_from(process)]
 
     assert len(taken) == 60
     assert len(set(taken)) == 60
@@ -324,7 +324,7 @@ def test_a_report_is_leased_once(engine: Opened) -> None:
 def test_many_open_a_new_state_at_once(engine: Opened) -> None:
     """They agree on one root, and nothing is taken for damage."""
     processes = [run("take", engine.place) for _ in range(PROCESSES)]
-    nothing = [said(process) for process in processes]
+    nothing = [numbers_from(process) for process in processes]
     state = engine.open()
 
     assert nothing == [[]] * PROCESSES
@@ -361,7 +361,7 @@ def test_killed_while_it_stores(sqlite: Sqlite, rounds: int) -> None:
         process = run("store", sqlite.place)
         heard += hear(process, 5 + 7 * attempt % 30)
         process.kill()
-        heard += said(process)
+        heard += numbers_from(process)
 
     expect_whole(sqlite.open(), heard)
     assert not sqlite.open().losses()
@@ -379,7 +379,7 @@ def test_a_server_killed_while_it_stores(frail: RedisServer, rounds: int) -> Non
         process = run("store", frail.url)
         heard += hear(process, 20 + 13 * attempt % 50)
         frail.kill()
-        heard += said(process)
+        heard += numbers_from(process)
         with pytest.raises(StateError):
             state.waiting(NOW)
         frail.start()
@@ -392,7 +392,7 @@ def test_a_child_outlives_its_parent(engine: Opened, tmp_path: Path) -> None:
     """What a daemon stores after its parent ended is there, though it was killed."""
     process = run("part", engine.place, tmp_path)
     process.wait(20)
-    said(process)
+    numbers_from(process)
     state = engine.open()
 
     assert (tmp_path / "parted").exists()
@@ -407,7 +407,7 @@ def test_a_child_outlives_its_parent(engine: Opened, tmp_path: Path) -> None:
 
 def test_a_full_disk(sqlite: Sqlite) -> None:
     """It is a StateError; what was stored stays, and with room it goes on."""
-    stored, refused, charged, kept = said(run("fill", sqlite.place))
+    stored, refused, charged, kept = numbers_from(run("fill", sqlite.place))
     state = sqlite.open()
 
     assert stored > 1
@@ -450,7 +450,7 @@ def test_a_redis_without_memory(frail: RedisServer) -> None:
 
 @pytest.fixture
 def proxied(redis: Redis) -> Iterator[tuple[LosingProxy, RedisState]]:
-    """A state behind a proxy that loses replies when told to."""
+    """A state behind a proxy that loses replies on demand."""
     proxy = LosingProxy(redis.server.port)
     state = RedisState(f"{proxy.url}#{redis.space}")
     for script in state._scripts.values():  # or the reply that is lost says only: no such script
@@ -775,7 +775,7 @@ def test_a_stale_log_file(sqlite: Sqlite, commits: int) -> None:
     backup = (sqlite.folder / FILE).read_bytes()
     heard += hear(process, commits)
     process.kill()
-    heard += said(process)
+    heard += numbers_from(process)
     sqlite.close()
     (sqlite.folder / FILE).write_bytes(backup)
     back = sqlite.open()
@@ -807,7 +807,7 @@ def test_a_crash_before_the_mark_is_written_is_no_rollback(
     agree(sqlite.open())
     for _ in range(2):
         process = run("crash", sqlite.place, place, writes)
-        said(process)
+        numbers_from(process)
         assert process.returncode == -signal.SIGKILL
     state = sqlite.open()
 
@@ -829,7 +829,7 @@ def test_kills_of_many_processes_are_no_rollback(sqlite: Sqlite, rounds: int) ->
         for process in processes:
             server_fixtures.wait_until(lambda: False, chance.random() / 5)
             process.kill()
-            said(process)
+            numbers_from(process)
 
         assert clone_detection.read_mark(mark(sqlite)) <= committed(sqlite)
         assert not sqlite.open().losses()
@@ -839,7 +839,7 @@ def test_the_last_of_many_processes_leaves_the_highest_mark(sqlite: Sqlite) -> N
     """Though each writes it after its commit, in whatever order."""
     agree(sqlite.open())
     for process in [run("race", sqlite.place, PERIODS) for _ in range(PROCESSES)]:
-        said(process)
+        numbers_from(process)
 
     assert clone_detection.read_mark(mark(sqlite)) == committed(sqlite)
 

@@ -55,7 +55,7 @@ def outcome(behaviour: Behaviour) -> Outcome:
 @pytest.mark.parametrize("word", list(Verdict))
 def test_every_verdict_is_delivered(word: Verdict) -> None:
     """What a verdict means is not the transport's to say."""
-    assert outcome(server_fixtures.judging(word)) == Delivered((word,))
+    assert outcome(server_fixtures.with_verdicts(word)) == Delivered((word,))
 
 
 @pytest.mark.parametrize("status", [400, 413, 415, 422])
@@ -117,8 +117,8 @@ def test_retry_after_is_rounded_up_and_bounded(header: str, seconds: float) -> N
         server_fixtures.answering(200, b'{"verdicts": "counted"}'),
         server_fixtures.answering(200, b"[" * 60_000),
         server_fixtures.answering(200, b"\xff\xfe"),
-        server_fixtures.judging(),
-        server_fixtures.judging("counted", "counted"),
+        server_fixtures.with_verdicts(),
+        server_fixtures.with_verdicts("counted", "counted"),
         server_fixtures.responding(b""),
         server_fixtures.responding(b"\x00\x01 junk that is no HTTP\r\n\r\n"),
         server_fixtures.responding(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort"),

@@ -243,7 +243,7 @@ def test_a_kit_that_is_not_open_makes_no_client() -> None:
 # -- consent ---------------------------------------------------------------------------------------
 
 
-def test_consent_is_given_by_default(veilcount: ClientHarness) -> None:
+def test_persons_consent_by_default(veilcount: ClientHarness) -> None:
     """Most tests are not about consent; those that are leave the person unasked."""
     consented = veilcount.client(THEME).consented
     veilcount.consent = None
