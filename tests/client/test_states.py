@@ -1,4 +1,4 @@
-"""Both engines keep the contract: alone, among processes, and whatever happens to disk and server."""
+"""Both engines keep the contract: alone, among processes, with failing disks and servers."""
 
 from __future__ import annotations
 
