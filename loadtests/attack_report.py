@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from veilcount_aggregator import estimate
-from veilcount_aggregator.estimation import ShareEstimates, band
+from veilcount_aggregator.estimation import ShareEstimates, poisoning_band
 from veilcount_aggregator.estimation.estimator import Estimator
 from veilcount_aggregator.estimation.poisoning import FAKES
 from veilcount_aggregator.series.packed_rows import Counters
@@ -83,7 +83,7 @@ def poisoned(answers: Answers, share: Fraction) -> Iterator[str]:
         return
     whole = _evidence(answers.collection, answers.counters)
     honest = _evidence(answers.collection, answers.honest).points
-    printed = band(whole, share)
+    printed = poisoning_band(whole, share)
     outside = (honest < printed.low - ROUNDING) | (honest > printed.high + ROUNDING)
     if outside.any():
         yield (

@@ -29,7 +29,7 @@ from veilcount_aggregator.estimation.clopper_pearson import lower
 from veilcount_aggregator.estimation.mean_sequences import worst_noise
 from veilcount_aggregator.estimation.proportions import SupportCounts
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
-from veilcount_aggregator.estimation.results import frequencies
+from veilcount_aggregator.estimation.results import estimate_frequencies
 from veilcount_aggregator.mechanisms import estimate, estimate_sums
 from veilcount_shared.mechanisms import MeanMechanism, select_mechanism
 
@@ -154,7 +154,8 @@ def finding(
         n += more
         counts = counts + rng.binomial(more, law.Q + 0.3 * law.gap, (2, runs))
         sides = (
-            frequencies(SupportCounts(n, each, law, 1), terms, np.arange(runs)) for each in counts
+            estimate_frequencies(SupportCounts(n, each, law, 1), terms, np.arange(runs))
+            for each in counts
         )
         result = compare(*sides, correlation=correlation)
         found |= result.differs
@@ -179,7 +180,10 @@ def test_a_true_difference_is_found_at_every_later_look() -> None:
     for n in (20_000, 200_000):
         counts = [np.array([round(n * (law.Q + share * law.gap))]) for share in (0.4, 0.5)]
         result = compare(
-            *(frequencies(SupportCounts(n, each, law, 1), terms, np.arange(1)) for each in counts)
+            *(
+                estimate_frequencies(SupportCounts(n, each, law, 1), terms, np.arange(1))
+                for each in counts
+            )
         )
 
         assert result.differs.all()
@@ -260,7 +264,7 @@ def test_every_look_costs_less_than_double_the_width(n: int, target: IntervalTar
         [],
     )
     for looks in LookCount:
-        side = frequencies(
+        side = estimate_frequencies(
             SupportCounts(n, np.array([n // 2]), law, 1),
             IntervalTerms(0.95, target, looks=looks),
             np.arange(1),

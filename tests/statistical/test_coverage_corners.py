@@ -38,10 +38,10 @@ from veilcount_aggregator.central.discrete_laplace import DiscreteLaplaceNoise
 from veilcount_aggregator.central.opendp_noise import calibrated_scale
 from veilcount_aggregator.estimation import IntervalTarget, MeanEstimate, ShareEstimates
 from veilcount_aggregator.estimation.cdf import middles
-from veilcount_aggregator.estimation.mean import Decoded
+from veilcount_aggregator.estimation.mean import DecodedMean
 from veilcount_aggregator.estimation.range_queries import TreeReports
 from veilcount_aggregator.estimation.response_distribution import ResponseDistribution
-from veilcount_aggregator.estimation.square_wave_em import wave_of
+from veilcount_aggregator.estimation.square_wave_em import get_wave
 from veilcount_aggregator.mechanisms import estimate, estimate_sums
 from veilcount_aggregator.mechanisms.range_tree import tree_weights
 from veilcount_shared import Collection
@@ -293,7 +293,7 @@ def population_mean(rng: Generator, rounds: int, width: float) -> Setting:
 
     def once(rng: Generator) -> bool:
         counters = next(counters_of(laws, counts, "population", rng))
-        low, high = Decoded.of(mechanism, domain, counters).interval(
+        low, high = DecodedMean.of(mechanism, domain, counters).interval(
             1 - LEVEL, IntervalTarget.POPULATION
         )
         return holds(low, true, high, width)
@@ -321,7 +321,7 @@ def mean_of_distribution(rng: Generator, rounds: int, width: float) -> Setting:
 
     def once(rng: Generator) -> bool:
         counters = simulate(collection, answering(held, target, rng), rng)
-        shown = wave_of(mechanism).mean(counters, 1 - LEVEL, target)
+        shown = get_wave(mechanism).mean(counters, 1 - LEVEL, target)
         return holds(shown.low, np.array(true), shown.high, width)
 
     name = f"mean of a distribution, {target}, epsilon {epsilon}, n {n}, held {held.max()}"

@@ -15,7 +15,7 @@ from rich.progress import track
 from veilcount_shared import Collection, SystemRandomSource, load_collections
 
 from ..analysis.audit import AuditResult
-from ..analysis.audit.definition_audit import audit_definition, why_not
+from ..analysis.audit.definition_audit import audit_definition, unaudited_reason
 from ..analysis.audit.self_test import BUGS
 from . import options, param_types
 from .main import NegativeResult
@@ -97,7 +97,7 @@ def _audited(collection: Collection, samples: int, alpha: Fraction) -> dict[str,
         "measured": None,
         "broken": None,
         "samples": samples,
-        "event": why_not(collection),
+        "event": unaudited_reason(collection),
     }
     if facts["event"]:
         return facts

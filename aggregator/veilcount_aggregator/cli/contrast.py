@@ -12,7 +12,7 @@ import click
 from veilcount_shared.collection import Measure
 
 from ..analysis.planning import QuestionShape
-from ..analysis.trust_models import contrast
+from ..analysis.trust_models import compare_trust_models
 from ..queries import ContrastQuery, Snapshot, plain
 from ..queries import contrast as observed
 from ..text import number_format
@@ -26,7 +26,7 @@ COLUMNS = ("model", "one report", "the answer", "error", "as a sample", "devices
 SCALING = ("n", "local", "shuffled", "central")
 
 
-@click.command("contrast")
+@click.command("compare_trust_models")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.argument("name", required=False, shell_complete=options.complete_from_file)
 @click.option(
@@ -84,7 +84,7 @@ def command(
             " --store, for the answers that are there"
         )
     with spinner("matching guarantees"):
-        found = contrast(collection, n, level=float(level), delta=delta)
+        found = compare_trust_models(collection, n, level=float(level), delta=delta)
     document = plain(found)
     if as_json:
         print_json(document)
@@ -97,7 +97,7 @@ def _observed(name: str, params: dict[str, list[str]], source: Mapping[str, Any]
         return observed(snapshot, name, ContrastQuery.parse(params))
 
     with spinner("matching guarantees"):
-        return query_source.query(name, "contrast", params, compute, **source)
+        return query_source.query(name, "compare_trust_models", params, compute, **source)
 
 
 def _print_observed(document: Document, *, as_json: bool) -> None:
@@ -112,7 +112,7 @@ def _print_observed(document: Document, *, as_json: bool) -> None:
                 f"series {each['fingerprint'][:12]}; n is {each['n_is']}{days}",
             ]
         )
-        _print(each["contrast"])
+        _print(each["compare_trust_models"])
         print_lines([""])
 
 

@@ -14,7 +14,7 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Measure, Model
 from veilcount_shared.domain import Number
 
-from ..analysis.simulation import SimulatedEstimate, Simulation, beside
+from ..analysis.simulation import SimulatedEstimate, Simulation, compare_local_and_central
 from ..queries.domain_values import size_of, value_at
 from ..text import number_format
 from ..text.result_columns import spelled
@@ -69,7 +69,7 @@ def command(
     seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     people, generator = simulate_population(collection, n, truth), np.random.default_rng(seed)
     with spinner(f"simulating {n:,} devices"):
-        found = beside(collection, people, generator, float(level))
+        found = compare_local_and_central(collection, people, generator, float(level))
     rows = list(_rows(collection, found, top))
     if as_json:
         print_json(_facts(collection, found, seed) | {"values": rows})

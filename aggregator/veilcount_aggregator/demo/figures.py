@@ -16,7 +16,7 @@ from numpy.random import Generator
 from veilcount_shared import Collection
 from veilcount_shared.collection import Measure
 
-from ..analysis.simulation import Population, Simulation, beside
+from ..analysis.simulation import Population, Simulation, compare_local_and_central
 from ..central import Release
 from ..queries import EstimateQuery, estimate
 from ..queries.domain_values import value_at
@@ -167,7 +167,7 @@ class _Desk:
 
     def _picture(self, collection: Collection, answers: TrueAnswers) -> Simulation:
         held = Population(*np.unique(inputs(collection, answers.values), return_counts=True))
-        return beside(collection, held, self.generator, self.level)
+        return compare_local_and_central(collection, held, self.generator, self.level)
 
 
 def _figure(value: float | None, low: float, high: float) -> Figure:

@@ -13,7 +13,7 @@ from veilcount_shared.schedule import period_end, period_start
 from veilcount_shared.verdict import Verdict
 
 from ..analysis.budget.privacy_levels import PrivacyLevels, figures
-from ..analysis.budget.spend_histogram import SpendHistogram, spent
+from ..analysis.budget.spend_histogram import SpendHistogram, count_spending
 from ..queries.budgets import spent_slots
 from ..queries.json_encoding import decimal
 from .figures import ComparisonRow, ReleasedFigure, released, rows
@@ -130,7 +130,7 @@ def _account(ending: DemoResult, name: str) -> CollectionCost:
         answers=ending.counted(name),
         linked=series.linked,
         promised=figures(collection),
-        counted=None if histogram is None else spent(collection, histogram),
+        counted=None if histogram is None else count_spending(collection, histogram),
     )
 
 

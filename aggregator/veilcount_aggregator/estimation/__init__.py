@@ -5,9 +5,9 @@ from .difference import Comparison as Comparison
 from .difference import compare as compare
 from .estimator import IntervalTarget as IntervalTarget
 from .group_sums import margin as margin
-from .poisoning import Band as Band
+from .poisoning import PoisoningBand as PoisoningBand
 from .poisoning import PoisoningTest as PoisoningTest
-from .poisoning import band as band
+from .poisoning import poisoning_band as poisoning_band
 from .postprocessing import View as View
 from .postprocessing import base_cut as base_cut
 from .results import IntervalTerms as IntervalTerms

@@ -12,7 +12,7 @@ from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms.square_wave import BUCKETS
 
 from .estimator import Estimator, IntervalTarget
-from .linear_estimators import Reading
+from .linear_estimators import WeightedFigures
 from .results import OF
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ class Quantile:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class Cdf:
     """The share below each of 257 edges; bounds within [0, 1] that rise as the curve does."""
 
     edges: Floats
@@ -43,7 +43,7 @@ class Curve:
     @classmethod
     def between(
         cls, domain: Number, share: Floats | None, low: Floats, high: Floats, covers: str
-    ) -> Curve:
+    ) -> Cdf:
         """Return the curve with its ends, which are certain, and a band that rises.
 
         Given are the 255 edges inside. The true curve rises, so what holds at one edge holds from
@@ -96,7 +96,7 @@ class BucketHistogram:
     low: float
     high: float
     frequency: Floats | None
-    curve: Curve
+    curve: Cdf
     evidence: Estimator | None = field(repr=False, compare=False)  # of the mean
 
     def quantile(self, share: float) -> Quantile:
@@ -114,9 +114,9 @@ def histogram(
     level: float,
     target: IntervalTarget,
     *,
-    mean: Reading,
+    mean: WeightedFigures,
     frequency: Floats,
-    curve: Curve,
+    curve: Cdf,
     evidence: Estimator,
 ) -> BucketHistogram:
     """Return the histogram, with a mean that was read in [0, 1] put into the unit of the range."""
@@ -124,10 +124,10 @@ def histogram(
     return BucketHistogram(n, level, OF[target], value, low, high, frequency, curve, evidence)
 
 
-def nothing(domain: Number, level: float, target: IntervalTarget) -> BucketHistogram:
+def empty_histogram(domain: Number, level: float, target: IntervalTarget) -> BucketHistogram:
     """Return what is known before the first answer: that a number lies in its range."""
     inside = np.zeros(BUCKETS - 1)
-    curve = Curve.between(domain, None, inside, inside + 1, CERTAIN)
+    curve = Cdf.between(domain, None, inside, inside + 1, CERTAIN)
     low, high = float(domain.low), float(domain.high)
     return BucketHistogram(0, level, OF[target], None, low, high, None, curve, None)
 
@@ -147,7 +147,7 @@ def scaled(domain: Number, place: Floats) -> Floats:
     return float(domain.low) + float(domain.high - domain.low) * place
 
 
-def rising(values: Floats) -> Floats:
+def isotonic(values: Floats) -> Floats:
     """Return the nearest values that never fall [isotonic regression, max-min of averages]."""
     ends = np.concatenate([[0.0], np.cumsum(values)])
     place = np.arange(len(values))

@@ -26,7 +26,7 @@ from .confidence_intervals import Bools, Ends, Floats
 from .estimator import Estimator, IntervalTarget
 from .fieller import RatioEstimator
 from .group_sums import CellSums
-from .proportions import Sums, SupportCounts
+from .proportions import GroupSums, SupportCounts
 
 STEPS = 32  # of a bisection: to 1e-9 of the way
 TILTS = 6.0 * 1.4 ** -np.arange(27.0)  # for contributions in [0, 1]: from a few to 10^7 reports
@@ -47,7 +47,7 @@ class LookCount(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Anytime:
+class AnytimeEstimator:
     """Evidence whose intervals are those of a confidence sequence.
 
     `single`: an end is where the wealth of one martingale reaches its bound.
@@ -90,21 +90,23 @@ class Anytime:
         return self.fixed.poisoned(fakes)
 
 
-def anytime(evidence: Estimator) -> Anytime:
+def anytime(evidence: Estimator) -> AnytimeEstimator:
     """Return evidence with intervals that hold at every look."""
     match evidence:
-        case Anytime():
+        case AnytimeEstimator():
             return evidence
         case SupportCounts():
-            return Anytime(evidence, lambda alpha, target: _of_supports(evidence, alpha, target))
-        case Sums():
+            return AnytimeEstimator(
+                evidence, lambda alpha, target: _of_supports(evidence, alpha, target)
+            )
+        case GroupSums():
             each = [anytime(group) for group in evidence.groups]
-            return Anytime(evidence, lambda alpha, target: _together(each, alpha, target))
+            return AnytimeEstimator(evidence, lambda alpha, target: _together(each, alpha, target))
         case CellSums():
-            return Anytime(evidence, lambda alpha, _target: _of_cells(evidence, alpha))
+            return AnytimeEstimator(evidence, lambda alpha, _target: _of_cells(evidence, alpha))
         case RatioEstimator():
             parts = replace(evidence, parts=anytime(evidence.parts), whole=anytime(evidence.whole))
-            return Anytime(evidence, parts.quotient, single=False)
+            return AnytimeEstimator(evidence, parts.quotient, single=False)
     raise TypeError(f"{type(evidence).__name__} has no intervals that hold at every look")
 
 
@@ -127,7 +129,7 @@ def _of_cells(evidence: CellSums, alpha: float) -> Ends:
     return low, high
 
 
-def _together(each: list[Anytime], alpha: float, target: IntervalTarget) -> Ends:
+def _together(each: list[AnytimeEstimator], alpha: float, target: IntervalTarget) -> Ends:
     low, high = zip(*(one.interval(alpha, target) for one in each), strict=True)
     return np.concatenate(low), np.concatenate(high)
 

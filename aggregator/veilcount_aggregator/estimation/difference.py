@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from .confidence_intervals import Bools, Ends, Floats, quantile
-from .confidence_sequences import Anytime, LookCount
+from .confidence_sequences import AnytimeEstimator, LookCount
 from .estimator import Estimator, IntervalTarget
 from .results import OF, MeanEstimate, ShareEstimates
 from .sequence_differences import difference, p_of_difference
@@ -151,10 +151,10 @@ class Pair:
         return self._joined(self.one.error(self.target), self.two.error(self.target))
 
     @property
-    def joint(self) -> tuple[Anytime, Anytime] | None:
+    def joint(self) -> tuple[AnytimeEstimator, AnytimeEstimator] | None:
         """Two independent confidence sequences; None: something else."""
         one, two = self.one, self.two
-        if not (isinstance(one, Anytime) and isinstance(two, Anytime)):
+        if not (isinstance(one, AnytimeEstimator) and isinstance(two, AnytimeEstimator)):
             return None
         return (one, two) if self.correlation is None and one.single and two.single else None
 

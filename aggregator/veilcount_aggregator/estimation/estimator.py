@@ -63,7 +63,7 @@ def enough(alpha: float) -> int:
     return ENOUGH if alpha >= RARE else ENOUGH_JOINT
 
 
-def honest(points: Floats, said: Ends, fakes: float) -> Ends:
+def honest_range(points: Floats, said: Ends, fakes: float) -> Ends:
     """Return what the honest part says, if fakes of the reports say the most or the least."""
     least, most = said
     return (points - fakes * most) / (1 - fakes), (points - fakes * least) / (1 - fakes)

@@ -15,8 +15,8 @@ from veilcount_shared.domain import Cross, Label
 from veilcount_shared.mechanisms import ProjectiveGeometry
 
 from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
-from .estimator import IntervalTarget, honest
-from .mean import plus
+from .estimator import IntervalTarget, honest_range
+from .mean import agresti_coull
 from .projective_supports import points_held
 from .response_distribution import ResponseDistribution
 
@@ -72,7 +72,7 @@ class CellSums:
     def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return the intervals of the mean counts, mapped to shares."""
         reach = (self.least, self.most)
-        ends = plus(self.means, self._variances(target), self.n, reach, quantile(alpha))
+        ends = agresti_coull(self.means, self._variances(target), self.n, reach, quantile(alpha))
         return self.share(ends[0]), self.share(ends[1])
 
     def few(self, _alpha: float, _target: IntervalTarget) -> Bools:
@@ -82,7 +82,7 @@ class CellSums:
     def poisoned(self, fakes: float) -> Ends:
         """Return what the honest answers may say: a report says what some hyperplane holds."""
         least, most = (self.share(end) for end in (self.least, self.most))
-        return honest(self.points, (least, most), fakes)
+        return honest_range(self.points, (least, most), fakes)
 
     def share(self, counts: Floats) -> Floats:
         """Return the shares at which these mean counts are expected."""

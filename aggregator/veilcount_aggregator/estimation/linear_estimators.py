@@ -24,7 +24,7 @@ MANY = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class WeightedFigures:
     """Figures in [0, 1]: unbiased values, which may leave it, and bounds, which do not."""
 
     value: Floats
@@ -32,7 +32,9 @@ class Reading:
     high: Floats
 
 
-def read(weights: Floats, counters: Counters, miss: float, fixed: Floats | None = None) -> Reading:
+def weighted_figures(
+    weights: Floats, counters: Counters, miss: float, fixed: Floats | None = None
+) -> WeightedFigures:
     """Return the figures of weights (one row each), each interval missing with probability `miss`.
 
     Population: reports are independent draws, and their spread is noise and sampling together.
@@ -53,7 +55,7 @@ def read(weights: Floats, counters: Counters, miss: float, fixed: Floats | None 
     normal = _normal(np.maximum(variance, 0), n, miss)
     half = np.where(enough, normal, _bernstein(spread, np.ptp(weights, axis=1), n, miss))
     near = np.clip(value, 0, 1)
-    return Reading(value, np.maximum(near - half, 0), np.minimum(near + half, 1))
+    return WeightedFigures(value, np.maximum(near - half, 0), np.minimum(near + half, 1))
 
 
 def _normal(variance: Floats, n: int, miss: float) -> Floats:

@@ -18,13 +18,15 @@ from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import MeanMechanism
 
 from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
-from .estimator import IntervalTarget, honest
+from .estimator import IntervalTarget, honest_range
 from .mean_noise import half_width, is_few, is_rarely_wrong
 
 FEW_SAMPLED = 4  # reports for each one that `plus` adds
 
 
-def plus(mean: Floats, variance: Floats, n: int, reach: tuple[Floats, Floats], z: float) -> Ends:
+def agresti_coull(
+    mean: Floats, variance: Floats, n: int, reach: tuple[Floats, Floats], z: float
+) -> Ends:
     """Return intervals for means of n reports, from the variance and the reach of one."""
     least, most = reach
     middle, half = (least + most) / 2, (most - least) / 2
@@ -49,7 +51,7 @@ def anderson(levels: Floats, counters: Counts, alpha: float) -> Ends:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Decoded:
+class DecodedMean:
     """The decoded levels of a mean's reports, in the units of its range."""
 
     n: int
@@ -63,7 +65,7 @@ class Decoded:
     counters: Counts
 
     @classmethod
-    def of(cls, mechanism: MeanMechanism, domain: Number, counters: Counts) -> Decoded:
+    def of(cls, mechanism: MeanMechanism, domain: Number, counters: Counts) -> DecodedMean:
         """Return the estimate from the counters of the levels."""
         levels, quietest, noise = _levels(mechanism, domain)
         n = int(counters.sum())
@@ -98,7 +100,7 @@ class Decoded:
             return self.points - half, self.points + half
         least, most = (np.array([end]) for end in self.reach)
         z = quantile(alpha)
-        low, high = plus(self.points, np.array([self.variance]), self.n, (least, most), z)
+        low, high = agresti_coull(self.points, np.array([self.variance]), self.n, (least, most), z)
         if self.n < FEW_SAMPLED * z**2 and is_rarely_wrong(self.mechanism, self.n):
             least, most = anderson(self.levels, self.counters, alpha)
             return np.minimum(low, least), np.maximum(high, most)
@@ -117,7 +119,7 @@ class Decoded:
     def poisoned(self, fakes: float) -> Ends:
         """Return the range of the honest mean: each fake report gives one of the levels."""
         least, most = (np.array([end]) for end in self.reach)
-        return honest(self.points, (least, most), fakes)
+        return honest_range(self.points, (least, most), fakes)
 
 
 @lru_cache(maxsize=256)

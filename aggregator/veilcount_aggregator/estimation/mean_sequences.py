@@ -10,12 +10,12 @@ from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import MeanMechanism
 
 from .confidence_intervals import Counts, Ends, Floats
-from .confidence_sequences import BOLDEST, TILTS, Anytime, Wealth, crossing, mixed
+from .confidence_sequences import BOLDEST, TILTS, AnytimeEstimator, Wealth, crossing, mixed
 from .estimator import IntervalTarget
-from .mean import Decoded
+from .mean import DecodedMean
 
 
-def anytime_mean(mechanism: MeanMechanism, domain: Number, counters: Counts) -> Anytime:
+def anytime_mean(mechanism: MeanMechanism, domain: Number, counters: Counts) -> AnytimeEstimator:
     """Return the evidence on the mean of a number."""
 
     def ends(alpha: float, target: IntervalTarget) -> Ends:
@@ -25,7 +25,7 @@ def anytime_mean(mechanism: MeanMechanism, domain: Number, counters: Counts) -> 
         start, span = float(domain.low), float(domain.high - domain.low)
         return start + span * low, start + span * high
 
-    return Anytime(Decoded.of(mechanism, domain, counters), ends)
+    return AnytimeEstimator(DecodedMean.of(mechanism, domain, counters), ends)
 
 
 def _of_cohort(mechanism: MeanMechanism, counters: Counts, bound: float) -> Ends:

@@ -24,7 +24,7 @@ PATIENT = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Band:
+class PoisoningBand:
     """What the honest answers say, if so many of the reports may be fake."""
 
     fakes: Fraction
@@ -41,11 +41,11 @@ class Band:
         )
 
 
-def band(evidence: Estimator, fakes: Fraction = FAKES) -> Band:
+def poisoning_band(evidence: Estimator, fakes: Fraction = FAKES) -> PoisoningBand:
     """Return how far a share of fake reports could have moved each figure, as it was estimated."""
     if not 0 <= fakes < 1:
         raise ValueError(f"fakes = {fakes}: give a share of the reports, below 1")
-    return Band(fakes, *evidence.poisoned(float(fakes)))
+    return PoisoningBand(fakes, *evidence.poisoned(float(fakes)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,7 @@ from .confidence_intervals import (
     sampled_tails,
     score,
 )
-from .estimator import IntervalTarget, enough, honest
+from .estimator import IntervalTarget, enough, honest_range
 from .response_distribution import ResponseDistribution
 
 
@@ -72,7 +72,7 @@ class SupportCounts:
     def poisoned(self, fakes: float) -> Ends:
         """Return what the honest answers may say: a report counts the least or the most."""
         said = self.law.share(np.array([self.law.least, self.law.most], np.float64))
-        return honest(self.points, (said[:1], said[1:]), fakes)
+        return honest_range(self.points, (said[:1], said[1:]), fakes)
 
     def rows(self, chosen: slice) -> SupportCounts:
         """Return the evidence on some of the values."""
@@ -80,7 +80,7 @@ class SupportCounts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sums:
+class GroupSums:
     """What the reports count for groups of values of a subset design, each group with its law."""
 
     groups: tuple[SupportCounts, ...]

@@ -18,9 +18,9 @@ from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms.square_wave import BUCKETS
 
 from ..series.packed_rows import Counters
-from .cdf import BucketHistogram, Curve, Floats, histogram, middles, nothing, rising
+from .cdf import BucketHistogram, Cdf, Floats, empty_histogram, histogram, isotonic, middles
 from .estimator import IntervalTarget
-from .linear_estimators import Reading, read
+from .linear_estimators import WeightedFigures, weighted_figures
 from .results import OF
 from .weighted_estimator import WeightedEstimator
 
@@ -51,13 +51,13 @@ class TreeReports:
     level: float
     target: IntervalTarget
 
-    def read(self, parts: Floats, figures: int = 1) -> Reading:
+    def read(self, parts: Floats, figures: int = 1) -> WeightedFigures:
         """Return figures (one row each) to which a number in a bucket contributes that part.
 
         All intervals hold at once where `figures` is their number [Bonferroni].
         """
         fixed = parts**2 @ (self.weights @ (self.counters / self.counters.sum()))
-        return read(
+        return weighted_figures(
             parts @ self.weights,
             self.counters,
             (1 - self.level) / figures,
@@ -117,7 +117,7 @@ class RangeEstimator(BucketHistogram):
         return self.reports.between(above, below)
 
 
-def ranges(
+def estimate_ranges(
     weights: Floats,
     domain: Number,
     counters: Counters,
@@ -129,9 +129,9 @@ def ranges(
     reports = TreeReports(weights, domain, counters, level, target)
     n = int(counters.sum())
     if not n:
-        return RangeEstimator.extend(nothing(domain, level, target), reports)
+        return RangeEstimator.extend(empty_histogram(domain, level, target), reports)
     below = reports.read(np.tri(BUCKETS - 1, BUCKETS), figures=BUCKETS - 1)
-    share = np.clip(rising(below.value), 0, 1)
+    share = np.clip(isotonic(below.value), 0, 1)
     places = middles()
     found = histogram(
         domain,
@@ -140,7 +140,7 @@ def ranges(
         target,
         mean=reports.read(places[np.newaxis]),
         frequency=weights @ (counters / n),
-        curve=Curve.between(domain, share, below.low, below.high, GUARANTEED),
+        curve=Cdf.between(domain, share, below.low, below.high, GUARANTEED),
         evidence=WeightedEstimator.mean(
             domain, counters, reports.weighted(places), reports.weighted(places**2)
         ),

@@ -84,7 +84,7 @@ class ResponseDistribution:
         return (self.floor + self.slope * known + sampling) / self.gap**2
 
 
-def group(mechanism: SubsetSelection, size: int) -> ResponseDistribution:
+def group_response(mechanism: SubsetSelection, size: int) -> ResponseDistribution:
     """Return the distribution of how many of a group of values a reported subset holds.
 
     Its own input is there or not; the rest, w - 1 or w of the k - 1 other inputs, are drawn without

@@ -93,7 +93,7 @@ class NoReports:
     of: str = "no answers yet"
 
 
-def frequencies(
+def estimate_frequencies(
     evidence: Estimator,
     terms: IntervalTerms,
     places: Counts,
@@ -125,7 +125,7 @@ def frequencies(
     )
 
 
-def average(evidence: Estimator, terms: IntervalTerms) -> MeanEstimate:
+def estimate_average(evidence: Estimator, terms: IntervalTerms) -> MeanEstimate:
     """Return what the evidence of one mean says on these terms."""
     low, high = terms.interval(evidence)
     return MeanEstimate(
@@ -139,7 +139,7 @@ def average(evidence: Estimator, terms: IntervalTerms) -> MeanEstimate:
     )
 
 
-def rows(
+def select_rows(
     shown: ShareEstimates, chosen: slice, evidence: Estimator, absent: ShareEstimates | None = None
 ) -> ShareEstimates:
     """Return some rows of an estimate, with their own evidence and what it says of absence."""

@@ -12,14 +12,16 @@ from itertools import count
 import numpy as np
 
 from .confidence_intervals import Ends, Floats
-from .confidence_sequences import LEAST, Anytime
+from .confidence_sequences import LEAST, AnytimeEstimator
 from .estimator import IntervalTarget
 
 SPLITS = 24  # of the bound between the two sides
 FARTHEST = 34.0  # of a log wealth: p below 4e-15 is not told apart
 
 
-def difference(one: Anytime, two: Anytime, alpha: float, target: IntervalTarget) -> Ends:
+def difference(
+    one: AnytimeEstimator, two: AnytimeEstimator, alpha: float, target: IntervalTarget
+) -> Ends:
     """Return the ends of first less second."""
     places = range(SPLITS + 1)
     step = _step(alpha)
@@ -27,7 +29,9 @@ def difference(one: Anytime, two: Anytime, alpha: float, target: IntervalTarget)
     return _apart(first, second)
 
 
-def p_of_difference(one: Anytime, two: Anytime, alpha: float, target: IntervalTarget) -> Floats:
+def p_of_difference(
+    one: AnytimeEstimator, two: AnytimeEstimator, alpha: float, target: IntervalTarget
+) -> Floats:
     """Return for each figure the error at which its interval touches 0, interpolated in its log.
 
     At `alpha` it agrees with the interval, whose steps are the same.
@@ -53,7 +57,7 @@ def _step(alpha: float) -> float:
     return (float(np.log(2 / alpha)) - 2 * LEAST) / SPLITS
 
 
-def _ends(side: Anytime, place: int, step: float, target: IntervalTarget) -> Ends:
+def _ends(side: AnytimeEstimator, place: int, step: float, target: IntervalTarget) -> Ends:
     """Return where the log wealth of a side reaches a step above the least."""
     return side.interval(2 * float(np.exp(-LEAST - place * step)), target)
 

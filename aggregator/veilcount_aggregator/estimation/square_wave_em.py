@@ -22,9 +22,9 @@ from veilcount_shared.mechanisms import DistributionMechanism
 from veilcount_shared.mechanisms.square_wave import BUCKETS
 
 from ..series.packed_rows import Counters
-from .cdf import BucketHistogram, Curve, Floats, histogram, nothing
+from .cdf import BucketHistogram, Cdf, Floats, empty_histogram, histogram
 from .estimator import IntervalTarget
-from .linear_estimators import Reading, read
+from .linear_estimators import WeightedFigures, weighted_figures
 from .weighted_estimator import WeightedEstimator
 
 NOISE_ONLY = "noise only: not the details that too few answers leave even"
@@ -33,7 +33,7 @@ LARGEST_GAIN = 0.05  # and less than this
 MOST_STEPS = 20_000  # under a second
 
 
-def distribution(
+def estimate_distribution(
     mechanism: DistributionMechanism,
     domain: Number,
     counters: Counters,
@@ -44,12 +44,12 @@ def distribution(
     """Return the histogram of what was answered, its curve with a band, and the mean."""
     n = int(counters.sum())
     if not n:
-        return nothing(domain, level, target)
-    wave = wave_of(mechanism)
+        return empty_histogram(domain, level, target)
+    wave = get_wave(mechanism)
     frequency, steps = wave.likeliest(counters)
     below = np.cumsum(frequency)[:-1]
     half = NormalDist().inv_cdf((1 + level) / 2) * wave.noise(frequency, steps, target) / sqrt(n)
-    curve = Curve.between(domain, below, below - half, below + half, NOISE_ONLY)
+    curve = Cdf.between(domain, below, below - half, below + half, NOISE_ONLY)
     mean = wave.mean(counters, 1 - level, target)
     evidence = WeightedEstimator.mean(domain, counters, wave.decoded, wave.squares)
     return histogram(
@@ -58,7 +58,7 @@ def distribution(
 
 
 @dataclass(frozen=True, eq=False)
-class Wave:
+class SquareWaveTables:
     """The square wave's exact law, as the nearest floats."""
 
     width: int
@@ -118,14 +118,14 @@ class Wave:
         error: Floats = np.sqrt(curves**2 @ variance)
         return error
 
-    def mean(self, counters: Counters, miss: float, target: IntervalTarget) -> Reading:
+    def mean(self, counters: Counters, miss: float, target: IntervalTarget) -> WeightedFigures:
         """Return the mean of the decoded levels: unbiased, in [0, 1], its interval holds.
 
         The histogram is no source for the mean square of a cohort's numbers: EM spreads a single
         bucket over its neighbours, and what it adds would be taken off the noise.
         """
         fixed = self.squares @ (counters / counters.sum())
-        return read(
+        return weighted_figures(
             self.decoded, counters, miss, fixed if target == IntervalTarget.COHORT else None
         )
 
@@ -147,7 +147,7 @@ class Wave:
 
 
 @lru_cache(maxsize=64)
-def wave_of(mechanism: DistributionMechanism) -> Wave:
+def get_wave(mechanism: DistributionMechanism) -> SquareWaveTables:
     """Return a design's wave, as the nearest floats; its tables are made once."""
     window = mechanism.window
     width, levels = window.width, window.levels
@@ -164,7 +164,7 @@ def wave_of(mechanism: DistributionMechanism) -> Wave:
         (square + start + Fraction(1, 4)) / BUCKETS**2
         for square, start in zip(squared, starts, strict=True)
     ]
-    return Wave(
+    return SquareWaveTables(
         width=width,
         levels=levels,
         inside=float(window.P / width),

@@ -12,8 +12,8 @@ import numpy as np
 from veilcount_shared.domain import Number
 
 from .confidence_intervals import Bools, Counts, Ends, Floats
-from .estimator import IntervalTarget, honest
-from .linear_estimators import MANY, read
+from .estimator import IntervalTarget, honest_range
+from .linear_estimators import MANY, weighted_figures
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ class WeightedEstimator:
     def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return the interval that the estimate has."""
         fixed = None if target.sampled else np.array([self.fixed])
-        found = read(self.weights, self.counters, alpha, fixed)
+        found = weighted_figures(self.weights, self.counters, alpha, fixed)
         return self._scaled(found.low), self._scaled(found.high)
 
     def few(self, _alpha: float, target: IntervalTarget) -> Bools:
@@ -77,7 +77,7 @@ class WeightedEstimator:
     def poisoned(self, fakes: float) -> Ends:
         """Return what honest answers may say: a report says one of the weights."""
         least, most = self._scaled(self.weights.min(axis=1)), self._scaled(self.weights.max(axis=1))
-        return honest(self.points, (least, most), fakes)
+        return honest_range(self.points, (least, most), fakes)
 
     def _scaled(self, figure: Floats) -> Floats:
         return self.low + self.span * figure

@@ -13,7 +13,7 @@ from veilcount_shared.mechanisms.square_wave import BUCKET_BITS, BUCKETS
 from ..estimation.cdf import BucketHistogram
 from ..estimation.confidence_intervals import Counts
 from ..estimation.results import IntervalTerms
-from ..estimation.square_wave_em import distribution
+from ..estimation.square_wave_em import estimate_distribution
 from ..sampling.mixture import Ints
 from .handler import handles
 from .window import WindowHandler
@@ -27,7 +27,9 @@ class DistributionHandler(WindowHandler[DistributionMechanism]):
 
     def estimate(self, domain: Number, counters: Counts, terms: IntervalTerms) -> BucketHistogram:
         """Return the histogram, the CDF and the mean."""
-        return distribution(self.mechanism, domain, counters, terms.level, target=terms.target)
+        return estimate_distribution(
+            self.mechanism, domain, counters, terms.level, target=terms.target
+        )
 
     @property
     def _slope(self) -> float:

@@ -23,8 +23,8 @@ from ..estimation.results import (
     IntervalTerms,
     NoReports,
     ShareEstimates,
-    frequencies,
-    rows,
+    estimate_frequencies,
+    select_rows,
 )
 from .handler import NumberEstimate, ShareHandler, number_handler, share_handler
 
@@ -117,7 +117,7 @@ def estimate_shares(
         return _no_reports(len(places), level)
     if hidden:
         return _with_absent(handler, counters, terms, shown, places=places, of_all=among == "all")
-    return frequencies(_supports(handler, counters, places), terms, places, view=shown)
+    return estimate_frequencies(_supports(handler, counters, places), terms, places, view=shown)
 
 
 def estimate_sums(
@@ -152,7 +152,7 @@ def estimate_sums(
             handler.response, joint, tuple(chosen), whole, parts=evidence, part_of=part_of
         )
         of = f"{GIVEN}, {of}"
-    return frequencies(evidence, terms, np.arange(len(groups)), of=of)
+    return estimate_frequencies(evidence, terms, np.arange(len(groups)), of=of)
 
 
 def target_of(
@@ -197,13 +197,15 @@ def _with_absent(
     parts, rest = everything.rows(slice(-1)), everything.rows(slice(-1, None))
     of = OF[terms.target]
     if of_all:
-        shown = frequencies(everything, terms, everywhere, of=f"{ALL_DEVICES}, {of}", view=view)
-        return rows(shown, slice(-1), parts, rows(shown, slice(-1, None), rest))
+        shown = estimate_frequencies(
+            everything, terms, everywhere, of=f"{ALL_DEVICES}, {of}", view=view
+        )
+        return select_rows(shown, slice(-1), parts, select_rows(shown, slice(-1, None), rest))
     joint = handler.joint_support(counters, absent)
     evidence = ratios(
         handler.response, joint, places, absent, parts=parts, part_of=rest, inverted=True
     )
-    return frequencies(evidence, terms, places, of=f"{ANSWERED}, {of}", view=view)
+    return estimate_frequencies(evidence, terms, places, of=f"{ANSWERED}, {of}", view=view)
 
 
 def _supports(handler: ShareHandler[Any], counters: Counts, places: Counts) -> SupportCounts:

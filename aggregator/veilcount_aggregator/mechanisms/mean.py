@@ -14,9 +14,9 @@ from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.confidence_sequences import LookCount
 from ..estimation.covariance import persons_variance_of_mean
 from ..estimation.estimator import Estimator
-from ..estimation.mean import Decoded
+from ..estimation.mean import DecodedMean
 from ..estimation.mean_sequences import anytime_mean
-from ..estimation.results import IntervalTerms, MeanEstimate, NoReports, average
+from ..estimation.results import IntervalTerms, MeanEstimate, NoReports, estimate_average
 from ..sampling.mixture import Ints, summed
 from .handler import handles
 from .window import WindowHandler
@@ -36,8 +36,8 @@ class MeanHandler(WindowHandler[MeanMechanism]):
             ends = np.array([float(domain.low)]), np.array([float(domain.high)])
             return NoReports(low=ends[0], high=ends[1], level=terms.level)
         if terms.looks is LookCount.EVERY:
-            return average(anytime_mean(self.mechanism, domain, counters), terms)
-        return average(Decoded.of(self.mechanism, domain, counters), terms)
+            return estimate_average(anytime_mean(self.mechanism, domain, counters), terms)
+        return estimate_average(DecodedMean.of(self.mechanism, domain, counters), terms)
 
     def noise_variance(self) -> float:
         """Return the worst variance over all numbers, for the range [0, 1]."""

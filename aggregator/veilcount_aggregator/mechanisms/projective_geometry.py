@@ -17,7 +17,7 @@ from ..estimation.group_sums import CellSums
 from ..estimation.projective_supports import points_held, supports, unused_supports
 from ..estimation.projective_vectors import meets, vectors
 from ..sampling.mixture import Ints, Mixture, chunks, scattered
-from ..sampling.projective_columns import through
+from ..sampling.projective_columns import hyperplanes_through
 from ..series.packed_rows import Counters
 from .handler import ShareHandler, handles
 
@@ -69,7 +69,7 @@ class ProjectiveGeometryHandler(ShareHandler[ProjectiveGeometry]):
 
     def _through(self, inputs: Ints, generator: Generator) -> Ints:
         which = generator.integers(self.mechanism.support_size, size=len(inputs))
-        return through(self.mechanism, inputs, which)
+        return hyperplanes_through(self.mechanism, inputs, which)
 
     def draw_messages(self, inputs: Ints, generator: Generator) -> Ints:
         """Return one hyperplane for each device."""

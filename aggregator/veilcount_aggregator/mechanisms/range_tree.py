@@ -13,7 +13,12 @@ from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import RangeTree
 
 from ..estimation.confidence_intervals import Counts, Floats
-from ..estimation.range_queries import LevelResponse, RangeEstimator, bucket_weights, ranges
+from ..estimation.range_queries import (
+    LevelResponse,
+    RangeEstimator,
+    bucket_weights,
+    estimate_ranges,
+)
 from ..estimation.results import IntervalTerms
 from ..sampling.mixture import Ints, scattered
 from ..series.packed_rows import Counters
@@ -40,7 +45,7 @@ class RangeTreeHandler(NumberHandler[RangeTree]):
 
     def estimate(self, domain: Number, counters: Counts, terms: IntervalTerms) -> RangeEstimator:
         """Return the histogram, the CDF, the mean and the share of any range."""
-        return ranges(
+        return estimate_ranges(
             tree_weights(self.mechanism), domain, counters, terms.level, target=terms.target
         )
 

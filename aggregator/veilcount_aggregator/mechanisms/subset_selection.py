@@ -14,8 +14,8 @@ from veilcount_shared.mechanisms import SubsetSelection
 
 from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.estimator import Estimator
-from ..estimation.proportions import Sums, SupportCounts
-from ..estimation.response_distribution import group
+from ..estimation.proportions import GroupSums, SupportCounts
+from ..estimation.response_distribution import group_response
 from ..sampling.mixture import Ints, Mixture, chunks
 from ..sampling.subset_sampler import members, mixture_of, supports
 from ..series.packed_rows import Counters, Packed
@@ -112,10 +112,13 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
     def group_sums(self, counters: Counts, groups: Sequence[Counts]) -> Estimator:
         """Return each group's sum, with the distribution of how many of it a report holds."""
         n = self.report_count(counters)
-        return Sums(
+        return GroupSums(
             tuple(
                 SupportCounts(
-                    n, counters[each].sum(keepdims=True), group(self.mechanism, len(each)), 1
+                    n,
+                    counters[each].sum(keepdims=True),
+                    group_response(self.mechanism, len(each)),
+                    1,
                 )
                 for each in groups
             )

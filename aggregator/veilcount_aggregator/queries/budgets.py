@@ -13,7 +13,7 @@ from ..analysis.budget import (
     CollectionBudget,
     CrossCollectionBudget,
     UnitComparison,
-    across,
+    compose_collections,
     levels,
 )
 from ..analysis.budget import budget as account
@@ -85,7 +85,7 @@ def budget(
 
 def _across(named: Mapping[str, tuple[Series, ...]], app: str) -> CrossCollectionBudget:
     newest = {name: series[0].collection for name, series in named.items()}
-    return across({name: each for name, each in newest.items() if each.app == app})
+    return compose_collections({name: each for name, each in newest.items() if each.app == app})
 
 
 def _series(snapshot: Snapshot, series: Series, query: BudgetQuery, *, bars: bool) -> SeriesBudget:

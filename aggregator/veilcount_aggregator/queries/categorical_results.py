@@ -9,7 +9,7 @@ import numpy as np
 from veilcount_shared import Collection
 from veilcount_shared.collection import Presence
 
-from ..estimation import NoReports, ShareEstimates, View, band, base_cut
+from ..estimation import NoReports, ShareEstimates, View, base_cut, poisoning_band
 from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import Estimator
 from ..estimation.fieller import RatioEstimator
@@ -144,7 +144,7 @@ def ranked(collection: Collection, counters: Counts, query: EstimateQuery) -> tu
 def _rows(
     found: ShareEstimates, query: EstimateQuery, labels: tuple[Value, ...], some: Counts
 ) -> list[ShareRow]:
-    fakes = band(found.evidence, query.fakes)
+    fakes = poisoning_band(found.evidence, query.fakes)
     columns = (
         found.frequency[some],
         found.frequency[some] * answering(found.evidence),

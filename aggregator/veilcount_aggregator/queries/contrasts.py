@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from veilcount_shared import Collection
 
 from ..analysis.trust_models import TrustComparison
-from ..analysis.trust_models import contrast as contrasted
+from ..analysis.trust_models import compare_trust_models as contrasted
 from ..analysis.trust_models.comparison import DELTA
 from ..estimation import ShareEstimates
 from ..estimation.cdf import BucketHistogram

@@ -11,7 +11,7 @@ import numpy as np
 from veilcount_shared import Collection
 
 from ..errors import QueryError
-from ..estimation import MeanEstimate, band
+from ..estimation import MeanEstimate, poisoning_band
 from ..estimation.cdf import BucketHistogram
 from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.range_queries import RangeEstimator
@@ -77,7 +77,7 @@ def numeric_result(
 def _mean(found: MeanEstimate | BucketHistogram, query: EstimateQuery) -> MeanRow:
     low, high = found.low, found.high
     if found.evidence is not None:
-        fakes = band(found.evidence, query.fakes)
+        fakes = poisoning_band(found.evidence, query.fakes)
         low, high = float(fakes.low[0]), float(fakes.high[0])
     return MeanRow(found.mean, found.low, found.high, low, high)
 
@@ -87,7 +87,7 @@ def _range(found: RangeEstimator, bounds: Bounds, query: EstimateQuery) -> Share
     value = {"from": bounds[0], "below": bounds[1]}
     if share.share is None or share.evidence is None:
         return ShareRow(value, None, None, share.low, share.high, 0.0, 1.0)
-    fakes = band(share.evidence, query.fakes)
+    fakes = poisoning_band(share.evidence, query.fakes)
     low, high = float(fakes.low[0]), float(fakes.high[0])
     return ShareRow(value, share.share, share.share * found.n, share.low, share.high, low, high)
 

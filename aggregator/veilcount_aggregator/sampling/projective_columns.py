@@ -15,7 +15,7 @@ from .mixture import Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class FieldColumns:
     """GF(q) on whole arrays, its products and inverses in tables."""
 
     q: int
@@ -72,17 +72,17 @@ class Columns:
 
 
 @lru_cache(maxsize=16)
-def columns_of(q: int) -> Columns:
+def get_columns(q: int) -> FieldColumns:
     """Return GF(q) on arrays; its tables are made once."""
-    return Columns(q)
+    return FieldColumns(q)
 
 
-def through(plane: ProjectiveGeometry, x: Ints, which: Ints) -> Ints:
+def hyperplanes_through(plane: ProjectiveGeometry, x: Ints, which: Ints) -> Ints:
     """Return for each point one of the `owned` hyperplanes that hold it, by which of them.
 
     The coordinates of the normal away from the point's pivot are any point of PG(t-2, q).
     """
-    columns = columns_of(plane.q)
+    columns = get_columns(plane.q)
     point = columns.vectors(x, plane.t)
     free = columns.vectors(which, plane.t - 1)
     pivot = (point != 0).argmax(axis=0)

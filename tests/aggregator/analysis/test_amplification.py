@@ -17,8 +17,8 @@ from veilcount_aggregator.analysis.amplification import (
     blanket_epsilon,
     clones_delta,
     clones_epsilon,
-    holds,
-    loudest,
+    keeps_epsilon,
+    largest_local_epsilon,
 )
 from veilcount_aggregator.mechanisms import handler_of
 from veilcount_shared import select_mechanism
@@ -304,17 +304,19 @@ def test_the_loudest_local_epsilon_holds_and_a_thousandth_more_does_not() -> Non
     def family(epsilon: Fraction) -> SubsetSelection | ProjectiveGeometry:
         return select_mechanism(5, epsilon).mechanism
 
-    local = loudest(family, 1000, ONE, DELTA)
+    local = largest_local_epsilon(family, 1000, ONE, DELTA)
 
     assert local > 3
-    assert holds(family(local), 1000, ONE, DELTA)
-    assert not holds(family(local + Fraction(1, 1000)), 1000, ONE, DELTA)
+    assert keeps_epsilon(family(local), 1000, ONE, DELTA)
+    assert not keeps_epsilon(family(local + Fraction(1, 1000)), 1000, ONE, DELTA)
 
 
 def test_a_shuffler_never_costs() -> None:
     """Alone, or among few, a device answers as it would without one."""
     for reports in (1, 5):
         assert (
-            loudest(lambda epsilon: select_mechanism(2, epsilon).mechanism, reports, ONE, DELTA)
+            largest_local_epsilon(
+                lambda epsilon: select_mechanism(2, epsilon).mechanism, reports, ONE, DELTA
+            )
             == 1
         )

@@ -10,8 +10,14 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from veilcount_aggregator.analysis.audit import audit, judge
-from veilcount_aggregator.analysis.audit.events import Count, Length, Place, Reading, Whole
-from veilcount_aggregator.analysis.audit.message_table import Grid, Messages, grids
+from veilcount_aggregator.analysis.audit.events import (
+    MessageFeature,
+    MessageLength,
+    SymbolAtPlace,
+    SymbolCount,
+    WholeMessage,
+)
+from veilcount_aggregator.analysis.audit.message_table import MessageTable, SymbolGrid, grids
 from veilcount_aggregator.analysis.audit.search import Pair, ranked
 from veilcount_aggregator.estimation import clopper_pearson
 
@@ -80,10 +86,10 @@ def test_the_reach_grows_by_the_logarithm_of_the_trials() -> None:
 
 def test_symbols_are_cut_from_the_first_bit_or_to_the_last() -> None:
     """16 bits hold one symbol of 10 at either end, and one grid of bits."""
-    messages = Messages.of([b"\xff\x00", b"\x12\x34"], 2)
+    messages = MessageTable.of([b"\xff\x00", b"\x12\x34"], 2)
     first, last = grids([10], 2)
 
-    assert list(grids([1, 8, 17], 2)) == [Grid(1), Grid(8)]
+    assert list(grids([1, 8, 17], 2)) == [SymbolGrid(1), SymbolGrid(8)]
     assert messages.symbols(first).tolist() == [[0xFF00 >> 6], [0x1234 >> 6]]
     assert messages.symbols(last).tolist() == [[0xFF00 & 0x3FF], [0x1234 & 0x3FF]]
 
@@ -92,7 +98,7 @@ def test_symbols_are_cut_from_the_first_bit_or_to_the_last() -> None:
 def test_whole_messages_that_differ_are_told_apart_zeros_at_the_end_included(size: int) -> None:
     """Short ones by their number and length, long ones by a hash of these."""
     sent = [b"", b"\0", b"\0\0", b"\1", b"\0\1", b"\1\0", b"a" * size, b"a" * size]
-    codes = Whole().read(Messages.of(sent, size))
+    codes = WholeMessage().read(MessageTable.of(sent, size))
 
     assert len(set(codes.tolist())) == 7
     assert codes[-1] == codes[-2]
@@ -101,16 +107,18 @@ def test_whole_messages_that_differ_are_told_apart_zeros_at_the_end_included(siz
 @pytest.mark.parametrize(
     ("reading", "expected"),
     [
-        (Length(), [2, 3]),
-        (Place(Grid(1), 7), [1, 0]),
-        (Place(Grid(8), 1), [7, 1]),
-        (Count(Grid(8), 1), [1, 2]),
-        (Count(Grid(1), 1), [4, 3]),
+        (MessageLength(), [2, 3]),
+        (SymbolAtPlace(SymbolGrid(1), 7), [1, 0]),
+        (SymbolAtPlace(SymbolGrid(8), 1), [7, 1]),
+        (SymbolCount(SymbolGrid(8), 1), [1, 2]),
+        (SymbolCount(SymbolGrid(1), 1), [4, 3]),
     ],
 )
-def test_a_reading_is_one_number_of_each_message(reading: Reading, expected: list[int]) -> None:
+def test_a_reading_is_one_number_of_each_message(
+    reading: MessageFeature, expected: list[int]
+) -> None:
     """Length, the symbol at a place, and how often a symbol occurs."""
-    messages = Messages.of([b"\1\7", b"\2\1\1"], 3)
+    messages = MessageTable.of([b"\1\7", b"\2\1\1"], 3)
 
     assert reading.read(messages).tolist() == expected
 
@@ -119,7 +127,7 @@ def test_a_reading_is_one_number_of_each_message(reading: Reading, expected: lis
 def test_symbols_of_no_width_or_too_wide_are_refused(bits: int) -> None:
     """1 to 24 bits can be counted."""
     with pytest.raises(ValueError, match="1 to 24"):
-        Grid(bits)
+        SymbolGrid(bits)
 
 
 # -- what the search finds -----------------------------------------------------------------------
@@ -237,10 +245,10 @@ def test_nothing_is_found_where_nothing_is() -> None:
 
 def test_a_value_seen_once_does_not_lead() -> None:
     """One sighting against none ranks behind a hundred against thirty."""
-    more = Messages.of([b"\1"] * 100 + [b"\2"] + [b"\3"] * 9, 1)
-    less = Messages.of([b"\1"] * 30 + [b"\3"] * 80, 1)
+    more = MessageTable.of([b"\1"] * 100 + [b"\2"] + [b"\3"] * 9, 1)
+    less = MessageTable.of([b"\1"] * 30 + [b"\3"] * 80, 1)
 
-    assert ranked(Place(Grid(8), 0), Pair(more, less)).tolist() == [1, 2, 3]
+    assert ranked(SymbolAtPlace(SymbolGrid(8), 0), Pair(more, less)).tolist() == [1, 2, 3]
 
 
 # -- what is refused -----------------------------------------------------------------------------

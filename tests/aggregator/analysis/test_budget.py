@@ -15,16 +15,16 @@ from tests.aggregator.aggregator_fixtures import asked, family
 from tests.aggregator.exact_rows import rows_of
 from veilcount_aggregator.analysis.budget import (
     HistogramBar,
-    across,
     budget,
+    compose_campaign,
+    compose_collections,
+    count_spending,
     figures,
-    guesses,
+    guessing_curve,
     levels,
-    spent,
-    together,
 )
-from veilcount_aggregator.analysis.budget.averaging_attack import guess
-from veilcount_aggregator.analysis.budget.composition import of_design, specific
+from veilcount_aggregator.analysis.budget.averaging_attack import guessing_chance
+from veilcount_aggregator.analysis.budget.composition import compose_answers, specific
 from veilcount_aggregator.mechanisms import handler_of
 from veilcount_shared import Collection, select_mechanism
 from veilcount_shared.composition import (
@@ -117,7 +117,7 @@ def test_a_curator_is_named_as_one() -> None:
 
 def test_counted_spend_is_mean_and_worst_in_epsilon() -> None:
     """100 pseudonyms with one slot spent and 50 with three, at epsilon 1/2 each."""
-    shown = spent(asked(epsilon="0.5"), [0, 100, 0, 50])
+    shown = count_spending(asked(epsilon="0.5"), [0, 100, 0, 50])
 
     assert (shown.pseudonyms, shown.mean, shown.worst) == (150, Fraction(5, 6), Fraction(3, 2))
     assert shown.bars == (HistogramBar(1, 1, HALF, 100), HistogramBar(3, 3, Fraction(3, 2), 50))
@@ -126,7 +126,7 @@ def test_counted_spend_is_mean_and_worst_in_epsilon() -> None:
 
 def test_small_cells_are_joined_until_they_are_large_enough() -> None:
     """What is left over joins the last bar."""
-    shown = spent(asked(), [5, 10, 8, 0, 30, 3])
+    shown = count_spending(asked(), [5, 10, 8, 0, 30, 3])
 
     assert shown.bars == (HistogramBar(0, 2, TWO, 23), HistogramBar(4, 5, Fraction(5), 33))
     assert all(bar.pseudonyms >= shown.floor for bar in shown.bars)
@@ -134,27 +134,27 @@ def test_small_cells_are_joined_until_they_are_large_enough() -> None:
 
 def test_too_few_pseudonyms_show_nothing_but_their_number() -> None:
     """19 of them, with a floor of 20."""
-    shown = spent(asked(), [0, 10, 9])
+    shown = count_spending(asked(), [0, 10, 9])
 
     assert (shown.pseudonyms, shown.bars, shown.mean, shown.worst) == (19, (), None, None)
 
 
 def test_nobody_has_spent_nothing() -> None:
     """An empty histogram is no error."""
-    assert spent(asked(), [], floor=0).bars == ()
+    assert count_spending(asked(), [], floor=0).bars == ()
 
 
 def test_spend_is_not_counted_where_periods_are_not_joined() -> None:
     """The message says what to state instead."""
     with pytest.raises(ValueError, match=r"linkage is period.*state the cap instead"):
-        spent(asked(unit='"day"'), [0, 40])
+        count_spending(asked(unit='"day"'), [0, 40])
 
 
 @pytest.mark.parametrize("histogram", [[0] * 13 + [1], [0, -1, 40]])
 def test_an_impossible_histogram_is_refused(histogram: list[int]) -> None:
     """12 months have 12 slots."""
     with pytest.raises(ValueError, match="0 to 12 spent slots"):
-        spent(asked(), histogram)
+        count_spending(asked(), histogram)
 
 
 # -- T answers together ----------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def test_a_design_of_its_own_gives_the_known_values(
 
 def test_two_inputs_are_the_worst_mechanism_there_is() -> None:
     """Warner's coin reaches the optimal bound exactly: KOV(1, 365, 1e-6) = 244.63."""
-    shown = of_design(select_mechanism(2, 1).mechanism, 365)
+    shown = compose_answers(select_mechanism(2, 1).mechanism, 365)
 
     assert shown.optimal == optimal_composition(ONE, 365, DELTA)
     assert isclose(float(shown.optimal), 244.63, abs_tol=0.005)
@@ -289,7 +289,7 @@ def test_a_wrong_epsilon_would_not_agree() -> None:
 
 def test_a_tree_s_answers_tell_less_than_the_plain_sum() -> None:
     """Its levels differ, and each is drawn."""
-    shown = of_design(RangeTree.for_epsilon(ONE), 30)
+    shown = compose_answers(RangeTree.for_epsilon(ONE), 30)
 
     assert shown.optimal is not None
     assert shown.specific is not None
@@ -298,15 +298,15 @@ def test_a_tree_s_answers_tell_less_than_the_plain_sum() -> None:
 
 def test_a_campaign_counts_all_its_answers() -> None:
     """7 drawn days of 4 events are 28 answers."""
-    shown = together(asked(epsilon="0.5", unit='"event"', per_day=4, answers=7))
+    shown = compose_campaign(asked(epsilon="0.5", unit='"event"', per_day=4, answers=7))
 
     assert (shown.answers, shown.plain) == (28, Fraction(14))
 
 
 def test_of_a_curator_and_of_very_long_campaigns_the_plain_sum_is_shown() -> None:
     """Nothing is made up for the rest."""
-    central = together(asked(epsilon=None, model='"central"', budget=2))
-    long = together(asked(unit='"event"', per_day=50, linkage='"none"'))
+    central = compose_campaign(asked(epsilon=None, model='"central"', budget=2))
+    long = compose_campaign(asked(unit='"event"', per_day=50, linkage='"none"'))
 
     assert (central.plain, central.optimal, central.specific) == (Fraction(24), None, None)
     assert (long.answers, long.optimal, long.specific) == (18_250, None, None)
@@ -346,7 +346,7 @@ def test_nobody_guesses_better_than_the_curve(
         ),
         Fraction(0),
     )
-    shown = guess(mechanism, times)
+    shown = guessing_chance(mechanism, times)
 
     assert best <= shown.mechanism <= shown.fresh
     assert shown.mechanism - best < Fraction(1, 10**8)
@@ -354,7 +354,7 @@ def test_nobody_guesses_better_than_the_curve(
 
 def test_a_frozen_answer_is_no_better_the_thirtieth_time() -> None:
     """Which is why answers are frozen."""
-    curve = guesses(select_mechanism(2, 1).mechanism, 365)
+    curve = guessing_curve(select_mechanism(2, 1).mechanism, 365)
 
     assert [point.answers for point in curve] == [1, 7, 30, 90, 365]
     assert {point.frozen for point in curve} == {guessing_probability(ONE, 1)}
@@ -370,8 +370,8 @@ def test_the_page_has_all_of_it() -> None:
     page = budget(collection, [0, 30])
 
     assert page.figures == figures(collection)
-    assert page.spent == spent(collection, [0, 30])
-    assert page.together == together(collection)
+    assert page.spent == count_spending(collection, [0, 30])
+    assert page.together == compose_campaign(collection)
     assert [point.answers for point in page.guesses] == [1, 7, 12]
     assert budget(collection).spent is None
 
@@ -388,7 +388,9 @@ KEYS = 'question = "q"\nboolean = true\nunit = "month"\nfrom = 2026-12-01\nuntil
 
 def test_collections_add_up() -> None:
     """12 + 6."""
-    (shown,) = across(family(f"[a]\n{KEYS}epsilon = 1\n[b]\n{KEYS}epsilon = 0.5\n")).totals
+    (shown,) = compose_collections(
+        family(f"[a]\n{KEYS}epsilon = 1\n[b]\n{KEYS}epsilon = 0.5\n")
+    ).totals
 
     assert shown.plain == shown.worst == 18
     assert shown.draws == ()
@@ -403,7 +405,7 @@ def test_nothing_is_summed_across_adjacencies() -> None:
         f'[c]\n{curated}4\nadjacency = "substitute"\n'
         f'[d]\n{curated}8\nadjacency = "add-remove"\n'
     )
-    shown = across(family(text))
+    shown = compose_collections(family(text))
 
     assert {(each.model, each.adjacency): each.plain for each in shown.totals} == {
         ("local", "substitute"): 12,
@@ -428,7 +430,7 @@ def test_cohorts_cost_the_largest_and_not_the_sum() -> None:
         ]
     )
     collections = family(text)
-    local, central = across(collections).totals
+    local, central = compose_collections(collections).totals
 
     assert local.worst == worst_person(local.collections, collections) == 12 * (1 + 3 + 1)
     assert central.worst == worst_person(central.collections, collections) == 12 * 4
@@ -458,7 +460,7 @@ def worst_person(names: Iterable[str], collections: dict[str, Collection]) -> Fr
 
 def test_nothing_costs_nothing() -> None:
     """An empty file, and no alternatives at all."""
-    assert across({}).totals == ()
+    assert compose_collections({}).totals == ()
     assert parallel_composition([]) == 0
 
 

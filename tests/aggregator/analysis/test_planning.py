@@ -8,7 +8,7 @@ from math import isclose, sqrt
 
 import pytest
 
-from veilcount_aggregator.analysis.amplification import holds
+from veilcount_aggregator.analysis.amplification import keeps_epsilon
 from veilcount_aggregator.analysis.planning import (
     PlanRefused,
     PlanResult,
@@ -111,7 +111,9 @@ def test_a_shuffled_plan_is_hidden_well_enough(question: QuestionShape) -> None:
 
         assert planned.device > planned.epsilon
         assert planned.delta == question.delta
-        assert holds(mechanism, planned.devices // question.arms, planned.epsilon, planned.delta)
+        assert keeps_epsilon(
+            mechanism, planned.devices // question.arms, planned.epsilon, planned.delta
+        )
 
 
 def test_one_percent_takes_a_hundred_and_forty_thousand() -> None:

@@ -23,7 +23,7 @@ from tests.enumeration import enumerate_distribution
 from veilcount_aggregator import tally
 from veilcount_aggregator.analysis.simulation import (
     Population,
-    beside,
+    compare_local_and_central,
     population,
     simulate,
     simulate_messages,
@@ -33,7 +33,7 @@ from veilcount_aggregator.mechanisms import handler_of
 from veilcount_aggregator.mechanisms.mean import MeanHandler
 from veilcount_aggregator.mechanisms.window import draw_levels
 from veilcount_aggregator.sampling.mixture import Mixture, scattered
-from veilcount_aggregator.sampling.projective_columns import columns_of, through
+from veilcount_aggregator.sampling.projective_columns import get_columns, hyperplanes_through
 from veilcount_aggregator.sampling.subset_sampler import supports
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Measure, Model, Presence
@@ -255,12 +255,12 @@ def test_columns_number_points_as_the_plane_does(q: int, t: int) -> None:
     """Every point, every hyperplane through it, each exactly once."""
     plane = ProjectiveGeometry.for_epsilon(Fraction(1), 7, q, t)
     every = np.arange(plane.messages)
-    columns = columns_of(q)
+    columns = get_columns(q)
 
     assert columns.vectors(every, t).T.tolist() == [plane.point(each) for each in every.tolist()]
     assert columns.numbers(columns.vectors(every, t)).tolist() == every.tolist()
     for x in range(plane.k):
-        found = through(
+        found = hyperplanes_through(
             plane, np.full(plane.support_size, x), np.arange(plane.support_size)
         ).tolist()
         assert sorted(found) == [u for u in range(plane.messages) if plane.supports(u, x)]
@@ -441,7 +441,7 @@ def test_ten_million_devices_take_seconds_and_little_memory(epsilon: int) -> Non
 def test_shares_stand_beside_what_both_models_say() -> None:
     """At one seed: the truth is in nearly all intervals, and the curator's are far narrower."""
     held = Population(np.arange(16), np.arange(1, 17) * 500)
-    shown = beside(choice(16), held, rng())
+    shown = compare_local_and_central(choice(16), held, rng())
 
     assert shown.n == 68_000
     assert shown.truth.tolist() == (np.arange(1, 17) / 136).tolist()
@@ -455,7 +455,7 @@ def test_a_mean_stands_beside_what_both_models_say() -> None:
     """In the number's own unit."""
     minutes = number(Measure.MEAN)
     held = population(minutes, [10, 20, 30.5] * 5000, rng())
-    shown = beside(minutes, held, rng())
+    shown = compare_local_and_central(minutes, held, rng())
 
     assert shown.truth.tolist() == pytest.approx([60.5 / 3])
     for figures in (shown.local, shown.central):
@@ -467,7 +467,7 @@ def test_a_mean_stands_beside_what_both_models_say() -> None:
 def test_shares_of_a_hidden_presence_are_of_all_devices() -> None:
     """The curator does not see those that are absent; they count below the line."""
     held = Population(np.arange(4), np.array([3000, 2000, 1000, 4000]))
-    shown = beside(SENDERS["hidden"], held, rng())
+    shown = compare_local_and_central(SENDERS["hidden"], held, rng())
 
     assert shown.truth.tolist() == [0.3, 0.2, 0.1, 0.4]
     assert shown.central.value == pytest.approx([0.3, 0.2, 0.1], abs=0.01)
@@ -481,4 +481,4 @@ def test_a_distribution_has_neither_shares_of_values_nor_a_mean() -> None:
         (choice(4), nobody),
     ):
         with pytest.raises(ValueError, match="values or a mean"):
-            beside(asked, held, rng())
+            compare_local_and_central(asked, held, rng())

@@ -10,19 +10,19 @@ import pytest
 
 from tests.aggregator.aggregator_fixtures import asked
 from tests.aggregator.exact_rows import rows_of
-from veilcount_aggregator.analysis.amplification import amplified, holds
+from veilcount_aggregator.analysis.amplification import amplified, keeps_epsilon
 from veilcount_aggregator.analysis.trust_models import (
-    DiscreteLaplace,
+    CuratorNoise,
     Quantity,
     TrustComparison,
     TrustModelRow,
-    contrast,
+    compare_trust_models,
     scaling,
 )
 from veilcount_aggregator.analysis.trust_models.error_models import (
     two_sided,
 )
-from veilcount_aggregator.analysis.trust_models.search import fewest, least_epsilon
+from veilcount_aggregator.analysis.trust_models.search import fewest_devices, least_epsilon
 from veilcount_aggregator.mechanisms import handler_of, share_handler_of
 from veilcount_shared import select_mechanism
 from veilcount_shared.collection import Measure
@@ -143,7 +143,7 @@ def test_a_value_nobody_has_is_the_floor() -> None:
 # -- the noise of a curator ------------------------------------------------------------------------
 
 
-def law_of(noise: DiscreteLaplace, reach: int) -> dict[int, float]:
+def law_of(noise: CuratorNoise, reach: int) -> dict[int, float]:
     """The definition: proportional to e^(-|z| rate)."""
     weights = {z: exp(-abs(z) * noise.rate) for z in range(-reach, reach + 1)}
     whole = sum(weights.values())
@@ -151,13 +151,13 @@ def law_of(noise: DiscreteLaplace, reach: int) -> dict[int, float]:
 
 
 NOISES = [
-    DiscreteLaplace(sensitivity, Fraction(epsilon))
+    CuratorNoise(sensitivity, Fraction(epsilon))
     for sensitivity, epsilon in [(1, "0.1"), (1, "1"), (2, "1"), (2, "0.5"), (1, "3"), (7, "2")]
 ]
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=str)
-def test_the_deviation_is_that_of_the_law(noise: DiscreteLaplace) -> None:
+def test_the_deviation_is_that_of_the_law(noise: CuratorNoise) -> None:
     """1 / (sqrt(2) sinh(epsilon / (2 Delta)))."""
     law = law_of(noise, 600)
     deviation = sqrt(sum(chance * z * z for z, chance in law.items()))
@@ -168,7 +168,7 @@ def test_the_deviation_is_that_of_the_law(noise: DiscreteLaplace) -> None:
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 def test_the_interval_is_the_shortest_that_holds_its_level(
-    noise: DiscreteLaplace, level: float
+    noise: CuratorNoise, level: float
 ) -> None:
     """Summed over the law; one step less does not hold it."""
     law, half = law_of(noise, 600), noise.half_width(level)
@@ -179,7 +179,7 @@ def test_the_interval_is_the_shortest_that_holds_its_level(
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
 @pytest.mark.parametrize("noise", NOISES, ids=str)
-def test_so_is_the_interval_of_a_difference(noise: DiscreteLaplace, level: float) -> None:
+def test_so_is_the_interval_of_a_difference(noise: CuratorNoise, level: float) -> None:
     """Two independent draws, summed over both."""
     law = law_of(noise, 250)
     difference: dict[int, float] = {}
@@ -210,7 +210,7 @@ def test_a_sum_over_a_number_s_grid_is_the_continuous_law() -> None:
 @pytest.fixture(scope="module")
 def shown() -> TrustComparison:
     """A yes or no at epsilon 1, put to 10,000."""
-    return contrast(asked(), 10**4)
+    return compare_trust_models(asked(), 10**4)
 
 
 def test_all_rows_share_adjacency_unit_and_one_contribution(shown: TrustComparison) -> None:
@@ -243,7 +243,7 @@ def test_the_same_guarantee_lets_devices_answer_louder(shown: TrustComparison) -
     assert line.epsilon == 1
     assert line.device is not None
     assert line.device > 4
-    assert holds(select_mechanism(2, line.device).mechanism, 10**4, ONE, line.delta)
+    assert keeps_epsilon(select_mechanism(2, line.device).mechanism, 10**4, ONE, line.delta)
 
 
 def test_the_population_s_error_is_the_second_line(shown: TrustComparison) -> None:
@@ -257,7 +257,10 @@ def test_the_population_s_error_is_the_second_line(shown: TrustComparison) -> No
 
 def test_observed_shares_are_said_to_be_and_sample_less() -> None:
     """The cohort's errors stay: they never depended on shares."""
-    predicted, observed = contrast(asked(), 50), contrast(asked(), 50, frequencies=[0.9, 0.1])
+    predicted, observed = (
+        compare_trust_models(asked(), 50),
+        compare_trust_models(asked(), 50, frequencies=[0.9, 0.1]),
+    )
 
     assert (predicted.basis, observed.basis) == ("predicted", "observed")
     for before, after in zip(predicted.lines, observed.lines, strict=True):
@@ -310,7 +313,7 @@ def test_equal_error_takes_so_many_devices(shown: TrustComparison) -> None:
 
 def test_ten_thousand_with_a_curator_are_forty_seven_million_without() -> None:
     """Large domains, epsilon 1."""
-    devices = contrast(asked(boolean=None, values=list(range(500))), 10**4).lines[0]
+    devices = compare_trust_models(asked(boolean=None, values=list(range(500))), 10**4).lines[0]
 
     assert isclose(devices.devices_as_central, 4.7e7, rel_tol=0.01)
 
@@ -342,7 +345,9 @@ def slope(near: float, far: float) -> float:
 @pytest.mark.parametrize("measure", ["mean", "distribution", "ranges"])
 def test_numbers_are_contrasted_too(measure: str) -> None:
     """In the number's own units; of ranges, a quarter's share."""
-    answer = contrast(asked(boolean=None, range=[0, 240], measure=f'"{measure}"', epsilon=2), 100)
+    answer = compare_trust_models(
+        asked(boolean=None, range=[0, 240], measure=f'"{measure}"', epsilon=2), 100
+    )
     errors = [line.cohort.rmse for line in answer.lines]
 
     assert answer.quantity == ("share of a quarter of the range" if measure == "ranges" else "mean")
@@ -357,13 +362,16 @@ def test_a_central_collection_is_contrasted_at_its_substitution_epsilon(
     central = asked(epsilon=None, model='"central"', budget=1, adjacency=f'"{adjacency}"')
     local = asked(epsilon=epsilon)
 
-    assert contrast(central, 1000).lines[0].cohort == contrast(local, 1000).lines[0].cohort
+    assert (
+        compare_trust_models(central, 1000).lines[0].cohort
+        == compare_trust_models(local, 1000).lines[0].cohort
+    )
 
 
 def test_half_of_nobody_is_refused() -> None:
     """There is nothing to contrast."""
     with pytest.raises(ValueError, match="at least one answer"):
-        contrast(asked(), 0)
+        compare_trust_models(asked(), 0)
 
 
 # -- searches --------------------------------------------------------------------------------------
@@ -379,8 +387,8 @@ def test_the_least_epsilon_is_found_to_the_grain() -> None:
 def test_the_fewest_devices_are_found() -> None:
     """Exactly, or not at all."""
     for least in (1, 2, 3, 1000, 12_345):
-        assert fewest(lambda n: n >= least) == least  # noqa: B023 - likewise
-    assert fewest(lambda _: False) is None
+        assert fewest_devices(lambda n: n >= least) == least  # noqa: B023 - likewise
+    assert fewest_devices(lambda _: False) is None
 
 
 def test_a_level_s_width_is_the_textbook_s() -> None:

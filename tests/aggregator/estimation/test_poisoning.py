@@ -9,7 +9,7 @@ import pytest
 
 from tests.aggregator.estimation.collection_fixtures import falling, of_number, of_values, question
 from veilcount_aggregator.analysis.simulation import simulate
-from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates, band
+from veilcount_aggregator.estimation import MeanEstimate, ShareEstimates, poisoning_band
 from veilcount_aggregator.estimation.projective_supports import points_held
 from veilcount_aggregator.mechanisms import estimate, estimate_sums, poisoning_test
 from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
@@ -34,7 +34,7 @@ def test_one_percent_of_fakes_cannot_leave_the_band(k: int, epsilon: str) -> Non
             counters[message] += 1000
         shown = estimate(collection, counters)
         assert isinstance(shown, ShareEstimates)
-        bounds = band(shown.evidence, FAKES)
+        bounds = poisoning_band(shown.evidence, FAKES)
 
         assert (bounds.low <= truth.frequency + 1e-9).all()
         assert (truth.frequency <= bounds.high + 1e-9).all()
@@ -46,7 +46,7 @@ def test_the_band_of_a_share_is_the_formula() -> None:
     """1 % of fakes at epsilon 1: E / (E - 1) = 1.582 for a yes, 0.582 against it."""
     shown = estimate(of_values(2), np.array([40_000, 60_000]))
     assert isinstance(shown, ShareEstimates)
-    bounds = band(shown.evidence)
+    bounds = poisoning_band(shown.evidence)
 
     assert bounds.low[1] == pytest.approx((shown.frequency[1] - 0.01 * 1.58198) / 0.99, abs=1e-6)
     assert bounds.high[1] == pytest.approx((shown.frequency[1] + 0.01 * 0.58198) / 0.99, abs=1e-6)
@@ -60,14 +60,14 @@ def test_means_and_groups_and_parts_have_a_band_too() -> None:
     assert isinstance(number.mechanism, MeanMechanism)
     most = 10 * float(max(number.mechanism.decoded))
 
-    assert band(mean.evidence).low[0] == pytest.approx((mean.mean - most / 100) / 0.99)
+    assert poisoning_band(mean.evidence).low[0] == pytest.approx((mean.mean - most / 100) / 0.99)
     for k in (16, 300):
         collection = of_values(k)
         counters = simulate(collection, falling(k, 5000), np.random.default_rng(1))
         for given in (None, range(10)):
             groups = estimate_sums(collection, counters, [range(2), range(5)], given=given)
             assert isinstance(groups, ShareEstimates)
-            bounds = band(groups.evidence)
+            bounds = poisoning_band(groups.evidence)
 
             assert (bounds.low < groups.frequency).all()
             assert (groups.frequency < bounds.high).all()
@@ -78,7 +78,7 @@ def test_no_band_for_all_reports_fake() -> None:
     assert isinstance(shown, ShareEstimates)
 
     with pytest.raises(ValueError, match="below 1"):
-        band(shown.evidence, Fraction(1))
+        poisoning_band(shown.evidence, Fraction(1))
 
 
 @pytest.mark.parametrize(("k", "epsilon"), [(2, "1"), (10, "4"), (300, "1"), (2000, "2")])

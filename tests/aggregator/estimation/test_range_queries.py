@@ -30,13 +30,13 @@ from tests.aggregator.estimation.simulated_counts import (
     sample,
 )
 from veilcount_aggregator import estimate, tally
-from veilcount_aggregator.estimation.cdf import rising
+from veilcount_aggregator.estimation.cdf import isotonic
 from veilcount_aggregator.estimation.estimator import IntervalTarget
 from veilcount_aggregator.estimation.range_queries import (
     GUARANTEED,
     RangeEstimator,
     TreeReports,
-    ranges,
+    estimate_ranges,
 )
 from veilcount_aggregator.mechanisms.range_tree import tree_weights
 from veilcount_client.testing import SeededRandomSource
@@ -218,7 +218,7 @@ def test_the_band_holds_at_every_edge_at_once_and_so_do_all_quantiles(
             if target.sampled
             else answers(held, mechanism, generator)
         )
-        found = ranges(tree_weights(mechanism), RANGE, counters, target=target)
+        found = estimate_ranges(tree_weights(mechanism), RANGE, counters, target=target)
         band += bool(np.all((found.curve.low <= true + 1e-9) & (true <= found.curve.high + 1e-9)))
         at = [np.searchsorted(true, each.share) for each in found.quantiles()]
         # the quantile lies in the bucket before the edge at which the true curve has reached it
@@ -243,7 +243,9 @@ def test_a_hundred_thousand_answers_draw_the_curve_within_thirteen_thousandths()
             held = crowd(name, 100_000, generator)
             counters = sample(held / held.sum(), ONE, 100_000, generator)
             found.append(
-                Distance.between(curve_of(ranges(tree_weights(ONE), RANGE, counters)), held)
+                Distance.between(
+                    curve_of(estimate_ranges(tree_weights(ONE), RANGE, counters)), held
+                )
             )
 
     assert np.mean([each.moved for each in found]) <= 0.013
@@ -259,7 +261,7 @@ def test_the_curve_is_the_nearest_that_rises() -> None:
         while len(pools) > 1 and np.mean(pools[-2]) > np.mean(pools[-1]):
             pools[-2:] = [pools[-2] + pools[-1]]
 
-    assert np.allclose(rising(values), [np.mean(pool) for pool in pools for _ in pool])
+    assert np.allclose(isotonic(values), [np.mean(pool) for pool in pools for _ in pool])
 
 
 # -- what is asked ---------------------------------------------------------------------------------
@@ -267,7 +269,7 @@ def test_the_curve_is_the_nearest_that_rises() -> None:
 
 def test_shares_of_neighbouring_ranges_add_up() -> None:
     """They are unbiased sums of one reading; the consistent curve is for the eye."""
-    found = ranges(tree_weights(ONE), RANGE, some_counters())
+    found = estimate_ranges(tree_weights(ONE), RANGE, some_counters())
     cuts = [0, 10, 64, 65, 200, 256]
     shares = [found.between(*pair).share or 0 for pair in pairwise(cuts)]
 
@@ -278,7 +280,7 @@ def test_shares_of_neighbouring_ranges_add_up() -> None:
 
 def test_the_share_of_the_whole_range_is_known() -> None:
     """Whatever lies beyond counts at its ends, and the upper end counts as inside."""
-    found = ranges(tree_weights(ONE), RANGE, some_counters())
+    found = estimate_ranges(tree_weights(ONE), RANGE, some_counters())
 
     for bounds in [(0, 256), (-100, 1000)]:
         whole = found.between(*bounds)
@@ -288,7 +290,7 @@ def test_the_share_of_the_whole_range_is_known() -> None:
 
 def test_of_a_bucket_that_a_bound_cuts_nothing_is_presumed() -> None:
     """The point counts the part; the lower bound leaves the bucket out, the upper takes it in."""
-    found = ranges(tree_weights(ONE), RANGE, some_counters())
+    found = estimate_ranges(tree_weights(ONE), RANGE, some_counters())
     inner, cut, outer = found.between(65, 100), found.between(64.5, 100.25), found.between(64, 101)
 
     assert found.frequency is not None
@@ -299,7 +301,7 @@ def test_of_a_bucket_that_a_bound_cuts_nothing_is_presumed() -> None:
 
 def test_a_range_within_one_bucket_may_be_empty() -> None:
     """Its lower bound is 0, its upper bound the bucket's."""
-    found = ranges(tree_weights(ONE), RANGE, some_counters())
+    found = estimate_ranges(tree_weights(ONE), RANGE, some_counters())
     part = found.between(64.2, 64.4)
 
     assert part.low == 0
@@ -311,8 +313,8 @@ def test_bounds_are_in_the_unit_of_the_range_to_the_last_decimals() -> None:
     tenths = Number(Fraction(0), Fraction(256, 10))
     counters = some_counters()
     found, plain = (
-        ranges(tree_weights(ONE), tenths, counters),
-        ranges(tree_weights(ONE), RANGE, counters),
+        estimate_ranges(tree_weights(ONE), tenths, counters),
+        estimate_ranges(tree_weights(ONE), RANGE, counters),
     )
     one, other = found.between(0.1 + 0.2, 6.4), plain.between(3, 64)
 
@@ -324,7 +326,7 @@ def test_bounds_are_in_the_unit_of_the_range_to_the_last_decimals() -> None:
 @pytest.mark.parametrize("bounds", [(10, 10), (10, 5), (float("nan"), 5)])
 def test_a_range_that_is_none_is_refused(bounds: tuple[float, float]) -> None:
     """The lower bound first."""
-    found = ranges(tree_weights(ONE), RANGE, some_counters(1_000))
+    found = estimate_ranges(tree_weights(ONE), RANGE, some_counters(1_000))
 
     with pytest.raises(ValueError, match="the lower bound first"):
         found.between(*bounds)
@@ -333,7 +335,7 @@ def test_a_range_that_is_none_is_refused(bounds: tuple[float, float]) -> None:
 @each_target
 def test_the_band_and_every_share_say_what_they_are_of(target: IntervalTarget) -> None:
     """These answers, or the population; and that the band holds everywhere."""
-    found = ranges(tree_weights(ONE), RANGE, some_counters(1_000), target=target)
+    found = estimate_ranges(tree_weights(ONE), RANGE, some_counters(1_000), target=target)
 
     assert found.curve.covers == GUARANTEED
     assert ("population" in found.of) == target.sampled
@@ -342,7 +344,7 @@ def test_the_band_and_every_share_say_what_they_are_of(target: IntervalTarget) -
 
 def test_points_may_leave_the_bounds_but_bounds_stay_shares() -> None:
     """A raw share below 0 is unbiased; its interval is within 0 and 1, and never of width zero."""
-    found = ranges(tree_weights(ONE), RANGE, some_counters(3_000, name="one hump"))
+    found = estimate_ranges(tree_weights(ONE), RANGE, some_counters(3_000, name="one hump"))
     shares = [found.between(bucket, bucket + 1) for bucket in range(BUCKETS)]
 
     assert any((each.share or 0) < 0 for each in shares)
@@ -351,7 +353,7 @@ def test_points_may_leave_the_bounds_but_bounds_stay_shares() -> None:
 
 def test_without_answers_there_are_no_points_and_every_bound_is_the_ranges() -> None:
     """Nothing here is not a number, so it can be written as JSON."""
-    found = ranges(tree_weights(ONE), RANGE, np.zeros(ONE.counters, np.int64))
+    found = estimate_ranges(tree_weights(ONE), RANGE, np.zeros(ONE.counters, np.int64))
     share = found.between(10, 20)
 
     assert (found.n, found.mean, found.frequency, found.curve.share) == (0, None, None, None)
@@ -365,7 +367,7 @@ def test_one_answer_tells_next_to_nothing(message: int) -> None:
     """Every share is still possible."""
     counters = np.zeros(ONE.counters, np.int64)
     counters[message] = 1
-    share = ranges(tree_weights(ONE), RANGE, counters).between(10, 20)
+    share = estimate_ranges(tree_weights(ONE), RANGE, counters).between(10, 20)
 
     assert (share.low, share.high) == (0, 1)
 

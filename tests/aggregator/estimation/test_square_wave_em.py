@@ -28,7 +28,11 @@ from tests.aggregator.estimation.simulated_counts import (
 )
 from veilcount_aggregator.estimation.cdf import DECILES, BucketHistogram
 from veilcount_aggregator.estimation.estimator import IntervalTarget
-from veilcount_aggregator.estimation.square_wave_em import NOISE_ONLY, distribution, wave_of
+from veilcount_aggregator.estimation.square_wave_em import (
+    NOISE_ONLY,
+    estimate_distribution,
+    get_wave,
+)
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import DistributionMechanism
 
@@ -61,13 +65,13 @@ def test_the_server_reckons_with_the_devices_exact_law(epsilon: Fraction) -> Non
     """The rows are the definition's, to the last bits of a float."""
     mechanism = DistributionMechanism.for_epsilon(epsilon)
 
-    assert np.allclose(wave_of(mechanism).rows, rows_of(mechanism), rtol=1e-12, atol=0)
+    assert np.allclose(get_wave(mechanism).rows, rows_of(mechanism), rtol=1e-12, atol=0)
 
 
 @every_epsilon
 def test_sums_over_windows_are_products_with_the_rows(epsilon: Fraction) -> None:
     """What a step of EM does in a few hundred additions is the whole matrix's work."""
-    wave, generator = wave_of(DistributionMechanism.for_epsilon(epsilon)), np.random.default_rng(1)
+    wave, generator = get_wave(DistributionMechanism.for_epsilon(epsilon)), np.random.default_rng(1)
     spread, ratio = generator.dirichlet(np.ones(BUCKETS)), generator.random(wave.levels)
 
     assert np.allclose(wave._expected(spread), spread @ wave.rows, rtol=1e-9, atol=0)
@@ -77,7 +81,7 @@ def test_sums_over_windows_are_products_with_the_rows(epsilon: Fraction) -> None
 @every_epsilon
 def test_a_level_decodes_to_its_number_without_bias(epsilon: Fraction) -> None:
     """The expected decoded level of a bucket is the bucket's middle."""
-    wave = wave_of(DistributionMechanism.for_epsilon(epsilon))
+    wave = get_wave(DistributionMechanism.for_epsilon(epsilon))
     middles = (np.arange(BUCKETS) + 0.5) / BUCKETS
 
     assert np.allclose(wave.rows @ wave.decoded[0], middles, atol=1e-15 * abs(wave.decoded).max())
@@ -85,7 +89,7 @@ def test_a_level_decodes_to_its_number_without_bias(epsilon: Fraction) -> None:
 
 def test_every_step_of_em_makes_the_counters_likelier() -> None:
     """So it goes on until a step gains too little."""
-    wave, counters = wave_of(ONE), some_counters(5_000, ONE)
+    wave, counters = get_wave(ONE), some_counters(5_000, ONE)
     share, spread, gained = counters / counters.sum(), np.full(BUCKETS, 1 / BUCKETS), []
     for _ in range(200):
         expected = wave._expected(spread)
@@ -110,7 +114,7 @@ def distances(
             held = crowd(name, 100_000, generator)
             counters = answers(held, mechanism, generator)
             found.append(
-                Distance.between(curve_of(distribution(decoded_as, RANGE, counters)), held)
+                Distance.between(curve_of(estimate_distribution(decoded_as, RANGE, counters)), held)
             )
     return Distance(
         float(np.mean([each.moved for each in found])),
@@ -149,9 +153,9 @@ def test_em_takes_less_than_half_a_second() -> None:
     for epsilon in (Fraction(1, 2), Fraction(1)):
         mechanism = DistributionMechanism.for_epsilon(epsilon)
         counters = some_counters(100_000, mechanism)
-        wave_of(mechanism)
+        get_wave(mechanism)
         before = process_time()
-        distribution(mechanism, RANGE, counters)
+        estimate_distribution(mechanism, RANGE, counters)
         took.append(process_time() - before)
 
     assert max(took) < 0.5
@@ -174,7 +178,9 @@ def test_the_band_is_as_wide_as_the_noise_makes_it(target: IntervalTarget) -> No
         else answers(held, FOUR, generator)
         for _ in range(100)
     ]
-    found = [distribution(FOUR, RANGE, counters, 0.6827, target=target) for counters in again]
+    found = [
+        estimate_distribution(FOUR, RANGE, counters, 0.6827, target=target) for counters in again
+    ]
     spread = np.std([curve_of(each)[EDGES] for each in found], axis=0)
     half = np.mean([(each.curve.high - each.curve.low)[EDGES] / 2 for each in found], axis=0)
     off = abs(np.log(half / spread * np.array([[1.0], [0.7], [1.3]]))).max(axis=1)
@@ -184,13 +190,13 @@ def test_the_band_is_as_wide_as_the_noise_makes_it(target: IntervalTarget) -> No
 
 def test_the_band_says_what_it_does_not_cover() -> None:
     """It is a band of the noise alone."""
-    assert distribution(FOUR, RANGE, some_counters()).curve.covers == NOISE_ONLY
+    assert estimate_distribution(FOUR, RANGE, some_counters()).curve.covers == NOISE_ONLY
     assert "noise only" in NOISE_ONLY
 
 
 def test_the_same_counters_have_the_same_band() -> None:
     """No chance takes part in an estimate."""
-    one, two = (distribution(FOUR, RANGE, some_counters()) for _ in range(2))
+    one, two = (estimate_distribution(FOUR, RANGE, some_counters()) for _ in range(2))
 
     assert np.array_equal(one.curve.low, two.curve.low)
     assert np.array_equal(one.curve.high, two.curve.high)
@@ -199,7 +205,7 @@ def test_the_same_counters_have_the_same_band() -> None:
 def test_an_epsilon_that_tells_nothing_leaves_everything_possible() -> None:
     """At a millionth EM hears nothing, and its even histogram is not shown as if it were known."""
     mechanism = DistributionMechanism.for_epsilon(Fraction(1, 10**6))
-    estimate = distribution(mechanism, RANGE, some_counters(10_000, mechanism))
+    estimate = estimate_distribution(mechanism, RANGE, some_counters(10_000, mechanism))
 
     assert set(estimate.curve.low[1:-1]) == {0.0}
     assert set(estimate.curve.high[1:-1]) == {1.0}
@@ -210,7 +216,9 @@ def test_an_epsilon_that_tells_nothing_leaves_everything_possible() -> None:
 def test_a_higher_level_has_a_wider_band(level: float) -> None:
     """And a wider interval of the mean."""
     counters = some_counters()
-    here, above = (distribution(FOUR, RANGE, counters, each) for each in (level, level + 0.0009))
+    here, above = (
+        estimate_distribution(FOUR, RANGE, counters, each) for each in (level, level + 0.0009)
+    )
 
     assert np.all(above.curve.high >= here.curve.high)
     assert np.all(above.curve.low <= here.curve.low)
@@ -231,7 +239,7 @@ def test_the_means_interval_holds(
 ) -> None:
     """Of 1,000 runs at least 93.5 % cover, of few answers too, and without EM."""
     wave, generator = (
-        wave_of(mechanism := DistributionMechanism.for_epsilon(Fraction(epsilon))),
+        get_wave(mechanism := DistributionMechanism.for_epsilon(Fraction(epsilon))),
         np.random.default_rng(n),
     )
     held = few(n, *shares)
@@ -254,7 +262,7 @@ def test_every_level_tells_the_square_of_a_number_without_bias(epsilon: Fraction
     mechanism = DistributionMechanism.for_epsilon(epsilon)
     middle = (np.arange(BUCKETS) + 0.5) / BUCKETS
 
-    assert np.allclose(rows_of(mechanism) @ wave_of(mechanism).squares[0], middle**2, atol=1e-6)
+    assert np.allclose(rows_of(mechanism) @ get_wave(mechanism).squares[0], middle**2, atol=1e-6)
 
 
 # -- what is shown ---------------------------------------------------------------------------------
@@ -263,7 +271,7 @@ def test_every_level_tells_the_square_of_a_number_without_bias(epsilon: Fraction
 def test_buckets_and_quantiles_are_in_the_unit_of_the_range() -> None:
     """The same counters, of minutes from -60 to 180."""
     counters, minutes = some_counters(), Number(Fraction(-60), Fraction(180))
-    plain, scaled = (distribution(FOUR, domain, counters) for domain in (RANGE, minutes))
+    plain, scaled = (estimate_distribution(FOUR, domain, counters) for domain in (RANGE, minutes))
     ratio = 240 / BUCKETS
 
     assert np.allclose(scaled.curve.edges, plain.curve.edges * ratio - 60)
@@ -278,7 +286,7 @@ def test_buckets_and_quantiles_are_in_the_unit_of_the_range() -> None:
 
 def test_the_curve_rises_from_0_to_1_inside_its_band() -> None:
     """As every true curve does."""
-    estimate = distribution(FOUR, RANGE, some_counters())
+    estimate = estimate_distribution(FOUR, RANGE, some_counters())
     curve = estimate.curve
     share = curve_of(estimate)
 
@@ -292,7 +300,7 @@ def test_the_curve_rises_from_0_to_1_inside_its_band() -> None:
 
 def test_quantiles_ascend_and_stand_where_the_curve_reaches_them() -> None:
     """The deciles unless told, any share if told."""
-    estimate = distribution(FOUR, RANGE, some_counters())
+    estimate = estimate_distribution(FOUR, RANGE, some_counters())
     deciles = estimate.quantiles()
     values = [each.value for each in deciles if each.value is not None]
 
@@ -306,7 +314,7 @@ def test_quantiles_ascend_and_stand_where_the_curve_reaches_them() -> None:
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, float("nan")])
 def test_a_share_that_no_quantile_has_is_refused(share: float) -> None:
     """Below nothing and above everything there is no number."""
-    estimate = distribution(FOUR, RANGE, some_counters())
+    estimate = estimate_distribution(FOUR, RANGE, some_counters())
 
     with pytest.raises(ValueError, match="between 0 and 1"):
         estimate.quantile(share)
@@ -318,13 +326,15 @@ def test_an_interval_says_what_it_is_of(target: IntervalTarget) -> None:
     counters = some_counters()
 
     assert target.value in {"population", "cohort"}
-    assert ("population" in distribution(FOUR, RANGE, counters, target=target).of) == target.sampled
-    assert distribution(FOUR, RANGE, counters).of == "of these n answers"
+    assert (
+        "population" in estimate_distribution(FOUR, RANGE, counters, target=target).of
+    ) == target.sampled
+    assert estimate_distribution(FOUR, RANGE, counters).of == "of these n answers"
 
 
 def test_without_answers_there_are_no_points_and_every_bound_is_the_ranges() -> None:
     """Nothing here is not a number, so it can be written as JSON."""
-    estimate = distribution(FOUR, RANGE, np.zeros(FOUR.counters, np.int64))
+    estimate = estimate_distribution(FOUR, RANGE, np.zeros(FOUR.counters, np.int64))
     median = estimate.quantile(0.5)
     shown = (estimate.n, estimate.mean, estimate.frequency, estimate.curve.share, median.value)
 
@@ -337,7 +347,7 @@ def test_one_answer_has_an_estimate_that_claims_nothing() -> None:
     """Its interval is not of width zero."""
     counters = np.zeros(FOUR.counters, np.int64)
     counters[100] = 1
-    estimate = distribution(FOUR, RANGE, counters)
+    estimate = estimate_distribution(FOUR, RANGE, counters)
 
     assert estimate.n == 1
     assert estimate.high - estimate.low == BUCKETS

@@ -14,7 +14,7 @@ from tests.aggregator.api.deployment_fixtures import CENTRAL, World, world
 from tests.aggregator.queries.conftest import AFTER, stock
 from tests.aggregator.queries.simulated_reports import FILE, LISTS, snapshot, typed
 from veilcount_aggregator import queries
-from veilcount_aggregator.analysis.trust_models import contrast as contrasted
+from veilcount_aggregator.analysis.trust_models import compare_trust_models as contrasted
 from veilcount_aggregator.queries.json_encoding import decimal
 from veilcount_shared.periods import Unit
 

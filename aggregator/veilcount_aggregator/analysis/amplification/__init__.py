@@ -7,5 +7,5 @@ from .bounds import blanket_epsilon as blanket_epsilon
 from .bounds import clones_epsilon as clones_epsilon
 from .clones import clones_delta as clones_delta
 from .local import Family as Family
-from .local import holds as holds
-from .local import loudest as loudest
+from .local import keeps_epsilon as keeps_epsilon
+from .local import largest_local_epsilon as largest_local_epsilon

@@ -40,14 +40,14 @@ Transform = NDArray[np.complex128]
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class BlanketReport:
     """The law of W, one report's share in the sum. Exactness ends here."""
 
     values: Floats
     weights: Floats
 
     @classmethod
-    def of(cls, overlaps: Sequence[Overlap], epsilon: float) -> Report:
+    def of(cls, overlaps: Sequence[Overlap], epsilon: float) -> BlanketReport:
         """Return the values and their probabilities: five for each overlap, equally likely."""
         e = exp(epsilon)
         values, weights = [], []
@@ -69,7 +69,7 @@ def blanket_delta(overlaps: Sequence[Overlap], reports: int, epsilon: float) -> 
     """Return an upper bound on delta at this epsilon."""
     if exp(epsilon) >= max(overlap.ratio for overlap in overlaps):
         return 0.0
-    report = Report.of(overlaps, epsilon)
+    report = BlanketReport.of(overlaps, epsilon)
     mean = report.mean
     centred = report.values - mean
     largest = float(np.abs(centred).max())

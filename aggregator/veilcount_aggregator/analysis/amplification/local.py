@@ -17,7 +17,7 @@ Family = Callable[[Fraction], Randomizer]
 GRAIN = 1000  # local epsilons are tried in thousandths
 
 
-def holds(mechanism: Randomizer, reports: int, epsilon: Fraction, delta: Fraction) -> bool:
+def keeps_epsilon(mechanism: Randomizer, reports: int, epsilon: Fraction, delta: Fraction) -> bool:
     """Whether the shuffled batch is (epsilon, delta)-DP, by the blanket or by the clones."""
     if mechanism.epsilon <= epsilon:
         return True
@@ -30,7 +30,7 @@ def holds(mechanism: Randomizer, reports: int, epsilon: Fraction, delta: Fractio
     return clones_delta(ratio, reports, at) <= delta
 
 
-def loudest(
+def largest_local_epsilon(
     family: Family,
     reports: int | Callable[[Fraction], int],
     epsilon: Fraction,
@@ -47,7 +47,7 @@ def loudest(
         middle = (low + high) // 2
         local = Fraction(middle, GRAIN)
         needed = reports if isinstance(reports, int) else reports(local)
-        if holds(family(local), needed, epsilon, delta):
+        if keeps_epsilon(family(local), needed, epsilon, delta):
             low = middle
         else:
             high = middle

@@ -12,7 +12,7 @@ from .audit import CLAIM_MAX, AuditResult, audit
 ABSENT = object()  # no value at all: what a hidden presence is told apart from
 
 
-def why_not(collection: Collection) -> str:
+def unaudited_reason(collection: Collection) -> str:
     """Return why a definition cannot be audited; nothing, where it can."""
     if collection.model is Model.CENTRAL:
         return "sends true values, to a trusted curator"

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .message_table import BYTE, Codes, Grid, Messages
+from .message_table import BYTE, Codes, MessageTable, SymbolGrid
 
 Flags = NDArray[np.bool_]
 
@@ -21,10 +21,10 @@ SHORT = 1 << 16  # and messages below this number
 EXACT_BYTES = 7  # messages up to this length are numbers of their own
 
 
-class Reading(Protocol):
+class MessageFeature(Protocol):
     """One number read off each message."""
 
-    def read(self, messages: Messages) -> Codes:
+    def read(self, messages: MessageTable) -> Codes:
         """Return the number of each message."""
         ...
 
@@ -34,10 +34,10 @@ class Reading(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class WholeMessage:
     """The message itself, its length included."""
 
-    def read(self, messages: Messages) -> Codes:
+    def read(self, messages: MessageTable) -> Codes:
         """Return the message as a number; of a long one, a hash: two that collide are one event."""
         size = messages.table.shape[1]
         code = messages.table @ _weights(size)  # int64 wraps around
@@ -50,10 +50,10 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Length:
+class MessageLength:
     """The number of bytes."""
 
-    def read(self, messages: Messages) -> Codes:
+    def read(self, messages: MessageTable) -> Codes:
         """Return the lengths."""
         return messages.lengths
 
@@ -63,13 +63,13 @@ class Length:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SymbolAtPlace:
     """The symbol at one place."""
 
-    grid: Grid
+    grid: SymbolGrid
     place: int
 
-    def read(self, messages: Messages) -> Codes:
+    def read(self, messages: MessageTable) -> Codes:
         """Return the symbol of each message at this place."""
         return messages.symbols(self.grid)[:, self.place].astype(np.int64)
 
@@ -79,13 +79,13 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class SymbolCount:
     """How often a symbol occurs, wherever it stands. Of the bit 1, the message's weight."""
 
-    grid: Grid
+    grid: SymbolGrid
     symbol: int
 
-    def read(self, messages: Messages) -> Codes:
+    def read(self, messages: MessageTable) -> Codes:
         """Return the number of times the symbol occurs in each message."""
         return np.asarray((messages.symbols(self.grid) == self.symbol).sum(axis=1), np.int64)
 
@@ -98,7 +98,7 @@ class Count:
 class Event(Protocol):
     """Something that is true of a message or not."""
 
-    def happened(self, messages: Messages) -> Flags:
+    def happened(self, messages: MessageTable) -> Flags:
         """Return for each message whether it is true."""
         ...
 
@@ -107,10 +107,10 @@ class Event(Protocol):
 class Within:
     """The reading is one of these values."""
 
-    reading: Reading
+    reading: MessageFeature
     values: Codes
 
-    def happened(self, messages: Messages) -> Flags:
+    def happened(self, messages: MessageTable) -> Flags:
         """Return for each message whether its reading is one of the values."""
         return np.isin(self.reading.read(messages), self.values)
 
@@ -125,7 +125,7 @@ class Both:
     one: Event
     two: Event
 
-    def happened(self, messages: Messages) -> Flags:
+    def happened(self, messages: MessageTable) -> Flags:
         """Return for each message whether both happened."""
         return self.one.happened(messages) & self.two.happened(messages)
 

@@ -16,7 +16,7 @@ SYMBOL_BITS_MAX = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class SymbolGrid:
     """A way to cut a message: symbols of `width` bits, after `skip` bits that are left out."""
 
     width: int
@@ -34,26 +34,26 @@ class Grid:
         return f"{noun}{what} {number}{after}"
 
 
-def grids(symbol_bits: Iterable[int], size: int) -> Iterator[Grid]:
+def grids(symbol_bits: Iterable[int], size: int) -> Iterator[SymbolGrid]:
     """Yield the grids of messages of `size` bytes: aligned at the first bit and at the last.
 
     A number packed at a fixed width has its fill in front; what is written bit by bit, at its end.
     """
     for width in symbol_bits:
         if width <= size * BYTE:
-            yield from (Grid(width, skip) for skip in sorted({0, size * BYTE % width}))
+            yield from (SymbolGrid(width, skip) for skip in sorted({0, size * BYTE % width}))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Messages:
+class MessageTable:
     """The messages that one input gave, in the order sent; a short one is filled up with zeros."""
 
     table: NDArray[np.uint8]
     lengths: Codes
-    _cut: dict[Grid, Table] = field(default_factory=dict, repr=False)
+    _cut: dict[SymbolGrid, Table] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, sent: Sequence[bytes], size: int) -> Messages:
+    def of(cls, sent: Sequence[bytes], size: int) -> MessageTable:
         """Return messages of at most `size` bytes as a table."""
         filled = b"".join(message.ljust(size, b"\0") for message in sent)
         table = np.frombuffer(filled, np.uint8).reshape(len(sent), size)
@@ -62,18 +62,18 @@ class Messages:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def part(self, begin: int, end: int) -> Messages:
+    def part(self, begin: int, end: int) -> MessageTable:
         """Return some of the messages."""
-        return Messages(self.table[begin:end], self.lengths[begin:end])
+        return MessageTable(self.table[begin:end], self.lengths[begin:end])
 
-    def symbols(self, grid: Grid) -> Table:
+    def symbols(self, grid: SymbolGrid) -> Table:
         """Return the symbols of each message, a column for each place; cut once for each grid."""
         if grid not in self._cut:
             self._cut[grid] = self._symbols(grid)
         return self._cut[grid]
 
-    def _symbols(self, grid: Grid) -> Table:
-        if grid == Grid(BYTE):
+    def _symbols(self, grid: SymbolGrid) -> Table:
+        if grid == SymbolGrid(BYTE):
             return self.table.astype(np.int32)
         bits = np.unpackbits(self.table, axis=1)[:, grid.skip :]
         places = bits.shape[1] // grid.width

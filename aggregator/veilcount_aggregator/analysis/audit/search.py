@@ -14,8 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...estimation import clopper_pearson
-from .events import Both, Count, Event, Length, Place, Reading, Whole, Within
-from .message_table import Codes, Grid, Messages
+from .events import (
+    Both,
+    Event,
+    MessageFeature,
+    MessageLength,
+    SymbolAtPlace,
+    SymbolCount,
+    WholeMessage,
+    Within,
+)
+from .message_table import Codes, MessageTable, SymbolGrid
 
 KEPT = 32  # readings of one family, and events of one order, that are followed up
 CUTS = 256  # sizes that are tried for a set of values
@@ -27,8 +36,8 @@ DENSE = 1 << 20  # up to this code a table of counts is quicker than sorting
 class Pair:
     """Messages of the two inputs, the one that is to make the event likely first."""
 
-    more: Messages
-    less: Messages
+    more: MessageTable
+    less: MessageTable
 
     def part(self, begin: int, end: int) -> Pair:
         """Return the same part of both."""
@@ -53,7 +62,7 @@ class Candidate:
     swapped: bool
 
 
-def most_telling(seen: Pair, grids: list[Grid], alpha: float) -> Candidate:
+def most_telling(seen: Pair, grids: list[SymbolGrid], alpha: float) -> Candidate:
     """Return the event with the highest lower bound on epsilon, in either order of the inputs."""
     middle = len(seen.more) // 2
     first, second = seen.part(0, middle), seen.part(middle, len(seen.more))
@@ -79,19 +88,19 @@ def plainest(found: list[Candidate]) -> Candidate:
 # -- readings: where to look ---------------------------------------------------------------------
 
 
-def proposed(pair: Pair, grids: list[Grid]) -> Iterator[Reading]:
+def proposed(pair: Pair, grids: list[SymbolGrid]) -> Iterator[MessageFeature]:
     """Yield the readings worth a look: message, length, and the places and symbols that differ."""
-    yield Whole()
-    yield Length()
+    yield WholeMessage()
+    yield MessageLength()
     for grid in grids:
         more, less = (side.symbols(grid).astype(np.int64) for side in (pair.more, pair.less))
         places = more.shape[1]
         offsets = np.arange(places, dtype=np.int64) << grid.width
         for place in telling(more + offsets, less + offsets, grid.width):
-            yield Place(grid, place)
+            yield SymbolAtPlace(grid, place)
         if places > 1:
             for symbol in telling(more, less):
-                yield Count(grid, symbol)
+                yield SymbolCount(grid, symbol)
 
 
 def telling(more: Codes, less: Codes, shift: int = 0) -> list[int]:
@@ -121,7 +130,7 @@ def tally(more: Codes, less: Codes) -> tuple[Codes, Codes, Codes]:
 # -- events: what to say of a reading ------------------------------------------------------------
 
 
-def ranked(reading: Reading, pair: Pair) -> Codes:
+def ranked(reading: MessageFeature, pair: Pair) -> Codes:
     """Return a reading's values, the most telling first.
 
     By log likelihood ratio less one standard error, so that a value seen once does not lead.
@@ -132,7 +141,9 @@ def ranked(reading: Reading, pair: Pair) -> Codes:
     return values[np.argsort(-telling, kind="stable")]
 
 
-def cut(reading: Reading, values: Codes, pair: Pair, alpha: float, *, swapped: bool) -> Candidate:
+def cut(
+    reading: MessageFeature, values: Codes, pair: Pair, alpha: float, *, swapped: bool
+) -> Candidate:
     """Return the event that the reading is one of the first values, as few as prove enough."""
     more, less = (
         np.cumsum(np.bincount(_rank(reading.read(side), values), minlength=len(values) + 1))
@@ -164,7 +175,7 @@ def joined(singles: list[Candidate], pair: Pair, alpha: float, *, swapped: bool)
     return Candidate(Both(events[one], events[two]), float(proven[one, two]), swapped)
 
 
-def _together(events: list[Event], messages: Messages) -> Codes:
+def _together(events: list[Event], messages: MessageTable) -> Codes:
     """Return how often each two events happened at once, as one matrix product."""
     # float32 has fast products and counts exactly up to 2^24 messages
     flags = np.array([event.happened(messages) for event in events], np.float32)

@@ -3,12 +3,12 @@
 from .account import CollectionBudget as CollectionBudget
 from .account import budget as budget
 from .averaging_attack import Guess as Guess
-from .averaging_attack import guesses as guesses
+from .averaging_attack import guessing_curve as guessing_curve
 from .composition import ComposedEpsilon as ComposedEpsilon
-from .composition import together as together
+from .composition import compose_campaign as compose_campaign
 from .cross_collection import CrossCollectionBudget as CrossCollectionBudget
 from .cross_collection import Total as Total
-from .cross_collection import across as across
+from .cross_collection import compose_collections as compose_collections
 from .distinguishing_advantage import chance_to_tell as chance_to_tell
 from .distinguishing_advantage import two_values_epsilon as two_values_epsilon
 from .epsilon_levels import UnitAccuracy as UnitAccuracy
@@ -18,4 +18,4 @@ from .privacy_levels import PrivacyLevels as PrivacyLevels
 from .privacy_levels import figures as figures
 from .spend_histogram import HistogramBar as HistogramBar
 from .spend_histogram import SpendHistogram as SpendHistogram
-from .spend_histogram import spent as spent
+from .spend_histogram import count_spending as count_spending

@@ -9,11 +9,11 @@ from fractions import Fraction
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 
-from .averaging_attack import Guess, guesses
-from .composition import DELTA, ComposedEpsilon, together
+from .averaging_attack import Guess, guessing_curve
+from .composition import DELTA, ComposedEpsilon, compose_campaign
 from .privacy_levels import PrivacyLevels, answers, figures
 from .spend_histogram import FLOOR, SpendHistogram
-from .spend_histogram import spent as counted
+from .spend_histogram import count_spending as counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +41,8 @@ def budget(
         fingerprint=collection.fingerprint,
         figures=figures(collection),
         spent=None if histogram is None else counted(collection, histogram, floor),
-        together=together(collection, delta),
+        together=compose_campaign(collection, delta),
         guesses=()
         if collection.model is Model.CENTRAL
-        else guesses(collection.randomizer, answers(collection)),
+        else guessing_curve(collection.randomizer, answers(collection)),
     )

@@ -29,13 +29,13 @@ class Guess:
     frozen: Fraction
 
 
-def guesses(mechanism: Randomizer, most: int) -> tuple[Guess, ...]:
+def guessing_curve(mechanism: Randomizer, most: int) -> tuple[Guess, ...]:
     """Return the curve up to a person's number of answers, which is its last point."""
     seen = sorted({*(times for times in SEEN if times < most), min(most, MAX_ANSWERS)})
-    return tuple(guess(mechanism, times) for times in seen)
+    return tuple(guessing_chance(mechanism, times) for times in seen)
 
 
-def guess(mechanism: Randomizer, times: int) -> Guess:
+def guessing_chance(mechanism: Randomizer, times: int) -> Guess:
     """Return one point of the curve: half of 1 + the distance in total variation, delta at 0."""
     fresh = guessing_probability(mechanism.epsilon, times)
     own = (1 + losses_of(mechanism, times).delta(0.0)) / 2

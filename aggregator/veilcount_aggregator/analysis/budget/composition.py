@@ -43,15 +43,15 @@ class ComposedEpsilon:
     specific: Fraction | None
 
 
-def together(collection: Collection, delta: Fraction = DELTA) -> ComposedEpsilon:
+def compose_campaign(collection: Collection, delta: Fraction = DELTA) -> ComposedEpsilon:
     """Return what a person's answers of the whole campaign reveal together."""
     if collection.model is Model.CENTRAL:
         return _plain(answers(collection), collection.epsilon_user, delta)
-    return of_design(collection.randomizer, answers(collection), delta)
+    return compose_answers(collection.randomizer, answers(collection), delta)
 
 
 @lru_cache(maxsize=256)  # the optimal bound is exact: seconds at 5,000 answers
-def of_design(mechanism: Randomizer, times: int, delta: Fraction = DELTA) -> ComposedEpsilon:
+def compose_answers(mechanism: Randomizer, times: int, delta: Fraction = DELTA) -> ComposedEpsilon:
     """Return what so many answers of one design reveal together."""
     plain = mechanism.epsilon * times
     if times > MAX_ANSWERS:

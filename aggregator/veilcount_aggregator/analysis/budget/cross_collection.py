@@ -46,7 +46,7 @@ class Draw:
     cohorts: tuple[tuple[int, Fraction], ...]
 
 
-def across(collections: Mapping[str, Collection]) -> CrossCollectionBudget:
+def compose_collections(collections: Mapping[str, Collection]) -> CrossCollectionBudget:
     """Return what the collections of one file cost one person."""
     groups: dict[tuple[Model, Adjacency], dict[str, Collection]] = {}
     for name, each in collections.items():

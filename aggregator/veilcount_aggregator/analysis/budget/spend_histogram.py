@@ -41,7 +41,9 @@ class SpendHistogram:
     cap: Fraction
 
 
-def spent(collection: Collection, histogram: Sequence[int], floor: int = FLOOR) -> SpendHistogram:
+def count_spending(
+    collection: Collection, histogram: Sequence[int], floor: int = FLOOR
+) -> SpendHistogram:
     """Return the spend of histogram[j] pseudonyms with j slots spent each."""
     if collection.linkage is not Linkage.COLLECTION:
         raise ValueError(

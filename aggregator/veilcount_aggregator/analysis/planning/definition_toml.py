@@ -10,18 +10,18 @@ from veilcount_shared.periods import Unit
 
 from ...text.number_format import decimal
 from .plan_question import YES_OR_NO, QuestionShape
-from .solvers import Choice, TrustModel
+from .solvers import Solution, TrustModel
 
 LISTED = 24  # more values than these are better kept in a file of their own
 YEAR = timedelta(days=365)
 
 
-def definition(question: QuestionShape, trust: TrustModel, choice: Choice) -> str:
+def definition(question: QuestionShape, trust: TrustModel, choice: Solution) -> str:
     """Return a file with one collection; app, name, question and values are for the author."""
     return "\n".join(['app = "my-app"', "", "[planned]", *_lines(question, trust, choice), ""])
 
 
-def _lines(question: QuestionShape, trust: TrustModel, choice: Choice) -> Iterator[str]:
+def _lines(question: QuestionShape, trust: TrustModel, choice: Solution) -> Iterator[str]:
     yield 'question = "What would you like to know?"'
     yield from _domain(question, trust)
     if choice.device is None:
@@ -51,7 +51,7 @@ def _domain(question: QuestionShape, trust: TrustModel) -> Iterator[str]:
         yield f'values_file = "values.txt"  # {question.values:,} lines'
 
 
-def _hidden(question: QuestionShape, trust: TrustModel, choice: Choice) -> str:
+def _hidden(question: QuestionShape, trust: TrustModel, choice: Solution) -> str:
     if trust is not TrustModel.SHUFFLED:
         return ""
     return (

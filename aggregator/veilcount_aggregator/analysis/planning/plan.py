@@ -14,11 +14,11 @@ from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
 
 from ...mechanisms import handler_of, share_handler_of
-from ..budget.composition import ComposedEpsilon, of_design
+from ..budget.composition import ComposedEpsilon, compose_answers
 from ..trust_models.error_models import ErrorEstimate, two_sided, with_sampling
 from .definition_toml import definition
 from .plan_question import PlanRefused, QuestionShape
-from .solvers import SOLVERS, Choice, Solver, TrustModel
+from .solvers import SOLVERS, Solution, Solver, TrustModel
 
 SURE = 0.05  # in how many surveys any value that nobody has may look like one that somebody has
 
@@ -107,7 +107,7 @@ def _countable(question: QuestionShape) -> None:
         raise PlanRefused("range", question.range, f"give integers less than {MAX_INPUTS:,} apart")
 
 
-def _planned(solver: Solver, trust: TrustModel, found: str, choice: Choice) -> PlanResult:
+def _planned(solver: Solver, trust: TrustModel, found: str, choice: Solution) -> PlanResult:
     question, quantity = solver.question, solver.question.quantity
     each = solver.each(choice.devices)
     mechanism = None if choice.device is None else quantity.family(choice.device)
@@ -149,7 +149,7 @@ def _planned(solver: Solver, trust: TrustModel, found: str, choice: Choice) -> P
     )
 
 
-def _detectable(solver: Solver, choice: Choice, mechanism: Randomizer | None) -> float | None:
+def _detectable(solver: Solver, choice: Solution, mechanism: Randomizer | None) -> float | None:
     """Return the least share that stands out from all values that nobody has, jointly."""
     inputs, each = solver.question.values, solver.each(choice.devices)
     if inputs is None:
@@ -168,10 +168,10 @@ def _headroom(solver: Solver, mechanism: Randomizer | None) -> Headroom:
 
 
 def _together(
-    question: QuestionShape, choice: Choice, mechanism: Randomizer | None
+    question: QuestionShape, choice: Solution, mechanism: Randomizer | None
 ) -> ComposedEpsilon:
     if mechanism is not None:
-        return of_design(mechanism, question.asked, question.delta)
+        return compose_answers(mechanism, question.asked, question.delta)
     return ComposedEpsilon(
         answers=question.asked,
         delta=question.delta,

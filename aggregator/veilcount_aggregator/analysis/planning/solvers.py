@@ -14,10 +14,10 @@ from math import sqrt
 
 from veilcount_shared.epsilon import EPSILON_MAX
 
-from ..amplification import amplified, loudest
+from ..amplification import amplified, largest_local_epsilon
 from ..trust_models import ErrorEstimate
 from ..trust_models.error_models import two_sided
-from ..trust_models.search import MOST, fewest, least_epsilon
+from ..trust_models.search import MOST, fewest_devices, least_epsilon
 from .plan_question import PlanRefused, QuestionShape
 
 
@@ -30,7 +30,7 @@ class TrustModel(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Solution:
     """Three numbers that belong together, and the local epsilon behind them (None: no noise)."""
 
     devices: int
@@ -46,29 +46,29 @@ class Solver(ABC):
     question: QuestionShape
 
     @abstractmethod
-    def error(self, devices: int, epsilon: Fraction) -> Choice:
+    def error(self, devices: int, epsilon: Fraction) -> Solution:
         """Return the error of so many devices at this epsilon."""
 
     @abstractmethod
-    def epsilon(self, devices: int, error: float) -> Choice:
+    def epsilon(self, devices: int, error: float) -> Solution:
         """Return the epsilon at which so many devices reach the error."""
 
     @abstractmethod
-    def devices(self, epsilon: Fraction, error: float) -> Choice:
+    def devices(self, epsilon: Fraction, error: float) -> Solution:
         """Return how many devices reach the error at this epsilon."""
 
     def each(self, devices: int) -> int:
         """Return how many devices each arm has."""
         return devices // self.question.arms
 
-    def _fewest(self, epsilon: Fraction, error: float) -> Choice:
+    def _fewest(self, epsilon: Fraction, error: float) -> Solution:
         arms = self.question.arms
-        found = fewest(lambda n: self.error(n * arms, epsilon).error.half_width <= error)
+        found = fewest_devices(lambda n: self.error(n * arms, epsilon).error.half_width <= error)
         if found is None:
             raise _unreachable("error", error)
         return self.error(found * arms, epsilon)
 
-    def _least(self, devices: int, error: float) -> Choice:
+    def _least(self, devices: int, error: float) -> Solution:
         found = least_epsilon(lambda tried: self.error(devices, tried).error.half_width <= error)
         if found is None:
             raise _unreachable("error", error)
@@ -81,18 +81,18 @@ def _unreachable(key: str, value: float) -> PlanRefused:
     )
 
 
-class Local(Solver):
+class LocalSolver(Solver):
     """The device adds the noise. Arms are independent: variances add up."""
 
-    def error(self, devices: int, epsilon: Fraction) -> Choice:
+    def error(self, devices: int, epsilon: Fraction) -> Solution:
         """Return the error of so many devices at this epsilon."""
-        return Choice(devices, epsilon, epsilon, self.noise(devices, epsilon))
+        return Solution(devices, epsilon, epsilon, self.noise(devices, epsilon))
 
-    def epsilon(self, devices: int, error: float) -> Choice:
+    def epsilon(self, devices: int, error: float) -> Solution:
         """Return the epsilon at which so many devices reach the error."""
         return self._least(devices, error)
 
-    def devices(self, epsilon: Fraction, error: float) -> Choice:
+    def devices(self, epsilon: Fraction, error: float) -> Solution:
         """Return how many devices reach the error at this epsilon."""
         return self._fewest(epsilon, error)
 
@@ -103,48 +103,48 @@ class Local(Solver):
         return ErrorEstimate(rmse, two_sided(question.level) * rmse)
 
 
-class Shuffled(Local):
+class ShuffledSolver(LocalSolver):
     """The device adds the noise and an independent shuffler hides it among the others of its arm.
 
     Epsilon holds at the question's delta.
     """
 
-    def error(self, devices: int, epsilon: Fraction) -> Choice:
+    def error(self, devices: int, epsilon: Fraction) -> Solution:
         """Return the error of so many devices at this epsilon."""
         question = self.question
         family = question.quantity.family
-        device = loudest(family, self.each(devices), epsilon, question.delta)
-        return Choice(devices, epsilon, device, self.noise(devices, device))
+        device = largest_local_epsilon(family, self.each(devices), epsilon, question.delta)
+        return Solution(devices, epsilon, device, self.noise(devices, device))
 
-    def epsilon(self, devices: int, error: float) -> Choice:
+    def epsilon(self, devices: int, error: float) -> Solution:
         """Return the epsilon at which so many devices reach the error."""
         device = self._device(devices, error)
         if device is None:
             raise _unreachable("error", error)
         mechanism = self.question.quantity.family(device)
         bound = amplified(mechanism, self.each(devices), self.question.delta)
-        return Choice(devices, bound.epsilon, device, self.noise(devices, device))
+        return Solution(devices, bound.epsilon, device, self.noise(devices, device))
 
-    def devices(self, epsilon: Fraction, error: float) -> Choice:
+    def devices(self, epsilon: Fraction, error: float) -> Solution:
         """Return how many devices reach the error at this epsilon.
 
         The louder each may answer, the fewer it takes.
         """
         question = self.question
         family = question.quantity.family
-        device = loudest(
+        device = largest_local_epsilon(
             family, lambda tried: self._each(tried, error) or MOST, epsilon, question.delta
         )
         each = self._each(device, error)
         if each is None:
             raise _unreachable("error", error)
         devices = each * question.arms
-        return Choice(devices, epsilon, device, self.noise(devices, device))
+        return Solution(devices, epsilon, device, self.noise(devices, device))
 
     def _each(self, device: Fraction, error: float) -> int | None:
         """Return how many devices an arm needs at this local epsilon."""
         arms = self.question.arms
-        return fewest(lambda n: self.noise(n * arms, device).half_width <= error)
+        return fewest_devices(lambda n: self.noise(n * arms, device).half_width <= error)
 
     def _device(self, devices: int, error: float) -> Fraction | None:
         return least_epsilon(
@@ -152,10 +152,10 @@ class Shuffled(Local):
         )
 
 
-class Central(Solver):
+class CentralSolver(Solver):
     """A curator adds the noise, to each arm's own answer: a person is in one arm only."""
 
-    def error(self, devices: int, epsilon: Fraction) -> Choice:
+    def error(self, devices: int, epsilon: Fraction) -> Solution:
         """Return the error of so many devices at this epsilon."""
         question, quantity = self.question, self.question.quantity
         noise = quantity.curator(epsilon)
@@ -165,19 +165,19 @@ class Central(Solver):
             width = noise.difference_half_width(question.level)
         error = ErrorEstimate(noise.deviation * sqrt(question.arms), width)
         scale = quantity.count / self.each(devices)
-        return Choice(devices, epsilon, None, error.times(scale))
+        return Solution(devices, epsilon, None, error.times(scale))
 
-    def epsilon(self, devices: int, error: float) -> Choice:
+    def epsilon(self, devices: int, error: float) -> Solution:
         """Return the epsilon at which so many devices reach the error."""
         return self._least(devices, error)
 
-    def devices(self, epsilon: Fraction, error: float) -> Choice:
+    def devices(self, epsilon: Fraction, error: float) -> Solution:
         """Return how many devices reach the error at this epsilon."""
         return self._fewest(epsilon, error)
 
 
 SOLVERS: dict[TrustModel, type[Solver]] = {
-    TrustModel.LOCAL: Local,
-    TrustModel.SHUFFLED: Shuffled,
-    TrustModel.CENTRAL: Central,
+    TrustModel.LOCAL: LocalSolver,
+    TrustModel.SHUFFLED: ShuffledSolver,
+    TrustModel.CENTRAL: CentralSolver,
 }

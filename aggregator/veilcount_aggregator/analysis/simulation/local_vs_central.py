@@ -47,7 +47,7 @@ class Simulation:
     central: SimulatedEstimate
 
 
-def beside(
+def compare_local_and_central(
     collection: Collection, population: Population, generator: Generator, level: float = 0.95
 ) -> Simulation:
     """Ask a population once by its local definition, once by a trusted curator.

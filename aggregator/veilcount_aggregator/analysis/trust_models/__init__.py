@@ -4,8 +4,8 @@ from .comparison import ErrorPoint as ErrorPoint
 from .comparison import TrustComparison as TrustComparison
 from .comparison import TrustModelLine as TrustModelLine
 from .comparison import TrustModelRow as TrustModelRow
-from .comparison import contrast as contrast
+from .comparison import compare_trust_models as compare_trust_models
 from .comparison import scaling as scaling
-from .error_models import DiscreteLaplace as DiscreteLaplace
+from .error_models import CuratorNoise as CuratorNoise
 from .error_models import ErrorEstimate as ErrorEstimate
 from .quantity import Quantity as Quantity

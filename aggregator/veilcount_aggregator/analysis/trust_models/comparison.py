@@ -16,7 +16,7 @@ from math import ceil
 from veilcount_shared import Collection
 from veilcount_shared.periods import Unit
 
-from ..amplification import amplified, loudest
+from ..amplification import amplified, largest_local_epsilon
 from .error_models import ErrorEstimate, with_sampling
 from .quantity import Quantity
 
@@ -113,7 +113,7 @@ class _Setting:
 
         The louder each may answer, the fewer it takes.
         """
-        device = loudest(
+        device = largest_local_epsilon(
             self.quantity.family,
             lambda tried: self.devices_alone(rmse, tried),
             self.epsilon,
@@ -122,7 +122,7 @@ class _Setting:
         return self.devices_alone(rmse, device)
 
 
-def contrast(
+def compare_trust_models(
     collection: Collection,
     n: int,
     *,
@@ -157,7 +157,7 @@ def scaling(
         ErrorPoint(
             n,
             quantity.local(epsilon, n, 0.95).rmse,
-            quantity.local(loudest(quantity.family, n, epsilon, delta), n, 0.95).rmse,
+            quantity.local(largest_local_epsilon(quantity.family, n, epsilon, delta), n, 0.95).rmse,
             quantity.central(epsilon, n, 0.95).rmse,
         )
         for n in sizes
@@ -205,7 +205,9 @@ def _same_reports(setting: _Setting) -> TrustModelLine:
 
 
 def _same_guarantee(setting: _Setting) -> TrustModelLine:
-    device = loudest(setting.quantity.family, setting.n, setting.epsilon, setting.delta)
+    device = largest_local_epsilon(
+        setting.quantity.family, setting.n, setting.epsilon, setting.delta
+    )
     cohort = setting.quantity.local(device, setting.n, setting.level)
     return TrustModelLine(
         row=TrustModelRow.SAME_GUARANTEE,

@@ -31,7 +31,7 @@ class ErrorEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplace:
+class CuratorNoise:
     """The noise of a trusted curator: Pr[z] proportional to e^(-|z| epsilon / sensitivity) [GRS09].
 
     Exactness ends here: what is told of the law is floats, what is drawn from it is not drawn here.

@@ -15,14 +15,14 @@ from veilcount_shared.mechanisms import DistributionMechanism, MeanMechanism, Ra
 
 from ...mechanisms import handler_of
 from ..amplification import Family
-from .error_models import DiscreteLaplace, ErrorEstimate, sampling_variance, two_sided
+from .error_models import CuratorNoise, ErrorEstimate, sampling_variance, two_sided
 
 QUARTERS = 4  # a tree's first level
 TWO_COUNTS = 2  # a person who answers otherwise moves two counts of a histogram by 1
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ShareMechanisms:
     """The designs of k values, one at each epsilon."""
 
     k: int
@@ -57,7 +57,7 @@ class Quantity:
     @classmethod
     def of_values(cls, k: int) -> Quantity:
         """Return the shares of k values."""
-        return cls(Values(k), k)
+        return cls(ShareMechanisms(k), k)
 
     @classmethod
     def of_range(cls, domain: Number, measure: Measure) -> Quantity:
@@ -80,7 +80,7 @@ class Quantity:
 
         Of values, at the uniform distribution. None: of a number, for which no least is known.
         """
-        if not isinstance(self.family, Values):
+        if not isinstance(self.family, ShareMechanisms):
             return None
         return select_mechanism(self.family.k, epsilon).ratio - 1
 
@@ -89,9 +89,9 @@ class Quantity:
         rmse = sqrt(self.variance(epsilon) / n)
         return ErrorEstimate(rmse, two_sided(level) * rmse)
 
-    def curator(self, epsilon: Fraction) -> DiscreteLaplace:
+    def curator(self, epsilon: Fraction) -> CuratorNoise:
         """Return a trusted curator's noise: on a histogram, or on a sum over the number's grid."""
-        return DiscreteLaplace(GRID if self.inputs is None else TWO_COUNTS, epsilon)
+        return CuratorNoise(GRID if self.inputs is None else TWO_COUNTS, epsilon)
 
     @property
     def count(self) -> float:

@@ -41,7 +41,7 @@ def _crossing(allowed: Allowed, high: int, grain: int) -> int:
     return high
 
 
-def fewest(enough: Callable[[int], bool]) -> int | None:
+def fewest_devices(enough: Callable[[int], bool]) -> int | None:
     """Return the least number of devices that is enough; None if none is."""
     low, high = 0, 1
     while not enough(high):

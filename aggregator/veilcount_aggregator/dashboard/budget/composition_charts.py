@@ -12,7 +12,7 @@ from veilcount_shared.collection import Model
 from veilcount_shared.mechanisms import Randomizer
 
 from ...analysis.budget import CollectionBudget, ComposedEpsilon
-from ...analysis.budget.composition import of_design
+from ...analysis.budget.composition import compose_answers
 from ...analysis.planning.plan import percent
 from ...text import number_format
 from ..charts import Drawn, axis, curve, lines
@@ -58,7 +58,7 @@ def composed(collection: Collection, account: CollectionBudget, delta: Fraction)
 
 @lru_cache(maxsize=64)
 def _composed(mechanism: Randomizer, most: int, delta: Fraction) -> tuple[ComposedEpsilon, ...]:
-    return tuple(of_design(mechanism, times, delta) for times in _places(most))
+    return tuple(compose_answers(mechanism, times, delta) for times in _places(most))
 
 
 def _places(most: int) -> list[int]:
