@@ -26,14 +26,14 @@ COPY = """
 import sys
 from veilcount_aggregator.store.url_redaction import redact_url
 from veilcount_aggregator.store import open_store
-from veilcount_aggregator.store.migrate import copy
+from veilcount_aggregator.store.migrate import copy_store
 
 def step(progress):
     print(progress.pieces, flush=True)
     sys.stdin.readline()
 
 source, target = open_store(sys.argv[1]), open_store(sys.argv[2], make=True)
-copy(source, target, where=shown(sys.argv[2]), progress=step)
+copy_store(source, target, where=redact_url(sys.argv[2]), progress=step)
 """
 
 

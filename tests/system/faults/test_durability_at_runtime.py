@@ -56,7 +56,7 @@ def test_an_unsafe_setting_stops_the_intake_until_it_is_mended(
         wait_until(lambda: '"event": "durability"' in server.said())
         redis.ask("CONFIG", "SET", "appendfsync", "always")
         wait_until(lambda: post(server, campaign, 30) == 200)
-        wait_until(lambda: "as it should be again" in server.said())
+        wait_until(lambda: "durable again" in server.said())
         after = server.ask("GET", "/metrics", headers=keyed).text
         said = server.said()
 
