@@ -63,7 +63,7 @@ def test_an_unsafe_setting_stops_the_intake_until_it_is_mended(
     assert before == [200] * 5
     assert during == [503] * 10
     assert (ready.status_code, ready.json()["ready"], ready.json()["durable"]) == (503, False, "no")
-    assert ready.json()["why"].startswith("no report is taken: appendfsync everysec")
+    assert ready.json()["why"].startswith("no report is accepted: appendfsync everysec")
     assert str(redis.port) not in ready.text
     assert metrics.status_code == 200
     assert 'veilcount_store{engine="redis",durable="no"} 1' in metrics.text
