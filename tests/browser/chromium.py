@@ -185,7 +185,7 @@ class Browser:
         return self._asked
 
     def complaints(self) -> list[str]:
-        """Return unforeseen errors of the console, broken policies and requests to elsewhere."""
+        """Return undry-run errors of the console, broken policies and requests to elsewhere."""
         self._listen()
         bad = [each for each in self._heard if not any(word in each for word in self.expected)]
         return bad + [f"asked elsewhere: {url}" for url in self._asked if not self._is_ours(url)]

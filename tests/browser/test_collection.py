@@ -46,7 +46,7 @@ def test_bars_with_whiskers_and_lines_with_bands_are_drawn(browser: Browser) -> 
 def test_a_choice_is_an_address_and_another_drawing(browser: Browser) -> None:
     browser.enter()
     browser.open("/collections/theme")
-    browser.find("details.looking > summary").click()
+    browser.find("details.view-options > summary").click()
     (consistent,) = [each for each in browser.all(".choice a") if each.text == "consistent"]
     browser.follow(consistent)
 
@@ -59,7 +59,7 @@ def test_dates_are_asked_for_with_the_form(browser: Browser) -> None:
     browser.enter()
     browser.open("/collections/theme?level=0.9")
     browser.run("document.getElementById('from').value = '2026-09-01'")
-    browser.follow(".asking button")
+    browser.follow(".fields button")
 
     assert "level=0.9" in browser.path
     assert "UTC days 2026-09-01 to 2026-12-31" in browser.text(".verdict")

@@ -14,7 +14,7 @@ def test_two_segments_are_drawn_and_the_table_says_the_same(browser: Browser) ->
     browser.open("/collections/theme/compare")
     heads = browser.texts("tbody th")
 
-    assert "points" in browser.text(".verdict .says")
+    assert "points" in browser.text(".verdict .headline")
     assert len(browser.all("#differences .barlayer .point")) == 3
     assert [each.split()[0] for each in heads] == ["light", "dark", "system"]
     assert fits(browser)

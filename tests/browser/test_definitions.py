@@ -27,17 +27,17 @@ def test_files_are_chosen_previewed_pushed_and_closed(guest: Browser, tmp_path: 
     guest.enter(Role.ADMIN)
     guest.open("/definitions")
 
-    assert "Nothing is asked yet" in guest.text()
+    assert "No definitions yet" in guest.text()
     guest.find("#file").send_keys(str(file))
     guest.find("#lists").send_keys(str(words))
     guest.follow("#preview")
     assert "Which word is looked up first?" in guest.texts("h2")
-    assert "Nobody was asked this before." in guest.text()
+    assert "A new collection." in guest.text()
     guest.follow("#push")
     assert guest.text("[role=status]").startswith("Pushed: word.")
     assert guest.house.world.series("word").collection.inputs == 500
-    guest.find(".sure summary").click()
-    guest.follow(".sure button")
+    guest.find(".confirm summary").click()
+    guest.follow(".confirm button")
     assert "word is closed" in guest.text("[role=status]")
     assert guest.house.world.series("word").closed
 

@@ -44,18 +44,18 @@ def test_a_key_is_taken_back_only_after_a_second_look(admin: Browser) -> None:
     _make(admin)
     admin.open("/keys")
 
-    assert not admin.find(".sure button").is_displayed()
-    admin.find(".sure summary").click()
-    admin.follow(".sure button")
+    assert not admin.find(".confirm button").is_displayed()
+    admin.find(".confirm summary").click()
+    admin.follow(".confirm button")
     (key,) = load_api_keys(admin.house.world.aggregator.store).keys.values()
     assert key.revoked == "2026-12-03"
-    assert "taken back 2026-12-03" in admin.text(".rows")
+    assert "revoked 2026-12-03" in admin.text(".rows")
 
 
 def _make(admin: Browser) -> None:
     admin.find("input[value=device]").click()
     admin.find("#label").send_keys("the editor")
-    admin.follow("form .asking button")
+    admin.follow("form .fields button")
 
 
 def _allow(admin: Browser, setting: str) -> None:

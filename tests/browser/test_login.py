@@ -45,7 +45,7 @@ def test_a_wrong_key_is_told_where_it_was_typed(browser: Browser) -> None:
     assert browser.run("return document.activeElement.id") == "key"
     browser.find("#key").send_keys("veilcount_admin_nothing")
     browser.follow("form button.main")
-    assert "No such key" in browser.text("[role=alert]:not([hidden])")
+    assert "Unknown or revoked key" in browser.text("[role=alert]:not([hidden])")
     assert browser.find("#key").get_attribute("value") == ""
 
 

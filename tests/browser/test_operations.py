@@ -16,12 +16,12 @@ def test_a_collection_is_chosen_and_drawn(browser: Browser) -> None:
     assert len(browser.all("#verdicts .barlayer .point")) == 6
     browser.find(".under summary").click()
     assert len(browser.all(".under tbody tr")) == 6
-    assert "Who changed what" not in browser.texts("h2")
+    assert "Audit log" not in browser.texts("h2")
 
 
 def test_an_admin_sees_who_changed_what(browser: Browser) -> None:
     browser.enter(Role.ADMIN)
     browser.open("/operations")
 
-    assert "Who changed what" in browser.texts("h2")
+    assert "Audit log" in browser.texts("h2")
     assert "collections push" in browser.text()

@@ -14,7 +14,7 @@ def test_a_plan_is_there_at_once_and_fits_on_a_phone(browser: Browser) -> None:
     browser.enter()
     browser.open("/plan")
 
-    assert "each share is known to +/- 1.3 points." in browser.text(".verdict .says")
+    assert "each share is known to +/- 1.3 points." in browser.text(".verdict .headline")
     assert len(browser.all("#falling .scatterlayer .trace")) == 4
     assert fits(browser)
 
@@ -28,7 +28,7 @@ def test_what_is_left_empty_is_found(browser: Browser) -> None:
 
     assert fits(browser)
     assert browser.text(".facts.big .tag") == "found"
-    assert "known to +/- 2 points." in browser.text(".verdict .says")
+    assert "known to +/- 2 points." in browser.text(".verdict .headline")
     assert browser.find("#devices").get_attribute("value") == ""
 
 
@@ -42,7 +42,7 @@ def test_of_a_number_its_range_is_asked_for(browser: Browser) -> None:
     browser.find("#low").send_keys("0")
     browser.find("#high").send_keys("60")
     browser.follow("button.main")
-    assert "the mean is known to" in browser.text(".verdict .says")
+    assert "the mean is known to" in browser.text(".verdict .headline")
     assert "range = [0, 60]" in browser.text("#toml")
     assert browser.find("#low").is_displayed()
 
@@ -54,7 +54,7 @@ def test_a_mistake_stands_beside_its_field(browser: Browser) -> None:
     browser.find("#margin").send_keys("1")
     browser.follow("button.main")
 
-    assert "leave empty the one to be found" in browser.text("#devices-wrong")
+    assert "leave the one to compute empty" in browser.text("#devices-wrong")
     assert browser.find("#devices").get_attribute("aria-describedby") == "devices-wrong"
     assert browser.find("#margin").get_attribute("value") == "1"
 

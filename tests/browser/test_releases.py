@@ -16,7 +16,7 @@ BARS = "#figures .barlayer .point"
 COLUMNS = "#budget .barlayer .point"
 
 
-def test_a_release_is_foreseen_paid_for_drawn_and_listed(guest: Browser) -> None:
+def test_a_release_is_dry_run_paid_for_drawn_and_listed(guest: Browser) -> None:
     made = guest.house.world
     made.push(PAGES)
     made.clocks.now = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -31,8 +31,8 @@ def test_a_release_is_foreseen_paid_for_drawn_and_listed(guest: Browser) -> None
     guest.find("#epsilon").send_keys("0.25")
     guest.run("document.getElementById('from').value = '2026-12-01'")
     guest.run("document.getElementById('to').value = '2026-12-01'")
-    guest.follow("#asking button")
-    assert "Left afterwards\n0.75" in guest.text("#foreseen")
+    guest.follow("#release-form button")
+    assert "Remaining afterwards\n0.75" in guest.text("#dry-run")
     guest.follow("#release")
     assert guest.path.endswith("shown=1#shown")
     assert len(guest.all(BARS)) == 6

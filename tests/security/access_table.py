@@ -93,7 +93,7 @@ DECIDED = (
         Role.ANALYST,
         "GET /",
         "GET /collections/<name>",
-        "GET /collections/<name>/answers.<form>",
+        "GET /collections/<name>/estimates.<form>",
         "GET /collections/<name>/compare",
         "GET /collections/<name>/budget",
         "GET /collections/<name>/contrast",

@@ -132,7 +132,7 @@ def cells(world: World, name: str) -> tuple[list[dict[str, str]], list[dict[str,
     )
     visitor = Visitor(world)
     visitor.enter(Role.ANALYST)
-    by_page = visitor.get(f"/collections/{name}/answers.csv")
+    by_page = visitor.get(f"/collections/{name}/estimates.csv")
 
     assert (by_door.status, by_page.status) == (200, 200)
     return [

@@ -317,7 +317,7 @@ PATHS: list[Callable[[str], str]] = [
     lambda odd: f"/v1/keys/{odd}",
     lambda odd: f"/v1/pseudonyms/{odd}/{odd}",
     lambda odd: f"/assets/{odd}/{odd}",
-    lambda odd: f"/collections/{odd}/answers.{odd}",
+    lambda odd: f"/collections/{odd}/estimates.{odd}",
     lambda odd: f"/login?to={odd}",
 ]
 

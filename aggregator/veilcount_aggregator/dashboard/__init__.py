@@ -1,7 +1,7 @@
-"""Pages for people: one module, one template and (where it draws by itself) one script a page.
+"""Pages for people: a view and a template each, declared with `@page` (see `pages`).
 
-`frame` is what all pages share; `entrance` the way in; each other module is a page. They say what
-`answers` say, in process; nothing is asked over HTTP, and nothing is fetched from elsewhere.
+`layout` routes to them and checks access. They show what `queries` answer, in process: no request
+leaves the server, and nothing is fetched from elsewhere.
 """
 
-from .registry import dashboard as dashboard
+from .layout import Dashboard as Dashboard

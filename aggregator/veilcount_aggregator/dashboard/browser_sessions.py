@@ -1,4 +1,4 @@
-"""Who is at the door: a browser's cookie, and what it opens."""
+"""Sessions of browsers: the cookie, the role it has, and the token of its forms."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from ..service import Aggregator
 COOKIE = "veilcount"
 HOST_COOKIE = "__Host-veilcount"  # over https: no other host and no path can set it
 FIELD = "form_token"
-LOOKS = 20.0  # a second, at the store, for cookies that nobody knows
+LOOKUPS = 20.0  # a second, in the store, of unknown cookies
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A request's browser: what it holds, and what that opens. A stranger has no role."""
+    """A request's browser session: its secret, role and key. Without a log-in there is no role."""
 
     secret: str
     role: Role | None = None
@@ -43,31 +43,31 @@ class Visit:
 
     @property
     def token(self) -> str:
-        """What its forms repeat."""
+        """The token that its forms repeat."""
         return form_token(self.secret)
 
     def check_form(self) -> None:
-        """Refuse a form that is not of a page of ours."""
+        """Refuse a form without this session's token."""
         given = request.form.get(FIELD, "")
         if not hmac.compare_digest(given.encode(), self.token.encode()):
             raise refusal(
-                "bad-request", "this form is too old: load the page again, and send it", "form"
+                "bad-request", "this form has expired: reload the page and send it again", "form"
             )
 
 
-class Visitors:
-    """Knows who has logged in, for one worker."""
+class BrowserSessions:
+    """The sessions that one worker knows, read again when records change."""
 
     def __init__(self, aggregator: Aggregator, seconds: Callable[[], float]) -> None:
         """`seconds` is a clock that never goes back."""
         self._aggregator = aggregator
-        self._looks = RateLimits(LOOKS, seconds)
+        self._lookups = RateLimits(LOOKUPS, seconds)
         self._lock = threading.Lock()
         self._generation: int | None = -1  # of the sessions
         self._sessions: Mapping[str, BrowserSession] = {}
 
     def visit(self) -> Visit:
-        """Return who asks."""
+        """Return the session of this request."""
         secret = request.cookies.get(_name(), "")
         session = self._find(secret) if secret else None
         if session is None:
@@ -75,26 +75,26 @@ class Visitors:
         return Visit(secret, session.role, session.who)
 
     def visit_or_stranger(self) -> Visit:
-        """Return who asks; a stranger while sessions cannot be read, which a page may say."""
+        """Return the session; one without a role while sessions cannot be read."""
         try:
             return self.visit()
         except StoreError:
             return Visit(secrets.token_urlsafe(BYTES))
 
-    def admit(self, response: Response, role: Role, who: str) -> None:
-        """Begin a session; the browser keeps it until it is closed or the session is over."""
+    def begin(self, response: Response, role: Role, who: str) -> None:
+        """Begin a session, and set its cookie."""
         now = self._aggregator.clock()
         self.keep(response, begin_session(self._aggregator.store, role, who, now))
         self._aggregator.watch.refresh()
 
-    def dismiss(self, response: Response, visit: Visit) -> None:
+    def end(self, response: Response, visit: Visit) -> None:
         """End a session."""
         end_session(self._aggregator.store, visit.secret)
         self._aggregator.watch.refresh()
         response.delete_cookie(_name(), secure=is_secure(), httponly=True, samesite="Strict")
 
     def keep(self, response: Response, secret: str) -> None:
-        """Let the browser keep a secret, where no script and no other site can use it."""
+        """Set the cookie: no script reads it, no other site sends it."""
         response.set_cookie(
             _name(),
             secret,
@@ -107,7 +107,7 @@ class Visitors:
     def _find(self, secret: str) -> BrowserSession | None:
         name = session_digest(secret)
         found = self._known().get(name)
-        if found is None and not self._looks.wait(""):  # begun in another worker, just now
+        if found is None and not self._lookups.wait(""):  # begun in another worker, just now
             self._aggregator.watch.refresh()
             found = self._known().get(name)
         now, ring = self._aggregator.clock(), self._aggregator.known().api_keys
@@ -123,9 +123,9 @@ class Visitors:
 
 
 def is_secure() -> bool:
-    """Whether the browser came over https, to us or to a proxy of ours.
+    """Whether the browser uses https, to this server or to a proxy before it.
 
-    A proxy's header is believed: whoever forges it makes his own cookie stricter, no more.
+    The proxy's header is trusted: forging it only makes one's own cookie stricter.
     """
     return request.is_secure or request.headers.get("X-Forwarded-Proto", "") == "https"
 

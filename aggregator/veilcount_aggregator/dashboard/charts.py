@@ -1,39 +1,52 @@
-"""Charts, described: figures and words. How they look is the style sheet's and `chart.js`'s.
+"""Charts as data: figures and texts. Colours and sizes are the style sheet's and `chart.js`'s.
 
-Whatever is an estimate brings its interval, and each of its points the sentence that is told when
-it is touched.
+Every estimate has its interval, and every point a text that is shown when it is touched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil, floor, log10
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from ..text.number_format import significant
 
-Drawn = dict[str, Any]
-Figures = Sequence[float | None]
+Drawing: TypeAlias = dict[str, Any]
+Figures: TypeAlias = Sequence[float | None]
+Row: TypeAlias = tuple[str, ...]
+T = TypeVar("T")
 
-CLOSE = 100  # two decades
+TWO_DECADES = 100
 MARGIN = 0.05  # of a decade, so that nothing lies on the edge
 SHARE = {"format": ".1~%"}
 
 
-def axis(title: str, **more: Any) -> Drawn:
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart with its caption, and the same figures as a table."""
+
+    id: str
+    drawing: Drawing
+    caption: str
+    columns: tuple[str, ...]
+    rows: Sequence[Row]
+
+
+def axis(title: str, **more: Any) -> Drawing:
     """Return an axis; `format` and `suffix` say how its figures are written, `type` may be log.
 
-    `ticks` are the places that are marked, each with its text.
+    `ticks` are the positions that are labelled, each with its text.
     """
     return {"title": title, **more}
 
 
-def wide_axis(title: str, figures: Iterable[float | None], **more: Any) -> Drawn:
-    """Return a logarithmic axis from a mark to a mark; few decades are marked at 1, 2 and 5."""
-    some = [figure for figure in figures if figure] or [1.0]
-    low, high = min(some), max(some)
+def logarithmic_axis(title: str, figures: Iterable[float | None], **more: Any) -> Drawing:
+    """Return a logarithmic axis from tick to tick; up to two decades have ticks at 1, 2 and 5."""
+    positive = [figure for figure in figures if figure] or [1.0]
+    low, high = min(positive), max(positive)
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
-    steps = (1, 2, 5) if high <= CLOSE * low else (1,)
+    steps = (1, 2, 5) if high <= TWO_DECADES * low else (1,)
     places = [step * 10.0**decade for decade in decades for step in steps]
     first = max((place for place in places if place <= low), default=places[0])
     last = min((place for place in places if place >= high), default=places[-1])
@@ -42,40 +55,63 @@ def wide_axis(title: str, figures: Iterable[float | None], **more: Any) -> Drawn
     return axis(title, type="log", ticks=ticks, range=ends, **more)
 
 
-def estimates(  # what one colour shows
-    at: Figures, low: Figures, high: Figures, told: Sequence[str], name: str = "", **more: Any
-) -> Drawn:
+def estimates(  # one colour
+    values: Figures, low: Figures, high: Figures, hover: Sequence[str], name: str = "", **more: Any
+) -> Drawing:
     """Return estimates with their intervals; `outer` may hold a wider one: name, low, high."""
     return {
-        "at": list(at),
+        "values": list(values),
         "low": list(low),
         "high": list(high),
-        "told": list(told),
+        "hover": list(hover),
         "name": name,
         **more,
     }
 
 
-def counts(at: Sequence[float], told: Sequence[str], name: str = "") -> Drawn:
+def counts(values: Sequence[float], hover: Sequence[str], name: str = "") -> Drawing:
     """Return exact counts (or amounts), which have no interval."""
-    return {"at": list(at), "told": list(told), "name": name}
+    return {"values": list(values), "hover": list(hover), "name": name}
 
 
-def curve(x: Sequence[Any], at: Figures, told: Sequence[str], name: str = "", **more: Any) -> Drawn:
-    """Return a line that is computed and not estimated, so that it has no interval."""
-    return {"x": list(x), "at": list(at), "told": list(told), "name": name, "dots": False, **more}
+def curves(
+    x: Sequence[Any],
+    named: Mapping[str, Sequence[T]],
+    value: Callable[[T], float | None],
+    hover: Callable[[Any, str, T], str],
+    *,
+    dots: bool = False,
+) -> list[Drawing]:
+    """Return lines that are computed, not estimated: without intervals; `hover` gets x and name."""
+    return [
+        {
+            "x": list(x),
+            "values": [value(each) for each in points],
+            "hover": [hover(at, name, each) for at, each in zip(x, points, strict=True)],
+            "name": name,
+            "dots": dots,
+        }
+        for name, points in named.items()
+    ]
 
 
-def bars(labels: Sequence[str], parts: Sequence[Drawn], x: Drawn) -> Drawn:
-    """Return horizontal bars with whiskers, one a label."""
+def figures_of(parts: Sequence[Drawing]) -> list[float | None]:
+    """Return all values of several parts."""
+    return [each for part in parts for each in part["values"]]
+
+
+def bars(labels: Sequence[str], parts: Sequence[Drawing], x: Drawing) -> Drawing:
+    """Return horizontal bars with whiskers, one for each label."""
     return {"kind": "bars", "labels": list(labels), "parts": list(parts), "x": x}
 
 
-def columns(labels: Sequence[Any], parts: Sequence[Drawn], x: Drawn, y: Drawn) -> Drawn:
+def columns(labels: Sequence[Any], parts: Sequence[Drawing], x: Drawing, y: Drawing) -> Drawing:
     """Return columns of counts."""
     return {"kind": "columns", "labels": list(labels), "parts": list(parts), "x": x, "y": y}
 
 
-def lines(parts: Sequence[Drawn], x: Drawn, y: Drawn, marks: Sequence[Drawn] = ()) -> Drawn:
-    """Return lines with bands over `x` of each part; `open` lists places that will still move."""
+def lines(
+    parts: Sequence[Drawing], x: Drawing, y: Drawing, marks: Sequence[Drawing] = ()
+) -> Drawing:
+    """Return lines with bands; `open` of a part lists points that may still change."""
     return {"kind": "lines", "parts": list(parts), "x": x, "y": y, "marks": list(marks)}

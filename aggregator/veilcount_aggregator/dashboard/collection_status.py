@@ -1,4 +1,4 @@
-"""Where a collection stands on a day: not begun, open, ended or closed; and how n came together."""
+"""The status of a collection on a day (not begun, open, ended, closed), and its trend."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WIDTH, HEIGHT, GAP = 4.0, 26.0, 2.0  # of a trend's column, in the units of the 
 
 
 class State(StrEnum):
-    """Whether answers are taken; in the order in which they are listed."""
+    """Whether reports are accepted; in the order of the overview."""
 
     OPEN = "open"
     COMING = "not begun"
@@ -29,32 +29,36 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A state, and the days that go with it, in words; a day is written without a break."""
+class CollectionStatus:
+    """A state, and the days it depends on."""
 
     state: State
     when: str
     then: str = ""
 
     @property
-    def says(self) -> str:
-        """All of it."""
+    def text(self) -> str:
+        """Both in a row."""
         return f"{self.when}, {self.then}" if self.then else self.when
 
 
-def standing(series: Series, today: date) -> Standing:
-    """Return where a series stands on a UTC day."""
+def collection_status(series: Series, today: date) -> CollectionStatus:
+    """Return the status of a series on a UTC day."""
     collection = series.collection
     if series.closed:
-        return Standing(State.CLOSED, "takes no more answers")
+        return CollectionStatus(State.CLOSED, "accepts no more reports")
     if today < collection.start:
-        return Standing(State.COMING, f"from {collection.start}", _in(collection.start - today))
+        return CollectionStatus(
+            State.COMING, f"from {collection.start}", _in(collection.start - today)
+        )
     if today < collection.until:
-        return Standing(State.OPEN, f"until {collection.until}", _in(collection.until - today))
+        return CollectionStatus(
+            State.OPEN, f"until {collection.until}", _in(collection.until - today)
+        )
     last = collection.until + timedelta(days=collection.late)
     if today < last:
-        return Standing(State.ENDED, f"on {collection.until}", f"late answers until {last}")
-    return Standing(State.ENDED, f"on {collection.until}")
+        return CollectionStatus(State.ENDED, f"on {collection.until}", f"late reports until {last}")
+    return CollectionStatus(State.ENDED, f"on {collection.until}")
 
 
 def _in(time: timedelta) -> str:
@@ -62,46 +66,46 @@ def _in(time: timedelta) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """One period of a trend, as a page draws it."""
+class TrendColumn:
+    """One period of a trend, as a rectangle of the page."""
 
     x: float
     y: float
     height: float
-    filling: bool
+    open: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """How many answers each of the last periods brought: exact counts."""
+    """Exact counts of reports in the last periods."""
 
     label: str
     width: float
     height: float
     column: float
-    columns: tuple[Column, ...]
+    columns: tuple[TrendColumn, ...]
 
 
 def trend(series: Series, sizes: Mapping[Cell, int], today: date) -> Trend | None:
-    """Return the trend of the periods that have begun; None: there are too few."""
+    """Return the trend of the periods that have begun; None: too few periods, or no report."""
     word = PERIODS.get(series.collection.unit)
     oldest, newest = series.taken(today)
     shown = range(max(0, newest + 1 - TREND), newest + 1)
     if word is None or len(shown) < LEAST:
         return None
-    by_period = counts_of(sizes)
+    by_period = reports_by_period(sizes)
     counts = [by_period.get(period, 0) for period in shown]
     if not any(counts):
         return None
-    filling = [not series.closed and period >= oldest for period in shown]
+    open_periods = [not series.closed and period >= oldest for period in shown]
     first, last = (period_start(series.collection, shown[end]).date() for end in (0, -1))
-    still = f"; the last {sum(filling):,} take answers still" if any(filling) else ""
-    label = f"Answers a {word}, {first} to {last}: {min(counts):,} to {max(counts):,}{still}"
+    still = f"; the last {sum(open_periods):,} are open" if any(open_periods) else ""
+    label = f"Reports per {word}, {first} to {last}: {min(counts):,} to {max(counts):,}{still}"
     step = WIDTH + GAP
-    return Trend(label, len(shown) * step, HEIGHT, WIDTH, _columns(counts, filling, step))
+    return Trend(label, len(shown) * step, HEIGHT, WIDTH, _columns(counts, open_periods, step))
 
 
-def counts_of(sizes: Mapping[Cell, int]) -> dict[int, int]:
+def reports_by_period(sizes: Mapping[Cell, int]) -> dict[int, int]:
     """Return how many reports each period holds, all segments together."""
     found: dict[int, int] = {}
     for cell, number in sizes.items():
@@ -109,10 +113,10 @@ def counts_of(sizes: Mapping[Cell, int]) -> dict[int, int]:
     return found
 
 
-def _columns(counts: list[int], filling: list[bool], step: float) -> tuple[Column, ...]:
+def _columns(counts: list[int], open_periods: list[bool], step: float) -> tuple[TrendColumn, ...]:
     most = max(counts)
     heights = [round(max(1.0, (HEIGHT - 1) * each / most), 2) for each in counts]
     return tuple(
-        Column(round(place * step, 2), round(HEIGHT - height, 2), height, still)
-        for place, (height, still) in enumerate(zip(heights, filling, strict=True))
+        TrendColumn(round(place * step, 2), round(HEIGHT - height, 2), height, is_open)
+        for place, (height, is_open) in enumerate(zip(heights, open_periods, strict=True))
     )

@@ -1,10 +1,8 @@
-"""Two segments, ranges of days or definitions of a collection: what differs, and by how much."""
+"""The compare tab: two segments, ranges of days or definitions, and by how much they differ."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from flask import Response, request, url_for
 
@@ -15,11 +13,11 @@ from ..errors import QueryError
 from ..estimation import LookCount
 from ..queries import CompareResult
 from ..queries.comparison_schema import ComparisonRow, SideView
-from .charts import Drawn, axis, bars, estimates
-from .collection.formatting import days, level_of, named
-from .comparison_choices import Form, Offer, Way
-from .layout import NAME, Frame
-from .precision import Ruler
+from .charts import Chart, axis, bars, estimates
+from .comparison_choices import ComparisonForm, Offer, Way
+from .formatting import days, level, row_name, value_name
+from .pages import NAME, Content, Context, page, render
+from .precision import FigureFormat
 
 MOST_DRAWN = 30
 WAYS = {
@@ -28,120 +26,54 @@ WAYS = {
     Way.SERIES: "Definitions",
 }
 LOOKS = {each.value: each.valid.removeprefix("valid ") for each in LookCount}
-LEVELS = {level: level_of(float(level)) for level in ("0.9", "0.95", "0.99")}
+LEVELS = {each: level(float(each)) for each in ("0.9", "0.95", "0.99")}
 CURATED = (
     "A curator holds these answers",
-    "True values are compared by releases, which are paid for: see the chapter Releases.",
+    "Compare true values through releases, which are charged to a budget: see the tab Releases.",
 )
-ALONE = (
+NO_SECOND_SIDE = (
     "Nothing to compare yet",
-    "No segments, one definition, answers of one period at most: come back when a second has some.",
+    "There are no segments, one definition, and reports of one period at most.",
 )
 
 
-def pages(frame: Frame) -> None:
-    """Add the page."""
-
-    @frame.page("/collections/<name>/compare", computes=True)
-    def compare(name: str) -> Response:
-        """How two sides of a collection differ."""
-        snapshot = frame.aggregator.snapshot()
-        newest = snapshot.named(name)[0].collection
-        head: dict[str, Any] = {"name": name, "question": newest.question}
-        offer = Offer.of(snapshot, name)
-        if not offer.ways:
-            nothing = CURATED if newest.model is Model.CENTRAL else ALONE
-            return frame.told("compare.html", **head, nothing=nothing)
-        form = Form.read(request.args, offer)
-        found, wrong = None, None
-        try:
-            asked = queries.CompareQuery.parse(form.parameters)
-            found = _seen(queries.compare(snapshot, name, asked), form)
-        except QueryError as error:
-            wrong = error
-        head |= {
-            "offer": offer,
-            "form": form,
-            "levels": LEVELS,
-            "looks": LOOKS,
-            "ways": _ways(name, offer, form),
-        }
-        return frame.told("compare.html", 400 if wrong else 200, **head, seen=found, wrong=wrong)
-
-
-def _ways(name: str, offer: Offer, form: Form) -> list[tuple[str, str, bool]]:
-    return [
+@page("/collections/<name>/compare", tab="Compare", order=2, computes=True)
+def compare(context: Context, name: str) -> Response | Content:
+    """Compare two sides of a collection."""
+    snapshot = context.aggregator.snapshot()
+    offer = Offer.from_snapshot(snapshot, name)
+    if not offer.ways:
+        central = snapshot.named(name)[0].collection.model is Model.CENTRAL
+        return {"nothing": CURATED if central else NO_SECOND_SIDE}
+    form = ComparisonForm.parse(request.args, offer)
+    ways = [
         (WAYS[way], url_for(f"{NAME}.compare", name=name, by=way), way is form.by)
         for way in offer.ways
     ]
+    content = {"offer": offer, "form": form, "levels": LEVELS, "looks": LOOKS, "ways": ways}
+    try:
+        query = queries.CompareQuery.parse(form.parameters)
+        result = queries.compare(snapshot, name, query)
+    except QueryError as error:
+        return render("compare", 400, **content, wrong=error)
+    return {**content, **_result(result, form.by)}
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What is found, in a sentence and what else to know of it."""
-
-    tone: str
-    says: str
-    more: str
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One value, in words and figures."""
-
-    value: str
-    a: str
-    b: str
-    difference: str
-    interval: str
-    p: str
-    detectable: str
-    differs: bool
+def _result(result: CompareResult, by: Way) -> Content:
+    shares = all(row.value is not None for row in result.rows)
+    figures = FigureFormat.for_widths((row.high - row.low for row in result.rows), of_shares=shares)
+    names = side_name(result.a, by), side_name(result.b, by)
+    return {
+        "result": result,
+        "names": names,
+        "conclusion": _conclusion(result, figures, by),
+        "units": "points" if shares else "the number's own units",
+        "chart": _chart(result, figures, names) if result.rows else None,
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What the page shows of an answer."""
-
-    verdict: Verdict
-    names: tuple[str, str]
-    sides: tuple[SideView, SideView]
-    level: str
-    of: str
-    validity: str
-    family: int
-    note: str
-    units: str
-    rows: list[Row]
-    drawn: Drawn | None
-    left_out: int
-
-
-def _seen(answer: CompareResult, form: Form) -> Seen:
-    shares = all(row.value is not None for row in answer.rows)
-    ruler = Ruler.of((row.high - row.low for row in answer.rows), of_shares=shares)
-    names = _called(answer.a, form.by), _called(answer.b, form.by)
-    return Seen(
-        verdict=_verdict(answer, ruler, form.by),
-        names=names,
-        sides=(answer.a, answer.b),
-        level=level_of(answer.level),
-        of=answer.of,
-        validity=answer.validity,
-        family=answer.family,
-        note=answer.note,
-        units="points" if shares else "the number's own units",
-        rows=[_row(row, ruler) for row in answer.rows],
-        drawn=_drawn(answer.rows[:MOST_DRAWN], ruler) if answer.rows else None,
-        left_out=max(len(answer.rows) - MOST_DRAWN, 0),
-    )
-
-
-# -- words -----------------------------------------------------------------------------------------
-
-
-def _called(side: SideView, by: Way) -> str:
-    """Return what a side is called at the head of a column."""
+def side_name(side: SideView, by: Way) -> str:
+    """Return what identifies a side: its days, definition or segments."""
     if by is Way.DAYS:
         return days(side.first, side.last)
     if by is Way.SERIES:
@@ -150,92 +82,96 @@ def _called(side: SideView, by: Way) -> str:
 
 
 def _where(side: SideView, by: Way) -> str:
-    """Return the same as a part of a sentence."""
-    called = _called(side, by)
+    """Return a side as an adverbial: "in plan free"."""
+    named = side_name(side, by)
     if by is Way.DAYS:
-        return f"on {called}" if side.first == side.last else f"from {called}"
-    return f"under {called}" if by is Way.SERIES else f"in {called}"
+        return f"on {named}" if side.first == side.last else f"from {named}"
+    return f"under {named}" if by is Way.SERIES else f"in {named}"
 
 
-def _value(row: ComparisonRow) -> str:
-    return "the mean" if row.value is None else named(row.value)
-
-
-def _verdict(answer: CompareResult, ruler: Ruler, by: Way) -> Verdict:
-    if not answer.rows:
-        return Verdict("weak", answer.sentence, "Both sides need answers.")
-    differing = [row for row in answer.rows if row.differs]
+def _conclusion(result: CompareResult, figures: FigureFormat, by: Way) -> tuple[str, str, str]:
+    """Return the tone, the headline and the details."""
+    if not result.rows:
+        return "weak", result.sentence, "Both sides need reports."
+    differing = [row for row in result.rows if row.differs]
     if not differing:
-        return _undecided(answer.rows, ruler)
+        return _not_significant(result.rows, figures)
     largest = max(differing, key=lambda row: abs(row.difference))
-    return Verdict("good", _told(largest, answer, ruler, by), _others(answer, differing))
+    return "good", _difference(largest, result, figures, by), _others(result, differing)
 
 
-def _told(row: ComparisonRow, answer: CompareResult, ruler: Ruler, by: Way) -> str:
+def _difference(row: ComparisonRow, result: CompareResult, figures: FigureFormat, by: Way) -> str:
     """Return one difference as a sentence about the first side; a value keeps its spelling."""
     up = row.difference > 0
     low, high = (row.low, row.high) if up else (-row.high, -row.low)
-    way = "higher" if up else "lower"
-    value = "The mean" if row.value is None else _value(row)
+    value = "The mean" if row.value is None else value_name(row.value)
     return (
-        f"{value} is {ruler.size(abs(row.difference))}"
-        f" ({ruler.ends(low, high)}) {way} {_where(answer.a, by)} than {_where(answer.b, by)}."
+        f"{value} is {figures.size(abs(row.difference))} ({figures.ends(low, high)})"
+        f" {'higher' if up else 'lower'} {_where(result.a, by)} than {_where(result.b, by)}."
     )
 
 
-def _others(answer: CompareResult, differing: Sequence[ComparisonRow]) -> str:
-    if answer.family == 1:
+def _others(result: CompareResult, differing: Sequence[ComparisonRow]) -> str:
+    if result.family == 1:
         return ""
     largest = "" if len(differing) == 1 else " This is the largest difference."
-    return answer.sentence + largest
+    return result.sentence + largest
 
 
-def _undecided(rows: Sequence[ComparisonRow], ruler: Ruler) -> Verdict:
-    """Never that nothing differs without what would have been seen."""
+def _not_significant(rows: Sequence[ComparisonRow], figures: FigureFormat) -> tuple[str, str, str]:
+    """Return that nothing is significant, always with the difference that would have been."""
     least = min(row.detectable for row in rows)
-    if ruler.of_shares and least >= 1:
-        return Verdict(
-            "weak", "No difference can be told: there are too few answers to see any.", ""
-        )
-    size = ruler.size(least)
-    says = f"No difference can be told: less than {size} would not have been seen."
-    more = f"A difference of {size} would have been found in 4 of 5 such comparisons."
-    return Verdict("plain", says, more)
+    if figures.of_shares and least >= 1:
+        return "weak", "No significant difference: the sample is too small to detect any.", ""
+    size = figures.size(least)
+    headline = f"No significant difference: less than {size} would not have been detected."
+    return "plain", headline, f"A difference of {size} is detected in 4 of 5 such comparisons."
 
 
-def _row(row: ComparisonRow, ruler: Ruler) -> Row:
-    return Row(
-        value=_value(row),
-        a=f"{ruler.figure(row.a.figure)} ({ruler.ends(row.a.low, row.a.high)})",
-        b=f"{ruler.figure(row.b.figure)} ({ruler.ends(row.b.low, row.b.high)})",
-        difference=ruler.signed(row.difference),
-        interval=_ends(row, ruler),
-        p=_p(row.holm),
-        detectable=ruler.bare(row.detectable),
-        differs=row.differs,
-    )
-
-
-def _p(chance: float) -> str:
-    if chance < 1e-4:  # noqa: PLR2004 - nobody decides between smaller ones
+def _p(probability: float) -> str:
+    if probability < 1e-4:  # noqa: PLR2004 - smaller ones change no decision
         return "< 0.0001"
-    return f"{chance:.2g}"
+    return f"{probability:.2g}"
 
 
-# -- the picture -----------------------------------------------------------------------------------
-
-
-def _drawn(rows: Sequence[ComparisonRow], ruler: Ruler) -> Drawn:
-    scale = 100 if ruler.of_shares else 1
-    part = estimates(
-        [scale * row.difference for row in rows],
-        [scale * row.low for row in rows],
-        [scale * row.high for row in rows],
-        [f"{_value(row)}: {ruler.signed(row.difference)} ({_ends(row, ruler)})" for row in rows],
+def _chart(result: CompareResult, figures: FigureFormat, names: tuple[str, str]) -> Chart:
+    a, b = names
+    rows, drawn = result.rows, result.rows[:MOST_DRAWN]
+    left_out = (
+        " The first 30 values are drawn; the table has all." if len(rows) > len(drawn) else ""
     )
-    title = "A less B, in points" if ruler.of_shares else "A less B"
-    return bars([_value(row) for row in rows], [part], axis(title))
+    scale = 100 if figures.of_shares else 1
+    part = estimates(
+        [scale * row.difference for row in drawn],
+        [scale * row.low for row in drawn],
+        [scale * row.high for row in drawn],
+        [
+            f"{row_name(row.value)}: {figures.signed(row.difference)} ({_interval(row, figures)})"
+            for row in drawn
+        ],
+    )
+    title = "A minus B, in points" if figures.of_shares else "A minus B"
+    return Chart(
+        "differences",
+        bars([row_name(row.value) for row in drawn], [part], axis(title)),
+        f"A ({a}) minus B ({b}), each with its interval; an interval that includes 0 is not"
+        f" significant.{left_out}",
+        ("Value", f"A: {a}", f"B: {b}", "A minus B", "Interval", "p", "Detectable"),
+        [_row(row, figures) for row in rows],
+    )
 
 
-def _ends(row: ComparisonRow, ruler: Ruler) -> str:
-    return f"{ruler.signed(row.low)} to {ruler.signed(row.high)}"
+def _row(row: ComparisonRow, figures: FigureFormat) -> tuple[str, ...]:
+    sides = (f"{figures.figure(s.figure)} ({figures.ends(s.low, s.high)})" for s in (row.a, row.b))
+    return (
+        f"{row_name(row.value)}{' (significant)' if row.differs else ''}",
+        *sides,
+        figures.signed(row.difference),
+        _interval(row, figures),
+        _p(row.holm),
+        figures.bare(row.detectable),
+    )
+
+
+def _interval(row: ComparisonRow, figures: FigureFormat) -> str:
+    return f"{figures.signed(row.low)} to {figures.signed(row.high)}"

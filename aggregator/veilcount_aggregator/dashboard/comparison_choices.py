@@ -1,4 +1,4 @@
-"""What can be set against what in one collection, and what is unless a reader chooses."""
+"""What can be compared in a collection, the form, and its defaults."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..text.result_columns import spelled
 
 Range = tuple[str, str]  # two UTC days, or nothing where they are open
 
-WEEK = 7  # of days, which alone hold few answers
+WEEK = 7  # days: one holds few reports
 A_RANGE = {Unit.EVENT: WEEK, Unit.DAY: WEEK}
 
 
 class Way(StrEnum):
-    """In what two sides differ."""
+    """The kind of sides."""
 
     SEGMENTS = "segments"
     DAYS = "days"
@@ -31,15 +31,15 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Which sides a collection has: none where there is nothing to compare."""
+    """The sides that a collection has; all empty: there is nothing to compare."""
 
     segments: tuple[str, ...] = ()
-    days: tuple[Range, Range] | None = None  # the newest that hold answers, and those before
+    days: tuple[Range, Range] | None = None  # the newest with reports, and the one before
     series: tuple[Series, ...] = ()
 
     @classmethod
-    def of(cls, snapshot: Snapshot, name: str) -> Offer:
-        """Return what a collection offers."""
+    def from_snapshot(cls, snapshot: Snapshot, name: str) -> Offer:
+        """Return the sides of a collection."""
         series = [each for each in snapshot.named(name) if each.collection.model is Model.LOCAL]
         if not series:
             return cls()
@@ -51,7 +51,7 @@ class Offer:
 
     @property
     def ways(self) -> tuple[Way, ...]:
-        """In what sides may differ, the most telling first."""
+        """The kinds that have sides, the most useful first."""
         known = {Way.SEGMENTS: self.segments, Way.DAYS: self.days, Way.SERIES: self.series}
         return tuple(way for way, some in known.items() if some)
 
@@ -82,8 +82,8 @@ def _days(together: TimeRange) -> Range:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
-    """A comparison as a form has it: each entry as it was typed, or as it stands unless told."""
+class ComparisonForm:
+    """The form: each field as typed, or its default."""
 
     by: Way
     a: str = ""
@@ -100,16 +100,16 @@ class Form:
     looks: str = "one"
 
     @classmethod
-    def read(cls, given: Mapping[str, str], offer: Offer) -> Form:
-        """Return what was asked; of a form that nobody filled in, what is asked first."""
+    def parse(cls, given: Mapping[str, str], offer: Offer) -> ComparisonForm:
+        """Read the query string; what it leaves out has a default."""
         by = next((way for way in offer.ways if way == given.get("by")), offer.ways[0])
         typed = {_ENTRIES.get(name, name): word.strip() for name, word in given.items()}
         known = {name: word for name, word in typed.items() if name in _NAMES}
-        return cls(by=by, **_first_choice(by, offer) | known)
+        return cls(by=by, **_defaults(by, offer) | known)
 
     @property
     def parameters(self) -> Parameters:
-        """What is asked of the answers."""
+        """The parameters of the query."""
         sides = {"a": self.a, "b": self.b}
         if self.by is Way.DAYS:
             sides = {"a": f"{self.a_from}..{self.a_to}", "b": f"{self.b_from}..{self.b_to}"}
@@ -122,10 +122,10 @@ class Form:
 
 
 _ENTRIES = {"from": "first", "to": "last"}
-_NAMES = frozenset(Form.__dataclass_fields__) - {"by"}
+_NAMES = frozenset(ComparisonForm.__dataclass_fields__) - {"by"}
 
 
-def _first_choice(by: Way, offer: Offer) -> dict[str, str]:
+def _defaults(by: Way, offer: Offer) -> dict[str, str]:
     """Return the first two segments, the newest two ranges or the newest two definitions."""
     if by is Way.SEGMENTS:
         return {"a": offer.segments[0], "b": offer.segments[1]}

@@ -1,8 +1,7 @@
-"""How the intake is, for the overview: what came for these days, what was refused, the store.
+"""The intake in figures, for the overview: recent reports, rejected reports, the store.
 
-A report is counted by the period it is for; when it came is not kept. Where a trusted curator's
-collection must not tell its counts, its reports and its refusals are in none of these sums, and
-what could tell them by subtraction is left out too.
+Reports are counted by the period they are for; the time of arrival is not stored. Collections whose
+exact counts are secret are in none of these sums, and nothing reveals them by subtraction.
 """
 
 from __future__ import annotations
@@ -22,72 +21,65 @@ from ..series.series import Series
 from ..store import VERDICT, Cell, DurabilityState, ServiceCounter, Store, StoreHealth
 from ..store.restore_lock import release_lock_reason
 from ..text.privacy_guarantees import counts_are_public
-from .collection_status import counts_of
+from .collection_status import reports_by_period
 
 Sizes = Mapping[str, Mapping[Cell, int]]  # by fingerprint
 
 WEEK = timedelta(days=7)
 DAY = timedelta(days=1)
-WHY = {
-    Verdict.DUPLICATE: "came twice",
-    Verdict.OVER_BUDGET: "over the budget",
+REASONS = {
+    Verdict.DUPLICATE: "duplicate",
+    Verdict.OVER_BUDGET: "over budget",
     Verdict.STALE: "too late",
-    Verdict.CLOSED: "to closed collections",
-    Verdict.MALFORMED: "no message of the design",
-    Verdict.FULL: "beyond a limit",
+    Verdict.CLOSED: "for closed collections",
+    Verdict.MALFORMED: "malformed",
+    Verdict.FULL: "over a limit",
     Verdict.UNKNOWN_COLLECTION: "of unknown definitions",
     Verdict.EARLY: "too early",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """One figure of the intake, and what stands beside it."""
+class Figure:
+    """A titled figure with a note."""
 
     title: str
     figure: str
-    says: str
+    note: str
 
 
 @dataclass(frozen=True, slots=True)
-class Standstill:
-    """Why something is not taken or given now, and what to do."""
+class IntakeSummary:
+    """The intake's figures, and alerts about what stops it."""
 
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Intake:
-    """The intake's figures, and what stops it."""
-
-    facts: tuple[Fact, ...]
-    troubles: tuple[Standstill, ...]
+    figures: tuple[Figure, ...]
+    alerts: tuple[str, ...]
 
 
-def intake(
+def intake_summary(
     store: Store,
     series: Mapping[str, Series],
     sizes: Sizes,
     noted: Mapping[ServiceCounter, int],
     today: date,
-) -> Intake:
-    """Return how the intake is on a UTC day; `sizes` are those that may be told."""
+) -> IntakeSummary:
+    """Summarize the intake on a UTC day; `sizes` are the public counts."""
     health = store.health()
-    facts = (*_came(series, sizes, today), _refused(series, sizes, noted), _store(health))
-    return Intake(facts, tuple(_troubles(store, series, health)))
+    figures = (*_recent(series, sizes, today), _rejected(series, sizes, noted), _store(health))
+    return IntakeSummary(figures, tuple(_alerts(store, series, health)))
 
 
-# -- what came -------------------------------------------------------------------------------------
+# -- recent reports -------------------------------------------------------------------------------
 
 
-def _came(series: Mapping[str, Series], sizes: Sizes, today: date) -> Iterator[Fact]:
+def _recent(series: Mapping[str, Series], sizes: Sizes, today: date) -> Iterator[Figure]:
     daily = _by_day(series, sizes, {Unit.EVENT, Unit.DAY}, today)
     if daily is not None:
         yesterday = daily[today - DAY]
-        yield Fact("Reports for today", f"{daily[today]:,}", f"{yesterday:,} for yesterday")
+        yield Figure("Reports for today", f"{daily[today]:,}", f"{yesterday:,} for yesterday")
         week = sum(daily[today - n * DAY] for n in range(1, 8))
         before = sum(daily[today - n * DAY] for n in range(8, 15))
-        yield Fact("For the 7 days before", f"{week:,}", f"{before:,} for the 7 days before those")
+        yield Figure("The 7 days before", f"{week:,}", f"{before:,} for the 7 days before those")
     for unit in (Unit.WEEK, Unit.MONTH):
         counts = _by_day(series, sizes, {unit}, today)
         if counts is not None:
@@ -97,23 +89,23 @@ def _came(series: Mapping[str, Series], sizes: Sizes, today: date) -> Iterator[F
 def _by_day(
     series: Mapping[str, Series], sizes: Sizes, units: set[Unit], today: date
 ) -> Counter[date] | None:
-    """Return the reports of each period by its first day; None: nothing is asked so, lately."""
+    """Return reports by first day of their period; None: no recent collection has these units."""
     found: Counter[date] = Counter()
-    asked = False
-    for fingerprint, told in sizes.items():
+    recent = False
+    for fingerprint, by_cell in sizes.items():
         collection = series[fingerprint].collection
         if collection.unit not in units:
             continue
-        asked |= collection.start <= today < collection.until + 2 * WEEK
-        for period, number in counts_of(told).items():
+        recent |= collection.start <= today < collection.until + 2 * WEEK
+        for period, number in reports_by_period(by_cell).items():
             found[periods.first_day(collection.unit, collection.start, period)] += number
-    return found if asked else None
+    return found if recent else None
 
 
-def _of_period(unit: Unit, counts: Mapping[date, int], today: date) -> Fact:
+def _of_period(unit: Unit, counts: Mapping[date, int], today: date) -> Figure:
     this = _begins(unit, today)
     last = _begins(unit, this - DAY)
-    return Fact(
+    return Figure(
         f"Reports for this {unit}", f"{counts[this]:,}", f"so far; {counts[last]:,} for the last"
     )
 
@@ -122,13 +114,13 @@ def _begins(unit: Unit, day: date) -> date:
     return periods.first_day(unit, day, 0)
 
 
-# -- what was refused ------------------------------------------------------------------------------
+# -- rejected reports ------------------------------------------------------------------------------
 
 
-def _refused(
+def _rejected(
     series: Mapping[str, Series], sizes: Sizes, noted: Mapping[ServiceCounter, int]
-) -> Fact:
-    """Return what was not counted, by the reason: since the store was made."""
+) -> Figure:
+    """Return what was rejected, by reason, since the store was created."""
     verdicts: Counter[str] = Counter()
     whole = 0
     public = all(counts_are_public(each.collection) for each in series.values())
@@ -138,49 +130,45 @@ def _refused(
             verdicts[note.word] += number
         elif note.what == REFUSED and public:
             whole += number
-    counted = sum(sum(told.values()) for told in sizes.values())
+    counted = sum(sum(by_cell.values()) for by_cell in sizes.values())
     again = verdicts.pop(Verdict.DUPLICATE, 0)
-    reasons = [f"{number:,} {WHY[Verdict(word)]}" for word, number in verdicts.most_common()]
-    reasons += [f"{whole:,} batches whole"] if whole else []
-    reasons += [f"{again:,} came again, and count once"] if again else []
-    beside = "; ".join([f"beside {counted:,} counted", *reasons])
-    return Fact("Refused reports", f"{sum(verdicts.values()):,}", beside)
+    reasons = [f"{number:,} {REASONS[Verdict(word)]}" for word, number in verdicts.most_common()]
+    reasons += [f"{whole:,} whole batches"] if whole else []
+    reasons += [f"{again:,} duplicates, counted once"] if again else []
+    details = "; ".join([f"{counted:,} counted", *reasons])
+    return Figure("Rejected reports", f"{sum(verdicts.values()):,}", details)
 
 
 # -- the store -------------------------------------------------------------------------------------
 
 _DURABLE = {
-    DurabilityState.YES: ("DurabilityState", "what is acknowledged outlives a power cut"),
-    DurabilityState.NO: ("Not durable", "a power cut may lose what was acknowledged"),
+    DurabilityState.YES: ("Durable", "acknowledged reports survive a power failure"),
+    DurabilityState.NO: ("Not durable", "a power failure may lose acknowledged reports"),
     DurabilityState.UNKNOWN: (
         "Unknown",
-        "whether a power cut loses anything cannot be seen from here",
+        "whether a power failure loses reports is not known to the server",
     ),
 }
 
 
-def _store(health: StoreHealth) -> Fact:
-    figure, says = _DURABLE[health.durable]
-    return Fact("Store", figure, f"{health.engine}: {health.why or says}")
+def _store(health: StoreHealth) -> Figure:
+    figure, note = _DURABLE[health.durable]
+    return Figure("Store", figure, f"{health.engine}: {health.why or note}")
 
 
-def _troubles(
-    store: Store, series: Mapping[str, Series], health: StoreHealth
-) -> Iterator[Standstill]:
+def _alerts(store: Store, series: Mapping[str, Series], health: StoreHealth) -> Iterator[str]:
     if health.read_only:
-        yield Standstill(
-            "The store is read-only: no report is taken. `veilcount store allow-writes` lifts it."
-        )
+        yield ("The store is read-only: no report is accepted. `veilcount store unfence` lifts it.")
     if health.trouble:
-        yield Standstill(f"The store cannot be written: {health.trouble}.")
+        yield (f"The store cannot be written to: {health.trouble}.")
     if health.blocked:
-        yield Standstill(
-            f"No report is taken until the store is durable again: {health.why}."
-            " `veilcount store check` has the command."
+        yield (
+            f"No report is accepted until the store is durable again: {health.why}."
+            " `veilcount store check` shows the command."
         )
     central = any(each.collection.model is Model.CENTRAL for each in series.values())
     if central and release_lock_reason(store):
-        yield Standstill(
-            "Releases are locked: the store may have forgotten what was spent."
-            " `veilcount store unlock --journal FILE` enters it again."
+        yield (
+            "Releases are locked: the store may lack recorded spend."
+            " `veilcount store unlock --journal FILE` restores it."
         )

@@ -1,113 +1,85 @@
-"""Keys: which there are, make one, take one back. A key is shown once, on the page that made it."""
+"""The page of API keys: list, create, revoke. A key is shown once, in response to its creation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import Any
 
-from flask import Response, g, request
+from flask import Response, request
 
 from ..api.problems import refusal
-from ..auth.api_keys import MOST_LABEL, ApiKey, ApiKeys, Role, create_key, load_api_keys, revoke_key
+from ..auth import api_keys
+from ..auth.api_keys import MOST_LABEL, ApiKey, ApiKeys, Role, load_api_keys
 from ..errors import SettingsError
-from .layout import Frame, go
+from .pages import Content, Context, page, redirect_to, render
 
-OPENS = {
-    Role.DEVICE: "sends answers, and reads nothing: ships with an app, one for all its devices",
-    Role.ANALYST: "reads estimates, asks for releases; changes nothing else",
-    Role.ADMIN: "reads all an analyst reads, and changes keys and definitions",
+ALLOWS = {
+    Role.DEVICE: "sends reports, reads nothing; one key ships with an app, for all its devices",
+    Role.ANALYST: "reads estimates, requests releases; changes nothing else",
+    Role.ADMIN: "everything an analyst may do, and changes keys and definitions",
 }
-OPEN = "No device key was ever made: the intake takes reports of everyone."
-SHUT = "The intake takes reports of those alone who show a device key."
-ONLY_REVOKED = "All device keys were taken back: the intake takes no report at all."
+NO_DEVICE_KEY = "There is no device key: reports are accepted without one."
+KEY_REQUIRED = "Reports require a device key."
+ALL_REVOKED = "All device keys are revoked: no report is accepted."
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A key as a row of the table."""
-
-    id: str
-    role: Role
-    label: str
-    created: str
-    used: str
-    revoked: str
-    own: bool  # of whoever looks
+@page("/keys", Role.ADMIN, "Keys", 5)
+def keys(context: Context) -> Content:
+    """List all keys, the newest first; never a key itself."""
+    return _content(context)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The form, as it was sent."""
-
-    role: str = Role.ANALYST
-    label: str = ""
-    wrong: str = ""
-
-
-def pages(frame: Frame) -> None:
-    """Add the pages."""
-    aggregator = frame.aggregator
-
-    @frame.page("/keys", Role.ADMIN)
-    def keys() -> Response:
-        """All keys, the newest first; never a key itself."""
-        return _told(Asked())
-
-    @frame.page("/keys", Role.ADMIN, methods=("POST",))
-    def make_key() -> Response:
-        """Make a key, and show it: here, and never again."""
-        asked = Asked(request.form.get("role", ""), request.form.get("label", "").strip())
-        if asked.role not in OPENS:
-            raise refusal("bad-field", f"role: give {', '.join(OPENS)}", "role")
-        try:
-            key, secret = create_key(
-                aggregator.store, Role(asked.role), asked.label, aggregator.clock(), g.visit.who
-            )
-        except SettingsError as error:
-            return _told(Asked(asked.role, asked.label, str(error)), status=422)
-        aggregator.watch.refresh()
-        return _told(Asked(), key, secret, status=201)
-
-    @frame.page("/keys/<identity>/revoke", Role.ADMIN, methods=("POST",))
-    def take_key_back(identity: str) -> Response:
-        """Take a key back: within a second no worker takes it."""
-        try:
-            revoke_key(aggregator.store, identity, aggregator.clock(), g.visit.who)
-        except SettingsError as error:
-            raise refusal("not-found", "no such key") from error
-        aggregator.watch.refresh()
-        return go("keys")
-
-    def _told(
-        asked: Asked, made: ApiKey | None = None, secret: str = "", status: int = 200
-    ) -> Response:
-        ring = load_api_keys(aggregator.store)
-        return frame.told(
-            "keys.html",
-            status,
-            asked=asked,
-            made=made,
-            secret=secret,
-            lines=_lines(ring.keys.values(), g.visit.who),
-            intake=_intake(ring),
-            first_device=ring.intake_is_open,
-            opens=OPENS,
-            most_label=MOST_LABEL,
+@page("/keys", Role.ADMIN, methods=("POST",))
+def create_key(context: Context) -> Response:
+    """Create a key, and show it this once."""
+    aggregator = context.aggregator
+    role, label = request.form.get("role", ""), request.form.get("label", "").strip()
+    if role not in ALLOWS:
+        raise refusal("bad-field", f"role: give {', '.join(ALLOWS)}", "role")
+    try:
+        key, secret = api_keys.create_key(
+            aggregator.store, Role(role), label, aggregator.clock(), context.visit.who
         )
+    except SettingsError as error:
+        form = {"role": role, "label": label, "wrong": str(error)}
+        return render("keys", 422, **_content(context, form=form))
+    aggregator.watch.refresh()
+    return render("keys", 201, **_content(context), created=key, secret=secret)
 
 
-def _lines(keys: Iterable[ApiKey], who: str) -> list[Line]:
-    """Return those that work before those that were taken back, each the newest first."""
+@page("/keys/<identity>/revoke", Role.ADMIN, methods=("POST",))
+def revoke_key(context: Context, identity: str) -> Response:
+    """Revoke a key: within a second no worker accepts it."""
+    aggregator = context.aggregator
+    try:
+        api_keys.revoke_key(aggregator.store, identity, aggregator.clock(), context.visit.who)
+    except SettingsError as error:
+        raise refusal("not-found", "no such key") from error
+    aggregator.watch.refresh()
+    return redirect_to("keys")
+
+
+def _content(context: Context, form: dict[str, str] | None = None) -> dict[str, Any]:
+    ring = load_api_keys(context.aggregator.store)
+    return {
+        "form": form or {"role": Role.ANALYST, "label": ""},
+        "keys": _sorted(ring.keys.values()),
+        "intake": _intake(ring),
+        "first_device": ring.intake_is_open,
+        "allows": ALLOWS,
+        "most_label": MOST_LABEL,
+    }
+
+
+def _sorted(keys: Iterable[ApiKey]) -> list[ApiKey]:
+    """Return valid keys before revoked ones, the newest first within each."""
     newest = sorted(keys, key=lambda key: (key.created, key.id), reverse=True)
-    return [
-        Line(key.id, key.role, key.label, key.created, key.used, key.revoked, key.id == who)
-        for key in sorted(newest, key=lambda key: bool(key.revoked))
-    ]
+    return sorted(newest, key=lambda key: bool(key.revoked))
 
 
 def _intake(ring: ApiKeys) -> str:
-    """Return who may send reports."""
+    """Return whether reports require a key."""
     if ring.intake_is_open:
-        return OPEN
-    devices = [key for key in ring.keys.values() if key.role is Role.DEVICE and not key.revoked]
-    return SHUT if devices else ONLY_REVOKED
+        return NO_DEVICE_KEY
+    valid = [key for key in ring.keys.values() if key.role is Role.DEVICE and not key.revoked]
+    return KEY_REQUIRED if valid else ALL_REVOKED

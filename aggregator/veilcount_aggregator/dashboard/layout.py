@@ -1,208 +1,135 @@
-"""What every page shares: who may see it, what it is drawn with, and how trouble is told."""
+"""The blueprint of all pages: routing, access, form tokens, assets and error pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import wraps
-from http import HTTPStatus
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Blueprint, Response, g, redirect, render_template, request, url_for
+from flask import Blueprint, Response, g, request, url_for
 
+from ..api.auth import Authenticator
 from ..api.computation_gate import ComputationGate
 from ..api.problems import Problem, refusal
-from ..auth.api_keys import Role
 from ..catalog.cache import KEYS_SECONDS
 from ..queries import CollectionNotFound
 from ..service import Aggregator
-from ..text import number_format
+from . import formatting
 from .assets import asset
-from .browser_sessions import FIELD, Visit, Visitors
+from .browser_sessions import BrowserSessions
+from .pages import NAME, PAGES, Context, Page, View, render, see_other
 
-NAME = "pages"
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self';"
-    " style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self';"
-    " form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Vary": "Cookie",
-}
-FOR_GOOD = "public, max-age=31536000, immutable"
-MOST_FORM = 16 << 10  # of a form that strangers may send: a key, a link, where one wanted to go
-
-View = Callable[..., Response]
+IMMUTABLE = "public, max-age=31536000, immutable"
+MAX_PUBLIC_FORM = 16 << 10  # of a form without a log-in: a key, a link, where one wanted to go
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the navigation."""
+class Dashboard:
+    """The blueprint of all declared pages."""
 
-    endpoint: str
-    title: str
-    role: Role = Role.ANALYST
-
-
-#: pages that are of no single collection, in the order they are listed
-NAVIGATION = (
-    Entry("overview", "Overview"),
-    Entry("planner", "Planner"),
-    Entry("operations", "Operations"),
-    Entry("definitions", "Definitions", Role.ADMIN),
-    Entry("keys", "Keys", Role.ADMIN),
-)
-#: pages of one collection
-CHAPTERS = (
-    Entry("collection", "Answers"),
-    Entry("compare", "Compare"),
-    Entry("budget", "Budget"),
-    Entry("contrast", "Contrast"),
-    Entry("releases", "Releases"),
-)
-
-
-class Frame:
-    """The blueprint of all pages, and what each of them is told with."""
-
-    def __init__(self, aggregator: Aggregator, visitors: Visitors, gate: ComputationGate) -> None:
-        """Serve assets; pages are added one by one."""
-        self._gate = gate
-        self.aggregator = aggregator
-        self.visitors = visitors
-        self.blueprint = Blueprint(NAME, __name__, template_folder="templates")
-        self.blueprint.add_url_rule("/assets/<digest>/<name>", "assets", _serve)
-
-    def page(
+    def __init__(
         self,
-        rule: str,
-        role: Role = Role.ANALYST,
-        methods: Sequence[str] = ("GET",),
-        *,
-        computes: bool = False,
-    ) -> Callable[[View], View]:
-        """Return what makes a function a page of a role, named as the function is.
+        aggregator: Aggregator,
+        authenticator: Authenticator,
+        seconds: Callable[[], float],
+        gate: ComputationGate,
+    ) -> None:
+        """`seconds` is a clock that never goes back."""
+        _import_pages()
+        self._aggregator, self._authenticator = aggregator, authenticator
+        self._sessions = BrowserSessions(aggregator, seconds)
+        self.blueprint = Blueprint(NAME, __name__, template_folder="templates")
+        self.blueprint.add_url_rule("/assets/<digest>/<name>", "assets", _serve_asset)
+        self.blueprint.add_app_template_global(_asset_address, "asset")
+        for name, filter_ in formatting.FILTERS.items():
+            self.blueprint.add_app_template_filter(filter_, name)
+        for each in PAGES.values():
+            view = gate.bounded(each.view) if each.computes else each.view
+            opened = partial(self._open_public if each.role is None else self._open, each, view)
+            self.blueprint.add_url_rule(each.rule, each.name, opened, methods=each.methods)
 
-        One that `computes` waits for its turn, once it is known who asks.
-        """
-
-        def behind(view: View) -> View:
-            answer = self._gate.bounded(view) if computes else view
-
-            @wraps(view)
-            def guarded(**given: str) -> Response:
-                g.visit = self.visitors.visit()
-                if g.visit.role is None:
-                    return self._to_log_in()
-                self.aggregator.watch.require_fresh(KEYS_SECONDS)  # or its key may be revoked
-                if not g.visit.role.opens(role):
-                    raise refusal("wrong-role", f"this page is for keys of role {role}")
-                if request.method == "POST":
-                    g.visit.check_form()
-                return _named(answer, **given)
-
-            self.blueprint.add_url_rule(rule, view.__name__, guarded, methods=methods)
-            return guarded
-
-        return behind
-
-    def open_page(self, rule: str, methods: Sequence[str] = ("GET",)) -> Callable[[View], View]:
-        """Return what makes a function a page that strangers see; its forms are checked too."""
-
-        def open_to_all(view: View) -> View:
-            @wraps(view)
-            def guarded(**given: str) -> Response:
-                g.visit = self.visitors.visit()
-                if request.method == "POST":
-                    _check_size()
-                    g.visit.check_form()
-                response = view(**given)
-                if g.visit.role is None and "Set-Cookie" not in response.headers:
-                    self.visitors.keep(response, g.visit.secret)
-                return response
-
-            self.blueprint.add_url_rule(rule, view.__name__, guarded, methods=methods)
-            return guarded
-
-        return open_to_all
-
-    def told(self, template: str, status: int = 200, **given: Any) -> Response:
-        """Return a page; its template finds what is given, and the frame."""
-        page = render_template(f"dashboard/{template}", **self._frame(), **given)
-        return Response(page, status, HEADERS, mimetype="text/html")
-
-    def trouble(self, problem: Problem) -> Response:
+    def error_page(self, problem: Problem) -> Response:
         """Return the page of something that went wrong."""
-        told = self.told("trouble.html", problem.status, problem=problem)
-        told.headers.extend(problem.headers)
-        told.headers.pop("WWW-Authenticate", None)  # a browser would ask for a password
-        return told
+        if "context" not in g:
+            g.context = self._context(anyone=True)
+        response = render("error", problem.status, problem=problem)
+        response.headers.extend(problem.headers)
+        response.headers.pop("WWW-Authenticate", None)  # a browser would ask for a password
+        return response
 
-    def speaks(self) -> bool:
-        """Whether a request is to be answered with a page: it was for one, or a person is lost."""
+    def handles_error(self) -> bool:
+        """Whether the request gets an error page: it was for a page, or prefers HTML."""
         if request.blueprint is not None or request.path.startswith("/v1/"):
             return request.blueprint == NAME
         accepts = request.accept_mimetypes
-        asks = accepts.provided and accepts.best_match(["text/html", "application/json"])
-        return asks == "text/html"
+        best = accepts.provided and accepts.best_match(["text/html", "application/json"])
+        return best == "text/html"
 
-    def _frame(self) -> dict[str, Any]:
-        visit: Visit = g.get("visit") or self.visitors.visit_or_stranger()
-        role = visit.role
-        return {
-            "visit": visit,
-            "field": FIELD,
-            "asset": _address,
-            "adjacency": number_format.adjacency,
-            "navigation": [each for each in NAVIGATION if role and role.opens(each.role)],
-            "chapters": CHAPTERS,
-            "here": request.endpoint,
-            "today": self.aggregator.today(),
-            "admin": role is Role.ADMIN,
-        }
+    def _context(self, *, anyone: bool = False) -> Context:
+        visit = self._sessions.visit_or_stranger() if anyone else self._sessions.visit()
+        return Context(self._aggregator, self._authenticator, self._sessions, visit)
 
-    def _to_log_in(self) -> Response:
-        wanted = request.full_path.rstrip("?") if request.method == "GET" else "/"
-        query = urlencode({"to": wanted}) if wanted != "/" else ""
-        return _redirected(url_for(f"{NAME}.log_in") + (f"?{query}" if query else ""))
+    def _open(self, declared: Page, view: View, **values: str) -> Response:
+        """Answer a request for a page of a role."""
+        context = g.context = self._context()
+        role = context.visit.role
+        if role is None or declared.role is None:
+            return _to_log_in()
+        self._aggregator.watch.require_fresh(KEYS_SECONDS)  # or its key may be revoked
+        if not role.opens(declared.role):
+            raise refusal("wrong-role", f"this page is for keys of role {declared.role}")
+        if request.method == "POST":
+            if declared.form_bytes:
+                request.max_form_memory_size = declared.form_bytes
+            context.visit.check_form()
+        try:
+            return _rendered(declared, view(context, **values))
+        except CollectionNotFound as error:
+            raise refusal("not-found", str(error)) from error
+
+    def _open_public(self, declared: Page, view: View, **values: str) -> Response:
+        """Answer a request for a page that needs no log-in; its forms are checked too."""
+        context = g.context = self._context()
+        if request.method == "POST":
+            _check_size()
+            context.visit.check_form()
+        response = _rendered(declared, view(context, **values))
+        if context.visit.role is None and "Set-Cookie" not in response.headers:
+            self._sessions.keep(response, context.visit.secret)
+        return response
+
+
+def _import_pages() -> None:
+    """Import every module of the package, so that its pages are declared."""
+    package = import_module(__package__ or "")
+    for module in walk_packages(package.__path__, f"{package.__name__}."):
+        import_module(module.name)
+
+
+def _rendered(declared: Page, returned: Any) -> Response:
+    return returned if isinstance(returned, Response) else render(declared.name, **returned)
+
+
+def _to_log_in() -> Response:
+    wanted = request.full_path.rstrip("?") if request.method == "GET" else "/"
+    query = urlencode({"to": wanted}) if wanted != "/" else ""
+    return see_other(url_for(f"{NAME}.log_in") + (f"?{query}" if query else ""))
 
 
 def _check_size() -> None:
-    """Refuse a long form unread: reading one fills the disk, and a stranger may send it."""
+    """Refuse a long form unread: reading one fills the disk, and it needs no log-in."""
     announced = request.environ.get("CONTENT_LENGTH")
-    if not announced or (request.content_length or 0) > MOST_FORM:
+    if not announced or (request.content_length or 0) > MAX_PUBLIC_FORM:
         raise refusal("too-large")
 
 
-def _named(view: View, **given: str) -> Response:
-    try:
-        return view(**given)
-    except CollectionNotFound as error:
-        raise refusal("not-found", str(error)) from error
-
-
-def _redirected(to: str) -> Response:
-    response = redirect(to, HTTPStatus.SEE_OTHER)
-    return Response(response.get_data(), response.status_code, response.headers)
-
-
-def go(endpoint: str, **values: Any) -> Response:
-    """Send the browser to a page."""
-    return _redirected(url_for(f"{NAME}.{endpoint}", **values))
-
-
-def go_to(path: str) -> Response:
-    """Send the browser to a path of ours; anywhere else is the overview."""
-    ours = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
-    return _redirected(path if ours else "/")
-
-
-def _address(name: str) -> str:
+def _asset_address(name: str) -> str:
     return url_for(f"{NAME}.assets", digest=asset(name).digest, name=name)
 
 
-def _serve(digest: str, name: str) -> Response:
+def _serve_asset(digest: str, name: str) -> Response:
     try:
         found = asset(name)
     except KeyError:
@@ -210,7 +137,7 @@ def _serve(digest: str, name: str) -> Response:
     if digest != found.digest:  # of another release: a page that is loaded again names the new one
         raise refusal("not-found")
     zipped = bool(request.accept_encodings.quality("gzip"))
-    headers = {"Cache-Control": FOR_GOOD, "Vary": "Accept-Encoding"}
+    headers = {"Cache-Control": IMMUTABLE, "Vary": "Accept-Encoding"}
     coding = {"Content-Encoding": "gzip"} if zipped else {}
     body = found.zipped if zipped else found.body
     return Response(body, headers=headers | coding, mimetype=found.type)

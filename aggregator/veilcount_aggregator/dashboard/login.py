@@ -1,59 +1,62 @@
-"""The way in and out: a key, or a one-time link."""
+"""Log-in with a key or a one-time link, and log-out."""
 
 from __future__ import annotations
 
-from flask import Response, g, request
+from flask import Response, request
 
-from ..api.auth import Authenticator
 from ..api.problems import ProblemError
 from ..auth.api_keys import Role
 from ..auth.login_links import PATH, WHO, redeem_link
-from .layout import Frame, go, go_to
+from .pages import Content, Context, page, redirect_to, redirect_to_path, render
 
-WRONG_ROLE = "This key opens the intake of devices. The pages need an analyst's or an admin's."
-NO_KEY = "No such key, or it was taken back. `veilcount keys create --role analyst` makes one."
-TOO_MANY = "Too many guesses. Wait a second, and try again."
-USED_UP = "This link was used, or is older than a quarter of an hour. Log in with a key instead."
-_WORDS = {"wrong-role": WRONG_ROLE, "no-key": NO_KEY, "too-many": TOO_MANY}
+MESSAGES = {
+    "wrong-role": "This is a device key. Log in with the key of an analyst or an admin.",
+    "no-key": "Unknown or revoked key. `veilcount keys create --role analyst` creates one.",
+    "too-many": "Too many attempts. Wait a second, then try again.",
+}
+LINK_INVALID = "This link was used, or is older than 15 minutes. Log in with a key instead."
 
 
-def pages(frame: Frame, authority: Authenticator) -> None:
-    """Add the pages."""
+@page("/login", role=None, methods=("GET", "POST"))
+def log_in(context: Context) -> Response:
+    """Exchange a key for a session."""
+    if request.method == "GET":
+        if context.visit.role:
+            return redirect_to("overview")
+        return _form(request.args.get("to", "/"))
+    to = request.form.get("to", "/")
+    try:
+        bearer = f"Bearer {request.form.get('key', '')}"
+        key = context.authenticator.admit(bearer, Role.ANALYST)
+    except ProblemError as refused:
+        problem = refused.problem
+        return _form(to, MESSAGES.get(problem.kind.name, problem.detail), problem.status)
+    response = redirect_to_path(to)
+    context.sessions.begin(response, key.role, key.id)
+    return response
 
-    @frame.open_page("/login", methods=("GET", "POST"))
-    def log_in() -> Response:
-        """Take a key, in exchange for a session."""
-        if request.method == "GET":
-            return go("overview") if g.visit.role else _asked(request.args.get("to", "/"))
-        to = request.form.get("to", "/")
-        try:
-            key = authority.admit(f"Bearer {request.form.get('key', '')}", Role.ANALYST)
-        except ProblemError as refused:
-            name = refused.problem.kind.name
-            return _asked(to, _WORDS.get(name, refused.problem.detail), refused.problem.status)
-        response = go_to(to)
-        frame.visitors.admit(response, key.role, key.id)
-        return response
 
-    @frame.open_page(PATH, methods=("GET", "POST"))
-    def enter() -> Response:
-        """Take a one-time link: its secret is behind the #, and the page posts it."""
-        if request.method == "GET":
-            return frame.told("enter.html")
-        aggregator = frame.aggregator
-        role = redeem_link(aggregator.store, request.form.get("link", ""), aggregator.clock())
-        if role is None:
-            return _asked("/", USED_UP, 403)
-        response = go("overview")
-        frame.visitors.admit(response, role, WHO)
-        return response
+@page(PATH, role=None, methods=("GET", "POST"))
+def enter(context: Context) -> Response | Content:
+    """Exchange a one-time link for a session: its secret is in the fragment, a script posts it."""
+    if request.method == "GET":
+        return {}
+    aggregator = context.aggregator
+    role = redeem_link(aggregator.store, request.form.get("link", ""), aggregator.clock())
+    if role is None:
+        return _form("/", LINK_INVALID, 403)
+    response = redirect_to("overview")
+    context.sessions.begin(response, role, WHO)
+    return response
 
-    @frame.open_page("/logout", methods=("POST",))
-    def log_out() -> Response:
-        """End the session."""
-        response = go("log_in")
-        frame.visitors.dismiss(response, g.visit)
-        return response
 
-    def _asked(to: str, wrong: str = "", status: int = 200) -> Response:
-        return frame.told("log_in.html", status if wrong else 200, to=to, wrong=wrong)
+@page("/logout", role=None, methods=("POST",))
+def log_out(context: Context) -> Response:
+    """End the session."""
+    response = redirect_to("log_in")
+    context.sessions.end(response, context.visit)
+    return response
+
+
+def _form(to: str, wrong: str = "", status: int = 200) -> Response:
+    return render("log_in", status, to=to, wrong=wrong)

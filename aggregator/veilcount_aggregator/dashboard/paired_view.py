@@ -1,4 +1,4 @@
-"""A collection beside its central twin: one half was asked locally, the other by a curator."""
+"""A local collection with its central pair: the same question, put to two halves of the devices."""
 
 from __future__ import annotations
 
@@ -6,76 +6,66 @@ from dataclasses import dataclass
 
 from ..queries.paired_comparison import MEANS, SHARES, PairedComparison, PairedFigure, PairedRow
 from ..text import number_format
-from .charts import SHARE, Drawn, axis, bars, estimates
-from .collection.formatting import level_of, named
+from .charts import SHARE, Chart, Drawing, axis, bars, estimates
+from .formatting import level, row_name
+
+COLUMNS = ("Value", "Local", "Central")
+CAPTION = "The same question to two halves of the devices, each estimate with its interval."
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """Both sides, in words and figures."""
+class PairedView:
+    """Both sides. Without a `drawing` in its chart there is only the table."""
 
     about: str
     units: str
-    rows: list[tuple[str, str, str]]
-    drawn: Drawn | None
+    chart: Chart
 
 
-def beside(twin: PairedComparison | None) -> Beside | None:
-    """Return a twin as the page shows it; None: there is none."""
-    if twin is None:
+def paired_view(pair: PairedComparison | None) -> PairedView | None:
+    """Return a pair as the page shows it; None: the collection has none."""
+    if pair is None:
         return None
-    alike = twin.units in {SHARES, MEANS}
-    return Beside(
-        about=_about(twin),
-        units=twin.units,
-        rows=[_row(row, twin) for row in twin.rows],
-        drawn=_drawn(twin) if alike and all(row.central for row in twin.rows) else None,
-    )
+    rows = [_row(row, pair) for row in pair.rows]
+    same_units = pair.units in {SHARES, MEANS} and all(row.central for row in pair.rows)
+    drawing = _drawing(pair) if same_units else {}
+    return PairedView(_about(pair), pair.units, Chart("paired", drawing, CAPTION, COLUMNS, rows))
 
 
-def _about(twin: PairedComparison) -> str:
-    said = (
-        f"{twin.local} (n = {twin.n:,}) was asked locally, {twin.central}{_n(twin)} by a trusted"
-        f" curator, {twin.first} to {twin.last}. Who was asked which was drawn beforehand."
-        f" Intervals at {level_of(twin.level)}, {twin.of}"
+def _about(pair: PairedComparison) -> str:
+    central_n = "" if pair.central_n is None else f" (n = {pair.central_n:,})"
+    about = (
+        f"{pair.local} (n = {pair.n:,}) uses local privacy, {pair.central}{central_n} a trusted"
+        f" curator, {pair.first} to {pair.last}. Devices were assigned at random beforehand."
+        f" Intervals at {level(pair.level)}, {pair.of}"
     )
-    if twin.central_epsilon is None or twin.central_level is None:
-        return f"{said}."
+    if pair.central_epsilon is None or pair.central_level is None:
+        return f"{about}."
     return (
-        f"{said}; the curator's at {level_of(twin.central_level)}, of a release that cost epsilon"
-        f" {twin.central_epsilon} by {number_format.adjacency(twin.adjacency or '')}."
+        f"{about}; the curator's at {level(pair.central_level)}, of a release that cost epsilon"
+        f" {pair.central_epsilon} by {number_format.adjacency(pair.adjacency or '')}."
     )
 
 
-def _n(twin: PairedComparison) -> str:
-    return "" if twin.central_n is None else f" (n = {twin.central_n:,})"
-
-
-def _row(row: PairedRow, twin: PairedComparison) -> tuple[str, str, str]:
+def _row(row: PairedRow, pair: PairedComparison) -> tuple[str, str, str]:
     shares = row.value is not None
-    local = _figure(row.local, of_shares=shares)
-    if row.central is None:
-        return _value(row), local, ""
-    return _value(row), local, _figure(row.central, of_shares=shares and twin.units == SHARES)
-
-
-def _value(row: PairedRow) -> str:
-    return "the mean" if row.value is None else named(row.value)
+    central = row.central and _figure(row.central, of_shares=shares and pair.units == SHARES)
+    return row_name(row.value), _figure(row.local, of_shares=shares), central or "not released"
 
 
 def _figure(side: PairedFigure, *, of_shares: bool) -> str:
     if side.figure is None:
-        return "no answers yet"
+        return "no reports yet"
     interval = number_format.interval(side.low, side.high, of_shares=of_shares)
     return f"{number_format.figure(side.figure, of_shares=of_shares)} ({interval})"
 
 
-def _drawn(twin: PairedComparison) -> Drawn:
-    shares = twin.units == SHARES
-    values = [_value(row) for row in twin.rows]
+def _drawing(pair: PairedComparison) -> Drawing:
+    shares = pair.units == SHARES
+    values = [row_name(row.value) for row in pair.rows]
     sides = (
-        ("local", [row.local for row in twin.rows]),
-        ("central", [row.central for row in twin.rows if row.central]),
+        ("local", [row.local for row in pair.rows]),
+        ("central", [row.central for row in pair.rows if row.central]),
     )
     parts = [
         estimates(

@@ -1,4 +1,4 @@
-"""How the figures of one answer are written: all with as many decimals as its intervals deserve."""
+"""One number of decimals for all figures of a result, from the width of its intervals."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ MOST = 6  # decimals
 
 
 @dataclass(frozen=True, slots=True)
-class Ruler:
-    """Shares are written in percent, what is between two of them in points; numbers as they are."""
+class FigureFormat:
+    """Formats shares in percent, their differences in points, and numbers in their own units."""
 
     of_shares: bool
     decimals: int
 
     @classmethod
-    def of(cls, widths: Iterable[float], *, of_shares: bool) -> Ruler:
-        """Return the one that shows two digits of the narrowest width."""
+    def for_widths(cls, widths: Iterable[float], *, of_shares: bool) -> FigureFormat:
+        """Return the format that shows two digits of the narrowest width."""
         scale = HUNDRED if of_shares else 1
         some = [scale * width for width in widths if isfinite(width) and width > 0]
         places = 1 - floor(log10(min(some))) if some else 1
@@ -37,7 +37,7 @@ class Ruler:
         return self.bare(number) + ("%" if self.of_shares else "")
 
     def size(self, number: float) -> str:
-        """Return how far two figures are apart."""
+        """Return the size of a difference."""
         return self.bare(number) + (POINTS if self.of_shares else "")
 
     def signed(self, number: float) -> str:
@@ -46,5 +46,5 @@ class Ruler:
         return bare if bare.startswith("-") or float(bare.replace(",", "")) == 0 else f"+{bare}"
 
     def ends(self, low: float, high: float) -> str:
-        """Return the two ends of an interval, in the units of what stands beside them."""
+        """Return the two ends of an interval, without a unit."""
         return f"{self.bare(low)} to {self.bare(high)}"

@@ -1,35 +1,29 @@
-"""Which of a collection's definitions a page is about: one at a time, the newest unless chosen."""
+"""Which of a collection's definitions a page is about: the one in its address, else the newest."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from flask import request, url_for
 
 from ..queries.snapshot import series_by_fingerprint
 from ..series.series import Series
-from .layout import NAME
-
-Choice = tuple[str, str, bool]  # what it is called, its address, whether it is this one
+from .pages import NAME
 
 DIGITS = 12  # of a fingerprint
 
 
-def definition(series: Sequence[Series]) -> Series:
-    """Return the definition that a page's address names."""
-    asked = request.args.get("series", "")
-    return series_by_fingerprint(series, asked) if asked else series[0]
-
-
-def definitions(endpoint: str, series: Sequence[Series], shown: Series) -> list[Choice]:
-    """Return the choice between a collection's definitions; of one there is none."""
-    if len(series) == 1:
-        return []
-    return [
+def series_choice(endpoint: str, known: Sequence[Series]) -> dict[str, Any]:
+    """Return the definition that the address names, and links to all of them if there are more."""
+    fingerprint = request.args.get("series", "")
+    series = series_by_fingerprint(known, fingerprint) if fingerprint else known[0]
+    links = [
         (
             each.fingerprint[:DIGITS],
             url_for(f"{NAME}.{endpoint}", name=each.collection.name, series=each.fingerprint),
-            each.fingerprint == shown.fingerprint,
+            each.fingerprint == series.fingerprint,
         )
-        for each in series
+        for each in known
     ]
+    return {"series": series, "definitions": links if len(links) > 1 else []}

@@ -19,8 +19,7 @@ from ..api.reports import ReportsEndpoint
 from ..api.request_metrics import COMPUTING, RequestMetrics
 from ..api.routes import Api, blueprints
 from ..api.store_probe import StoreProbe
-from ..dashboard import dashboard
-from ..dashboard.layout import Frame
+from ..dashboard import Dashboard
 from ..errors import StoreError
 from ..service import Aggregator
 from ..structured_logging import FaultLog
@@ -55,7 +54,7 @@ def create_app(
     api = Api(aggregator, authenticator, gate, StoreProbe(aggregator.store), analysis_is_up)
     for blueprint in blueprints(api):
         app.register_blueprint(blueprint)
-    pages = dashboard(aggregator, authenticator, seconds, gate)
+    pages = Dashboard(aggregator, authenticator, seconds, gate)
     app.register_blueprint(pages.blueprint)
     _handle_errors(app, pages, faults)
     _count(app, metrics, seconds)
@@ -70,12 +69,12 @@ def create_app(
     return app
 
 
-def _handle_errors(app: Flask, pages: Frame, faults: FaultLog) -> None:
+def _handle_errors(app: Flask, pages: Dashboard, faults: FaultLog) -> None:
     @app.errorhandler(Exception)
     def refuse(error: Exception) -> Response:
         """Respond with a problem: a page for people, a document for programs."""
         problem = _problem(error, faults)
-        return pages.trouble(problem) if pages.speaks() else problem_response(problem)
+        return pages.error_page(problem) if pages.handles_error() else problem_response(problem)
 
 
 def _problem(error: Exception, faults: FaultLog) -> Problem:

@@ -21,12 +21,12 @@ from veilcount_aggregator.dashboard.collection.definition_history import changes
 from veilcount_aggregator.dashboard.collection.sample_adequacy import (
     GOAL,
     ROUGH,
-    Judged,
-    Verdict,
-    Yardstick,
+    ErrorModel,
+    SampleAdequacy,
+    Terms,
+    observed_adequacy,
     rounded_up,
-    verdict,
-    verdict_seen,
+    sample_adequacy,
 )
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Held, Measure
@@ -79,11 +79,11 @@ def only(page: Page) -> Any:
 # -- the verdict -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("judged", [Judged(), Judged(0.99, at_once=3), Judged(sampled=True)])
+@pytest.mark.parametrize("judged", [Terms(), Terms(0.99, at_once=3), Terms(sampled=True)])
 @pytest.mark.parametrize("collection", [YES_NO, THREE, MEAN, RANGES, LONG])
-def test_what_is_needed_is_just_enough(collection: Collection, judged: Judged) -> None:
-    yardstick = Yardstick.of(collection)
-    needed = verdict(collection, 1, judged).needed
+def test_what_is_needed_is_just_enough(collection: Collection, judged: Terms) -> None:
+    yardstick = ErrorModel.from_collection(collection)
+    needed = sample_adequacy(collection, 1, judged).needed
 
     assert yardstick.half_width(needed, judged) <= yardstick.goal
     assert yardstick.half_width(needed - 1, judged) > yardstick.goal
@@ -93,21 +93,21 @@ def test_what_is_needed_is_just_enough(collection: Collection, judged: Judged) -
 def test_with_what_is_needed_it_is_usable_and_with_one_less_it_is_rough(
     collection: Collection,
 ) -> None:
-    needed = verdict(collection, 1).needed
+    needed = sample_adequacy(collection, 1).needed
 
-    assert verdict(collection, needed).tone == "good"
-    assert verdict(collection, needed - 1).tone == "weak"
+    assert sample_adequacy(collection, needed).tone == "good"
+    assert sample_adequacy(collection, needed - 1).tone == "weak"
 
 
 @pytest.mark.parametrize("collection", [YES_NO, LONG])
 def test_at_three_times_the_error_it_is_rough_and_just_beyond_too_few(
     collection: Collection,
 ) -> None:
-    yardstick = Yardstick.of(collection)
-    border = yardstick.needed(ROUGH * yardstick.goal, Judged())
+    yardstick = ErrorModel.from_collection(collection)
+    border = yardstick.needed(ROUGH * yardstick.goal, Terms())
 
-    assert verdict(collection, border).tone == "weak"
-    assert verdict(collection, border - 1).tone == "bad"
+    assert sample_adequacy(collection, border).tone == "weak"
+    assert sample_adequacy(collection, border - 1).tone == "bad"
 
 
 @pytest.mark.parametrize(
@@ -125,33 +125,33 @@ def test_the_planner_asks_for_as_many(collection: Collection, question: dict[str
         QuestionShape(start=collection.start, **question), epsilon=Fraction(1), error=GOAL * span
     )
 
-    assert verdict(collection, 1).needed == planned.devices
+    assert sample_adequacy(collection, 1).needed == planned.devices
 
 
 def test_a_share_that_stands_out_is_the_one_the_planner_foresees() -> None:
     question = QuestionShape(start=LONG.start, values=500)
     planned = plan(question, epsilon=Fraction(1), devices=1_000_000)
 
-    assert verdict(LONG, 1_000_000).half_width == pytest.approx(planned.detectable)
+    assert sample_adequacy(LONG, 1_000_000).half_width == pytest.approx(planned.detectable)
 
 
 @pytest.mark.parametrize(
     ("collection", "n", "said"),
     [
         (YES_NO, 20_000, "Usable: +/- 1.4 points"),
-        (YES_NO, 1_000, "Rough: +/- 6 points; 4,000 answers for +/- 3 points"),
-        (YES_NO, 10, "Too few: 4,000 answers needed for +/- 3 points"),
-        (YES_NO, 0, "No answers yet: 4,000 needed for +/- 3 points"),
-        (MEAN, 100, "Too few: 4,300 answers needed for +/- 7.2 for the mean"),
+        (YES_NO, 1_000, "Rough: +/- 6 points; 4,000 reports for +/- 3 points"),
+        (YES_NO, 10, "Insufficient: 4,000 reports needed for +/- 3 points"),
+        (YES_NO, 0, "No reports yet: 4,000 needed for +/- 3 points"),
+        (MEAN, 100, "Insufficient: 4,300 reports needed for +/- 7.2 for the mean"),
         (RANGES, 1_000_000, "Usable: +/- 0.56 points for a quarter of the range"),
-        (LONG, 1_000_000, "Usable: shares above 0.75% stand out from noise"),
-        (LONG, 1_000, "Too few: 560,000 answers needed until a share of 1% stands out"),
+        (LONG, 1_000_000, "Usable: shares above 0.75% are significant"),
+        (LONG, 1_000, "Insufficient: 560,000 reports needed until a share of 1% is significant"),
     ],
 )
 def test_a_verdict_is_one_sentence_in_the_units_of_its_question(
     collection: Collection, n: int, said: str
 ) -> None:
-    assert verdict(collection, n).text == said
+    assert sample_adequacy(collection, n).text == said
 
 
 def test_what_is_told_is_rounded_against_us() -> None:
@@ -161,10 +161,10 @@ def test_what_is_told_is_rounded_against_us() -> None:
 
 
 def test_an_interval_that_was_seen_scales_with_the_root_of_n() -> None:
-    found = verdict_seen(YES_NO, 1_000, 2 * GOAL)
+    found = observed_adequacy(YES_NO, 1_000, 2 * GOAL)
 
-    assert found == Verdict(
-        "weak", "Rough: +/- 6 points; 4,000 answers for +/- 3 points", 1_000, 2 * GOAL, GOAL, 4_000
+    assert found == SampleAdequacy(
+        "weak", "Rough: +/- 6 points; 4,000 reports for +/- 3 points", 1_000, 2 * GOAL, GOAL, 4_000
     )
 
 
@@ -176,7 +176,7 @@ def test_the_page_opens_with_the_verdict_and_what_it_is_of(analyst: Visitor) -> 
 
     assert (
         "Usable: +/- 0.6 points n = 27,751 answers, UTC days 2026-07-01 to 2026-12-31,"
-        " some of which take answers still."
+        " some of which are open."
     ) in said
 
 
@@ -188,13 +188,13 @@ def test_every_bar_has_its_interval_and_the_pale_one_and_a_row(analyst: Visitor)
     assert drawn["labels"] == ["light", "dark", "system"]
     assert all(low < at < high for low, at, high in zip(*_ends(part), strict=True))
     assert part["outer"]["name"] == "If 1% of the reports were fake"
-    assert part["told"][1].startswith("dark: 50.")
+    assert part["hover"][1].startswith("dark: 50.")
     assert "if 1% of these reports were fake" in page.text
     assert re.search(r"dark 50\.\d+% 49\.\d+% to 51\.\d+% 13,\d{3} of 27,751", page.text)
 
 
 def _ends(part: dict[str, Any]) -> tuple[list[float], list[float], list[float]]:
-    return part["low"], part["at"], part["high"]
+    return part["low"], part["values"], part["high"]
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_page_says_at_how_many_looks_its_intervals_are_valid(
 ) -> None:
     page = analyst.get(f"/collections/{name}{query}")
 
-    assert f"95 %, all at once, {said}" in page.text or f"interval at 95 %, {said}" in page.text
+    assert f"95 %, simultaneous, {said}" in page.text or f"interval at 95 %, {said}" in page.text
 
 
 def test_the_verdict_on_a_page_is_of_the_intervals_that_it_shows(analyst: Visitor) -> None:
@@ -239,8 +239,8 @@ def test_the_consistent_view_shows_no_share_below_nothing(analyst: Visitor) -> N
     consistent = only(analyst.get("/collections/country?view=consistent"))["parts"][0]
 
     assert min(raw) < 0
-    assert min(consistent["at"]) >= 0
-    assert sum(consistent["at"]) == pytest.approx(1)
+    assert min(consistent["values"]) >= 0
+    assert sum(consistent["values"]) == pytest.approx(1)
 
 
 def test_where_presence_is_hidden_shares_are_of_all_or_of_those_who_answered(
@@ -278,7 +278,9 @@ def test_a_long_list_shows_the_largest_and_how_many_stand_out(analyst: Visitor) 
 
     assert only(page)["labels"][:2] == ["word-0000", "word-0001"]
     assert len(only(page)["labels"]) == 25
-    assert re.search(r"\d of 2,000 values stand out from what noise alone shows", page.text)
+    assert re.search(
+        r"\d of 2,000 values are significant: above what noise alone produces", page.text
+    )
 
 
 def test_a_long_list_has_pages(analyst: Visitor) -> None:
@@ -303,7 +305,7 @@ def test_of_many_values_that_are_found_the_first_are_shown(analyst: Visitor) -> 
     page = analyst.get("/collections/word?find=word")
 
     assert len(only(page)["labels"]) == 50
-    assert "The first 50 values that were found." in page.text
+    assert "The first 50 matching values." in page.text
 
 
 def test_a_crossed_value_is_found_as_it_is_written(analyst: Visitor) -> None:
@@ -316,7 +318,7 @@ def test_values_that_are_none_are_named(analyst: Visitor) -> None:
     page = analyst.get("/collections/theme?values=dark&values=drak")
 
     assert only(page)["labels"] == ["dark"]
-    assert "No value is named drak." in page.text
+    assert "There is no value named drak." in page.text
 
 
 # -- numbers ---------------------------------------------------------------------------------------
@@ -346,7 +348,7 @@ def test_curve_parts_and_quantiles_say_what_their_bands_hold_for(
     bars = [each for each in charts(page).values() if each["kind"] == "bars"]
     parts = [part for each in bars for part in each["parts"]]
 
-    assert f"{tag} The bands of curve, parts and quantiles hold for {holds}" in page.text
+    assert f"{tag} The bands of distribution, histogram and quantiles cover {holds}" in page.text
     assert bars[0]["labels"][0] == "0 to 125"
     assert all(low < high for part in parts for low, _, high in zip(*_ends(part), strict=True))
     assert re.search(r"50% \d+ \d+ to \d+", page.text)
@@ -369,7 +371,7 @@ def test_lines_have_bands_and_hollow_points_where_answers_are_still_taken(
     assert dark["x"][0] == "2026-07-01"
     assert dark["open"] == [4]
     assert all(low < at < high for low, at, high in zip(*_ends(dark), strict=True))
-    assert "Not drawn, for too few answers: 2026-12-01 to 2026-12-31 (n = 1)." in page.text
+    assert "Not drawn, too few reports: 2026-12-01 to 2026-12-31 (n = 1)." in page.text
 
 
 def test_a_line_is_cut_so_that_its_points_can_be_read_unless_told(analyst: Visitor) -> None:
@@ -386,14 +388,14 @@ def test_what_is_not_among_the_answers_is_told_in_words(analyst: Visitor) -> Non
     said = analyst.get("/collections/theme").text
 
     assert "42 too late devices were offline" in said
-    assert "1 came twice the same answer again" in said
-    assert "1 to 9 reports of 2 devices each expired before they were sent." in said
+    assert "1 duplicate a repeated report" in said
+    assert "1 to 9 reports of 2 devices each grew too old to send." in said
 
 
 def test_fakes_are_told_before_anything_else(world_of_fakes: Visitor) -> None:
     said = world_of_fakes.get("/collections/theme").text
 
-    assert "SUSPICIOUS. Fake or broken: 1 messages came more often" in said
+    assert "Poisoning test failed. Fake or broken: 1 messages came more often" in said
     assert said.index("SUSPICIOUS") < said.index("Usable")
 
 
@@ -417,7 +419,9 @@ def test_series_stand_side_by_side_with_what_changed(analyst: Visitor) -> None:
     page = analyst.get("/collections/theme")
 
     assert "Rough: +/- 5.5 points" in page.text
-    assert 'What the newer one changed 1 value is new: ["system"] epsilon was 1, is 2' in page.text
+    assert (
+        'Changes in the next definition 1 value is new: ["system"] epsilon was 1, is 2' in page.text
+    )
     assert "1,200 answers, for UTC days 2026-06-01 to 2026-06-30" in page.text
 
 
@@ -433,15 +437,15 @@ def test_changes_are_told_in_words() -> None:
 
     assert changes(old, new) == [
         '1 value is new: ["c"]',
-        '1 value is gone: ["a"]',
+        '1 value is removed: ["a"]',
         'unit was "month", is "event"',
         "per_day is new: 2",
         'linkage was "collection", is "period"',
-        'owner is gone; it was "us"',
+        'owner is removed; it was "us"',
     ]
     assert changes(YES_NO, THREE) == [
         '3 values are new: ["a", "b", "c"]',
-        "boolean is gone; it was true",
+        "boolean is removed; it was true",
     ]
     assert changes(old, asked('values = ["b", "a"]\nowner = "us"')) == [
         "the values stand in another order"
@@ -475,7 +479,7 @@ def test_promise_and_definition_are_there_with_the_whole_fingerprint(
 def test_a_central_collection_has_no_estimate_and_leads_to_releases(analyst: Visitor) -> None:
     page = analyst.get("/collections/visits")
 
-    assert "Answered by releases" in page.text
+    assert "Estimates come from releases" in page.text
     assert links(page, "Open the releases") == ["/collections/visits/releases"]
     assert charts(page) == {}
     assert not re.search(r"\d+ (answers|reports)", page.text)
@@ -484,7 +488,7 @@ def test_a_central_collection_has_no_estimate_and_leads_to_releases(analyst: Vis
 def test_a_twin_stands_beside(analyst: Visitor) -> None:
     said = analyst.get("/collections/dark").text
 
-    assert "Beside its twin dark (n = 4,000) was asked locally, dark_curated" in said
+    assert "Paired collection dark (n = 4,000) uses local privacy, dark_curated" in said
     assert re.search(r"true 2\d\.\d+% \(.*?\) not released", said)
 
 
@@ -506,7 +510,7 @@ def test_what_cannot_be_asked_is_told_above_the_page_as_it_opens(
 
     assert page.status == 400
     assert 'role="alert"' in page.html
-    assert "What is shown is the collection as it opens." in page.text
+    assert "The default view is shown." in page.text
     assert "Usable: +/- 0.6 points" in page.text
 
 
@@ -525,7 +529,7 @@ def test_a_file_says_exactly_what_is_drawn(analyst: Visitor, query: str) -> None
     drawn = only(page)["parts"][0]
 
     assert sheet.response.headers["Content-Type"].startswith("text/csv")
-    assert [float(row["frequency"]) for row in rows] == drawn["at"]
+    assert [float(row["frequency"]) for row in rows] == drawn["values"]
     assert [float(row["low"]) for row in rows] == drawn["low"]
 
 
@@ -539,10 +543,10 @@ def test_a_file_of_a_line_has_all_its_stretches(analyst: Visitor) -> None:
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        ("theme/answers.xls", 404),
-        ("themes/answers.csv", 404),
-        ("visits/answers.csv", 400),
-        ("theme/answers.csv?level=2", 400),
+        ("theme/estimates.xls", 404),
+        ("themes/estimates.csv", 404),
+        ("visits/estimates.csv", 400),
+        ("theme/estimates.csv?level=2", 400),
     ],
 )
 def test_a_file_that_is_none_is_refused(analyst: Visitor, path: str, status: int) -> None:

@@ -44,7 +44,7 @@ def test_a_preview_says_what_is_new_and_changes_nothing(deployed: World, admin: 
     page = admin.post(PREVIEW, text=CITY)
 
     assert page.status == 200
-    assert "Nobody was asked this before." in page.text
+    assert "A new collection." in page.text
     assert "Epsilon of an event 2 of a UTC day 2 of a user, for life 180" in page.text
     assert "name: city may identify a person" in page.text
     assert deployed.aggregator.store.generation() == before
@@ -67,7 +67,7 @@ def test_a_preview_says_what_is_otherwise(admin: Visitor) -> None:
     assert "opened · each event" in page.text
     assert "A new series begins" in page.text
     assert "epsilon was 0.5, is 0.25" in page.text
-    assert page.text.count("Word for word what is known already.") == 2
+    assert page.text.count("Identical to the known definition.") == 2
 
 
 def test_a_preview_tells_other_words_from_another_series(admin: Visitor) -> None:
@@ -80,14 +80,14 @@ def test_a_preview_tells_other_words_from_another_series(admin: Visitor) -> None
 def test_what_is_known_cannot_be_pushed_again(admin: Visitor) -> None:
     page = admin.post(PREVIEW, text=FILE)
 
-    assert "Nothing: all of it is known." in page.text
+    assert "Nothing: every definition is known." in page.text
     assert 'id="push"' not in page.html
 
 
 def test_remarks_are_of_as_many_answers_as_are_expected(admin: Visitor) -> None:
-    few = admin.post(PREVIEW, text=FILE, answers="20")
+    few = admin.post(PREVIEW, text=FILE, reports="20")
 
-    assert "Remarks, at 20 answers" in few.text
+    assert "Remarks, at 20 reports" in few.text
 
 
 def test_what_was_previewed_is_pushed_and_counted(deployed: World, admin: Visitor) -> None:
@@ -117,7 +117,7 @@ def test_what_is_no_text_is_told(admin: Visitor) -> None:
     page = admin.post(PREVIEW, file=_file("collections.toml", b"\xff\xfe"))
 
     assert page.status == 422
-    assert "no UTF-8 text" in page.text
+    assert "not UTF-8 text" in page.text
 
 
 def test_a_list_that_is_missing_is_asked_for(admin: Visitor) -> None:
@@ -154,7 +154,7 @@ def test_a_collection_that_is_closed_takes_no_more(deployed: World, admin: Visit
 
     assert closed.leads_to == "/definitions?closed=theme"
     assert "theme is closed" in admin.get(closed.leads_to).text
-    assert "Close theme for good" not in admin.get("/definitions").text
+    assert "Close theme permanently" not in admin.get("/definitions").text
     assert deployed.verdicts(report) == [Verdict.CLOSED]
 
 

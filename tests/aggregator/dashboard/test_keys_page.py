@@ -1,4 +1,4 @@
-"""The page of keys: made once, shown once, taken back for good."""
+"""The page of keys: made once, shown once, revoked for good."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_key_that_is_taken_back_says_so_and_opens_nothing(
     back = admin.post(f"/keys/{_id(deployed, 'lost')}/revoke")
 
     assert back.leads_to == "/keys"
-    assert "taken back 2026-12-03" in admin.get("/keys").text
+    assert "revoked 2026-12-03" in admin.get("/keys").text
     assert Visitor(deployed).log_in(secret).status == 401
 
 
@@ -83,8 +83,8 @@ def test_a_key_that_is_none_is_not_found(admin: Visitor) -> None:
 
 
 def test_what_the_intake_asks_of_devices_is_said(deployed: World, admin: Visitor) -> None:
-    assert "the intake takes reports of everyone" in admin.get("/keys").text
-    assert "The first device key shuts the open intake" in admin.get("/keys").text
+    assert "reports are accepted without one" in admin.get("/keys").text
+    assert "The first device key closes the open intake" in admin.get("/keys").text
     admin.post("/keys", role="device", label="the app")
     assert "those alone who show a device key" in admin.get("/keys").text
     admin.post(f"/keys/{_id(deployed, 'the app')}/revoke")

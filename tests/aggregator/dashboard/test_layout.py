@@ -33,15 +33,15 @@ def test_an_asset_is_kept_for_good_under_an_address_of_its_content(
 
 
 def test_an_asset_is_served_plain_to_whoever_cannot_unpack(deployed: World) -> None:
-    found = asset("house.css")
-    response = deployed.app.test_client().get(f"/assets/{found.digest}/house.css")
+    found = asset("dashboard.css")
+    response = deployed.app.test_client().get(f"/assets/{found.digest}/dashboard.css")
 
     assert response.get_data() == found.body
 
 
 @pytest.mark.parametrize(
     "path",
-    [f"/assets/{asset('house.css').digest}/chart.js", "/assets/0000000000000000/house.css",
+    [f"/assets/{asset('dashboard.css').digest}/chart.js", "/assets/0000000000000000/dashboard.css",
      "/assets/x/..%2fframe.py", "/assets/x/frame.py", "/assets/x/templates"],
 )  # fmt: skip
 def test_nothing_else_is_served_from_the_disk(visitor: Visitor, path: str) -> None:

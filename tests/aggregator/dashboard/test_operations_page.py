@@ -15,7 +15,7 @@ from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 from veilcount_aggregator.api.request_metrics import ANSWERED, MICROSECONDS, REFUSED
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.dashboard.operations import pseudonym_quota, request_panel
+from veilcount_aggregator.dashboard.operations import request_panel, view
 from veilcount_aggregator.ingest.group_commit import GROUP
 from veilcount_aggregator.retention.retention_guard import confirm_day
 from veilcount_aggregator.store import VERDICT, ServiceCounter
@@ -51,7 +51,7 @@ def test_every_verdict_that_was_given_is_counted(public: World) -> None:
     public.verdicts(public.report("opened", slot=9))
     page = _look(public)
 
-    assert "Collection counted came twice over the budget" in page
+    assert "Collection counted duplicate over budget" in page
     assert "theme 158 1 0 opened 0 0 1" in page
 
 
@@ -79,7 +79,7 @@ def test_no_count_is_told_that_tells_who_took_part(deployed: World) -> None:
     counted(send(deployed, "theme", [5, 0, 0]))
     page = _look(deployed, Role.ADMIN, "?collection=visits")
 
-    assert "Not listed, since exact counts would tell who took part: visits." in page
+    assert "Not listed, since exact counts would reveal who took part: visits." in page
     assert "How many requests shared a commit is withheld" in page
     assert "The door of reports is left out." in page
     assert "333" not in page
@@ -97,18 +97,21 @@ def test_times_are_told_as_the_ends_of_buckets() -> None:
         ServiceCounter(MICROSECONDS, "", -1, "reports"): 1_000_000,
     }
 
-    assert request_panel.took(noted, intake=True) == [
-        request_panel.Took("reports", 100, 5, "10.0 ms", ("5 ms", "10 ms", "over 10 s"))
+    assert request_panel.latencies(noted, intake=True) == [
+        request_panel.EndpointLatency("reports", 100, 5, "10.0 ms", ("5 ms", "10 ms", "over 10 s"))
     ]
-    assert request_panel.took(noted, intake=False) == []
+    assert request_panel.latencies(noted, intake=False) == []
 
 
 def test_commits_are_told_by_the_requests_that_shared_them() -> None:
     sizes = {"1": 9, "4": 2}
     noted = {ServiceCounter(GROUP, "", -1, size): number for size, number in sizes.items()}
 
-    assert request_panel.groups(noted) == [("1", 9), ("2", 0), ("3 to 4", 2)]
-    assert request_panel.groups({}) == []
+    chart = request_panel.commit_chart(noted)
+
+    assert chart is not None
+    assert chart.rows == [("1", "9"), ("2", "0"), ("3 to 4", "2")]
+    assert request_panel.commit_chart({}) is None
 
 
 def test_bodies_that_were_refused_whole_are_told_by_reason(public: World) -> None:
@@ -121,9 +124,9 @@ def test_the_page_of_an_empty_store_says_so(tmp_path: Path) -> None:
     with world(tmp_path) as empty:
         page = _look(empty)
 
-        assert "No report came yet" in page
+        assert "No reports yet" in page
         assert "Nothing was committed yet." in page
-        assert "No period that is open has any so far." in page
+        assert "No open period has new pseudonyms yet." in page
 
 
 # -- rooms -----------------------------------------------------------------------------------------
@@ -142,7 +145,7 @@ def test_new_pseudonyms_of_a_curators_collection_are_told_by_no_line(deployed: W
     counted(send(deployed, "visits", [1, 2], period=2))
     counted(send(deployed, "theme", [5, 0, 0]))
     series = deployed.aggregator.known().catalog.series.values()
-    told = pseudonym_quota.rooms(
+    told = view.pseudonym_quotas(
         deployed.aggregator.store, series, 100, deployed.aggregator.today()
     )
 
@@ -156,8 +159,8 @@ def test_what_is_acknowledged_is_told_as_it_is(public: World) -> None:
     page = _look(public)
 
     assert "Store sqlite" in page
-    assert "What is acknowledged lost in a power cut durability=relaxed" in page
-    assert "1 thing is wrong." in page
+    assert "Acknowledged reports lost in a power failure durability=relaxed" in page
+    assert "1 check failed." in page
     assert "leave durability=relaxed out" in page
 
 
@@ -166,7 +169,7 @@ def test_read_only_mode_is_shown_first(public: World) -> None:
     visitor.enter(Role.ANALYST)
     public.aggregator.store.set_read_only(on=True)
 
-    assert "No report is taken: the store is read-only." in visitor.get(HERE).text
+    assert "No report is accepted: the store is read-only." in visitor.get(HERE).text
 
 
 def test_a_lock_of_releases_is_told(deployed: World) -> None:
@@ -183,7 +186,7 @@ def test_who_changed_what_is_for_admins(deployed: World) -> None:
     deployed.key(Role.DEVICE, "the app")
     analyst, admin = _look(deployed), _look(deployed, Role.ADMIN)
 
-    assert "Who changed what" not in analyst
+    assert "Audit log" not in analyst
     assert "cli keys create device" in admin
     assert "cli collections push theme, opened, alone" in admin
 
@@ -259,7 +262,7 @@ def test_a_redis_that_was_made_unsafe_is_on_top_without_its_address(tmp_path: Pa
     finally:
         redis.kill()
 
-    assert "No report is taken: it would not be kept safely." in page
+    assert "No report is accepted: it could be lost." in page
     assert "appendfsync everysec: a power cut takes acknowledged reports" in page
     assert "veilcount store check" in page
     assert str(redis.port) not in page

@@ -17,13 +17,13 @@ from veilcount_aggregator.auth.api_keys import Role
 from veilcount_aggregator.catalog.definitions import close_collection
 from veilcount_aggregator.dashboard.collection_status import (
     HEIGHT,
-    Standing,
+    CollectionStatus,
     State,
-    standing,
+    collection_status,
     trend,
 )
-from veilcount_aggregator.dashboard.intake_summary import Fact, intake
-from veilcount_aggregator.dashboard.overview import told_sizes
+from veilcount_aggregator.dashboard.intake_summary import Figure, intake_summary
+from veilcount_aggregator.dashboard.overview import public_sizes
 from veilcount_aggregator.store import VERDICT, Cell, ServiceCounter
 from veilcount_aggregator.store.restore_lock import RELEASES, lock_releases
 from veilcount_shared.verdict import Verdict
@@ -61,12 +61,12 @@ def line(page: str, name: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", found.split("</li>")[0]).split())
 
 
-def facts(made: World) -> dict[str, Fact]:
+def facts(made: World) -> dict[str, Figure]:
     """The intake's figures, by their titles."""
     snapshot = made.aggregator.snapshot()
     noted, series = snapshot.store.service_counts(), snapshot.catalog.series
-    found = intake(snapshot.store, series, told_sizes(snapshot), noted, snapshot.today)
-    return {each.title: each for each in found.facts}
+    found = intake_summary(snapshot.store, series, public_sizes(snapshot), noted, snapshot.today)
+    return {each.title: each for each in found.figures}
 
 
 # -- collections -----------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def test_a_line_says_question_n_epsilons_verdict_and_end(analyst: Visitor) -> No
     said = line(analyst.get("/").html, "opened")
 
     assert said.startswith("Was the command palette opened? opened · local · one day")
-    assert "Too few: 17,000 answers needed for +/- 3 points" in said
+    assert "Insufficient: 17,000 reports needed for +/- 3 points" in said
     assert "1,800 answers" in said
     assert "event 0.5 day 0.5 user 10" in said
     assert said.endswith("open until 2027-01-01 in 29 days")
@@ -86,7 +86,7 @@ def test_hidden_presence_counts_reports_and_twins_name_each_other(analyst: Visit
     page = analyst.get("/").html
 
     assert "3,700 reports" in line(page, "help")
-    assert "local, twin of dark_curated" in line(page, "dark")
+    assert "local, paired with dark_curated" in line(page, "dark")
     assert "central, twin of dark" in line(page, "dark_curated")
 
 
@@ -109,7 +109,7 @@ def test_a_search_lists_what_matches_name_or_question(analyst: Visitor) -> None:
     found, nothing = analyst.get("/?find=HELP"), analyst.get("/?find=%3Cb%3E")
 
     assert re.findall(r'/collections/(\w+)"', found.html) == ["help"]
-    assert "Nothing matches" in nothing.text
+    assert "No matches" in nothing.text
     assert "<b>" not in nothing.html
 
 
@@ -124,7 +124,7 @@ def test_without_a_collection_it_says_what_to_do(tmp_path: Path) -> None:
     with world(tmp_path) as empty:
         said = entered(empty).get("/").text
 
-    assert "No question is asked yet Push a definitions file" in said
+    assert "No collections yet Push a definitions file" in said
 
 
 def test_two_hundred_collections_are_one_page(tmp_path: Path) -> None:
@@ -142,30 +142,34 @@ def test_two_hundred_collections_are_one_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("start", "until", "said"),
     [
-        ("2026-12-04", "2027-01-01", Standing(State.COMING, "from 2026-12-04", "tomorrow")),
-        ("2026-12-03", "2026-12-04", Standing(State.OPEN, "until 2026-12-04", "tomorrow")),
-        ("2026-12-01", "2029-12-01", Standing(State.OPEN, "until 2029-12-01", "in 1,094 days")),
+        ("2026-12-04", "2027-01-01", CollectionStatus(State.COMING, "from 2026-12-04", "tomorrow")),
+        ("2026-12-03", "2026-12-04", CollectionStatus(State.OPEN, "until 2026-12-04", "tomorrow")),
+        (
+            "2026-12-01",
+            "2029-12-01",
+            CollectionStatus(State.OPEN, "until 2029-12-01", "in 1,094 days"),
+        ),
         (
             "2026-11-01",
             "2026-12-03",
-            Standing(State.ENDED, "on 2026-12-03", "late answers until 2027-01-02"),
+            CollectionStatus(State.ENDED, "on 2026-12-03", "late reports until 2027-01-02"),
         ),
-        ("2026-10-01", "2026-11-03", Standing(State.ENDED, "on 2026-11-03")),
+        ("2026-10-01", "2026-11-03", CollectionStatus(State.ENDED, "on 2026-11-03")),
     ],
 )
 def test_a_collection_stands_by_its_days(
-    local: World, start: str, until: str, said: Standing
+    local: World, start: str, until: str, said: CollectionStatus
 ) -> None:
     local.push(LATE.format(start=start, until=until))
 
-    assert standing(local.series("late"), NOW.date()) == said
+    assert collection_status(local.series("late"), NOW.date()) == said
 
 
 def test_a_closed_collection_takes_no_more(local: World) -> None:
     close_collection(local.aggregator.store, "theme", NOW, "test")
     local.aggregator.watch.refresh()
 
-    assert standing(local.series("theme"), NOW.date()).state is State.CLOSED
+    assert collection_status(local.series("theme"), NOW.date()).state is State.CLOSED
 
 
 def test_a_trend_has_the_largest_period_at_its_height_and_marks_what_still_fills(
@@ -176,10 +180,10 @@ def test_a_trend_has_the_largest_period_at_its_height_and_marks_what_still_fills
 
     assert found is not None
     assert found.label == (
-        "Answers a month, 2026-06-01 to 2026-12-01: 0 to 200; the last 2 take answers still"
+        "Answers a month, 2026-06-01 to 2026-12-01: 0 to 200; the last 2 are open"
     )
     assert [each.height for each in found.columns] == [6.25, 1.0, HEIGHT - 1, *[1.0] * 4]
-    assert [each.filling for each in found.columns] == [False] * 5 + [True] * 2
+    assert [each.open for each in found.columns] == [False] * 5 + [True] * 2
 
 
 @pytest.mark.parametrize(("name", "sizes"), [("alone", {}), ("theme", {Cell(0, 0): 9})])
@@ -197,9 +201,9 @@ def test_answers_are_told_for_today_and_for_the_week_before(local: World) -> Non
         counted(send(local, "opened", [held, held], period=period))
     found = facts(local)
 
-    assert found["Reports for today"] == Fact("Reports for today", "20", "40 for yesterday")
-    assert found["For the 7 days before"].figure == "100"
-    assert found["Reports for this month"].says == "so far; 0 for the last"
+    assert found["Reports for today"] == Figure("Reports for today", "20", "40 for yesterday")
+    assert found["The 7 days before"].figure == "100"
+    assert found["Reports for this month"].note == "so far; 0 for the last"
 
 
 def test_days_are_counted_whichever_collection_they_are_of(local: World) -> None:
@@ -219,10 +223,10 @@ def test_refusals_are_told_by_their_reason_and_what_came_twice_is_none(local: Wo
     }
     local.aggregator.store.commit([], notes)
 
-    assert facts(local)["Refused reports"] == Fact(
-        "Refused reports",
+    assert facts(local)["Rejected reports"] == Figure(
+        "Rejected reports",
         "9",
-        "beside 0 counted; 7 too late; 2 of unknown definitions; 3 batches whole;"
+        "0 counted; 7 too late; 2 of unknown definitions; 3 batches whole;"
         " 5 came again, and count once",
     )
 
@@ -239,7 +243,7 @@ def test_a_secret_collection_is_in_no_sum(tmp_path: Path) -> None:
         found = facts(made)
 
     assert found["Reports for today"].figure == "0"
-    assert found["Refused reports"] == Fact("Refused reports", "0", "beside 0 counted")
+    assert found["Rejected reports"] == Figure("Rejected reports", "0", "0 counted")
 
 
 def test_read_only_mode_and_a_lock_are_shown_first(tmp_path: Path) -> None:
@@ -250,7 +254,7 @@ def test_read_only_mode_and_a_lock_are_shown_first(tmp_path: Path) -> None:
         said = analyst.get("/").text
         made.aggregator.store.set_read_only(on=False)
 
-    assert "The store is read-only: no report is taken." in said
+    assert "The store is read-only: no report is accepted." in said
     assert "Releases are locked" in said
 
 
@@ -258,4 +262,4 @@ def test_a_campaign_that_is_long_over_is_no_week_of_nothing(local: World) -> Non
     local.clocks.now = NOW + timedelta(days=60)
 
     assert local.aggregator.today() == date(2027, 2, 1)
-    assert set(facts(local)) == {"Reports for this month", "Refused reports", "Store"}
+    assert set(facts(local)) == {"Reports for this month", "Rejected reports", "Store"}

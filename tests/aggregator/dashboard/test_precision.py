@@ -6,37 +6,37 @@ from math import log10
 
 import pytest
 
-from veilcount_aggregator.dashboard.charts import wide_axis
-from veilcount_aggregator.dashboard.precision import Ruler
+from veilcount_aggregator.dashboard.charts import logarithmic_axis
+from veilcount_aggregator.dashboard.precision import FigureFormat
 from veilcount_aggregator.text import number_format
 
 
 def test_the_narrowest_interval_decides_how_many_digits_all_figures_have() -> None:
-    ruler = Ruler.of([0.2, 0.012], of_shares=True)
+    figures = FigureFormat.for_widths([0.2, 0.012], of_shares=True)
 
-    assert ruler.figure(0.31234) == "31.2%"
-    assert ruler.size(0.04) == "4.0 points"
-    assert ruler.ends(0.019, 0.0634) == "1.9 to 6.3"
-    assert ruler.signed(0.041) == "+4.1"
-    assert ruler.signed(-0.041) == "-4.1"
+    assert figures.figure(0.31234) == "31.2%"
+    assert figures.size(0.04) == "4.0 points"
+    assert figures.ends(0.019, 0.0634) == "1.9 to 6.3"
+    assert figures.signed(0.041) == "+4.1"
+    assert figures.signed(-0.041) == "-4.1"
 
 
 def test_a_number_is_told_in_its_own_units() -> None:
-    ruler = Ruler.of([35.0], of_shares=False)
+    figures = FigureFormat.for_widths([35.0], of_shares=False)
 
-    assert (ruler.figure(1234.56), ruler.size(12.3)) == ("1,235", "12")
+    assert (figures.figure(1234.56), figures.size(12.3)) == ("1,235", "12")
 
 
 @pytest.mark.parametrize("almost", [0.0, 0.0001, -0.0001])
 def test_nothing_has_no_sign(almost: float) -> None:
-    ruler = Ruler.of([0.1], of_shares=True)
+    figures = FigureFormat.for_widths([0.1], of_shares=True)
 
-    assert (ruler.signed(almost), ruler.bare(almost)) == ("0", "0")
+    assert (figures.signed(almost), figures.bare(almost)) == ("0", "0")
 
 
 def test_without_a_width_there_is_one_decimal() -> None:
-    assert Ruler.of([], of_shares=True).figure(0.5) == "50.0%"
-    assert Ruler.of([float("nan"), 0.0], of_shares=True).figure(0.5) == "50.0%"
+    assert FigureFormat.for_widths([], of_shares=True).figure(0.5) == "50.0%"
+    assert FigureFormat.for_widths([float("nan"), 0.0], of_shares=True).figure(0.5) == "50.0%"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_half_width_has_two_or_three_digits_and_no_exponent(
 def test_a_logarithmic_axis_reaches_from_a_mark_to_a_mark(
     figures: list[float | None], marks: list[str]
 ) -> None:
-    drawn = wide_axis("", figures)
+    drawn = logarithmic_axis("", figures)
 
     assert [text for _, text in drawn["ticks"]] == marks
     assert all(drawn["range"][0] < log10(each) < drawn["range"][1] for each in figures if each)

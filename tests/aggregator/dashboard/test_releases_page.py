@@ -55,15 +55,15 @@ def test_a_question_to_devices_has_no_releases_and_the_page_says_why(analyst: Vi
     page = analyst.get("/collections/theme/releases")
 
     assert page.status == 200
-    assert "Nothing is released here" in page.text
-    assert "no true value ever left them" in page.text
+    assert "This collection has no releases" in page.text
+    assert "no true value leaves them" in page.text
 
 
 def test_a_dry_run_says_what_it_costs_and_spends_nothing(deployed: World, analyst: Visitor) -> None:
     before = deployed.aggregator.store.generation()
     page = _dry(analyst, query="sum", epsilon="0.5", **TWO_DAYS)
 
-    assert "How far off +/- 6" in page.text
+    assert "Error +/- 6" in page.text
     assert "epsilon 0.5 1 of one person, over all of them" in page.text
     assert "Left afterwards 0.5" in page.text
     assert "Release it, for epsilon 0.5 of each period" in page.text
@@ -95,10 +95,10 @@ def test_a_release_is_charged_and_told(deployed: World, analyst: Visitor) -> Non
 
 def test_the_same_question_again_is_the_same_answer_free(deployed: World, analyst: Visitor) -> None:
     first = _release(analyst, query="sum", epsilon="0.25", **DAY)
-    foreseen = _dry(analyst, query="sum", epsilon="0.25", **DAY)
+    dry_run = _dry(analyst, query="sum", epsilon="0.25", **DAY)
     again = _release(analyst, query="sum", epsilon="0.25", **DAY)
 
-    assert "This was released already" in foreseen.text
+    assert "This was released before" in dry_run.text
     assert again.leads_to == first.leads_to
     assert _spent(deployed) == {"0": 250_000}
 
@@ -107,13 +107,13 @@ def test_what_the_budget_does_not_pay_for_is_told_before_and_refused(
     deployed: World, analyst: Visitor
 ) -> None:
     _release(analyst, query="sum", epsilon="0.75", **DAY)
-    foreseen = _dry(analyst, query="histogram", epsilon="0.5", **TWO_DAYS)
+    dry_run = _dry(analyst, query="histogram", epsilon="0.5", **TWO_DAYS)
     refused = _release(analyst, query="histogram", epsilon="0.5", **TWO_DAYS)
 
-    assert "It would be refused: 2026-12-01 has epsilon 0.25 left" in foreseen.text
-    assert 'id="release"' not in foreseen.html
+    assert "It would be refused: 2026-12-01 has epsilon 0.25 left" in dry_run.text
+    assert 'id="release"' not in dry_run.html
     assert refused.status == 409
-    assert "2026-12-01 has epsilon 0.25 left, and 0.5 is asked for" in refused.text
+    assert "2026-12-01 has epsilon 0.25 left, and 0.5 is requested" in refused.text
     assert _spent(deployed) == {"0": 750_000}
 
 
@@ -123,10 +123,10 @@ def test_a_period_that_takes_answers_still_is_told_before_and_refused(
     deployed.clocks.now = FIRST + timedelta(days=2)
     analyst.enter(Role.ANALYST)
     top = analyst.get(HERE)
-    foreseen = _dry(analyst, query="sum", epsilon="0.5", **DAY)
+    dry_run = _dry(analyst, query="sum", epsilon="0.5", **DAY)
 
-    assert "No period is closed yet: releases can be made from 2027-01-01 on." in top.text
-    assert "is still open until 2027-01-01" in foreseen.text
+    assert "No period is closed yet: releases are possible from 2027-01-01." in top.text
+    assert "takes reports before 2027-01-01" in dry_run.text
     assert _release(analyst, query="sum", epsilon="0.5", **DAY).status == 409
     assert not load_releases(deployed.aggregator.store)
 
@@ -135,7 +135,7 @@ def test_a_lock_is_told_and_nothing_released(deployed: World, analyst: Visitor) 
     lock_releases(deployed.aggregator.store, "restored")
     page = _dry(analyst, query="sum", epsilon="0.5", **DAY)
 
-    assert "the store may have forgotten what was spent" in page.text
+    assert "the store may lack recorded spend" in page.text
     assert 'id="release"' not in page.html
     assert _release(analyst, query="sum", epsilon="0.5", **DAY).status == 409
     assert not load_releases(deployed.aggregator.store)
@@ -158,7 +158,7 @@ def test_without_a_journal_nothing_is_released(deployed: World) -> None:
         ({"epsilon": "much"}, 'epsilon = "much": give an exact number'),
         ({"epsilon": "2"}, "a period's whole budget is 1"),
         ({"query": "median"}, "query ="),
-        ({"query": "fulfil", "which": "age >= 4"}, "compare visits"),
+        ({"query": "condition", "which": "age >= 4"}, "compare visits"),
         ({"from": "2026-12-05"}, "to ="),
         ({"from": "someday"}, "give a day"),
     ],
@@ -186,7 +186,7 @@ def test_some_values_are_typed_one_a_line(analyst: Visitor) -> None:
 
 def test_a_condition_is_asked_of_a_number(analyst: Visitor) -> None:
     here = "/collections/age/releases"
-    page = _dry(analyst, here, query="fulfil", which="age >= 40", epsilon="0.5", **DAY)
+    page = _dry(analyst, here, query="condition", which="age >= 40", epsilon="0.5", **DAY)
 
     assert "How many answers have age >= 40" in page.text
 
@@ -227,8 +227,8 @@ def test_the_journal_is_told_a_page_at_a_time(analyst: Visitor) -> None:
         _release(analyst, query="sum", epsilon=f"0.{number:04}", **DAY)
     first, second = analyst.get(HERE), analyst.get(f"{HERE}?page=1")
 
-    assert first.html.count("panel entry") == 20
-    assert second.html.count("panel entry") == 2
+    assert first.html.count("panel release") == 20
+    assert second.html.count("panel release") == 2
     assert "Older releases" in first.text
     assert "Newer releases" in second.text
 

@@ -1,9 +1,8 @@
-"""How it adds up: epsilon over the number of answers, and an attacker who averages them."""
+"""How epsilon composes over answers, and an attacker who averages them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -14,46 +13,46 @@ from veilcount_shared.mechanisms import Randomizer
 from ...analysis.budget import CollectionBudget, ComposedEpsilon
 from ...analysis.budget.composition import compose_answers
 from ...analysis.planning.plan import percent
+from ...mechanisms import Randomizer
+from ...queries.json_encoding import decimal
 from ...text import number_format
-from ..charts import Drawn, axis, curve, lines
+from ..charts import Chart, axis, curves, lines
 
-PLACES = 24  # at which a line is drawn
+POINTS = 24  # of a line
 MOST_DRAWN = 1000  # answers: above, the exact bound takes seconds
-ANSWERS = "answers of one person"
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """A chart, and its table."""
-
-    drawn: Drawn
-    rows: list[tuple[str, ...]]
-
-
-# -- composition -----------------------------------------------------------------------------------
-
-
-def composed(collection: Collection, account: CollectionBudget, delta: Fraction) -> Lines | None:
-    """Return epsilon over the number of answers, in sum and together; None: one, or no noise."""
+def composition_chart(
+    collection: Collection, account: CollectionBudget, delta: Fraction
+) -> Chart | None:
+    """Draw the composed epsilon over the number of answers; None: one answer, or no noise."""
     most = min(account.figures.answers, MOST_DRAWN)
     if collection.model is Model.CENTRAL or most == 1:
         return None
     points = _composed(collection.randomizer, most, delta)
-    seen = [point.answers for point in points]
-    ways = {
+    x = [point.answers for point in points]
+    named = {
         "plain sum, enforced": [point.plain for point in points],
-        "any mechanism, at best": [_shown(point, point.optimal) for point in points],
-        "this mechanism": [_shown(point, point.specific) for point in points],
+        "any mechanism, at best": [_or_sum(point, point.optimal) for point in points],
+        "this mechanism": [_or_sum(point, point.specific) for point in points],
     }
-    parts = [
-        curve(seen, [float(each) for each in figures], _told(name, seen, figures), name)
-        for name, figures in _apart(ways).items()
-    ]
-    rows = [
-        (f"{each:,}", *(number_format.epsilon(figures[place]) for figures in ways.values()))
-        for place, each in enumerate(seen)
-    ]
-    return Lines(lines(parts, axis(ANSWERS), axis("epsilon")), rows)
+    parts = curves(
+        x,
+        _distinct(named),
+        float,
+        lambda n, name, figure: f"{n:,} answers, {name}: epsilon {number_format.epsilon(figure)}",
+    )
+    return Chart(
+        "composed",
+        lines(parts, axis("answers of one person"), axis("epsilon")),
+        "Epsilon of several answers together. The plain sum always holds, and is enforced; the"
+        f" other two hold with delta = {decimal(delta)}, on a schedule fixed in advance.",
+        ("Answers", "Plain sum", "Any mechanism", "This mechanism"),
+        [
+            (f"{each:,}", *(number_format.epsilon(figures[place]) for figures in named.values()))
+            for place, each in enumerate(x)
+        ],
+    )
 
 
 @lru_cache(maxsize=64)
@@ -63,57 +62,49 @@ def _composed(mechanism: Randomizer, most: int, delta: Fraction) -> tuple[Compos
 
 def _places(most: int) -> list[int]:
     """Return numbers of answers from 1 on, each as many times more than the last."""
-    if most <= PLACES:
+    if most <= POINTS:
         return list(range(1, most + 1))
-    return sorted({round(most ** (place / (PLACES - 1))) for place in range(PLACES)})
+    return sorted({round(most ** (place / (POINTS - 1))) for place in range(POINTS)})
 
 
-def _shown(point: ComposedEpsilon, figure: Fraction | None) -> Fraction:
+def _or_sum(point: ComposedEpsilon, figure: Fraction | None) -> Fraction:
     return point.plain if figure is None else figure
 
 
-def _told(name: str, seen: list[int], figures: list[Fraction]) -> list[str]:
-    return [
-        f"{answers:,} answers, {name}: epsilon {number_format.epsilon(figure)}"
-        for answers, figure in zip(seen, figures, strict=True)
-    ]
+def _distinct(named: Mapping[str, list[Fraction]]) -> dict[str, list[Fraction]]:
+    """Return the lines that differ: of two that are the same, the later."""
+    later = {tuple(figures): name for name, figures in named.items()}
+    return {name: figures for name, figures in named.items() if later[tuple(figures)] == name}
 
 
-def _apart(ways: Mapping[str, list[Fraction]]) -> dict[str, list[Fraction]]:
-    """Return the lines that can be told apart: of two that are the same, the later."""
-    later = {tuple(figures): name for name, figures in ways.items()}
-    return {name: figures for name, figures in ways.items() if later[tuple(figures)] == name}
-
-
-# -- the averaging attack --------------------------------------------------------------------------
-
-
-def attack(account: CollectionBudget) -> Lines | None:
-    """Return how often an unchanging yes or no is guessed right; None: one answer, or no noise."""
+def attack_chart(account: CollectionBudget) -> Chart | None:
+    """Draw how often a constant yes or no is guessed right; None: one answer, or no noise."""
     found = account.guesses
     if len(found) < 2:  # noqa: PLR2004 - two points make a line
         return None
-    seen = [point.answers for point in found]
-    ways = {
+    x = [point.answers for point in found]
+    named = {
         "fresh noise, any mechanism": [point.fresh for point in found],
         "fresh noise, this mechanism": [point.mechanism for point in found],
         "one answer, frozen": [found[0].mechanism for _ in found],
     }
-    parts = [
-        curve(
-            seen,
-            [float(each) for each in chances],
-            [f"{n:,} seen, {name}: {percent(each)}" for n, each in zip(seen, chances, strict=True)],
-            name,
-            dots=True,
-        )
-        for name, chances in _apart(ways).items()
-    ]
-    rows = [
-        (f"{each:,}", *(percent(chances[place]) for chances in ways.values()))
-        for place, each in enumerate(seen)
-    ]
+    parts = curves(
+        x,
+        _distinct(named),
+        float,
+        lambda n, name, chance: f"{n:,} seen, {name}: {percent(chance)}",
+        dots=True,
+    )
     y = axis("guessed right, at most", format=".0%", range=[0.48, 1.02])
-    return Lines(
-        lines(parts, axis("answers seen", type="log", ticks=[(n, f"{n:,}") for n in seen]), y), rows
+    ticks = [(n, f"{n:,}") for n in x]
+    return Chart(
+        "attack",
+        lines(parts, axis("answers seen", type="log", ticks=ticks), y),
+        "The probability of guessing a constant yes or no right after so many answers of one"
+        " person; one half is a blind guess.",
+        ("Answers seen", "Fresh, any mechanism", "Fresh, this mechanism", "Frozen"),
+        [
+            (f"{each:,}", *(percent(chances[place]) for chances in named.values()))
+            for place, each in enumerate(x)
+        ],
     )

@@ -1,68 +1,43 @@
-"""The page: three figures that stand together, and all that follows from them."""
+"""The budget tab: the three epsilons, the counted spend, and what follows from them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from flask import Response, g, request
+from flask import Response, request
 
 from ... import queries
-from ...auth.api_keys import Role
 from ...errors import QueryError
-from ...queries import BudgetQuery, BudgetResult
-from ...queries.json_encoding import decimal
-from ...series.series import Series
-from ...text import number_format
-from ..layout import Frame
-from ..series_choice import definition, definitions
-from .composition_charts import attack, composed
-from .facts import facts, said
-from .spend_histogram import counted
-from .units import units
+from ...queries import BudgetQuery
+from ..pages import Content, Context, page, render
+from ..series_choice import series_choice
+from .composition_charts import attack_chart, composition_chart
+from .view import epsilon_figures, headline, spend, unit_chart
 
-ASKED = ("delta", "n")
+FIELDS = ("delta", "n")
 
 
-def pages(frame: Frame) -> None:
-    """Add the page."""
-
-    @frame.page("/collections/<name>/budget", computes=True)
-    def budget(name: str) -> Response:
-        """What a person reveals to a collection."""
-        snapshot = frame.aggregator.snapshot()
-        everyone = snapshot.named(name)
-        series = definition(everyone)
-        typed = {entry: request.args.get(entry, "").strip() for entry in ASKED}
-        shown: dict[str, Any] = {
-            "name": name,
-            "question": series.collection.question,
-            "definitions": definitions("budget", everyone, series),
-            "series": series,
-            "typed": typed,
-        }
-        given = {entry: [word] for entry, word in typed.items()}
-        given["series"] = [series.fingerprint]
-        try:
-            asked = BudgetQuery.parse(given)
-        except QueryError as error:
-            return frame.told("budget.html", 400, **shown, wrong=error)
-        found = queries.budget(snapshot, name, asked, bars=g.visit.role is Role.ADMIN)
-        return frame.told("budget.html", **shown, **_shown(series, found, asked))
-
-
-def _shown(series: Series, answer: BudgetResult, asked: BudgetQuery) -> Mapping[str, Any]:
-    (found,) = answer.series
-    collection, account = series.collection, found.budget
-    return {
-        "says": said(account),
+@page("/collections/<name>/budget", tab="Budget", order=3, computes=True)
+def budget(context: Context, name: str) -> Response | Content:
+    """Show what a person reveals to a collection."""
+    snapshot = context.aggregator.snapshot()
+    content = series_choice("budget", snapshot.named(name))
+    typed = {field: request.args.get(field, "").strip() for field in FIELDS}
+    content["typed"], series = typed, content["series"]
+    given = {field: [word] for field, word in typed.items()} | {"series": [series.fingerprint]}
+    try:
+        query = BudgetQuery.parse(given)
+    except QueryError as error:
+        return render("budget", 400, **content, wrong=error)
+    result = queries.budget(snapshot, name, query, bars=context.is_admin)
+    (found,) = result.series
+    account = found.budget
+    return content | {
+        "headline": headline(account),
         "figures": account.figures,
-        "facts": facts(collection, account),
-        "counted": counted(account, found.bars),
-        "composed": composed(collection, account, asked.delta),
-        "attack": attack(account),
-        "units": units(found.levels, found.n_is),
-        "across": answer.across,
-        "delta": decimal(asked.delta),
-        "figure": number_format.epsilon,
+        "epsilons": epsilon_figures(series.collection, account),
+        "spend": spend(account, found.bars),
+        "composition": composition_chart(series.collection, account, query.delta),
+        "attack": attack_chart(account),
+        "levels": found.levels,
+        "unit_chart": unit_chart(found.levels, found.n_is),
+        "across": result.across,
     }

@@ -1,4 +1,4 @@
-"""A definition as a person reads it, and what changed from one to the next."""
+"""A collection's definitions as text, and the changes from one to the next."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ...queries.categorical_results import presence_is_hidden
 from ...queries.time_ranges import time_range
 from ...series.series import Series
 from ...text.privacy_guarantees import counts_are_public
-from .formatting import days
+from ..formatting import days
 
-SOME = 12  # values that are named
+MAX_VALUES = 12  # that are listed
 NOTHING = "(missing)"
-LINE = 2_000  # characters: so long is no list of a dozen
+LINE = 2_000  # characters: longer than any list of a dozen
 
 
 @dataclass(frozen=True, slots=True)
-class Defined:
+class DefinitionView:
     """One definition of a collection."""
 
     fingerprint: str
@@ -34,14 +34,14 @@ class Defined:
     changes: tuple[str, ...]
 
 
-def defined(snapshot: Snapshot, series: Sequence[Series]) -> list[Defined]:
+def definition_history(snapshot: Snapshot, series: Sequence[Series]) -> list[DefinitionView]:
     """Return a collection's definitions, the newest first, each with what it changed."""
     changed = [changes(old.collection, new.collection) for new, old in pairwise(series)]
     return [
-        Defined(
+        DefinitionView(
             each.fingerprint,
             "\n".join(lines_of(each.collection)),
-            design_of(each.collection),
+            mechanism_text(each.collection),
             _holds(snapshot, each),
             tuple(what),
         )
@@ -50,7 +50,7 @@ def defined(snapshot: Snapshot, series: Sequence[Series]) -> list[Defined]:
 
 
 def _holds(snapshot: Snapshot, series: Series) -> str:
-    """Return how many reports a series holds, and for which days; nothing where that is secret."""
+    """Return the number and days of a series' reports; nothing where counts are secret."""
     collection = series.collection
     if not counts_are_public(collection):
         return ""
@@ -64,25 +64,25 @@ def _holds(snapshot: Snapshot, series: Series) -> str:
 
 
 def counted(collection: Collection) -> str:
-    """Return what n counts: where presence is hidden, reports of those without an answer too."""
+    """Return what n counts: with hidden presence, reports without an answer too."""
     return "reports" if presence_is_hidden(collection) else "answers"
 
 
-def design_of(collection: Collection) -> str:
-    """Return what a device does with an answer, in words."""
+def mechanism_text(collection: Collection) -> str:
+    """Describe how a device randomizes an answer."""
     return handler_of(collection.mechanism).describe()
 
 
 def lines_of(collection: Collection) -> Iterator[str]:
     """Yield the lines of a definitions file that say the same."""
     yield f"[{collection.name}]"
-    for key, value in facts(collection).items():
+    for key, value in entries(collection).items():
         if value != NOTHING:
             yield f"{key} = {value}"
 
 
-def facts(collection: Collection) -> dict[str, str]:
-    """Return what stands under each key, what is taken unless told included."""
+def entries(collection: Collection) -> dict[str, str]:
+    """Return the value of each key, defaults included."""
     cohort = collection.cohort
     given = {
         "unit": collection.unit,
@@ -106,9 +106,9 @@ def facts(collection: Collection) -> dict[str, str]:
         "purpose": collection.purpose,
         "replaces": collection.replaces,
     }
-    asked = {"question": format_value(collection.question, LINE)} | _domain(collection)
+    question = {"question": format_value(collection.question, LINE)} | _domain(collection)
     costs = {"epsilon": format_value(collection.epsilon), "budget": format_value(collection.budget)}
-    return asked | costs | {key: format_value(value, LINE) for key, value in given.items()}
+    return question | costs | {key: format_value(value, LINE) for key, value in given.items()}
 
 
 def _domain(collection: Collection) -> dict[str, str]:
@@ -131,9 +131,9 @@ def _values(domain: Boolean | Choice) -> dict[str, str]:
 
 
 def _some(labels: Sequence[Label]) -> str:
-    if len(labels) <= SOME:
+    if len(labels) <= MAX_VALUES:
         return f"[{', '.join(format_value(each) for each in labels)}]"
-    head = ", ".join(format_value(each) for each in labels[:SOME])
+    head = ", ".join(format_value(each) for each in labels[:MAX_VALUES])
     return f"[{head}, ...]  # {len(labels):,} values"
 
 
@@ -141,22 +141,22 @@ def _some(labels: Sequence[Label]) -> str:
 
 
 def changes(old: Collection, new: Collection) -> list[str]:
-    """Return what is otherwise in a newer definition, in words."""
-    before, after = facts(old), facts(new)
+    """Describe what a newer definition changes."""
+    before, after = entries(old), entries(new)
     keys = dict.fromkeys([*before, *after])
-    said = [
+    changed = [
         _changed(key, before.get(key, NOTHING), after.get(key, NOTHING))
         for key in keys
         if key != "values" and before.get(key) != after.get(key)
     ]
-    return [*_values_changed(old, new), *(each for each in said if each)]
+    return [*_values_changed(old, new), *(each for each in changed if each)]
 
 
 def _changed(key: str, before: str, after: str) -> str:
     if before == NOTHING:
         return f"{key} is new: {after}" if after != NOTHING else ""
     if after == NOTHING:
-        return f"{key} is gone; it was {before}"
+        return f"{key} is removed; it was {before}"
     return f"{key} was {before}, is {after}"
 
 
@@ -167,9 +167,9 @@ def _values_changed(old: Collection, new: Collection) -> Iterator[str]:
     if added:
         yield f"{_many(added)} new: {_some(added)}"
     if gone:
-        yield f"{_many(gone)} gone: {_some(gone)}"
+        yield f"{_many(gone)} removed: {_some(gone)}"
     if before and after and not (gone or added) and list(before) != list(after):
-        yield "the values stand in another order"
+        yield "the values are in another order"
 
 
 def _many(labels: Sequence[Label]) -> str:

@@ -1,4 +1,4 @@
-"""The ways to look at a collection, as links: each view has its address."""
+"""The options of the estimates tab, as links: each view has its address."""
 
 from __future__ import annotations
 
@@ -17,183 +17,186 @@ from ...queries.domain_values import part_names
 from ...queries.time_ranges import WIDER
 from ...series.series import Series
 from ...text.result_columns import spelled
-from .formatting import level_of, of_fakes
-from .url_state import AT_ONCE, LONG, TOP, Address
+from ..formatting import fake_share, level
+from .url_state import AT_ONCE, LONG, TOP, PageAddress
 
 LEVELS = ("0.9", "0.95", "0.99")
 FAKES = ("0", "0.001", "0.01", "0.05")
 SHOWN_DIGITS = 8
 
-Way = tuple[str, str, bool]  # its words, its address, whether it is this one
+Link = tuple[str, str, bool]  # its text, its address, whether it is current
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
-    """One choice."""
+class Filter:
+    """A choice between links."""
 
     label: str
-    ways: tuple[Way, ...]
+    links: tuple[Link, ...]
 
 
-def ways(
-    at: Address, series: Sequence[Series], newest: Collection, asked: EstimateQuery
-) -> Iterator[Ways]:
-    """Yield all choices that a collection has."""
+def filters(
+    at: PageAddress, series: Sequence[Series], newest: Collection, query: EstimateQuery
+) -> Iterator[Filter]:
+    """Yield the filters of a collection."""
     if not isinstance(newest.domain, Number):
-        yield from _of_values(at, newest, asked)
-    yield _level(at, asked)
+        yield from _of_values(at, newest, query)
+    yield _level(at, query)
     if not handler_of(newest.mechanism).has_histogram:
-        yield _looks(at, asked)
-    yield _fakes(at, asked)
+        yield _looks(at, query)
+    yield _fakes(at, query)
     if presence_is_hidden(newest):
-        yield _among(at, asked)
-    yield from _segments(at, newest, asked)
+        yield _among(at, query)
+    yield from _segments(at, newest, query)
     if len(series) > 1:
-        yield _series(at, series, asked)
+        yield _series(at, series, query)
 
 
-def _of_values(at: Address, newest: Collection, asked: EstimateQuery) -> Iterator[Ways]:
+def _of_values(at: PageAddress, newest: Collection, query: EstimateQuery) -> Iterator[Filter]:
     if isinstance(newest.domain, Cross):
-        yield _groups(at, newest.domain, asked)
+        yield _groups(at, newest.domain, query)
     if newest.domain.size > LONG:
-        yield _list(at, newest.domain.size, asked)
-    if not asked.groups:
-        yield Ways(
+        yield _list(at, newest.domain.size, query)
+    if not query.groups:
+        yield Filter(
             "View",
             (
-                ("raw", at.to(view=None), asked.view is View.RAW),
+                ("raw", at.to(view=None), query.view is View.RAW),
                 (
                     "consistent",
                     at.to(view=View.CONSISTENT.value),
-                    asked.view is View.CONSISTENT,
+                    query.view is View.CONSISTENT,
                 ),
             ),
         )
-    yield _together(at, newest.domain.size, asked)
+    yield _together(at, newest.domain.size, query)
 
 
-def _groups(at: Address, domain: Cross, asked: EstimateQuery) -> Ways:
+def _groups(at: PageAddress, domain: Cross, query: EstimateQuery) -> Filter:
     names = part_names(domain)
     parts = tuple(
-        (f"by {each}", at.chosen(group=each, view=None), asked.groups == (each,)) for each in names
+        (f"by {each}", at.with_selection(group=each, view=None), query.groups == (each,))
+        for each in names
     )
-    return Ways("Show", (("all together", at.chosen(), not asked.groups), *parts))
+    return Filter("Show", (("all together", at.with_selection(), not query.groups), *parts))
 
 
-def _list(at: Address, size: int, asked: EstimateQuery) -> Ways:
-    paged = not (asked.top or asked.values or asked.groups)
-    return Ways(
+def _list(at: PageAddress, size: int, query: EstimateQuery) -> Filter:
+    paged = not (query.top or query.values or query.groups)
+    return Filter(
         "Values",
         (
-            (f"the {TOP} largest", at.chosen(), asked.top == TOP),
-            (f"all {size:,}, in pages", at.chosen(page="1"), paged),
+            (f"the {TOP} largest", at.with_selection(), query.top == TOP),
+            (f"all {size:,}, in pages", at.with_selection(page="1"), paged),
         ),
     )
 
 
-def _together(at: Address, size: int, asked: EstimateQuery) -> Ways:
+def _together(at: PageAddress, size: int, query: EstimateQuery) -> Filter:
     usual = size > AT_ONCE
-    on = asked.is_simultaneous
-    return Ways(
-        "Intervals hold",
+    on = query.is_simultaneous
+    return Filter(
+        "Intervals",
         (
-            ("each alone", at.to(simultaneous="false" if usual else None), not on),
-            ("all at once", at.to(simultaneous=None if usual else "true"), on),
+            ("individual", at.to(simultaneous="false" if usual else None), not on),
+            ("simultaneous", at.to(simultaneous=None if usual else "true"), on),
         ),
     )
 
 
-def _level(at: Address, asked: EstimateQuery) -> Ways:
-    return Ways(
+def _level(at: PageAddress, query: EstimateQuery) -> Filter:
+    return Filter(
         "Level",
         tuple(
             (
                 f"{float(each) * 100:g} %",
                 at.to(level=None if each == "0.95" else each),
-                asked.level == float(each),
+                query.level == float(each),
             )
             for each in LEVELS
         ),
     )
 
 
-def _looks(at: Address, asked: EstimateQuery) -> Ways:
-    return Ways(
+def _looks(at: PageAddress, query: EstimateQuery) -> Filter:
+    return Filter(
         "Intervals valid",
         tuple(
             (
                 each.valid.removeprefix("valid "),
                 at.to(looks=None if each is LookCount.ONE else each.value),
-                asked.looks is each,
+                query.looks is each,
             )
             for each in LookCount
         ),
     )
 
 
-def _fakes(at: Address, asked: EstimateQuery) -> Ways:
-    return Ways(
+def _fakes(at: PageAddress, query: EstimateQuery) -> Filter:
+    return Filter(
         "Fake reports",
         tuple(
             (
-                of_fakes(float(each)) if float(each) else "not shown",
+                fake_share(float(each)) if float(each) else "not shown",
                 at.to(fakes=None if each == "0.01" else each),
-                float(asked.fakes) == float(each),
+                float(query.fakes) == float(each),
             )
             for each in FAKES
         ),
     )
 
 
-def _among(at: Address, asked: EstimateQuery) -> Ways:
-    said = {Denominator.ALL: "of all devices", Denominator.ANSWERED: "of those who answered"}
-    return Ways(
+def _among(at: PageAddress, query: EstimateQuery) -> Filter:
+    texts = {Denominator.ALL: "of all devices", Denominator.ANSWERED: "of those who answered"}
+    return Filter(
         "Shares",
         tuple(
             (
                 words,
                 at.to(among=None if each is Denominator.ALL else each.value),
-                asked.among is each,
+                query.among is each,
             )
-            for each, words in said.items()
+            for each, words in texts.items()
         ),
     )
 
 
-def _segments(at: Address, newest: Collection, asked: EstimateQuery) -> Iterator[Ways]:
-    chosen = dict(asked.segments)
+def _segments(at: PageAddress, newest: Collection, query: EstimateQuery) -> Iterator[Filter]:
+    chosen = dict(query.segments)
     for name, labels in newest.segments:
         words = [spelled(label) for label in labels]
         known = [f"{name}:{each}" for each in words]
         each_one = tuple(
-            (each, at.also("segment", f"{name}:{each}", known), chosen.get(name) == each)
+            (each, at.with_segment("segment", f"{name}:{each}", known), chosen.get(name) == each)
             for each in words
         )
-        yield Ways(name, (("all", at.also("segment", "", known), name not in chosen), *each_one))
+        yield Filter(
+            name, (("all", at.with_segment("segment", "", known), name not in chosen), *each_one)
+        )
 
 
-def _series(at: Address, series: Sequence[Series], asked: EstimateQuery) -> Ways:
+def _series(at: PageAddress, series: Sequence[Series], query: EstimateQuery) -> Filter:
     each_one = tuple(
         (
             each.fingerprint[:SHOWN_DIGITS],
             at.to(series=each.fingerprint[:SHOWN_DIGITS]),
-            any(each.fingerprint.startswith(given) for given in asked.series),
+            any(each.fingerprint.startswith(given) for given in query.series),
         )
         for each in series
     )
-    return Ways("Definition", (("side by side", at.to(series=None), not asked.series), *each_one))
+    return Filter("Definition", (("side by side", at.to(series=None), not query.series), *each_one))
 
 
-def others(
-    at: Address, snapshot: Snapshot, series: Sequence[Series], answer: EstimateResult
+def other_definitions(
+    at: PageAddress, snapshot: Snapshot, series: Sequence[Series], answer: EstimateResult
 ) -> list[tuple[str, str]]:
-    """Return the definitions that have answers and no place beside the others, with addresses.
+    """Return definitions with reports that cannot be shown together with these, with addresses.
 
-    They ask for other values, of other segments, or of other days.
+    They have other values, other segments or other days.
     """
     shown = {each.fingerprint for each in answer.series}
     return [
-        (each.fingerprint[:SHOWN_DIGITS], Address(at.name, {}).to(series=each.fingerprint))
+        (each.fingerprint[:SHOWN_DIGITS], PageAddress(at.name, {}).to(series=each.fingerprint))
         for each in series
         if each.fingerprint not in shown
         and each.collection.model is Model.LOCAL
@@ -201,23 +204,25 @@ def others(
     ]
 
 
-def cuts(at: Address, newest: Collection, cut: GroupBy | None) -> Ways | None:
-    """Return how a range may be cut over time; None: there is one way at most."""
+def time_range_filter(at: PageAddress, newest: Collection, by: GroupBy | None) -> Filter | None:
+    """Return the choice of time ranges; None: there is at most one."""
     known = WIDER[newest.unit][:-1]
-    if cut is None or len(known) < 2:  # noqa: PLR2004 - a choice has two
+    if by is None or len(known) < 2:  # noqa: PLR2004 - a choice has two
         return None
-    return Ways("GroupBy", tuple((each.value, at.to(by=each.value), each is cut) for each in known))
+    return Filter("By", tuple((each.value, at.to(by=each.value), each is by) for each in known))
 
 
-def summary(newest: Collection, asked: EstimateQuery) -> str:
-    """Return in a line how a collection is looked at."""
-    together = "all at once" if asked.is_simultaneous else "each alone"
+def summary(newest: Collection, query: EstimateQuery) -> str:
+    """Return the current view in a line."""
+    intervals = "simultaneous" if query.is_simultaneous else "individual"
     number = isinstance(newest.domain, Number)
     words = [
-        *([] if number else [f"{asked.view} view", f"intervals {together}"]),
-        f"at {level_of(asked.level)}",
-        *([] if asked.looks is LookCount.ONE else [asked.looks.valid]),
-        f"{of_fakes(float(asked.fakes))} of fakes reckoned with" if asked.fakes else "no fakes",
-        *(f"{name}: {value}" for name, value in asked.segments),
+        *([] if number else [f"{query.view} view", f"{intervals} intervals"]),
+        f"at {level(query.level)}",
+        *([] if query.looks is LookCount.ONE else [query.looks.valid]),
+        f"{fake_share(float(query.fakes))} fake reports assumed"
+        if query.fakes
+        else "no fake reports",
+        *(f"{name}: {value}" for name, value in query.segments),
     ]
     return ", ".join(words)

@@ -1,8 +1,7 @@
-"""A number's mean, its quantiles, the curve below which they lie, and the shares of its parts.
+"""The mean of a number, its quantiles, its distribution function and a histogram.
 
-A part's share has an interval too. Where the design tells ranges, it is the range's own; where it
-does not, it is what the curve's band leaves: the share below the part's end less that below its
-beginning, each anywhere within the band.
+A range tree estimates the intervals of histogram bars directly; otherwise they follow from the band
+of the distribution function: its range at the bar's end minus its range at the bar's start.
 """
 
 from __future__ import annotations
@@ -16,43 +15,45 @@ import numpy as np
 from ...queries.estimate_schema import CurveRow, EstimateResult, MeanRow, Spread, TimeRangeEstimate
 from ...text import number_format
 from .. import charts
-from .formatting import between, days, level_of, of_fakes
-from .share_panel import Chart
+from ..charts import Chart
+from ..formatting import days, fake_share, level, number_interval
 from .url_state import PARTS
 
 NOISE = "noise"
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
-    """The mean in words."""
+class MeanView:
+    """The mean and its interval."""
 
     figure: str
     interval: str
-    says: str
-    fakes: str
+    about: str
+    poisoning: str
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What is told of a number: `holds` is what its curve's band holds for."""
+class NumericPanel:
+    """The figures of a number; `covers` is what the band covers."""
 
-    mean: Mean
-    holds: str = ""
+    mean: MeanView
+    covers: str = ""
     guaranteed: bool = False
     curve: Chart | None = None
     parts: Chart | None = None
     quantiles: tuple[tuple[str, str, str], ...] = ()
 
 
-def numbers(answer: EstimateResult, time_range: TimeRangeEstimate, chart: str) -> Told | None:
-    """Return what a stretch tells of a number; None: nothing was received."""
+def numeric_panel(
+    answer: EstimateResult, time_range: TimeRangeEstimate, chart: str
+) -> NumericPanel | None:
+    """Return the figures of a time range; None: there is no report."""
     if time_range.mean is None or time_range.mean.mean is None:
         return None
     mean, spread = _mean(answer, time_range.mean, time_range), time_range.spread
     if spread is None:
-        return Told(mean)
-    return Told(
+        return NumericPanel(mean)
+    return NumericPanel(
         mean,
         spread.covers,
         NOISE not in spread.covers,
@@ -64,22 +65,22 @@ def numbers(answer: EstimateResult, time_range: TimeRangeEstimate, chart: str) -
                 ""
                 if each.value is None
                 else number_format.precise(each.value, each.low, each.high),
-                between(each.low, each.high),
+                number_interval(each.low, each.high),
             )
             for each in spread.quantiles
         ),
     )
 
 
-def _mean(answer: EstimateResult, row: MeanRow, time_range: TimeRangeEstimate) -> Mean:
-    fakes = between(row.fake_low, row.fake_high)
-    return Mean(
+def _mean(answer: EstimateResult, row: MeanRow, time_range: TimeRangeEstimate) -> MeanView:
+    fakes = number_interval(row.fake_low, row.fake_high)
+    return MeanView(
         number_format.precise(row.mean or 0.0, row.low, row.high),
-        between(row.low, row.high),
-        f"interval at {level_of(answer.level)}, {answer.validity}, {time_range.of};"
+        number_interval(row.low, row.high),
+        f"interval at {level(answer.level)}, {answer.validity}, {time_range.of};"
         f" n = {time_range.n:,}",
-        f"{of_fakes(answer.fakes)} of fake reports could have moved it: the honest mean may be"
-        f" anything in {fakes}"
+        f"{fake_share(answer.fakes)} fake reports could have shifted it: the mean of genuine"
+        f" reports may lie anywhere in {fakes}"
         if answer.fakes
         else "",
     )
@@ -89,21 +90,20 @@ def _curve(
     answer: EstimateResult, time_range: TimeRangeEstimate, spread: Spread, chart: str
 ) -> Chart:
     rows = [each for each in spread.curve if each.share is not None]
-    told = [_told(each) for each in rows]
+    hover = [_hover(each) for each in rows]
     line = charts.estimates(
         [each.share for each in rows],
         [each.low for each in rows],
         [each.high for each in rows],
-        told,
+        hover,
         name="Share below",
         x=[each.at for each in rows],
         dots=False,
     )
     label = (
-        f"Share of n = {time_range.n:,} answers below each number, UTC days"
-        f" {days(time_range.first, time_range.last)}. The band holds"
-        f" at {level_of(answer.level)} for"
-        f" {spread.covers}."
+        f"Share of n = {time_range.n:,} reports below each number, UTC days"
+        f" {days(time_range.first, time_range.last)}. The band at"
+        f" {level(answer.level)} covers {spread.covers}."
     )
     return Chart(
         chart,
@@ -114,7 +114,7 @@ def _curve(
     )
 
 
-def _told(row: CurveRow) -> str:
+def _hover(row: CurveRow) -> str:
     at, share, band = _below(row)
     return f"below {at}: {share} ({band})"
 
@@ -141,14 +141,13 @@ def _parts(time_range: TimeRangeEstimate, spread: Spread, chart: str) -> Chart:
         (name, number_format.share(each), number_format.interval(a, b, of_shares=True))
         for name, each, a, b in zip(names, share.tolist(), low, high, strict=True)
     ]
-    told = [f"{name}: {each} ({between})" for name, each, between in rows]
+    hover = [f"{name}: {each} ({interval})" for name, each, interval in rows]
     label = (
-        f"How n = {time_range.n:,} answers are spread over the range."
-        " Intervals are what the curve's"
-        f" band leaves; it holds for {spread.covers}."
+        f"Distribution of n = {time_range.n:,} reports over the range."
+        f" Intervals follow from the band, which covers {spread.covers}."
     )
-    drawn = charts.estimates(share.tolist(), low, high, told, name="Share")
-    axis = charts.axis("share of the answers", **charts.SHARE)
+    drawn = charts.estimates(share.tolist(), low, high, hover, name="Share")
+    axis = charts.axis("share of the reports", **charts.SHARE)
     return Chart(
         chart,
         charts.bars(names, [drawn], axis),
@@ -159,7 +158,7 @@ def _parts(time_range: TimeRangeEstimate, spread: Spread, chart: str) -> Chart:
 
 
 def _band(spread: Spread) -> tuple[list[float], list[float]]:
-    """Return between which shares each part lies, wherever the curve runs within its band."""
+    """Return the bounds of each part's share that the band implies."""
     step = len(spread.buckets) // PARTS
     low = np.array([each.low for each in spread.curve[::step]])
     high = np.array([each.high for each in spread.curve[::step]])

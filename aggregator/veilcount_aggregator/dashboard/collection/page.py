@@ -1,4 +1,4 @@
-"""The page of one collection, put together; and the files that say exactly what it shows."""
+"""The estimates tab of a collection, and its figures as files."""
 
 from __future__ import annotations
 
@@ -20,95 +20,77 @@ from ...queries.export import WRITERS
 from ...queries.paired_comparison import compare_pair
 from ...series.series import Series
 from ...text.privacy_guarantees import epsilons, promise
-from ..collection_status import standing
-from ..layout import Frame
-from ..paired_view import beside
-from .definition_history import defined
-from .filters import others, summary, ways
-from .formatting import of_fakes
-from .series_panel import FORMS, Look
-from .url_state import FOUND, Address, Given, Shown, check_cut, unknown
+from ..collection_status import collection_status
+from ..pages import Content, Context, page, render
+from ..paired_view import paired_view
+from .definition_history import definition_history
+from .filters import filters, other_definitions, summary
+from .series_panel import FORMS, ResultView
+from .url_state import MAX_FOUND, Given, PageAddress, ShownQuery, check_time_range, unknown
 
-REFUSED = 400
-LEVEL = 0.95  # of a twin's local side, as releases have it
+LEVEL = 0.95  # of the local side of a pair, as of releases
 
 
-def pages(frame: Frame) -> None:
-    """Add the pages."""
-
-    @frame.page("/collections/<name>", computes=True)
-    def collection(name: str) -> Response:
-        """One collection's answers."""
-        snapshot = frame.aggregator.snapshot()
-        series = snapshot.named(name)
-        if series[0].collection.model is Model.CENTRAL:
-            return _of_curator(frame, snapshot, series)
-        try:
-            return _of_devices(frame, snapshot, series, dict(request.args.lists()))
-        except QueryError as wrong:
-            return _of_devices(frame, snapshot, series, {}, str(wrong))
-
-    @frame.page("/collections/<name>/answers.<form>", computes=True)
-    def collection_file(name: str, form: str) -> Response:
-        """The answer to one question, as a file."""
-        if form not in FORMS:
-            raise refusal("not-found", f"give one of {', '.join(FORMS)}", "form")
-        asked = EstimateQuery.parse(dict(request.args.lists()))
-        answer = queries.estimate(frame.aggregator.snapshot(), name, asked)
-        json = form == "json"
-        response = respond(
-            [queries.encode(answer)] if json else WRITERS[FORMS[form]](answer), FORMS[form]
-        )
-        response.headers["Content-Disposition"] = f'attachment; filename="{name}.{form}"'
-        return response
+@page("/collections/<name>", tab="Estimates", order=1, computes=True)
+def collection(context: Context, name: str) -> Response | Content:
+    """Show the estimates of a collection."""
+    snapshot = context.aggregator.snapshot()
+    series = snapshot.named(name)
+    common = _common(snapshot, series)
+    if series[0].collection.model is Model.CENTRAL:
+        return {**common, "panels": []}
+    try:
+        return common | _estimates(snapshot, series, dict(request.args.lists()))
+    except QueryError as wrong:
+        content = _estimates(snapshot, series, {})
+        return render("collection", 400, **common, **content, wrong=str(wrong))
 
 
-def _of_curator(frame: Frame, snapshot: Snapshot, series: Sequence[Series]) -> Response:
-    """Return the page of a collection whose true values a curator keeps: no estimate, no n."""
-    return frame.told("collection.html", **_common(snapshot, series), sections=[])
-
-
-def _of_devices(
-    frame: Frame, snapshot: Snapshot, series: Sequence[Series], given: Given, wrong: str = ""
-) -> Response:
-    at = Address(series[0].collection.name, given)
-    newest = snapshot.local(at.name, tuple(given.get("series", ())))[0].collection
-    shown = Shown.of(newest, given)
-    check_cut(newest, given)
-    answer = queries.estimate(snapshot, at.name, shown.question)
-    look, known = Look(snapshot, at, shown, answer), snapshot.catalog.series
-    return frame.told(
-        "collection.html",
-        REFUSED if wrong else 200,
-        **_common(snapshot, series),
-        wrong=wrong,
-        at=at,
-        given=given,
-        typed=dict(request.args.lists()),
-        unknown=unknown(newest, given),
-        asked=shown.question,
-        ways=list(ways(at, series, newest, shown.question)),
-        shown=summary(newest, shown.question),
-        sections=[look.section(known[each.fingerprint], each) for each in answer.series],
-        others=[] if given.get("series") else others(at, snapshot, series, answer),
-        cut=len(shown.question.values) if len(shown.question.values) == FOUND else 0,
-        ranges=handler_of(newest.mechanism).has_ranges,
-        many=not isinstance(newest.domain, Number | Boolean),
-        fakes=of_fakes(answer.fakes) if answer.fakes else "",
-    )
+@page("/collections/<name>/estimates.<form>", computes=True)
+def collection_file(context: Context, name: str, form: str) -> Response:
+    """Return the result of one query as a file."""
+    if form not in FORMS:
+        raise refusal("not-found", f"give one of {', '.join(FORMS)}", "form")
+    query = EstimateQuery.parse(dict(request.args.lists()))
+    result = queries.estimate(context.aggregator.snapshot(), name, query)
+    chunks = [queries.encode(result)] if form == "json" else WRITERS[FORMS[form]](result)
+    response = respond(chunks, FORMS[form])
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}.{form}"'
+    return response
 
 
 def _common(snapshot: Snapshot, series: Sequence[Series]) -> dict[str, Any]:
     newest = series[0].collection
     return {
-        "name": newest.name,
-        "question": newest.question,
         "collection": newest,
         "curated": newest.model is Model.CENTRAL,
-        "standing": standing(series[0], snapshot.today),
+        "collection_status": collection_status(series[0], snapshot.today),
         "epsilon": epsilons(newest),
         "promise": promise(newest),
-        "twin_name": newest.twin,
-        "definitions": defined(snapshot, series),
-        "twin": beside(compare_pair(snapshot, series[0], LEVEL)),
+        "definitions": definition_history(snapshot, series),
+        "paired": paired_view(compare_pair(snapshot, series[0], LEVEL)),
+    }
+
+
+def _estimates(snapshot: Snapshot, series: Sequence[Series], given: Given) -> dict[str, Any]:
+    at = PageAddress(series[0].collection.name, given)
+    newest = snapshot.local(at.name, tuple(given.get("series", ())))[0].collection
+    shown = ShownQuery.parse(newest, given)
+    check_time_range(newest, given)
+    query, result = shown.query, queries.estimate(snapshot, at.name, shown.query)
+    view, known = ResultView(snapshot, at, shown, result), snapshot.catalog.series
+    return {
+        "at": at,
+        "given": given,
+        "typed": dict(request.args.lists()),
+        "unknown": unknown(newest, given),
+        "query": query,
+        "filters": list(filters(at, series, newest, query)),
+        "summary": summary(newest, query),
+        "panels": [view.panel(known[each.fingerprint], each) for each in result.series],
+        "others": [] if given.get("series") else other_definitions(at, snapshot, series, result),
+        "found": len(query.values) if len(query.values) == MAX_FOUND else 0,
+        "ranges": handler_of(newest.mechanism).has_ranges,
+        "searchable": not isinstance(newest.domain, Number | Boolean),
+        "fakes": result.fakes,
     }

@@ -1,8 +1,7 @@
-"""Whether there are answers enough: how far off figures are at this n, and how many it takes.
+"""Whether the sample is large enough: the error at this n, and the n for a target error.
 
-The error falls with the square root of n, so the question "how many for this error?" is the same
-formula read backwards. Errors are those of the design that a device really uses, with its worst or
-average noise as `contrast.laws` has it, and never those of one lucky estimate.
+The error falls with the square root of n; the same formula gives n for an error. Errors are those
+of the mechanism that devices use, with its worst or average noise (`trust_models.error_models`).
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from ...mechanisms import handler_of, share_handler
 from ...text import number_format
 
 GOAL = 0.03  # of a share, or of a number's range: half of an interval that decides something
-STANDS_OUT = 0.01  # of a long list's value: a share that is told from noise
+SIGNIFICANT = 0.01  # of a long list's value: a share that is distinguished from noise
 LISTED = 20  # values up to which each has an interval of its own worth reading
 ROUGH = 3  # so many times the goal still shows what is large and what is small
-DIGITS = 2  # that are told
+DIGITS = 2  # shown
 
 GOOD, WEAK, BAD, PLAIN = "good", "weak", "bad", "plain"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """On which terms figures are judged: as their intervals are shown."""
+class Terms:
+    """The terms of the intervals: level, how many are simultaneous, whether sampling counts."""
 
     level: float = 0.95
     at_once: int = 1  # so many intervals hold together
@@ -43,8 +42,8 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What so many answers are good for."""
+class SampleAdequacy:
+    """Whether n reports are enough: a tone, a text, and the n that is needed."""
 
     tone: str
     text: str
@@ -55,8 +54,8 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Yardstick:
-    """What a figure's error is measured by: n times its variance, in the units it is told in."""
+class ErrorModel:
+    """The error of a figure: n times its variance, in the units it is shown in."""
 
     noise: float
     sampling: float
@@ -66,86 +65,86 @@ class Yardstick:
     figure: str = ""  # of which, where it is not plain
 
     @classmethod
-    def of(cls, collection: Collection) -> Yardstick:
-        """Return that of a collection whose devices add the noise."""
-        return _yardstick(collection)
+    def from_collection(cls, collection: Collection) -> ErrorModel:
+        """Return the model of a local collection."""
+        return _model(collection)
 
-    def half_width(self, n: int, judged: Judged) -> float:
+    def half_width(self, n: int, terms: Terms) -> float:
         """Return half of an interval over n answers; of a long list, the least share seen."""
-        return self._reach(judged) * sqrt(self._variance(judged) / n)
+        return self._reach(terms) * sqrt(self._variance(terms) / n)
 
-    def needed(self, error: float, judged: Judged) -> int:
+    def needed(self, error: float, terms: Terms) -> int:
         """Return the least n at which the error is no larger."""
-        n = ceil(self._variance(judged) * (self._reach(judged) / error) ** 2)
-        return n if self.half_width(n, judged) <= error else n + 1  # a rounding at the border
+        n = ceil(self._variance(terms) * (self._reach(terms) / error) ** 2)
+        return n if self.half_width(n, terms) <= error else n + 1  # a rounding at the border
 
-    def _variance(self, judged: Judged) -> float:
-        return self.noise + (self.sampling if judged.sampled and self.values is None else 0.0)
+    def _variance(self, terms: Terms) -> float:
+        return self.noise + (self.sampling if terms.sampled and self.values is None else 0.0)
 
-    def _reach(self, judged: Judged) -> float:
+    def _reach(self, terms: Terms) -> float:
         if self.values is None:
-            return judged.reach
-        return Judged(judged.level, self.values).reach
+            return terms.reach
+        return Terms(terms.level, self.values).reach
 
 
 @lru_cache(maxsize=1024)
-def _yardstick(collection: Collection) -> Yardstick:
+def _model(collection: Collection) -> ErrorModel:
     quantity, handler = Quantity.of(collection), handler_of(collection.mechanism)
     if handler.has_shares and collection.inputs > LISTED:
         rare = share_handler(collection).rare_variance()
-        return Yardstick(rare, 0.0, STANDS_OUT, True, collection.inputs)
+        return ErrorModel(rare, 0.0, SIGNIFICANT, True, collection.inputs)
     noise, goal = handler.noise_variance() * quantity.span**2, GOAL * quantity.span
     of_shares = quantity.inputs is not None
     figure = ""
     if isinstance(collection.domain, Number):
         figure = " for a quarter of the range" if of_shares else " for the mean"
-    return Yardstick(noise, quantity.sampling(None), goal, of_shares, figure=figure)
+    return ErrorModel(noise, quantity.sampling(None), goal, of_shares, figure=figure)
 
 
-def verdict(collection: Collection, n: int, judged: Judged | None = None) -> Verdict:
-    """Return what n answers of a local collection are good for."""
-    yardstick, terms = Yardstick.of(collection), judged or Judged()
-    needed = yardstick.needed(yardstick.goal, terms)
+def sample_adequacy(collection: Collection, n: int, terms: Terms | None = None) -> SampleAdequacy:
+    """Judge n reports of a local collection by its mechanism."""
+    model, terms = ErrorModel.from_collection(collection), terms or Terms()
+    needed = model.needed(model.goal, terms)
     if not n:
-        text = f"No answers yet: {_many(needed)} needed {_until(yardstick)}{yardstick.figure}"
-        return Verdict(PLAIN, text, 0, None, yardstick.goal, needed)
-    half_width = yardstick.half_width(n, terms)
-    tone, text = _said(yardstick, half_width, needed)
-    return Verdict(tone, text, n, half_width, yardstick.goal, needed)
+        text = f"No reports yet: {_many(needed)} needed {_until(model)}{model.figure}"
+        return SampleAdequacy(PLAIN, text, 0, None, model.goal, needed)
+    half_width = model.half_width(n, terms)
+    tone, text = _text(model, half_width, needed)
+    return SampleAdequacy(tone, text, n, half_width, model.goal, needed)
 
 
-def verdict_seen(collection: Collection, n: int, half_width: float) -> Verdict:
-    """Return what n answers are good for where their own intervals tell it: of a part of them."""
-    yardstick = Yardstick.of(collection)
-    needed = ceil(n * (half_width / yardstick.goal) ** 2)
-    tone, text = _said(yardstick, half_width, needed)
-    return Verdict(tone, text, n, half_width, yardstick.goal, needed)
+def observed_adequacy(collection: Collection, n: int, half_width: float) -> SampleAdequacy:
+    """Judge n reports by the width of their own intervals: for a subset of them."""
+    model = ErrorModel.from_collection(collection)
+    needed = ceil(n * (half_width / model.goal) ** 2)
+    tone, text = _text(model, half_width, needed)
+    return SampleAdequacy(tone, text, n, half_width, model.goal, needed)
 
 
-def _said(yardstick: Yardstick, half_width: float, needed: int) -> tuple[str, str]:
-    shown = _shown(yardstick, half_width)
-    if half_width <= yardstick.goal:
-        return GOOD, f"Usable: {shown}{yardstick.figure}"
-    if half_width <= ROUGH * yardstick.goal:
+def _text(model: ErrorModel, half_width: float, needed: int) -> tuple[str, str]:
+    shown = _shown(model, half_width)
+    if half_width <= model.goal:
+        return GOOD, f"Usable: {shown}{model.figure}"
+    if half_width <= ROUGH * model.goal:
         return (
             WEAK,
-            f"Rough: {shown}{yardstick.figure}; {_many(needed)} answers {_until(yardstick)}",
+            f"Rough: {shown}{model.figure}; {_many(needed)} reports {_until(model)}",
         )
-    return BAD, f"Too few: {_many(needed)} answers needed {_until(yardstick)}{yardstick.figure}"
+    return BAD, f"Insufficient: {_many(needed)} reports needed {_until(model)}{model.figure}"
 
 
-def _shown(yardstick: Yardstick, error: float) -> str:
-    """Return an error in words, rounded against us."""
+def _shown(model: ErrorModel, error: float) -> str:
+    """Return an error in words, rounded up."""
     rounded = rounded_up(error)
-    if yardstick.values is not None:
-        return f"shares above {_percent(rounded)} stand out from noise"
-    return number_format.around(rounded, of_shares=yardstick.of_shares)
+    if model.values is not None:
+        return f"shares above {_percent(rounded)} are significant"
+    return number_format.around(rounded, of_shares=model.of_shares)
 
 
-def _until(yardstick: Yardstick) -> str:
-    if yardstick.values is not None:
-        return f"until a share of {_percent(yardstick.goal)} stands out"
-    return f"for {number_format.around(yardstick.goal, of_shares=yardstick.of_shares)}"
+def _until(model: ErrorModel) -> str:
+    if model.values is not None:
+        return f"until a share of {_percent(model.goal)} is significant"
+    return f"for {number_format.around(model.goal, of_shares=model.of_shares)}"
 
 
 def _percent(share: float) -> str:
@@ -157,7 +156,7 @@ def _many(number: int) -> str:
 
 
 def rounded_up(number: float) -> float:
-    """Return a number above 0, rounded up to the digits that are told."""
+    """Return a positive number, rounded up to the digits shown."""
     places = DIGITS - 1 - floor(log10(number))
     scale = 10.0**places
     return ceil(round(number * scale, 9)) / scale

@@ -1,11 +1,13 @@
-"""One series on the page: its verdict, its charts, and what is not among its answers."""
+"""One series on the page: its sample adequacy, its charts, its rejected and lost reports."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from veilcount_shared.domain import Number
+from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import JSON_TYPE
 
 from ...estimation import LookCount
@@ -13,106 +15,123 @@ from ...queries import Denominator, EstimateResult, Snapshot
 from ...queries.estimate_schema import SeriesEstimate, TimeRangeEstimate
 from ...queries.export import CSV_TYPE
 from ...series.series import Series
-from .filters import Ways, cuts
-from .formatting import days
-from .numeric_panel import Told, numbers
-from .sample_adequacy import Judged, Verdict, verdict, verdict_seen
-from .share_panel import Chart, shares
-from .time_series import asked_over_time, over
-from .uncounted_notes import lost, refused
-from .url_state import Address, Given, Shown, over_time
+from ..charts import Chart
+from ..formatting import days
+from ..intake_summary import REASONS
+from .filters import Filter, time_range_filter
+from .numeric_panel import NumericPanel, numeric_panel
+from .sample_adequacy import SampleAdequacy, Terms, observed_adequacy, sample_adequacy
+from .share_panel import share_chart
+from .time_series import time_series_chart, time_series_query
+from .url_state import Given, PageAddress, ShownQuery, time_ranges_shown
 
 FORMS = {"csv": CSV_TYPE, "json": JSON_TYPE}
 DIGITS = 8  # of a fingerprint, in what charts are called
 TWO = 2  # values, whose shares mirror each other
+MEANINGS = {
+    Verdict.DUPLICATE: "a repeated report; it counts once, and nothing is lost",
+    Verdict.OVER_BUDGET: "devices refuse these themselves: a modified client, or an attack",
+    Verdict.STALE: "devices were offline for longer than `late` allows",
+    Verdict.CLOSED: "an operator closed the collection",
+    Verdict.MALFORMED: "another or a modified client",
+    Verdict.FULL: "a limit on new pseudonyms or on memory is reached; devices retry",
+    Verdict.UNKNOWN_COLLECTION: "apps ship a definition that was never pushed",
+    Verdict.EARLY: "clocks of devices are ahead; they retry",
+}
 
 Files = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
-    """How figures move: the chart, the ways to cut it, the files that say the same."""
+class TimeSeries:
+    """The chart over time, the choice of time ranges, the files with the same figures."""
 
     chart: Chart
-    cuts: Ways | None
+    filter: Filter | None
     files: Files
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """What is said of one series."""
+class SeriesPanel:
+    """The figures of one series, for its last time range and over time."""
 
-    fingerprint: str
-    said: SeriesEstimate
-    span: str
-    n: str
-    open_period: bool
-    verdict: Verdict
-    bars: Chart | None
-    number: Told | None
+    estimate: SeriesEstimate
+    time_range: TimeRangeEstimate
+    days: str
+    adequacy: SampleAdequacy
+    shares: Chart | None
+    number: NumericPanel | None
     files: Files
-    over: Over | None
-    refused: Sequence[tuple[str, str, str]]
-    lost: Sequence[str]
+    over_time: TimeSeries | None
+    rejected: Sequence[tuple[str, str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """A page's question and its answer, from which each series gets its section."""
+class ResultView:
+    """The page's query and its result, of which each series has a panel."""
 
     snapshot: Snapshot
-    at: Address
-    shown: Shown
-    answer: EstimateResult
+    at: PageAddress
+    shown: ShownQuery
+    result: EstimateResult
 
-    def section(self, series: Series, said: SeriesEstimate) -> Section:
-        """Return a series' section."""
-        time_range, name = said.time_ranges[-1], _name(said)
-        return Section(
-            fingerprint=said.fingerprint,
-            said=said,
-            span=days(time_range.first, time_range.last),
-            n=f"{time_range.n:,}",
-            open_period=time_range.open_period,
-            verdict=self._verdict(series, time_range),
-            bars=shares(self.answer, said, time_range, name),
-            number=numbers(self.answer, time_range, name),
-            files=_files(self.at, {**self.shown.given, "series": [said.fingerprint]}),
-            over=self._over(series, said),
-            refused=refused(said),
-            lost=lost(said),
+    def panel(self, series: Series, estimate: SeriesEstimate) -> SeriesPanel:
+        """Return the panel of a series."""
+        time_range, name = estimate.time_ranges[-1], _name(estimate)
+        return SeriesPanel(
+            estimate=estimate,
+            time_range=time_range,
+            days=days(time_range.first, time_range.last),
+            adequacy=self._adequacy(series, time_range),
+            shares=share_chart(self.result, estimate, time_range, name),
+            number=numeric_panel(self.result, time_range, name),
+            files=_files(self.at, {**self.shown.given, "series": [estimate.fingerprint]}),
+            over_time=self._over_time(series, estimate),
+            rejected=_rejected(estimate),
         )
 
-    def _verdict(self, series: Series, time_range: TimeRangeEstimate) -> Verdict:
+    def _adequacy(self, series: Series, time_range: TimeRangeEstimate) -> SampleAdequacy:
         collection, at_once = series.collection, 1
         if time_range.n and (
-            self.answer.among is Denominator.ANSWERED or self.answer.looks is LookCount.EVERY
+            self.result.among is Denominator.ANSWERED or self.result.looks is LookCount.EVERY
         ):
             rows = [time_range.mean] if time_range.mean else time_range.values
             widest = max(row.high - row.low for row in rows)
-            return verdict_seen(collection, time_range.n, widest / 2)
-        if self.answer.simultaneous and not isinstance(collection.domain, Number):
+            return observed_adequacy(collection, time_range.n, widest / 2)
+        if self.result.simultaneous and not isinstance(collection.domain, Number):
             at_once = collection.inputs if collection.inputs > TWO else 1
         each = collection.answering * collection.per_period  # before there are any, of them all
         most = time_range.contributions if time_range.n else each
-        judged = Judged(self.answer.level, at_once, most == 1)
-        return verdict(collection, time_range.n, judged)
+        terms = Terms(self.result.level, at_once, most == 1)
+        return sample_adequacy(collection, time_range.n, terms)
 
-    def _over(self, series: Series, said: SeriesEstimate) -> Over | None:
-        n = said.time_ranges[-1].n
-        cut = over_time(self.snapshot, series, self.shown, self.at.given, n)
-        if cut is None:
+    def _over_time(self, series: Series, estimate: SeriesEstimate) -> TimeSeries | None:
+        n = estimate.time_ranges[-1].n
+        by = time_ranges_shown(self.snapshot, series, self.shown, self.at.given, n)
+        if by is None:
             return None
-        asked = asked_over_time(series, self.shown, cut, said)
-        chart = over(self.snapshot, self.at.name, asked, f"{_name(said)}-time")
+        query = time_series_query(series, self.shown, by, estimate)
+        chart = time_series_chart(self.snapshot, self.at.name, query, f"{_name(estimate)}-time")
         if chart is None:
             return None
-        return Over(chart, cuts(self.at, series.collection, cut), _files(self.at, asked))
+        choice = time_range_filter(self.at, series.collection, by)
+        return TimeSeries(chart, choice, _files(self.at, query))
 
 
-def _name(said: SeriesEstimate) -> str:
-    return f"answers-{said.fingerprint[:DIGITS]}"
+def _name(estimate: SeriesEstimate) -> str:
+    return f"answers-{estimate.fingerprint[:DIGITS]}"
 
 
-def _files(at: Address, asked: Given) -> Files:
-    return {form.upper(): at.export(form, asked) for form in FORMS}
+def _files(at: PageAddress, query: Given) -> Files:
+    return {form.upper(): at.export(form, query) for form in FORMS}
+
+
+def _rejected(series: SeriesEstimate) -> list[tuple[str, str, str]]:
+    """Return the rejected reports of all segments: how many, the reason, what it means."""
+    found: Counter[str] = Counter(series.unplaced)
+    for time_range in series.time_ranges:
+        found.update(time_range.verdicts)
+    return [
+        (f"{number:,}", REASONS[Verdict(word)], MEANINGS[Verdict(word)])
+        for word, number in found.most_common()
+    ]

@@ -1,101 +1,88 @@
-"""The shares of values as bars with whiskers, and the same as rows."""
+"""The chart of the shares of values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ...queries.estimate_schema import EstimateResult, SeriesEstimate, ShareRow, TimeRangeEstimate
 from ...text import number_format
 from .. import charts
-from ..charts import Drawn
-from .formatting import days, level_of, named, of_fakes
+from ..charts import Chart, Drawing
+from ..formatting import days, fake_share, level, value_name
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A chart, the sentence under which it stands, and its table."""
-
-    id: str
-    drawn: Drawn
-    label: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def shares(
+def share_chart(
     answer: EstimateResult, series: SeriesEstimate, time_range: TimeRangeEstimate, chart: str
 ) -> Chart | None:
-    """Return the shares of a stretch; None: nothing was received, or no value is shown."""
+    """Draw the shares of a time range; None: no report, or no value is shown."""
     rows = [each for each in time_range.values if each.frequency is not None]
     if not rows:
         return None
-    told = [*rows, *([time_range.absent] if time_range.absent else [])]
+    shown = [*rows, *([time_range.absent] if time_range.absent else [])]
     return Chart(
         chart,
-        charts.bars(list(map(name_of, told)), [_bars(answer, told)], _axis()),
+        charts.bars([_name(each) for each in shown], [_bars(answer, shown)], _axis()),
         _label(answer, series, time_range),
         tuple(_columns(answer)),
-        tuple(_row(answer, each, time_range.n) for each in told),
+        tuple(_row(answer, each, time_range.n) for each in shown),
     )
 
 
-def name_of(row: ShareRow) -> str:
-    """Return what a row's value is called."""
-    return named(row.value)
+def _name(row: ShareRow) -> str:
+    return value_name(row.value)
 
 
-def _axis() -> Drawn:
-    return charts.axis("share of the answers", **charts.SHARE)
+def _axis() -> Drawing:
+    return charts.axis("share of the reports", **charts.SHARE)
 
 
-def _bars(answer: EstimateResult, rows: list[ShareRow]) -> Drawn:
+def _bars(answer: EstimateResult, rows: list[ShareRow]) -> Drawing:
     return charts.estimates(
         [each.frequency for each in rows],
         [each.low for each in rows],
         [each.high for each in rows],
-        [_told(answer, each) for each in rows],
-        name=f"Estimate, {level_of(answer.level)} interval",
+        [_hover(answer, each) for each in rows],
+        name=f"Estimate, {level(answer.level)} interval",
         **_outer(answer, rows),
     )
 
 
-def _outer(answer: EstimateResult, rows: list[ShareRow]) -> dict[str, Drawn]:
+def _outer(answer: EstimateResult, rows: list[ShareRow]) -> dict[str, Drawing]:
     if not answer.fakes:
         return {}
     low = [each.fake_low for each in rows]
     high = [each.fake_high for each in rows]
-    name = f"If {of_fakes(answer.fakes)} of the reports were fake"
+    name = f"If {fake_share(answer.fakes)} of the reports were fake"
     return {"outer": {"name": name, "low": low, "high": high}}
 
 
-def _told(answer: EstimateResult, row: ShareRow) -> str:
+def _hover(answer: EstimateResult, row: ShareRow) -> str:
     share = number_format.share(row.frequency or 0.0)
     interval = number_format.interval(row.low, row.high, of_shares=True)
-    return f"{name_of(row)}: {share} ({interval} at {level_of(answer.level)})"
+    return f"{_name(row)}: {share} ({interval} at {level(answer.level)})"
 
 
 def _label(answer: EstimateResult, series: SeriesEstimate, time_range: TimeRangeEstimate) -> str:
-    together = "all at once" if answer.simultaneous else "each alone"
+    together = "simultaneous" if answer.simultaneous else "individual"
     reports = "answers" if series.counts == "answers" else "reports"
-    open_period = ", some of which take answers still" if time_range.open_period else ""
+    filling = "; the latest period is still open" if time_range.filling else ""
     return (
         f"Shares of n = {time_range.n:,} {reports},"
         f" UTC days {days(time_range.first, time_range.last)}"
-        f"{open_period}. Intervals at {level_of(answer.level)}, {together}, {answer.validity},"
+        f"{filling}. Intervals at {level(answer.level)}, {together}, {answer.validity},"
         f" {time_range.of}."
     )
 
 
 def _columns(answer: EstimateResult) -> Iterator[str]:
-    yield from ("Value", "Share", f"Interval at {level_of(answer.level)}", "Answers, of n")
+    yield from ("Value", "Share", f"Interval at {level(answer.level)}", "Reports, of n")
     if answer.fakes:
-        yield f"If {of_fakes(answer.fakes)} were fake"
+        yield f"If {fake_share(answer.fakes)} were fake"
 
 
 def _row(answer: EstimateResult, row: ShareRow, n: int) -> tuple[str, ...]:
     cells = (
-        name_of(row),
+        _name(row),
         number_format.share(row.frequency or 0.0),
         number_format.interval(row.low, row.high, of_shares=True),
         f"{row.answers or 0.0:,.0f} of {n:,}",

@@ -1,4 +1,4 @@
-"""How figures move from stretch to stretch: a line with a band for each value that is followed."""
+"""The chart over time: a line with a band for each value, or for the mean."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ from ...series.series import Series
 from ...text import number_format
 from ...text.result_columns import spelled
 from .. import charts
-from ..charts import Drawn
-from .formatting import between, days, level_of, named
-from .share_panel import Chart
-from .url_state import DRAWN, Asked, Shown, changed
+from ..charts import Chart, Drawing
+from ..formatting import days, level, number_interval, value_name
+from .url_state import DRAWN, ParameterDict, ShownQuery, changed
 
 Row = ShareRow | MeanRow
 
-LEAST = 2  # stretches that make a line
+MIN_TIME_RANGES = 2  # of a line
 TICKS = 6  # days that an axis names
-FAINT = 50  # times fewer answers: a band seven times as wide would flatten all others
+FAINT = 50  # times fewer reports: a band seven times as wide would flatten all others
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One figure in each stretch."""
+    """One figure in each time range."""
 
     name: str
     rows: tuple[Row, ...]
 
 
-def asked_over_time(series: Series, shown: Shown, by: GroupBy, found: SeriesEstimate) -> Asked:
-    """Return the question, as parameters: the same, cut, of the values that are followed.
+def time_series_query(
+    series: Series, shown: ShownQuery, by: GroupBy, found: SeriesEstimate
+) -> ParameterDict:
+    """Return the parameters of the time series: the same query by time range, for a few values.
 
-    Over time the raw view is told: the consistent one is biased, in each stretch by another amount.
+    It has the raw view: the consistent one has a different bias in each time range.
     """
     cut = changed(shown.given, by=by.value, series=series.fingerprint, view=View.RAW.value)
     if isinstance(series.collection.domain, Number):
@@ -48,34 +49,36 @@ def asked_over_time(series: Series, shown: Shown, by: GroupBy, found: SeriesEsti
 
 
 def _followed(series: Series, found: SeriesEstimate) -> list[str]:
-    """Return the values to follow: the largest; of yes and no the one."""
+    """Return the values to follow: the largest ones; of a boolean, true."""
     if isinstance(series.collection.domain, Boolean):
         return [spelled(True)]
     rows = sorted(found.time_ranges[-1].values, key=lambda row: -(row.frequency or 0.0))
     return [spelled(row.value) for row in rows[:DRAWN]]
 
 
-def over(snapshot: Snapshot, name: str, given: Asked, chart: str) -> Chart | None:
-    """Return the chart of a question that is cut; None: there are too few stretches."""
+def time_series_chart(
+    snapshot: Snapshot, name: str, given: ParameterDict, chart: str
+) -> Chart | None:
+    """Draw a query by time range; None: there are too few time ranges."""
     answer = estimate(snapshot, name, EstimateQuery.parse(given))
     series = answer.series[0]
-    told = [each for each in series.time_ranges if each.n]
-    most = max((each.n for each in told), default=0)
-    time_ranges = [each for each in told if each.n * FAINT >= most]
-    if len(time_ranges) < LEAST:
+    nonempty = [each for each in series.time_ranges if each.n]
+    most = max((each.n for each in nonempty), default=0)
+    time_ranges = [each for each in nonempty if each.n * FAINT >= most]
+    if len(time_ranges) < MIN_TIME_RANGES:
         return None
     lines = _lines(time_ranges)
     of_shares = time_ranges[0].mean is None
     format_ = charts.SHARE if of_shares else {}
-    title = "share of the answers" if of_shares else "mean"
+    title = "share of the reports" if of_shares else "mean"
     return Chart(
         chart,
         charts.lines(
-            [_drawn(answer, time_ranges, line) for line in lines],
+            [_part(answer, time_ranges, line) for line in lines],
             charts.axis(_days(answer.by), type="date", ticks=_ticks(time_ranges)),
             charts.axis(title, **format_),
         ),
-        _label(answer, series, time_ranges, of_shares=of_shares) + _faint(told, most),
+        _label(answer, series, time_ranges, of_shares=of_shares) + _left_out(nonempty, most),
         ("UTC days", "n", *(line.name for line in lines)),
         tuple(_row(each, lines, place) for place, each in enumerate(time_ranges)),
     )
@@ -86,7 +89,7 @@ def _days(by: GroupBy) -> str:
 
 
 def _ticks(time_ranges: Sequence[TimeRangeEstimate]) -> list[tuple[str, str]]:
-    """Return the days that are named: of many, every so many."""
+    """Return the days that are labelled: of many, every nth."""
     named_days = [each.first.isoformat() for each in time_ranges[:: -(-len(time_ranges) // TICKS)]]
     return [(day, day) for day in named_days]
 
@@ -97,47 +100,47 @@ def _lines(time_ranges: Sequence[TimeRangeEstimate]) -> list[Line]:
     rows = [
         [each.values[place] for each in time_ranges] for place in range(len(time_ranges[0].values))
     ]
-    lines = [Line(named(each[0].value), tuple(each)) for each in rows]
+    lines = [Line(value_name(each[0].value), tuple(each)) for each in rows]
     lines.sort(key=lambda line: -_figure(line.rows[-1]))
     return lines[:DRAWN]
 
 
 def _figure(row: Row) -> float:
-    """Return a row's figure; the stretches that are drawn all have one."""
+    """Return a row's figure; the time ranges drawn all have one."""
     return (row.mean if isinstance(row, MeanRow) else row.frequency) or 0.0
 
 
-def _drawn(answer: EstimateResult, time_ranges: Sequence[TimeRangeEstimate], line: Line) -> Drawn:
+def _part(answer: EstimateResult, time_ranges: Sequence[TimeRangeEstimate], line: Line) -> Drawing:
     rows = line.rows
     return charts.estimates(
         [_figure(row) for row in rows],
         [row.low for row in rows],
         [row.high for row in rows],
-        [_told(answer, each, line, row) for each, row in zip(time_ranges, rows, strict=True)],
+        [_hover(answer, each, line, row) for each, row in zip(time_ranges, rows, strict=True)],
         name=line.name,
         x=[each.first.isoformat() for each in time_ranges],
         open=[place for place, each in enumerate(time_ranges) if each.open_period],
     )
 
 
-def _told(answer: EstimateResult, time_range: TimeRangeEstimate, line: Line, row: Row) -> str:
-    still = "; takes answers still" if time_range.open_period else ""
+def _hover(answer: EstimateResult, time_range: TimeRangeEstimate, line: Line, row: Row) -> str:
+    still = "; open period" if time_range.filling else ""
     return (
         f"{line.name}, {days(time_range.first, time_range.last)}: {_between(row)} at"
-        f" {level_of(answer.level)}, n = {time_range.n:,}{still}"
+        f" {level(answer.level)}, n = {time_range.n:,}{still}"
     )
 
 
 def _between(row: Row) -> str:
     if isinstance(row, MeanRow):
         mean = number_format.precise(_figure(row), row.low, row.high)
-        return f"{mean} ({between(row.low, row.high)})"
+        return f"{mean} ({number_interval(row.low, row.high)})"
     interval = number_format.interval(row.low, row.high, of_shares=True)
     return f"{number_format.share(_figure(row))} ({interval})"
 
 
 def _row(time_range: TimeRangeEstimate, lines: Sequence[Line], place: int) -> tuple[str, ...]:
-    still = " (takes answers still)" if time_range.open_period else ""
+    still = " (open)" if time_range.filling else ""
     figures = [_between(line.rows[place]) for line in lines]
     return (f"{days(time_range.first, time_range.last)}{still}", f"{time_range.n:,}", *figures)
 
@@ -151,22 +154,24 @@ def _label(
 ) -> str:
     what = "Shares" if of_shares else "The mean"
     raw = ", raw" if of_shares else ""
-    hollow = " Hollow points take answers still." if any(s.open_period for s in time_ranges) else ""
-    together = "over all values at once" if answer.simultaneous else "each alone"
+    hollow = " Hollow points are open periods." if any(s.filling for s in time_ranges) else ""
+    together = "simultaneous over all values" if answer.simultaneous else "individual"
     return (
         f"{what} by {answer.by}{raw}: UTC days {days(time_ranges[0].first, time_ranges[-1].last)},"
         f" n = {sum(each.n for each in time_ranges):,} {_counted(series)}. Bands at"
-        f" {level_of(answer.level)}, {together if of_shares else 'each alone'},"
+        f" {level(answer.level)}, {together if of_shares else 'individual'},"
         f" {answer.validity}.{hollow}"
     )
 
 
-def _faint(told: Sequence[TimeRangeEstimate], most: int) -> str:
-    """Return which stretches are not drawn, since next to nothing was received for them."""
+def _left_out(nonempty: Sequence[TimeRangeEstimate], most: int) -> str:
+    """Return the time ranges that are left out because they have very few reports."""
     left_out = [
-        f"{days(each.first, each.last)} (n = {each.n:,})" for each in told if each.n * FAINT < most
+        f"{days(each.first, each.last)} (n = {each.n:,})"
+        for each in nonempty
+        if each.n * FAINT < most
     ]
-    return f" Not drawn, for too few answers: {', '.join(left_out)}." if left_out else ""
+    return f" Not drawn, too few reports: {', '.join(left_out)}." if left_out else ""
 
 
 def _counted(series: SeriesEstimate) -> str:

@@ -1,8 +1,8 @@
-"""What a page of a collection shows, as its address says it.
+"""The state of the estimates tab in its address, and the defaults of what the address leaves out.
 
-An address holds the parameters of an estimate and one more, `find`: part of a value's name. What it
-leaves out is chosen here: intervals that hold together above five values, the top of a long list,
-the longest stretches that still show how a share moves.
+An address has the parameters of an estimate and `find`, part of a value's name. By default
+intervals are simultaneous above five values, a long list shows its largest values, and a time
+series has periods that are long enough for an adequate sample.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from ...queries.query_params import single
 from ...queries.time_ranges import WIDER, time_ranges
 from ...series.series import Series
 from ...text.result_columns import spelled
-from .formatting import named
-from .sample_adequacy import BAD, PLAIN, verdict
+from ..formatting import value_name
+from .sample_adequacy import BAD, PLAIN, sample_adequacy
 
 Given = Mapping[str, Sequence[str]]
-Asked = dict[str, list[str]]
+ParameterDict = dict[str, list[str]]
 
-AT_ONCE = 5  # values, above which intervals hold together unless told
-LONG = 40  # values, above which the largest are shown unless told
+AT_ONCE = 5  # values, above which intervals are simultaneous by default
+LONG = 40  # values, above which only the largest are shown by default
 TOP = 25
-FOUND = 50  # values that a search shows
-DRAWN = 5  # values that are followed over time
-STRETCHES = 40  # that a line over time has, unless told
+MAX_FOUND = 50  # values that a search shows
+DRAWN = 5  # values of a time series
+MAX_TIME_RANGES = 40  # of a time series, by default
 PARTS = 8  # of a number's range, whose shares are shown
 FIND = "find"
-POOR = (BAD, PLAIN)  # too few answers, or none
-TOGETHER = ("top", "values", "group", "page", FIND)  # ways to choose what is shown: one of them
+INADEQUATE = (BAD, PLAIN)  # too few reports, or none
+SELECTIONS = ("top", "values", "group", "page", FIND)  # exclude each other
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
-    """The page's own address: a collection's name, and what is asked."""
+class PageAddress:
+    """The address of the tab: a collection's name and the parameters."""
 
     name: str
     given: Given
@@ -56,17 +56,17 @@ class Address:
         """Return the address with some parameters changed, or left out (None)."""
         return _queried(url_for("pages.collection", name=self.name), changed(self.given, **changes))
 
-    def also(self, name: str, value: str, known: Iterable[str]) -> str:
+    def with_segment(self, name: str, value: str, known: Iterable[str]) -> str:
         """Return the address with one segment chosen anew, the others as they are."""
         kept = [each for each in self.given.get(name, ()) if each not in known]
         return self.to(**{name: [*kept, value] if value else kept})
 
-    def chosen(self, **ways: str | None) -> str:
-        """Return the address with another way to choose what is shown, in place of any."""
-        return self.to(**{**dict.fromkeys(TOGETHER), **ways})
+    def with_selection(self, **ways: str | None) -> str:
+        """Return the address with another selection of values in place of the present one."""
+        return self.to(**{**dict.fromkeys(SELECTIONS), **ways})
 
     def export(self, form: str, asked: Given) -> str:
-        """Return where the answer to a question is had as a file."""
+        """Return the address of a result as a file."""
         return _queried(url_for("pages.collection_file", name=self.name, form=form), asked)
 
 
@@ -75,7 +75,7 @@ def _queried(path: str, given: Given) -> str:
     return f"{path}?{query}" if query else path
 
 
-def changed(given: Given, **changes: str | Sequence[str] | None) -> Asked:
+def changed(given: Given, **changes: str | Sequence[str] | None) -> ParameterDict:
     """Return parameters, some of them changed; None or nothing leaves one out."""
     found = {name: [each for each in words if each] for name, words in given.items()}
     for name, words in changes.items():
@@ -84,15 +84,15 @@ def changed(given: Given, **changes: str | Sequence[str] | None) -> Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """The question that a series' figures answer, as parameters and read."""
+class ShownQuery:
+    """The query of the page, as parameters and parsed."""
 
-    given: Asked
-    question: EstimateQuery
+    given: ParameterDict
+    query: EstimateQuery
 
     @classmethod
-    def of(cls, collection: Collection, given: Given) -> Shown:
-        """Read what is asked of a definition, and choose the rest; or refuse it."""
+    def parse(cls, collection: Collection, given: Given) -> ShownQuery:
+        """Parse the parameters, with defaults for the rest."""
         asked = changed(given, by=None, find=None)
         find = single(given, FIND)
         if isinstance(collection.domain, Number):
@@ -103,7 +103,7 @@ class Shown:
         return cls(asked, EstimateQuery.parse(asked))
 
 
-def _of_number(collection: Collection, asked: Asked) -> Asked:
+def _of_number(collection: Collection, asked: ParameterDict) -> ParameterDict:
     if not handler_of(collection.mechanism).has_ranges or "values" in asked:
         return {}
     return {"values": parts_of(collection)}
@@ -118,10 +118,10 @@ def parts_of(collection: Collection) -> list[str]:
     return [f"{low:.15g}..{high:.15g}" for low, high in pairwise(ends)]
 
 
-def _of_values(collection: Collection, asked: Asked) -> Asked:
-    more: Asked = {}
+def _of_values(collection: Collection, asked: ParameterDict) -> ParameterDict:
+    more: ParameterDict = {}
     size = collection.domain.size
-    if size > LONG and not any(way in asked for way in TOGETHER):
+    if size > LONG and not any(way in asked for way in SELECTIONS):
         more["top"] = [str(TOP)]
     if "simultaneous" not in asked and size > AT_ONCE:
         more["simultaneous"] = ["true"]
@@ -136,7 +136,7 @@ def found(collection: Collection, find: str) -> list[str]:
     looked = find.casefold()
     within = [value for name, value in labels if looked in name.casefold()]
     if within:
-        return within[:FOUND]
+        return within[:MAX_FOUND]
     names = [name for name, _ in labels]
     near = get_close_matches(find, names, 3) if len(names) <= FEW else []
     meant = f": did you mean {' or '.join(near)}?" if near else ": try a shorter part of it"
@@ -144,7 +144,7 @@ def found(collection: Collection, find: str) -> list[str]:
 
 
 def unknown(collection: Collection, given: Given) -> tuple[str, ...]:
-    """Return what was asked for by its whole name, and is no value."""
+    """Return the requested names that are no values."""
     if isinstance(collection.domain, Number):
         return ()
     return places_of(collection, given.get("values", ())).unknown
@@ -155,34 +155,36 @@ def _labels(collection: Collection) -> list[tuple[str, str]]:
     domain = collection.domain
     if isinstance(domain, Cross):
         values = [value_at(collection, place) for place in range(domain.size)]
-        return [(named(value), spelled(value)) for value in values]
+        return [(value_name(value), spelled(value)) for value in values]
     assert isinstance(domain, Boolean | Choice)  # noqa: S101 - no number has labels
     return [(spelled(label), spelled(label)) for label in domain.labels]
 
 
-def check_cut(collection: Collection, given: Given) -> None:
-    """Refuse a way to cut a range that a collection's periods do not have."""
-    told, ways = single(given, "by"), WIDER[collection.unit][:-1]
-    if told is not None and told not in ways:
-        known = " or ".join(ways) or "none: all of it is one period"
-        raise QueryError("by", told, f"give {known}")
+def check_time_range(collection: Collection, given: Given) -> None:
+    """Refuse a time range that is shorter than a collection's periods."""
+    by, ways = single(given, "by"), WIDER[collection.unit][:-1]
+    if by is not None and by not in ways:
+        known = " or ".join(ways) or "none: there is only one period"
+        raise QueryError("by", by, f"give {known}")
 
 
-def over_time(
-    snapshot: Snapshot, series: Series, shown: Shown, given: Given, n: int
+def time_ranges_shown(
+    snapshot: Snapshot, series: Series, shown: ShownQuery, given: Given, n: int
 ) -> GroupBy | None:
-    """Return how a range is cut for a line over time; None: one stretch is all there is.
+    """Return the time ranges of a time series; None: there is only one.
 
-    Unless told, as finely as a period allows, but into no more stretches than can be read, each
-    with answers enough on average.
+    By default the shortest that can be read, with an adequate sample on average.
     """
     ways = WIDER[series.collection.unit][:-1]
-    told = single(given, "by")
-    if told is not None:
-        return GroupBy(told) if told in ways else None
-    periods = periods_of(snapshot, series, shown.question)
+    wanted = single(given, "by")
+    if wanted is not None:
+        return GroupBy(wanted) if wanted in ways else None
+    periods = periods_of(snapshot, series, shown.query)
     for by in ways:
         many = len(time_ranges(series, periods, by, snapshot.today))
-        if many <= STRETCHES and verdict(series.collection, n // many).tone not in POOR:
+        if (
+            many <= MAX_TIME_RANGES
+            and sample_adequacy(series.collection, n // many).tone not in INADEQUATE
+        ):
             return by
     return ways[-1] if ways else None

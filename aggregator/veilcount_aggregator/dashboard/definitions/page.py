@@ -1,148 +1,92 @@
-"""The pages: what is asked, the preview, push and close. For admins."""
+"""The pages of definitions, for admins: list, preview, push, close."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date
 from http import HTTPStatus
+from typing import Any
 
-from flask import Response, g, request
+from flask import Response, request
 
-from veilcount_shared.collection import Model
 from veilcount_shared.errors import DefinitionError
 
 from ...auth.api_keys import Role
 from ...catalog.definitions import add_definitions, close_collection
 from ...queries import CollectionNotFound
-from ...series.series import Series
-from ...text.privacy_guarantees import PrivacyFigures, epsilons
-from ..collection_status import Standing, standing
-from ..layout import NAME, Frame, go
+from ...text.privacy_guarantees import epsilons
+from ..collection_status import collection_status
+from ..pages import Content, Context, page, redirect_to, render
 from . import upload
-from .preview import News, preview
+from .preview import Change, preview
 
-MOST = 32 << 20  # a list of a million values comes back from its preview as a field of a form
-EXPECTED = 100_000  # answers
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A collection as a row of the table, by its newest definition."""
-
-    name: str
-    question: str
-    trusted: bool
-    unit: str
-    epsilon: PrivacyFigures
-    standing: Standing
-    closed: bool
-    definitions: int
+FORM_BYTES = 32 << 20  # a preview repeats a list of a million values as a field
+EXPECTED = 100_000  # reports
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The form, as it was sent."""
-
-    text: str = ""
-    answers: int = EXPECTED
-    wrong: str = ""
+@page("/definitions", Role.ADMIN, "Definitions", 4)
+def definitions(context: Context) -> Content:
+    """List all definitions, with the form for new ones."""
+    return _content(context)
 
 
-def pages(frame: Frame) -> None:
-    """Add the pages."""
-    _known_pages(frame)
-    _new_pages(frame)
+@page("/definitions/preview", Role.ADMIN, methods=("POST",), computes=True, form_bytes=FORM_BYTES)
+def preview_definitions(context: Context) -> Response | Content:
+    """Show what a file would change, without changing it."""
+    reports = max(1, request.form.get("reports", EXPECTED, int))
+    try:
+        source = upload.uploaded(request)
+        items = preview(source, context.aggregator.known().catalog, reports)
+    except DefinitionError as error:
+        form = {"text": request.form.get("text", ""), "reports": reports, "wrong": str(error)}
+        return render("definitions", HTTPStatus.UNPROCESSABLE_ENTITY, **_content(context, form))
+    return {
+        "items": items,
+        "fields": upload.fields(source),
+        "reports": reports,
+        "changes": any(item.change is not Change.NONE for item in items),
+        "remarks": sum(len(item.remarks) for item in items),
+    }
 
 
-def _known_pages(frame: Frame) -> None:
-    aggregator = frame.aggregator
-
-    @frame.page("/definitions", Role.ADMIN)
-    def definitions() -> Response:
-        """What is asked, and the form."""
-        return _told(frame, Asked())
-
-    @frame.page("/definitions/<name>/close", Role.ADMIN, methods=("POST",))
-    def close_definition(name: str) -> Response:
-        """Take no more reports for a collection, under any of its definitions."""
-        aggregator.watch.refresh()
-        if name not in aggregator.known().catalog.by_name:
-            raise CollectionNotFound(name, [])
-        read = aggregator.watch.catalog.read
-        close_collection(aggregator.store, name, aggregator.clock(), g.visit.who, read)
-        aggregator.watch.refresh()
-        return go("definitions", closed=name)
+@page("/definitions", Role.ADMIN, methods=("POST",), computes=True, form_bytes=FORM_BYTES)
+def push_definitions(context: Context) -> Response:
+    """Push a file: its series are counted from now on."""
+    aggregator = context.aggregator
+    source, read = upload.from_preview(request.form), aggregator.watch.catalog.read
+    new = add_definitions(aggregator.store, source, aggregator.clock(), context.visit.who, read)
+    aggregator.watch.refresh()
+    return redirect_to("definitions", pushed=[collection.name for collection in new] or "")
 
 
-def _new_pages(frame: Frame) -> None:
-    aggregator = frame.aggregator
-
-    @frame.blueprint.before_request
-    def make_room() -> None:
-        """Read long fields, on these pages alone."""
-        if request.endpoint in {f"{NAME}.preview_definitions", f"{NAME}.push_definitions"}:
-            request.max_form_memory_size = MOST
-
-    @frame.page("/definitions/preview", Role.ADMIN, methods=("POST",), computes=True)
-    def preview_definitions() -> Response:
-        """Say what a file would change; nothing is changed."""
-        answers = max(1, request.form.get("answers", EXPECTED, int))
-        try:
-            source = upload.chosen(request)
-            items = preview(source, aggregator.known().catalog, answers)
-        except DefinitionError as error:
-            asked = Asked(request.form.get("text", ""), answers, str(error))
-            return _told(frame, asked, HTTPStatus.UNPROCESSABLE_ENTITY)
-        return frame.told(
-            "definitions_preview.html",
-            items=items,
-            fields=upload.fields(source),
-            answers=answers,
-            anything=any(item.news is not News.KNOWN for item in items),
-            remarks=sum(len(item.remarks) for item in items),
-        )
-
-    @frame.page("/definitions", Role.ADMIN, methods=("POST",), computes=True)
-    def push_definitions() -> Response:
-        """Take a file: from now on its series are counted."""
-        source = upload.repeated(request.form)
-        read = aggregator.watch.catalog.read
-        new = add_definitions(aggregator.store, source, aggregator.clock(), g.visit.who, read)
-        aggregator.watch.refresh()
-        return go("definitions", pushed=[collection.name for collection in new] or "")
+@page("/definitions/<name>/close", Role.ADMIN, methods=("POST",))
+def close_definition(context: Context, name: str) -> Response:
+    """Close a collection: reports under any of its definitions are rejected."""
+    aggregator = context.aggregator
+    aggregator.watch.refresh()
+    if name not in aggregator.known().catalog.by_name:
+        raise CollectionNotFound(name, [])
+    read = aggregator.watch.catalog.read
+    close_collection(aggregator.store, name, aggregator.clock(), context.visit.who, read)
+    aggregator.watch.refresh()
+    return redirect_to("definitions", closed=name)
 
 
-def _told(frame: Frame, asked: Asked, status: int = 200) -> Response:
-    """Return the page; a name in its address is told only if a collection has it."""
-    named = frame.aggregator.known().catalog.by_name
-    closed = request.args.get("closed", "")
-    return frame.told(
-        "definitions.html",
-        status,
-        asked=asked,
-        lines=_lines(named, frame.aggregator.today()),
-        pushed=[each for each in request.args.getlist("pushed") if each in named],
-        was_pushed="pushed" in request.args,
-        closed=closed if closed in named else "",
-    )
-
-
-def _lines(named: Mapping[str, tuple[Series, ...]], today: date) -> list[Line]:
-    """Return those that take reports before those that do not, by name."""
-    found = [_line(series, today) for series in named.values()]
-    return sorted(found, key=lambda line: (line.closed, line.name))
-
-
-def _line(series: tuple[Series, ...], today: date) -> Line:
-    newest = series[0].collection
-    return Line(
-        newest.name,
-        newest.question,
-        newest.model is Model.CENTRAL,
-        newest.unit,
-        epsilons(newest),
-        standing(series[0], today),
-        all(each.closed for each in series),
-        len(series),
-    )
+def _content(context: Context, form: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the list and the form; of names in the address only those that exist."""
+    named, closed = context.aggregator.known().catalog.by_name, request.args.get("closed", "")
+    rows = [
+        {
+            "collection": series[0].collection,
+            "epsilon": epsilons(series[0].collection),
+            "status": collection_status(series[0], context.aggregator.today()),
+            "closed": all(each.closed for each in series),
+            "definitions": len(series),
+        }
+        for _, series in sorted(named.items())
+    ]
+    return {
+        "form": form or {"text": "", "reports": EXPECTED},
+        "rows": sorted(rows, key=lambda row: bool(row["closed"])),
+        "pushed": [each for each in request.args.getlist("pushed") if each in named],
+        "was_pushed": "pushed" in request.args,
+        "closed": closed if closed in named else "",
+    }

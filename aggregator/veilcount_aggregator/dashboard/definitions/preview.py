@@ -1,4 +1,4 @@
-"""What a definitions file would change, before it does: what is new, what is otherwise, remarks."""
+"""What a definitions file would change: new collections, changed definitions, remarks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from veilcount_shared import Collection, lint
-from veilcount_shared.collection import Model
 
 from ...analysis.counter_memory import memory_remarks
 from ...catalog.definitions import Catalog, DefinitionSource
@@ -15,70 +14,59 @@ from ...series.series import Series
 from ...text.privacy_guarantees import PrivacyFigures, epsilons
 from ..collection.definition_history import changes
 
-DIGITS = 12  # of a fingerprint
 
-
-class News(StrEnum):
-    """What pushing a definition does."""
+class Change(StrEnum):
+    """What pushing a definition changes."""
 
     NEW = "new"
     SERIES = "new definition"
     TEXTS = "texts only"
-    KNOWN = "known"
+    NONE = "known"
 
 
-SAYS = {
-    News.NEW: "Nobody was asked this before.",
-    News.SERIES: "A new series begins: its answers stand beside those of before, and are never"
-    " summed with them. Apps that ship the definition of before are still counted under it.",
-    News.TEXTS: "Privacy and meaning stay: it is the same series, told with other words.",
-    News.KNOWN: "Word for word what is known already.",
+EFFECTS = {
+    Change.NEW: "A new collection.",
+    Change.SERIES: "A new series begins: its results are shown next to those of earlier"
+    " definitions, and are never added to them. Apps that ship an earlier definition are still"
+    " counted under it.",
+    Change.TEXTS: "Privacy and meaning stay: it is the same series with other texts.",
+    Change.NONE: "Identical to the known definition.",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class PreviewItem:
     """One collection of the file."""
 
-    name: str
-    question: str
-    news: News
-    fingerprint: str
-    trusted: bool  # true values, to a curator
-    asked: str
+    collection: Collection
+    change: Change
     epsilon: PrivacyFigures
     changes: Sequence[str]
     remarks: Sequence[str]
 
     @property
-    def says(self) -> str:
-        """What pushing it does, in a sentence."""
-        return SAYS[self.news]
+    def effect(self) -> str:
+        """What pushing it does."""
+        return EFFECTS[self.change]
 
 
-def preview(source: DefinitionSource, known: Catalog, answers: int) -> list[Item]:
+def preview(source: DefinitionSource, known: Catalog, reports: int) -> list[PreviewItem]:
     """Return what each collection of a file would change, or refuse the file as a device would."""
     return [
-        _item(collection, known.by_name.get(name, ()), answers)
+        _item(collection, known.by_name.get(name, ()), reports)
         for name, collection in source.collections().items()
     ]
 
 
-def _item(collection: Collection, series: Sequence[Series], answers: int) -> Item:
+def _item(collection: Collection, series: Sequence[Series], reports: int) -> PreviewItem:
     before = _before(collection, series)
-    return Item(
-        collection.name,
-        collection.question,
-        _news(collection, before),
-        collection.fingerprint[:DIGITS],
-        collection.model is Model.CENTRAL,
-        f"each {collection.unit}, from {collection.start} until {collection.until}",
+    remarks = (*lint(collection, reports), *memory_remarks(collection))
+    return PreviewItem(
+        collection,
+        _change(collection, before),
         epsilons(collection),
         changes(before, collection) if before else [],
-        [
-            f"{remark.key}: {remark.text}"
-            for remark in (*lint(collection, answers), *memory_remarks(collection))
-        ],
+        [f"{remark.key}: {remark.text}" for remark in remarks],
     )
 
 
@@ -89,9 +77,9 @@ def _before(collection: Collection, series: Sequence[Series]) -> Collection | No
     return found[0].collection if found else None
 
 
-def _news(collection: Collection, before: Collection | None) -> News:
+def _change(collection: Collection, before: Collection | None) -> Change:
     if before is None:
-        return News.NEW
+        return Change.NEW
     if before.fingerprint != collection.fingerprint:
-        return News.SERIES
-    return News.KNOWN if before == collection else News.TEXTS
+        return Change.SERIES
+    return Change.NONE if before == collection else Change.TEXTS

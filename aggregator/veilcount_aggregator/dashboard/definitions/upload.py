@@ -1,4 +1,4 @@
-"""A definitions file as a browser sends it: typed or chosen, with the lists of values it names."""
+"""A definitions file as a browser sends it: pasted or uploaded, with the value lists it names."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from veilcount_shared.errors import DefinitionError
 
 from ...catalog.definitions import DefinitionSource
 
-LIST = "list:"  # before a list's name, in a form that sends a preview again
+LIST = "list:"  # before a list's name, in the hidden fields of a preview
 
 
-def chosen(request: Request) -> DefinitionSource:
-    """Return what was typed or chosen, and let go of the files that hold it."""
+def uploaded(request: Request) -> DefinitionSource:
+    """Return the text or the files of the form, and close the files."""
     with request:
         file = request.files.get("file")
         text = _decoded(file) if file else _lines(request.form.get("text", ""))
@@ -25,8 +25,8 @@ def chosen(request: Request) -> DefinitionSource:
         return DefinitionSource(text, dict(_named(text, sent)))
 
 
-def repeated(form: Mapping[str, str]) -> DefinitionSource:
-    """Return what a preview sends again."""
+def from_preview(form: Mapping[str, str]) -> DefinitionSource:
+    """Return the source that a preview repeats in hidden fields."""
     lists = {name: _lines(text) for name, text in form.items() if name.startswith(LIST)}
     return DefinitionSource(
         _lines(form.get("text", "")),
@@ -35,12 +35,12 @@ def repeated(form: Mapping[str, str]) -> DefinitionSource:
 
 
 def fields(source: DefinitionSource) -> dict[str, str]:
-    """Return what a preview sends again, as fields of its form."""
+    """Return a source as the hidden fields of a preview."""
     return {"text": source.text} | {LIST + name: text for name, text in source.files.items()}
 
 
 def _named(text: str, sent: Mapping[str, FileStorage]) -> Iterator[tuple[str, str]]:
-    """Yield the lists that a file names; browsers send a name without its folder."""
+    """Yield the lists that a file names; browsers send names without folders."""
     for name in _wanted(text):
         found = sent.get(PurePath(name).name)
         if found is not None:
@@ -51,7 +51,7 @@ def _wanted(text: str) -> list[str]:
     try:
         tables = tomllib.loads(text).values()
     except tomllib.TOMLDecodeError:
-        return []  # said with its line, when it is read in earnest
+        return []  # reported with its line when the source is parsed
     wanted = (each.get("values_file") for each in tables if isinstance(each, dict))
     return [name for name in wanted if isinstance(name, str)]
 
@@ -60,9 +60,9 @@ def _decoded(file: FileStorage) -> str:
     try:
         return _lines(file.read().decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise DefinitionError("file", file.filename, "no UTF-8 text: save it as one") from None
+        raise DefinitionError("file", file.filename, "not UTF-8 text: save it as UTF-8") from None
 
 
 def _lines(text: str) -> str:
-    """Return a text as it was before a form: browsers end lines in their own way."""
+    """Return a text with plain line ends: browsers send CRLF."""
     return text.replace("\r\n", "\n")

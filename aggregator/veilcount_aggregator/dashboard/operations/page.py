@@ -1,4 +1,4 @@
-"""The page. An analyst sees how it runs; an admin also who changed what, and where things are."""
+"""The operations page: how the service runs; for admins also the host and the audit log."""
 
 from __future__ import annotations
 
@@ -6,65 +6,53 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from flask import Response, g, request
+from flask import request
 
-from ...auth.api_keys import Role
+from ...auth.audit_log import load_audit_log
 from ...queries import Snapshot
 from ...series.series import Series
 from ...service import Aggregator
 from ...text.privacy_guarantees import counts_are_public
-from ..layout import Frame
-from . import pseudonym_quota, request_panel, shards, store_health, verdict_panel
+from ..pages import Content, Context, page
+from . import request_panel, verdict_panel, view
 
-A_PAGE = 50  # acts
-
-
-def pages(frame: Frame) -> None:
-    """Add the page."""
-    aggregator = frame.aggregator
-
-    @frame.page("/operations")
-    def operations() -> Response:
-        """How it runs."""
-        health = aggregator.store.health()
-        store, complete = aggregator.store.reachable_part()
-        snapshot = replace(aggregator.snapshot(), store=store)
-        admin = g.visit.role is Role.ADMIN
-        all_found = store_health.findings(aggregator, store, everything=admin)
-        return frame.told(
-            "operations.html",
-            verdict=store_health.verdict(all_found, health, aggregator.guard.reading),
-            facts=store_health.facts(aggregator, health),
-            findings=[store_health.found(each) for each in all_found],
-            shards=shards.rows(aggregator.store, aggregator.committer.queues()),
-            complete=complete,
-            **_reports(snapshot),
-            **_service(aggregator, snapshot),
-            **(_acts(aggregator) if admin else {}),
-        )
+PAGE_SIZE = 50  # entries of the audit log
 
 
-def _reports(snapshot: Snapshot) -> dict[str, Any]:
-    """Return what became of reports: of all, and of the chosen collection by period."""
-    noted, named = snapshot.store.service_counts(), snapshot.catalog.by_name
-    table = verdict_panel.by_collection(snapshot.store, named, noted)
-    choosable = [line.title for line in table.lines if line.title in named]
-    shown = _shown(named, choosable)
-    counts = shown and verdict_panel.counted(snapshot.store.report_counts(shown), shown, noted)
+@page("/operations", tab="Operations", order=3)
+def operations(context: Context) -> Content:
+    """Show how the service runs."""
+    aggregator = context.aggregator
+    health = aggregator.store.health()
+    store, complete = aggregator.store.reachable_part()
+    snapshot = replace(aggregator.snapshot(), store=store)
+    findings = view.findings(aggregator, store, everything=context.is_admin)
     return {
-        "table": table,
-        "choosable": choosable,
-        "shown": shown,
-        "periods": shown and counts and verdict_panel.by_period(shown, counts),
-        "drawn": shown and counts and verdict_panel.drawn(shown, counts),
-        "withheld": _withheld(named),
+        "conclusion": view.conclusion(findings, health, aggregator.guard.reading),
+        "figures": view.figures(aggregator, health),
+        "findings": findings,
+        "tones": view.TONES,
+        "shards": view.shard_rows(aggregator.store, aggregator.committer.queues()),
+        "complete": complete,
+        **_reports(snapshot),
+        **_service(aggregator, snapshot),
+        **(_audit_log(aggregator) if context.is_admin else {}),
     }
 
 
-def _shown(named: Mapping[str, Sequence[Series]], choosable: Sequence[str]) -> Series | None:
-    asked = request.args.get("collection", "")
-    name = asked if asked in choosable else next(iter(choosable), "")
-    return named[name][0] if name else None
+def _reports(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the verdicts of all collections, and of the chosen one by period."""
+    notes, named = snapshot.store.service_counts(), snapshot.catalog.by_name
+    table = verdict_panel.by_collection(snapshot.store, named, notes)
+    choosable = [name for name in table.rows if name in named]
+    wanted = request.args.get("collection", "")
+    chosen = wanted if wanted in choosable else next(iter(choosable), "")
+    content = {"table": table, "choosable": choosable, "chosen": chosen}
+    if not chosen:
+        return content
+    series = named[chosen][0]
+    counts = verdict_panel.verdict_counts(snapshot.store.report_counts(series), series, notes)
+    return {**content, "verdicts": verdict_panel.by_period(series, counts)}
 
 
 def _withheld(named: Mapping[str, Sequence[Series]]) -> list[str]:
@@ -76,27 +64,27 @@ def _withheld(named: Mapping[str, Sequence[Series]]) -> list[str]:
 
 
 def _service(aggregator: Aggregator, snapshot: Snapshot) -> dict[str, Any]:
-    """Return the service's figures; the intake's as a whole where they tell no secret count."""
-    noted, named = snapshot.store.service_counts(), snapshot.catalog.by_name
-    intake = not _withheld(named)
-    groups = request_panel.groups(noted) if intake else []
+    """Return the service's figures; the intake's only where all counts are public."""
+    counts, named = snapshot.store.service_counts(), snapshot.catalog.by_name
+    withheld = _withheld(named)
     newest = (series[0] for series in named.values())
     return {
-        "took": request_panel.took(noted, intake=intake),
-        "refused": request_panel.refused(noted) if intake else [],
-        "groups": groups,
-        "groups_drawn": request_panel.drawn(groups),
-        "rooms": pseudonym_quota.rooms(
+        "withheld": withheld,
+        "latencies": request_panel.latencies(counts, intake=not withheld),
+        "rejected": [] if withheld else request_panel.rejected_bodies(counts),
+        "commits": None if withheld else request_panel.commit_chart(counts),
+        "quotas": view.pseudonym_quotas(
             snapshot.store, newest, aggregator.settings.max_new_pseudonyms, snapshot.today
         ),
     }
 
 
-def _acts(aggregator: Aggregator) -> dict[str, Any]:
-    page = max(0, request.args.get("page", 0, int))
-    acts = store_health.acts(aggregator)
+def _audit_log(aggregator: Aggregator) -> dict[str, Any]:
+    number = max(0, request.args.get("page", 0, int))
+    entries = load_audit_log(aggregator.store)[::-1]
+    end = (number + 1) * PAGE_SIZE
     return {
-        "acts": acts[page * A_PAGE : (page + 1) * A_PAGE],
-        "page": page,
-        "older": len(acts) > (page + 1) * A_PAGE,
+        "entries": entries[number * PAGE_SIZE : end],
+        "page": number,
+        "older": len(entries) > end,
     }

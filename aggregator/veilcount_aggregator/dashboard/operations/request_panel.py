@@ -1,7 +1,7 @@
-"""The service's own figures: how long requests took, and how many shared a commit.
+"""Latency of requests, rejected bodies, and requests per commit.
 
-Summed by the store over all workers, since it was made. A histogram knows the ends of its buckets,
-so that a time is said as "within".
+Summed over all workers since the store was created. A histogram has the ends of its buckets only:
+a quantile is an upper bound.
 """
 
 from __future__ import annotations
@@ -20,51 +20,45 @@ from .. import charts
 
 SHARES = (0.5, 0.95, 0.99)
 
-Noted = Mapping[ServiceCounter, int]
+Counts = Mapping[ServiceCounter, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
-    """How long the requests of one door took."""
+class EndpointLatency:
+    """The latency of one endpoint."""
 
-    door: str
+    endpoint: str
     requests: int
     failed: int  # answered with 5xx
     mean: str
     within: tuple[str, ...]  # for each share
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """Bodies that were refused whole, by the kind of problem."""
-
-    why: str
-    times: int
-
-
-def took(noted: Noted, *, intake: bool) -> list[Took]:
-    """Return how long requests took, by door; the intake's only where it may be told."""
+def latencies(counts: Counts, *, intake: bool) -> list[EndpointLatency]:
+    """Return the latency of each endpoint; the intake's only where its counts are public."""
     held: dict[str, Counter[str]] = {}
     failed: Counter[str] = Counter()
     microseconds: Counter[str] = Counter()
-    for note, number in noted.items():
+    for note, number in counts.items():
         if note.what == ANSWERED:
-            door, status, end = note.word.split(":")
-            held.setdefault(door, Counter())[end] += number
-            failed[door] += number * (status == "5xx")
+            endpoint, status, end = note.word.split(":")
+            held.setdefault(endpoint, Counter())[end] += number
+            failed[endpoint] += number * (status == "5xx")
         elif note.what == MICROSECONDS:
             microseconds[note.word] += number
     return [
-        _took(door, ends, failed[door], microseconds[door])
-        for door, ends in sorted(held.items())
-        if intake or door != ENDPOINT
+        _latency(endpoint, ends, failed[endpoint], microseconds[endpoint])
+        for endpoint, ends in sorted(held.items())
+        if intake or endpoint != ENDPOINT
     ]
 
 
-def _took(door: str, ends: Counter[str], failed: int, microseconds: int) -> Took:
+def _latency(endpoint: str, ends: Counter[str], failed: int, microseconds: int) -> EndpointLatency:
     requests = ends.total()
     mean = f"{microseconds / requests / 1000:,.1f} ms"
-    return Took(door, requests, failed, mean, tuple(_within(ends, share) for share in SHARES))
+    return EndpointLatency(
+        endpoint, requests, failed, mean, tuple(_within(ends, share) for share in SHARES)
+    )
 
 
 def _within(ends: Counter[str], share: float) -> str:
@@ -78,35 +72,39 @@ def _within(ends: Counter[str], share: float) -> str:
     )
 
 
-def refused(noted: Noted) -> list[Refused]:
-    """Return how many bodies were refused whole, the most frequent first."""
+def rejected_bodies(counts: Counts) -> list[tuple[str, int]]:
+    """Return how many bodies were rejected as a whole, by problem, the most frequent first."""
     found: Counter[str] = Counter()
-    for note, number in noted.items():
+    for note, number in counts.items():
         if note.what == REFUSED:
             found[note.word] += number
-    return [Refused(PROBLEM_KINDS[word].title, number) for word, number in found.most_common()]
+    return [(PROBLEM_KINDS[word].title, number) for word, number in found.most_common()]
 
 
-def groups(noted: Noted) -> list[tuple[str, int]]:
-    """Return how many commits held so many requests, by the ends of the buckets."""
+def commit_chart(counts: Counts) -> charts.Chart | None:
+    """Draw commits by the number of requests they hold; None: nothing was committed yet."""
     found: Counter[str] = Counter()
-    for note, number in noted.items():
+    for note, number in counts.items():
         if note.what == GROUP:
             found[note.word] += number
     sizes = list(map(str, SIZES))
     last = max((n for n, size in enumerate(sizes) if found[size]), default=-1)
-    return [(_up_to(place), found[size]) for place, size in enumerate(sizes[: last + 1])]
+    groups = [(_bucket(place), found[size]) for place, size in enumerate(sizes[: last + 1])]
+    if not groups:
+        return None
+    hover = [f"{number:,} commits of {size} requests" for size, number in groups]
+    part = charts.counts([number for _, number in groups], hover)
+    x = charts.axis("requests in one commit", type="category")
+    drawing = charts.columns([size for size, _ in groups], [part], x, charts.axis("commits"))
+    return charts.Chart(
+        "commits",
+        drawing | {"height": 240},
+        "Durable commits by how many requests shared one: the slower the store, the more",
+        ("Requests in one commit", "Commits"),
+        [(size, f"{number:,}") for size, number in groups],
+    )
 
 
-def _up_to(place: int) -> str:
+def _bucket(place: int) -> str:
     least = SIZES[place - 1] + 1 if place else 1
     return str(SIZES[place]) if least == SIZES[place] else f"{least} to {SIZES[place]}"
-
-
-def drawn(rows: list[tuple[str, int]]) -> charts.Drawn:
-    """Return the commits by their requests, as columns."""
-    told = [f"{number:,} commits of {size} requests" for size, number in rows]
-    part = charts.counts([number for _, number in rows], told)
-    sizes = charts.axis("requests in one commit", type="category")
-    labels = [size for size, _ in rows]
-    return charts.columns(labels, [part], sizes, charts.axis("commits")) | {"height": 240}

@@ -1,12 +1,9 @@
-"""What became of reports: verdicts by collection, and of one collection by period.
-
-Where a trusted curator's collection must not tell its counts, it has no line at all.
-"""
+"""Verdicts of reports, by collection and by period; collections with secret counts are left out."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from veilcount_shared.schedule import period_start
@@ -16,74 +13,71 @@ from ...series.series import Series
 from ...store import VERDICT, Cell, ServiceCounter, Store
 from ...text.privacy_guarantees import counts_are_public
 from .. import charts
-from ..intake_summary import WHY
+from ..collection_status import PERIODS
+from ..intake_summary import REASONS
 
 UNKNOWN = "(unknown definitions)"
 NO_PERIOD = -1
-WORDS = {Verdict.COUNTED: "counted"} | WHY
+WORDS = {Verdict.COUNTED: "counted"} | REASONS
 
-Noted = Mapping[ServiceCounter, int]
+Counts = Mapping[ServiceCounter, int]
 Sizes = Mapping[Cell, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """How often each verdict was given, in the order of the columns."""
-
-    title: str
-    counts: Sequence[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Lines, with the verdicts that were given at all as columns."""
+class VerdictTable:
+    """A row of counts for each title; its columns are the verdicts that occurred."""
 
     columns: Sequence[str]
-    lines: Sequence[Line]
+    rows: Mapping[str, Sequence[int]]
 
 
-def by_collection(store: Store, named: Mapping[str, Sequence[Series]], noted: Noted) -> Table:
+def by_collection(
+    store: Store, named: Mapping[str, Sequence[Series]], notes: Counts
+) -> VerdictTable:
     """Return the verdicts of each collection, over all its definitions."""
     found: dict[str, Counter[Verdict]] = {}
     known: set[str] = set()
     for name, series in named.items():
         known.update(each.fingerprint for each in series)
         if all(counts_are_public(each.collection) for each in series):
-            counts = (counted(store.report_counts(each), each, noted) for each in series)
+            counts = (verdict_counts(store.report_counts(each), each, notes) for each in series)
             found[name] = sum((each.total() for each in counts), Counter[Verdict]())
-    found[UNKNOWN] = _of({Verdict(note.word): n for note, n in noted.items() if _lost(note, known)})
+    found[UNKNOWN] = Counter(
+        {
+            Verdict(note.word): number
+            for note, number in notes.items()
+            if note.what == VERDICT and note.fingerprint not in known
+        }
+    )
     return _table((name, counts) for name, counts in found.items() if counts)
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class VerdictCounts:
     """The verdicts of one series by period."""
 
     periods: Mapping[int, Counter[Verdict]]
 
     def total(self) -> Counter[Verdict]:
-        """Return those of all periods."""
+        """Return the sum over all periods."""
         return sum(self.periods.values(), Counter[Verdict]())
 
 
-def counted(sizes: Sizes, series: Series, noted: Noted) -> Counted:
-    """Return the verdicts of a series by period; -1: judged before a period was looked at."""
+def verdict_counts(sizes: Sizes, series: Series, notes: Counts) -> VerdictCounts:
+    """Return the verdicts of a series by period; -1: decided before the period was known."""
     found: dict[int, Counter[Verdict]] = {}
     for cell, number in sizes.items():
         found.setdefault(cell.period, Counter())[Verdict.COUNTED] += number
-    for note, number in noted.items():
+    for note, number in notes.items():
         if note.what == VERDICT and note.fingerprint == series.fingerprint:
             found.setdefault(note.period, Counter())[Verdict(note.word)] += number
-    return Counted(dict(sorted(found.items())))
+    return VerdictCounts(dict(sorted(found.items())))
 
 
-def by_period(series: Series, counts: Counted) -> Table:
-    """Return a series' verdicts, each period a line."""
-    return _table((_title(series, period), each) for period, each in counts.periods.items())
-
-
-def drawn(series: Series, counts: Counted) -> charts.Drawn:
-    """Return the same as columns, one on the other."""
+def by_period(series: Series, counts: VerdictCounts) -> charts.Chart:
+    """Draw the verdicts of a series by period."""
+    table = _table((_title(series, period), each) for period, each in counts.periods.items())
     periods = [period for period in counts.periods if period != NO_PERIOD]
     titles = [_title(series, period) for period in periods]
     parts = [
@@ -95,37 +89,36 @@ def drawn(series: Series, counts: Counted) -> charts.Drawn:
             ],
             WORDS[verdict],
         )
-        for verdict in _given(counts.periods[period] for period in periods)
+        for verdict in _occurring(counts.periods[period] for period in periods)
     ]
-    days = charts.axis("UTC day on which the period begins", type="category")
-    found = charts.columns(titles, parts, days, charts.axis("reports"))
-    return found | {"stacked": True, "height": 300}
-
-
-def _table(lines: Iterator[tuple[str, Counter[Verdict]]]) -> Table:
-    listed = list(lines)
-    columns = _given(counts for _, counts in listed)
-    return Table(
-        [WORDS[verdict] for verdict in columns],
-        [Line(title, [counts[verdict] for verdict in columns]) for title, counts in listed],
+    x = charts.axis("UTC day on which the period begins", type="category")
+    drawing = charts.columns(titles, parts, x, charts.axis("reports"))
+    name, unit = series.collection.name, PERIODS.get(series.collection.unit, "campaign")
+    return charts.Chart(
+        "verdicts",
+        drawing | {"stacked": True, "height": 300},
+        f"Reports for {name} by verdict; each bar one {unit}, by the newest definition",
+        ("Period from UTC day", *table.columns),
+        [(title, *(f"{each:,}" for each in row)) for title, row in table.rows.items()],
     )
 
 
-def _given(counts: Iterator[Counter[Verdict]]) -> list[Verdict]:
-    """Return the verdicts that were given, in the protocol's order; counted stands there always."""
-    given = {verdict for each in counts for verdict in each if each[verdict]}
-    return [verdict for verdict in Verdict if verdict in given | {Verdict.COUNTED}]
+def _table(rows: Iterable[tuple[str, Counter[Verdict]]]) -> VerdictTable:
+    found = dict(rows)
+    columns = _occurring(found.values())
+    return VerdictTable(
+        [WORDS[verdict] for verdict in columns],
+        {title: [counts[verdict] for verdict in columns] for title, counts in found.items()},
+    )
+
+
+def _occurring(counts: Iterable[Counter[Verdict]]) -> list[Verdict]:
+    """Return the verdicts that occur, in the protocol's order; counted is always among them."""
+    occurring = {verdict for each in counts for verdict in each if each[verdict]}
+    return [verdict for verdict in Verdict if verdict in occurring | {Verdict.COUNTED}]
 
 
 def _title(series: Series, period: int) -> str:
     if period == NO_PERIOD:
-        return "of no period"
+        return "no period"
     return str(period_start(series.collection, period).date())
-
-
-def _lost(note: ServiceCounter, known: set[str]) -> bool:
-    return note.what == VERDICT and note.fingerprint not in known
-
-
-def _of(counts: Mapping[Verdict, int]) -> Counter[Verdict]:
-    return Counter(counts)

@@ -1,4 +1,4 @@
-"""The planner's form: every entry as it was typed, and what is asked with it."""
+"""The planner's form: every field as typed, and the query it stands for."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from ...queries.query_params import Parameters, parse_number
 POINTS = 100  # in a share of 1
 VALUES, NUMBER = "values", "number"
 
-#: what a question's fields are called in the form
+#: the form's names of the query's fields
 ENTRIES = {"error": "margin", "range": "low", "plan": "devices"}
-TWO = "give exactly two of devices, epsilon and margin, and leave empty the one to be found"
+TWO = "give exactly two of devices, epsilon and margin; leave the one to compute empty"
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
-    """Which entry, and what to write instead."""
+class FieldError:
+    """An error beside a field: which, and how to correct it."""
 
-    entry: str
+    field: str
     fix: str
 
     @property
-    def shown(self) -> bool:
-        """Whether the form has this entry, and the refusal stands beside it."""
-        return self.entry in {each.name for each in fields(Form)}
+    def has_field(self) -> bool:
+        """Whether the form has this field, so that the message stands beside it."""
+        return self.field in {each.name for each in fields(PlanForm)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
-    """What a page without an address asks is a plan that many begin with."""
+class PlanForm:
+    """The fields as typed; the page period_start with a common plan."""
 
     kind: str = VALUES
     values: str = "2"
@@ -49,15 +49,15 @@ class Form:
     trust: str = "local"
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> Form:
-        """Return what was typed."""
+    def parse(cls, given: Mapping[str, str]) -> PlanForm:
+        """Read the query string."""
         names = {each.name for each in fields(cls)}
         typed = {name: word.strip() for name, word in given.items() if name in names}
         return cls(**typed) if typed else cls(devices="20,000", epsilon="1")
 
     @property
     def of_number(self) -> bool:
-        """Whether a number is asked for, and not one of some values."""
+        """Whether the question asks for a number."""
         return self.kind == NUMBER
 
     def query(self) -> PlanQuery:
@@ -81,13 +81,13 @@ class Form:
         return {name: [word] for name, word in words.items()}
 
     def _error(self) -> str:
-        """Return the margin as an error is told: of shares it is typed in points."""
+        """Return the margin as the query has it: margins of shares are typed in points."""
         if not self.margin or self.of_number:
             return self.margin
         return decimal(Fraction(parse_number("margin", self.margin)) / POINTS)
 
 
-def wrong(error: QueryError) -> Wrong:
-    """Return a refusal in the form's words."""
+def form_error(error: QueryError) -> FieldError:
+    """Return a query error under the form's field names."""
     fix = TWO if error.field == "plan" else error.fix
-    return Wrong(ENTRIES.get(error.field, error.field), fix)
+    return FieldError(ENTRIES.get(error.field, error.field), fix)

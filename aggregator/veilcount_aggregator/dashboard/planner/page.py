@@ -1,8 +1,6 @@
-"""The page: a form of three numbers of which two are given, and what follows."""
+"""The planner: devices, epsilon or margin from the other two, and the definition to copy."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from flask import Response, request
 
@@ -11,10 +9,9 @@ from veilcount_shared.periods import Unit
 from ... import queries
 from ...analysis.planning import TrustModel
 from ...errors import QueryError
-from ..layout import Frame
-from .form import Form, wrong
-from .margin_chart import falling
-from .summary import told
+from ..pages import Content, Context, page, render
+from .form import PlanForm, form_error
+from .view import margin_chart, summary
 
 TRUSTED = {
     TrustModel.LOCAL: "nobody",
@@ -23,22 +20,14 @@ TRUSTED = {
 }
 
 
-def pages(frame: Frame) -> None:
-    """Add the page."""
-
-    @frame.page("/plan", computes=True)
-    def planner() -> Response:
-        """How many devices, how much epsilon, how small a margin."""
-        form = Form.read(request.args)
-        shown: dict[str, Any] = {
-            "form": form,
-            "units": [(unit, unit) for unit in Unit],
-            "trusted": TRUSTED,
-        }
-        try:
-            query, today = form.query(), frame.aggregator.today()
-            planned = queries.plan(query, today)
-        except QueryError as error:
-            return frame.told("planner.html", 400, **shown, wrong=wrong(error))
-        curve = falling(query.question(today), planned)
-        return frame.told("planner.html", **shown, told=told(planned), falling=curve)
+@page("/plan", tab="Planner", order=2, computes=True)
+def planner(context: Context) -> Response | Content:
+    """Show a plan for the two numbers that are given."""
+    form = PlanForm.parse(request.args)
+    content = {"form": form, "units": [(unit, unit) for unit in Unit], "trusted": TRUSTED}
+    try:
+        query, today = form.query(), context.aggregator.today()
+        plan = queries.plan(query, today)
+    except QueryError as error:
+        return render("planner", 400, **content, wrong=form_error(error))
+    return {**content, "plan": summary(plan), "chart": margin_chart(query.question(today), plan)}

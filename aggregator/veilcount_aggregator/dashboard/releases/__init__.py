@@ -1,6 +1,1 @@
-"""The page of a trusted curator's releases: ask with a dry run first, what is left, what was told.
-
-`asking` is the form, `rows` how releases are told, `page` the page.
-"""
-
-from .page import pages as pages
+"""The releases tab: requests with a dry run first, the remaining budget, past releases."""

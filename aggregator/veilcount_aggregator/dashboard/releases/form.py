@@ -1,4 +1,4 @@
-"""The form of a release: what may be asked of a collection, and what was asked."""
+"""The form of a release: the queries and periods on offer, and the request as typed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,20 @@ from ...central.numeric_values import numeric_values
 from ...errors import QueryError
 from ...series.public_n import publishes_n
 from ...series.series import Series
-from .release_text import days_of, spelled
+from .view import days_of, spelled
 
-HISTOGRAM, COUNT, SUM, MEAN, SOME, FULFIL = "histogram", "count", "sum", "mean", "some", "fulfil"
+HISTOGRAM, COUNT, SUM, MEAN, SOME, CONDITION = (
+    "histogram",
+    "count",
+    "sum",
+    "mean",
+    "some",
+    "condition",
+)
 WAYS = {
     HISTOGRAM: "how many answers each value has",
     SOME: "how many answers are one of some values",
-    FULFIL: "how many answers fulfil a condition",
+    CONDITION: "how many answers meet a condition",
     COUNT: "how many answers there are",
     SUM: "the sum of the answers",
     MEAN: "the mean of the answers",
@@ -32,8 +39,8 @@ USUAL = "0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The form as it was typed."""
+class ReleaseForm:
+    """The form as typed."""
 
     way: str = ""
     which: str = ""
@@ -42,8 +49,8 @@ class Asked:
     last: str = ""
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> Asked:
-        """Read an address or a form."""
+    def parse(cls, given: Mapping[str, str]) -> ReleaseForm:
+        """Read a query string or a form."""
         return cls(
             given.get("query", ""),
             given.get("which", "").strip(),
@@ -52,8 +59,8 @@ class Asked:
             given.get("to", ""),
         )
 
-    def given(self) -> dict[str, str]:
-        """Return it as an address or a form has it."""
+    def fields(self) -> dict[str, str]:
+        """Return the fields that have a value."""
         named = {
             "query": self.way,
             "which": self.which,
@@ -64,7 +71,7 @@ class Asked:
         return {name: value for name, value in named.items() if value}
 
     def request(self, collection: Collection) -> dict[str, object]:
-        """Return the request, as the central path reads it."""
+        """Return the request as the curator parses it."""
         return {
             "query": _query(self.way, self.which, collection),
             "epsilon": self.epsilon,
@@ -74,35 +81,35 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
-    """A period that may be asked for, as a choice in the form."""
+class PeriodChoice:
+    """A period that may be released, as an option of the form."""
 
     first: date
     last: date
-    says: str
+    note: str
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """What may be asked of a series."""
+class ReleaseOffer:
+    """The queries and periods of a series."""
 
     ways: Mapping[str, str]
-    hint: str  # what to type beside
-    periods: Sequence[Period]
+    hint: str  # an example of a condition or a value
+    periods: Sequence[PeriodChoice]
 
 
-def offer(series: Series, today: date) -> Offer:
-    """Return what the form offers."""
-    return Offer(_ways(series.collection), _hint(series.collection), _periods(series, today))
+def offer(series: Series, today: date) -> ReleaseOffer:
+    """Return the queries and periods on offer."""
+    return ReleaseOffer(_ways(series.collection), _hint(series.collection), _periods(series, today))
 
 
-def usual(series: Series, today: date) -> Asked:
-    """Return what the form holds at first: the newest period that is closed."""
+def defaults(series: Series, today: date) -> ReleaseForm:
+    """Return the form's defaults: the newest closed period."""
     oldest_open, _ = series.taken(today)
     period = max(0, oldest_open - 1)
     first, last = days_of(series.collection, period)
     (way, *_) = _ways(series.collection)
-    return Asked(way, first=first.isoformat(), last=last.isoformat())
+    return ReleaseForm(way, first=first.isoformat(), last=last.isoformat())
 
 
 def closed_from(series: Series, period: int) -> date:
@@ -118,13 +125,13 @@ def _ways(collection: Collection) -> dict[str, str]:
         found |= {SUM, MEAN}
     match collection.domain:
         case Number():
-            found.add(FULFIL)
+            found.add(CONDITION)
         case Choice() | Cross():
             found.add(SOME)
-    if publishes_n(collection):  # where it is public, it is shown for nothing
+    if publishes_n(collection):  # public counts are free
         found.discard(COUNT)
     words = WAYS | ({SUM: YES, MEAN: SHARE} if isinstance(collection.domain, Boolean) else {})
-    return {way: says for way, says in words.items() if way in found}
+    return {way: text for way, text in words.items() if way in found}
 
 
 def _hint(collection: Collection) -> str:
@@ -136,18 +143,18 @@ def _hint(collection: Collection) -> str:
     return ""
 
 
-def _periods(series: Series, today: date) -> list[Period]:
+def _periods(series: Series, today: date) -> list[PeriodChoice]:
     oldest_open, _ = series.taken(today)
     found = []
     for period in range(series.collection.periods):
         first, last = days_of(series.collection, period)
-        filling = f", takes answers before {closed_from(series, period)}"
-        found.append(Period(first, last, "" if period < oldest_open else filling))
+        filling = f", open until {closed_from(series, period)}"
+        found.append(PeriodChoice(first, last, "" if period < oldest_open else filling))
     return found
 
 
 def _query(way: str, which: str, collection: Collection) -> object:
-    if way == FULFIL:
+    if way == CONDITION:
         return which
     if way == SOME:
         return {"count": _labels(which, collection)}
@@ -157,9 +164,9 @@ def _query(way: str, which: str, collection: Collection) -> object:
 
 
 def _labels(which: str, collection: Collection) -> list[object]:
-    """Return the values that were typed, one a line."""
+    """Return the typed values, one a line."""
     if not isinstance(collection.domain, Choice | Cross):
-        raise QueryError("query", SOME, 'ask for a condition, "fulfil"')
+        raise QueryError("query", SOME, 'request a condition, "condition"')
     known = {spelled(label): label for label in collection.domain.labels}
     typed = [line.strip() for line in which.splitlines() if line.strip()]
     unknown = [line for line in typed if line not in known]

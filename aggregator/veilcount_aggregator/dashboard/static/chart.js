@@ -45,7 +45,7 @@
   // Plotly takes some marks in a text for HTML; a value that has them in its name is shown as it is.
   const MARKS = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
   const plain = (_, text) => (typeof text === 'string' ? text.replace(/[&<>]/g, (mark) => MARKS[mark]) : text);
-  const bare = (text) => Object.entries(MARKS).reduceRight((left, [mark, told]) => left.replaceAll(told, mark), text);
+  const bare = (text) => Object.entries(MARKS).reduceRight((left, [mark, escaped]) => left.replaceAll(escaped, mark), text);
 
   // A long name is cut where it would leave the bars no room; the table has all of it.
   const cut = (label, most) => {
@@ -61,9 +61,9 @@
   const bars = (given) => {
     const parts = given.parts;
     const traces = parts.map((each, place) => ({
-      type: 'bar', orientation: 'h', name: each.name || '', y: given.labels, x: each.at, customdata: each.told,
+      type: 'bar', orientation: 'h', name: each.name || '', y: given.labels, x: each.values, customdata: each.hover,
       hovertemplate: '%{customdata}<extra></extra>', marker: { color: rgba(hue(each, place), 0.35), line: { width: 0 } },
-      error_x: { type: 'data', symmetric: false, array: each.high.map((h, i) => h - each.at[i]), arrayminus: each.low.map((l, i) => each.at[i] - l),
+      error_x: { type: 'data', symmetric: false, array: each.high.map((h, i) => h - each.values[i]), arrayminus: each.low.map((l, i) => each.values[i] - l),
         color: colour(hue(each, place)), thickness: 2.2, width: 5 },
     }));
     const wider = parts.filter((each) => each.outer).map((each, place) => ({
@@ -80,7 +80,7 @@
 
   // Vertical columns, without whiskers: counts, which have none.
   const columns = (given) => [given.parts.map((each, place) => ({
-    type: 'bar', name: each.name || '', x: given.labels, y: each.at, customdata: each.told, hovertemplate: '%{customdata}<extra></extra>',
+    type: 'bar', name: each.name || '', x: given.labels, y: each.values, customdata: each.hover, hovertemplate: '%{customdata}<extra></extra>',
     marker: { color: rgba(hue(each, place), 0.75) },
   })), layout(given, { bargap: 0.12, barmode: given.stacked ? 'stack' : 'group', xaxis: axis(given.x || {}, { gridcolor: 'rgba(0,0,0,0)' }) })];
 
@@ -94,8 +94,8 @@
         { type: 'scatter', mode: 'lines', x: each.x, y: each.high, line: { width: 0 }, fill: 'tonexty', fillcolor: rgba(name, 0.16), hoverinfo: 'skip', showlegend: false, legendgroup: String(place) },
       ] : [];
       return [...band, {
-        type: 'scatter', mode: each.dots === false ? 'lines' : 'lines+markers', name: each.name || '', legendgroup: String(place), x: each.x, y: each.at,
-        customdata: each.told, hovertemplate: each.told ? '%{customdata}<extra></extra>' : undefined,
+        type: 'scatter', mode: each.dots === false ? 'lines' : 'lines+markers', name: each.name || '', legendgroup: String(place), x: each.x, y: each.values,
+        customdata: each.hover, hovertemplate: each.hover ? '%{customdata}<extra></extra>' : undefined,
         line: { color: colour(name), width: 2.2, dash: each.dash || 'solid', shape: each.step ? 'hv' : 'linear' },
         marker: { size: 8, color: each.x.map((_, i) => (open.has(i) ? colour('paper') : colour(name))), line: { color: colour(name), width: 2 } },
       }];

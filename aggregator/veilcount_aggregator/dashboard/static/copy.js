@@ -6,7 +6,7 @@
     getSelection().selectAllChildren(from);
   };
   document.querySelectorAll('[data-copy]').forEach((button) => {
-    const said = button.textContent;
+    const label = button.textContent;
     button.setAttribute('aria-live', 'polite');
     button.addEventListener('click', async () => {
       const from = document.getElementById(button.dataset.copy);
@@ -17,7 +17,7 @@
         select(from);
         button.textContent = 'Selected: copy it';
       }
-      setTimeout(() => { button.textContent = said; }, 3000);
+      setTimeout(() => { button.textContent = label; }, 3000);
     });
   });
 })();

@@ -1,12 +1,12 @@
-// Takes the secret from behind the #, removes it from the address and the history, and posts it.
+// Takes the secret from the fragment, removes it from the address and the history, and posts it.
 (() => {
   'use strict';
   const secret = location.hash.slice(1);
   history.replaceState(null, '', location.pathname);
   if (!secret) {
-    document.getElementById('says').textContent = 'This address has no link in it. Copy all of the line that was printed.';
+    document.getElementById('status').textContent = 'This address has no link secret. Copy the whole line that was printed.';
     return;
   }
   document.getElementById('link').value = secret;
-  document.getElementById('entering').submit();
+  document.getElementById('enter').submit();
 })();

@@ -12,7 +12,7 @@ from tests.aggregator.dashboard.page_fixtures import Page, Visitor
 from tests.aggregator.queries.simulated_reports import counted, send
 from veilcount_aggregator.analysis.budget import budget
 from veilcount_aggregator.auth.api_keys import Role
-from veilcount_aggregator.dashboard.budget.composition_charts import MOST_DRAWN, composed
+from veilcount_aggregator.dashboard.budget.composition_charts import MOST_DRAWN, composition_chart
 
 
 def big(page: Page) -> list[str]:
@@ -80,12 +80,12 @@ def test_mean_and_worst_are_for_analysts_and_the_histogram_for_admins(alone: Wor
     told, shown = (each.get("/collections/theme/budget") for each in (analyst, admin))
 
     for page in (told, shown):
-        assert "65 pseudonyms have spent epsilon 2.76923 in the mean, 4 at worst" in page.text
+        assert "65 pseudonyms have spent epsilon 2.76923 on average, 4 at most" in page.text
     assert "How it is spread is for admins." in told.text
     assert 'id="spent"' not in told.html
     picture = drawn(shown, "spent")
     assert picture["labels"] == ["1", "2"]
-    assert picture["parts"][0]["at"] == [40, 25]
+    assert picture["parts"][0]["values"] == [40, 25]
 
 
 def test_one_bar_is_a_sentence(admin: Visitor) -> None:
@@ -106,7 +106,7 @@ def test_few_pseudonyms_are_told_by_nothing(alone: World) -> None:
 
 
 def test_of_a_curators_collection_no_count_is_told(asked: World, admin: Visitor) -> None:
-    """Under add-remove it would tell whether one person took part."""
+    """Under add-remove it would reveal whether one person took part."""
     page = admin.get("/collections/visits/budget")
 
     assert big(page)[0] == "1"
@@ -116,7 +116,7 @@ def test_of_a_curators_collection_no_count_is_told(asked: World, admin: Visitor)
 
 def test_the_plain_sum_is_never_below_what_holds_together(analyst: Visitor) -> None:
     picture = drawn(analyst.get("/collections/opened/budget"), "composed")
-    plain, together = (part["at"] for part in picture["parts"])
+    plain, together = (part["values"] for part in picture["parts"])
 
     assert plain == picture["parts"][0]["x"]
     assert all(sum_ >= less for sum_, less in zip(plain, together, strict=True))
@@ -127,10 +127,10 @@ def test_a_smaller_delta_costs_more_and_is_stated(analyst: Visitor) -> None:
     usual, strict = (
         analyst.get(f"/collections/opened/budget{query}") for query in ("", "?delta=0.000000001")
     )
-    ends = [drawn(page, "composed")["parts"][-1]["at"][-1] for page in (usual, strict)]
+    ends = [drawn(page, "composed")["parts"][-1]["values"][-1] for page in (usual, strict)]
 
     assert ends[0] < ends[1]
-    assert "a chance of delta = 0.000001," in usual.text
+    assert "with delta = 0.000001," in usual.text
     assert "a chance of delta = 0.000000001," in strict.text
     assert entry(strict, "delta") == "0.000000001"
 
@@ -140,7 +140,7 @@ def test_the_averaging_attack_grows_with_fresh_answers_and_not_with_a_frozen_one
 ) -> None:
     """A yes or no at epsilon 1: 73 % after one, 99.6 % after 30."""
     picture = drawn(analyst.get("/collections/opened/budget"), "attack")
-    fresh, frozen = (part["at"] for part in picture["parts"])
+    fresh, frozen = (part["values"] for part in picture["parts"])
     seen = picture["parts"][0]["x"]
 
     assert seen == [1, 7, 30, 61]
@@ -172,7 +172,7 @@ def test_of_very_many_answers_a_part_of_the_line_is_drawn(alone: World) -> None:
 
 def test_units_are_compared_at_one_user_epsilon_with_what_each_stops(analyst: Visitor) -> None:
     page = analyst.get("/collections/theme/budget")
-    local, central = (part["at"] for part in drawn(page, "units")["parts"])
+    local, central = (part["values"] for part in drawn(page, "units")["parts"])
 
     assert "The same epsilon of 24 a user" in page.text
     assert "n = 12,000 persons (pseudonyms of the campaign)" in page.text
@@ -183,7 +183,7 @@ def test_units_are_compared_at_one_user_epsilon_with_what_each_stops(analyst: Vi
 
 def test_errors_are_told_for_as_many_persons_as_are_asked_about(analyst: Visitor) -> None:
     some, more = (
-        drawn(analyst.get(f"/collections/theme/budget?n={n}"), "units")["parts"][0]["at"]
+        drawn(analyst.get(f"/collections/theme/budget?n={n}"), "units")["parts"][0]["values"]
         for n in (1000, 4000)
     )
 
@@ -220,4 +220,6 @@ def test_a_curators_truth_has_no_line(asked: World) -> None:
     """Nothing is randomized on its devices."""
     collection = asked.series("curated").collection
 
-    assert composed(collection, budget(collection), budget(collection).together.delta) is None
+    assert (
+        composition_chart(collection, budget(collection), budget(collection).together.delta) is None
+    )

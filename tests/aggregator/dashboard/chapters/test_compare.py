@@ -62,10 +62,10 @@ def test_the_picture_is_in_points_with_an_interval_for_each_value(
     (part,) = picture["parts"]
 
     assert picture["labels"] == ["light", "dark", "system"]
-    assert part["at"] == pytest.approx([100 * row.difference for row in answer.rows])
+    assert part["values"] == pytest.approx([100 * row.difference for row in answer.rows])
     assert part["low"] == pytest.approx([100 * row.low for row in answer.rows])
     assert part["high"] == pytest.approx([100 * row.high for row in answer.rows])
-    assert picture["x"]["title"] == "A less B, in points"
+    assert picture["x"]["title"] == "A minus B, in points"
 
 
 def test_that_nothing_differs_is_never_said_without_what_would_have_been_seen(
@@ -74,8 +74,8 @@ def test_that_nothing_differs_is_never_said_without_what_would_have_been_seen(
     """Both weeks have the same crowd."""
     page = analyst.get("/collections/opened/compare")
 
-    assert re.search(r"No difference can be told: less than \S+ points would not have", page.text)
-    assert "would have been found in 4 of 5 such comparisons" in page.text
+    assert re.search(r"No significant difference: less than \S+ points would not have", page.text)
+    assert "is detected in 4 of 5 such comparisons" in page.text
 
 
 def test_of_days_the_newest_week_is_set_against_the_one_before(analyst: Visitor) -> None:
@@ -83,7 +83,7 @@ def test_of_days_the_newest_week_is_set_against_the_one_before(analyst: Visitor)
     stands = [entry(page, name) for name in ("a_from", "a_to", "b_from", "b_to")]
 
     assert stands == ["2026-11-28", "2026-12-04", "2026-11-21", "2026-11-27"]
-    assert "still filling: will move" in page.text
+    assert "open period: may still change" in page.text
     assert "worst correlation" not in page.text
 
 
@@ -142,7 +142,7 @@ def test_without_answers_on_one_side_it_says_so(alone: World) -> None:
     page = visitor.get("/collections/theme/compare")
 
     assert "Nothing to compare: 30 answers of arm:A, 0 of arm:B." in page.text
-    assert "Both sides need answers." in page.text
+    assert "Both sides need reports." in page.text
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_four_rows_stand_with_their_errors_and_guarantees(asked: World, analyst:
         assert f"{line.devices_as_central:,}" in page.text
         assert line.guarantee[1:] in page.text
     assert "n = 8,000: answers of the fullest period (2026-11-01 to 2026-11-30)" in page.text
-    assert "Nobody has to be trusted." in page.text
+    assert "No trust is needed." in page.text
     assert "The curator holds every true value." in page.text
 
 
@@ -32,20 +32,20 @@ def test_the_price_of_trusting_nobody_is_the_first_sentence(analyst: Visitor) ->
     text = analyst.get("/collections/theme/contrast").text
 
     assert "Here each share is known to +/- " in text
-    assert "a curator, trusted with every true value, would know it to +/- " in text
+    assert "a curator trusted with every true value would know it to +/- " in text
     assert "devices would have to answer instead of 8,000" in text
 
 
 def slope(part: Any) -> float:
     """Return the slope of a line on logarithmic axes."""
-    rise, run = (log10(part[axis][-1] / part[axis][0]) for axis in ("at", "x"))
+    rise, run = (log10(part[axis][-1] / part[axis][0]) for axis in ("values", "x"))
     return rise / run
 
 
 def test_local_error_falls_with_the_root_and_central_error_with_n(analyst: Visitor) -> None:
     picture = drawn(analyst.get("/collections/theme/contrast"), "scaling")
     local, shuffled, central = picture["parts"]
-    rows = zip(local["at"], shuffled["at"], central["at"], strict=True)
+    rows = zip(local["values"], shuffled["values"], central["values"], strict=True)
 
     assert slope(local) == pytest.approx(-0.5, abs=0.001)
     assert slope(central) == pytest.approx(-1, abs=0.001)
@@ -80,7 +80,7 @@ def test_of_a_twin_that_released_nothing_the_local_half_stands_alone(alone: Worl
 
 @pytest.mark.parametrize(("name", "n"), [("curated", "n = 4,000"), ("visits", "n = 10,000")])
 def test_a_curators_count_is_told_only_where_it_may_be(analyst: Visitor, name: str, n: str) -> None:
-    """Of `visits`, an exact number would tell whether one person took part."""
+    """Of `visits`, an exact number would reveal whether one person took part."""
     page = analyst.get(f"/collections/{name}/contrast")
 
     assert page.status == 200

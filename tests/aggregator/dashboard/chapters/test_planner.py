@@ -55,7 +55,7 @@ def test_two_numbers_give_the_third_in_a_sentence(
 
     assert page.status == 200
     assert sentence in page.text
-    assert page.text.count(" found ") == 1
+    assert page.text.count(" computed ") == 1
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,9 @@ def test_the_curve_falls_and_more_epsilon_lies_below(analyst: Visitor) -> None:
     assert names == [f"epsilon {each}" for each in ("0.5", "1", "1.5", "2", "4")]
     assert [part["dash"] for part in picture["parts"]] == ["dot", "dot", "solid", "dot", "dot"]
     for part in picture["parts"]:
-        assert part["at"] == sorted(part["at"], reverse=True)
-    assert [part["at"][0] for part in picture["parts"]] == sorted(
-        (part["at"][0] for part in picture["parts"]), reverse=True
+        assert part["values"] == sorted(part["values"], reverse=True)
+    assert [part["values"][0] for part in picture["parts"]] == sorted(
+        (part["values"][0] for part in picture["parts"]), reverse=True
     )
     assert picture["marks"][0]["x"] == 3000
 
@@ -114,8 +114,8 @@ def test_the_definition_begins_today(analyst: Visitor) -> None:
 @pytest.mark.parametrize(
     ("query", "name", "fix"),
     [
-        ("devices=5000&epsilon=1&margin=2", "devices", "leave empty the one to be found"),
-        ("devices=5000", "devices", "leave empty the one to be found"),
+        ("devices=5000&epsilon=1&margin=2", "devices", "leave the one to compute empty"),
+        ("devices=5000", "devices", "leave the one to compute empty"),
         ("devices=many&epsilon=1", "devices", "Give a whole number"),
         ("devices=5000&epsilon=1e9", "epsilon", "Give "),
         ("devices=5000&epsilon=x", "epsilon", "Give a number, such as 0.5"),

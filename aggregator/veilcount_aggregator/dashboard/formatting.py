@@ -1,0 +1,90 @@
+"""How pages write values, days, levels and figures; also as filters of the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from fractions import Fraction
+from typing import Any
+
+from ..analysis.planning.plan import percent
+from ..queries.json_encoding import decimal
+from ..text import number_format
+from ..text.result_columns import spelled
+
+
+def value_name(value: object) -> str:
+    """Return a value as people read it: of a crossed one its parts, of a range its ends."""
+    if not isinstance(value, dict):
+        return spelled(value)
+    if set(value) == {"from", "below"}:
+        return f"{value['from']:.6g} to {value['below']:.6g}"
+    return " · ".join(spelled(part) for part in value.values())
+
+
+def row_name(value: object) -> str:
+    """Return what a row of a result is about: a value, or the mean."""
+    return "the mean" if value is None else value_name(value)
+
+
+def days(first: date, last: date) -> str:
+    """Return the UTC days from a first to a last."""
+    return f"{first}" if first == last else f"{first} to {last}"
+
+
+def number_interval(low: float, high: float) -> str:
+    """Return the ends of a number's interval."""
+    return f"{number_format.precise(low, low, high)} to {number_format.precise(high, low, high)}"
+
+
+def level(part: float) -> str:
+    """Return a confidence level."""
+    return f"{100 * part:.4g}\N{NO-BREAK SPACE}%"
+
+
+def fake_share(share: float) -> str:
+    """Return a share of fake reports."""
+    return f"{number_format.significant(100 * share, 3)}%"
+
+
+def sentence_case(text: str) -> str:
+    """Return a text with a capital first letter; the others stay."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def error_bar(half_width: float | None, quantity: str) -> str:
+    """Return half an interval of a mean, or of a share in points; nothing for None."""
+    if half_width is None:
+        return ""
+    return number_format.around(half_width, of_shares=quantity != "mean")
+
+
+def unsigned_error(error: float, quantity: str) -> str:
+    """Return an error without its sign."""
+    return error_bar(error, quantity).removeprefix("+/- ")
+
+
+def short_epsilon(number: Fraction | float | str) -> str:
+    """Return an epsilon, short."""
+    return number_format.epsilon(Fraction(number))
+
+
+def thousands(number: float) -> str:
+    """Return a whole number with separators."""
+    return f"{number:,}"
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "adjacency": number_format.adjacency,
+    "thousands": thousands,
+    "decimal": decimal,
+    "epsilon": short_epsilon,
+    "error": error_bar,
+    "fake_share": fake_share,
+    "level": level,
+    "percent": percent,
+    "row_name": row_name,
+    "sentence": sentence_case,
+    "unsigned_error": unsigned_error,
+    "value_name": value_name,
+}

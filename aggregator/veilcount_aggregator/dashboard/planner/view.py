@@ -1,0 +1,199 @@
+"""A plan in words, and the margin over the number of devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from veilcount_shared.periods import Unit
+
+from ...analysis.planning import PlanResult, QuestionShape, TrustModel
+from ...analysis.planning.solvers import SOLVERS
+from ...queries.json_encoding import decimal
+from ...text import number_format
+from ..charts import Chart, Drawing, axis, curves, figures_of, lines, logarithmic_axis
+from ..formatting import error_bar, fake_share, level, sentence_case, unsigned_error
+
+PROTECTED_BY = {
+    TrustModel.LOCAL: "",
+    TrustModel.SHUFFLED: " behind an independent shuffler",
+    TrustModel.CENTRAL: " spent by a trusted curator",
+}
+EACH = {"share": "each share", "mean": "the mean"}
+USUAL_EPSILONS = (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
+DECADES = range(2, 8)  # of devices
+STEPS = {TrustModel.LOCAL: (1, 2, 5), TrustModel.SHUFFLED: (1,), TrustModel.CENTRAL: (1, 2, 5)}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFigure:
+    """One of devices, epsilon and margin; `found`: it was computed."""
+
+    name: str
+    figure: str
+    more: str
+    found: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSummary:
+    """A plan, as the page shows it."""
+
+    headline: str
+    details: str
+    figures: tuple[PlanFigure, ...]
+    epsilons: tuple[tuple[str, str, str], ...]
+    terms: tuple[tuple[str, str], ...]
+    toml: str
+
+
+def summary(planned: PlanResult) -> PlanSummary:
+    """Describe a plan."""
+    return PlanSummary(
+        headline=_headline(planned),
+        details=f"{sentence_case(planned.sentence)}.",
+        figures=_figures(planned),
+        epsilons=_epsilons(planned),
+        terms=tuple(_terms(planned)),
+        toml=planned.toml,
+    )
+
+
+def _headline(planned: PlanResult) -> str:
+    known = EACH.get(planned.quantity, f"each {planned.quantity}")
+    if planned.arms > 1:
+        known = f"the difference of two arms in {known.removeprefix('the ')}"
+    per = "" if planned.together.answers == 1 else f" {_a(planned.unit)}"
+    return (
+        f"With {planned.devices:,} consenting devices and epsilon"
+        f" {decimal(planned.epsilon)}{per}{PROTECTED_BY[planned.trust]}, {known} is known to"
+        f" {error_bar(planned.error.half_width, planned.quantity)}."
+    )
+
+
+def _a(unit: Unit) -> str:
+    return f"an {unit}" if unit is Unit.EVENT else f"a {unit}"
+
+
+def _figures(planned: PlanResult) -> tuple[PlanFigure, ...]:
+    sample = error_bar(planned.population.half_width, planned.quantity)
+    of = f"at {level(planned.level)}; as a sample of all who could be asked {sample}"
+    return (
+        PlanFigure("Devices", f"{planned.devices:,}", "that report", planned.found == "devices"),
+        PlanFigure(
+            "Epsilon", decimal(planned.epsilon), _whose(planned), planned.found == "epsilon"
+        ),
+        PlanFigure(
+            "Margin",
+            error_bar(planned.error.half_width, planned.quantity),
+            of,
+            planned.found == "error",
+        ),
+    )
+
+
+def _whose(planned: PlanResult) -> str:
+    if planned.trust is TrustModel.CENTRAL:
+        return "of one release, made by a curator who holds every true value"
+    if planned.trust is TrustModel.LOCAL:
+        return "of one answer, against anyone who receives it"
+    device = decimal(planned.device or Fraction(0))
+    return f"of one answer after shuffling, at delta {decimal(planned.delta)}; before it, {device}"
+
+
+def _epsilons(planned: PlanResult) -> tuple[tuple[str, str, str], ...]:
+    """Return event, day and user of the definition, by substitution: one answer a period."""
+    one = decimal(planned.epsilon if planned.device is None else planned.device)
+    times = planned.together.answers
+    every = "one answer in total" if times == 1 else f"{times:,} answers, one {_a(planned.unit)}"
+    return (
+        ("event", one, "one answer"),
+        ("day", one, "one UTC day; any 24 hours span two"),
+        ("user", decimal(planned.together.plain), every),
+    )
+
+
+def _terms(planned: PlanResult) -> list[tuple[str, str]]:
+    """Return terms and descriptions: what else to know before asking."""
+    fakes = fake_share(float(planned.headroom.fakes))
+    push = unsigned_error(planned.headroom.push, planned.quantity)
+    terms = [
+        ("Poisoning", f"A fraction of {fakes} fake devices can shift an estimate by up to {push}.")
+    ]
+    if planned.detectable is not None:
+        seen = number_format.share(planned.detectable)
+        terms.insert(0, ("Detectable", f"A share of {seen} is distinguished from zero."))
+    if planned.device is not None:
+        bits = f"{planned.bits} bit{'s' * (planned.bits != 1)} a message"
+        terms.append(("Mechanism", f"{sentence_case(planned.mechanism)}; {bits}."))
+    if planned.excess is not None:
+        least = number_format.excess(planned.excess)
+        terms.append(
+            ("Variance", f"{sentence_case(least)}, among all randomizers of this epsilon.")
+        )
+    if composed := _composed(planned):
+        terms.append(("Composition", composed))
+    return terms
+
+
+def _composed(planned: PlanResult) -> str:
+    """Return the composed (epsilon, delta) of all answers; nothing if it is not below the sum."""
+    together = planned.together
+    less = number_format.epsilon(together.plain if together.specific is None else together.specific)
+    if less == number_format.epsilon(together.plain):
+        return ""
+    return (
+        f"Epsilon {less} for all {together.answers:,} answers at delta"
+        f" {decimal(together.delta)}, on a schedule fixed in advance."
+    )
+
+
+# -- the chart -------------------------------------------------------------------------------------
+
+
+def margin_chart(question: QuestionShape, planned: PlanResult) -> Chart:
+    """Draw the margin over the number of devices, at the plan's epsilon and usual ones."""
+    epsilons, sizes = _drawn_epsilons(planned), _sizes(planned)
+    solver = SOLVERS[planned.trust](question)
+    margins = {
+        f"epsilon {number_format.epsilon(each)}": [
+            solver.error(devices, each).error.half_width for devices in sizes
+        ]
+        for each in epsilons
+    }
+    rows = [
+        (f"{n:,}", *(error_bar(column[place], planned.quantity) for column in margins.values()))
+        for place, n in enumerate(sizes)
+    ]
+    several = ", at several epsilons; the solid line is the plan's" if len(margins) > 1 else ""
+    caption = f"The margin over the number of devices{several}. Both axes are logarithmic."
+    drawing = _drawing(planned, sizes, margins)
+    return Chart("margins", drawing, caption, ("Devices", *margins), rows)
+
+
+def _drawn_epsilons(planned: PlanResult) -> list[Fraction]:
+    """Return the epsilons drawn: with a shuffler only the plan's, since each is a long search."""
+    usual = () if planned.trust is TrustModel.SHUFFLED else USUAL_EPSILONS
+    return sorted({*usual, planned.epsilon})
+
+
+def _sizes(planned: PlanResult) -> list[int]:
+    round_numbers = {step * 10**decade for decade in DECADES for step in STEPS[planned.trust]}
+    return sorted(round_numbers | {planned.devices})
+
+
+def _drawing(planned: PlanResult, sizes: list[int], margins: dict[str, list[float]]) -> Drawing:
+    shares = planned.quantity != "mean"
+    scale, own = 100 if shares else 1, f"epsilon {number_format.epsilon(planned.epsilon)}"
+    parts = curves(
+        sizes,
+        margins,
+        lambda margin: scale * margin or None,
+        lambda n, name, margin: f"{n:,} devices, {name}: {error_bar(margin, planned.quantity)}",
+    )
+    for part in parts:
+        part["dash"] = "solid" if part["name"] == own else "dot"
+    mark = {"x": planned.devices, "text": f"{planned.devices:,} devices"}
+    ticks = [(10**decade, f"{10**decade:,}") for decade in DECADES]
+    y = logarithmic_axis("margin, +/- points" if shares else "margin, +/-", figures_of(parts))
+    return lines(parts, axis("devices", type="log", ticks=ticks), y, [mark])

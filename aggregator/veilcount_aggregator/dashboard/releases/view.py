@@ -1,0 +1,246 @@
+"""Releases and dry runs as the page shows them: texts, rows, charts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from fractions import Fraction
+
+from veilcount_shared import Collection
+from veilcount_shared.errors import VeilcountError, format_value
+from veilcount_shared.schedule import period_end, period_start
+
+from ...api.release_views import dry_run_response
+from ...api.schemas import (
+    CountQuery,
+    NoiseView,
+    PeriodBudget,
+    ReleasedFigure,
+    ReleaseResponse,
+    ReleaseView,
+)
+from ...central.budget_ledger import StoredRelease, load_releases
+from ...central.curator import DryRun
+from ...central.privacy_filter import require_budget, require_closed_periods
+from ...errors import InsufficientBudget, ReleaseRefused
+from ...queries import Snapshot
+from ...series.series import Series
+from ...text import number_format
+from .. import charts
+from ..formatting import days, short_epsilon
+
+MOST_VALUES = 5  # of a query that a line shows
+MOST_PERIODS = 12  # that an axis labels one by one
+MOST_ROWS = 30  # figures of one release that are drawn and listed
+QUERIES = {
+    "histogram": "How many answers each value has",
+    "count": "How many answers there are",
+    "sum": "The sum of the answers",
+    "mean": "The mean of the answers",
+}
+COLUMNS = ("Value", "Released", "From", "To")
+
+
+# -- texts -----------------------------------------------------------------------------------------
+
+
+def spelled(label: object) -> str:
+    """Return a value as people read it; of a cross product, its parts."""
+    if isinstance(label, tuple | list):
+        return ", ".join(map(spelled, label))
+    return label if isinstance(label, str) else json.dumps(label)
+
+
+def query_text(query: str | CountQuery) -> str:
+    """Return a query in words."""
+    if isinstance(query, str):
+        return QUERIES.get(query, f"How many answers have {query}")
+    values = [spelled(each) for each in query.count]
+    more = f" or {len(values) - MOST_VALUES} more" if len(values) > MOST_VALUES else ""
+    return f"How many answers are {' or '.join(values[:MOST_VALUES])}{more}"
+
+
+def amount(figure: float) -> str:
+    """Return a count or a sum; a mean to six digits."""
+    if float(figure).is_integer():
+        return f"{int(figure):,}"
+    return number_format.figure(figure, of_shares=False)
+
+
+def noise_text(parts: list[NoiseView], level: float) -> str:
+    """Return the error of each part of a release."""
+    errors = [f"{half_width(part)} on the {_on(part.name)}" for part in parts]
+    return f"{' and '.join(errors)}, at level {level:.0%}"
+
+
+def half_width(part: NoiseView) -> str:
+    """Return the half-width of a figure's interval."""
+    return f"+/- {part.half_width:,}"
+
+
+def refusal_text(collection: Collection, error: VeilcountError) -> str:
+    """Return why a release is refused; a period is named by its days."""
+    if not isinstance(error, InsufficientBudget):
+        return str(error)
+    requested, rest = format_value(error.requested), format_value(error.remaining)
+    return (
+        f"{days(*days_of(collection, error.period))} has epsilon {rest} left, and {requested} is"
+        " requested: request less, or other days"
+    )
+
+
+def days_of(collection: Collection, period: int) -> tuple[date, date]:
+    """Return the first and the last UTC day of a period."""
+    last = period_end(collection, period).date() - timedelta(days=1)
+    return period_start(collection, period).date(), last
+
+
+def _on(name: str) -> str:
+    return "count of each value" if name == "histogram" else name
+
+
+# -- releases --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseEntry:
+    """A release of the journal. `place` counts from 1; the chart has a drawing for two figures or
+    more, and of very many the largest.
+    """
+
+    place: int
+    release: ReleaseView
+    query: str
+    days: str
+    noise: str
+    chart: charts.Chart
+    left_out: int
+
+
+def release_entry(place: int, release: ReleaseView) -> ReleaseEntry:
+    """Return a release as the page shows it."""
+    figures, dates = _largest(release.figures), days(release.first, release.last)
+    rows = [_row(each) for each in figures]
+    drawing = _drawing(figures, rows) if len(release.figures) > 1 else {}
+    caption = f"Released counts with their intervals, {dates}"
+    return ReleaseEntry(
+        place,
+        release,
+        query_text(release.query),
+        dates,
+        noise_text(release.noise, release.level),
+        charts.Chart("figures", drawing, caption, COLUMNS, rows),
+        len(release.figures) - len(figures),
+    )
+
+
+def _largest(figures: list[ReleasedFigure]) -> list[ReleasedFigure]:
+    """Return all figures in their order; of very many the largest released ones."""
+    if len(figures) <= MOST_ROWS:
+        return figures
+    return sorted(figures, key=lambda each: -each.figure)[:MOST_ROWS]
+
+
+def _row(figure: ReleasedFigure) -> tuple[str, ...]:
+    numbers = (amount(each) for each in (figure.figure, figure.low, figure.high))
+    return (spelled(figure.value), *numbers)
+
+
+def _drawing(figures: Sequence[ReleasedFigure], rows: Sequence[tuple[str, ...]]) -> charts.Drawing:
+    part = charts.estimates(
+        [each.figure for each in figures],
+        [each.low for each in figures],
+        [each.high for each in figures],
+        [f"{value}: {figure} answers, {low} to {high}" for value, figure, low, high in rows],
+    )
+    return charts.bars([row[0] for row in rows], [part], charts.axis("answers"))
+
+
+# -- the budget ------------------------------------------------------------------------------------
+
+
+def budget_chart(
+    periods: Sequence[PeriodBudget], states: Sequence[str], budget: str
+) -> charts.Chart:
+    """Draw the spent and the remaining budget of each period."""
+    rows = [
+        (days(p.first, p.last), short_epsilon(p.spent), short_epsilon(p.remaining), state)
+        for p, state in zip(periods, states, strict=True)
+    ]
+    parts = [
+        charts.counts(
+            [float(Fraction(each.spent)) for each in periods],
+            [f"{day}: {spent} spent" for day, spent, _, _ in rows],
+            "spent",
+        ),
+        charts.counts(
+            [float(Fraction(each.remaining)) for each in periods],
+            [f"{day}: {remaining} remains" for day, _, remaining, _ in rows],
+            "remains",
+        )
+        | {"hue": "line"},
+    ]
+    first = [str(each.first) for each in periods]
+    labelled = {"type": "category"} if len(first) <= MOST_PERIODS else {}
+    x = charts.axis("UTC day on which the period begins", **labelled)
+    drawing = charts.columns(first, parts, x, charts.axis("epsilon"))
+    caption = f"Epsilon spent and remaining, of {budget} in each period"
+    columns = ("UTC days", "Spent", "Remains", "State")
+    return charts.Chart(
+        "budget", drawing | {"stacked": True, "height": 280}, caption, columns, rows
+    )
+
+
+# -- the dry run -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunView:
+    """A dry run: from the definition and the journal, without looking at answers."""
+
+    expected: ReleaseResponse
+    query: str
+    days: str
+    half_width: str
+    noise: str
+    after: Fraction
+    obstacle: str
+    earlier: int  # the place in the journal of the same query; 0: it is new
+
+
+def dry_run_view(snapshot: Snapshot, series: Series, dry_run: DryRun) -> DryRunView:
+    """Return a dry run as the page shows it."""
+    kept = load_releases(snapshot.store, series.fingerprint)
+    result, question = dry_run_response(series, dry_run), dry_run.question
+    least = min(account.remaining for account in dry_run.accounts)
+    return DryRunView(
+        result,
+        query_text(result.query),
+        days(result.first, result.last),
+        half_width(result.noise[0]),
+        noise_text(result.noise, result.level),
+        max(Fraction(0), least - question.epsilon),
+        _obstacle(snapshot, series, dry_run, kept),
+        place_of(kept, question.canonical),
+    )
+
+
+def _obstacle(
+    snapshot: Snapshot, series: Series, dry_run: DryRun, kept: Sequence[StoredRelease]
+) -> str:
+    """Return why the release would be refused now."""
+    charges = dry_run.question.charges
+    try:
+        require_closed_periods(series, charges, snapshot.today)
+        require_budget(series, charges, kept)
+    except ReleaseRefused as refused:
+        return refusal_text(series.collection, refused)
+    return ""
+
+
+def place_of(kept: Sequence[StoredRelease], canonical: str) -> int:
+    """Return the place of a query in the journal, from 1; 0: it was never released."""
+    same = [place for place, each in enumerate(kept, 1) if each.canonical == canonical]
+    return same[0] if same else 0
