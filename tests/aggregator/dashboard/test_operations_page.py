@@ -80,7 +80,7 @@ def test_no_count_is_told_that_tells_who_took_part(deployed: World) -> None:
     page = _look(deployed, Role.ADMIN, "?collection=visits")
 
     assert "Not listed, since exact counts would reveal who took part: visits." in page
-    assert "How many requests shared a commit is withheld" in page
+    assert "Requests per commit are withheld" in page
     assert "The door of reports is left out." in page
     assert "333" not in page
     assert "Reports for visits" not in page
@@ -209,7 +209,7 @@ def test_a_clock_in_doubt_is_the_sentence_on_top(public: World) -> None:
     during = _look(public)
 
     assert "Clock agrees" in before
-    assert "No report is taken here: the clock of this host is in doubt." in during
+    assert "No report is accepted: the clock of this host is not trusted." in during
     assert "this host's clock jumped 3,456,000 s forward" in during
 
 
@@ -243,7 +243,7 @@ def test_each_shard_is_shown_and_one_that_is_away_takes_no_page_along(tmp_path: 
     assert (whole.status, parts.status) == (200, 200)
     assert "12 of 12" in whole.text
     assert "8 of 12" in parts.text
-    assert (whole.html.count(">away<"), parts.html.count(">away<")) == (0, 4)
+    assert (whole.html.count(">unreachable<"), parts.html.count(">unreachable<")) == (0, 4)
     assert "of those that answer" in parts.text
 
 

@@ -87,7 +87,7 @@ def test_hidden_presence_counts_reports_and_twins_name_each_other(analyst: Visit
 
     assert "3,700 reports" in line(page, "help")
     assert "local, paired with dark_curated" in line(page, "dark")
-    assert "central, twin of dark" in line(page, "dark_curated")
+    assert "central, paired with dark" in line(page, "dark_curated")
 
 
 def test_a_secret_count_is_withheld_with_everything_that_tells_it(analyst: Visitor) -> None:
@@ -116,7 +116,7 @@ def test_a_search_lists_what_matches_name_or_question(analyst: Visitor) -> None:
 def test_older_definitions_are_told_and_not_added(analyst: Visitor) -> None:
     said = line(analyst.get("/").html, "theme")
 
-    assert "2 definitions, the newest is shown; 1 older with answers" in said
+    assert "2 definitions, the newest is shown; 1 older with reports" in said
     assert "27,751 answers" in said
 
 
@@ -180,7 +180,7 @@ def test_a_trend_has_the_largest_period_at_its_height_and_marks_what_still_fills
 
     assert found is not None
     assert found.label == (
-        "Answers a month, 2026-06-01 to 2026-12-01: 0 to 200; the last 2 are open"
+        "Reports per month, 2026-06-01 to 2026-12-01: 0 to 200; the last 2 are open"
     )
     assert [each.height for each in found.columns] == [6.25, 1.0, HEIGHT - 1, *[1.0] * 4]
     assert [each.open for each in found.columns] == [False] * 5 + [True] * 2
@@ -226,8 +226,8 @@ def test_refusals_are_told_by_their_reason_and_what_came_twice_is_none(local: Wo
     assert facts(local)["Rejected reports"] == Figure(
         "Rejected reports",
         "9",
-        "0 counted; 7 too late; 2 of unknown definitions; 3 batches whole;"
-        " 5 came again, and count once",
+        "0 counted; 7 too late; 2 of unknown definitions; 3 whole batches;"
+        " 5 duplicates, counted once",
     )
 
 

@@ -49,8 +49,8 @@ def test_each_figure_says_what_it_means_to_somebody_who_guesses(analyst: Visitor
     one, every = (
         float(re.search(pattern, text)[1])  # type: ignore[index] # it is there, or the test fails
         for pattern in (
-            r"Who sees it guesses an unchanging yes or no right at most (\S+) %",
-            r"Who sees all 12 guesses an unchanging yes or no right at most (\S+) %",
+            r"Whoever sees it guesses a constant yes or no right with at most (\S+) %",
+            r"Whoever sees all 12 guesses a constant yes or no right with at most (\S+) %",
         )
     )
 
