@@ -65,11 +65,11 @@ def _hover(answer: EstimateResult, row: ShareRow) -> str:
 def _label(answer: EstimateResult, series: SeriesEstimate, time_range: TimeRangeEstimate) -> str:
     together = "simultaneous" if answer.simultaneous else "individual"
     reports = "answers" if series.counts == "answers" else "reports"
-    filling = "; the latest period is still open" if time_range.filling else ""
+    open_period = "; the latest period is still open" if time_range.open_period else ""
     return (
         f"Shares of n = {time_range.n:,} {reports},"
         f" UTC days {days(time_range.first, time_range.last)}"
-        f"{filling}. Intervals at {level(answer.level)}, {together}, {answer.validity},"
+        f"{open_period}. Intervals at {level(answer.level)}, {together}, {answer.validity},"
         f" {time_range.of}."
     )
 

@@ -124,7 +124,7 @@ def _part(answer: EstimateResult, time_ranges: Sequence[TimeRangeEstimate], line
 
 
 def _hover(answer: EstimateResult, time_range: TimeRangeEstimate, line: Line, row: Row) -> str:
-    still = "; open period" if time_range.filling else ""
+    still = "; open period" if time_range.open_period else ""
     return (
         f"{line.name}, {days(time_range.first, time_range.last)}: {_between(row)} at"
         f" {level(answer.level)}, n = {time_range.n:,}{still}"
@@ -140,7 +140,7 @@ def _between(row: Row) -> str:
 
 
 def _row(time_range: TimeRangeEstimate, lines: Sequence[Line], place: int) -> tuple[str, ...]:
-    still = " (open)" if time_range.filling else ""
+    still = " (open)" if time_range.open_period else ""
     figures = [_between(line.rows[place]) for line in lines]
     return (f"{days(time_range.first, time_range.last)}{still}", f"{time_range.n:,}", *figures)
 
@@ -154,7 +154,7 @@ def _label(
 ) -> str:
     what = "Shares" if of_shares else "The mean"
     raw = ", raw" if of_shares else ""
-    hollow = " Hollow points are open periods." if any(s.filling for s in time_ranges) else ""
+    hollow = " Hollow points are open periods." if any(s.open_period for s in time_ranges) else ""
     together = "simultaneous over all values" if answer.simultaneous else "individual"
     return (
         f"{what} by {answer.by}{raw}: UTC days {days(time_ranges[0].first, time_ranges[-1].last)},"
