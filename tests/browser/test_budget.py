@@ -37,7 +37,7 @@ def test_the_histogram_of_spent_answers_is_for_admins(browser: Browser) -> None:
     browser.open("/collections/opened/budget")
 
     assert "All of them: 1 answer, at most epsilon 0.5 each." in shown
-    assert "How it is spread is for admins." in browser.text()
+    assert "Only admins see the distribution." in browser.text()
 
 
 def test_dark_charts_are_drawn_in_dark_colours(browser: Browser) -> None:

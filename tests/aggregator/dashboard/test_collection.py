@@ -200,8 +200,8 @@ def _ends(part: dict[str, Any]) -> tuple[list[float], list[float], list[float]]:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("", "all at once"),
-        ("?simultaneous=false", "each alone"),
+        ("", "simultaneous"),
+        ("?simultaneous=false", "individual"),
     ],
 )
 def test_above_five_values_intervals_hold_together_unless_told(
@@ -448,7 +448,7 @@ def test_changes_are_told_in_words() -> None:
         "boolean is removed; it was true",
     ]
     assert changes(old, asked('values = ["b", "a"]\nowner = "us"')) == [
-        "the values stand in another order"
+        "the values are in another order"
     ]
     assert changes(old, old) == []
 

@@ -86,7 +86,7 @@ def test_what_the_intake_asks_of_devices_is_said(deployed: World, admin: Visitor
     assert "reports are accepted without one" in admin.get("/keys").text
     assert "The first device key closes the open intake" in admin.get("/keys").text
     admin.post("/keys", role="device", label="the app")
-    assert "those alone who show a device key" in admin.get("/keys").text
+    assert "Reports require a device key" in admin.get("/keys").text
     admin.post(f"/keys/{_id(deployed, 'the app')}/revoke")
     assert "the intake takes no report at all" in admin.get("/keys").text
 

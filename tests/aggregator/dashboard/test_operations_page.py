@@ -81,7 +81,7 @@ def test_no_count_is_told_that_tells_who_took_part(deployed: World) -> None:
 
     assert "Not listed, since exact counts would reveal who took part: visits." in page
     assert "Requests per commit are withheld" in page
-    assert "The door of reports is left out." in page
+    assert "The reports endpoint is left out." in page
     assert "333" not in page
     assert "Reports for visits" not in page
 
@@ -117,7 +117,7 @@ def test_commits_are_told_by_the_requests_that_shared_them() -> None:
 def test_bodies_that_were_refused_whole_are_told_by_reason(public: World) -> None:
     public.aggregator.store.commit([], {ServiceCounter(REFUSED, "", -1, "too-large"): 1234})
 
-    assert "Body too large: 1,234" in _look(public)
+    assert "The body is longer than this endpoint accepts: 1,234" in _look(public)
 
 
 def test_the_page_of_an_empty_store_says_so(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_each_shard_is_shown_and_one_that_is_away_takes_no_page_along(tmp_path: 
     assert "12 of 12" in whole.text
     assert "8 of 12" in parts.text
     assert (whole.html.count(">unreachable<"), parts.html.count(">unreachable<")) == (0, 4)
-    assert "of those that answer" in parts.text
+    assert "cover the others" in parts.text
 
 
 # -- durability ------------------------------------------------------------------------------------

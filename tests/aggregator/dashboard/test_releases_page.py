@@ -65,7 +65,7 @@ def test_a_dry_run_says_what_it_costs_and_spends_nothing(deployed: World, analys
 
     assert "Error +/- 6" in page.text
     assert "epsilon 0.5 1 of one person, over all of them" in page.text
-    assert "Left afterwards 0.5" in page.text
+    assert "Remaining afterwards 0.5" in page.text
     assert "Release it, for epsilon 0.5 of each period" in page.text
     assert deployed.aggregator.store.generation() == before
 
@@ -126,7 +126,7 @@ def test_a_period_that_takes_answers_still_is_told_before_and_refused(
     dry_run = _dry(analyst, query="sum", epsilon="0.5", **DAY)
 
     assert "No period is closed yet: releases are possible from 2027-01-01." in top.text
-    assert "takes reports before 2027-01-01" in dry_run.text
+    assert "open until 2027-01-01" in dry_run.text
     assert _release(analyst, query="sum", epsilon="0.5", **DAY).status == 409
     assert not load_releases(deployed.aggregator.store)
 

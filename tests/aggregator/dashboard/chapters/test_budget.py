@@ -81,7 +81,7 @@ def test_mean_and_worst_are_for_analysts_and_the_histogram_for_admins(alone: Wor
 
     for page in (told, shown):
         assert "65 pseudonyms have spent epsilon 2.76923 on average, 4 at most" in page.text
-    assert "How it is spread is for admins." in told.text
+    assert "Only admins see the distribution." in told.text
     assert 'id="spent"' not in told.html
     picture = drawn(shown, "spent")
     assert picture["labels"] == ["1", "2"]
@@ -131,7 +131,7 @@ def test_a_smaller_delta_costs_more_and_is_stated(analyst: Visitor) -> None:
 
     assert ends[0] < ends[1]
     assert "with delta = 0.000001," in usual.text
-    assert "a chance of delta = 0.000000001," in strict.text
+    assert "with delta = 0.000000001," in strict.text
     assert entry(strict, "delta") == "0.000000001"
 
 

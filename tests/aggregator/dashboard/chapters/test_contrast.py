@@ -33,7 +33,7 @@ def test_the_price_of_trusting_nobody_is_the_first_sentence(analyst: Visitor) ->
 
     assert "Here each share is known to +/- " in text
     assert "a curator trusted with every true value would know it to +/- " in text
-    assert "devices would have to answer instead of 8,000" in text
+    assert "devices would have to report instead of 8,000" in text
 
 
 def slope(part: Any) -> float:
@@ -57,7 +57,7 @@ def test_local_error_falls_with_the_root_and_central_error_with_n(analyst: Visit
 def test_a_twin_stands_beside_with_both_intervals(analyst: Visitor) -> None:
     """A quarter is dark in both halves."""
     page = analyst.get("/collections/local/contrast")
-    picture = drawn(page, "twins")
+    picture = drawn(page, "paired")
     local, central = picture["parts"]
 
     assert "local (n = 4,000) was asked locally" in page.text
@@ -74,7 +74,7 @@ def test_of_a_twin_that_released_nothing_the_local_half_stands_alone(alone: Worl
     page = visitor.get("/collections/local/contrast")
 
     assert "Nothing that shows the same was released yet" in page.text
-    assert 'id="twins"' not in page.html
+    assert 'id="paired"' not in page.html
     assert "n = 10,000: assumed: there are no answers to count" in page.text
 
 

@@ -88,11 +88,11 @@ def test_behind_a_shuffler_it_says_what_a_report_alone_reveals(analyst: Visitor)
         f"of one answer in the crowd, at delta 0.000001; alone it is {decimal(alone)}" in page.text
     )
     assert f"Epsilon, event {decimal(alone)} " in page.text
-    assert [part["name"] for part in drawn(page, "falling")["parts"]] == ["epsilon 1"]
+    assert [part["name"] for part in drawn(page, "margins")["parts"]] == ["epsilon 1"]
 
 
 def test_the_curve_falls_and_more_epsilon_lies_below(analyst: Visitor) -> None:
-    picture = drawn(analyst.get("/plan?devices=3000&epsilon=1.5"), "falling")
+    picture = drawn(analyst.get("/plan?devices=3000&epsilon=1.5"), "margins")
     names = [part["name"] for part in picture["parts"]]
 
     assert names == [f"epsilon {each}" for each in ("0.5", "1", "1.5", "2", "4")]
