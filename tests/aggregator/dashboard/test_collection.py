@@ -389,7 +389,7 @@ def test_what_is_not_among_the_answers_is_told_in_words(analyst: Visitor) -> Non
 
     assert "42 too late devices were offline" in said
     assert "1 duplicate a repeated report" in said
-    assert "1 to 9 reports of 2 devices each grew too old to send." in said
+    assert "1 to 9 reports of 2 devices each expired before they were sent." in said
 
 
 def test_fakes_are_told_before_anything_else(world_of_fakes: Visitor) -> None:

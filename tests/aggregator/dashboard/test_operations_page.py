@@ -117,7 +117,7 @@ def test_commits_are_told_by_the_requests_that_shared_them() -> None:
 def test_bodies_that_were_refused_whole_are_told_by_reason(public: World) -> None:
     public.aggregator.store.commit([], {ServiceCounter(REFUSED, "", -1, "too-large"): 1234})
 
-    assert "The body is longer than this endpoint accepts: 1,234" in _look(public)
+    assert "Body too large: 1,234" in _look(public)
 
 
 def test_the_page_of_an_empty_store_says_so(tmp_path: Path) -> None:

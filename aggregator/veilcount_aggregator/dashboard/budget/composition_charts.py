@@ -13,7 +13,6 @@ from veilcount_shared.mechanisms import Randomizer
 from ...analysis.budget import CollectionBudget, ComposedEpsilon
 from ...analysis.budget.composition import compose_answers
 from ...analysis.planning.plan import percent
-from ...mechanisms import Randomizer
 from ...queries.json_encoding import decimal
 from ...text import number_format
 from ..charts import Chart, axis, curves, lines
