@@ -60,8 +60,8 @@ def test_a_twin_stands_beside_with_both_intervals(analyst: Visitor) -> None:
     picture = drawn(page, "paired")
     local, central = picture["parts"]
 
-    assert "local (n = 4,000) was asked locally" in page.text
-    assert "curated (n = 4,000) by a trusted curator" in page.text
+    assert "local (n = 4,000) uses local privacy" in page.text
+    assert "curated (n = 4,000) a trusted curator" in page.text
     assert "of a release that cost epsilon 0.5" in page.text
     assert picture["labels"] == ["false", "true"]
     assert local["low"][1] < 0.25 < local["high"][1]

@@ -85,7 +85,8 @@ def test_behind_a_shuffler_it_says_what_a_report_alone_reveals(analyst: Visitor)
     assert alone is not None
     assert "epsilon 1 a month behind an independent shuffler" in page.text
     assert (
-        f"of one answer in the crowd, at delta 0.000001; alone it is {decimal(alone)}" in page.text
+        f"of one answer after shuffling, at delta 0.000001; before it, {decimal(alone)}"
+        in page.text
     )
     assert f"Epsilon, event {decimal(alone)} " in page.text
     assert [part["name"] for part in drawn(page, "margins")["parts"]] == ["epsilon 1"]
