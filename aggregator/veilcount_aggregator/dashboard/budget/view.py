@@ -10,7 +10,7 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 
 from ...analysis.budget import CollectionBudget, HistogramBar, UnitComparison
-from ...analysis.budget.averaging_attack import guess
+from ...analysis.budget.averaging_attack import guessing_chance
 from ...analysis.planning.plan import percent
 from ...analysis.trust_models import ErrorEstimate
 from ...queries.json_encoding import decimal
@@ -76,7 +76,7 @@ def _campaign(answers: int) -> str:
 def _guess(collection: Collection, seen: int) -> str:
     if collection.model is Model.CENTRAL:
         return ""
-    return _means(seen, guess(collection.randomizer, seen).mechanism)
+    return _means(seen, guessing_chance(collection.randomizer, seen).mechanism)
 
 
 def _all(account: CollectionBudget) -> str:
