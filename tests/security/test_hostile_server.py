@@ -187,7 +187,7 @@ def test_a_reply_of_100_megabytes_takes_no_memory(name: str) -> None:
         done = subprocess.run(run, input=BODY, capture_output=True, timeout=60, check=True)
     outcome, kilobytes = done.stdout.split()
 
-    assert outcome == (b"Refused" if name == "a problem" else b"Later")
+    assert outcome == (b"Rejected" if name == "a problem" else b"Later")
     assert int(kilobytes) < MOST_KILOBYTES
 
 
