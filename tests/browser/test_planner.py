@@ -15,7 +15,7 @@ def test_a_plan_is_there_at_once_and_fits_on_a_phone(browser: Browser) -> None:
     browser.open("/plan")
 
     assert "each share is known to +/- 1.3 points." in browser.text(".verdict .headline")
-    assert len(browser.all("#falling .scatterlayer .trace")) == 4
+    assert len(browser.all("#margins .scatterlayer .trace")) == 4
     assert fits(browser)
 
 
@@ -27,7 +27,7 @@ def test_what_is_left_empty_is_found(browser: Browser) -> None:
     browser.follow("button.main")
 
     assert fits(browser)
-    assert browser.text(".facts.big .tag") == "found"
+    assert browser.text(".facts.big .tag") == "computed"
     assert "known to +/- 2 points." in browser.text(".verdict .headline")
     assert browser.find("#devices").get_attribute("value") == ""
 
