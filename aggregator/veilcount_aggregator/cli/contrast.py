@@ -26,7 +26,7 @@ COLUMNS = ("model", "one report", "the answer", "error", "as a sample", "devices
 SCALING = ("n", "local", "shuffled", "central")
 
 
-@click.command("compare_trust_models")
+@click.command("contrast")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.argument("name", required=False, shell_complete=options.complete_from_file)
 @click.option(
@@ -97,7 +97,7 @@ def _observed(name: str, params: dict[str, list[str]], source: Mapping[str, Any]
         return observed(snapshot, name, ContrastQuery.parse(params))
 
     with spinner("matching guarantees"):
-        return query_source.query(name, "compare_trust_models", params, compute, **source)
+        return query_source.query(name, "contrast", params, compute, **source)
 
 
 def _print_observed(document: Document, *, as_json: bool) -> None:
@@ -112,7 +112,7 @@ def _print_observed(document: Document, *, as_json: bool) -> None:
                 f"series {each['fingerprint'][:12]}; n is {each['n_is']}{days}",
             ]
         )
-        _print(each["compare_trust_models"])
+        _print(each["contrast"])
         print_lines([""])
 
 
