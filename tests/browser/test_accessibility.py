@@ -85,7 +85,7 @@ def test_the_keyboard_reaches_every_control_and_shows_where_it_is(browser: Brows
     names = [name for name, _, _ in stops]
 
     assert names[0] == "Skip to the content"
-    assert {"Overview", "theme", "role", "label", "Make the key"} <= set(names)
+    assert {"Overview", "theme", "role", "label", "Create key"} <= set(names)
     assert names.index("Overview") < names.index("theme") < names.index("label")
     assert all(shown for _, hidden, shown in stops if not hidden)
 

@@ -38,7 +38,7 @@ def test_a_release_is_dry_run_paid_for_drawn_and_listed(guest: Browser) -> None:
     assert len(guest.all(BARS)) == 6
     guest.find("#shown summary").click()
     assert len(guest.all("#shown tbody tr")) == 6
-    assert "2026-12-01 · epsilon 0.25 · drawn 2027-02-01" in guest.text(".entry")
+    assert "2026-12-01 · epsilon 0.25 · released 2027-02-01" in guest.text(".release")
 
     guest.size(NARROW)
     guest.open(HERE)

@@ -128,7 +128,7 @@ def test_a_process_that_closes_at_once_delivers(tmp_path: Path) -> None:
         return home
 
     home = ended(tmp_path / "closed")
-    with patch("veilcount_client.delivery.worker.Worker._send_last", lambda *_: None):
+    with patch("veilcount_client.delivery.worker.ClientWorker._send_last", lambda *_: None):
         planted = ended(tmp_path / "left")
 
     assert len(home.wire.counted) == 120

@@ -175,8 +175,8 @@ def test_the_page_opens_with_the_verdict_and_what_it_is_of(analyst: Visitor) -> 
     said = analyst.get("/collections/theme").text
 
     assert (
-        "Usable: +/- 0.6 points n = 27,751 answers, UTC days 2026-07-01 to 2026-12-31,"
-        " some of which are open."
+        "Usable: +/- 0.6 points n = 27,751 answers, UTC days 2026-07-01 to 2026-12-31;"
+        " the latest period is still open."
     ) in said
 
 

@@ -66,7 +66,7 @@ def test_a_dry_run_says_what_it_costs_and_spends_nothing(deployed: World, analys
     assert "Error +/- 6" in page.text
     assert "epsilon 0.5 1 of one person, over all of them" in page.text
     assert "Remaining afterwards 0.5" in page.text
-    assert "Release it, for epsilon 0.5 of each period" in page.text
+    assert "Release for epsilon 0.5 of each period" in page.text
     assert deployed.aggregator.store.generation() == before
 
 

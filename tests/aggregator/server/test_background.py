@@ -104,6 +104,7 @@ def test_what_is_over_is_dropped_every_ten_minutes_once_the_clock_has_agreed_for
     clocks.now = datetime(2026, 12, 3, tzinfo=UTC)
     add_definitions(aggregator.store, DefinitionSource(FILE), clocks.now, "test")
     clocks.seconds += SECONDS
+    aggregator.watch.refresh()  # waits for the thread that parses definitions
     found = []
     for _ in range(4):
         ticker.tick()
