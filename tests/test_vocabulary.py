@@ -46,15 +46,6 @@ BANNED_PHRASES = re.compile(
     r"|\bcrowds?\b|\bholdings\b|\bthe law\b|\bexact laws?\b|\bparcels?\b",
     re.IGNORECASE,
 )
-#: public class names that still stand for two things: the list may only shrink
-NOT_YET_UNIQUE = frozenset(
-    (  # noqa: SIM905 - a list of words reads best as words
-        "Answer Asked Choice Columns Comparison ComparisonRow Counted"
-        " Draw Entry Fact Form Grid Intake Line Losses Offer Pair"
-        " Reading Refused Release ReleasedFigure Report Row Seen Settings Shown State"
-        " Table Told Total Verdict Worker"
-    ).split()
-)
 #: basenames of modules that play one role in parallel packages
 PARALLEL_ROLES = frozenset({"__init__", "__main__", "store", "page", "view", "keys", "errors"})
 
@@ -127,7 +118,7 @@ def public_classes() -> dict[str, list[str]]:
 def test_no_two_public_classes_share_a_name() -> None:
     shared = {name: places for name, places in public_classes().items() if len(places) > 1}
 
-    assert {n: places for n, places in shared.items() if n not in NOT_YET_UNIQUE} == {}
+    assert shared == {}
 
 
 def test_a_module_name_means_one_thing_in_a_package() -> None:

@@ -40,7 +40,7 @@ REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class TitledFigure:
     """A titled figure with a note."""
 
     title: str
@@ -52,7 +52,7 @@ class Figure:
 class IntakeSummary:
     """The intake's figures, and alerts about what stops it."""
 
-    figures: tuple[Figure, ...]
+    figures: tuple[TitledFigure, ...]
     alerts: tuple[str, ...]
 
 
@@ -72,14 +72,16 @@ def intake_summary(
 # -- recent reports -------------------------------------------------------------------------------
 
 
-def _recent(series: Mapping[str, Series], sizes: Sizes, today: date) -> Iterator[Figure]:
+def _recent(series: Mapping[str, Series], sizes: Sizes, today: date) -> Iterator[TitledFigure]:
     daily = _by_day(series, sizes, {Unit.EVENT, Unit.DAY}, today)
     if daily is not None:
         yesterday = daily[today - DAY]
-        yield Figure("Reports for today", f"{daily[today]:,}", f"{yesterday:,} for yesterday")
+        yield TitledFigure("Reports for today", f"{daily[today]:,}", f"{yesterday:,} for yesterday")
         week = sum(daily[today - n * DAY] for n in range(1, 8))
         before = sum(daily[today - n * DAY] for n in range(8, 15))
-        yield Figure("The 7 days before", f"{week:,}", f"{before:,} for the 7 days before those")
+        yield TitledFigure(
+            "The 7 days before", f"{week:,}", f"{before:,} for the 7 days before those"
+        )
     for unit in (Unit.WEEK, Unit.MONTH):
         counts = _by_day(series, sizes, {unit}, today)
         if counts is not None:
@@ -102,10 +104,10 @@ def _by_day(
     return found if recent else None
 
 
-def _of_period(unit: Unit, counts: Mapping[date, int], today: date) -> Figure:
+def _of_period(unit: Unit, counts: Mapping[date, int], today: date) -> TitledFigure:
     this = _begins(unit, today)
     last = _begins(unit, this - DAY)
-    return Figure(
+    return TitledFigure(
         f"Reports for this {unit}", f"{counts[this]:,}", f"so far; {counts[last]:,} for the last"
     )
 
@@ -119,7 +121,7 @@ def _begins(unit: Unit, day: date) -> date:
 
 def _rejected(
     series: Mapping[str, Series], sizes: Sizes, noted: Mapping[ServiceCounter, int]
-) -> Figure:
+) -> TitledFigure:
     """Return what was rejected, by reason, since the store was created."""
     verdicts: Counter[str] = Counter()
     whole = 0
@@ -136,7 +138,7 @@ def _rejected(
     reasons += [f"{whole:,} whole batches"] if whole else []
     reasons += [f"{again:,} duplicates, counted once"] if again else []
     details = "; ".join([f"{counted:,} counted", *reasons])
-    return Figure("Rejected reports", f"{sum(verdicts.values()):,}", details)
+    return TitledFigure("Rejected reports", f"{sum(verdicts.values()):,}", details)
 
 
 # -- the store -------------------------------------------------------------------------------------
@@ -151,9 +153,9 @@ _DURABLE = {
 }
 
 
-def _store(health: StoreHealth) -> Figure:
+def _store(health: StoreHealth) -> TitledFigure:
     figure, note = _DURABLE[health.durable]
-    return Figure("Store", figure, f"{health.engine}: {health.why or note}")
+    return TitledFigure("Store", figure, f"{health.engine}: {health.why or note}")
 
 
 def _alerts(store: Store, series: Mapping[str, Series], health: StoreHealth) -> Iterator[str]:

@@ -41,7 +41,7 @@ MEAN = "mean"
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class EstimatedFigure:
     """A share or a mean, and its interval."""
 
     value: float
@@ -54,7 +54,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparisonRow:
+class TrustModelFigures:
     """One figure three times: as it is, as local reports say it, as a curator would."""
 
     collection: str
@@ -62,20 +62,20 @@ class ComparisonRow:
     value: str
     n: int
     truth: float
-    local: Figure
-    central: Figure
+    local: EstimatedFigure
+    central: EstimatedFigure
 
 
 @dataclass(frozen=True, slots=True)
-class ReleasedFigure:
+class CuratorFigure:
     """One figure of the curator's release, and the truth that the curator was told."""
 
     value: str
     truth: float
-    figure: Figure
+    figure: EstimatedFigure
 
 
-def rows(ending: DemoResult, level: float, generator: Generator) -> Iterator[ComparisonRow]:
+def rows(ending: DemoResult, level: float, generator: Generator) -> Iterator[TrustModelFigures]:
     """Yield what is shown of each question."""
     desk = _Desk(ending, level, generator)
     yield from desk.shares(DARK_MAP, [1])
@@ -87,7 +87,7 @@ def rows(ending: DemoResult, level: float, generator: Generator) -> Iterator[Com
     yield from desk.shares(WAY_THERE, range(ending.series(WAY_THERE).collection.inputs))
 
 
-def released(ending: DemoResult) -> list[ReleasedFigure]:
+def released(ending: DemoResult) -> list[CuratorFigure]:
     """Return the curator's figures as shares, each beside the truth of the same month."""
     release = ending.released.release
     told = ending.truth(WAY_THERE_TOLD)
@@ -97,14 +97,14 @@ def released(ending: DemoResult) -> list[ReleasedFigure]:
     counts = np.bincount(months.values, minlength=len(release.labels))
     columns = zip(release.labels, counts.tolist(), _shares(release, len(months)), strict=True)
     return [
-        ReleasedFigure(spelled(label) or "", count / len(months), figure)
+        CuratorFigure(spelled(label) or "", count / len(months), figure)
         for label, count, figure in columns
     ]
 
 
-def _shares(release: Release, n: int) -> Iterator[Figure]:
+def _shares(release: Release, n: int) -> Iterator[EstimatedFigure]:
     for figure in zip(release.values, release.low, release.high, strict=True):
-        yield Figure(*(each / n for each in figure))
+        yield EstimatedFigure(*(each / n for each in figure))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class _Desk:
 
     def shares(
         self, name: str, places: Iterable[int], cell: int = 0, screen: str = ""
-    ) -> Iterator[ComparisonRow]:
+    ) -> Iterator[TrustModelFigures]:
         """Yield the shares of some values, among those who see one screen where that is told."""
         collection, truth = self._collection(name), self.ending.truth(name)
         answers = truth.where(truth.segments == cell)
@@ -125,7 +125,7 @@ class _Desk:
         found = self._estimate(name, words, screen)
         picture = self._picture(collection, answers)
         for word, place, local in zip(words, places, found.values, strict=True):
-            yield ComparisonRow(
+            yield TrustModelFigures(
                 collection=name,
                 segment=screen,
                 value=word,
@@ -135,13 +135,13 @@ class _Desk:
                 central=_of(picture, place),
             )
 
-    def mean(self, name: str) -> ComparisonRow:
+    def mean(self, name: str) -> TrustModelFigures:
         """Return the mean of a number."""
         collection, answers = self._collection(name), self.ending.truth(name)
         found = self._estimate(name)
         assert found.mean is not None  # noqa: S101 - a number has one
         picture = self._picture(replace(collection, measure=Measure.MEAN), answers)
-        return ComparisonRow(
+        return TrustModelFigures(
             collection=name,
             segment="",
             value=MEAN,
@@ -170,11 +170,11 @@ class _Desk:
         return compare_local_and_central(collection, held, self.generator, self.level)
 
 
-def _figure(value: float | None, low: float, high: float) -> Figure:
+def _figure(value: float | None, low: float, high: float) -> EstimatedFigure:
     assert value is not None  # noqa: S101 - only of no answers at all nothing is known
-    return Figure(value, low, high)
+    return EstimatedFigure(value, low, high)
 
 
-def _of(picture: Simulation, place: int) -> Figure:
+def _of(picture: Simulation, place: int) -> EstimatedFigure:
     said = picture.central
-    return Figure(*(float(each[place]) for each in (said.value, said.low, said.high)))
+    return EstimatedFigure(*(float(each[place]) for each in (said.value, said.low, said.high)))

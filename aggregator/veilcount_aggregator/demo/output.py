@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from veilcount_shared.verdict import Verdict
 
 from ..text import number_format
-from .figures import MEAN, ComparisonRow, Figure, ReleasedFigure
+from .figures import MEAN, CuratorFigure, EstimatedFigure, TrustModelFigures
 from .summary import CollectionCost, Summary
 
 FIGURES = ("question", "value", "truth", "local", "interval", "n", "curator")
@@ -41,7 +41,7 @@ def _verdicts(verdicts: Mapping[Verdict, int]) -> str:
     return ", ".join(f"{number:,} {verdict}" for verdict, number in verdicts.items()) or "none"
 
 
-def figures(row: ComparisonRow) -> Iterator[str]:
+def figures(row: TrustModelFigures) -> Iterator[str]:
     """Yield the cells of one figure, three times told."""
     shares = row.value != MEAN
     yield f"{row.collection} ({row.segment})" if row.segment else row.collection
@@ -54,7 +54,7 @@ def figures(row: ComparisonRow) -> Iterator[str]:
     yield f"{number_format.figure(curator.value, of_shares=shares)} {around}"
 
 
-def _figure(figure: Figure, *, shares: bool) -> Iterator[str]:
+def _figure(figure: EstimatedFigure, *, shares: bool) -> Iterator[str]:
     yield number_format.figure(figure.value, of_shares=shares)
     yield number_format.interval(figure.low, figure.high, of_shares=shares)
 
@@ -76,7 +76,7 @@ def notes(found: Summary) -> Iterator[str]:
     )
 
 
-def released(row: ReleasedFigure) -> Iterator[str]:
+def released(row: CuratorFigure) -> Iterator[str]:
     """Yield the cells of one released figure."""
     yield row.value
     yield number_format.figure(row.truth, of_shares=True)

@@ -16,7 +16,7 @@ from ..analysis.budget.privacy_levels import PrivacyLevels, figures
 from ..analysis.budget.spend_histogram import SpendHistogram, count_spending
 from ..queries.budgets import spent_slots
 from ..queries.json_encoding import decimal
-from .figures import ComparisonRow, ReleasedFigure, released, rows
+from .figures import CuratorFigure, TrustModelFigures, released, rows
 from .run import DemoResult
 
 
@@ -54,7 +54,7 @@ class ReleaseSummary:
     adjacency: str
     level: float
     n: int
-    rows: list[ReleasedFigure]
+    rows: list[CuratorFigure]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Summary:
     seed: int
     level: float
     crowd: Participation
-    rows: list[ComparisonRow]
+    rows: list[TrustModelFigures]
     release: ReleaseSummary
     accounts: list[CollectionCost]
 

@@ -1,7 +1,7 @@
 """Estimators and their intervals: each figure knows its own uncertainty."""
 
 from .confidence_sequences import LookCount as LookCount
-from .difference import Comparison as Comparison
+from .difference import DifferenceEstimate as DifferenceEstimate
 from .difference import compare as compare
 from .estimator import IntervalTarget as IntervalTarget
 from .group_sums import margin as margin

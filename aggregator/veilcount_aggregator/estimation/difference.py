@@ -29,7 +29,7 @@ STEPS = np.linspace(0, 8, 21)  # of z, between which the interval is taken as li
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+class DifferenceEstimate:
     """First less second, value by value.
 
     `low` and `high` are each value's own interval, `p` its own, `holm` the family's; a difference
@@ -84,7 +84,7 @@ def compare(
     second: ShareEstimates | MeanEstimate,
     *,
     correlation: Floats | None = None,
-) -> Comparison:
+) -> DifferenceEstimate:
     """Return how the first differs from the second, at the first's level.
 
     `correlation` is the largest that the first's error may have with the negated second's; None:
@@ -102,11 +102,11 @@ def compare(
     )
     one, two, alpha = first.evidence, second.evidence, 1 - first.level
     looks = first.terms.looks
-    pair = Pair(first.terms.seen(one), first.terms.seen(two), target, correlation, looks)
+    pair = EstimatePair(first.terms.seen(one), first.terms.seen(two), target, correlation, looks)
     low, high = pair.interval(alpha)
     p = _p(pair, alpha)
     family = max(one.families, two.families)
-    return Comparison(
+    return DifferenceEstimate(
         difference=one.points - two.points,
         low=low,
         high=high,
@@ -131,7 +131,7 @@ def holm(p: Floats, family: int) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pair:
+class EstimatePair:
     """Two estimates of the same figures, and the worst correlation of their errors; None: none."""
 
     one: Estimator
@@ -206,7 +206,7 @@ class Pair:
         )
 
 
-def _p(pair: Pair, alpha: float) -> Floats:
+def _p(pair: EstimatePair, alpha: float) -> Floats:
     """Return for each row the error probability at which its interval touches 0.
 
     Between two steps the interval is taken as linear; where counts are small it may jump, and p is

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from veilcount_shared import Collection
 
-from ..estimation import Comparison, IntervalTerms, MeanEstimate, ShareEstimates
+from ..estimation import DifferenceEstimate, IntervalTerms, MeanEstimate, ShareEstimates
 from ..estimation import compare as compared
 from ..estimation.cdf import BucketHistogram
 from ..estimation.confidence_intervals import Counts
@@ -171,7 +171,7 @@ def _side(read: SideData, n: int) -> SideView:
 
 
 def _row(
-    found: Comparison,
+    found: DifferenceEstimate,
     place: int,
     value: Value | None,
     sides: tuple[ShareEstimates | MeanEstimate, ShareEstimates | MeanEstimate],

@@ -10,5 +10,5 @@ from .errors import ReaderError as ReaderError
 from .errors import Unreachable as Unreachable
 from .reader import Reader as Reader
 from .results import Answer as Answer
-from .results import Comparison as Comparison
+from .results import ComparisonResult as ComparisonResult
 from .results import Estimate as Estimate

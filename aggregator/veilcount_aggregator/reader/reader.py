@@ -12,7 +12,7 @@ import requests
 
 from ..http_client import AggregatorClient, collection_path, key_url_problem
 from .errors import AnswerRefused, KeyRefused, NotFound, Unreachable
-from .results import Answer, Comparison, Estimate
+from .results import Answer, ComparisonResult, Estimate
 
 SECONDS = 60.0
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND, OK = 401, 403, 404, 200
@@ -46,9 +46,9 @@ class Reader:
         """Return the answers of a collection, debiased."""
         return Estimate(self._of(name, "estimate", asked))
 
-    def compare(self, name: str, a: Words, b: Words, **asked: Words) -> Comparison:
+    def compare(self, name: str, a: Words, b: Words, **asked: Words) -> ComparisonResult:
         """Return how one side differs from the other: segments, ranges of days, or series."""
-        return Comparison(self._of(name, "compare", {"a": a, "b": b, **asked}))
+        return ComparisonResult(self._of(name, "compare", {"a": a, "b": b, **asked}))
 
     def budget(self, name: str, **asked: Words) -> Answer:
         """Return what a person reveals, promised and counted."""

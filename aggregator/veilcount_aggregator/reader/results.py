@@ -145,7 +145,7 @@ class Estimate(Table):
 
 
 @dataclass(frozen=True)
-class Comparison(Table):
+class ComparisonResult(Table):
     """A comparison: first less second, value by value."""
 
     @property

@@ -18,7 +18,7 @@ from veilcount_aggregator.analysis.audit.events import (
     WholeMessage,
 )
 from veilcount_aggregator.analysis.audit.message_table import MessageTable, SymbolGrid, grids
-from veilcount_aggregator.analysis.audit.search import Pair, ranked
+from veilcount_aggregator.analysis.audit.search import MessagePair, ranked
 from veilcount_aggregator.estimation import clopper_pearson
 
 N = 4000
@@ -248,7 +248,7 @@ def test_a_value_seen_once_does_not_lead() -> None:
     more = MessageTable.of([b"\1"] * 100 + [b"\2"] + [b"\3"] * 9, 1)
     less = MessageTable.of([b"\1"] * 30 + [b"\3"] * 80, 1)
 
-    assert ranked(SymbolAtPlace(SymbolGrid(8), 0), Pair(more, less)).tolist() == [1, 2, 3]
+    assert ranked(SymbolAtPlace(SymbolGrid(8), 0), MessagePair(more, less)).tolist() == [1, 2, 3]
 
 
 # -- what is refused -----------------------------------------------------------------------------

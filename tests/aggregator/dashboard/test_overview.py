@@ -22,7 +22,7 @@ from veilcount_aggregator.dashboard.collection_status import (
     collection_status,
     trend,
 )
-from veilcount_aggregator.dashboard.intake_summary import Figure, intake_summary
+from veilcount_aggregator.dashboard.intake_summary import TitledFigure, intake_summary
 from veilcount_aggregator.dashboard.overview import public_sizes
 from veilcount_aggregator.store import VERDICT, Cell, ServiceCounter
 from veilcount_aggregator.store.restore_lock import RELEASES, lock_releases
@@ -61,7 +61,7 @@ def line(page: str, name: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", found.split("</li>")[0]).split())
 
 
-def facts(made: World) -> dict[str, Figure]:
+def facts(made: World) -> dict[str, TitledFigure]:
     """The intake's figures, by their titles."""
     snapshot = made.aggregator.snapshot()
     noted, series = snapshot.store.service_counts(), snapshot.catalog.series
@@ -201,7 +201,7 @@ def test_answers_are_told_for_today_and_for_the_week_before(local: World) -> Non
         counted(send(local, "opened", [held, held], period=period))
     found = facts(local)
 
-    assert found["Reports for today"] == Figure("Reports for today", "20", "40 for yesterday")
+    assert found["Reports for today"] == TitledFigure("Reports for today", "20", "40 for yesterday")
     assert found["The 7 days before"].figure == "100"
     assert found["Reports for this month"].note == "so far; 0 for the last"
 
@@ -223,7 +223,7 @@ def test_refusals_are_told_by_their_reason_and_what_came_twice_is_none(local: Wo
     }
     local.aggregator.store.commit([], notes)
 
-    assert facts(local)["Rejected reports"] == Figure(
+    assert facts(local)["Rejected reports"] == TitledFigure(
         "Rejected reports",
         "9",
         "0 counted; 7 too late; 2 of unknown definitions; 3 whole batches;"
@@ -243,7 +243,7 @@ def test_a_secret_collection_is_in_no_sum(tmp_path: Path) -> None:
         found = facts(made)
 
     assert found["Reports for today"].figure == "0"
-    assert found["Rejected reports"] == Figure("Rejected reports", "0", "0 counted")
+    assert found["Rejected reports"] == TitledFigure("Rejected reports", "0", "0 counted")
 
 
 def test_read_only_mode_and_a_lock_are_shown_first(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from scipy.stats import false_discovery_control
 from tests.aggregator.estimation.collection_fixtures import falling, of_number, of_values
 from veilcount_aggregator.analysis.simulation import simulate
 from veilcount_aggregator.estimation import (
-    Comparison,
+    DifferenceEstimate,
     IntervalTarget,
     MeanEstimate,
     ShareEstimates,
@@ -35,7 +35,9 @@ def shares(
     return shown
 
 
-def two(collection: Collection, one: list[int], other: list[int], seed: int = 1) -> Comparison:
+def two(
+    collection: Collection, one: list[int], other: list[int], seed: int = 1
+) -> DifferenceEstimate:
     """How the first people's answers differ from the second's."""
     rng = np.random.default_rng(seed)
     return compare(*(shares(collection, np.array(each), rng) for each in (one, other)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ...estimation import clopper_pearson
 from .message_table import MessageTable, grids
-from .search import Pair, most_telling
+from .search import MessagePair, most_telling
 
 CLAIM_MAX = 4.0  # beyond, the rare side of an event is too rare for samples that one can afford
 
@@ -78,7 +78,7 @@ def judge(
         raise ValueError(f"{samples} messages of one value, {len(second)} of the other")
     _check(claimed, samples, alpha)
     size = max(1, *map(len, first), *map(len, second))
-    pair = Pair(MessageTable.of(first, size), MessageTable.of(second, size))
+    pair = MessagePair(MessageTable.of(first, size), MessageTable.of(second, size))
     half = samples // 2
     found = most_telling(pair.part(0, half), list(grids(symbol_bits, size)), alpha)
     unseen = pair.part(half, samples)

@@ -33,19 +33,19 @@ DENSE = 1 << 20  # up to this code a table of counts is quicker than sorting
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class MessagePair:
     """Messages of the two inputs, the one that is to make the event likely first."""
 
     more: MessageTable
     less: MessageTable
 
-    def part(self, begin: int, end: int) -> Pair:
+    def part(self, begin: int, end: int) -> MessagePair:
         """Return the same part of both."""
-        return Pair(self.more.part(begin, end), self.less.part(begin, end))
+        return MessagePair(self.more.part(begin, end), self.less.part(begin, end))
 
-    def swapped(self) -> Pair:
+    def swapped(self) -> MessagePair:
         """Return the pair in the other order."""
-        return Pair(self.less, self.more)
+        return MessagePair(self.less, self.more)
 
     def happened(self, event: Event) -> tuple[int, int]:
         """Return how often the event happened from either input."""
@@ -62,7 +62,7 @@ class Candidate:
     swapped: bool
 
 
-def most_telling(seen: Pair, grids: list[SymbolGrid], alpha: float) -> Candidate:
+def most_telling(seen: MessagePair, grids: list[SymbolGrid], alpha: float) -> Candidate:
     """Return the event with the highest lower bound on epsilon, in either order of the inputs."""
     middle = len(seen.more) // 2
     first, second = seen.part(0, middle), seen.part(middle, len(seen.more))
@@ -88,7 +88,7 @@ def plainest(found: list[Candidate]) -> Candidate:
 # -- readings: where to look ---------------------------------------------------------------------
 
 
-def proposed(pair: Pair, grids: list[SymbolGrid]) -> Iterator[MessageFeature]:
+def proposed(pair: MessagePair, grids: list[SymbolGrid]) -> Iterator[MessageFeature]:
     """Yield the readings worth a look: message, length, and the places and symbols that differ."""
     yield WholeMessage()
     yield MessageLength()
@@ -130,7 +130,7 @@ def tally(more: Codes, less: Codes) -> tuple[Codes, Codes, Codes]:
 # -- events: what to say of a reading ------------------------------------------------------------
 
 
-def ranked(reading: MessageFeature, pair: Pair) -> Codes:
+def ranked(reading: MessageFeature, pair: MessagePair) -> Codes:
     """Return a reading's values, the most telling first.
 
     By log likelihood ratio less one standard error, so that a value seen once does not lead.
@@ -142,7 +142,7 @@ def ranked(reading: MessageFeature, pair: Pair) -> Codes:
 
 
 def cut(
-    reading: MessageFeature, values: Codes, pair: Pair, alpha: float, *, swapped: bool
+    reading: MessageFeature, values: Codes, pair: MessagePair, alpha: float, *, swapped: bool
 ) -> Candidate:
     """Return the event that the reading is one of the first values, as few as prove enough."""
     more, less = (
@@ -163,7 +163,9 @@ def _rank(codes: Codes, values: Codes) -> Codes:
     return np.where(ascending[near] == codes, order[near], len(values))
 
 
-def joined(singles: list[Candidate], pair: Pair, alpha: float, *, swapped: bool) -> Candidate:
+def joined(
+    singles: list[Candidate], pair: MessagePair, alpha: float, *, swapped: bool
+) -> Candidate:
     """Return the two events that prove most together, as presence of x and absence of x' do."""
     best = sorted(singles, key=lambda candidate: -candidate.bound)[:KEPT]
     events = [candidate.event for candidate in best]

@@ -81,7 +81,7 @@ def specific(mechanism: Randomizer, times: int, delta: Fraction) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True)
-class Losses:
+class LossDistribution:
     """The law of the sum of T losses: the chance of 0, 1, ..., T steps (none below counts)."""
 
     chances: Floats
@@ -95,7 +95,7 @@ class Losses:
 
 
 @lru_cache(maxsize=64)
-def losses_of(mechanism: Randomizer, times: int) -> Losses:
+def losses_of(mechanism: Randomizer, times: int) -> LossDistribution:
     """Return the losses of so many answers, between the two inputs that are told apart best.
 
     The thresholds keep a hair below e^epsilon, each level of a tree its own. Here every ratio is
@@ -110,7 +110,7 @@ def losses_of(mechanism: Randomizer, times: int) -> Losses:
         chances = np.convolve(chances, chances)
         if bit == "1":
             chances = np.convolve(chances, single)
-    return Losses(chances[times:], step)
+    return LossDistribution(chances[times:], step)
 
 
 def _single(overlap: Overlap, step: float) -> Floats:

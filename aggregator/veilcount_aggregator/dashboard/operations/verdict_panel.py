@@ -54,7 +54,7 @@ def by_collection(
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictCounts:
+class PeriodVerdicts:
     """The verdicts of one series by period."""
 
     periods: Mapping[int, Counter[Verdict]]
@@ -64,7 +64,7 @@ class VerdictCounts:
         return sum(self.periods.values(), Counter[Verdict]())
 
 
-def verdict_counts(sizes: Sizes, series: Series, notes: Counts) -> VerdictCounts:
+def verdict_counts(sizes: Sizes, series: Series, notes: Counts) -> PeriodVerdicts:
     """Return the verdicts of a series by period; -1: decided before the period was known."""
     found: dict[int, Counter[Verdict]] = {}
     for cell, number in sizes.items():
@@ -72,10 +72,10 @@ def verdict_counts(sizes: Sizes, series: Series, notes: Counts) -> VerdictCounts
     for note, number in notes.items():
         if note.what == VERDICT and note.fingerprint == series.fingerprint:
             found.setdefault(note.period, Counter())[Verdict(note.word)] += number
-    return VerdictCounts(dict(sorted(found.items())))
+    return PeriodVerdicts(dict(sorted(found.items())))
 
 
-def by_period(series: Series, counts: VerdictCounts) -> charts.Chart:
+def by_period(series: Series, counts: PeriodVerdicts) -> charts.Chart:
     """Draw the verdicts of a series by period."""
     table = _table((_title(series, period), each) for period, each in counts.periods.items())
     periods = [period for period in counts.periods if period != NO_PERIOD]

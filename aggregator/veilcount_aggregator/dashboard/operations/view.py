@@ -20,7 +20,7 @@ from ...service import Aggregator
 from ...store import DurabilityState, ShardHealth, Store, StoreHealth
 from ...store.restore_lock import release_lock_reason
 from ...text.privacy_guarantees import counts_are_public
-from ..intake_summary import Figure
+from ..intake_summary import TitledFigure
 
 FOR_ANALYSTS = frozenset({"durable", "definitions", "room", "retention", "verdicts"})
 ELSEWHERE = frozenset({"remarks"})  # on definitions: shown where they are pushed
@@ -74,26 +74,26 @@ def conclusion(found: Sequence[Finding], health: StoreHealth, clock: ClockReadin
     return TONES[state], f"{checks} {verb}.", "Reports are accepted."
 
 
-def figures(aggregator: Aggregator, health: StoreHealth) -> list[Figure]:
+def figures(aggregator: Aggregator, health: StoreHealth) -> list[TitledFigure]:
     """Return the state of the store, the clock and releases."""
     locked = bool(release_lock_reason(aggregator.store))
     journal = "with a journal next to the store"
     if not aggregator.curator.filter.journal:
         journal = "no journal: not possible"
     shards = [
-        Figure(
+        TitledFigure(
             "Shards that accept reports",
             f"{health.serving} of {health.shards}",
             "reports for the others wait on the devices",
         )
     ]
     return [
-        Figure("Store", health.engine, "shared by all workers"),
-        Figure("Acknowledged reports", DURABLE[health.durable], health.why),
-        Figure("Reports accepted", *_accepting(health)),
+        TitledFigure("Store", health.engine, "shared by all workers"),
+        TitledFigure("Acknowledged reports", DURABLE[health.durable], health.why),
+        TitledFigure("Reports accepted", *_accepting(health)),
         *(shards if health.shards > 1 else []),
-        Figure("Clock", *_clock(aggregator.guard.reading)),
-        Figure("Releases", "locked" if locked else "not locked", journal),
+        TitledFigure("Clock", *_clock(aggregator.guard.reading)),
+        TitledFigure("Releases", "locked" if locked else "not locked", journal),
     ]
 
 
