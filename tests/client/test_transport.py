@@ -344,7 +344,9 @@ def test_a_row_is_closed_where_it_is_gone() -> None:
     closed = {}
     for status in (200, 204, 404, 410, 401, 429, 500):
         with serving(server_fixtures.answering(status)) as server:
-            closed[status] = HttpTransport(server.url, None, lambda: NOW).close_row("f", "p")
+            transport = HttpTransport(server.url, None, lambda: NOW)
+            # Once more, as a device does, where a busy machine broke the connection.
+            closed[status] = any(transport.close_row("f", "p") for _ in range(2))
             assert (server.requests[0].method, server.requests[0].path) == (
                 "DELETE",
                 "/v1/pseudonyms/f/p",
